@@ -1,0 +1,47 @@
+# Every target sets up what it needs: a virtual environment in .venv with the pinned versions of
+# constraints.txt. PYTHON chooses the interpreter it is made with.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+DEMO := runs/demo
+
+.PHONY: demo test test-extras check format bench surface clean
+
+$(READY): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade --constraint constraints.txt pip hatchling editables
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt torch
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --no-build-isolation \
+		--editable '.[all]' --group dev
+	touch $@
+
+demo: $(READY)  ## a front of the Adult census data, from nothing
+	rm -rf $(DEMO)
+	$(BIN)/paretocosmos train adult --out $(DEMO)
+	@echo
+	@echo "Open $(DEMO)/report.html in a browser, or look at $(DEMO)/front.png."
+
+test: check  ## format check, lint, strict types, tests
+	$(BIN)/python -m pytest -n 2
+
+test-extras: $(READY)  ## what needs heavy extras; none yet
+	@echo "no heavy extras yet"
+
+check: $(READY)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+format: $(READY)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(READY)  ## speed against the textbook loop, as ratios of one run
+	$(BIN)/python -m benchmarks.tabular
+
+surface: $(READY)  ## accept the public names and signatures as they are
+	$(BIN)/python -m tests.test_surface --write
+
+clean:
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -1,0 +1,65 @@
+"""One family of errors, and how an unknown name is answered.
+
+Every message names the thing in backticks, the rule, what was found, and the way out.
+"""
+
+import difflib
+from collections.abc import Iterable
+
+__all__ = [
+    "BenchmarkWarning",
+    "ConfigurationError",
+    "DataError",
+    "DivergedError",
+    "FrontWarning",
+    "MissingExtraError",
+    "ParetoCosmosError",
+    "RunError",
+    "unknown",
+]
+
+
+class ParetoCosmosError(Exception):
+    """Whatever this library refuses, with the way out in the message."""
+
+
+class ConfigurationError(ParetoCosmosError, ValueError):
+    """A setting, a name or a ray that cannot be used."""
+
+
+class DataError(ParetoCosmosError, ValueError):
+    """Data that is missing, damaged, or not fit for the problem asked."""
+
+
+class RunError(ParetoCosmosError, OSError):
+    """A run folder that cannot be read or written."""
+
+
+class DivergedError(ParetoCosmosError, ArithmeticError):
+    """A loss became NaN or infinite during training."""
+
+
+class MissingExtraError(ParetoCosmosError, ImportError):
+    """An optional package is not installed; the message holds the pip command."""
+
+    def __init__(self, package: str, extra: str, purpose: str) -> None:
+        super().__init__(
+            f"{purpose} needs `{package}`, which is not installed; "
+            f'run: pip install "paretocosmos[{extra}]"'
+        )
+
+
+class BenchmarkWarning(UserWarning):
+    """What is known to be wrong with a data set as a benchmark of fairness."""
+
+
+class FrontWarning(UserWarning):
+    """A front that is probably not what its owner meant (a reference point nobody dominates)."""
+
+
+def unknown(kind: str, name: str, known: Iterable[str]) -> ConfigurationError:
+    """The error for an unknown name: suggests the closest known one and lists the rest."""
+    names = sorted(known)
+    close = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+    hint = f"did you mean `{close[0]}`? " if close else ""
+    return ConfigurationError(f"unknown {kind} `{name}`; {hint}known: {', '.join(names)}")

@@ -1,0 +1,55 @@
+"""Writing files so that a kill, or a full disk, leaves the last good one."""
+
+import json
+import os
+from pathlib import Path
+
+from paretocosmos.errors import RunError
+
+__all__ = ["read_json", "write_bytes", "write_json"]
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """Write to a temporary name beside `path`, flush it to the disk, then rename.
+
+    >>> import tempfile
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> write_bytes(folder / "a.txt", b"whole or not at all")
+    >>> [file.name for file in folder.iterdir()]
+    ['a.txt']
+    """
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with temporary.open("wb") as stream:
+            stream.write(content)
+            stream.flush()
+            os.fsync(stream.fileno())
+        temporary.replace(path)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise RunError(
+            f"could not write `{path}`: {error.strerror}; what was saved before is intact: "
+            "make room or choose another folder, then continue with --resume"
+        ) from error
+
+
+def write_json(path: Path, content: object) -> None:
+    """Write JSON, indented, in one piece; NaN is refused because JSON has none."""
+    write_bytes(path, (json.dumps(content, indent=1, allow_nan=False) + "\n").encode())
+
+
+def read_json(path: Path) -> dict[str, object]:
+    """Read a JSON object; a missing or damaged file is one sentence."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise RunError(
+            f"`{path}` does not exist; is `{path.parent}` a run folder that was finished?"
+        ) from error
+    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise RunError(
+            f"`{path}` cannot be read ({error}); the file is damaged: train again"
+        ) from (error)
+    if not isinstance(content, dict):
+        raise RunError(f"`{path}` holds no JSON object; the file is damaged: train again")
+    return content

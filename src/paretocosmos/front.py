@@ -1,0 +1,164 @@
+"""The front: evaluated rays and their values, the one thing metrics, plots and reports accept."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from paretocosmos.errors import ConfigurationError, DataError
+
+__all__ = ["Array", "Front"]
+
+Array = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Front:
+    """Rays and what the model reached at each, immutable.
+
+    Attributes:
+        rays: ``[N, J]``, the preferences that were evaluated.
+        values: ``[N, J]``, the score of each objective, smaller is better.
+        names: the J objectives.
+        reference: ``[J]``, the point hypervolume is measured from.
+        metrics: further numbers per ray, ``{name: [N]}`` (accuracy, ``tpr_gap``).
+        split: the data it was evaluated on.
+        provenance: where it comes from (problem, method, seed, how scores were averaged).
+
+    >>> front = Front([[0.9, 0.1], [0.1, 0.9]], [[0.3, 0.2], [0.5, 0.1]], ("loss", "gap"), (2, 2))
+    >>> len(front), front.non_dominated.tolist()
+    (2, [True, True])
+    """
+
+    rays: Array
+    values: Array
+    names: tuple[str, ...]
+    reference: Array
+    metrics: Mapping[str, Array] = field(default_factory=dict)
+    split: str = "test"
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        rays, values = _frozen(self.rays), _frozen(self.values)
+        reference = _frozen(self.reference)
+        metrics = {name: _frozen(value) for name, value in self.metrics.items()}
+        names = tuple(self.names)
+        if values.ndim != 2 or rays.shape != values.shape or len(values) == 0:
+            raise ConfigurationError(
+                "a front needs `rays` and `values` of one shape [N, J] with N >= 1, found "
+                f"{rays.shape} and {values.shape}"
+            )
+        if len(names) != values.shape[1] or reference.shape != (values.shape[1],):
+            raise ConfigurationError(
+                f"`names` and `reference` need one entry per objective, here {values.shape[1]}; "
+                f"found {len(names)} and shape {reference.shape}"
+            )
+        wrong = [name for name, value in metrics.items() if value.shape != (len(values),)]
+        if wrong:
+            raise ConfigurationError(
+                f"the metric `{wrong[0]}` needs one number per ray, here {len(values)}; found "
+                f"shape {metrics[wrong[0]].shape}"
+            )
+        for key, value in (
+            ("rays", rays),
+            ("values", values),
+            ("reference", reference),
+            ("names", names),
+            ("metrics", MappingProxyType(metrics)),
+            ("provenance", MappingProxyType(dict(self.provenance))),
+        ):
+            object.__setattr__(self, key, value)
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __eq__(self, other: object) -> bool:
+        """Equal to the last bit in everything that is stored."""
+        return isinstance(other, Front) and self.to_dict() == other.to_dict()
+
+    __hash__ = None  # type: ignore[assignment]  # arrays inside, as for numpy's own
+
+    def __reduce__(self) -> tuple[Any, ...]:  # copies and pickles: a mapping proxy has neither
+        given = (self.rays, self.values, self.names, self.reference, dict(self.metrics))
+        return Front, (*given, self.split, dict(self.provenance))
+
+    @property
+    def objectives(self) -> int:
+        """J, the number of objectives."""
+        return len(self.names)
+
+    @property
+    def non_dominated(self) -> npt.NDArray[np.bool_]:
+        """``[N]``: which points no other point dominates (duplicates all count; NaN never)."""
+        import moocore
+
+        # moocore lets a point with a NaN dominate; a value that does not exist beats nothing
+        keep: npt.NDArray[np.bool_] = np.asarray(~np.isnan(self.values).any(axis=1))
+        keep[keep] = moocore.is_nondominated(self.values[keep], keep_weakly=True)
+        return keep
+
+    def filter(self) -> "Front":
+        """The front without its dominated points."""
+        keep = self.non_dominated
+        return Front(
+            rays=self.rays[keep],
+            values=self.values[keep],
+            names=self.names,
+            reference=self.reference,
+            metrics={name: value[keep] for name, value in self.metrics.items()},
+            split=self.split,
+            provenance=self.provenance,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain lists and strings, ready for JSON; a number that does not exist is `None`."""
+        return {
+            "rays": self.rays.tolist(),
+            "values": _plain(self.values),
+            "metrics": {name: _plain(value) for name, value in self.metrics.items()},
+            "names": list(self.names),
+            "reference": self.reference.tolist(),
+            "split": self.split,
+            "provenance": dict(self.provenance),
+        }
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> "Front":
+        """The inverse of `to_dict`."""
+        try:
+            return cls(**{key: content[key] for key in _KEYS})
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise DataError(
+                f"this is not a front ({error}); a front has the keys {', '.join(_KEYS)}"
+            ) from error
+
+    def to_json(self) -> str:
+        """One JSON object."""
+        return json.dumps(self.to_dict(), allow_nan=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> "Front":
+        """The inverse of `to_json`; the numbers come back bit for bit."""
+        try:
+            content = json.loads(text)
+        except json.JSONDecodeError as error:
+            raise DataError(f"this is not JSON ({error})") from error
+        return cls.from_dict(content)
+
+
+_KEYS = ("rays", "values", "names", "reference", "metrics", "split", "provenance")
+
+
+def _frozen(value: object) -> Array:
+    # asarray, then copy: np.array on a torch tensor warns
+    array = np.asarray(value, dtype=np.float64).copy()
+    array.flags.writeable = False
+    return array
+
+
+def _plain(array: Array) -> list[Any]:
+    return np.where(np.isfinite(array), array, None).tolist()  # type: ignore[call-overload, no-any-return]

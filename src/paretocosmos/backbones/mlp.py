@@ -1,0 +1,53 @@
+"""A multi-layer perceptron."""
+
+import math
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+
+from torch import Tensor, nn
+
+from paretocosmos.backbones._base import Backbone
+from paretocosmos.errors import ConfigurationError
+from paretocosmos.types import Inputs
+
+__all__ = ["Mlp"]
+
+
+class Mlp(Backbone):
+    """Linear layers with ReLU between them; 60 and 25 wide in the paper (section 5.2).
+
+    Args:
+        input_shape: the shape of one sample.
+        outputs: numbers per sample.
+        hidden: widths of the hidden layers.
+
+    >>> sum(p.numel() for p in Mlp((88,), 1).parameters())
+    6891
+    """
+
+    def __init__(
+        self,
+        input_shape: Sequence[int],
+        outputs: int | Mapping[str, int],
+        *,
+        hidden: tuple[int, ...] = (60, 25),
+    ) -> None:
+        super().__init__()
+        if isinstance(outputs, Mapping):
+            raise ConfigurationError(
+                "`mlp` has one head; this problem wants " + ", ".join(f"`{h}`" for h in outputs)
+            )
+        if any(width < 1 for width in hidden):
+            raise ConfigurationError(f"`hidden` takes widths >= 1, found {hidden}")
+        widths = [math.prod(input_shape), *hidden, outputs]
+        layers: list[nn.Module] = []
+        for index, (before, after) in enumerate(pairwise(widths)):
+            layers += [nn.ReLU()] * (index > 0) + [nn.Linear(before, after)]
+        self.layers = nn.Sequential(*layers)
+        self.first_layer = "layers.0"
+        self.heads = (f"layers.{len(layers) - 1}",)
+
+    def forward(self, inputs: Inputs) -> Tensor:
+        assert isinstance(inputs, Tensor)
+        out: Tensor = self.layers(inputs.flatten(1))
+        return out

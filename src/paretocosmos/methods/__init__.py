@@ -1,0 +1,6 @@
+"""Methods: how rays and losses become weights of the losses, one file each."""
+
+from paretocosmos.methods._base import Gram, Method, State
+from paretocosmos.methods.cosmos import Cosmos
+
+__all__ = ["Cosmos", "Gram", "Method", "State"]

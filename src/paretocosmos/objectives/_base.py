@@ -1,0 +1,70 @@
+"""The contract of an objective, and what its files share."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor
+
+from paretocosmos.errors import ConfigurationError
+from paretocosmos.types import Outputs, Targets
+
+__all__ = ["Objective", "pick", "weighted_mean"]
+
+
+class Objective(ABC):
+    """A loss to train on and a score to report, both pure functions of outputs and targets.
+
+    Both give one number for a whole batch. They are vmapped over ray groups and rays, so they use
+    masked sums instead of boolean indexing and never read a number back.
+
+    Args:
+        name: how fronts call it; the file's name by default.
+        output: which head it reads, where the network has several.
+        target: which target it compares with.
+    """
+
+    def __init__(
+        self, *, name: str | None = None, output: str | None = None, target: str = "label"
+    ) -> None:
+        self.name = name or type(self).__module__.rpartition(".")[2]
+        self.output = output
+        self.target = target
+
+    @abstractmethod
+    def loss(self, outputs: Outputs, targets: Targets) -> Tensor:
+        """The differentiable loss of a batch: outputs ``[B, ...]`` to a scalar."""
+
+    def score(self, outputs: Outputs, targets: Targets) -> Tensor:
+        """What a front reports; the loss, unless the objective knows better."""
+        return self.loss(outputs, targets)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(name={self.name!r})"
+
+
+def pick(outputs: Outputs, head: str | None) -> Tensor:
+    """The tensor of one head."""
+    if isinstance(outputs, Mapping):
+        if head is None or head not in outputs:
+            raise ConfigurationError(
+                f"the network has the heads {', '.join(outputs)}; an objective must name one with "
+                f"`output`, found {head!r}"
+            )
+        return outputs[head]
+    return outputs
+
+
+def logits_of(outputs: Outputs, head: str | None) -> Tensor:
+    """One logit per sample: ``[B]`` or ``[B, 1]`` to ``[B]``."""
+    logits = pick(outputs, head)
+    return logits.squeeze(-1) if logits.ndim > 1 and logits.shape[-1] == 1 else logits
+
+
+def weighted_mean(values: Tensor, targets: Targets) -> Tensor:
+    """The mean over samples, weighted where the targets hold a ``weight``."""
+    weight = targets.get("weight")
+    if weight is None:
+        return values.mean()
+    weight, total = weight.reshape(values.shape), weight.sum()
+    return (values * weight).sum() / torch.where(total > 0, total, 1.0)

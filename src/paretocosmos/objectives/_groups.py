@@ -1,0 +1,88 @@
+"""What the fairness objectives share: predicted positives, compared between groups of people."""
+
+from abc import abstractmethod
+
+import torch
+from torch import Tensor
+
+from paretocosmos.objectives._base import Objective, logits_of
+from paretocosmos.types import Outputs, Targets
+
+__all__ = ["GroupObjective", "count_gap", "gap", "group_sums"]
+
+
+class GroupObjective(Objective):
+    """A gap between groups, relaxed for training and counted for the score.
+
+    Args:
+        name: how fronts call it; the file's name by default.
+        output: which head it reads, where the network has several.
+        target: the binary label.
+        sensitive: which target holds the groups, numbered from 0.
+        groups: how many groups there are.
+        steepness: c in tanh(c σ(logit)), the stand-in for "predicted positive".
+    """
+
+    def __init__(
+        self,
+        *,
+        name: str | None = None,
+        output: str | None = None,
+        target: str = "label",
+        sensitive: str = "sensitive",
+        groups: int = 2,
+        steepness: float = 1.0,
+    ) -> None:
+        super().__init__(name=name, output=output, target=target)
+        self.sensitive, self.groups, self.steepness = sensitive, groups, steepness
+
+    def loss(self, outputs: Outputs, targets: Targets) -> Tensor:
+        # The published code passes the probability through max(0, ·) too, which changes nothing.
+        probability = torch.sigmoid(logits_of(outputs, self.output))
+        if self.steepness != 1:
+            probability = self.steepness * probability
+        return self.between(torch.tanh(probability), targets)
+
+    def score(self, outputs: Outputs, targets: Targets) -> Tensor:
+        return self.between((logits_of(outputs, self.output) > 0).float(), targets)
+
+    @abstractmethod
+    def between(self, positive: Tensor, targets: Targets) -> Tensor:
+        """The gap, given how positive each sample's prediction is: ``[B]`` to a scalar."""
+
+    def label(self, targets: Targets, like: Tensor) -> Tensor:
+        """The label as numbers of another tensor's shape and type."""
+        return targets[self.target].to(like.dtype).reshape(like.shape)
+
+
+def group_sums(values: Tensor, targets: Targets, sensitive: str, groups: int) -> Tensor:
+    """Sums of `values` over the samples of each group: ``[B]`` to ``[groups]``."""
+    weight = targets.get("weight")
+    if weight is not None:
+        values = values * weight.reshape(values.shape)
+    labels = torch.arange(groups, device=values.device)
+    # not F.one_hot, which reads the data back to check it
+    member = targets[sensitive].reshape(values.shape).unsqueeze(-1) == labels
+    return values @ member.to(values.dtype)
+
+
+def samples(values: Tensor, targets: Targets) -> Tensor | int:
+    """How many samples there are: B, or the sum of their weights."""
+    weight = targets.get("weight")
+    return values.shape[0] if weight is None else torch.where(weight.sum() > 0, weight.sum(), 1.0)
+
+
+def gap(per_group: Tensor) -> Tensor:
+    """Largest minus smallest; |a - b| for two groups."""
+    return per_group.amax() - per_group.amin()
+
+
+def count_gap(values: Tensor, targets: Targets, sensitive: str, groups: int) -> Tensor:
+    """The gap between the groups' sums, per sample of the batch."""
+    if groups > 2:
+        return gap(group_sums(values, targets, sensitive, groups)) / samples(values, targets)
+    # two groups are one signed sum: a third of the operations
+    weight = targets.get("weight")
+    sign = 1 - 2 * targets[sensitive].reshape(values.shape)
+    signed = values * sign if weight is None else values * sign * weight.reshape(values.shape)
+    return signed.sum().abs() / samples(values, targets)

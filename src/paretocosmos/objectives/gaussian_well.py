@@ -1,0 +1,27 @@
+"""A bounded distance whose trade-offs are concave."""
+
+import torch
+from torch import Tensor
+
+from paretocosmos.objectives._base import Objective, pick, weighted_mean
+from paretocosmos.types import Outputs, Targets
+
+__all__ = ["GaussianWell"]
+
+
+class GaussianWell(Objective):
+    """1 - exp(-‖output - target‖²): flat far away, a well at the target (Fonseca and Fleming 1995).
+
+    Two of them with targets far enough apart (a distance of 2) have a concave front, which no
+    weighted sum can follow; with close ones, below about 1.6, its middle is convex.
+
+    >>> import torch
+    >>> GaussianWell().loss(torch.ones(2, 3), {"label": torch.ones(2, 3)})
+    tensor(0.)
+    """
+
+    def loss(self, outputs: Outputs, targets: Targets) -> Tensor:
+        output = pick(outputs, self.output)
+        squared = (output - targets[self.target].reshape(output.shape)).square()
+        distance = squared.flatten(1).sum(dim=1) if squared.ndim > 1 else squared
+        return weighted_mean(-torch.expm1(-distance), targets)

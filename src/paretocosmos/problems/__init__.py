@@ -1,0 +1,107 @@
+"""Problems: data, objectives and a reference point, one file each."""
+
+import dataclasses
+import inspect
+import typing
+from collections.abc import Mapping
+from pathlib import Path
+
+from paretocosmos.errors import ConfigurationError, unknown
+from paretocosmos.find import Spec, convert, find, parameters
+from paretocosmos.problems._base import Problem, check_protocol
+from paretocosmos.problems._tabular import TabularProblem
+
+__all__ = ["Problem", "TabularProblem", "load_problem", "problem_name"]
+
+_CSV = (".csv", ".csv.gz", ".csv.xz")
+
+
+def problem_name(name: str) -> str:
+    """The name of a problem in this room: the path of a CSV file means `table`.
+
+    >>> problem_name("loans.csv"), problem_name("adult")
+    ('table', 'adult')
+    """
+    return "table" if name.lower().endswith(_CSV) else name
+
+
+def load_problem(
+    name: str,
+    *,
+    protocol: str | None = None,
+    data: str | None = None,
+    settings: Mapping[str, object] | None = None,
+) -> Problem:
+    """Load a problem by name.
+
+    Args:
+        name: a file of this room, ``package.module:function``, or the path of a CSV file, which is
+            the problem `table`.
+        protocol: ``"clean"`` or ``"paper"``; the problem's own default if left out.
+        data: where the problem's files are, for those that read any.
+        settings: further arguments of the problem, as values or as text.
+
+    Returns:
+        The problem; its `spec` holds every setting and loads it again.
+
+    >>> load_problem("toy_convex").names
+    ('first', 'second')
+    """
+    given: dict[str, object] = dict(settings or {})
+    if protocol is not None:
+        given["protocol"] = protocol
+    if data is not None:
+        given["data"] = data
+    known = problem_name(name)
+    if known != name:
+        if "data" in given:
+            raise ConfigurationError(
+                f"`{name}` is the data, found `{given['data']}` as `data` too: give one of them"
+            )
+        given["data"] = str(
+            Path(name).expanduser().absolute()
+        )  # so that a run can be read elsewhere
+    thing = find("problems", known)
+    takes = parameters(thing)
+    _check(known, takes, given)
+    hints = typing.get_type_hints(thing.__init__ if inspect.isclass(thing) else thing)
+    # a problem of one's own that knows no protocols is clean
+    values = {
+        key: convert(key, value, hints.get(key, object))
+        for key, value in given.items()
+        if key in takes
+    }
+    problem = thing(**values)
+    if not isinstance(problem, Problem):
+        raise ConfigurationError(
+            f"`{known}` must give a paretocosmos Problem, found {type(problem).__name__}"
+        )
+    defaults = {key: p.default for key, p in takes.items() if p.default is not p.empty}
+    return dataclasses.replace(problem, spec=Spec(known, defaults | values))
+
+
+def _check(name: str, takes: Mapping[str, inspect.Parameter], given: Mapping[str, object]) -> None:
+    """Refuse settings the problem does not take, and name those it lacks, all at once."""
+    if "protocol" in given:
+        check_protocol(str(given["protocol"]))
+    mistakes = []
+    for key in given:
+        if key in takes or (key, given[key]) == ("protocol", "clean"):
+            continue
+        if key in ("data", "protocol"):
+            mistakes.append(f"`{name}` has no `{key}`, found `{given[key]}`: leave it away")
+        else:
+            mistakes.append(str(unknown(f"setting of `{name}`", key, takes)))
+    absent = [key for key, p in takes.items() if p.default is p.empty and key not in given]
+    if absent:
+        mistakes.append(
+            f"`{name}` needs {' and '.join(f'`{key}`' for key in absent)}, which nobody gave: on "
+            f"the command line {' '.join(_option(key) for key in absent)}"
+        )
+    if mistakes:
+        raise ConfigurationError("; ".join(mistakes))
+
+
+def _option(key: str) -> str:
+    own = ("data", "target", "sensitive", "positive")
+    return f"--{key} ..." if key in own else f"--set {key}=..."

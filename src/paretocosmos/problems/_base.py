@@ -1,0 +1,75 @@
+"""The contract of a problem."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from paretocosmos.errors import unknown
+from paretocosmos.find import Spec
+from paretocosmos.objectives import Objective
+from paretocosmos.types import Batch, Metric
+
+__all__ = ["SPLITS", "Problem", "Protocol", "Split"]
+
+Split = Literal["train", "val", "test"]
+Protocol = Literal["clean", "paper"]
+SPLITS: tuple[Split, ...] = ("train", "val", "test")
+
+# Section 2 of the published code's evaluation: scores are means over batches of this size.
+PAPER_SCORE_BATCH = 256
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Problem(ABC):
+    """Data, objectives and a reference point; knows no model, no method and no device.
+
+    Attributes:
+        name: how runs call it.
+        objectives: what is traded, J of them.
+        reference: ``[J]``, the point hypervolume is measured from.
+        input_shape: the shape of one sample.
+        outputs: how many numbers a network gives per sample, or how many per head.
+        metrics: further numbers a front reports.
+        protocol: ``"clean"``, or ``"paper"`` with the published evaluation's quirks.
+        caveats: what its users should know of it, a sentence each.
+        spec: the name and settings that load it again; `None` for one built by hand.
+    """
+
+    name: str
+    objectives: tuple[Objective, ...]
+    reference: tuple[float, ...]
+    input_shape: tuple[int, ...]
+    outputs: int | Mapping[str, int]
+    metrics: Mapping[str, Metric] = field(default_factory=dict)
+    protocol: Protocol = "clean"
+    caveats: tuple[str, ...] = ()
+    spec: Spec | None = None
+
+    @abstractmethod
+    def split(self, name: Split) -> Batch:
+        """A whole split in memory, on the CPU."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The objectives' names."""
+        return tuple(objective.name for objective in self.objectives)
+
+    @property
+    def score_batch(self) -> int | None:
+        """Samples per score: a whole split (`None`), or the paper's mean over batches of 256."""
+        return PAPER_SCORE_BATCH if self.protocol == "paper" else None
+
+
+def check_protocol(protocol: str) -> None:
+    """Refuse an unknown protocol."""
+    if protocol not in ("clean", "paper"):
+        raise unknown("protocol", protocol, ("clean", "paper"))
+
+
+def check_split(split: str) -> Split:
+    """The split of that name, or a refusal."""
+    for known in SPLITS:
+        if split == known:
+            return known
+    raise unknown("split", split, SPLITS)

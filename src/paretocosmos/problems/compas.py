@@ -1,0 +1,55 @@
+"""COMPAS: is a defendant of Broward County arrested again within two years?"""
+
+import warnings
+from dataclasses import replace
+
+from paretocosmos.errors import BenchmarkWarning
+from paretocosmos.problems._base import Protocol
+from paretocosmos.problems._raw import load
+from paretocosmos.problems._tabular import TabularProblem
+
+__all__ = ["compas"]
+
+CAVEATS = (
+    "`compas` labels arrests, not offences, so its label carries the bias of policing; and "
+    "ProPublica kept re-offenders beyond the two-year cutoff that others are held to, which "
+    "overstates re-arrest (Barenboim 2019). Use it to compare methods, not to conclude about "
+    "people.",
+)
+LEAK = (
+    "Under the protocol `paper` the feature `is_recid` all but is the label: the published figures "
+    "need that leak.",
+)
+
+
+def compas(
+    *, protocol: Protocol = "clean", data: str | None = None, fairness: str = "deo"
+) -> TabularProblem:
+    """COMPAS: arrest within two years against the gap between men and women (6,172 rows).
+
+    Args:
+        protocol: ``"clean"`` leaves `is_recid` out and fits the preprocessing on the train rows;
+            ``"paper"`` keeps `is_recid`, which leaks the label, and fits on all rows.
+        data: a folder with the raw file ``compas-scores-two-years.csv``, plain or ``.gz``; `None`
+            takes the copy in this package.
+        fairness: ``"deo"``, the paper's; ``"tpr_gap"`` or ``"demographic_parity"``.
+
+    >>> with warnings.catch_warnings(action="ignore"):
+    ...     compas(protocol="paper").input_shape, compas().input_shape
+    ((20,), (19,))
+    """
+    frame = load("compas", data)
+    paper = protocol == "paper"
+    caveats = CAVEATS + LEAK * paper
+    warnings.warn(" ".join(caveats), BenchmarkWarning, stacklevel=2)
+    problem = TabularProblem.from_frame(
+        frame.assign(sex=frame["sex"].astype("category").cat.set_categories(["Male", "Female"])),
+        target="two_year_recid",
+        positive=1,
+        sensitive="sex",
+        fairness=fairness,
+        drop=() if paper else ("is_recid",),
+        name="compas",
+        protocol=protocol,
+    )
+    return replace(problem, caveats=caveats)

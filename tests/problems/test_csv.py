@@ -1,0 +1,86 @@
+"""The problem `table`: a CSV file of one's own."""
+
+import gzip
+import lzma
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from paretocosmos.errors import ConfigurationError, DataError
+from paretocosmos.problems import TabularProblem
+from paretocosmos.problems.table import table
+
+
+@pytest.fixture
+def csv(tmp_path: Path) -> Path:
+    draw = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {
+            "id": range(300),
+            "code": draw.integers(0, 3, 300),
+            "sex": draw.choice(["f", "m"], 300),
+            "paid": draw.choice(["no", "yes"], 300),
+        }
+    )
+    frame.to_csv(tmp_path / "loans.csv", index=False)
+    return tmp_path / "loans.csv"
+
+
+def test_like_the_frame(csv: Path) -> None:
+    options = {"target": "paid", "sensitive": "sex", "drop": ("id",), "categorical": ("code",)}
+    found = table(data=str(csv), split_seed=3, **options)  # type: ignore[arg-type]
+    expected = TabularProblem.from_frame(pd.read_csv(csv), seed=3, **options)  # type: ignore[arg-type]
+    assert found.table == expected.table
+    assert found.table.features == ("code=0", "code=1", "code=2")
+    label = found.split("val").targets["label"]
+    assert torch.equal(label, expected.split("val").targets["label"])
+
+
+@pytest.mark.parametrize("end", [".gz", ".xz"])
+def test_packed(csv: Path, end: str) -> None:
+    pack = gzip.compress if end == ".gz" else lzma.compress
+    packed = csv.with_name(csv.name + end)
+    packed.write_bytes(pack(csv.read_bytes()))
+    problem = table(data=str(packed), target="paid", sensitive="sex")
+    assert problem.table == table(data=str(csv), target="paid", sensitive="sex").table
+
+
+def test_the_home_folder(csv: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(csv.parent))
+    assert table(data="~/loans.csv", target="paid", sensitive="sex").positive == "yes"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "sentence"),
+    [
+        ("a.csv", b"", "cannot be read .*No columns to parse"),
+        ("a.csv", b"only\n1\n2\n", "found only `only` in .*another separator"),
+        ("a.csv", b"a;b\n1;2\n", "found only `a;b`"),
+        ("a.csv", b"a,b\n1,2\n1,2,3\n", "cannot be read .*text in UTF-8 with a header"),
+        ("a.csv", b"a,b\n0,2,3\n1,5,6\n", "more fields than its header: name every column"),
+        ("a.csv", b"a,b\nx,2,3\ny,5,6\n", "more fields than its header"),
+        ("a.csv", b"a,b\n0,2,\n1,5,\n", "unknown target column `paid`; known: a, b"),
+        ("a.csv", b"\xff\xfe\x00a,b\n", "cannot be read"),
+        ("a.csv.gz", b"a,b\n1,2\n", "cannot be read"),
+        ("a.csv.gz", gzip.compress(b"a,b\n1,2\n" * 99)[:-12], "cannot be read"),
+        ("a.csv.gz", gzip.compress(b"a,b\n1,2\n")[:10] + b"\xff" * 30, "cannot be read"),
+        ("a.csv.xz", b"a,b\n1,2\n", "cannot be read"),
+        ("a.csv", b"a,b\n", "unknown target column `paid`"),
+        ("a.csv", b"paid,sex,x\n", "at least 10 rows .*found 0"),
+        ("a.txt", b"a,b\n", r"a table is a file \.csv, \.csv\.gz, \.csv\.xz, found"),
+    ],
+)
+def test_refused_files(name: str, content: bytes, sentence: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises((DataError, ConfigurationError), match=sentence):
+        table(data=str(tmp_path / name), target="paid", sensitive="sex")
+
+
+@pytest.mark.parametrize("name", ["nowhere.csv", "folder.csv"])
+def test_no_file(name: str, tmp_path: Path) -> None:
+    (tmp_path / "folder.csv").mkdir()
+    with pytest.raises(DataError, match="does not exist or is no file"):
+        table(data=str(tmp_path / name), target="paid", sensitive="sex")

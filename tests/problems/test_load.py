@@ -1,0 +1,151 @@
+"""`load_problem`: names, settings, files."""
+
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from paretocosmos.errors import BenchmarkWarning, ConfigurationError
+from paretocosmos.problems import Problem, TabularProblem, load_problem, problem_name
+from paretocosmos.problems.toy_convex import toy_convex
+
+CSV = "x,sex,paid\n" + "".join(f"{at},{'fm'[at % 2]},{at // 2 % 2}\n" for at in range(200))
+
+
+@pytest.fixture
+def csv(tmp_path: Path) -> Path:
+    (tmp_path / "loans.csv").write_text(CSV)
+    return tmp_path / "loans.csv"
+
+
+@pytest.fixture
+def mine(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    module = ModuleType("mine")
+
+    def plain(*, width: int = 3) -> Problem:
+        assert isinstance(width, int)
+        return toy_convex()
+
+    class Other:
+        def __init__(self, *, size: float = 1.0) -> None:
+            assert isinstance(size, float)
+
+    module.plain, module.Other = plain, Other  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "mine", module)
+    return module
+
+
+def test_by_name() -> None:
+    with pytest.warns(BenchmarkWarning):
+        problem = load_problem("compas", protocol="paper", settings={"fairness": "tpr_gap"})
+    assert (problem.protocol, problem.names[1]) == ("paper", "tpr_gap")
+
+
+def test_the_spec_loads_it_again(csv: Path) -> None:
+    problem = load_problem(
+        str(csv), settings={"target": "paid", "sensitive": "sex", "split_seed": "7", "positive": 0}
+    )
+    assert isinstance(problem, TabularProblem)
+    assert problem.spec is not None
+    assert problem.spec.name == "table"
+    assert problem.spec.settings == {
+        "data": str(csv),
+        "target": "paid",
+        "sensitive": "sex",
+        "positive": 0,
+        "fairness": "tpr_gap",
+        "categorical": (),
+        "drop": (),
+        "split_seed": 7,
+        "protocol": "clean",
+    }
+    again = load_problem(problem.spec.name, settings=problem.spec.settings)
+    assert isinstance(again, TabularProblem)
+    assert again.table == problem.table
+    assert again.positive == "0"
+
+
+def test_a_relative_path_is_recorded_whole(csv: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(csv.parent)
+    problem = load_problem("loans.csv", settings={"target": "paid", "sensitive": "sex"})
+    assert problem.spec is not None
+    assert problem.spec.settings["data"] == str(csv)
+
+
+def test_settings_as_text(csv: Path) -> None:
+    text = {"target": "paid", "sensitive": "sex", "categorical": "x", "positive": "1"}
+    with pytest.warns(UserWarning, match="the column `x` has values"):
+        problem = load_problem("table", data=str(csv), settings=text)
+    assert problem.input_shape == (140,)
+
+
+@pytest.mark.parametrize("name", ["a.csv", "folder/b.CSV", "c.csv.gz", "d.csv.xz"])
+def test_paths_are_tables(name: str) -> None:
+    assert problem_name(name) == "table"
+
+
+@pytest.mark.usefixtures("mine")
+def test_a_problem_of_ones_own() -> None:
+    assert (
+        load_problem("mine:plain", protocol="clean", settings={"width": "5"}).name == "toy_convex"
+    )
+    with pytest.raises(ConfigurationError, match="`mine:plain` has no `protocol`, found `paper`"):
+        load_problem("mine:plain", protocol="paper")
+    with pytest.raises(ConfigurationError, match="must give a paretocosmos Problem, found Other"):
+        load_problem("mine:Other", settings={"size": "2"})
+
+
+class TestRefusals:
+    def test_unknown_problem(self) -> None:
+        with pytest.raises(
+            ConfigurationError, match="unknown problem `adlut`; did you mean `adult"
+        ):
+            load_problem("adlut")
+
+    def test_unknown_setting(self) -> None:
+        with pytest.raises(
+            ConfigurationError, match="unknown setting of `adult` `fairnes`; did you"
+        ):
+            load_problem("adult", settings={"fairnes": "deo"})
+
+    def test_unknown_protocol(self) -> None:
+        with pytest.raises(ConfigurationError, match="unknown protocol `papre`"):
+            load_problem("adult", protocol="papre")
+
+    def test_a_value_of_the_wrong_kind(self, csv: Path) -> None:
+        with pytest.raises(ConfigurationError, match="`split_seed` takes int, found 'x'"):
+            load_problem(
+                str(csv), settings={"target": "paid", "sensitive": "sex", "split_seed": "x"}
+            )
+
+    def test_what_is_missing_is_named_with_its_option(self, csv: Path) -> None:
+        sentence = "`table` needs `target` and `sensitive`.*--target ... --sensitive ..."
+        with pytest.raises(ConfigurationError, match=sentence):
+            load_problem(str(csv))
+        with pytest.raises(ConfigurationError, match=r"needs `data` and `sensitive`.*--data ..."):
+            load_problem("table", settings={"target": "paid"})
+
+    def test_every_mistake_at_once(self, csv: Path) -> None:
+        with pytest.raises(
+            ConfigurationError, match=r"`tagret`; did you mean `target`.*; `table` nee"
+        ):
+            load_problem(str(csv), settings={"tagret": "paid"})
+
+    def test_two_files(self, csv: Path) -> None:
+        with pytest.raises(ConfigurationError, match="is the data, found `other` as `data` too"):
+            load_problem(str(csv), data="other")
+
+    def test_data_for_a_toy(self) -> None:
+        with pytest.raises(ConfigurationError, match="`toy_convex` has no `data`, found `x`"):
+            load_problem("toy_convex", data="x")
+
+
+def test_pandas_waits_until_it_is_needed() -> None:
+    check = "import sys, paretocosmos.problems as p; p.load_problem('toy_convex');"
+    check += "sys.exit(sorted({'pandas', 'sklearn'} & set(sys.modules)) or 0)"
+    done = subprocess.run(
+        [sys.executable, "-c", check], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,248 @@
+"""`TabularProblem`: splits, labels, groups, metrics, and what it refuses."""
+
+import sys
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from fairlearn.metrics import equal_opportunity_difference
+from sklearn.model_selection import train_test_split
+from torch import Tensor
+
+from paretocosmos.errors import ConfigurationError, DataError, MissingExtraError
+from paretocosmos.problems import TabularProblem
+from paretocosmos.problems._base import SPLITS, Split
+
+
+def people(rows: int = 400, groups: int = 2, seed: int = 0) -> pd.DataFrame:
+    draw = np.random.default_rng(seed)
+    frame = pd.DataFrame(
+        {
+            "age": draw.integers(17, 90, rows),
+            "work": draw.choice(["State", "Private"], rows),
+            "sex": draw.choice(list("abcdefgh")[:groups], rows),
+        }
+    )
+    return frame.assign(
+        rich=np.where(frame["age"] + draw.normal(0, 20, rows) > 50, ">50K", "<=50K")
+    )
+
+
+def build(frame: pd.DataFrame | None = None, **changes: Any) -> TabularProblem:
+    options: dict[str, Any] = {"target": "rich", "sensitive": "sex"} | changes
+    return TabularProblem.from_frame(people() if frame is None else frame, **options)
+
+
+def inputs(problem: TabularProblem, split: Split) -> Tensor:
+    found = problem.split(split).inputs
+    assert isinstance(found, Tensor)
+    return found
+
+
+class TestContents:
+    def test_splits_are_scikit_learns(self) -> None:
+        frame = people()
+        frame.index = pd.Index(range(1000, 1400))  # rows count by position, not by index
+        problem = build(frame, seed=5)
+        rest, test = train_test_split(frame, test_size=0.2, random_state=5)
+        train, val = train_test_split(rest, test_size=0.125, random_state=5)
+        for name, rows in zip(SPLITS, (train, val, test), strict=True):
+            batch = problem.split(name)
+            assert batch.targets["label"].tolist() == (rows["rich"] == ">50K").tolist()
+            assert batch.targets["sensitive"].tolist() == (rows["sex"] == "b").tolist()
+            np.testing.assert_array_equal(inputs(problem, name), problem.inputs_for(rows))
+        assert [len(problem.split(name)) for name in SPLITS] == [280, 40, 80]
+
+    def test_types_and_shapes(self) -> None:
+        problem = build()
+        batch = problem.split("val")
+        assert problem.table.features == ("age", "work=Private", "work=State")
+        assert problem.input_shape == (3,)
+        assert inputs(problem, "val").dtype == torch.float32
+        assert batch.targets["label"].dtype == torch.float32
+        assert batch.targets["sensitive"].dtype == torch.int64
+        assert (problem.target, problem.positive) == ("rich", ">50K")
+        assert (problem.sensitive, problem.groups) == ("sex", ("a", "b"))
+
+    def test_clean_fits_on_train_rows_and_paper_on_all(self) -> None:
+        clean, paper = build(), build(protocol="paper")
+        np.testing.assert_allclose(inputs(clean, "train").mean(dim=0), 0, atol=1e-5)
+        both = torch.cat([inputs(paper, name) for name in SPLITS])
+        np.testing.assert_allclose(both.mean(dim=0), 0, atol=1e-5)
+        assert inputs(paper, "train").mean(dim=0).abs().max() > 1e-3
+        assert (clean.score_batch, paper.score_batch) == (None, 256)
+
+    def test_a_category_outside_the_train_rows_is_warned_about(self) -> None:
+        frame = people()
+        _, test = train_test_split(np.arange(400), test_size=0.2, random_state=1)
+        frame.loc[test[0], "work"] = "Never"
+        with pytest.warns(UserWarning, match="the column `work` .* `Never`"):
+            assert build(frame).input_shape == (3,)
+        assert build(frame, protocol="paper").input_shape == (4,)
+
+    def test_the_frame_is_not_modified(self) -> None:
+        frame = people()
+        build(frame)
+        pd.testing.assert_frame_equal(frame, people())
+
+    def test_drop_and_categorical(self) -> None:
+        problem = build(drop=["work", "rich"], categorical=["age", "work"])
+        assert all(feature.startswith("age=") for feature in problem.table.features)
+
+    def test_unknown_split(self) -> None:
+        with pytest.raises(ConfigurationError, match="did you mean `test`"):
+            build().split("tets")  # type: ignore[arg-type]
+
+    def test_repr_holds_no_data(self) -> None:
+        assert len(repr(build())) < 1500
+
+    def test_columns_named_by_numbers(self) -> None:
+        frame = people().set_axis(range(4), axis=1)
+        assert TabularProblem.from_frame(frame, target=3, sensitive=2).positive == ">50K"  # type: ignore[arg-type]
+
+
+class TestTarget:
+    @pytest.mark.parametrize(
+        ("values", "positive"),
+        [
+            ([False, True], "True"),
+            ([0, 1], "1"),
+            ([0.0, 1.0], "1"),
+            ([2, 10], "10"),
+            (["no", "yes"], "yes"),
+        ],
+    )
+    def test_the_second_of_two_is_positive(self, values: list[object], positive: str) -> None:
+        frame = people()
+        frame["rich"] = pd.Series([values[text == ">50K"] for text in frame["rich"]])
+        problem = build(frame)
+        assert problem.positive == positive
+        label = problem.split("test").targets["label"]
+        assert torch.equal(label, build().split("test").targets["label"])
+
+    @pytest.mark.parametrize("positive", [0, 0.0, "0"])
+    def test_positive_by_value_or_by_text(self, positive: object) -> None:
+        frame = people().assign(rich=lambda f: (f["rich"] == ">50K").astype(int))
+        label = build(frame, positive=positive).split("test").targets["label"]
+        assert torch.equal(label, 1 - build().split("test").targets["label"])
+
+    def test_one_class_against_the_rest(self) -> None:
+        frame = people().assign(rich=lambda f: f["age"] // 30)
+        problem = build(frame, positive=1)
+        assert 0.2 < float(problem.split("train").targets["label"].mean()) < 0.7
+
+    def test_pandas_categories_keep_their_order(self) -> None:
+        frame = people()
+        frame["rich"] = pd.Categorical(frame["rich"], [">50K", "other", "<=50K"])
+        frame["sex"] = pd.Categorical(frame["sex"], ["b", "a"])
+        problem = build(frame)
+        assert (problem.positive, problem.groups) == ("<=50K", ("b", "a"))
+
+
+class TestObjectivesAndMetrics:
+    @pytest.mark.parametrize(
+        ("fairness", "metrics"),
+        [
+            ("tpr_gap", ["accuracy", "misclassification", "deo", "positive_rate"]),
+            ("deo", ["accuracy", "misclassification", "tpr_gap", "positive_rate"]),
+            (
+                "demographic_parity",
+                ["accuracy", "misclassification", "tpr_gap", "deo", "positive_rate"],
+            ),
+        ],
+    )
+    def test_names(self, fairness: str, metrics: list[str]) -> None:
+        problem = build(fairness=fairness)
+        assert problem.names == ("binary_cross_entropy", fairness)
+        assert list(problem.metrics) == metrics
+
+    @pytest.mark.parametrize("groups", [2, 4])
+    def test_the_gap_is_fairlearns(self, groups: int) -> None:
+        problem = build(people(1500, groups), fairness="deo")
+        targets = problem.split("train").targets
+        logits = torch.randn(
+            len(problem.split("train")), 1, generator=torch.Generator().manual_seed(0)
+        )
+        expected = equal_opportunity_difference(
+            targets["label"].int().numpy(),
+            (logits[:, 0] > 0).int().numpy(),
+            sensitive_features=targets["sensitive"].numpy(),
+        )
+        assert len(problem.groups) == groups
+        assert float(problem.metrics["tpr_gap"](logits, targets)) == pytest.approx(
+            expected, abs=1e-6
+        )
+
+    def test_a_constant_classifier_is_seen(self) -> None:
+        problem = build()
+        batch = problem.split("test")
+        never = -torch.ones(len(batch), 1)
+        share = float(batch.targets["label"].mean())
+        assert float(problem.metrics["positive_rate"](never, batch.targets)) == 0
+        assert float(problem.metrics["positive_rate"](-never, batch.targets)) == 1
+        assert float(problem.metrics["misclassification"](never, batch.targets)) == pytest.approx(
+            share
+        )
+
+
+class TestRefusals:
+    @pytest.mark.parametrize(
+        ("changes", "sentence"),
+        [
+            ({"target": "rihc"}, "unknown target column `rihc`; did you mean `rich`"),
+            ({"sensitive": "sx"}, "unknown sensitive column `sx`; did you mean `sex`"),
+            ({"categorical": ["aeg"]}, "unknown categorical column `aeg`; did you mean `age`"),
+            ({"drop": ["wrk"]}, "unknown column to drop `wrk`; did you mean `work`"),
+            ({"drop": "work"}, r"`drop` is a list of columns, found 'work': \['work'\]"),
+            ({"sensitive": "rich"}, "two columns, found `rich` for both"),
+            ({"fairness": "deoo"}, "unknown fairness objective `deoo`; did you mean `deo`"),
+            ({"protocol": "papre"}, "unknown protocol `papre`; did you mean `paper`"),
+            ({"positive": "rich"}, "unknown class of `rich` `rich`; .*known: <=50K, >50K"),
+            ({"seed": -1}, "the seed of a split is 0 to"),
+        ],
+    )
+    def test_settings(self, changes: dict[str, Any], sentence: str) -> None:
+        with pytest.raises(ConfigurationError, match=sentence):
+            build(**changes)
+
+    @pytest.mark.parametrize(
+        ("change", "sentence"),
+        [
+            ({"rich": "no"}, "the target `rich` has two classes, found only `no`"),
+            ({"rich": range(400)}, r"found 400 values \(`0`, `1`, `2`, `3`, ...\): name the pos"),
+            ({"rich": list("abca") * 100}, r"found 3 values \(`a`, `b`, `c`\): name the positive"),
+            ({"rich": [None, "a", "b", "b"] * 100}, "the target `rich` .*found 100 missing of 400"),
+            ({"sex": "f"}, "sensitive column `sex` has at least two groups .*only `f`"),
+            ({"sex": [None, "a", "b", "b"] * 100}, r"column `sex` .*100 missing.*dropna\(subset="),
+            ({"sex": np.linspace(0, 1, 400)}, "at most 50 groups, found 400: .*pandas.cut"),
+            ({"sex": ["a"] * 399 + ["b"]}, "`tpr_gap` needs positive rows .*found none of `b` in"),
+        ],
+    )
+    def test_data(self, change: dict[str, Any], sentence: str) -> None:
+        with pytest.raises(DataError, match=sentence):
+            build(people().assign(**change))
+
+    def test_too_few_rows(self) -> None:
+        with pytest.raises(DataError, match=r"at least 10 rows .*found 9"):
+            build(people(9))
+
+    def test_ten_rows_are_split(self) -> None:
+        problem = build(people(10), fairness="deo")
+        assert [len(problem.split(name)) for name in SPLITS] == [7, 1, 2]
+
+    def test_no_feature_left(self) -> None:
+        with pytest.raises(DataError, match="found none left: drop fewer columns"):
+            build(drop=["age", "work"])
+
+    def test_a_group_without_positives_is_no_matter_to_counts(self) -> None:
+        frame = people().assign(sex=["a"] * 399 + ["b"])
+        assert build(frame, fairness="deo").groups == ("a", "b")
+
+    @pytest.mark.parametrize("package", ["pandas", "sklearn"])
+    def test_without_the_extra(self, package: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        frame = people()
+        monkeypatch.setitem(sys.modules, package, None)
+        with pytest.raises(MissingExtraError, match=r"paretocosmos\[tabular\]"):
+            build(frame)

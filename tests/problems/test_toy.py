@@ -1,0 +1,97 @@
+"""The toys: their closed-form fronts against brute force over the plane."""
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from paretocosmos.errors import ConfigurationError
+from paretocosmos.problems._toy import ToyProblem
+from paretocosmos.problems.toy_concave import toy_concave
+from paretocosmos.problems.toy_convex import toy_convex
+from paretocosmos.rays import even_rays
+
+BOTH = (toy_convex(), toy_concave())
+
+
+def values(problem: ToyProblem, answer: Tensor) -> list[float]:
+    batch = problem.split("test")
+    outputs = answer.float().expand(len(batch), 2)
+    return [float(objective.score(outputs, batch.targets)) for objective in problem.objectives]
+
+
+def ends(problem: ToyProblem) -> tuple[Tensor, Tensor]:
+    targets = problem.split("test").targets
+    return targets["first"][0], targets["second"][0]
+
+
+def grid(problem: ToyProblem) -> np.ndarray:
+    side = torch.linspace(-1.5, 1.5, 61)
+    return np.array([values(problem, y) for y in torch.cartesian_prod(side, side)])
+
+
+@pytest.mark.parametrize("problem", BOTH)
+def test_the_closed_form_is_what_the_objectives_say(problem: ToyProblem) -> None:
+    first, second = ends(problem)
+    front = problem.exact_front(9)
+    for ray, expected in zip(front.rays, front.values, strict=True):
+        found = values(problem, ray[0] * first + ray[1] * second)
+        assert found == pytest.approx(expected, abs=1e-6)
+
+
+@pytest.mark.parametrize("problem", BOTH)
+def test_nothing_in_the_plane_dominates_the_front(problem: ToyProblem) -> None:
+    front, every = problem.exact_front(50).values, grid(problem)
+    better = (every[:, None] < front[None] - 1e-6).all(axis=2)
+    assert not better.any()
+    assert problem.exact_front(50).non_dominated.all()
+
+
+def test_a_weighted_sum_finds_every_convex_point() -> None:
+    problem = toy_convex()
+    first, second = ends(problem)
+    for ray in even_rays(5, 2):
+        answer = torch.zeros(2, requires_grad=True)
+        batch = problem.split("train")
+        outputs = answer.expand(len(batch), 2)
+        losses = torch.stack([o.loss(outputs, batch.targets) for o in problem.objectives])
+        # both are quadratic with second derivative 1: one Newton step is exact
+        (slope,) = torch.autograd.grad(ray @ losses, answer)
+        np.testing.assert_allclose(-slope, ray[0] * first + ray[1] * second, atol=1e-6)
+        assert values(problem, -slope) == pytest.approx(
+            problem.exact_values(ray[None].numpy())[0], abs=1e-6
+        )
+
+
+def test_a_weighted_sum_misses_the_middle_of_the_concave_front() -> None:
+    problem = toy_concave()
+    middle = problem.exact_values(np.array([[0.5, 0.5]]))[0].mean()
+    assert problem.exact_front(101).values.mean(axis=1).min() < middle - 0.1
+
+
+@pytest.mark.parametrize("problem", BOTH)
+def test_curvature(problem: ToyProblem) -> None:
+    end, middle, other = problem.exact_front(3).values
+    above = (middle > (end + other) / 2).all()
+    assert above == (problem.name == "toy_concave")
+
+
+@pytest.mark.parametrize("problem", BOTH)
+def test_sizes_and_reference(problem: ToyProblem) -> None:
+    assert [len(problem.split(name)) for name in ("train", "val", "test")] == [512, 128, 128]
+    front = problem.exact_front()
+    assert len(front) == 25
+    assert (front.values < front.reference).all()
+    train, val = problem.split("train").inputs, problem.split("val").inputs
+    assert isinstance(train, Tensor)
+    assert isinstance(val, Tensor)
+    assert not torch.equal(train[:128], val)
+
+
+def test_refusals() -> None:
+    with pytest.raises(ConfigurationError, match="`count` must be at least 2, found 1"):
+        toy_convex().exact_front(1)
+    with pytest.raises(ConfigurationError, match="unknown split `tran`"):
+        toy_convex().split("tran")  # type: ignore[arg-type]
+    with pytest.raises(ConfigurationError, match="unknown protocol `x`"):
+        toy_concave(protocol="x")  # type: ignore[arg-type]

@@ -1,0 +1,237 @@
+import base64
+import hashlib
+import json
+import re
+import shutil
+import subprocess
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from paretocosmos.errors import ConfigurationError
+from paretocosmos.explorer import write_report
+from paretocosmos.front import Front
+from paretocosmos.metrics import summary
+from paretocosmos.rays import even_rays
+
+HOSTILE = "</script><img src=x onerror=alert(1)><!--\u2028{{data}} & \"'"
+VOID = {"meta", "link", "input", "br", "img"}
+
+
+class Page(HTMLParser):
+    """What a browser would find: a stack that must end empty, attributes, and script texts."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.open: list[str] = []
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.text: dict[str, list[str]] = {}
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+        if tag in ("script", "style", "title", "h1"):
+            self.text.setdefault(tag, []).append("")
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self.open and self.open[-1] in self.text:
+            self.text[self.open[-1]][-1] += data
+
+    @property
+    def data(self) -> Any:
+        return json.loads(self.text["script"][0])
+
+    @property
+    def policy(self) -> str:
+        return next(
+            str(attributes["content"])
+            for tag, attributes in self.tags
+            if tag == "meta" and attributes.get("http-equiv") == "Content-Security-Policy"
+        )
+
+
+def front(split: str = "test", *, objectives: int = 2, count: int = 25) -> Front:
+    rays = even_rays(count, objectives).numpy().astype(np.float64)
+    values = 0.6 - 0.5 * np.sqrt(rays) + (0.01 if split == "val" else 0.0)
+    names = ("loss", "gap", "third")[:objectives]
+    metrics = {"accuracy": 1 - values[:, 0], "tpr_gap": values[:, 1] / 3}
+    reference = np.full(objectives, 2.0)
+    return Front(rays, values, names, reference, metrics, split, {"problem": "adult"})
+
+
+def record(fronts: list[Front]) -> dict[str, Any]:
+    return {
+        "problem": {"name": "adult", "settings": {"sensitive": "sex"}},
+        "method": {"name": "cosmos", "settings": {"alpha": 0.75, "penalty": 0.001}},
+        "conditioning": "concat",
+        "training": {"epochs": 50, "schedule": {"milestones": [20, 40]}},
+        "seed": 0,
+        "protocol": "clean",
+        "parameters": 6891,
+        "metrics": {one.split: summary(one) for one in fronts},
+        "epoch_selected": 44,
+        "seconds_training": 41.7,
+        "evaluations": [
+            {"epoch": epoch, "hypervolume_val": 3.0 + epoch / 100, "losses": [0.4, 0.1]}
+            for epoch in range(0, 50, 2)
+        ],
+        "notes": ["a note"],
+    }
+
+
+def written(folder: Path, content: dict[str, Any], fronts: list[Front]) -> str:
+    write_report(folder / "report.html", content, fronts)
+    return (folder / "report.html").read_text(encoding="utf-8")
+
+
+@pytest.fixture
+def text(tmp_path: Path) -> str:
+    fronts = [front(), front("val")]
+    return written(tmp_path, record(fronts), fronts)
+
+
+def test_nothing_is_loaded_from_anywhere(text: str) -> None:
+    page = Page(text)
+    for tag, attributes in page.tags:
+        for name in ("src", "href", "srcset", "action", "data", "poster"):
+            value = attributes.get(name) or "#"
+            assert value.startswith(("#", "data:")), (tag, name, value)
+    assert "url(" not in text
+    assert "@import" not in text
+    assert re.findall(r"\b(?:fetch|XMLHttpRequest|WebSocket|import)\s*\(", text) == []
+    # The one address is the name of SVG's namespace, which nothing asks for.
+    assert set(re.findall(r"https?://[^\"'\s]*", text)) == {"http://www.w3.org/2000/svg"}
+
+
+def test_the_policy_forbids_the_network_and_allows_what_is_inside_by_hash(text: str) -> None:
+    page = Page(text)
+    assert page.policy.startswith("default-src 'none';")
+    assert "unsafe" not in page.policy
+    assert len(page.text["script"]) == 2
+    for content in (page.text["script"][1], page.text["style"][0]):
+        digest = base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
+        assert f"'sha256-{digest}'" in page.policy
+
+
+def test_the_policy_comes_before_everything_it_governs(text: str) -> None:
+    assert text.index("Content-Security-Policy") < min(text.index("<style"), text.index("<script"))
+
+
+def test_there_are_no_inline_handlers_or_styles(text: str) -> None:
+    for _, attributes in Page(text).tags:
+        assert not [name for name in attributes if name.startswith("on") or name == "style"]
+
+
+def test_the_page_is_small(text: str) -> None:
+    assert len(text.encode()) < 150_000
+
+
+def test_the_structure_is_balanced_and_ids_are_unique(text: str) -> None:
+    page = Page(text)
+    assert page.open == []
+    ids = [attributes["id"] for _, attributes in page.tags if "id" in attributes]
+    assert len(ids) == len(set(ids))
+    pointed = {
+        str(attributes[name])
+        for _, attributes in page.tags
+        for name in ("aria-labelledby", "for")
+        if name in attributes
+    }
+    assert pointed <= set(ids)
+    asked = set(re.findall(r"\$\(\"([\w-]+)\"\)", page.text["script"][1]))
+    assert asked <= set(ids)
+
+
+@pytest.mark.parametrize("objectives", [2, 3])
+def test_the_fronts_inside_are_the_fronts_given(tmp_path: Path, objectives: int) -> None:
+    fronts = [front(objectives=objectives), front("val", objectives=objectives)]
+    data = Page(written(tmp_path, record(fronts), fronts)).data
+    assert [Front.from_dict(one) for one in data["fronts"]] == fronts
+    assert data["dominated"] == [(~one.non_dominated).tolist() for one in fronts]
+    assert data["summaries"] == [summary(one) for one in fronts]
+    assert data["folder"] == tmp_path.name
+
+
+def test_names_from_data_are_text(tmp_path: Path) -> None:
+    half, at = np.array([[0.5, 0.5]]), np.array([[0.3, 0.2]])
+    metrics = {HOSTILE: np.ones(1)}
+    hostile = Front(half, at, (HOSTILE, "gap"), np.array([2.0, 2.0]), metrics, HOSTILE)
+    content = {"problem": {"name": HOSTILE}, "notes": [HOSTILE], HOSTILE: {HOSTILE: HOSTILE}}
+    text = written(tmp_path, content, [hostile])
+    assert "<img" not in text
+    assert "\u2028" not in text.split('id="data">')[1]
+    page = Page(text)
+    assert page.open == []
+    assert len(page.text["script"]) == 2
+    assert page.text["title"] == page.text["h1"] == [HOSTILE]
+    assert Front.from_dict(page.data["fronts"][0]) == hostile
+    assert page.data["record"] == content
+
+
+def test_the_script_never_parses_markup(text: str) -> None:
+    script = Page(text).text["script"][1]
+    for way in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval("):
+        assert way not in script
+    assert "</" not in script
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        {},
+        {"problem": "adult", "method": None, "evaluations": None, "notes": None},
+        {"metrics": {"test": {"angle": float("nan")}}, "evaluations": [{"epoch": 1}, 3]},
+        {"anything": {"deep": [{"er": (1, np.float32(2.5))}]}, "path": Path("a"), "n": np.int64(3)},
+    ],
+)
+def test_every_key_of_the_record_is_optional(tmp_path: Path, content: dict[str, Any]) -> None:
+    page = Page(written(tmp_path, content, [front()]))
+    assert page.open == []
+    assert set(page.data["record"]) == set(content)
+
+
+def test_what_json_cannot_say_is_said_in_words(tmp_path: Path) -> None:
+    content = {"a": float("nan"), "b": float("inf"), "c": Path("x"), "d": np.arange(2)}
+    found = Page(written(tmp_path, content, [front()])).data["record"]
+    assert found == {"a": "not a number", "b": "infinity", "c": "x", "d": [0, 1]}
+
+
+@pytest.mark.parametrize("values", [[[0.3, 0.2]], [[3.0, 3.0]], [[0.3, 0.2], [float("nan"), 0.1]]])
+def test_odd_fronts_are_reported(tmp_path: Path, values: list[list[float]]) -> None:
+    rays = even_rays(len(values), 2).numpy()
+    odd = Front(rays, np.array(values), ("loss", "gap"), np.array([2.0, 2.0]))
+    page = Page(written(tmp_path, {}, [odd]))
+    assert Front.from_dict(page.data["fronts"][0]) == odd
+
+
+def test_long_runs_stay_small(tmp_path: Path) -> None:
+    content = record([front()])
+    content["evaluations"] = [
+        {"epoch": epoch, "hypervolume_val": 3.3, "losses": [0.1] * 50} for epoch in range(1000)
+    ]
+    assert len(written(tmp_path, content, [front()]).encode()) < 150_000
+
+
+def test_mistakes_are_one_sentence(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="at least one front"):
+        write_report(tmp_path / "report.html", {}, [])
+    with pytest.raises(ConfigurationError, match="the same objectives"):
+        write_report(tmp_path / "report.html", {}, [front(), front(objectives=3)])
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
+def test_the_script_is_valid(text: str, tmp_path: Path) -> None:
+    script = tmp_path / "report.js"
+    script.write_text(Page(text).text["script"][1], encoding="utf-8")
+    done = subprocess.run(["node", "--check", script], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

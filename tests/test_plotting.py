@@ -1,0 +1,217 @@
+import struct
+import sys
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+import numpy as np
+import pytest
+from matplotlib.axes import Axes
+from matplotlib.collections import PathCollection
+from matplotlib.colors import to_rgba
+from matplotlib.figure import Figure
+
+from paretocosmos.errors import ConfigurationError, DataError, MissingExtraError
+from paretocosmos.front import Front
+from paretocosmos.plotting import FADED, front_figure, save_front
+from paretocosmos.rays import even_rays
+
+
+def made(rays: Any, values: Any, names: tuple[str, ...], reference: Any, **rest: Any) -> Front:
+    return Front(np.asarray(rays), np.asarray(values), names, np.asarray(reference), **rest)
+
+
+def curve(split: str = "test", shift: float = 0.0) -> Front:
+    """25 rays on a convex curve, three of them pushed off it."""
+    rays = even_rays(25, 2).numpy().astype(np.float64)
+    along = np.linspace(0, 1, 25)
+    values = np.stack([0.324 + 0.211 * along, 0.013 + 0.095 * (1 - along) ** 2], axis=1) + shift
+    values[[6, 13, 19]] += 0.02
+    return made(rays, values, ("cross entropy", "parity gap"), (2, 2), split=split)
+
+
+def axes_of(figure: Figure) -> dict[str, Axes]:
+    return {str(axes.get_label()): axes for axes in figure.axes}
+
+
+def scatters(axes: Axes) -> dict[str, PathCollection]:
+    found = (one for one in axes.collections if isinstance(one, PathCollection))
+    return {str(one.get_label()): one for one in found}
+
+
+def legend_of(figure: Figure) -> list[str]:
+    return [text.get_text() for text in figure.legends[0].get_texts()]
+
+
+def size_of(path: Path) -> tuple[int, int]:
+    """Width and height from the header of a PNG."""
+    content = path.read_bytes()
+    assert content[:8] == b"\x89PNG\r\n\x1a\n"
+    width, height = struct.unpack(">II", content[16:24])
+    return width, height
+
+
+def test_a_png_is_written_whole_and_alone(tmp_path: Path) -> None:
+    save_front(tmp_path / "front.png", [curve(), curve("val", 0.004)], title="adult")
+    width, height = size_of(tmp_path / "front.png")
+    assert width > height > 800
+    assert [file.name for file in tmp_path.iterdir()] == ["front.png"]
+
+
+def test_the_same_front_gives_the_same_bytes(tmp_path: Path) -> None:
+    for name in ("one.png", "two.png"):
+        save_front(tmp_path / name, [curve()], title="adult")
+    assert (tmp_path / "one.png").read_bytes() == (tmp_path / "two.png").read_bytes()
+
+
+def test_two_objectives_have_labels_a_legend_and_three_panels() -> None:
+    figure = front_figure([curve(), curve("val", 0.004)], title="adult · cosmos")
+    axes = axes_of(figure)
+    assert list(axes) == ["front", "rays", "box"]
+    assert axes["front"].get_xlabel() == "cross entropy   ← smaller is better"
+    assert axes["front"].get_ylabel() == "parity gap   ← smaller is better"
+    test, val, dominated = legend_of(figure)
+    assert test.startswith("test: hypervolume 3.")
+    assert val.startswith("val: hypervolume 3.")
+    assert dominated == "dominated"
+    assert figure.get_suptitle() == "adult · cosmos"
+
+
+def test_the_hypervolume_in_the_legend_is_that_of_the_closed_form() -> None:
+    front = made([[0.9, 0.1], [0.1, 0.9]], [[1.0, 1.0], [0.5, 1.5]], ("a", "b"), (2, 2))
+    assert legend_of(front_figure([front])) == ["test: hypervolume 1.2500"]
+
+
+def test_dominated_points_are_faded_and_left_off_the_line() -> None:
+    front = curve()
+    axes = axes_of(front_figure([front]))["front"]
+    found = scatters(axes)
+    assert found["test dominated"].get_alpha() == FADED
+    assert found["test non-dominated"].get_alpha() == 1
+    kept = int(front.non_dominated.sum())
+    assert len(np.asarray(found["test dominated"].get_offsets())) == 25 - kept
+    line = np.asarray(axes.lines[0].get_xydata())
+    assert len(line) == kept
+    assert (np.diff(line[:, 0]) >= 0).all()
+    assert (np.diff(line[:, 1]) <= 0).all()
+
+
+def test_a_point_has_the_colour_of_its_ray() -> None:
+    front = made([[0.8, 0.2], [0.2, 0.8]], [[0.3, 0.2], [0.5, 0.1]], ("a", "b"), (2, 2))
+    axes = axes_of(front_figure([front]))
+    colours = np.asarray(scatters(axes["front"])["test non-dominated"].get_facecolor())
+    drawn = {to_rgba(line.get_color()) for line in axes["rays"].lines[:2]}
+    assert drawn == {tuple(colour) for colour in colours}
+    assert len(drawn) == 2
+
+
+def test_fronts_differ_in_their_markers() -> None:
+    found = scatters(axes_of(front_figure([curve(), curve("val", 0.004)]))["front"])
+    one, two = (found[f"{split} non-dominated"].get_paths()[0] for split in ("test", "val"))
+    assert len(one) != len(two)
+
+
+def test_fronts_of_one_split_are_named_by_what_differs() -> None:
+    def of(method: str) -> Front:
+        values = [[0.3, 0.2], [0.5, 0.1]]
+        rays = [[0.9, 0.1], [0.1, 0.9]]
+        return made(rays, values, ("a", "b"), (2, 2), provenance={"method": method})
+
+    assert legend_of(front_figure([of("cosmos"), of("epo")]))[1].startswith("epo: ")
+    assert legend_of(front_figure([of("cosmos"), of("cosmos")]))[1].startswith("test 2: ")
+
+
+def test_three_objectives_give_a_panel_per_pair(tmp_path: Path) -> None:
+    rays = even_rays(20, 3).numpy().astype(np.float64)
+    front = made(rays, 1 - 0.6 * np.sqrt(rays), ("left", "right", "copy"), (2, 2, 2))
+    figure = front_figure([front], title="three")
+    axes = axes_of(figure)
+    assert list(axes) == ["front 0 1", "front 0 2", "front 1 2", "rays"]
+    assert axes["front 0 2"].get_xlabel().startswith("left")
+    assert axes["front 0 2"].get_ylabel().startswith("copy")
+    points = np.asarray(scatters(axes["front 1 2"])["test non-dominated"].get_offsets())
+    np.testing.assert_array_equal(points, front.values[:, 1:])
+    save_front(tmp_path / "front.png", [front])
+    assert min(size_of(tmp_path / "front.png")) > 800
+
+
+def test_five_objectives_are_drawn() -> None:
+    front = made(
+        even_rays(6, 5).numpy(), np.random.default_rng(0).random((6, 5)), tuple("abcde"), (1,) * 5
+    )
+    assert len(front_figure([front]).axes) == 11
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [[0.3, 0.2]],
+        [[0.3, 0.2]] * 4,
+        [[0.0, 0.0]] * 2,
+        [[2.0, 2.0]],
+        [[2.0, 2.0], [0.5, 0.4]],
+        [[3.0, 2.5], [2.5, 3.0]],
+        [[0.5, 5.0], [1.0, 1.0], [4.0, 0.2]],
+        [[-0.5, 0.1], [0.5, -0.1]],
+        [[1e-12, 1e6], [1e-13, 2e6]],
+    ],
+    ids=["one", "equal", "zero", "at", "one at", "worse", "across", "negative", "scales"],
+)
+def test_odd_fronts_are_drawn_without_a_warning(tmp_path: Path, values: list[list[float]]) -> None:
+    front = made(even_rays(len(values), 2).numpy(), values, ("a", "b"), (2, 2))
+    save_front(tmp_path / "front.png", [front])
+    axes = axes_of(front_figure([front]))
+    for low, high, of in zip(*axes["front"].dataLim.get_points(), front.values.T, strict=True):
+        assert (low, high) == (of.min(), of.max()) or 2.0 in (low, high)
+    (left, right), (bottom, top) = axes["front"].get_xlim(), axes["front"].get_ylim()
+    assert left < front.values[:, 0].min() <= front.values[:, 0].max() < right
+    assert bottom < front.values[:, 1].min() <= front.values[:, 1].max() < top
+    assert "reference" in scatters(axes["box"])
+
+
+def test_a_point_without_a_number_is_left_out() -> None:
+    rays = [[0.9, 0.1], [0.1, 0.9]]
+    front = made(rays, [[0.3, 0.2], [np.nan, 0.1]], ("a", "b"), (2, 2))
+    found = scatters(axes_of(front_figure([front]))["front"])
+    assert len(np.asarray(found["test non-dominated"].get_offsets())) == 1
+    with pytest.raises(DataError, match="nothing to draw"):
+        front_figure([made([[0.5, 0.5]], [[np.nan, 0.1]], ("a", "b"), (2, 2))])
+
+
+def test_a_name_with_dollars_is_no_formula_and_a_long_one_is_cut() -> None:
+    front = made([[0.5, 0.5]], [[0.3, 0.2]], (r"$\frac{", "loss " * 40), (2, 2))
+    axes = axes_of(front_figure([front], title="$^"))["front"]
+    assert axes.get_xlabel().startswith(r"\$")
+    assert len(axes.get_ylabel()) < 70
+
+
+def test_mistakes_are_one_sentence() -> None:
+    with pytest.raises(ConfigurationError, match="at least one front"):
+        front_figure([])
+    with pytest.raises(ConfigurationError, match="two objectives or more, found only `a`"):
+        front_figure([made([[1.0]], [[0.3]], ("a",), (2,))])
+    other = made([[0.5, 0.5]], [[0.3, 0.2]], ("loss", "gap"), (2, 2))
+    with pytest.raises(ConfigurationError, match="the same objectives"):
+        front_figure([curve(), other])
+
+
+def test_without_matplotlib_the_pip_command_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(MissingExtraError, match=r"paretocosmos\[plot\]"):
+        front_figure([curve()])
+
+
+def test_no_global_state_is_read_or_changed(tmp_path: Path) -> None:
+    save_front(tmp_path / "plain.png", [curve()])
+    theirs: Any = {
+        "font.size": 30,
+        "axes.facecolor": "black",
+        "xtick.direction": "in",
+        "font.weight": "bold",
+    }
+    with matplotlib.rc_context(theirs):
+        save_front(tmp_path / "styled.png", [curve()])
+        assert matplotlib.rcParams["font.size"] == 30
+    assert (tmp_path / "plain.png").read_bytes() == (tmp_path / "styled.png").read_bytes()
+    if "matplotlib.pyplot" in sys.modules:
+        assert sys.modules["matplotlib.pyplot"].get_fignums() == []

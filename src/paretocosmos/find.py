@@ -84,7 +84,10 @@ def convert(key: str, value: object, annotation: object) -> typing.Any:
 
 def _options(annotation: object) -> tuple[object, ...]:
     if typing.get_origin(annotation) in (typing.Union, types.UnionType):
-        return typing.get_args(annotation)
+        # None first: the text "none" would do for str as well
+        return tuple(
+            sorted(typing.get_args(annotation), key=lambda option: option is not type(None))
+        )
     return (annotation,)
 
 

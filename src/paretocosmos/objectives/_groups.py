@@ -5,6 +5,7 @@ from abc import abstractmethod
 import torch
 from torch import Tensor
 
+from paretocosmos.errors import ConfigurationError
 from paretocosmos.objectives._base import Objective, logits_of
 from paretocosmos.types import Outputs, Targets
 
@@ -34,6 +35,8 @@ class GroupObjective(Objective):
         steepness: float = 1.0,
     ) -> None:
         super().__init__(name=name, output=output, target=target)
+        if groups < 2:
+            raise ConfigurationError(f"`groups` must be at least 2 to have a gap, found {groups}")
         self.sensitive, self.groups, self.steepness = sensitive, groups, steepness
 
     def loss(self, outputs: Outputs, targets: Targets) -> Tensor:
@@ -81,8 +84,8 @@ def count_gap(values: Tensor, targets: Targets, sensitive: str, groups: int) -> 
     """The gap between the groups' sums, per sample of the batch."""
     if groups > 2:
         return gap(group_sums(values, targets, sensitive, groups)) / samples(values, targets)
-    # two groups are one signed sum: a third of the operations
-    weight = targets.get("weight")
-    sign = 1 - 2 * targets[sensitive].reshape(values.shape)
+    # two groups are one signed sum: half the operations
+    weight, group = targets.get("weight"), targets[sensitive].reshape(values.shape)
+    sign = (group == 0).to(values.dtype) - (group == 1).to(values.dtype)
     signed = values * sign if weight is None else values * sign * weight.reshape(values.shape)
     return signed.sum().abs() / samples(values, targets)

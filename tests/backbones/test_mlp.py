@@ -1,0 +1,62 @@
+import math
+from itertools import pairwise
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from paretocosmos.backbones.mlp import Mlp
+from paretocosmos.errors import ConfigurationError
+
+
+@pytest.mark.parametrize(
+    ("shape", "hidden", "outputs"),
+    [((88,), (60, 25), 1), ((20,), (60, 25), 1), ((3, 4), (7,), 5), ((6,), (), 2)],
+)
+def test_parameters_are_those_of_its_linear_layers(
+    shape: tuple[int, ...], hidden: tuple[int, ...], outputs: int
+) -> None:
+    widths = [math.prod(shape), *hidden, outputs]
+    expected = sum((a + 1) * b for a, b in pairwise(widths))
+    model = Mlp(shape, outputs, hidden=hidden)
+    assert sum(p.numel() for p in model.parameters()) == expected
+    assert model(torch.randn(9, *shape)).shape == (9, outputs)
+
+
+def test_adult_has_the_papers_6891_by_default() -> None:
+    assert sum(p.numel() for p in Mlp((88,), 1).parameters()) == 6891
+
+
+def test_forward_is_relu_between_linear_layers_and_none_at_the_end() -> None:
+    model, inputs = Mlp((2, 3), 4, hidden=(8, 5)), torch.randn(16, 2, 3)
+    weights = list(model.parameters())
+    hidden = inputs.reshape(16, 6)
+    for weight, bias in zip(weights[0:4:2], weights[1:4:2], strict=True):
+        hidden = F.relu(hidden @ weight.T + bias)
+    expected = hidden @ weights[4].T + weights[5]
+    torch.testing.assert_close(model(inputs), expected)
+    assert (expected < 0).any()  # so that a ReLU at the end would show
+
+
+@pytest.mark.parametrize("hidden", [(), (8,), (8, 5)])
+def test_it_names_the_layer_inputs_enter_and_its_head(hidden: tuple[int, ...]) -> None:
+    model = Mlp((6,), 2, hidden=hidden)
+    first, (head,) = model.get_submodule(model.first_layer), model.heads
+    assert isinstance(first, nn.Linear)
+    assert first.in_features == 6
+    last = model.get_submodule(head)
+    assert isinstance(last, nn.Linear)
+    assert last.out_features == 2
+    assert (first is last) == (hidden == ())
+
+
+def test_several_heads_are_refused() -> None:
+    with pytest.raises(ConfigurationError, match="one head; this problem wants `left`, `right`"):
+        Mlp((6,), {"left": 1, "right": 2})
+
+
+@pytest.mark.parametrize("hidden", [(0,), (5, -1)])
+def test_widths_must_be_positive(hidden: tuple[int, ...]) -> None:
+    with pytest.raises(ConfigurationError, match="`hidden` takes widths >= 1"):
+        Mlp((6,), 1, hidden=hidden)

@@ -1,0 +1,47 @@
+"""What every test shares: repeatable examples, one thread, a fresh seed, nothing left behind."""
+
+import importlib
+import inspect
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import settings
+
+settings.register_profile("repeatable", derandomize=True, deadline=None, max_examples=40)
+settings.load_profile("repeatable")
+
+torch.set_num_threads(1)  # small tensors: threads only cost, and xdist takes the other core
+
+
+@pytest.fixture(autouse=True)
+def _fresh_torch() -> Iterator[None]:
+    """Seed the global generator, and see that no test changes torch for the next one."""
+    torch.manual_seed(0)
+    yield
+    assert torch.get_default_dtype() == torch.float32
+    assert torch.is_grad_enabled()
+
+
+@pytest.fixture
+def thing_in() -> Callable[[str, str], Any]:
+    """What every file of a room promises, whatever the room: gives its one thing."""
+
+    from paretocosmos import find
+
+    def check(room: str, name: str) -> Any:
+        module = importlib.import_module(f"paretocosmos.{room}.{name}")
+        (public,) = module.__all__  # one file, one thing
+        thing = find.find(room, name)
+        assert thing is getattr(module, public)
+        assert thing.__module__ == module.__name__  # defined here, not passed on
+        for text in (module.__doc__, thing.__doc__, find.summary(room, name)):
+            assert (text or "").partition("\n")[0].strip()
+        for setting in find.parameters(thing).values():  # what a user may set
+            assert setting.default is not inspect.Parameter.empty, f"`{setting.name}` has none"
+            assert setting.annotation is not inspect.Parameter.empty
+            find.convert(setting.name, setting.default, setting.annotation)
+        return thing
+
+    return check

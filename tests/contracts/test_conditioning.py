@@ -1,0 +1,151 @@
+"""What every conditioning promises."""
+
+import contextlib
+import copy
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from paretocosmos import find
+from paretocosmos.backbones import Backbone
+from paretocosmos.conditioning import Conditioning
+from paretocosmos.errors import ConfigurationError
+from paretocosmos.types import Inputs, Outputs, each
+
+NAMES = find.names("conditioning")
+B, J = 12, 3
+# what there is to condition, by input shape; a conditioning takes at least one of them
+SHAPES: list[tuple[int, ...]] = [(5,), (1, 36, 36)]
+DEAF = {"none"}  # those that do not listen to the ray
+Case = tuple[Conditioning, Backbone, Inputs]
+
+
+@pytest.fixture(params=NAMES)
+def case(request: pytest.FixtureRequest, thing_in: Callable[[str, str], Any]) -> Case:
+    """The first backbone it agrees to condition, in float64, and inputs."""
+    thing = thing_in("conditioning", request.param)
+    assert list(inspect.signature(thing).parameters)[:2] == ["backbone", "objectives"]
+    for shape in SHAPES:
+        for name in find.names("backbones"):
+            with contextlib.suppress(ConfigurationError):  # refused, in a sentence
+                backbone = find.find("backbones", name)(shape, 2).double().eval()
+                model = thing(backbone, J).eval()
+                return model, backbone, torch.randn(B, *shape, dtype=torch.float64)
+    raise AssertionError(f"`{request.param}` conditions no backbone of this package")
+
+
+def _rays(*shape: int) -> Tensor:
+    return torch.randn(*shape, J, dtype=torch.float64).softmax(dim=-1)
+
+
+def _named(outputs: Outputs) -> dict[str, Tensor]:
+    return dict(outputs) if isinstance(outputs, Mapping) else {"": outputs}
+
+
+def _same(one: Outputs, two: Outputs) -> None:
+    assert _named(one).keys() == _named(two).keys()
+    for name, out in _named(one).items():
+        torch.testing.assert_close(out, _named(two)[name])
+
+
+def test_there_are_conditionings() -> None:
+    assert {"concat", "none"} <= set(NAMES)
+
+
+def test_outputs_have_the_shape_of_the_backbones(case: Case) -> None:
+    model, backbone, inputs = case
+    assert isinstance(model, Conditioning)
+    expected = {name: out.shape for name, out in _named(backbone(inputs)).items()}
+    for shape in ((), (1,), (4,), (B,)):
+        found = _named(model(inputs, _rays(*shape)))
+        assert {name: out.shape for name, out in found.items()} == expected
+
+
+def test_groups_are_neighbouring_samples_with_one_ray_each(case: Case) -> None:
+    model, _, inputs = case
+    rays = _rays(4)
+    grouped = model(inputs, rays)
+    _same(grouped, model(inputs, rays.repeat_interleave(B // 4, 0)))
+    alone = [
+        model(each(lambda x, g=g: x[3 * g : 3 * g + 3], inputs), ray) for g, ray in enumerate(rays)
+    ]
+    _same(grouped, each(lambda *outs: torch.cat(outs), *alone))
+
+
+def test_each_ray_is_the_loop_over_rays(case: Case) -> None:
+    model, _, inputs = case
+    rays = _rays(5)
+    loop = each(lambda *outs: torch.stack(outs), *(model(inputs, ray) for ray in rays))
+    _same(model.each_ray(inputs, rays), loop)
+
+
+def test_the_ray_matters_unless_it_is_said_not_to(case: Case) -> None:
+    model, _, inputs = case
+    one, two = (_named(model(inputs, ray)) for ray in torch.eye(J, dtype=torch.float64)[:2])
+    same = all(torch.equal(out, two[name]) for name, out in one.items())
+    assert same == (type(model).__module__.rpartition(".")[2] in DEAF)
+
+
+def test_the_backbone_handed_over_is_left_alone(case: Case) -> None:
+    model, backbone, inputs = case
+    before = copy.deepcopy(backbone.state_dict())
+    names = [type(module) for module in backbone.modules()]
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(0.5)
+    model(inputs, _rays())
+    assert [type(module) for module in backbone.modules()] == names
+    assert all(torch.equal(v, before[name]) for name, v in backbone.state_dict().items())
+
+
+def test_every_parameter_takes_part(case: Case) -> None:
+    model, _, inputs = case
+    outputs = _named(model(inputs, _rays(4)))
+    total = torch.stack([out.square().sum() for out in outputs.values()]).sum()
+    parameters = [p for p in model.parameters() if p.requires_grad]
+    gradients = torch.autograd.grad(total, parameters)
+    assert all(gradient.isfinite().all() for gradient in gradients)
+
+
+def test_copies_and_state_dicts_give_the_same_numbers(case: Case) -> None:
+    model, backbone, inputs = case
+    rays = _rays(4)
+    other = type(model)(backbone, J).double().eval()
+    other.load_state_dict(model.state_dict())
+    for twin in (other, copy.deepcopy(model)):
+        _same(twin(inputs, rays), model(inputs, rays))
+
+
+def test_seeds_can_be_stacked(case: Case) -> None:
+    model, backbone, inputs = case
+    models = [type(model)(backbone, J).double().eval() for _ in range(3)]
+    parameters, buffers = torch.func.stack_module_state(models)
+    rays = _rays(3, 4)
+
+    def call(weights: dict[str, Tensor], rest: dict[str, Tensor], ray: Tensor) -> Outputs:
+        out: Outputs = torch.func.functional_call(model, (weights, rest), (inputs, ray))
+        return out
+
+    expected = (one(inputs, ray) for one, ray in zip(models, rays, strict=True))
+    _same(
+        torch.vmap(call)(parameters, buffers, rays),
+        each(lambda *outs: torch.stack(outs), *expected),
+    )
+
+
+@pytest.mark.parametrize("shape", [(J + 1,), (4, J - 1), (2, 2, J)])
+def test_a_ray_of_the_wrong_shape_is_refused(case: Case, shape: tuple[int, ...]) -> None:
+    model, _, inputs = case
+    for call in (model, model.each_ray):
+        with pytest.raises(ConfigurationError, match="found"):
+            call(inputs, torch.ones(shape, dtype=torch.float64))
+
+
+def test_objectives_must_be_positive(case: Case) -> None:
+    model, backbone, _ = case
+    with pytest.raises(ConfigurationError, match="`objectives`"):
+        type(model)(backbone, 0)

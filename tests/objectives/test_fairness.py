@@ -1,0 +1,235 @@
+"""Fairness objectives against a plain loop with counts, and against fairlearn."""
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+import torch
+from fairlearn.metrics import demographic_parity_difference, equal_opportunity_difference
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from torch import Tensor
+
+from paretocosmos.objectives.demographic_parity import DemographicParity
+from paretocosmos.objectives.deo import Deo
+from paretocosmos.objectives.tpr_gap import TprGap
+
+Fairness = Deo | DemographicParity | TprGap
+KINDS: tuple[type[Deo] | type[DemographicParity] | type[TprGap], ...] = (
+    Deo,
+    DemographicParity,
+    TprGap,
+)
+
+
+def _sample(
+    seed: int, count: int = 40, groups: int = 2
+) -> tuple[Tensor, dict[str, Tensor], Iterator[tuple[float, int, int]]]:
+    """Logits, targets, and the same sample by sample."""
+    generator = torch.Generator().manual_seed(seed)
+    logits = torch.randn(count, generator=generator, dtype=torch.float64) * 2
+    label = torch.randint(0, 2, (count,), generator=generator)
+    sensitive = torch.randint(0, groups, (count,), generator=generator)
+    each = zip(logits.tolist(), label.tolist(), sensitive.tolist(), strict=True)
+    return logits, {"label": label, "sensitive": sensitive}, each
+
+
+def _relaxed(logit: float, steepness: float) -> float:
+    return math.tanh(steepness * max(0.0, 1 / (1 + math.exp(-logit))))
+
+
+@given(seed=st.integers(0, 2**31), groups=st.integers(2, 4), steepness=st.floats(0.5, 5))
+def test_deo_and_parity_are_the_papers_loop(seed: int, groups: int, steepness: float) -> None:
+    logits, targets, each = _sample(seed, groups=groups)
+    positives, soft, hard = list(each), [0.0] * groups, [0] * groups
+    soft_all, hard_all = [0.0] * groups, [0] * groups
+    for logit, y, a in positives:
+        soft_all[a] += _relaxed(logit, steepness)
+        hard_all[a] += logit > 0
+        if y == 1:
+            soft[a] += _relaxed(logit, steepness)
+            hard[a] += logit > 0
+    n = len(positives)
+    deo = Deo(groups=groups, steepness=steepness)
+    parity = DemographicParity(groups=groups, steepness=steepness)
+    for found, sums in (
+        (deo.loss(logits, targets), soft),
+        (deo.score(logits, targets), hard),
+        (parity.loss(logits, targets), soft_all),
+        (parity.score(logits, targets), hard_all),
+    ):
+        assert found.item() == pytest.approx((max(sums) - min(sums)) / n, rel=1e-6, abs=1e-9)
+
+
+def test_two_groups_are_an_absolute_difference() -> None:
+    """Whichever group is ahead, the equation's bars make it positive."""
+    logits = torch.tensor([3.0, 3.0, -3.0, -3.0])
+    targets = {"label": torch.ones(4), "sensitive": torch.tensor([0, 0, 1, 1])}
+    other = {**targets, "sensitive": 1 - targets["sensitive"]}
+    for kind in KINDS:
+        assert kind().loss(logits, targets) == kind().loss(logits, other) > 0
+        assert kind().score(logits, targets) == kind().score(logits, other) > 0
+
+
+@given(seed=st.integers(0, 2**31), groups=st.integers(2, 4), weighted=st.booleans())
+def test_tpr_gap_is_fairlearns(seed: int, groups: int, weighted: bool) -> None:
+    logits, targets, each = _sample(seed, groups=groups)
+    assume({a for _, y, a in each if y == 1} == set(range(groups)))  # otherwise: NaN, see below
+    weight = torch.rand(len(logits), generator=torch.Generator().manual_seed(seed)) + 0.1
+    expected = equal_opportunity_difference(
+        targets["label"].numpy(),
+        (logits > 0).long().numpy(),
+        sensitive_features=targets["sensitive"].numpy(),
+        sample_weight=weight.numpy() if weighted else None,
+    )
+    given = {**targets, "weight": weight} if weighted else targets
+    found = TprGap(groups=groups).score(logits, given)
+    assert found.item() == pytest.approx(expected, rel=1e-5, abs=1e-6)
+
+
+@given(seed=st.integers(0, 2**31))
+def test_parity_of_equal_groups_is_half_of_fairlearns(seed: int) -> None:
+    """Counts over the batch are rates times the share of a group: a half each."""
+    logits, targets, _ = _sample(seed)
+    sensitive = torch.arange(len(logits)) % 2
+    expected = demographic_parity_difference(
+        targets["label"].numpy(), (logits > 0).numpy(), sensitive_features=sensitive.numpy()
+    )
+    found = DemographicParity().score(logits, {"sensitive": sensitive})
+    assert found.item() == pytest.approx(expected / 2, abs=1e-6)
+
+
+def test_parity_needs_no_label_and_is_deo_where_all_labels_are_one() -> None:
+    logits, targets, _ = _sample(3)
+    ones = {**targets, "label": torch.ones(len(logits))}
+    for verb in ("loss", "score"):
+        parity = getattr(DemographicParity(), verb)(logits, {"sensitive": targets["sensitive"]})
+        torch.testing.assert_close(parity, getattr(Deo(), verb)(logits, ones))
+
+
+def test_counts_are_unfair_to_groups_of_different_size_where_rates_are_not() -> None:
+    targets = {"label": torch.ones(4), "sensitive": torch.tensor([0, 0, 0, 1])}
+    assert Deo().score(torch.ones(4), targets) == 0.5
+    assert TprGap().score(torch.ones(4), targets) == 0
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("verb", ["loss", "score"])
+def test_an_integer_weight_is_a_repetition(kind: type[Fairness], verb: str) -> None:
+    logits, targets, _ = _sample(4, groups=3)
+    objective = kind(groups=3)
+    weight = torch.arange(len(logits)) % 4  # 0 leaves a sample out
+    repeated = {name: target.repeat_interleave(weight) for name, target in targets.items()}
+    expected = getattr(objective, verb)(logits.repeat_interleave(weight), repeated)
+    assert expected > 0
+    for column in (weight, weight.float(), weight.double(), weight.float()[:, None]):
+        found = getattr(objective, verb)(logits, {**targets, "weight": column})
+        torch.testing.assert_close(found, expected, check_dtype=False)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_columns_and_other_types_of_targets_change_nothing(kind: type[Fairness]) -> None:
+    logits, targets, _ = _sample(5)
+    expected = kind().loss(logits, targets)
+    for same in (
+        {name: target[:, None] for name, target in targets.items()},
+        {name: target.double() for name, target in targets.items()},
+        {name: target.bool() for name, target in targets.items()},
+    ):
+        torch.testing.assert_close(kind().loss(logits, same), expected)
+        torch.testing.assert_close(kind().loss(logits[:, None], same), expected)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_half_precision_logits_meet_float32_weights(kind: type[Fairness]) -> None:
+    logits, targets, _ = _sample(6)
+    given = {**targets, "weight": torch.ones(len(logits))}
+    expected = kind().loss(logits, targets).item()
+    assert kind().loss(logits.bfloat16(), given).item() == pytest.approx(expected, abs=0.02)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_other_names_are_read(kind: type[Fairness]) -> None:
+    logits, targets, _ = _sample(7)
+    expected = kind().loss(logits, targets)
+    renamed = {"label": targets["label"], "sex": targets["sensitive"]}
+    objective = kind(name="gap", output="b", sensitive="sex")
+    assert objective.loss({"a": -logits, "b": logits}, renamed) == expected
+    assert objective.name == "gap"
+
+
+# Gradients
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("groups", [2, 3])
+def test_gradcheck(kind: type[Fairness], groups: int) -> None:
+    logits, targets, _ = _sample(8, count=12, groups=groups)
+    objective = kind(groups=groups, steepness=2.0)
+    assert torch.autograd.gradcheck(
+        lambda x: objective.loss(x, targets), (logits.requires_grad_(),)
+    )
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("label", "sensitive"),
+    [
+        ([1, 1, 0, 1], [0, 0, 0, 0]),  # a group is absent
+        ([1, 1, 0, 0], [0, 0, 1, 1]),  # a group has no positive
+        ([0, 0, 0, 0], [0, 1, 0, 1]),  # nobody is positive
+    ],
+)
+def test_absent_groups_in_a_batch_give_a_finite_loss(
+    kind: type[Fairness], label: list[int], sensitive: list[int]
+) -> None:
+    logits = torch.tensor([3.0, -1.0, 0.5, 100.0], requires_grad=True)
+    targets = {"label": torch.tensor(label), "sensitive": torch.tensor(sensitive)}
+    loss = kind().loss(logits, targets)
+    (gradient,) = torch.autograd.grad(loss, logits)
+    assert loss.isfinite()
+    assert loss >= 0
+    assert gradient.isfinite().all()
+    if kind is TprGap:  # one group alone has no gap, and nothing to learn from
+        assert loss.item() == pytest.approx(0, abs=1e-6)
+        assert gradient.abs().max() < 1e-6
+
+
+def test_an_absent_group_leaves_the_gap_of_the_others() -> None:
+    logits, targets, _ = _sample(9, groups=2)
+    torch.testing.assert_close(
+        TprGap(groups=3).loss(logits, targets), TprGap(groups=2).loss(logits, targets)
+    )
+
+
+def test_the_score_of_an_absent_group_is_nan() -> None:
+    targets = {"label": torch.ones(3), "sensitive": torch.zeros(3)}
+    assert TprGap().score(torch.ones(3), targets).isnan()
+
+
+def test_a_step_down_the_gradient_narrows_the_gap() -> None:
+    logits, targets, _ = _sample(10)
+    for kind in KINDS:
+        leaf = logits.clone().requires_grad_()
+        loss = kind().loss(leaf, targets)
+        (gradient,) = torch.autograd.grad(loss, leaf)
+        with torch.no_grad():
+            assert kind().loss(leaf - 0.1 * gradient, targets) < loss
+
+
+def test_the_relaxation_is_of_the_papers_size() -> None:
+    """tanh(σ): a sure positive counts tanh(1), an even one tanh(1/2), a sure negative nothing."""
+    targets = {"label": torch.ones(4), "sensitive": torch.tensor([0, 1, 1, 1])}
+    for logit, expected in ((50.0, math.tanh(1)), (0.0, math.tanh(0.5)), (-50.0, 0.0)):
+        logits = torch.tensor([logit, -50.0, -50.0, -50.0])
+        assert Deo().loss(logits, targets).item() == pytest.approx(expected / 4, abs=1e-6)
+
+
+def test_numpy_and_torch_round_the_same_score() -> None:
+    """A whole split: 30,000 counts are exact in float32."""
+    logits, targets, _ = _sample(11, count=30_000)
+    positive = (logits > 0).numpy() & (targets["label"] == 1).numpy()
+    counts = np.bincount(targets["sensitive"].numpy(), weights=positive)
+    found = Deo().score(logits, targets).item()
+    assert found == np.float32(abs(counts[0] - counts[1])) / np.float32(30_000)

@@ -1,0 +1,121 @@
+import json
+import os
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from paretocosmos.errors import RunError
+from paretocosmos.files import read_json, write_bytes, write_json
+
+_scalars = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text()
+
+
+def _without_infinity(value: object) -> bool:
+    return not (isinstance(value, float) and value in (float("inf"), float("-inf")))
+
+
+@given(content=st.dictionaries(st.text(), _scalars.filter(_without_infinity)))
+def test_json_comes_back_bit_for_bit(
+    content: dict[str, object], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    path = tmp_path_factory.mktemp("json") / "a.json"
+    write_json(path, content)
+    assert repr(read_json(path)) == repr(content)  # repr: 1 is not 1.0, and -0.0 is not 0.0
+
+
+def test_writing_replaces_and_leaves_nothing_else(tmp_path: Path) -> None:
+    path = tmp_path / "a.bin"
+    write_bytes(path, b"old and longer")
+    write_bytes(path, b"new")
+    assert path.read_bytes() == b"new"
+    assert [file.name for file in tmp_path.iterdir()] == ["a.bin"]
+
+
+@pytest.mark.parametrize("mask", [0o022, 0o077])
+def test_files_take_the_permissions_any_new_file_would(tmp_path: Path, mask: int) -> None:
+    before = os.umask(mask)
+    try:
+        write_bytes(tmp_path / "ours", b"")
+        (tmp_path / "plain").touch()
+        assert os.umask(mask) == mask  # and it is left as it was
+    finally:
+        os.umask(before)
+    ours, plain = (stat.S_IMODE((tmp_path / n).stat().st_mode) for n in ("ours", "plain"))
+    assert ours == plain == 0o666 & ~mask
+
+
+@pytest.mark.parametrize("broken", ["fsync", "replace"])
+def test_a_failed_write_keeps_the_old_file_and_cleans_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, broken: str
+) -> None:
+    path = tmp_path / "a.bin"
+    write_bytes(path, b"good")
+
+    def fail(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, broken, fail)
+    with pytest.raises(RunError, match="No space left on device") as caught:
+        write_bytes(path, b"half")
+    assert str(path) in str(caught.value)
+    assert [file.name for file in tmp_path.iterdir()] == ["a.bin"]
+    assert path.read_bytes() == b"good"
+
+
+def test_a_missing_folder_is_a_run_error(tmp_path: Path) -> None:
+    with pytest.raises(RunError, match="could not write"):
+        write_bytes(tmp_path / "absent" / "a.bin", b"")
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_numbers_that_json_has_not_are_refused_and_not_written(
+    tmp_path: Path, value: float
+) -> None:
+    with pytest.raises(ValueError, match="JSON compliant"):
+        write_json(tmp_path / "a.json", {"a": value})
+    assert list(tmp_path.iterdir()) == []
+
+
+def _missing(path: Path) -> None:
+    path.unlink(missing_ok=True)
+
+
+def _half(path: Path) -> None:
+    path.write_text('{"a": [1, 2')
+
+
+def _binary(path: Path) -> None:
+    path.write_bytes(b"\xff\xfe\x00")
+
+
+def _list(path: Path) -> None:
+    path.write_text(json.dumps([1, 2]))
+
+
+def _folder(path: Path) -> None:
+    path.mkdir()
+
+
+@pytest.mark.parametrize(
+    ("damage", "says"),
+    [
+        (_missing, "does not exist"),
+        (_half, "damaged"),
+        (_binary, "damaged"),
+        (_list, "no JSON object"),
+        (_folder, "cannot be read"),
+    ],
+)
+def test_unreadable_json_is_one_sentence(
+    tmp_path: Path, damage: Callable[[Path], None], says: str
+) -> None:
+    path = tmp_path / "run.json"
+    damage(path)
+    with pytest.raises(RunError, match=says) as caught:
+        read_json(path)
+    assert f"`{path}`" in str(caught.value)
+    assert "\n" not in str(caught.value)

@@ -1,0 +1,152 @@
+"""The direction of imports, as DESIGN.md draws it, and what `import paretocosmos` may cost."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import paretocosmos
+
+SOURCE = Path(paretocosmos.__file__).parent
+ROOMS = 2  # the layer whose members do not know each other
+LAYERS = {
+    name: layer
+    for layer, members in enumerate(
+        (
+            "types errors find files",
+            "rays scalarize front metrics solvers",
+            "objectives backbones conditioning methods problems",
+            "settings plan provenance loop training evaluation engine distributed checkpoint run",
+            "plotting export explorer serving estimators integrations experiments",
+            "cli __main__",
+        )
+    )
+    for name in members.split()
+}
+SIDEWAYS = {("problems", "objectives")}
+HIGHEST_OF_PACKAGE = 3  # what __init__ may import
+HEAVY = ("matplotlib", "pandas", "sklearn", "rich", "typer", "moocore", "plotly")
+
+
+def violations(module: str, source: str) -> list[str]:
+    """What is wrong with the imports of a module, named from inside the package ("" is its init).
+
+    Imports inside functions and `if TYPE_CHECKING` count too: they are arrows as well.
+    """
+    own = module.partition(".")[0]
+    if own and own not in LAYERS:
+        return [f"`{module}` has no layer; add `{own}` to LAYERS and to DESIGN.md"]
+    wrong = []
+    for node in ast.walk(ast.parse(source)):
+        targets: list[str] = []
+        if isinstance(node, ast.ImportFrom) and node.level:
+            wrong.append(f"`{module}` imports relatively in line {node.lineno}")
+        elif isinstance(node, ast.ImportFrom) and node.module == "paretocosmos":
+            targets = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            targets = _inside(node.module)
+        elif isinstance(node, ast.Import):
+            targets = [part for alias in node.names for part in _inside(alias.name)]
+        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            targets = [node.attr] if node.value.id == "paretocosmos" else []
+        line = getattr(node, "lineno", 0)
+        wrong += [f"{_complaint(own, t)} in line {line}" for t in targets if _bad(own, t)]
+    return wrong
+
+
+def _inside(dotted: str) -> list[str]:
+    """["rays"] for "paretocosmos.rays"; nothing for other packages."""
+    package, _, rest = dotted.partition(".")
+    return [rest.partition(".")[0]] if package == "paretocosmos" and rest else []
+
+
+def _bad(own: str, target: str) -> bool:
+    if target.startswith("__") and target.endswith("__") and target not in LAYERS:
+        return False  # __version__, __file__
+    if target not in LAYERS:
+        return True
+    if not own:
+        return LAYERS[target] > HIGHEST_OF_PACKAGE
+    if own == target or (own, target) in SIDEWAYS:
+        return False
+    return LAYERS[target] > LAYERS[own] or LAYERS[target] == LAYERS[own] == ROOMS
+
+
+def _complaint(own: str, target: str) -> str:
+    return f"`{own or '__init__'}` must not import `{target}`"
+
+
+def _modules() -> list[tuple[str, Path]]:
+    files = sorted(SOURCE.rglob("*.py"))
+    dotted = (".".join(path.relative_to(SOURCE).with_suffix("").parts) for path in files)
+    return [
+        (name.removesuffix("__init__").removesuffix("."), path)
+        for name, path in zip(dotted, files, strict=True)
+    ]
+
+
+def test_every_import_points_downwards() -> None:
+    wrong = [
+        complaint
+        for module, path in _modules()
+        for complaint in violations(module, path.read_text(encoding="utf-8"))
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_the_walk_sees_the_package() -> None:
+    found = {module for module, _ in _modules()}
+    assert {"", "rays", "objectives", "objectives.deo", "problems._base"} <= found
+
+
+@pytest.mark.parametrize(
+    ("module", "source"),
+    [
+        ("rays", "from paretocosmos.training import fit"),
+        ("rays", "import paretocosmos.training"),
+        ("rays", "from paretocosmos import training"),
+        ("rays", "from paretocosmos import fit"),
+        ("rays", "import paretocosmos\nparetocosmos.fit()"),
+        ("rays", "def f():\n    from paretocosmos.objectives.deo import Deo"),
+        ("rays", "if TYPE_CHECKING:\n    from paretocosmos.cli import main"),
+        ("rays", "from . import front"),
+        ("rays", "from .front import Front"),
+        ("rays", "from paretocosmos.nowhere import a"),
+        ("nowhere", ""),
+        ("methods.cosmos", "from paretocosmos.conditioning import Concat"),
+        ("objectives.deo", "from paretocosmos.problems.adult import adult"),
+        ("training", "from paretocosmos.plotting import draw"),
+        ("plotting", "from paretocosmos.cli import main"),
+        ("", "from paretocosmos.plotting import draw"),
+        ("", "from paretocosmos import cli"),
+        ("", "from .rays import even_rays"),
+    ],
+)
+def test_the_checker_catches_a_bad_import(module: str, source: str) -> None:
+    assert len(violations(module, source)) == 1
+
+
+@pytest.mark.parametrize(
+    ("module", "source"),
+    [
+        ("rays", "import torch\nfrom paretocosmos.errors import unknown"),
+        ("metrics", "from paretocosmos.front import Front"),
+        ("problems.adult", "from paretocosmos.objectives.deo import Deo"),
+        ("problems.adult", "from paretocosmos.problems._base import Problem"),
+        ("problems", "from paretocosmos.problems._base import Problem"),
+        ("training", "from paretocosmos import find, metrics\nfrom paretocosmos.run import Run"),
+        ("provenance", "import paretocosmos\nparetocosmos.__version__"),
+        ("", "from paretocosmos.training import fit"),
+        ("__main__", "from paretocosmos.cli import main"),
+    ],
+)
+def test_the_checker_lets_a_good_import_pass(module: str, source: str) -> None:
+    assert violations(module, source) == []
+
+
+def test_importing_the_package_draws_in_no_plotting_no_server_and_no_data_set() -> None:
+    code = f"import sys, paretocosmos; print([m for m in {HEAVY} if m in sys.modules])"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "[]"

@@ -1,0 +1,100 @@
+"""The checkpoint: the last whole epoch in one file, enough to go on bit for bit.
+
+One safetensors file holds the network, the optimiser, the generators, the method's state and the
+best network so far; its header holds the rest as JSON. One file, written beside and renamed, is
+always consistent, whenever the process is killed. Nothing is pickled.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
+from torch import Tensor, nn
+
+from paretocosmos.errors import RunError
+from paretocosmos.files import write_bytes
+
+__all__ = ["Progressed", "load_checkpoint", "load_tensors", "save_checkpoint", "save_tensors"]
+
+HEADER = "paretocosmos"
+
+
+@dataclass
+class Progressed:
+    """How far a training has come: all that changes from epoch to epoch."""
+
+    model: nn.Module
+    optimiser: torch.optim.Optimizer
+    generator: torch.Generator
+    method_state: Mapping[str, Tensor]
+    best: dict[str, Tensor] = field(default_factory=dict)
+    numbers: dict[str, Any] = field(default_factory=dict)
+
+
+def save_checkpoint(path: Path, at: Progressed) -> None:
+    """Write the checkpoint, replacing the one before."""
+    tensors = {f"model.{name}": value for name, value in at.model.state_dict().items()}
+    for index, values in at.optimiser.state_dict()["state"].items():
+        tensors |= {f"optimiser.{index}.{name}": value for name, value in values.items()}
+    tensors |= {f"method.{name}": value for name, value in at.method_state.items()}
+    tensors |= {f"best.{name}": value for name, value in at.best.items()}
+    tensors["rng.own"] = at.generator.get_state()
+    tensors["rng.torch"] = torch.get_rng_state()
+    if torch.cuda.is_available():
+        tensors["rng.cuda"] = torch.cuda.get_rng_state()
+    save_tensors(path, tensors, at.numbers)
+
+
+def load_checkpoint(path: Path, at: Progressed) -> None:
+    """Bring everything back to where the checkpoint was written."""
+    tensors, numbers = load_tensors(path)
+    try:
+        at.model.load_state_dict(_under(tensors, "model"))
+        state = at.optimiser.state_dict()
+        state["state"] = {}
+        for name, value in _under(tensors, "optimiser").items():
+            index, _, key = name.partition(".")
+            state["state"].setdefault(int(index), {})[key] = value
+        at.optimiser.load_state_dict(state)
+        at.generator.set_state(tensors["rng.own"])
+        torch.set_rng_state(tensors["rng.torch"])
+        if "rng.cuda" in tensors and torch.cuda.is_available():
+            torch.cuda.set_rng_state(tensors["rng.cuda"])
+    except (KeyError, RuntimeError, ValueError) as error:
+        raise RunError(
+            f"`{path}` does not fit this network ({error}); train again in another folder"
+        ) from error
+    device = next(at.model.parameters()).device
+    at.method_state = {k: v.to(device) for k, v in _under(tensors, "method").items()}
+    at.best = _under(tensors, "best")
+    at.numbers = numbers
+
+
+def save_tensors(path: Path, tensors: Mapping[str, Tensor], numbers: Mapping[str, Any]) -> None:
+    """Write named tensors and JSON-able numbers into one safetensors file."""
+    plain = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
+    write_bytes(path, save(plain, metadata={HEADER: json.dumps(numbers)}))
+
+
+def load_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """The inverse of `save_tensors`, on the CPU; a damaged file is one sentence."""
+    if not path.is_file():
+        raise RunError(f"`{path}` does not exist; the run folder is incomplete: train again")
+    try:
+        with safe_open(path, framework="pt") as file:
+            numbers = json.loads(file.metadata()[HEADER])
+            return {name: file.get_tensor(name) for name in file.keys()}, numbers  # noqa: SIM118
+    except (OSError, SafetensorError, KeyError, TypeError, ValueError) as error:
+        raise RunError(
+            f"`{path}` is damaged or not ours ({error}); train again in another folder"
+        ) from error
+
+
+def _under(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    start = f"{prefix}."
+    return {k.removeprefix(start): v for k, v in tensors.items() if k.startswith(start)}

@@ -1,0 +1,33 @@
+"""Which engine runs a step."""
+
+from paretocosmos.engine.step import Step
+from paretocosmos.engine.traced import Traced
+from paretocosmos.errors import unknown
+
+__all__ = ["ENGINES", "choose", "describe"]
+
+ENGINES = ("auto", "eager", "traced")
+
+
+def choose(engine: str, step: Step, *, known_network: bool) -> Step:
+    """The step as the engine of that name runs it.
+
+    Args:
+        engine: ``"eager"``, ``"traced"``, or ``"auto"``: traced for the networks of this package,
+            eager for others, whose forward pass may decide things in Python that a trace would
+            freeze.
+        step: the pure step.
+        known_network: whether the network was built from this package's rooms.
+    """
+    if engine not in ENGINES:
+        raise unknown("engine", engine, ENGINES)
+    if engine == "traced" or (engine == "auto" and known_network):
+        return Traced(step)
+    return step
+
+
+def describe(step: Step) -> str:
+    """Which engine a step runs on, for the run's record."""
+    if not isinstance(step, Traced):
+        return "eager"
+    return "traced" if step.failure is None else f"eager: {step.failure}"

@@ -1,0 +1,121 @@
+"""The traced engine: the step's tensor operations written down once and replayed without autograd.
+
+Small networks on a CPU spend more time on bookkeeping than on arithmetic: autograd builds a graph
+and walks it, and Python calls every layer. `make_fx` records the whole step, backward pass
+included, as a flat list of operations; replaying it runs the same operations in the same order, so
+the numbers are the same to the last bit. That is checked on the batch a trace was made from. Where
+it does not hold, or tracing fails, the eager step goes on alone and `failure` says why.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, fx
+from torch.fx.experimental.proxy_tensor import make_fx
+
+from paretocosmos.engine.step import Result, Step
+from paretocosmos.methods import State
+from paretocosmos.types import Batch, each
+
+__all__ = ["Traced"]
+
+aten = torch.ops.aten
+
+
+class Traced:
+    """A step that replays its operations; one trace per batch size."""
+
+    def __init__(self, step: Step) -> None:
+        self._step = step
+        self._traces: dict[tuple[int, int], Step] = {}
+        self.failure: str | None = None
+
+    def __call__(
+        self, parameters: Mapping[str, Tensor], batch: Batch, rays: Tensor, state: State
+    ) -> Result:
+        trace = self._traces.get((len(batch), len(rays)))
+        if trace is not None:
+            with torch.inference_mode():
+                return trace(parameters, batch, rays, state)
+        if self.failure is None:
+            return self._first(parameters, batch, rays, state)
+        return self._step(parameters, batch, rays, state)
+
+    def _first(
+        self, parameters: Mapping[str, Tensor], batch: Batch, rays: Tensor, state: State
+    ) -> Result:
+        """Trace on this batch, compare with the eager step, and give the eager result."""
+        before = torch.get_rng_state()
+        trace, replayed = None, None
+        try:
+            trace = _record(self._step, parameters, batch, rays, state)
+            torch.set_rng_state(before)
+            replayed = trace(parameters, batch, rays, state)
+        except Exception as error:  # whatever a network does that cannot be traced
+            self.failure = f"the step cannot be traced ({type(error).__name__}: {error})"
+        torch.set_rng_state(before)
+        result = self._step(parameters, batch, rays, state)
+        if trace is not None and replayed is not None:
+            if _same(replayed, result):
+                self._traces[len(batch), len(rays)] = trace
+            else:
+                self.failure = "the traced step does not repeat the eager one"
+        return result
+
+
+def _record(
+    step: Step, parameters: Mapping[str, Tensor], batch: Batch, rays: Tensor, state: State
+) -> Step:
+    def flat_step(*tensors: Tensor) -> list[Tensor]:
+        rest = iter(tensors)
+        result = step(
+            _like(parameters, rest),
+            Batch(_like(batch.inputs, rest), _like(batch.targets, rest)),
+            next(rest),
+            _like(state, rest),
+        )
+        return [result.losses, *result.gradients.values(), *result.state.values()]
+
+    flat = _flat(parameters, batch, rays, state)
+    replay = _simplified(make_fx(flat_step)(*(tensor.detach() for tensor in flat)))
+
+    def traced(
+        parameters: Mapping[str, Tensor], batch: Batch, rays: Tensor, state: State
+    ) -> Result:
+        rest = iter(replay(*_flat(parameters, batch, rays, state)))
+        return Result(next(rest), _like(parameters, rest), _like(state, rest))
+
+    return traced
+
+
+def _flat(
+    parameters: Mapping[str, Tensor], batch: Batch, rays: Tensor, state: State
+) -> list[Tensor]:
+    inputs = [batch.inputs] if isinstance(batch.inputs, Tensor) else batch.inputs.values()
+    return [*parameters.values(), *inputs, *batch.targets.values(), rays, *state.values()]
+
+
+def _like(structure: Tensor | Mapping[str, Tensor], tensors: Iterator[Tensor]) -> Any:
+    """The next tensors, arranged as `structure`."""
+    return each(lambda _: next(tensors), structure)
+
+
+def _simplified(graph: fx.GraphModule) -> Callable[..., list[Tensor]]:
+    """Without what only autograd needed: aliases, and transposes of transposes."""
+    for node in list(graph.graph.nodes):
+        if node.target is aten.detach.default:
+            node.replace_all_uses_with(node.args[0])
+        elif node.target is aten.t.default and node.args[0].target is aten.t.default:
+            node.replace_all_uses_with(node.args[0].args[0])
+    graph.graph.eliminate_dead_code()
+    graph.graph.set_codegen(fx.graph.CodeGen())
+    graph.recompile()
+    return graph.forward
+
+
+def _same(one: Result, two: Result) -> bool:
+    pairs = [(one.losses, two.losses)]
+    pairs += [(one.gradients[name], two.gradients[name]) for name in two.gradients]
+    pairs += [(one.state[name], two.state[name]) for name in two.state]
+    return all(torch.equal(a.nan_to_num(), b.nan_to_num()) for a, b in pairs)

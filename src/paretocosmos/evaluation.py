@@ -1,0 +1,133 @@
+"""`evaluate`: a model, a problem and rays give a front."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from paretocosmos.conditioning import Conditioning
+from paretocosmos.front import Front
+from paretocosmos.problems._base import Problem, check_split
+from paretocosmos.rays import as_rays, even_rays
+from paretocosmos.types import Batch, Inputs, Metric, Outputs, Targets, each, first
+
+__all__ = ["evaluate", "move", "sweep"]
+
+# Values of the widest layer kept at once, all rays together: 25 rays x 1,000 samples x 60 wide.
+# Larger chunks fall out of a CPU's cache, smaller ones pay for more calls.
+CHUNK = 25_000
+
+
+def evaluate(
+    model: nn.Module,
+    problem: Problem,
+    *,
+    split: str = "test",
+    rays: int | Tensor | Sequence[Sequence[float]] = 25,
+    provenance: Mapping[str, Any] | None = None,
+) -> Front:
+    """Score every objective at every ray: all rays in one batched pass.
+
+    Args:
+        model: ``forward(inputs, ray) -> outputs``; a `Conditioning` shares between the rays what
+            does not depend on them.
+        problem: data, objectives and metrics.
+        split: ``"train"``, ``"val"`` or ``"test"``.
+        rays: a number of even rays, or rays ``[N, J]``.
+        provenance: what to record in the front.
+
+    Returns:
+        The front. Each score is computed over the whole split, or, under the problem's
+        ``protocol="paper"``, as a mean over batches of 256 in file order.
+    """
+    count = len(problem.objectives)
+    wanted = even_rays(rays, count) if isinstance(rays, int) else as_rays(rays, count)
+    device = next((p.device for p in model.parameters()), torch.device("cpu"))
+    batch = move(problem.split(check_split(split)), device)
+    return evaluate_batch(model, problem, batch, wanted, split=split, provenance=provenance)
+
+
+def evaluate_batch(
+    model: nn.Module,
+    problem: Problem,
+    batch: Batch,
+    rays: Tensor,
+    *,
+    split: str,
+    provenance: Mapping[str, Any] | None = None,
+) -> Front:
+    """`evaluate` for a split that is already on the model's device and rays already checked."""
+    training = model.training
+    model.eval()
+    try:
+        with torch.inference_mode():
+            outputs = sweep(model, batch.inputs, rays)
+            scored = [o.score for o in problem.objectives] + list(problem.metrics.values())
+            numbers = [_score(f, outputs, batch.targets, problem.score_batch) for f in scored]
+            table = torch.stack(numbers).double().cpu().numpy()
+    finally:
+        model.train(training)
+    objectives = len(problem.objectives)
+    scores = (
+        "whole split"
+        if problem.score_batch is None
+        else (f"mean over batches of {problem.score_batch}")
+    )
+    return Front(
+        rays=rays.double().cpu().numpy(),
+        values=table[:objectives].T,
+        names=problem.names,
+        reference=np.asarray(problem.reference, dtype=np.float64),
+        metrics=dict(zip(problem.metrics, table[objectives:], strict=True)),
+        split=split,
+        provenance={"problem": problem.name, "protocol": problem.protocol, "scores": scores}
+        | dict(provenance or {}),
+    )
+
+
+def sweep(model: nn.Module, inputs: Inputs, rays: Tensor) -> Outputs:
+    """Outputs of all samples under all rays, ``[N, B, ...]``, in chunks of samples."""
+    size = max(1, CHUNK // len(rays))
+    rays = rays.to(first(inputs).device)
+    chunks = [
+        _each_ray(model, each(lambda part, at=start: part[at : at + size], inputs), rays)
+        for start in range(0, len(first(inputs)), size)
+    ]
+    joined: Outputs = each(lambda *parts: torch.cat(parts, dim=1), *chunks)
+    return joined
+
+
+def move(batch: Batch, device: torch.device) -> Batch:
+    """A batch on a device."""
+    there = [each(lambda part: part.to(device), part) for part in (batch.inputs, batch.targets)]
+    return Batch(*there)
+
+
+def _each_ray(model: nn.Module, inputs: Inputs, rays: Tensor) -> Outputs:
+    if isinstance(model, Conditioning):
+        return model.each_ray(inputs, rays)
+    outputs: Outputs = each(lambda *parts: torch.stack(parts), *(model(inputs, r) for r in rays))
+    return outputs
+
+
+def _score(metric: Metric, outputs: Outputs, targets: Targets, size: int | None) -> Tensor:
+    """One number per ray: outputs ``[N, B, ...]`` to ``[N]``."""
+    per_ray = torch.vmap(metric, in_dims=(0, None))
+    if size is None:
+        return per_ray(outputs, targets)
+    total = len(first(targets))
+    batches, whole = total // size, total // size * size
+    parts: list[Tensor] = []
+    if batches:
+
+        def fold(axis: int) -> Callable[[Tensor], Tensor]:
+            return lambda part: part.narrow(axis, 0, whole).unflatten(axis, (batches, size))
+
+        per_batch = torch.vmap(per_ray, in_dims=(1, 0))
+        parts += per_batch(each(fold(1), outputs), each(fold(0), targets)).unbind()
+    if whole < total:
+        rest = each(lambda out: out[:, whole:], outputs), each(lambda t: t[whole:], targets)
+        parts.append(per_ray(*rest))
+    return torch.stack(parts).mean(dim=0)

@@ -1,0 +1,289 @@
+"""The training loop: epochs of steps, validations, checkpoints, and what a finished run leaves."""
+
+import math
+import time
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from paretocosmos import metrics
+from paretocosmos.checkpoint import Progressed, load_checkpoint, save_checkpoint, save_tensors
+from paretocosmos.engine import Step, describe
+from paretocosmos.errors import DivergedError, FrontWarning, RunError
+from paretocosmos.evaluation import evaluate_batch, move
+from paretocosmos.files import write_json
+from paretocosmos.front import Front
+from paretocosmos.plan import Plan
+from paretocosmos.problems import TabularProblem
+from paretocosmos.provenance import provenance
+from paretocosmos.rays import even_rays
+from paretocosmos.run import FORMAT, Run
+from paretocosmos.types import Batch, each
+
+__all__ = ["Progress", "Trainer"]
+
+# Multiply-adds of a forward pass below which a step runs on one thread: at 2 million (Adult) one
+# thread is 15 % faster than two on an idle machine and several times on a busy one; at 30 million
+# two are faster.
+SMALL_STEP = 8_000_000
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where a training stands; handed to `fit`'s `progress` after every epoch.
+
+    Attributes:
+        epoch: epochs done.
+        epochs: epochs in all.
+        losses: the epoch's mean training loss of every objective.
+        hypervolume_val: the last validation's hypervolume, `None` before the first.
+        seconds: training time so far.
+    """
+
+    epoch: int
+    epochs: int
+    losses: Mapping[str, float]
+    hypervolume_val: float | None
+    seconds: float
+
+
+class Trainer:
+    """One training, epoch by epoch, in a folder; `fit` is the verb that runs it."""
+
+    def __init__(
+        self, plan: Plan, folder: Path, step: Step, progress: Callable[[Progress], None] | None
+    ) -> None:
+        self.plan, self.folder, self.step, self.progress = plan, folder, step, progress
+        self.checkpoint = folder / "checkpoint" / "last.safetensors"
+        self.model = plan.model.to(plan.device)
+        self.parameters = {n: p for n, p in self.model.named_parameters() if p.requires_grad}
+        self.train = move(plan.problem.split("train"), plan.device)
+        self.val = move(plan.problem.split("val"), plan.device)
+        self.rays = even_rays(plan.training.rays, len(plan.problem.objectives))
+        optimiser = torch.optim.Adam(
+            self.parameters.values(),
+            lr=plan.training.learning_rate,
+            weight_decay=plan.training.weight_decay,
+            fused=True,
+        )
+        state = {
+            name: value.to(plan.device)
+            for name, value in plan.method.init(len(plan.problem.objectives)).items()
+        }
+        self.at = Progressed(
+            self.model,
+            optimiser,
+            torch.Generator().manual_seed(plan.seed),
+            state,
+            numbers={"epoch": 0, "evaluations": [], "seconds": 0.0},
+        )
+
+    def run(self) -> Run:
+        """Begin or continue, train to the end, and leave the finished run in its folder."""
+        with _quiet_machine(self.plan):
+            return self._run()
+
+    def _run(self) -> Run:
+        try:
+            self._begin()
+            while self.at.numbers["epoch"] < self.plan.training.epochs:
+                self._epoch()
+            return self._finish()
+        except torch.cuda.OutOfMemoryError as error:
+            raise RunError(
+                "the GPU is out of memory; lower `batch_size` (--set batch_size=64) or use "
+                f"--device cpu; the last good checkpoint is in `{self.folder}`"
+            ) from error
+
+    def _begin(self) -> None:
+        new = not self.folder.exists()
+        try:
+            self.checkpoint.parent.mkdir(parents=True, exist_ok=True)
+            if self.checkpoint.exists():
+                load_checkpoint(self.checkpoint, self.at)
+            else:
+                write_json(self.folder / "run.json", self._record("training"))
+                save_checkpoint(self.checkpoint, self.at)
+        except OSError as error:
+            if new:
+                _remove_begun(self.folder)
+            if isinstance(error, RunError):
+                raise
+            raise RunError(
+                f"cannot create `{self.folder}`: {error.strerror}; choose another --out"
+            ) from error
+
+    def _epoch(self) -> None:
+        numbers, training = self.at.numbers, self.plan.training
+        started = time.perf_counter()
+        for group in self.at.optimiser.param_groups:
+            group["lr"] = training.learning_rate_at(numbers["epoch"])
+        with _threads(self.plan):
+            losses = torch.stack(list(self._steps())).mean(dim=1).cpu()
+        numbers["seconds"] += time.perf_counter() - started
+        self._refuse_divergence(losses)
+        numbers["epoch"] += 1
+        mean = dict(zip(self.plan.problem.names, losses.mean(dim=0).tolist(), strict=True))
+        if numbers["epoch"] % training.evaluate_every == 0 or numbers["epoch"] == training.epochs:
+            self._validate(mean)
+        save_checkpoint(self.checkpoint, self.at)
+        if self.progress is not None:
+            last = numbers["evaluations"][-1]["hypervolume_val"] if numbers["evaluations"] else None
+            self.progress(
+                Progress(numbers["epoch"], training.epochs, mean, last, numbers["seconds"])
+            )
+
+    def _steps(self) -> Iterator[Tensor]:
+        """Train one epoch; the losses ``[G, J]`` of each step, still on the device."""
+        training, at = self.plan.training, self.at
+        device, count = self.plan.device, len(self.train)
+        order = torch.randperm(count, generator=at.generator).to(device)
+        batches = order.split(training.batch_size)
+        objectives = len(self.plan.problem.objectives)
+        rays = self.plan.method.sample(objectives, len(batches) * training.groups, at.generator)
+        for index, ray in zip(batches, rays.to(device).split(training.groups), strict=True):
+            # the last short batch loses at most groups - 1 samples, other ones in every epoch
+            usable = len(index) // training.groups * training.groups
+            if usable == 0:
+                continue
+            index = index[:usable]
+            batch = Batch(
+                each(lambda part, at=index: part.index_select(0, at), self.train.inputs),
+                each(lambda part, at=index: part.index_select(0, at), self.train.targets),
+            )
+            losses, gradients, at.method_state = self.step(
+                self.parameters, batch, ray, at.method_state
+            )
+            for name, parameter in self.parameters.items():
+                parameter.grad = gradients[name]
+            at.optimiser.step()
+            yield losses
+
+    def _refuse_divergence(self, losses: Tensor) -> None:
+        """Losses ``[steps, J]`` of an epoch; read once, so a step costs no round trip."""
+        epoch = self.at.numbers["epoch"]
+        kept = f"the checkpoint of epoch {epoch} is kept in `{self.folder}`"
+        way_out = "lower the learning rate (--set learning_rate=1e-4) or look at the data"
+        bad = ~torch.isfinite(losses)
+        if bool(bad.any()):
+            step, objective = bad.nonzero()[0].tolist()
+            value = losses[step, objective].item()
+            raise DivergedError(
+                f"the loss of `{self.plan.problem.names[objective]}` became {value} at step "
+                f"{step + 1} of epoch {epoch + 1}; {kept}; {way_out}"
+            )
+        if not all(bool(torch.isfinite(p).all()) for p in self.parameters.values()):
+            raise DivergedError(
+                f"the network's weights became NaN or infinite in epoch {epoch + 1} though every "
+                f"loss was finite; {kept}; {way_out}"
+            )
+
+    def _validate(self, losses: Mapping[str, float]) -> None:
+        numbers = self.at.numbers
+        with warnings.catch_warnings():
+            # an early front may lie beyond the reference point; the final one is warned about
+            warnings.simplefilter("ignore", FrontWarning)
+            reached = metrics.hypervolume(self._front(self.val, "val"))
+        best = max((e["hypervolume_val"] for e in numbers["evaluations"]), default=-math.inf)
+        numbers["evaluations"].append(
+            {
+                "epoch": numbers["epoch"],
+                "hypervolume_val": reached,
+                "losses": dict(losses),
+                "seconds_training": numbers["seconds"],
+            }
+        )
+        if reached > best:
+            self.at.best = {k: v.detach().clone() for k, v in self.model.state_dict().items()}
+
+    def _front(self, batch: Batch, split: Literal["val", "test"]) -> Front:
+        plan = self.plan
+        origin = {"method": plan.configuration.method.name, "seed": plan.seed}
+        return evaluate_batch(
+            self.model, plan.problem, batch, self.rays, split=split, provenance=origin
+        )
+
+    def _finish(self) -> Run:
+        evaluations = self.at.numbers["evaluations"]
+        selected = max(evaluations, key=lambda e: (e["hypervolume_val"], -e["epoch"]))
+        self.model.load_state_dict(self.at.best)
+        self.model.eval()
+        test = move(self.plan.problem.split("test"), self.plan.device)
+        fronts = {"test": self._front(test, "test"), "val": self._front(self.val, "val")}
+        save_tensors(self.folder / "model.safetensors", self.at.best, {"epoch": selected["epoch"]})
+        write_json(self.folder / "front.json", fronts["test"].to_dict())
+        write_json(self.folder / "front_val.json", fronts["val"].to_dict())
+        table = self.plan.problem.table if isinstance(self.plan.problem, TabularProblem) else None
+        if table is not None:
+            write_json(self.folder / "table.json", table.to_dict())
+        record = self._record("finished") | {
+            "metrics": {split: metrics.summary(front) for split, front in fronts.items()},
+            "epoch_selected": selected["epoch"],
+            "seconds_training": self.at.numbers["seconds"],
+            "seconds_to_selected": selected["seconds_training"],
+            "evaluations": evaluations,
+            "engine": describe(self.step),
+        }
+        write_json(self.folder / "run.json", record)
+        return Run(self.folder, record, fronts["test"], fronts["val"], self.model, table)
+
+    def _record(self, status: str) -> dict[str, Any]:
+        plan = self.plan
+        return {
+            "format": FORMAT,
+            "status": status,
+            **plan.configuration.to_dict(),
+            "protocol": plan.problem.protocol,
+            "objectives": len(plan.problem.objectives),
+            "names": list(plan.problem.names),
+            "input_shape": list(plan.problem.input_shape),
+            "outputs": plan.problem.outputs
+            if isinstance(plan.problem.outputs, int)
+            else dict(plan.problem.outputs),
+            "parameters": sum(p.numel() for p in plan.model.parameters()),
+            "caveats": list(plan.problem.caveats),
+            **provenance(plan.device),
+        }
+
+
+def _remove_begun(folder: Path) -> None:
+    """Take back a folder that could not be begun; only what this process may have made."""
+    for path in (folder / "run.json", folder / "checkpoint" / "last.safetensors"):
+        path.unlink(missing_ok=True)
+    for path in (folder / "checkpoint", folder):
+        if path.is_dir():
+            path.rmdir()
+
+
+@contextmanager
+def _threads(plan: Plan) -> Iterator[None]:
+    """One thread for steps too small to share: handing them around costs more than it saves."""
+    before = torch.get_num_threads()
+    dense = len(plan.problem.input_shape) == 1
+    work = sum(p.numel() for p in plan.model.parameters()) * plan.training.batch_size
+    if dense and work < SMALL_STEP:
+        torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+@contextmanager
+def _quiet_machine(plan: Plan) -> Iterator[None]:
+    """Seed torch for the run and leave the caller's generators and switches as they were."""
+    devices = [plan.device] if plan.device.type == "cuda" else []
+    before = torch.are_deterministic_algorithms_enabled()
+    with torch.random.fork_rng(devices=devices):
+        torch.manual_seed(plan.seed)
+        torch.use_deterministic_algorithms(before or plan.configuration.deterministic)
+        try:
+            yield
+        finally:
+            torch.use_deterministic_algorithms(before)

@@ -1,0 +1,201 @@
+"""From what a caller asked to everything a training needs, before any file is written."""
+
+import copy
+import dataclasses
+import typing
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+
+from paretocosmos import find
+from paretocosmos.conditioning import Conditioning
+from paretocosmos.errors import ConfigurationError
+from paretocosmos.find import Spec
+from paretocosmos.methods import Method
+from paretocosmos.problems import Problem, load_problem, problem_name
+from paretocosmos.settings import Configuration, Training, distribute, paper_settings, spec_of
+
+__all__ = ["Plan", "make_plan"]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A training that could begin."""
+
+    problem: Problem
+    method: Method
+    model: nn.Module
+    configuration: Configuration
+    device: torch.device
+
+    @property
+    def training(self) -> Training:
+        """How to optimise and evaluate."""
+        return self.configuration.training
+
+    @property
+    def seed(self) -> int:
+        """Of the weights, the shuffling and the rays."""
+        return self.configuration.seed
+
+    @property
+    def known_network(self) -> bool:
+        """Whether the network was built from this package's rooms, so that a folder rebuilds it."""
+        backbone = self.configuration.backbone
+        return backbone is not None and ":" not in backbone.name
+
+
+def make_plan(
+    problem: str | Problem,
+    *,
+    method: str | Method,
+    model: nn.Module | None,
+    conditioning: str | None,
+    backbone: str | nn.Module | None,
+    protocol: str | None,
+    settings: Mapping[str, Any],
+    seed: int,
+    device: str,
+    deterministic: bool,
+) -> Plan:
+    """Resolve names, distribute settings, load the problem and build the network."""
+    given = dict(settings)
+    owners: dict[str, Callable[..., Any]] = {"training": Training}
+    if isinstance(method, str):
+        owners["method"] = find.find("methods", method)
+    if isinstance(problem, str):
+        owners["problem"] = find.find("problems", problem_name(problem))
+        mine = _mine(given, "problem", owners["problem"])
+        problem = load_problem(
+            problem, protocol=protocol, data=mine.pop("data", None), settings=mine
+        )
+    elif protocol not in (None, problem.protocol):
+        raise ConfigurationError(
+            f"this problem was loaded under protocol `{problem.protocol}`; load it again under "
+            f"`{protocol}` instead of passing `protocol`"
+        )
+    if model is not None and (backbone is not None or conditioning is not None):
+        raise ConfigurationError(
+            "`model` is a whole network: pass it without `backbone` and `conditioning`"
+        )
+    if model is None:
+        by_shape = _by_shape(problem)
+        backbone = by_shape[0] if backbone is None else backbone
+        conditioning = by_shape[1] if conditioning is None else conditioning
+        owners["conditioning"] = find.find("conditioning", conditioning)
+        if isinstance(backbone, str):
+            owners["backbone"] = find.find("backbones", backbone)
+
+    name = method if isinstance(method, str) else spec_of("methods", method).name
+    known = paper_settings(problem.spec.name, name) if problem.spec is not None else {}
+    resolved = distribute(known, owners, lenient=True)
+    for role, own in distribute(given, owners).items():
+        resolved[role] |= own
+    configuration = Configuration(
+        problem=problem.spec,
+        method=spec_of("methods", method)
+        if isinstance(method, Method)
+        else Spec(method, _defaults(owners["method"]) | resolved["method"]),
+        conditioning=None
+        if model is not None
+        else Spec(str(conditioning), resolved["conditioning"]),
+        backbone=Spec(backbone, _defaults(owners["backbone"]) | resolved["backbone"])
+        if isinstance(backbone, str)
+        else None,
+        training=Training(**resolved["training"]),
+        seed=_check_seed(seed),
+        device=str(_device(device)),
+        deterministic=deterministic,
+    )
+    problem = _with_reference(problem, configuration.training)
+    chosen = method if isinstance(method, Method) else find.build("methods", configuration.method)
+    # a method's settings may not fit the number of objectives: draw once, now
+    chosen.sample(len(problem.objectives), 1, torch.Generator())
+    network = _network(problem, configuration, model if model is not None else backbone)
+    return Plan(problem, chosen, network, configuration, _device(device))
+
+
+def _network(
+    problem: Problem, configuration: Configuration, given: str | nn.Module | None
+) -> nn.Module:
+    """Build or copy the network, its fresh weights drawn from the seed."""
+    if configuration.conditioning is None:
+        assert isinstance(given, nn.Module)
+        return copy.deepcopy(given)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(configuration.seed)
+        backbone = given
+        if configuration.backbone is not None:
+            backbone = find.build(
+                "backbones",
+                configuration.backbone,
+                input_shape=problem.input_shape,
+                outputs=problem.outputs,
+            )
+        built = find.build(
+            "conditioning",
+            configuration.conditioning,
+            backbone=backbone,
+            objectives=len(problem.objectives),
+        )
+    return typing.cast(Conditioning, built)
+
+
+def _by_shape(problem: Problem) -> tuple[str, str]:
+    if len(problem.input_shape) == 1:
+        return "mlp", "concat"
+    raise ConfigurationError(
+        f"`{problem.name}` has inputs of shape {problem.input_shape}, for which there is no "
+        "default network: pass `model`, or `backbone` and `conditioning`"
+    )
+
+
+def _with_reference(problem: Problem, training: Training) -> Problem:
+    if training.reference is None:
+        return problem
+    if len(training.reference) != len(problem.objectives):
+        raise ConfigurationError(
+            f"`reference` needs one number per objective, here {len(problem.objectives)}; found "
+            f"{len(training.reference)}"
+        )
+    return dataclasses.replace(problem, reference=training.reference)
+
+
+def _mine(settings: Mapping[str, Any], role: str, thing: Callable[..., Any]) -> dict[str, Any]:
+    """The settings among all that belong to one thing."""
+    known = find.parameters(thing)
+    plain = {key.removeprefix(f"{role}."): value for key, value in settings.items()}
+    return {key: value for key, value in plain.items() if key in known}
+
+
+def _defaults(thing: Callable[..., Any]) -> dict[str, Any]:
+    every = find.parameters(thing).values()
+    return {p.name: p.default for p in every if p.default is not p.empty}
+
+
+def _check_seed(seed: int) -> int:
+    if not 0 <= seed < 2**63:
+        raise ConfigurationError(f"`seed` must be at least 0 and below 2**63, found {seed}")
+    return seed
+
+
+def _device(name: str) -> torch.device:
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+    except RuntimeError as error:
+        raise ConfigurationError(
+            f"unknown device `{name}`; known: auto, cpu, cuda, cuda:0, ..."
+        ) from error
+    if device.type not in ("cpu", "cuda"):
+        raise ConfigurationError(f"`device` is cpu or cuda, found `{name}`")
+    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
+        raise ConfigurationError(
+            f"`{name}` is not there: torch sees {torch.cuda.device_count()} CUDA devices; use "
+            "--device cpu"
+        )
+    return device

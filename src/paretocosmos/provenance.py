@@ -1,0 +1,58 @@
+"""Where a result comes from: versions, machine and the state of the source."""
+
+import platform
+import subprocess
+import sys
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+import paretocosmos
+
+__all__ = ["provenance"]
+
+
+def provenance(device: torch.device) -> dict[str, Any]:
+    """What a run's record says of its origin."""
+    return {
+        "version": paretocosmos.__version__,
+        "versions": {
+            "python": platform.python_version(),
+            "torch": torch.__version__,
+            "numpy": np.__version__,
+        },
+        "machine": {
+            "device": torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu",
+            "system": f"{platform.system()} {platform.machine()}",
+            "threads": torch.get_num_threads(),
+        },
+        "git": _git(),
+        "command": " ".join(Path(a).name if i == 0 else a for i, a in enumerate(sys.argv)),
+        "written": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+
+
+@cache
+def _git() -> dict[str, Any] | None:
+    """The commit of a source checkout, and whether it was changed; `None` for a wheel."""
+    root = Path(__file__).resolve().parents[2]
+    if not (root / ".git").exists():
+        return None
+    try:
+        commit, status = (
+            subprocess.run(
+                ["git", "-C", str(root), *arguments],
+                capture_output=True,
+                text=True,
+                check=True,
+                timeout=10,
+            ).stdout.strip()
+            for arguments in (("rev-parse", "HEAD"), ("status", "--porcelain", "-uno"))
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return {"commit": commit, "changed": bool(status)}

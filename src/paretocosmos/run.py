@@ -1,0 +1,172 @@
+"""A run: one training and its folder."""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from paretocosmos import find
+from paretocosmos.checkpoint import load_tensors
+from paretocosmos.conditioning import Conditioning
+from paretocosmos.errors import ConfigurationError, DataError, RunError
+from paretocosmos.files import read_json
+from paretocosmos.find import Spec
+from paretocosmos.front import Array, Front
+from paretocosmos.problems import Problem, load_problem
+from paretocosmos.problems._table import Table
+from paretocosmos.rays import as_rays
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["FORMAT", "Run", "build_model", "load_run"]
+
+# Raised when a run folder of today could not be read by yesterday's code.
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a training gave: the model, its fronts, and the folder that holds them.
+
+    Attributes:
+        folder: where everything is saved.
+        record: `run.json`: the resolved configuration, versions, timings and numbers.
+        front: the test front at the selected epoch.
+        front_val: the validation front at the selected epoch.
+        model: ``forward(inputs, ray) -> outputs``, at the selected epoch, in evaluation mode.
+        table: the fitted preprocessing of a tabular problem.
+    """
+
+    folder: Path
+    record: Mapping[str, Any]
+    front: Front
+    front_val: Front
+    model: nn.Module
+    table: Table | None = None
+
+    @property
+    def hypervolume(self) -> float:
+        """Of the test front."""
+        return float(self.record["metrics"]["test"]["hypervolume"])
+
+    def predict(self, rows: "pd.DataFrame", *, ray: Tensor | Sequence[float]) -> Array:
+        """The probability of the positive class for rows of a table, at one preference.
+
+        Args:
+            rows: a DataFrame with the columns the run was trained on; others are ignored.
+            ray: the preference, one entry per objective, summing to 1.
+
+        Returns:
+            One probability per row.
+        """
+        if self.table is None:
+            raise ConfigurationError(
+                "`predict` is for tabular problems; call `run.model(inputs, ray)` for this one"
+            )
+        checked = as_rays(ray, self.front.objectives)[0]
+        parameter = next(self.model.parameters())
+        inputs = torch.from_numpy(self.table.transform(rows)).to(parameter.device)
+        with torch.inference_mode():
+            logits: Tensor = self.model(inputs, checked.to(parameter.device))
+        return torch.sigmoid(logits.squeeze(-1)).double().cpu().numpy().astype(np.float64)
+
+    def problem(self, *, data: str | None = None) -> Problem:
+        """Load the problem this run was trained on.
+
+        Args:
+            data: where its data lies now, if it has moved.
+        """
+        saved = self.record["problem"]
+        if saved is None:
+            raise RunError(
+                f"`{self.folder}` was trained on a problem built by hand, which its folder cannot "
+                "rebuild: hand the problem to `evaluate(run.model, problem)`"
+            )
+        settings = dict(saved["settings"])
+        if data is not None:
+            settings["data"] = data
+        problem = load_problem(saved["name"], settings=settings)
+        reference = self.record["training"]["reference"]
+        if reference is None:
+            return problem
+        return dataclasses.replace(problem, reference=tuple(reference))
+
+
+def load_run(folder: str | Path, *, model: nn.Module | None = None, device: str = "cpu") -> Run:
+    """Read a finished run back from its folder.
+
+    Args:
+        folder: the run folder.
+        model: a network of the same architecture, for runs trained on a network of one's own,
+            which the folder cannot rebuild; it is loaded with the run's weights.
+        device: where the model goes.
+
+    Returns:
+        The run, as `fit` returned it.
+    """
+    folder = Path(folder)
+    record = read_record(folder)
+    if record.get("status") != "finished":
+        raise RunError(
+            f"the run in `{folder}` was not finished; continue it with the command that started "
+            "it and --resume"
+        )
+    tensors, _ = load_tensors(folder / "model.safetensors")
+    network = build_model(record) if model is None else model
+    try:
+        network.load_state_dict(tensors)
+    except RuntimeError as error:
+        raise RunError(
+            f"the weights in `{folder}` do not fit the network ({error}); pass the network the run "
+            "was trained on as `model`"
+        ) from error
+    table = folder / "table.json"
+    try:
+        fronts = [Front.from_dict(read_json(folder / f)) for f in ("front.json", "front_val.json")]
+        fitted = Table.from_dict(read_json(table)) if table.exists() else None
+    except (DataError, KeyError, TypeError, ValueError) as error:
+        raise RunError(f"`{folder}` is damaged ({error}); train again") from error
+    return Run(folder, record, fronts[0], fronts[1], network.to(device).eval(), fitted)
+
+
+def read_record(folder: Path) -> dict[str, Any]:
+    """`run.json`, checked to be one this version can read."""
+    if not folder.is_dir():
+        raise RunError(f"`{folder}` is not a folder; give the folder that `train` printed")
+    record = read_json(folder / "run.json")
+    written = record.get("format")
+    if not isinstance(written, int):
+        raise RunError(f"`{folder / 'run.json'}` does not come from paretocosmos; train again")
+    if written > FORMAT:
+        raise RunError(
+            f"`{folder}` was written by a newer version ({record.get('version')}); "
+            "upgrade with: pip install --upgrade paretocosmos"
+        )
+    return record
+
+
+def build_model(record: Mapping[str, Any]) -> Conditioning:
+    """Build the network a run's record describes, with fresh weights."""
+    backbone, conditioning = record["backbone"], record["conditioning"]
+    if backbone is None or conditioning is None:
+        raise RunError(
+            "this run was trained on a network of one's own, which its folder cannot rebuild: "
+            "pass that network as `model`"
+        )
+    network = find.build(
+        "backbones",
+        Spec(**backbone),
+        input_shape=tuple(record["input_shape"]),
+        outputs=record["outputs"],
+    )
+    built = find.build(
+        "conditioning", Spec(**conditioning), backbone=network, objectives=record["objectives"]
+    )
+    assert isinstance(built, Conditioning)
+    return built

@@ -1,0 +1,180 @@
+"""From names and flat settings to one resolved configuration; every mistake reported at once.
+
+Settings are flat: `penalty`, `hidden`, `epochs`. Each belongs to the thing whose constructor takes
+it: the problem, the method, the conditioning, the backbone, or the training. Where a problem is
+known by name, the paper's settings for it and its method (`experiments/paper.toml`) come first and
+what the caller gives comes on top.
+"""
+
+import dataclasses
+import math
+import tomllib
+import typing
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from paretocosmos import find
+from paretocosmos.errors import ConfigurationError, unknown
+from paretocosmos.find import Spec
+
+__all__ = ["Configuration", "Training", "distribute", "paper_settings", "spec_of"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Training:
+    """How a run optimises and how it evaluates; the defaults are the paper's for tables.
+
+    Attributes:
+        epochs: passes over the training data.
+        batch_size: samples per step; the last short batch is kept.
+        learning_rate: Adam's.
+        weight_decay: Adam's.
+        milestones: after these epochs the learning rate is multiplied by `decay`.
+        decay: see `milestones`.
+        groups: rays per batch, each for an equal share of it; the paper draws one.
+        evaluate_every: epochs between validations; the best hypervolume is selected.
+        rays: how many even rays a front has.
+        reference: the point hypervolume is measured from; `None` for the problem's own.
+    """
+
+    epochs: int = 50
+    batch_size: int = 256
+    learning_rate: float = 1e-3
+    weight_decay: float = 0.0
+    milestones: tuple[int, ...] = ()
+    decay: float = 0.1
+    groups: int = 1
+    evaluate_every: int = 5
+    rays: int = 25
+    reference: tuple[float, ...] | None = None
+
+    def __post_init__(self) -> None:
+        wrong = [
+            f"`{name}` must be at least 1, found {getattr(self, name)}"
+            for name in ("epochs", "batch_size", "groups", "evaluate_every", "rays")
+            if getattr(self, name) < 1
+        ]
+        if not (math.isfinite(self.learning_rate) and self.learning_rate > 0):
+            wrong.append(f"`learning_rate` must be positive, found {self.learning_rate}")
+        if not (math.isfinite(self.weight_decay) and self.weight_decay >= 0):
+            wrong.append(f"`weight_decay` must be at least 0, found {self.weight_decay}")
+        if self.batch_size % max(self.groups, 1):
+            wrong.append(
+                f"`groups` must divide `batch_size`, found {self.groups} and {self.batch_size}"
+            )
+        if wrong:
+            raise ConfigurationError("; ".join(wrong))
+
+    def learning_rate_at(self, epoch: int) -> float:
+        """The learning rate of an epoch, the first being 0."""
+        return self.learning_rate * self.decay ** sum(epoch >= m for m in self.milestones)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Configuration:
+    """Everything that decides a run's result; what `run.json` records and a resume compares."""
+
+    problem: Spec | None
+    method: Spec
+    conditioning: Spec | None
+    backbone: Spec | None
+    training: Training
+    seed: int
+    device: str
+    deterministic: bool
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, ready for JSON."""
+        plain: dict[str, Any] = _plain(dataclasses.asdict(self))
+        return plain
+
+
+def paper_settings(problem: str, method: str) -> dict[str, Any]:
+    """The paper's settings for a problem and a method; empty where it has none.
+
+    >>> paper_settings("adult", "cosmos")["penalty"]
+    0.01
+    """
+    table = _paper().get(problem, {})
+    general = {key: value for key, value in table.items() if not isinstance(value, dict)}
+    own: dict[str, Any] = table.get(method, {})
+    return general | own
+
+
+def distribute(
+    settings: Mapping[str, Any],
+    owners: Mapping[str, Callable[..., Any]],
+    *,
+    lenient: bool = False,
+) -> dict[str, dict[str, Any]]:
+    """Give every setting to the thing that takes it, converted to the type it asks for.
+
+    Args:
+        settings: flat, by the constructor argument's name, or `owner.name`.
+        owners: the things, by role.
+        lenient: leave out what nobody takes instead of refusing it.
+
+    >>> distribute({"epochs": "3"}, {"training": Training})
+    {'training': {'epochs': 3}}
+    """
+    known = {role: find.parameters(thing) for role, thing in owners.items()}
+    given: dict[str, dict[str, Any]] = {role: {} for role in owners}
+    mistakes: list[str] = []
+    for key, value in settings.items():
+        prefix, _, name = key.rpartition(".")
+        takers = [role for role in known if name in known[role] and prefix in ("", role)]
+        if not takers:
+            if not lenient:
+                every = {name for names in known.values() for name in names}
+                mistakes.append(str(unknown("setting", key, every)))
+            continue
+        if len(takers) > 1:
+            choices = " or ".join(f"`{role}.{name}`" for role in takers)
+            mistakes.append(f"`{key}` is a setting of several things: write {choices}")
+            continue
+        (role,) = takers
+        hints = typing.get_type_hints(_constructor(owners[role]))
+        try:
+            given[role][name] = find.convert(name, value, hints[name])
+        except ConfigurationError as error:
+            mistakes.append(str(error))
+    if mistakes:
+        raise ConfigurationError("; ".join(mistakes))
+    return given
+
+
+def spec_of(room: str, thing: object) -> Spec:
+    """The name and settings of a thing that was built by hand (a dataclass)."""
+    kind = type(thing)
+    inside = f"paretocosmos.{room}."
+    if kind.__module__.startswith(inside):
+        name = kind.__module__.removeprefix(inside)
+    else:
+        name = f"{kind.__module__}:{kind.__qualname__}"
+    settings = dataclasses.asdict(thing) if dataclasses.is_dataclass(thing) else {}  # type: ignore[arg-type]
+    return Spec(name, settings)
+
+
+def _constructor(thing: Callable[..., Any]) -> Callable[..., Any]:
+    return (
+        typing.cast(Callable[..., Any], vars(thing)["__init__"])
+        if isinstance(thing, type)
+        else thing
+    )
+
+
+@cache
+def _paper() -> dict[str, Any]:
+    text = (resources.files("paretocosmos") / "experiments" / "paper.toml").read_text("utf-8")
+    return tomllib.loads(text)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(key): _plain(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(inner) for inner in value]
+    return value

@@ -84,7 +84,7 @@ def record(fronts: list[Front]) -> dict[str, Any]:
             {"epoch": epoch, "hypervolume_val": 3.0 + epoch / 100, "losses": [0.4, 0.1]}
             for epoch in range(0, 50, 2)
         ],
-        "notes": ["a note"],
+        "caveats": ["a caveat"],
     }
 
 
@@ -165,7 +165,7 @@ def test_names_from_data_are_text(tmp_path: Path) -> None:
     half, at = np.array([[0.5, 0.5]]), np.array([[0.3, 0.2]])
     metrics = {HOSTILE: np.ones(1)}
     hostile = Front(half, at, (HOSTILE, "gap"), np.array([2.0, 2.0]), metrics, HOSTILE)
-    content = {"problem": {"name": HOSTILE}, "notes": [HOSTILE], HOSTILE: {HOSTILE: HOSTILE}}
+    content = {"problem": {"name": HOSTILE}, "caveats": [HOSTILE], HOSTILE: {HOSTILE: HOSTILE}}
     text = written(tmp_path, content, [hostile])
     assert "<img" not in text
     assert "\u2028" not in text.split('id="data">')[1]
@@ -188,7 +188,7 @@ def test_the_script_never_parses_markup(text: str) -> None:
     "content",
     [
         {},
-        {"problem": "adult", "method": None, "evaluations": None, "notes": None},
+        {"problem": "adult", "method": None, "evaluations": None, "caveats": None},
         {"metrics": {"test": {"angle": float("nan")}}, "evaluations": [{"epoch": 1}, 3]},
         {"anything": {"deep": [{"er": (1, np.float32(2.5))}]}, "path": Path("a"), "n": np.int64(3)},
     ],

@@ -435,10 +435,10 @@
       `Validation hypervolume from ${plain(evaluations[0].hypervolume_val)} to ${plain(evaluations[evaluations.length - 1].hypervolume_val)} over ${evaluations.length} evaluations`);
   }
 
-  // ---- notes and configuration ----
-  const notes = Array.isArray(record.notes) ? record.notes : record.notes ? [record.notes] : [];
-  $("notes").hidden = notes.length === 0;
-  for (const note of notes) $("notes-list").append(make("li", {}, isGroup(note) ? JSON.stringify(note) : String(note)));
+  // ---- caveats and configuration ----
+  const caveats = Array.isArray(record.caveats) ? record.caveats : record.caveats ? [record.caveats] : [];
+  $("caveats").hidden = caveats.length === 0;
+  for (const note of caveats) $("caveats-list").append(make("li", {}, isGroup(note) ? JSON.stringify(note) : String(note)));
 
   const leaves = (value, path) => {
     if (Array.isArray(value) && !value.some(isGroup)) return [[path, value.map(String).join(", ") || "none"]];
@@ -453,7 +453,7 @@
   };
   const groups = [["run", []]];
   for (const [key, value] of Object.entries(record)) {
-    if (key === "evaluations" || key === "notes") continue;
+    if (key === "evaluations" || key === "caveats") continue;
     if (isGroup(value) && !Array.isArray(value)) groups.push([nice(key), leaves(value, "")]);
     else groups[0][1].push(...leaves(value, nice(key)));
   }

@@ -8,20 +8,13 @@
   const DASH = "–";
 
   // ---- small helpers: text is always text, never markup ----
-  const fill = (node, children) => {
-    for (const child of children) if (child !== null && child !== undefined) node.append(child);
+  const fill = (node, attributes, children) => {
+    for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
+    node.append(...children);
     return node;
   };
-  const make = (tag, attributes = {}, ...children) => {
-    const node = document.createElement(tag);
-    for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
-    return fill(node, children);
-  };
-  const draw = (tag, attributes = {}, ...children) => {
-    const node = document.createElementNS("http://www.w3.org/2000/svg", tag);
-    for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
-    return fill(node, children);
-  };
+  const make = (tag, attributes = {}, ...children) => fill(document.createElement(tag), attributes, children);
+  const draw = (tag, attributes, ...children) => fill(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
   const isNumber = (value) => typeof value === "number" && Number.isFinite(value);
   const isGroup = (value) => value !== null && typeof value === "object";
   const short = (text, length) => (text.length > length ? text.slice(0, length - 1) + "…" : text);
@@ -46,11 +39,6 @@
     return `${Math.floor(whole / 3600)} h ${Math.floor((whole % 3600) / 60)} min`;
   };
   const named = (value) => (isGroup(value) ? value.name : value);
-  const measured = (split, key) => {
-    const at = fronts.findIndex((front) => front.split === split);
-    if (at >= 0 && isNumber(summaries[at][key])) return summaries[at][key];
-    return record.metrics?.[split]?.[key];
-  };
 
   // ---- headline and cards ----
   const problem = named(record.problem);
@@ -68,24 +56,24 @@
     $("facts").append(make("li", {}, make("span", {}, label), String(value)));
   }
   const splits = fronts.map((front) => front.split);
-  const main = splits[0];
+  const main = summaries[0];
   const reference = fronts[0].reference.map(plain).join(", ");
   // One ray has no order.
-  const order = fronts[0].rays.length > 1 ? measured(main, "monotonicity") : null;
+  const order = fronts[0].rays.length > 1 ? main.monotonicity : null;
   const cards = [
     ...splits.slice(0, 2).map((split, at) => [
       `Hypervolume, ${split}`,
-      plain(measured(split, "hypervolume")),
+      plain(summaries[at].hypervolume),
       at === 0
         ? `How much the front beats the reference point (${reference}). Larger is better.`
-        : `The same on the ${split} data. Close to ${main} is a good sign.`,
+        : `The same on the ${split} data. Close to ${splits[0]} is a good sign.`,
     ]),
-    ["Span", plain(measured(main, "span")), "How far apart the ends of the front are. Larger is more choice."],
-    ["Dominated", isNumber(measured(main, "dominated_share")) ? `${(100 * measured(main, "dominated_share")).toFixed(0)}\u00a0%` : DASH,
+    ["Span", plain(main.span), "How far apart the ends of the front are. Larger is more choice."],
+    ["Dominated", isNumber(main.dominated_share) ? `${(100 * main.dominated_share).toFixed(0)}\u00a0%` : DASH,
       "Rays whose point another ray beats. 0\u00a0% is best."],
-    ["Monotonicity", isNumber(order) ? fixed(order, 2) : DASH, "1: more weight always lowers that objective. −1: it raises it."],
+    ["Monotonicity", fixed(order, 2), "1: more weight always lowers that objective. −1: it raises it."],
     ["Training time", duration(record.seconds_training), "One training for the whole front."],
-    ["Parameters", plain(named(record.parameters)), "Weights in the one network."],
+    ["Parameters", plain(record.parameters), "Weights in the one network."],
     ["Rays", plain(fronts[0].rays.length), "Trade-offs evaluated on this page."],
   ];
   for (const [label, value, why] of cards) {
@@ -101,11 +89,11 @@
     : order < -0.5 ? ["More weight means a larger loss.", "This model reads the preference as a direction: the losses are pulled to be proportional to the ray, so an objective with much weight ends up larger. Move away from an objective to lower it."]
     : ["The preference and the losses are only loosely related.", "Choose a ray by the values it reaches, in the picture or the table, and not by its weights."];
   if (ways) meaning.append(make("p", {}, make("strong", {}, ways[0]), ` ${ways[1]}`));
-  const penalty = record.method?.settings?.penalty ?? record.method?.penalty ?? record.penalty;
+  const penalty = record.method?.settings?.penalty;
   if (String(named(record.method)).startsWith("cosmos")) {
     meaning.append(make("p", {}, `COSMOS minimises the weighted losses plus a penalty on the angle between losses and ray${
       isNumber(penalty) ? `; here the penalty is ${penalty}` : ""}. With a small penalty the weights rule, and more weight gives a smaller loss; with a large one the direction rules, and it can turn round. Monotonicity (${
-      isNumber(order) ? fixed(order, 2) : DASH}) says which of the two this model does.`));
+      fixed(order, 2)}) says which of the two this model does.`));
   }
   meaning.hidden = !meaning.childNodes.length;
 
@@ -204,7 +192,7 @@
       draw("line", { class: "axis", x1: left, x2: width - right, y1: height - bottom, y2: height - bottom }),
       draw("text", { class: "title", x: width - right, y: height - 6, "text-anchor": "end" }, short(labels[0], room)),
       draw("text", { class: "title", x: 0, y: 14 }, short(labels[1], room)));
-    return { sx, sy, width, height };
+    return { sx, sy };
   };
 
   // ---- the picture ----
@@ -243,10 +231,9 @@
     marks = new Map();
     $("tip").hidden = true;
     for (const row of rows.values()) row.classList.remove("hover");
-    const number = (quantity, at) => plain(quantity.of(front())[at]);
     // Dominated points lie underneath.
     for (const at of shown.sort((a, b) => isDominated(b) - isDominated(a))) {
-      const said = quantities.map((quantity) => `${nice(quantity.name)} ${number(quantity, at)}`).join(", ");
+      const said = quantities.map((quantity) => `${nice(quantity.name)} ${plain(quantity.of(front())[at])}`).join(", ");
       const [cx, cy] = [sx(xs[at]), sy(ys[at])];
       const mark = draw("g", { class: "point", role: "option", "data-at": at, "aria-label": `Ray ${ray(at)}: ${said}${isDominated(at) ? ", dominated" : ""}` },
         draw("circle", { class: "hit", cx, cy, r: 12 }), draw("circle", { class: "ring", cx, cy, r: 9 }),
@@ -380,7 +367,6 @@
         make("span", {}, front().rays[at][j].toFixed(3))), make("div", { class: "bar" }, bar));
     }));
     const places = fronts.map(same);
-    const cells = (tag, texts) => texts.map((text, c) => make(c ? tag : "th", { scope: c ? "col" : "row" }, text));
     $("detail").replaceChildren(
       make("thead", {}, make("tr", {}, ...["", ...splits].map((text) => make("th", { scope: "col" }, text)))),
       make("tbody", {}, ...quantities.map((quantity) => make("tr", {}, make("th", { scope: "row" }, nice(quantity.name)),
@@ -436,9 +422,9 @@
   }
 
   // ---- caveats and configuration ----
-  const caveats = Array.isArray(record.caveats) ? record.caveats : record.caveats ? [record.caveats] : [];
+  const caveats = [record.caveats ?? []].flat();
   $("caveats").hidden = caveats.length === 0;
-  for (const note of caveats) $("caveats-list").append(make("li", {}, isGroup(note) ? JSON.stringify(note) : String(note)));
+  $("caveats-list").append(...caveats.map((caveat) => make("li", {}, String(caveat))));
 
   const leaves = (value, path) => {
     if (Array.isArray(value) && !value.some(isGroup)) return [[path, value.map(String).join(", ") || "none"]];

@@ -1,9 +1,7 @@
 import struct
-import sys
 from pathlib import Path
 from typing import Any
 
-import matplotlib
 import numpy as np
 import pytest
 from matplotlib.axes import Axes
@@ -11,9 +9,10 @@ from matplotlib.collections import PathCollection
 from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
 
-from paretocosmos.errors import ConfigurationError, DataError, MissingExtraError
+from paretocosmos.errors import ConfigurationError, DataError
 from paretocosmos.front import Front
-from paretocosmos.plotting import FADED, front_figure, save_front
+from paretocosmos.plotting import front_figure, save_front
+from paretocosmos.plotting._style import FADED
 from paretocosmos.rays import even_rays
 
 
@@ -56,12 +55,6 @@ def test_a_png_is_written_whole_and_alone(tmp_path: Path) -> None:
     width, height = size_of(tmp_path / "front.png")
     assert width > height > 800
     assert [file.name for file in tmp_path.iterdir()] == ["front.png"]
-
-
-def test_the_same_front_gives_the_same_bytes(tmp_path: Path) -> None:
-    for name in ("one.png", "two.png"):
-        save_front(tmp_path / name, [curve()], title="adult")
-    assert (tmp_path / "one.png").read_bytes() == (tmp_path / "two.png").read_bytes()
 
 
 def test_two_objectives_have_labels_a_legend_and_three_panels() -> None:
@@ -178,13 +171,6 @@ def test_a_point_without_a_number_is_left_out() -> None:
         front_figure([made([[0.5, 0.5]], [[np.nan, 0.1]], ("a", "b"), (2, 2))])
 
 
-def test_a_name_with_dollars_is_no_formula_and_a_long_one_is_cut() -> None:
-    front = made([[0.5, 0.5]], [[0.3, 0.2]], (r"$\frac{", "loss " * 40), (2, 2))
-    axes = axes_of(front_figure([front], title="$^"))["front"]
-    assert axes.get_xlabel().startswith(r"\$")
-    assert len(axes.get_ylabel()) < 70
-
-
 def test_mistakes_are_one_sentence() -> None:
     with pytest.raises(ConfigurationError, match="at least one front"):
         front_figure([])
@@ -193,25 +179,3 @@ def test_mistakes_are_one_sentence() -> None:
     other = made([[0.5, 0.5]], [[0.3, 0.2]], ("loss", "gap"), (2, 2))
     with pytest.raises(ConfigurationError, match="the same objectives"):
         front_figure([curve(), other])
-
-
-def test_without_matplotlib_the_pip_command_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(MissingExtraError, match=r"paretocosmos\[plot\]"):
-        front_figure([curve()])
-
-
-def test_no_global_state_is_read_or_changed(tmp_path: Path) -> None:
-    save_front(tmp_path / "plain.png", [curve()])
-    theirs: Any = {
-        "font.size": 30,
-        "axes.facecolor": "black",
-        "xtick.direction": "in",
-        "font.weight": "bold",
-    }
-    with matplotlib.rc_context(theirs):
-        save_front(tmp_path / "styled.png", [curve()])
-        assert matplotlib.rcParams["font.size"] == 30
-    assert (tmp_path / "plain.png").read_bytes() == (tmp_path / "styled.png").read_bytes()
-    if "matplotlib.pyplot" in sys.modules:
-        assert sys.modules["matplotlib.pyplot"].get_fignums() == []

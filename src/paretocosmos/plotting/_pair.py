@@ -1,0 +1,135 @@
+"""Two objectives: a panel of their points, and the picture of a front that has no more."""
+
+import math
+from collections.abc import Sequence
+from itertools import cycle
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from paretocosmos.front import Array, Front
+from paretocosmos.plotting._style import (
+    ANCHORS,
+    FADED,
+    HAIRLINE,
+    INK,
+    MARKS,
+    MUTED,
+    Mark,
+    colours,
+    distinct_rays,
+    shown_names,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+def draw_pair(figure: "Figure", fronts: list[Front]) -> None:
+    """The front with its line, and beside it the rays and the way to the reference point."""
+    figure.set_size_inches(7.6, 4.7)
+    grid = figure.add_gridspec(2, 2, width_ratios=[3.0, 1.0], wspace=0.06, hspace=0.08)
+    main = figure.add_subplot(grid[:, 0], label="front")
+    # The arrow points to smaller values on both axes, the turned one included.
+    labels = [f"{name}   ← smaller is better" for name in shown_names(fronts[0], 40)]
+    draw_panel(main, fronts, (0, 1), labels)
+    for front, mark in zip(fronts, cycle(MARKS)):
+        x, y = _in_order(front.values[front.non_dominated]).T
+        main.plot(x, y, mark.line, color=MUTED, linewidth=0.9, zorder=2)
+    _draw_fan(figure.add_subplot(grid[0, 1], label="rays"), fronts)
+    _draw_box(figure.add_subplot(grid[1, 1], label="box"), fronts, main)
+
+
+def draw_panel(
+    axes: "Axes", fronts: list[Front], pair: tuple[int, int], labels: Sequence[str]
+) -> None:
+    """The points of all fronts in two of their objectives, as large as the panel allows."""
+    axes.grid(color=HAIRLINE, linewidth=0.4, alpha=0.7)
+    axes.tick_params(length=0, pad=5)
+    axes.locator_params(nbins=6)
+    axes.set(xlabel=labels[pair[0]], ylabel=labels[pair[1]])
+    for front, mark in zip(fronts, cycle(MARKS)):
+        _draw_points(axes, front, mark, pair)
+    points = np.concatenate([front.values for front in fronts])[:, pair]
+    low, high = points.min(axis=0), points.max(axis=0)
+    # A front of one value gets some width.
+    flat = high - low <= 1e-9 * np.maximum(np.abs(high), np.abs(low))
+    pad = np.where(flat, np.maximum(0.05 * np.abs(high), 1e-3), 0.06 * (high - low))
+    (left, bottom), (right, top) = low - pad, high + pad
+    axes.set(xlim=(left, right), ylim=(bottom, top))
+    _draw_reference(axes, fronts[0].reference[list(pair)])
+
+
+def _draw_points(axes: "Axes", front: Front, mark: Mark, pair: tuple[int, int]) -> None:
+    """The points of one front, dominated ones faded and underneath."""
+    (x, y), colour = front.values.T[list(pair)], colours(front.rays)
+    keep = front.non_dominated
+    for select, opacity, order, kind in (
+        (~keep, FADED, 3, "dominated"),
+        (keep, 1.0, 4, "non-dominated"),
+    ):
+        axes.scatter(
+            x[select],
+            y[select],
+            s=mark.size,
+            marker=mark.marker,
+            facecolors=colour[select] if mark.filled else "white",
+            edgecolors="white" if mark.filled else colour[select].tolist(),
+            linewidths=0.5 if mark.filled else 1.1,
+            alpha=opacity,
+            zorder=order,
+            clip_on=False,
+            label=f"{front.split} {kind}",
+        )
+
+
+def _draw_reference(axes: "Axes", reference: Array) -> None:
+    x, y = reference
+    axes.scatter(x, y, marker="x", s=26, c=INK, linewidths=1.1, zorder=5, label="reference")
+
+
+def _draw_fan(axes: "Axes", fronts: list[Front]) -> None:
+    """The rays as lines from the origin, in the colours of their points."""
+    rays = distinct_rays(fronts)
+    for (x, y), colour in zip(rays, colours(rays), strict=True):
+        length = math.hypot(x, y) or 1.0
+        axes.plot([0, x / length], [0, y / length], color=colour, linewidth=1.0)
+    arc = np.linspace(0, math.pi / 2, 60)
+    axes.plot(np.cos(arc), np.sin(arc), color=HAIRLINE, linewidth=0.6, zorder=0)
+    axes.set(xlim=(0, 1.06), ylim=(0, 1.06), xticks=[], yticks=[], aspect="equal", anchor="NW")
+    axes.set_title("rays: weight on", loc="left")
+    across, up = shown_names(fronts[0], 24)
+    axes.set_xlabel(across, fontsize=7.5, labelpad=4)
+    axes.set_ylabel(up, fontsize=7.5, labelpad=4)
+
+
+def _draw_box(axes: "Axes", fronts: list[Front], main: "Axes") -> None:
+    """From the origin to the reference point: what the hypervolume of the first front measures."""
+    from matplotlib.patches import Rectangle
+
+    reference = fronts[0].reference
+    values = fronts[0].values[fronts[0].non_dominated]
+    inside = _in_order(values[(values < reference).all(axis=1)])
+    x, y = np.concatenate([inside, [reference]]).T
+    axes.fill_between(x, y, reference[1], step="post", color=ANCHORS[0], alpha=0.1, linewidth=0)
+    for front, mark in zip(fronts, cycle(MARKS)):
+        x, y = front.values.T
+        axes.scatter(x, y, s=5, c=colours(front.rays), marker=mark.marker, linewidths=0, zorder=3)
+        _draw_reference(axes, front.reference)
+    points = np.concatenate([*(front.values for front in fronts), [reference]])
+    low, high = np.minimum(points.min(axis=0), 0), points.max(axis=0)
+    pad = 0.07 * np.where(high > low, high - low, 1.0)
+    (left, bottom), (right, top) = np.where(low < 0, low - pad, low), high + pad
+    axes.set(xlim=(left, right), ylim=(bottom, top), box_aspect=1, anchor="NW")
+    (left, right), (bottom, top) = main.get_xlim(), main.get_ylim()
+    zoomed = Rectangle((left, bottom), right - left, top - bottom, fill=False, edgecolor=MUTED)
+    axes.add_patch(zoomed).set_linewidth(0.6)
+    axes.locator_params(nbins=3, steps=[1, 2, 5, 10])
+    axes.tick_params(labelsize=7, length=2)
+    axes.set_title(f"reference ({', '.join(f'{value:g}' for value in reference)})", loc="left")
+
+
+def _in_order(points: Array) -> Array:
+    """From the left end of a front to its right end."""
+    return points[np.lexsort((-points[:, 1], points[:, 0]))]

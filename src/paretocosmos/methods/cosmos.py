@@ -25,7 +25,8 @@ class Cosmos(Method):
     conditioned network can trade.
 
     Args:
-        penalty: λ, the weight of the cosine; the default is the paper's for fairness.
+        penalty: λ, the weight of the cosine; the default is the paper's for fairness, 2 to 8 are
+            its choice for pairs of images.
         alpha: the Dirichlet parameter of the rays, one number or one per objective.
         alignment: ``"ray"``, as published, or ``"inverse"``: see `cosmos_loss`.
     """

@@ -9,11 +9,11 @@ from paretocosmos.errors import ConfigurationError
 from paretocosmos.objectives._base import Objective, logits_of
 from paretocosmos.types import Outputs, Targets
 
-__all__ = ["GroupObjective", "count_gap", "gap", "group_sums"]
+__all__ = ["GroupObjective", "TanhRelaxed", "count_gap", "gap", "group_sums"]
 
 
 class GroupObjective(Objective):
-    """A gap between groups, relaxed for training and counted for the score.
+    """A gap between groups: of probabilities in training, of decisions in the score.
 
     Args:
         name: how fronts call it; the file's name by default.
@@ -21,8 +21,43 @@ class GroupObjective(Objective):
         target: the binary label.
         sensitive: which target holds the groups, numbered from 0.
         groups: how many groups there are.
-        steepness: c in tanh(c σ(logit)), the stand-in for "predicted positive".
     """
+
+    def __init__(
+        self,
+        *,
+        name: str | None = None,
+        output: str | None = None,
+        target: str = "label",
+        sensitive: str = "sensitive",
+        groups: int = 2,
+    ) -> None:
+        super().__init__(name=name, output=output, target=target)
+        if groups < 2:
+            raise ConfigurationError(f"`groups` must be at least 2 to have a gap, found {groups}")
+        self.sensitive, self.groups = sensitive, groups
+
+    def loss(self, outputs: Outputs, targets: Targets) -> Tensor:
+        return self.between(self.relax(logits_of(outputs, self.output)), targets)
+
+    def score(self, outputs: Outputs, targets: Targets) -> Tensor:
+        return self.between((logits_of(outputs, self.output) > 0).float(), targets)
+
+    def relax(self, logits: Tensor) -> Tensor:
+        """How positive a prediction is, differentiable: ``[B]`` to ``[B]``."""
+        return torch.sigmoid(logits)
+
+    @abstractmethod
+    def between(self, positive: Tensor, targets: Targets) -> Tensor:
+        """The gap, given how positive each sample's prediction is: ``[B]`` to a scalar."""
+
+    def label(self, targets: Targets, like: Tensor) -> Tensor:
+        """The label as numbers of another tensor's shape and type."""
+        return targets[self.target].to(like.dtype).reshape(like.shape)
+
+
+class TanhRelaxed(GroupObjective):
+    """A gap under the paper's relaxation, tanh(c σ(logit)), c being the `steepness`."""
 
     def __init__(
         self,
@@ -34,28 +69,15 @@ class GroupObjective(Objective):
         groups: int = 2,
         steepness: float = 1.0,
     ) -> None:
-        super().__init__(name=name, output=output, target=target)
-        if groups < 2:
-            raise ConfigurationError(f"`groups` must be at least 2 to have a gap, found {groups}")
-        self.sensitive, self.groups, self.steepness = sensitive, groups, steepness
+        super().__init__(
+            name=name, output=output, target=target, sensitive=sensitive, groups=groups
+        )
+        self.steepness = steepness
 
-    def loss(self, outputs: Outputs, targets: Targets) -> Tensor:
+    def relax(self, logits: Tensor) -> Tensor:
         # The published code passes the probability through max(0, ·) too, which changes nothing.
-        probability = torch.sigmoid(logits_of(outputs, self.output))
-        if self.steepness != 1:
-            probability = self.steepness * probability
-        return self.between(torch.tanh(probability), targets)
-
-    def score(self, outputs: Outputs, targets: Targets) -> Tensor:
-        return self.between((logits_of(outputs, self.output) > 0).float(), targets)
-
-    @abstractmethod
-    def between(self, positive: Tensor, targets: Targets) -> Tensor:
-        """The gap, given how positive each sample's prediction is: ``[B]`` to a scalar."""
-
-    def label(self, targets: Targets, like: Tensor) -> Tensor:
-        """The label as numbers of another tensor's shape and type."""
-        return targets[self.target].to(like.dtype).reshape(like.shape)
+        probability = torch.sigmoid(logits)
+        return torch.tanh(probability if self.steepness == 1 else self.steepness * probability)
 
 
 def group_sums(values: Tensor, targets: Targets, sensitive: str, groups: int) -> Tensor:

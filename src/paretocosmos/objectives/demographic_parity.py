@@ -2,13 +2,13 @@
 
 from torch import Tensor
 
-from paretocosmos.objectives._groups import GroupObjective, count_gap
+from paretocosmos.objectives._groups import TanhRelaxed, count_gap
 from paretocosmos.types import Targets
 
 __all__ = ["DemographicParity"]
 
 
-class DemographicParity(GroupObjective):
+class DemographicParity(TanhRelaxed):
     r"""Difference in predicted positives between groups, counted over the batch.
 
     .. math:: \frac1B \Big| \sum_{a=0} t - \sum_{a=1} t \Big|

@@ -2,13 +2,13 @@
 
 from torch import Tensor
 
-from paretocosmos.objectives._groups import GroupObjective, count_gap
+from paretocosmos.objectives._groups import TanhRelaxed, count_gap
 from paretocosmos.types import Targets
 
 __all__ = ["Deo"]
 
 
-class Deo(GroupObjective):
+class Deo(TanhRelaxed):
     r"""Difference of equality of opportunity, counted over the batch as in the paper (section 5.2).
 
     .. math:: \frac1B \Big| \sum_{a=0,\,y=1} t - \sum_{a=1,\,y=1} t \Big|

@@ -16,9 +16,10 @@ class TprGap(GroupObjective):
     .. math:: \max_g \frac{\sum_{a=g,\,y=1} t}{\#\{a=g,\,y=1\}}
               - \min_g \frac{\sum_{a=g,\,y=1} t}{\#\{a=g,\,y=1\}}
 
-    with t = tanh(c σ(logit)) as the loss and t = [logit > 0] as the score, which is fairlearn's
-    `equal_opportunity_difference`. A group without positives is left out in a training batch; in
-    the score of a whole split it makes the gap NaN, because nothing can be said.
+    with t = σ(logit) as the loss, the gap of a classifier that decides by its probabilities, and
+    t = [logit > 0] as the score, which is fairlearn's `equal_opportunity_difference`. A group
+    without positives is left out in a training batch; in the score of a whole split it makes the
+    gap NaN, because nothing can be said.
 
     >>> import torch
     >>> targets = {"label": torch.ones(4), "sensitive": torch.tensor([0, 0, 0, 1])}

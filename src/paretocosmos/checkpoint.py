@@ -17,7 +17,7 @@ from safetensors.torch import save
 from torch import Tensor, nn
 
 from paretocosmos.errors import RunError
-from paretocosmos.files import write_bytes
+from paretocosmos.files import one_line, write_bytes
 
 __all__ = ["Progressed", "load_checkpoint", "load_tensors", "save_checkpoint", "save_tensors"]
 
@@ -67,7 +67,7 @@ def load_checkpoint(path: Path, at: Progressed) -> None:
             torch.cuda.set_rng_state(tensors["rng.cuda"])
     except (KeyError, RuntimeError, ValueError) as error:
         raise RunError(
-            f"`{path}` does not fit this network ({error}); train again in another folder"
+            f"`{path}` does not fit this network ({one_line(error)}); train again in another folder"
         ) from error
     device = next(at.model.parameters()).device
     at.method_state = {k: v.to(device) for k, v in _under(tensors, "method").items()}

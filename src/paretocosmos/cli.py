@@ -146,16 +146,18 @@ def evaluate(
     run = load_run(folder, device=device)
     with _notes():
         problem = run.problem(data=data)
-        wanted = [_numbers_of(text) for text in ray] if ray else rays or len(run.front)
-        origin = {key: run.front.provenance[key] for key in ("method", "seed")}
+        count = len(run.front) if rays is None else rays
+        wanted = [_numbers_of(text) for text in ray] if ray else count
+        origin = {key: run.front.provenance.get(key) for key in ("method", "seed")}
         front = evaluate_model(run.model, problem, split=split, rays=wanted, provenance=origin)
+        reached = metrics.hypervolume(front)
     if as_json:
         _print_json(front.to_dict())
         return
     _print_front(front)
     console = Console(highlight=False)
     console.print(
-        f"hypervolume {metrics.hypervolume(front):.4f} at {front.reference.tolist()} on {split}, "
+        f"hypervolume {reached:.4f} at {front.reference.tolist()} on {split}, "
         f"span {metrics.span(front):.4f}; scores: {front.provenance['scores']}"
     )
 
@@ -196,10 +198,12 @@ def _print_run(run: Run) -> None:
         "training": f"{numbers['seconds_training']:.1f} s, epoch {numbers['epoch_selected']} "
         f"selected, {numbers['parameters']:,} parameters, engine {numbers['engine']}",
         "scores": f"{numbers['scores']} ({numbers['protocol']} protocol)",
-        "run": str(run.folder),
     }.items():
         table.add_row(f"[bold]{name}[/]", escape(value))
-    Console(highlight=False).print(table, soft_wrap=True)
+    console = Console(highlight=False)
+    console.print(table, soft_wrap=True)
+    # outside the table, which would break a long path in two
+    console.print(f"  [bold]{'run':<21}[/]{escape(str(run.folder))}", soft_wrap=True)
 
 
 def _print_front(front: Front) -> None:
@@ -249,21 +253,26 @@ def _bar(*, quiet: bool) -> Iterator[Callable[[Progress], None]]:
         TextColumn("HV val {task.fields[hypervolume]}"),
         TimeRemainingColumn(),
     )
-    with Bar(*columns, console=err, disable=quiet) as bar:
-        task = bar.add_task("train", total=None, losses="", hypervolume="-")
+    bar = Bar(*columns, console=err, disable=quiet)
+    task = bar.add_task("train", total=None, losses="", hypervolume="-")
 
-        def show(at: Progress) -> None:
-            reached = "-" if at.hypervolume_val is None else f"{at.hypervolume_val:.4f}"
-            losses = "  ".join(f"{name} {value:.3f}" for name, value in at.losses.items())
-            bar.update(
-                task,
-                total=at.epochs,
-                completed=at.epoch,
-                losses=escape(losses),
-                hypervolume=reached,
-            )
+    def show(at: Progress) -> None:
+        reached = "-" if at.hypervolume_val is None else f"{at.hypervolume_val:.4f}"
+        losses = "  ".join(f"{name} {value:.3f}" for name, value in at.losses.items())
+        bar.update(
+            task,
+            total=at.epochs,
+            completed=at.epoch,
+            losses=escape(losses),
+            hypervolume=reached,
+        )
+        bar.start()  # not earlier: what is refused is one sentence, without a bar
 
+    try:
         yield show
+    finally:
+        if bar.live.is_started:
+            bar.stop()
 
 
 def _key_value(text: str) -> tuple[str, str]:

@@ -59,7 +59,7 @@ def evaluate_batch(
     provenance: Mapping[str, Any] | None = None,
 ) -> Front:
     """`evaluate` for a split that is already on the model's device and rays already checked."""
-    training = model.training
+    modes = [(module, module.training) for module in model.modules()]
     model.eval()
     try:
         with torch.inference_mode():
@@ -68,7 +68,8 @@ def evaluate_batch(
             numbers = [_score(f, outputs, batch.targets, problem.score_batch) for f in scored]
             table = torch.stack(numbers).double().cpu().numpy()
     finally:
-        model.train(training)
+        for module, training in modes:  # one by one: a frozen part stays frozen
+            module.training = training
     objectives = len(problem.objectives)
     scores = (
         "whole split"

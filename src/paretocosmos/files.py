@@ -6,7 +6,7 @@ from pathlib import Path
 
 from paretocosmos.errors import RunError
 
-__all__ = ["read_json", "write_bytes", "write_json"]
+__all__ = ["one_line", "read_json", "write_bytes", "write_json"]
 
 
 def write_bytes(path: Path, content: bytes) -> None:
@@ -31,6 +31,11 @@ def write_bytes(path: Path, content: bytes) -> None:
             f"could not write `{path}`: {error.strerror}; what was saved before is intact: "
             "make room or choose another folder, then continue with --resume"
         ) from error
+
+
+def one_line(error: Exception) -> str:
+    """What another library complained about, without its line breaks."""
+    return " ".join(str(error).split())
 
 
 def write_json(path: Path, content: object) -> None:

@@ -51,7 +51,12 @@ def find(room: str, name: str) -> Thing:
 
 def build(room: str, spec: Spec, **fixed: typing.Any) -> typing.Any:
     """Build a thing from its spec; `fixed` are the arguments its room hands over."""
-    return find(room, spec.name)(**fixed, **spec.settings)
+    try:
+        return find(room, spec.name)(**fixed, **spec.settings)
+    except TypeError as error:
+        raise ConfigurationError(
+            f"`{spec.name}` cannot be built ({error}); its settings are keyword-only arguments"
+        ) from error
 
 
 def summary(room: str, name: str) -> str:
@@ -61,7 +66,12 @@ def summary(room: str, name: str) -> str:
 
 def parameters(thing: Thing) -> dict[str, inspect.Parameter]:
     """The keyword-only arguments of a thing: those a user may set."""
-    every = inspect.signature(thing).parameters.values()
+    try:
+        every = inspect.signature(thing).parameters.values()
+    except (TypeError, ValueError) as error:
+        raise ConfigurationError(
+            f"{thing!r} is not something to build; name a class or a function of yours"
+        ) from error
     return {p.name: p for p in every if p.kind is inspect.Parameter.KEYWORD_ONLY}
 
 

@@ -3,19 +3,26 @@
 import math
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from paretocosmos import metrics
 from paretocosmos.checkpoint import Progressed, load_checkpoint, save_checkpoint, save_tensors
 from paretocosmos.engine import Step, describe
-from paretocosmos.errors import DivergedError, FrontWarning, RunError
+from paretocosmos.errors import (
+    ConfigurationError,
+    DataError,
+    DivergedError,
+    FrontWarning,
+    RunError,
+)
 from paretocosmos.evaluation import evaluate_batch, move
 from paretocosmos.files import write_json
 from paretocosmos.front import Front
@@ -65,6 +72,11 @@ class Trainer:
         self.parameters = {n: p for n, p in self.model.named_parameters() if p.requires_grad}
         self.train = move(plan.problem.split("train"), plan.device)
         self.val = move(plan.problem.split("val"), plan.device)
+        if len(self.train) < plan.training.groups:
+            raise ConfigurationError(
+                f"`groups` must be at most the {len(self.train)} training samples, found "
+                f"{plan.training.groups}"
+            )
         self.rays = even_rays(plan.training.rays, len(plan.problem.objectives))
         optimiser = torch.optim.Adam(
             self.parameters.values(),
@@ -102,7 +114,8 @@ class Trainer:
             ) from error
 
     def _begin(self) -> None:
-        new = not self.folder.exists()
+        places = (self.checkpoint.parent, self.folder, *self.folder.parents)
+        absent = [place for place in places if not place.exists()]
         try:
             self.checkpoint.parent.mkdir(parents=True, exist_ok=True)
             if self.checkpoint.exists():
@@ -111,8 +124,8 @@ class Trainer:
                 write_json(self.folder / "run.json", self._record("training"))
                 save_checkpoint(self.checkpoint, self.at)
         except OSError as error:
-            if new:
-                _remove_begun(self.folder)
+            if self.folder in absent:
+                _remove_begun(self.folder / "run.json", self.checkpoint, absent)
             if isinstance(error, RunError):
                 raise
             raise RunError(
@@ -205,15 +218,24 @@ class Trainer:
     def _front(self, batch: Batch, split: Literal["val", "test"]) -> Front:
         plan = self.plan
         origin = {"method": plan.configuration.method.name, "seed": plan.seed}
-        return evaluate_batch(
+        front = evaluate_batch(
             self.model, plan.problem, batch, self.rays, split=split, provenance=origin
         )
+        for name, values in zip(front.names, front.values.T, strict=True):
+            if np.isnan(values).all():
+                raise DataError(
+                    f"the score of `{name}` on `{split}` is not a number at any ray (scores: "
+                    f"{front.provenance['scores']}); a group may be missing there: use protocol "
+                    "`clean`, or another objective"
+                )
+        return front
 
     def _finish(self) -> Run:
         evaluations = self.at.numbers["evaluations"]
         selected = max(evaluations, key=lambda e: (e["hypervolume_val"], -e["epoch"]))
         self.model.load_state_dict(self.at.best)
         self.model.eval()
+        self.at.optimiser.zero_grad()  # gradients of the traced engine cannot be added to
         test = move(self.plan.problem.split("test"), self.plan.device)
         fronts = {"test": self._front(test, "test"), "val": self._front(self.val, "val")}
         save_tensors(self.folder / "model.safetensors", self.at.best, {"epoch": selected["epoch"]})
@@ -223,7 +245,7 @@ class Trainer:
         if table is not None:
             write_json(self.folder / "table.json", table.to_dict())
         record = self._record("finished") | {
-            "metrics": {split: metrics.summary(front) for split, front in fronts.items()},
+            "metrics": {split: _summary(front) for split, front in fronts.items()},
             "epoch_selected": selected["epoch"],
             "seconds_training": self.at.numbers["seconds"],
             "seconds_to_selected": selected["seconds_training"],
@@ -252,12 +274,18 @@ class Trainer:
         }
 
 
-def _remove_begun(folder: Path) -> None:
-    """Take back a folder that could not be begun; only what this process may have made."""
-    for path in (folder / "run.json", folder / "checkpoint" / "last.safetensors"):
-        path.unlink(missing_ok=True)
-    for path in (folder / "checkpoint", folder):
-        if path.is_dir():
+def _summary(front: Front) -> dict[str, float | None]:
+    """The front's numbers; one that does not exist (an angle to a front of zeros) is `None`."""
+    return {k: v if math.isfinite(v) else None for k, v in metrics.summary(front).items()}
+
+
+def _remove_begun(record: Path, checkpoint: Path, folders: Iterable[Path]) -> None:
+    """Take back a run that could not be begun; only what this process may have made."""
+    for path in (record, checkpoint):
+        with suppress(OSError):
+            path.unlink()
+    for path in folders:
+        with suppress(OSError):
             path.rmdir()
 
 
@@ -280,10 +308,12 @@ def _quiet_machine(plan: Plan) -> Iterator[None]:
     """Seed torch for the run and leave the caller's generators and switches as they were."""
     devices = [plan.device] if plan.device.type == "cuda" else []
     before = torch.are_deterministic_algorithms_enabled()
+    warn_only = torch.is_deterministic_algorithms_warn_only_enabled()
     with torch.random.fork_rng(devices=devices):
         torch.manual_seed(plan.seed)
-        torch.use_deterministic_algorithms(before or plan.configuration.deterministic)
+        if plan.configuration.deterministic:
+            torch.use_deterministic_algorithms(True)
         try:
             yield
         finally:
-            torch.use_deterministic_algorithms(before)
+            torch.use_deterministic_algorithms(before, warn_only=warn_only)

@@ -2,7 +2,6 @@
 
 import copy
 import dataclasses
-import typing
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -18,7 +17,7 @@ from paretocosmos.methods import Method
 from paretocosmos.problems import Problem, load_problem, problem_name
 from paretocosmos.settings import Configuration, Training, distribute, paper_settings, spec_of
 
-__all__ = ["Plan", "make_plan"]
+__all__ = ["Plan", "device_of", "make_plan"]
 
 
 @dataclass(frozen=True)
@@ -63,6 +62,7 @@ def make_plan(
 ) -> Plan:
     """Resolve names, distribute settings, load the problem and build the network."""
     given = dict(settings)
+    _check_kinds(problem=(problem, Problem), method=(method, Method))
     owners: dict[str, Callable[..., Any]] = {"training": Training}
     if isinstance(method, str):
         owners["method"] = find.find("methods", method)
@@ -82,9 +82,10 @@ def make_plan(
             "`model` is a whole network: pass it without `backbone` and `conditioning`"
         )
     if model is None:
-        by_shape = _by_shape(problem)
-        backbone = by_shape[0] if backbone is None else backbone
-        conditioning = by_shape[1] if conditioning is None else conditioning
+        if backbone is None or conditioning is None:
+            by_shape = _by_shape(problem)
+            backbone = by_shape[0] if backbone is None else backbone
+            conditioning = by_shape[1] if conditioning is None else conditioning
         owners["conditioning"] = find.find("conditioning", conditioning)
         if isinstance(backbone, str):
             owners["backbone"] = find.find("backbones", backbone)
@@ -94,11 +95,19 @@ def make_plan(
     resolved = distribute(known, owners, lenient=True)
     for role, own in distribute(given, owners).items():
         resolved[role] |= own
+    if isinstance(method, str):
+        how = Spec(method, _defaults(owners["method"]) | resolved["method"])
+    else:
+        how = spec_of("methods", method)
+    _all_mistakes(
+        lambda: Training(**resolved["training"]),
+        lambda: _a(Method, how, "methods") if isinstance(method, str) else method,
+        lambda: _check_seed(seed),
+        lambda: device_of(device),
+    )
     configuration = Configuration(
         problem=problem.spec,
-        method=spec_of("methods", method)
-        if isinstance(method, Method)
-        else Spec(method, _defaults(owners["method"]) | resolved["method"]),
+        method=how,
         conditioning=None
         if model is not None
         else Spec(str(conditioning), resolved["conditioning"]),
@@ -107,15 +116,20 @@ def make_plan(
         else None,
         training=Training(**resolved["training"]),
         seed=_check_seed(seed),
-        device=str(_device(device)),
+        device=str(device_of(device)),
         deterministic=deterministic,
     )
     problem = _with_reference(problem, configuration.training)
-    chosen = method if isinstance(method, Method) else find.build("methods", configuration.method)
+    chosen: Method = _a(Method, how, "methods") if isinstance(method, str) else method
     # a method's settings may not fit the number of objectives: draw once, now
     chosen.sample(len(problem.objectives), 1, torch.Generator())
     network = _network(problem, configuration, model if model is not None else backbone)
-    return Plan(problem, chosen, network, configuration, _device(device))
+    if not any(p.requires_grad for p in network.parameters()):
+        raise ConfigurationError(
+            f"the network {type(network).__name__} has no parameters to train, found all frozen or "
+            "none: call its `requires_grad_(True)`"
+        )
+    return Plan(problem, chosen, network, configuration, device_of(device))
 
 
 def _network(
@@ -129,19 +143,52 @@ def _network(
         torch.manual_seed(configuration.seed)
         backbone = given
         if configuration.backbone is not None:
-            backbone = find.build(
-                "backbones",
+            backbone = _a(
+                nn.Module,
                 configuration.backbone,
+                "backbones",
                 input_shape=problem.input_shape,
                 outputs=problem.outputs,
             )
-        built = find.build(
-            "conditioning",
+        network: Conditioning = _a(
+            Conditioning,
             configuration.conditioning,
+            "conditioning",
             backbone=backbone,
             objectives=len(problem.objectives),
         )
-    return typing.cast(Conditioning, built)
+    return network
+
+
+def _a(kind: type, spec: Spec, room: str, **fixed: Any) -> Any:
+    """Build a thing; one from outside may turn out to be something else."""
+    built = find.build(room, spec, **fixed)
+    if not isinstance(built, kind):
+        raise ConfigurationError(
+            f"`{spec.name}` must give a {kind.__name__}, found {type(built).__name__}"
+        )
+    return built
+
+
+def _all_mistakes(*attempts: Callable[[], object]) -> None:
+    """Refuse what any of several attempts refuses, in one message."""
+    mistakes = []
+    for attempt in attempts:
+        try:
+            attempt()
+        except ConfigurationError as error:
+            mistakes.append(str(error))
+    if mistakes:
+        raise ConfigurationError("; ".join(mistakes))
+
+
+def _check_kinds(**given: tuple[object, type]) -> None:
+    for role, (thing, kind) in given.items():
+        if not isinstance(thing, str | kind):
+            found = f"the class {thing.__name__}" if isinstance(thing, type) else repr(thing)
+            raise ConfigurationError(
+                f"`{role}` is a {kind.__name__} or the name of one, found {found}"
+            )
 
 
 def _by_shape(problem: Problem) -> tuple[str, str]:
@@ -177,12 +224,15 @@ def _defaults(thing: Callable[..., Any]) -> dict[str, Any]:
 
 
 def _check_seed(seed: int) -> int:
+    if type(seed) is not int:  # True is an int too
+        raise ConfigurationError(f"`seed` is a whole number, found {seed!r}")
     if not 0 <= seed < 2**63:
         raise ConfigurationError(f"`seed` must be at least 0 and below 2**63, found {seed}")
     return seed
 
 
-def _device(name: str) -> torch.device:
+def device_of(name: str) -> torch.device:
+    """The device of that name, or a refusal."""
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:

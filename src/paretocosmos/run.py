@@ -14,12 +14,15 @@ from paretocosmos import find
 from paretocosmos.checkpoint import load_tensors
 from paretocosmos.conditioning import Conditioning
 from paretocosmos.errors import ConfigurationError, DataError, RunError
-from paretocosmos.files import read_json
+from paretocosmos.files import one_line, read_json
 from paretocosmos.find import Spec
 from paretocosmos.front import Array, Front
+from paretocosmos.objectives._base import logits_of
+from paretocosmos.plan import device_of
 from paretocosmos.problems import Problem, load_problem
 from paretocosmos.problems._table import Table
 from paretocosmos.rays import as_rays
+from paretocosmos.types import Outputs
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,6 +31,9 @@ __all__ = ["FORMAT", "Run", "build_model", "load_run"]
 
 # Raised when a run folder of today could not be read by yesterday's code.
 FORMAT = 1
+
+# What every record holds, begun or finished.
+NEEDED = ("status", "problem", "method", "conditioning", "backbone", "training", "seed")
 
 
 @dataclass(frozen=True)
@@ -69,12 +75,16 @@ class Run:
             raise ConfigurationError(
                 "`predict` is for tabular problems; call `run.model(inputs, ray)` for this one"
             )
-        checked = as_rays(ray, self.front.objectives)[0]
+        checked = as_rays(ray, self.front.objectives)
+        if len(checked) > 1:
+            raise ConfigurationError(
+                f"`predict` takes one ray, found {len(checked)}: call it once for each"
+            )
         parameter = next(self.model.parameters())
         inputs = torch.from_numpy(self.table.transform(rows)).to(parameter.device)
         with torch.inference_mode():
-            logits: Tensor = self.model(inputs, checked.to(parameter.device))
-        return torch.sigmoid(logits.squeeze(-1)).double().cpu().numpy().astype(np.float64)
+            outputs: Outputs = self.model(inputs, checked[0].to(parameter.device))
+        return torch.sigmoid(logits_of(outputs, None)).double().cpu().numpy().astype(np.float64)
 
     def problem(self, *, data: str | None = None) -> Problem:
         """Load the problem this run was trained on.
@@ -110,7 +120,7 @@ def load_run(folder: str | Path, *, model: nn.Module | None = None, device: str 
     Returns:
         The run, as `fit` returned it.
     """
-    folder = Path(folder)
+    folder, where = Path(folder), device_of(device)
     record = read_record(folder)
     if record.get("status") != "finished":
         raise RunError(
@@ -123,8 +133,8 @@ def load_run(folder: str | Path, *, model: nn.Module | None = None, device: str 
         network.load_state_dict(tensors)
     except RuntimeError as error:
         raise RunError(
-            f"the weights in `{folder}` do not fit the network ({error}); pass the network the run "
-            "was trained on as `model`"
+            f"the weights in `{folder}` do not fit the network ({one_line(error)}); pass the "
+            "network the run was trained on as `model`"
         ) from error
     table = folder / "table.json"
     try:
@@ -132,12 +142,16 @@ def load_run(folder: str | Path, *, model: nn.Module | None = None, device: str 
         fitted = Table.from_dict(read_json(table)) if table.exists() else None
     except (DataError, KeyError, TypeError, ValueError) as error:
         raise RunError(f"`{folder}` is damaged ({error}); train again") from error
-    return Run(folder, record, fronts[0], fronts[1], network.to(device).eval(), fitted)
+    return Run(folder, record, fronts[0], fronts[1], network.to(where).eval(), fitted)
 
 
 def read_record(folder: Path) -> dict[str, Any]:
     """`run.json`, checked to be one this version can read."""
-    if not folder.is_dir():
+    try:
+        there = folder.is_dir()
+    except OSError:  # a name too long, a parent we may not look into
+        there = False
+    if not there:
         raise RunError(f"`{folder}` is not a folder; give the folder that `train` printed")
     record = read_json(folder / "run.json")
     written = record.get("format")
@@ -148,6 +162,9 @@ def read_record(folder: Path) -> dict[str, Any]:
             f"`{folder}` was written by a newer version ({record.get('version')}); "
             "upgrade with: pip install --upgrade paretocosmos"
         )
+    absent = [key for key in NEEDED if key not in record]
+    if absent:
+        raise RunError(f"`{folder / 'run.json'}` is damaged: it lacks {absent}; train again")
     return record
 
 

@@ -61,6 +61,10 @@ class Training:
             wrong.append(f"`learning_rate` must be positive, found {self.learning_rate}")
         if not (math.isfinite(self.weight_decay) and self.weight_decay >= 0):
             wrong.append(f"`weight_decay` must be at least 0, found {self.weight_decay}")
+        if not (math.isfinite(self.decay) and self.decay > 0):
+            wrong.append(f"`decay` must be positive, found {self.decay}")
+        if not all(math.isfinite(value) for value in self.reference or ()):
+            wrong.append(f"`reference` must be finite, found {self.reference}")
         if self.batch_size % max(self.groups, 1):
             wrong.append(
                 f"`groups` must divide `batch_size`, found {self.groups} and {self.batch_size}"
@@ -138,7 +142,7 @@ def distribute(
         (role,) = takers
         hints = typing.get_type_hints(_constructor(owners[role]))
         try:
-            given[role][name] = find.convert(name, value, hints[name])
+            given[role][name] = find.convert(name, value, hints.get(name, object))
         except ConfigurationError as error:
             mistakes.append(str(error))
     if mistakes:
@@ -159,11 +163,9 @@ def spec_of(room: str, thing: object) -> Spec:
 
 
 def _constructor(thing: Callable[..., Any]) -> Callable[..., Any]:
-    return (
-        typing.cast(Callable[..., Any], vars(thing)["__init__"])
-        if isinstance(thing, type)
-        else thing
-    )
+    if not isinstance(thing, type):
+        return thing
+    return typing.cast(Callable[..., Any], getattr(thing, "__init__", thing))
 
 
 @cache
@@ -177,4 +179,6 @@ def _plain(value: Any) -> Any:
         return {str(key): _plain(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(inner) for inner in value]
-    return value
+    if isinstance(value, str | int | None) or (isinstance(value, float) and math.isfinite(value)):
+        return value
+    return repr(value)  # what JSON cannot say: it is recorded and compared, never built from

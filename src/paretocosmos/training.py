@@ -78,6 +78,7 @@ def fit(
     step = choose(
         engine,
         make_step(plan.model, plan.problem.objectives, plan.method),
+        plan.model,
         known_network=plan.known_network,
     )
     folder = _folder(out, plan, resume=resume)
@@ -94,11 +95,17 @@ def fit(
 def _folder(out: str | Path | None, plan: Plan, *, resume: bool) -> Path:
     if out is not None:
         folder = Path(out)
-        if folder.exists() and not resume:
+        try:
+            there = folder.exists()
+        except OSError as error:  # a name too long, a parent we may not look into
+            raise RunError(f"cannot use `{folder}`: {error.strerror}; choose another --out") from (
+                error
+            )
+        if there and not resume:
             raise RunError(
                 f"`{folder}` exists; choose another --out, or continue the run in it with --resume"
             )
-        if folder.exists() and not folder.is_dir():
+        if there and not folder.is_dir():
             raise RunError(f"`{folder}` is a file; choose another --out")
         return folder
     if resume:
@@ -127,8 +134,9 @@ def _refuse_other(folder: Path, record: Mapping[str, Any], plan: Plan) -> None:
 def _differences(
     before: Mapping[str, Any], now: Mapping[str, Any], prefix: str = ""
 ) -> Iterator[tuple[str, Any, Any]]:
-    for key, value in now.items():
-        old = before.get(key)
+    # the record holds more than the configuration, but inside of it every key counts
+    for key in now if not prefix else dict.fromkeys([*now, *before]):
+        old, value = before.get(key), now.get(key)
         if isinstance(value, dict) and isinstance(old, dict):
             yield from _differences(old, value, f"{prefix}{key}.")
         elif old != value:

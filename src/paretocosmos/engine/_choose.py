@@ -1,5 +1,7 @@
 """Which engine runs a step."""
 
+from torch import nn
+
 from paretocosmos.engine.step import Step
 from paretocosmos.engine.traced import Traced
 from paretocosmos.errors import unknown
@@ -9,7 +11,7 @@ __all__ = ["ENGINES", "choose", "describe"]
 ENGINES = ("auto", "eager", "traced")
 
 
-def choose(engine: str, step: Step, *, known_network: bool) -> Step:
+def choose(engine: str, step: Step, model: nn.Module, *, known_network: bool) -> Step:
     """The step as the engine of that name runs it.
 
     Args:
@@ -17,12 +19,13 @@ def choose(engine: str, step: Step, *, known_network: bool) -> Step:
             eager for others, whose forward pass may decide things in Python that a trace would
             freeze.
         step: the pure step.
+        model: the network it runs.
         known_network: whether the network was built from this package's rooms.
     """
     if engine not in ENGINES:
         raise unknown("engine", engine, ENGINES)
     if engine == "traced" or (engine == "auto" and known_network):
-        return Traced(step)
+        return Traced(step, model)
     return step
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import torch
-from torch import Tensor, fx
+from torch import Tensor, fx, nn
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from paretocosmos.engine.step import Result, Step
@@ -26,8 +26,8 @@ aten = torch.ops.aten
 class Traced:
     """A step that replays its operations; one trace per batch size."""
 
-    def __init__(self, step: Step) -> None:
-        self._step = step
+    def __init__(self, step: Step, model: nn.Module) -> None:
+        self._step, self._model = step, model
         self._traces: dict[tuple[int, int], Step] = {}
         self.failure: str | None = None
 
@@ -47,6 +47,7 @@ class Traced:
     ) -> Result:
         """Trace on this batch, compare with the eager step, and give the eager result."""
         before = torch.get_rng_state()
+        buffers = {name: buffer.clone() for name, buffer in self._model.named_buffers()}
         trace, replayed = None, None
         try:
             trace = _record(self._step, parameters, batch, rays, state)
@@ -55,8 +56,12 @@ class Traced:
         except Exception as error:  # whatever a network does that cannot be traced
             self.failure = f"the step cannot be traced ({type(error).__name__}: {error})"
         torch.set_rng_state(before)
+        for name, buffer in self._model.named_buffers():
+            if not torch.equal(buffer, buffers[name]):
+                self.failure = f"the network changes its buffer `{name}` as it goes"
+                buffer.copy_(buffers[name])
         result = self._step(parameters, batch, rays, state)
-        if trace is not None and replayed is not None:
+        if self.failure is None and trace is not None and replayed is not None:
             if _same(replayed, result):
                 self._traces[len(batch), len(rays)] = trace
             else:

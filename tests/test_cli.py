@@ -1,0 +1,590 @@
+"""The command line as a person meets it: what it prints, what it leaves, what it refuses."""
+
+import contextlib
+import json
+import math
+import os
+import re
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from paretocosmos import find
+from paretocosmos.checkpoint import load_tensors
+from paretocosmos.cli import ROOMS, main
+from paretocosmos.errors import BenchmarkWarning
+from paretocosmos.loop import Trainer
+from paretocosmos.objectives.mean_squared_error import MeanSquaredError
+from paretocosmos.plan import make_plan
+from paretocosmos.problems import Problem
+from paretocosmos.problems._base import Split
+from paretocosmos.run import FORMAT, load_run
+from paretocosmos.training import fit
+from paretocosmos.types import Batch
+
+SMALL = ("--epochs", "2", "--device", "cpu", "--set", "hidden=8")
+RESULTS = ("front.json", "front_val.json", "model.safetensors")
+
+
+class Ended(NamedTuple):
+    """How a command ended."""
+
+    code: int
+    out: str
+    err: str
+
+
+Call = Callable[..., Ended]
+
+
+@pytest.fixture
+def cli(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> Call:
+    """Run the command line in this process, in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "100")
+
+    def call(*arguments: str) -> Ended:
+        monkeypatch.setattr(sys, "argv", ["paretocosmos", *arguments])
+        capsys.readouterr()
+        code: object = 0
+        try:
+            main()
+        except SystemExit as ended:
+            code = ended.code
+        assert isinstance(code, int | None)
+        return Ended(code or 0, *capsys.readouterr())
+
+    return call
+
+
+@pytest.fixture
+def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without picture and page, which take longer than the training."""
+    monkeypatch.setattr("paretocosmos.cli._draw", lambda run: None)
+
+
+@pytest.fixture(scope="module")
+def people() -> pd.DataFrame:
+    draw = np.random.default_rng(0)
+    frame = pd.DataFrame({"age": draw.integers(18, 80, 300), "hours": draw.normal(40, 9, 300)})
+    frame["work"] = draw.choice(["State", "Private"], 300)
+    frame["sex"] = draw.choice(["f", "m"], 300)
+    frame["income"] = np.where(frame["age"] + draw.normal(0, 9, 300) > 45, "high", "low")
+    return frame
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished run; look, do not touch."""
+    folder = tmp_path_factory.mktemp("finished") / "run"
+    given: dict[str, Any] = {"epochs": 2, "settings": {"hidden": "8"}, "device": "cpu"}
+    fit("toy_convex", out=folder, **given)
+    return folder
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Point(Problem):
+    """Noise in, a point to hit, one of whose numbers may be bad."""
+
+    bad: float
+
+    def split(self, name: Split) -> Batch:
+        inputs = torch.randn(64, 4, generator=torch.Generator().manual_seed(1))
+        targets = {"near": torch.zeros(64, 2), "far": torch.ones(64, 2)}
+        targets["far"][7, 1] = self.bad if name == "train" else 1.0
+        return Batch(inputs, targets)
+
+
+def point(*, bad: float = 1.0) -> Point:
+    """A problem by `package.module:function`."""
+    return Point(
+        name="point",
+        objectives=tuple(MeanSquaredError(name=name, target=name) for name in ("near", "far")),
+        reference=(2.0, 2.0),
+        input_shape=(4,),
+        outputs=2,
+        bad=bad,
+    )
+
+
+def _one_sentence(ended: Ended, says: str) -> None:
+    """Refused with exit code 2, one line, the way out in it, and nothing else anywhere."""
+    assert ended.code == 2, ended
+    assert ended.out == ""
+    lines = ended.err.strip().splitlines()
+    assert len(lines) == 1, ended.err
+    assert lines[0].startswith("error: ")
+    assert ended.err.lower().count("error:") == 1
+    assert "Traceback" not in ended.err
+    assert re.search(says, ended.err), ended.err
+
+
+# ---------------------------------------------------------------- what it prints
+
+
+def test_list_is_what_find_finds(cli: Call) -> None:
+    ended = cli("list", "--json")
+    found = json.loads(ended.out)
+    assert ended.code == 0
+    assert {room: list(things) for room, things in found.items()} == {
+        room: find.names(room) for room in ROOMS
+    }
+    assert found["methods"]["cosmos"] == find.summary("methods", "cosmos")
+    for name in ("adult", "cosmos", "concat", "mlp", "deo"):
+        assert re.search(rf"^\s*{name}\s", cli("list").out, re.MULTILINE)
+
+
+def test_train_prints_one_json_object_and_nothing_else(cli: Call, undrawn: None) -> None:
+    ended = cli("train", "toy_convex", *SMALL, "--seed", "4", "--out", "here", "--json")
+    assert ended.code == 0
+    assert ended.err == ""
+    assert ended.out.count("\n") == 1
+    numbers = json.loads(ended.out)
+    run = load_run("here")
+    expected: dict[str, Any] = {
+        "run": "here",
+        "problem": "toy_convex",
+        "method": "cosmos",
+        "protocol": "clean",
+        "seed": 4,
+        "parameters": (4 + 2 + 1) * 8 + (8 + 1) * 2,
+        "hypervolume": run.hypervolume,
+        "hypervolume_val": run.record["metrics"]["val"]["hypervolume"],
+        "span": run.record["metrics"]["test"]["span"],
+        "dominated_share": run.record["metrics"]["test"]["dominated_share"],
+        "seconds_training": run.record["seconds_training"],
+    }
+    assert expected.items() <= numbers.items()
+
+
+def test_train_ends_with_a_table_and_the_folder(cli: Call, undrawn: None, tmp_path: Path) -> None:
+    out = tmp_path / ("long-" * 20) / "run"
+    ended = cli("train", "toy_convex", *SMALL, "--out", str(out))
+    run = load_run(out)
+    assert ended.code == 0
+    for words in ("hypervolume", "span", "dominated", "ends of the front", "training", "scores"):
+        assert words in ended.out
+    assert f"{run.hypervolume:.4f} test" in ended.out
+    assert str(out) in ended.out  # in one piece, to be copied
+    assert "2/2" in ended.err  # the bar is not on stdout
+    assert "HV val" in ended.err
+    assert "first" in ended.err
+
+
+def test_every_option_arrives(cli: Call, undrawn: None) -> None:
+    ended = cli(
+        *("train", "toy_concave", *SMALL, "--method", "cosmos", "--protocol", "paper", "--seed"),
+        *("7", "--penalty", "2", "--alpha", "0.1,0.5", "--engine", "eager", "--deterministic"),
+        *("--set", "batch_size=128", "--set", "method.alignment=inverse", "--json"),
+    )
+    assert ended.code == 0, ended.err
+    numbers = json.loads(ended.out)
+    assert numbers["run"] == "runs/toy_concave-cosmos-7"
+    record = json.loads(Path(numbers["run"], "run.json").read_text())
+    assert record["problem"] == {"name": "toy_concave", "settings": {"protocol": "paper"}}
+    assert record["method"]["settings"] == {
+        "penalty": 2.0,
+        "alpha": [0.1, 0.5],
+        "alignment": "inverse",
+    }
+    assert record["training"]["batch_size"] == 128
+    assert record["training"]["epochs"] == 2
+    assert (record["seed"], record["deterministic"], record["device"]) == (7, True, "cpu")
+    assert record["engine"] == "eager"
+    assert numbers["protocol"] == "paper"
+    assert numbers["scores"] == "mean over batches of 256"
+
+
+def test_a_csv_gives_a_front_and_its_report(cli: Call, people: pd.DataFrame) -> None:
+    people.to_csv("my.csv", index=False)
+    ended = cli("train", "my.csv", "--target", "income", "--sensitive", "sex", *SMALL)
+    assert ended.code == 0, ended.err
+    folder = Path("runs", "table-cosmos-1")
+    assert {file.name for file in folder.iterdir()} == {
+        *("run.json", "front.json", "front_val.json", "model.safetensors", "table.json"),
+        *("front.png", "report.html", "checkpoint"),
+    }
+    assert (folder / "front.png").read_bytes().startswith(b"\x89PNG")
+    page = (folder / "report.html").read_text()
+    assert page.startswith("<!doctype html>")
+    assert "tpr_gap" in page
+    run = load_run(folder)
+    assert run.front.names == ("binary_cross_entropy", "tpr_gap")
+    assert run.predict(people, ray=[0.5, 0.5]).shape == (300,)
+    # `low` comes after `high`, so it is the positive class unless somebody says otherwise
+    ended = cli(
+        *("train", "my.csv", "--target", "income", "--sensitive", "sex", "--positive", "high"),
+        *(*SMALL, "--json"),
+    )
+    assert json.loads(ended.out)["run"] == "runs/table-cosmos-1-2"
+    rates = [
+        load_run(path).record["problem"]["settings"]["positive"]
+        for path in ("runs/table-cosmos-1", "runs/table-cosmos-1-2")
+    ]
+    assert rates == [None, "high"]
+
+
+def test_evaluate_reproduces_the_front(cli: Call, finished: Path) -> None:
+    for split, file in (("test", "front.json"), ("val", "front_val.json")):
+        ended = cli("evaluate", str(finished), "--split", split, "--json")
+        assert (ended.code, ended.err) == (0, "")
+        assert json.loads(ended.out) == json.loads((finished / file).read_text())
+
+
+def test_evaluate_at_other_rays(cli: Call, finished: Path) -> None:
+    ended = cli("evaluate", str(finished), "--ray", "0.3,0.7", "--ray", "1,0", "--json")
+    assert np.allclose(json.loads(ended.out)["rays"], [[0.3, 0.7], [1.0, 0.0]])
+    ended = cli("evaluate", str(finished), "--rays", "3", "--split", "train")
+    front = json.loads(
+        cli("evaluate", str(finished), "--rays", "3", "--split", "train", "--json").out
+    )
+    for row in front["values"]:
+        assert all(f"{value:.4f}" in ended.out for value in row)
+    assert "on train" in ended.out
+    assert "whole split" in ended.out
+
+
+def test_python_m_helps() -> None:
+    shown = subprocess.run(
+        [sys.executable, "-m", "paretocosmos", "--help"], capture_output=True, text=True, check=True
+    )
+    for command in ("list", "train", "evaluate"):
+        assert command in shown.stdout
+    assert shown.stderr == ""
+
+
+def test_help_names_every_option(cli: Call) -> None:
+    shown = cli("train", "--help").out
+    for options in ("method protocol seed epochs penalty", "alpha data out device resume json set"):
+        assert all(f"--{option}" in shown for option in options.split())
+
+
+def test_notes_are_on_stderr_and_once(
+    cli: Call, undrawn: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def warned(*given: Any, **named: Any) -> Any:
+        for _ in range(2):
+            warnings.warn("known to be [odd]", BenchmarkWarning, stacklevel=1)
+        return make_plan(*given, **named)
+
+    monkeypatch.setattr("paretocosmos.training.make_plan", warned)
+    ended = cli("train", "toy_convex", *SMALL, "--json")
+    assert ended.err == "note: known to be [odd]\n"
+    assert json.loads(ended.out)["problem"] == "toy_convex"
+
+
+def test_a_missing_plotting_package_costs_the_picture_only(
+    cli: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    ended = cli("train", "toy_convex", *SMALL, "--out", "run")
+    assert ended.code == 0
+    assert "no front.png" in ended.err
+    assert 'pip install "paretocosmos[plot]"' in ended.err
+    assert Path("run/report.html").exists()
+    assert not Path("run/front.png").exists()
+
+
+# ---------------------------------------------------------------- what it refuses
+
+
+REFUSED: dict[str, tuple[tuple[str, ...], str]] = {
+    "problem": (("adlt",), "unknown problem `adlt`; did you mean `adult`"),
+    "method": (("toy_convex", "--method", "cosmo"), "did you mean `cosmos`"),
+    "protocol": (("toy_convex", "--protocol", "papr"), "did you mean `paper`"),
+    "setting": (("toy_convex", "--set", "penalti=1"), "did you mean `penalty`"),
+    "no equals": (("toy_convex", "--set", "penalty"), "--set takes KEY=VALUE, found `penalty`"),
+    "no key": (("toy_convex", "--set", "=3"), "--set takes KEY=VALUE"),
+    "no number": (("toy_convex", "--set", "epochs=few"), "`epochs` takes int, found 'few'"),
+    "several": (("toy_convex", "--set", "a=1", "--set", "b=2"), "`a`.*`b`"),
+    "alpha zero": (("toy_convex", "--alpha", "0"), "`alpha` must be positive.*try 0.5"),
+    "alpha negative": (("toy_convex", "--alpha", "0.5,-1"), "`alpha` must be positive"),
+    "alpha's length": (("toy_convex", "--alpha", "1,2,3"), "here 2; found 3"),
+    "alpha's kind": (("toy_convex", "--alpha", "half"), "`alpha` takes float"),
+    "penalty": (("toy_convex", "--penalty", "-1"), "`penalty` must be finite and at least 0"),
+    "penalty nan": (("toy_convex", "--penalty", "nan"), "`penalty` must be finite"),
+    "epochs": (("toy_convex", "--epochs", "0"), "`epochs` must be at least 1"),
+    "seed": (("toy_convex", "--seed", "-1"), "`seed` must be at least 0"),
+    "device": (("toy_convex", "--device", "cuda:99"), "use --device cpu"),
+    "engine": (("toy_convex", "--engine", "eagre"), "did you mean `eager`"),
+    "reference": (("toy_convex", "--set", "reference=2"), "here 2; found 1"),
+    "data": (("toy_convex", "--data", "somewhere"), "unknown setting `data`"),
+    "target": (("toy_convex", "--target", "income"), "unknown setting `target`"),
+    "resume": (("toy_convex", "--resume"), "--resume needs --out"),
+    "own problem": (("nowhere:Thing",), "see that the package is installed"),
+    "no file": (("absent.csv", "--target", "a", "--sensitive", "b"), "does not exist"),
+    "no columns": (("absent.csv",), "--target ... --sensitive ..."),
+    "parent": (("toy_convex", "--out", "/dev/null/run"), "choose another --out"),
+    "kernel's": (("toy_convex", "--out", "/proc/run"), "choose another --out"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "says"), REFUSED.values(), ids=list(REFUSED))
+@pytest.mark.parametrize("as_json", [False, True])
+def test_bad_input_to_train_is_one_sentence(
+    cli: Call, tmp_path: Path, arguments: tuple[str, ...], says: str, as_json: bool
+) -> None:
+    _one_sentence(cli("train", *arguments, *["--json"][: int(as_json)]), says)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("train", "toy_convex", "--epohcs", "3"), "--epochs"),
+        (("train", "toy_convex", "--epochs", "few"), "--epochs"),
+        (("train",), "(?i)problem"),
+        (("trian", "toy_convex"), "train"),
+        (("evaluate",), "RUN"),
+    ],
+)
+def test_an_unknown_option_or_command_is_exit_code_2(
+    cli: Call, tmp_path: Path, arguments: tuple[str, ...], says: str
+) -> None:
+    ended = cli(*arguments)
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err.lower().count("error:") == 1
+    assert re.search(says, re.split("(?i)error:", ended.err)[1])
+    assert "--help" in ended.err  # the way out
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("ray", "says"),
+    [
+        (("1.5,-0.5",), r"finite entries >= 0; found \[1.5, -0.5\]"),
+        (("0.5",), "one entry per objective, here 2"),
+        (("0.2,0.3,0.5",), "one entry per objective, here 2"),
+        (("0.5,0.6",), "divide the ray by its sum"),
+        (("a,b",), "--ray takes numbers as 0.3,0.7"),
+        (("",), "--ray takes numbers"),
+        (("0.5,0.5", "1"), "2 numbers that sum to 1"),
+        (("nan,1",), "finite entries"),
+    ],
+)
+def test_bad_rays_are_one_sentence(
+    cli: Call, finished: Path, ray: tuple[str, ...], says: str
+) -> None:
+    options = [part for one in ray for part in ("--ray", one)]
+    _one_sentence(cli("evaluate", str(finished), *options), says)
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (("--rays", "0"), "`count` >= 1"),
+        (("--rays", "-3"), "`count` >= 1"),
+        (("--split", "tset"), "did you mean `test`"),
+        (("--device", "cuda:99"), "use --device cpu"),
+        (("--device", "gpu"), "unknown device `gpu`"),
+        (("--data", "elsewhere"), "leave it away"),
+    ],
+)
+def test_bad_options_of_evaluate_are_one_sentence(
+    cli: Call, finished: Path, options: tuple[str, ...], says: str
+) -> None:
+    _one_sentence(cli("evaluate", str(finished), *options), says)
+
+
+def _without(column: str) -> Callable[[pd.DataFrame], pd.DataFrame]:
+    return lambda frame: frame.drop(columns=column)
+
+
+def _all(**values: str) -> Callable[[pd.DataFrame], pd.DataFrame]:
+    return lambda frame: frame.assign(**values)
+
+
+def _missing(column: str) -> Callable[[pd.DataFrame], pd.DataFrame]:
+    return lambda frame: frame.assign(**{column: frame[column].where(frame.index % 9 > 0)})
+
+
+TABLES: dict[str, tuple[Callable[[pd.DataFrame], pd.DataFrame], str]] = {
+    "no target": (_without("income"), "unknown target column `income`"),
+    "no sensitive": (_without("sex"), "unknown sensitive column `sex`"),
+    "one class": (_all(income="high"), "two classes, found only `high`"),
+    "one group": (_all(sex="f"), "two groups to compare, found only `f`"),
+    "NaN targets": (_missing("income"), "missing of 300: drop those rows"),
+    "NaN groups": (_missing("sex"), "missing of 300: drop those rows"),
+    "no rows": (lambda frame: frame[:0], "at least 10 rows"),
+    "no features": (lambda frame: frame[["income", "sex"]], "a feature beside"),
+}
+
+
+@pytest.mark.parametrize(("change", "says"), TABLES.values(), ids=list(TABLES))
+def test_a_bad_table_is_one_sentence(
+    cli: Call,
+    people: pd.DataFrame,
+    tmp_path: Path,
+    change: Callable[[pd.DataFrame], pd.DataFrame],
+    says: str,
+) -> None:
+    change(people).to_csv("my.csv", index=False)
+    _one_sentence(cli("train", "my.csv", "--target", "income", "--sensitive", "sex"), says)
+    assert [file.name for file in tmp_path.iterdir()] == ["my.csv"]
+
+
+def test_a_file_that_is_no_table_is_one_sentence(cli: Call, tmp_path: Path) -> None:
+    Path("my.csv").write_bytes(b"\xff\xfe\x00binary\x00")
+    _one_sentence(cli("train", "my.csv", "--target", "a", "--sensitive", "b"), "my.csv")
+    Path("dir.csv").mkdir()
+    _one_sentence(cli("train", "dir.csv", "--target", "a", "--sensitive", "b"), "is no file")
+
+
+def test_the_papers_scores_of_a_table_with_a_rare_group(cli: Call, people: pd.DataFrame) -> None:
+    """A batch of 256 without positives of a group has no gap: one sentence, not a crash."""
+    many = pd.concat([people] * 9, ignore_index=True)
+    many["sex"] = np.where(np.arange(len(many)) % 90 == 0, "f", "m")
+    many["income"] = np.where(many["sex"] == "f", "low", many["income"])
+    many.to_csv("my.csv", index=False)
+    ended = cli(
+        *("train", "my.csv", "--target", "income", "--sensitive", "sex", "--protocol", "paper"),
+        *(*SMALL, "--out", "run", "--json"),
+    )
+    _one_sentence(ended, r"score of `tpr_gap` on `val` is not a number.*protocol `clean`")
+
+
+def test_a_reference_point_that_nothing_dominates_is_a_note(cli: Call, undrawn: None) -> None:
+    ended = cli("train", "toy_convex", *SMALL, "--set", "reference=0.01,0.01", "--json")
+    assert ended.code == 0
+    numbers = json.loads(ended.out)
+    assert numbers["hypervolume"] == numbers["hypervolume_val"] == 0
+    assert ended.err.count("note:") == 1
+    assert "choose a reference point with larger entries" in ended.err
+    again = cli("evaluate", numbers["run"])
+    assert (again.code, again.err.count("note:")) == (0, 1)
+    assert "hypervolume 0.0000 at [0.01, 0.01]" in again.out
+
+
+def _cut(name: str) -> Callable[[Path], None]:
+    return lambda folder: os.truncate(folder / name, (folder / name).stat().st_size // 2)
+
+
+def _newer(folder: Path) -> None:
+    record = json.loads((folder / "run.json").read_text())
+    (folder / "run.json").write_text(json.dumps(record | {"format": FORMAT + 1, "version": "9"}))
+
+
+@pytest.mark.parametrize(
+    ("damage", "says"),
+    [
+        (shutil.rmtree, "give the folder that `train` printed"),
+        (_cut("run.json"), "damaged: train again"),
+        (_cut("front.json"), "damaged: train again"),
+        (_cut("model.safetensors"), "train again"),
+        (lambda folder: (folder / "front.json").unlink(), "does not exist"),
+        (lambda folder: (folder / "run.json").unlink(), "does not exist"),
+        (_newer, r"newer version \(9\); upgrade with: pip install --upgrade paretocosmos"),
+    ],
+    ids=["missing", "run", "front", "model", "no front", "no record", "newer"],
+)
+def test_a_bad_run_folder_is_one_sentence(
+    cli: Call, finished: Path, damage: Callable[[Path], None], says: str
+) -> None:
+    shutil.copytree(finished, "run")
+    damage(Path("run"))
+    _one_sentence(cli("evaluate", "run"), says)
+
+
+def test_an_output_folder_that_exists_is_left_alone(cli: Call, finished: Path) -> None:
+    shutil.copytree(finished, "run")
+    before = {file: file.read_bytes() for file in Path("run").rglob("*") if file.is_file()}
+    _one_sentence(
+        cli("train", "toy_convex", *SMALL, "--out", "run"), "exists; choose another --out"
+    )
+    other = cli("train", "toy_convex", *SMALL, "--out", "run", "--resume", "--seed", "2")
+    _one_sentence(other, "seed: 1 there, 2 now.*choose another --out")
+    assert {file: file.read_bytes() for file in before} == before
+    assert len(list(Path("run").rglob("*"))) == len(list(finished.rglob("*")))
+
+
+@pytest.mark.parametrize("value", ["nan", "inf"])
+def test_losses_that_are_no_numbers_stop_the_training(cli: Call, value: str) -> None:
+    given = ("train", f"{__name__}:point", *SMALL, "--set", f"bad={value}", "--out", "run")
+    ended = cli(*given, "--json")
+    _one_sentence(ended, rf"loss of `far` became {value} at step 1 of epoch 1.*learning_rate=1e-4")
+    assert load_tensors(Path("run/checkpoint/last.safetensors"))[1]["epoch"] == 0
+    _one_sentence(cli("evaluate", "run"), "was not finished")
+    _one_sentence(cli(*given, "--json", "--resume"), "became")  # the same data, the same end
+    _one_sentence(cli(*given, "--set", "bad=1"), "exists")
+
+
+def test_a_problem_of_ones_own_by_name(cli: Call, undrawn: None) -> None:
+    ended = cli("train", f"{__name__}:point", *SMALL, "--out", "run", "--json")
+    assert ended.code == 0
+    assert math.isfinite(json.loads(ended.out)["hypervolume"])
+    front = cli("evaluate", "run", "--json").out
+    assert json.loads(front) == json.loads(Path("run/front.json").read_text())
+
+
+@contextlib.contextmanager
+def _files_at_most(size: int) -> Iterator[None]:
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_a_full_disk_at_any_time(cli: Call, tmp_path: Path, finished: Path) -> None:
+    given = ("train", "toy_convex", *SMALL, "--out", "run", "--json")
+    with _files_at_most(200):
+        ended = cli(*given)
+    _one_sentence(ended, r"could not write `run/run.json`: File too large;.*make room")
+    assert list(tmp_path.iterdir()) == []
+    begun = 5000  # run.json fits; the generators alone are larger
+    with _files_at_most(begun):
+        ended = cli(*given)
+    _one_sentence(ended, r"last.safetensors.*make room or choose another folder.*--resume")
+    assert list(tmp_path.iterdir()) == []
+    last = (finished / "checkpoint" / "last.safetensors").stat().st_size
+    with _files_at_most(last + 100):  # training fits, the page does not
+        ended = cli(*given)
+    _one_sentence(ended, r"report.html.*what was saved before is intact.*--resume")
+    assert cli(*given, "--resume").code == 0
+    assert Path("run/report.html").stat().st_size > last
+    for name in RESULTS:
+        assert Path("run", name).read_bytes() == (finished / name).read_bytes()
+
+
+def test_ctrl_c_says_how_to_go_on(
+    cli: Call, undrawn: None, monkeypatch: pytest.MonkeyPatch, finished: Path
+) -> None:
+    inside, epochs = Trainer._epoch, []
+
+    def epoch(self: Trainer) -> None:
+        epochs.append(1)
+        if len(epochs) == 2:
+            signal.raise_signal(signal.SIGINT)
+        inside(self)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Trainer, "_epoch", epoch)
+        ended = cli("train", "toy_convex", *SMALL, "--out", "run", "--json")
+    assert (ended.code, ended.out) == (130, "")
+    assert "--resume" in ended.err
+    assert "Traceback" not in ended.err
+    assert cli("train", "toy_convex", *SMALL, "--out", "run", "--json", "--resume").code == 0
+    for name in RESULTS:
+        assert Path("run", name).read_bytes() == (finished / name).read_bytes()
+
+
+def test_a_refusal_of_the_real_command(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "paretocosmos", "train", "toy_convex", "--penalty", "-1"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
+    _one_sentence(Ended(done.returncode, done.stdout, done.stderr), "`penalty`")
+    assert list(tmp_path.iterdir()) == []

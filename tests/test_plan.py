@@ -1,0 +1,276 @@
+"""What is resolved, and what is refused, before any folder exists."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from paretocosmos.conditioning import Concat
+from paretocosmos.errors import ConfigurationError, DataError
+from paretocosmos.find import Spec
+from paretocosmos.methods import Cosmos, Gram, Method, State
+from paretocosmos.objectives.mean_squared_error import MeanSquaredError
+from paretocosmos.plan import Plan, make_plan
+from paretocosmos.problems import Problem, load_problem
+from paretocosmos.problems._base import Split
+from paretocosmos.rays import sample_rays
+from paretocosmos.settings import Training
+from paretocosmos.training import fit
+from paretocosmos.types import Batch
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Points(Problem):
+    """A problem of one's own: one point per objective."""
+
+    samples: int = 60
+
+    def split(self, name: Split) -> Batch:
+        generator = torch.Generator().manual_seed(len(name))
+        corners = torch.eye(len(self.objectives))[:, :2]
+        targets = {
+            name: corner.repeat(self.samples, 1)
+            for name, corner in zip(self.names, corners, strict=True)
+        }
+        return Batch(torch.randn(self.samples, *self.input_shape, generator=generator), targets)
+
+
+def points(*, objectives: int = 2, shape: tuple[int, ...] = (4,)) -> Points:
+    """A problem by `package.module:function`."""
+    names = [f"to_{at}" for at in range(objectives)]
+    return Points(
+        name="points",
+        objectives=tuple(MeanSquaredError(name=name, target=name) for name in names),
+        reference=(2.0,) * objectives,
+        input_shape=shape,
+        outputs=2,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Uniform(Method):
+    """A method of one's own: the mean of the losses."""
+
+    factor: float = 1.0
+
+    def sample(self, objectives: int, count: int, generator: torch.Generator) -> Tensor:
+        return sample_rays(count, objectives, generator=generator)
+
+    def weights(
+        self, losses: Tensor, rays: Tensor, gram: Gram, state: State
+    ) -> tuple[Tensor, State]:
+        return torch.full_like(losses, self.factor / losses.shape[-1]), state
+
+
+class Joined(nn.Module):
+    """A whole network of one's own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.net = nn.Sequential(nn.Linear(6, 8), nn.ReLU(), nn.Linear(8, 2))
+
+    def forward(self, inputs: Tensor, ray: Tensor) -> Tensor:
+        out: Tensor = self.net(torch.cat([inputs, ray.expand(len(inputs), -1)], dim=1))
+        return out
+
+
+class Heir(Concat):
+    """A conditioning of one's own that inherits its constructor."""
+
+
+class Needy(Uniform):
+    """A method that no settings can build."""
+
+    def __init__(self, must: int) -> None: ...
+
+
+def _plan(problem: str | Problem, **changes: Any) -> Plan:
+    given: dict[str, Any] = {
+        "method": "cosmos",
+        "model": None,
+        "conditioning": None,
+        "backbone": None,
+        "protocol": None,
+        "settings": {},
+        "seed": 1,
+        "device": "cpu",
+        "deterministic": False,
+    }
+    return make_plan(problem, **given | changes)
+
+
+def _count(plan: Plan) -> int:
+    return sum(p.numel() for p in plan.model.parameters())
+
+
+@pytest.mark.filterwarnings("ignore::paretocosmos.errors.BenchmarkWarning")
+@pytest.mark.parametrize(
+    ("problem", "features", "alpha"),
+    [("adult", 88, 0.5), ("compas", 20, 0.5), ("default_credit", 90, (0.1, 0.5))],
+)
+def test_the_papers_problems_begin_with_its_settings(
+    problem: str, features: int, alpha: object
+) -> None:
+    plan = _plan(problem, protocol="paper")
+    assert plan.method == Cosmos(penalty=0.01, alpha=alpha)  # type: ignore[arg-type]
+    assert plan.training == Training(
+        epochs=50, batch_size=256, learning_rate=1e-3, evaluate_every=5, rays=25, reference=(2, 2)
+    )
+    assert plan.configuration.backbone == Spec("mlp", {"hidden": (60, 25)})
+    # d-60-25-1 with biases and a ray of two beside the input; Adult: 7,011
+    expected = (features + 2 + 1) * 60 + (60 + 1) * 25 + (25 + 1)
+    assert _count(plan) == expected
+    assert expected == 7011 or problem != "adult"
+    mine = {"penalty": 2, "alpha": "0.3", "epochs": 7, "hidden": "8", "reference": "3,4"}
+    other = _plan(load_problem(problem, protocol="paper"), settings=mine)
+    assert other.method == Cosmos(penalty=2.0, alpha=0.3)
+    assert (other.training.epochs, other.training.rays) == (7, 25)  # the rest stays the paper's
+    assert other.problem.reference == (3.0, 4.0)
+    assert _count(other) == (features + 3) * 8 + 9
+
+
+def test_other_problems_begin_with_the_defaults() -> None:
+    plan = _plan("toy_convex", method="linear")
+    assert plan.training == Training()
+    assert plan.configuration.method == Spec("linear", {"alpha": 0.5})
+    assert plan.configuration.problem == Spec("toy_convex", {"protocol": "clean"})
+    assert plan.problem.reference == (2.0, 2.0)
+    assert plan.known_network
+    assert plan.device == torch.device("cpu")
+
+
+def test_things_of_ones_own_as_objects() -> None:
+    model = Joined()
+    plan = _plan(points(), method=Uniform(factor=2.0), model=model)
+    assert plan.method == Uniform(factor=2.0)
+    assert plan.configuration.problem is None
+    assert plan.configuration.conditioning is plan.configuration.backbone is None
+    assert plan.configuration.method == Spec(f"{__name__}:Uniform", {"factor": 2.0})
+    assert not plan.known_network
+    assert isinstance(plan.model, Joined)
+    with torch.no_grad():
+        next(plan.model.parameters()).zero_()
+    assert next(model.parameters()).any()  # a copy is trained
+
+
+def test_things_of_ones_own_by_name() -> None:
+    plan = _plan(
+        f"{__name__}:points",
+        method=f"{__name__}:Uniform",
+        conditioning=f"{__name__}:Heir",
+        backbone="paretocosmos.backbones.mlp:Mlp",
+        settings={"objectives": "3", "factor": "4", "hidden": "5", "layer": "layers.2"},
+    )
+    assert plan.configuration.problem == Spec(
+        f"{__name__}:points", {"objectives": 3, "shape": (4,)}
+    )
+    assert plan.method == Uniform(factor=4.0)
+    assert isinstance(plan.model, Heir)
+    assert _count(plan) == (4 + 1) * 5 + (5 + 3 + 1) * 2
+    assert not plan.known_network
+
+
+def test_a_backbone_of_ones_own_is_conditioned_and_left_alone() -> None:
+    backbone = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2))
+    before = {name: value.clone() for name, value in backbone.state_dict().items()}
+    plan = _plan("toy_convex", backbone=backbone)
+    assert isinstance(plan.model, Concat)
+    assert plan.configuration.conditioning == Spec("concat", {})
+    assert plan.configuration.backbone is None
+    assert _count(plan) == sum(p.numel() for p in backbone.parameters()) + 8 * 2
+    assert list(backbone.state_dict()) == list(before)
+    assert all(torch.equal(value, before[name]) for name, value in backbone.state_dict().items())
+
+
+@pytest.mark.parametrize("backbone", ["mlp", nn.Sequential(nn.Flatten(), nn.Linear(12, 2))])
+def test_any_shape_trains_with_a_network_named(backbone: str | nn.Module) -> None:
+    problem = points(shape=(3, 2, 2))
+    plan = _plan(problem, backbone=backbone, conditioning="concat")
+    out = plan.model(torch.zeros(5, 3, 2, 2), torch.tensor([0.5, 0.5]))
+    assert out.shape == (5, 2)
+
+
+def test_weights_come_from_the_seed_and_not_from_the_callers_generator() -> None:
+    before = torch.get_rng_state()
+    one, same, other = (_plan("toy_convex", seed=seed).model.state_dict() for seed in (1, 1, 2))
+    assert torch.equal(torch.get_rng_state(), before)
+    assert all(torch.equal(one[name], same[name]) for name in one)
+    assert not any(torch.equal(one[name], other[name]) for name in one)
+
+
+def test_mistakes_of_every_part_are_reported_together() -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        _plan(
+            "toy_convex",
+            settings={"epochs": 0, "penalty": -1, "learning_rate": "-1"},
+            seed=-1,
+            device="gpu",
+        )
+    for part in ("`epochs`", "`penalty`", "`learning_rate`", "`seed`", "device `gpu`"):
+        assert part in str(caught.value)
+
+
+REFUSED: dict[str, tuple[dict[str, Any], str]] = {
+    "problem": ({"problem": "toy_convx"}, "unknown problem `toy_convx`; did you mean `toy_convex`"),
+    "no problem": ({"problem": None}, "`problem` is a Problem or the name of one, found None"),
+    "problem's kind": ({"problem": f"{__name__}:Uniform"}, "must give a paretocosmos Problem"),
+    "method": ({"method": "cosmo"}, "unknown method `cosmo`; did you mean `cosmos`"),
+    "method's class": ({"method": Cosmos}, "`method` is a Method .* found the class Cosmos"),
+    "method's kind": ({"method": f"{__name__}:points"}, "must give a Method, found Points"),
+    "no thing": ({"method": "os:sep"}, "name a class or a function"),
+    "builtin": ({"method": "builtins:int"}, "name a class or a function"),
+    "needy": ({"method": f"{__name__}:Needy"}, r"Needy` cannot be built \(.*must"),
+    "conditioning": ({"conditioning": "concatt"}, "did you mean `concat`"),
+    "conditioning's kind": ({"conditioning": f"{__name__}:Uniform"}, "cannot be built|must give"),
+    "backbone": ({"backbone": "mpl"}, "unknown backbone `mpl`"),
+    "engine": ({"engine": "eagre"}, "did you mean `eager`"),
+    "protocol": ({"protocol": "papr"}, "did you mean `paper`"),
+    "protocol twice": (
+        {"problem": load_problem("toy_convex"), "protocol": "paper"},
+        "loaded under protocol `clean`",
+    ),
+    "setting": ({"settings": {"penalti": 1}}, "unknown setting `penalti`; did you mean `penalty`"),
+    "own method's setting": (
+        {"method": Cosmos(), "settings": {"penalty": 1}},
+        "unknown setting `penalty`",
+    ),
+    "alpha": ({"settings": {"alpha": "0"}}, "`alpha` must be positive"),
+    "alpha's length": ({"settings": {"alpha": "1,2,3"}}, "here 2; found 3"),
+    "penalty": ({"settings": {"penalty": "-1"}}, "`penalty` must be finite and at least 0"),
+    "penalty nan": ({"settings": {"penalty": "nan"}}, "`penalty`"),
+    "reference's length": ({"settings": {"reference": "1,2,3"}}, "here 2; found 3"),
+    "reference nan": ({"settings": {"reference": "nan,1"}}, "`reference` must be finite"),
+    "hidden": ({"settings": {"hidden": "0"}}, "`hidden` takes widths >= 1"),
+    "layer": ({"settings": {"layer": "nowhere"}}, "no layer `nowhere`"),
+    "groups": ({"problem": points(), "settings": {"groups": 64}}, "at most the 60 training"),
+    "seed": ({"seed": -1}, "`seed` must be at least 0"),
+    "large seed": ({"seed": 2**63}, "`seed`"),
+    "seed's kind": ({"seed": 1.0}, "`seed` is a whole number, found 1.0"),
+    "seed's truth": ({"seed": True}, "`seed` is a whole number"),
+    "device": ({"device": "cpux"}, "unknown device `cpux`"),
+    "device's kind": ({"device": "meta"}, "`device` is cpu or cuda"),
+    "absent device": ({"device": "cuda:99"}, "use --device cpu"),
+    "two networks": ({"model": Joined(), "backbone": "mlp"}, "`model` is a whole network"),
+    "frozen": ({"model": Joined().requires_grad_(False)}, "no parameters to train"),
+    "shape": ({"problem": points(shape=(3, 2, 2))}, "no default network: pass `model`"),
+    "no columns": ({"problem": "my.csv"}, "--target .* --sensitive"),
+    "no file": (
+        {"problem": "absent.csv", "settings": {"target": "a", "sensitive": "b"}},
+        "does not exist",
+    ),
+    "resume": ({"resume": True, "out": None}, "--resume needs --out"),
+}
+
+
+@pytest.mark.parametrize(("given", "says"), REFUSED.values(), ids=list(REFUSED))
+def test_it_is_refused_before_any_folder_exists(
+    given: dict[str, Any], says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    arguments: dict[str, Any] = {"problem": "toy_convex", "epochs": 1, "out": tmp_path / "run"}
+    with pytest.raises((ConfigurationError, DataError), match=says):
+        fit(**arguments | given)
+    assert list(tmp_path.iterdir()) == []

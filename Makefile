@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 DEMO := runs/demo
 
-.PHONY: demo test test-extras check format bench surface clean
+.PHONY: demo test test-extras check format bench docs surface clean
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -39,6 +39,9 @@ format: $(READY)
 
 bench: $(READY)  ## speed against the textbook loop, as ratios of one run
 	$(BIN)/python -m benchmarks.tabular
+
+docs: $(READY)  ## write README's numbers and docs/ from the code and results/
+	$(BIN)/python scripts/write_docs.py
 
 surface: $(READY)  ## accept the public names and signatures as they are
 	$(BIN)/python -m tests.test_surface --write

@@ -60,11 +60,22 @@ def measure(problem: Problem, rounds: int, epochs: int) -> dict[str, Any]:
         runs = (Path(folder) / str(number) for number in range(10_000))
         model = fit(problem, epochs=1, out=next(runs)).model
         times: dict[str, list[float]] = {
-            name: [] for name in ("step_textbook", "step_ours", "sweep_textbook", "sweep_ours")
+            name: []
+            for name in (
+                "step_textbook",
+                "step_textbook_one_thread",
+                "step_ours",
+                "sweep_textbook",
+                "sweep_ours",
+            )
         }
         for _ in range(rounds):
-            seconds = clock(lambda: list(textbook.train_epoch(network, optimiser, batches)))
-            times["step_textbook"].append(seconds / steps)
+            epoch = partial(one_epoch, network, optimiser, batches)
+            times["step_textbook"].append(clock(epoch) / steps)
+            threads = torch.get_num_threads()
+            torch.set_num_threads(1)
+            times["step_textbook_one_thread"].append(clock(epoch) / steps)
+            torch.set_num_threads(threads)
             # five epochs of ours are about as long as one of theirs; the first pays for tracing
             run = fit(problem, epochs=6, out=next(runs), settings={"evaluate_every": 1})
             first, *_, last = (e["seconds_training"] for e in run.record["evaluations"])
@@ -101,13 +112,18 @@ def textbook_training(problem: Problem, epochs: int) -> tuple[float, list[tuple[
     val_batches, test_batches = (textbook.loader(part, shuffle=False) for part in (val, test))
     best, front = -1.0, [(0.0, 0.0)]
     for epoch in range(1, epochs + 1):
-        for _ in textbook.train_epoch(network, optimiser, batches):
-            pass
+        one_epoch(network, optimiser, batches)
         if epoch % 5 == 0 or epoch == epochs:
             reached = hypervolume(textbook.evaluate(network, val_batches, rays), (2, 2))
             if reached > best:
                 best, front = reached, textbook.evaluate(network, test_batches, rays)
     return time.perf_counter() - started, front
+
+
+def one_epoch(network: textbook.Network, optimiser: Any, batches: Any) -> None:
+    """One epoch of the textbook loop."""
+    for _ in textbook.train_epoch(network, optimiser, batches):
+        pass
 
 
 def tensors(problem: Problem, split: Any) -> Tensors:

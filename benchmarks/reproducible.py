@@ -1,0 +1,84 @@
+"""`python -m benchmarks.reproducible --device cuda --out FILE`: are the bits the same?
+
+Adult trained twice with one seed, by the eager and the traced engine, and interrupted and resumed:
+the fronts and weights are compared byte by byte.
+"""
+
+import argparse
+import json
+import tempfile
+import warnings
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from paretocosmos import evaluate, fit, load_run
+from paretocosmos.errors import BenchmarkWarning
+from paretocosmos.loop import Progress
+from paretocosmos.provenance import provenance
+
+FILES = ("front.json", "front_val.json", "model.safetensors")
+
+
+class StopError(Exception):
+    """Raised in the middle of a training."""
+
+
+def main() -> None:
+    """Train, compare, print, write."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--out", type=Path, help="where the JSON goes")
+    arguments = parser.parse_args()
+    warnings.simplefilter("ignore", BenchmarkWarning)
+    with tempfile.TemporaryDirectory() as folder:
+        results = compare(Path(folder), arguments.device)
+    results |= {"problem": "adult", "protocol": "paper", "seed": 1}
+    results |= provenance(torch.device(arguments.device))
+    print(json.dumps(results, indent=1))
+    if arguments.out is not None:
+        arguments.out.write_text(json.dumps(results, indent=1) + "\n")
+
+
+def compare(folder: Path, device: str) -> dict[str, Any]:
+    """What is equal to what."""
+    train = partial(fit, "adult", protocol="paper", seed=1, device=device, deterministic=True)
+    first = train(out=folder / "first")
+    train(out=folder / "second")
+    train(out=folder / "eager", engine="eager")
+    try:
+        train(out=folder / "resumed", progress=interrupt)
+    except StopError:
+        train(out=folder / "resumed", resume=True)
+    run = load_run(folder / "first", device=device)
+    again = evaluate(run.model, run.problem(), rays=len(run.front))
+    return {
+        "hypervolume": first.hypervolume,
+        "seconds_training": first.record["seconds_training"],
+        "identical": {
+            "again": same(folder, "second"),
+            "eager": same(folder, "eager"),
+            "resumed": same(folder, "resumed"),
+            "evaluated": bool((again.values == first.front.values).all()),
+        },
+    }
+
+
+def interrupt(at: Progress) -> None:
+    """Stop after seven epochs."""
+    if at.epoch == 7:
+        raise StopError
+
+
+def same(folder: Path, other: str) -> bool:
+    """Whether two runs left the same bytes."""
+    return all(
+        (folder / "first" / name).read_bytes() == (folder / other / name).read_bytes()
+        for name in FILES
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -191,29 +191,6 @@ def test_it_is_the_textbook_loop(
         torch.testing.assert_close(found[name], expected, rtol=1e-3, atol=2e-5)
 
 
-def test_the_same_seed_gives_the_same_bits(train: Callable[..., Run]) -> None:
-    settings = {"batch_size": 200, "groups": 4}
-    one = train(settings=settings)
-    torch.manual_seed(99)  # the caller's generator has no say
-    torch.rand(7)
-    two = train(settings=settings)
-    assert _bytes(one) == _bytes(two)
-    assert one.front == two.front
-    assert train(settings=settings, seed=2).front != one.front
-
-
-@pytest.mark.parametrize("settings", [{}, {"batch_size": 200, "groups": 4, "penalty": 2.0}])
-def test_the_engine_does_not_change_a_bit(
-    train: Callable[..., Run], settings: dict[str, Any]
-) -> None:
-    eager, traced, auto = (
-        train(settings=settings, engine=engine) for engine in ("eager", "traced", "auto")
-    )
-    assert _bytes(eager) == _bytes(traced) == _bytes(auto)
-    found = [run.record["engine"] for run in (eager, traced, auto)]
-    assert found == ["eager", "traced", "traced"]
-
-
 class Own(nn.Module):
     """A network of one's own, with what makes a training stateful."""
 
@@ -226,6 +203,30 @@ class Own(nn.Module):
     def forward(self, inputs: Tensor, ray: Tensor) -> Tensor:
         out: Tensor = self.net(torch.cat([inputs, ray.expand(len(inputs), -1)], dim=1))
         return out
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_the_same_seed_gives_the_same_bits(train: Callable[..., Run], own: bool) -> None:
+    given: dict[str, Any] = {"model": Own()} if own else {"settings": {"groups": 4}}
+    one = train(**given)
+    torch.manual_seed(99)  # the caller's generator has no say, not even in dropout
+    torch.rand(7)
+    two = train(**given)
+    assert _bytes(one) == _bytes(two)
+    assert one.front == two.front
+    assert train(**given, seed=2).front != one.front
+
+
+@pytest.mark.parametrize("settings", [{}, {"batch_size": 200, "groups": 4, "penalty": 2.0}])
+def test_the_engine_does_not_change_a_bit(
+    train: Callable[..., Run], settings: dict[str, Any]
+) -> None:
+    eager, traced, auto = (
+        train(settings=settings, engine=engine) for engine in ("eager", "traced", "auto")
+    )
+    assert _bytes(eager) == _bytes(traced) == _bytes(auto)
+    found = [run.record["engine"] for run in (eager, traced, auto)]
+    assert found == ["eager", "traced", "traced"]
 
 
 def test_batch_norm_and_dropout_train_alike_in_every_engine(train: Callable[..., Run]) -> None:

@@ -181,4 +181,4 @@ def _plain(value: Any) -> Any:
         return [_plain(inner) for inner in value]
     if isinstance(value, str | int | None) or (isinstance(value, float) and math.isfinite(value)):
         return value
-    return repr(value)  # what JSON cannot say: it is recorded and compared, never built from
+    return repr(value)  # what JSON cannot say is recorded, and compared, as text

@@ -46,16 +46,16 @@ class Traced:
         self, parameters: Mapping[str, Tensor], batch: Batch, rays: Tensor, state: State
     ) -> Result:
         """Trace on this batch, compare with the eager step, and give the eager result."""
-        before = torch.get_rng_state()
+        before = _drawn(rays.device)
         buffers = {name: buffer.clone() for name, buffer in self._model.named_buffers()}
         trace, replayed = None, None
         try:
             trace = _record(self._step, parameters, batch, rays, state)
-            torch.set_rng_state(before)
+            _draw_again(before, rays.device)
             replayed = trace(parameters, batch, rays, state)
         except Exception as error:  # whatever a network does that cannot be traced
             self.failure = f"the step cannot be traced ({type(error).__name__}: {error})"
-        torch.set_rng_state(before)
+        _draw_again(before, rays.device)
         for name, buffer in self._model.named_buffers():
             if not torch.equal(buffer, buffers[name]):
                 self.failure = f"the network changes its buffer `{name}` as it goes"
@@ -67,6 +67,18 @@ class Traced:
             else:
                 self.failure = "the traced step does not repeat the eager one"
         return result
+
+
+def _drawn(device: torch.device) -> list[Tensor]:
+    """Where the generators stand that a step on this device draws from."""
+    there = [torch.cuda.get_rng_state(device)] if device.type == "cuda" else []
+    return [torch.get_rng_state(), *there]
+
+
+def _draw_again(before: list[Tensor], device: torch.device) -> None:
+    torch.set_rng_state(before[0])
+    if device.type == "cuda":
+        torch.cuda.set_rng_state(before[1], device)
 
 
 def _record(

@@ -100,7 +100,9 @@ VARIANTS: dict[str, Callable[[], dict[str, Any]]] = {
     "eager": lambda: {"engine": "eager"},
     "state": lambda: {"method": Averaging()},
     "own network": lambda: {"model": _seeded(Own)},
-    "own backbone": lambda: {"backbone": _seeded(lambda: nn.Linear(4, 2))},
+    "own backbone": lambda: {
+        "backbone": _seeded(lambda: nn.Sequential(nn.Linear(4, 16), nn.ReLU(), nn.Linear(16, 2)))
+    },
 }
 
 

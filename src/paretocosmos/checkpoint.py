@@ -29,7 +29,7 @@ class Progressed:
     """How far a training has come: all that changes from epoch to epoch."""
 
     model: nn.Module
-    optimiser: torch.optim.Optimizer
+    optimiser: torch.optim.Adam
     generator: torch.Generator
     method_state: Mapping[str, Tensor]
     best: dict[str, Tensor] = field(default_factory=dict)

@@ -16,6 +16,7 @@ from torch import Tensor
 from paretocosmos import metrics
 from paretocosmos.checkpoint import Progressed, load_checkpoint, save_checkpoint, save_tensors
 from paretocosmos.engine import Step, describe
+from paretocosmos.engine.adam import make_adam, make_update
 from paretocosmos.errors import (
     ConfigurationError,
     DataError,
@@ -69,6 +70,8 @@ class Trainer:
         self.plan, self.folder, self.step, self.progress = plan, folder, step, progress
         self.checkpoint = folder / "checkpoint" / "last.safetensors"
         self.model = plan.model.to(plan.device)
+        if not self.model.training:  # a part that was frozen on purpose stays in its mode
+            self.model.train()
         self.parameters = {n: p for n, p in self.model.named_parameters() if p.requires_grad}
         self.train = move(plan.problem.split("train"), plan.device)
         self.val = move(plan.problem.split("val"), plan.device)
@@ -78,11 +81,10 @@ class Trainer:
                 f"{plan.training.groups}"
             )
         self.rays = even_rays(plan.training.rays, len(plan.problem.objectives))
-        optimiser = torch.optim.Adam(
+        optimiser = make_adam(
             self.parameters.values(),
-            lr=plan.training.learning_rate,
+            learning_rate=plan.training.learning_rate,
             weight_decay=plan.training.weight_decay,
-            fused=True,
         )
         state = {
             name: value.to(plan.device)
@@ -158,6 +160,7 @@ class Trainer:
         device, count = self.plan.device, len(self.train)
         order = torch.randperm(count, generator=at.generator).to(device)
         batches = order.split(training.batch_size)
+        update = make_update(at.optimiser)
         objectives = len(self.plan.problem.objectives)
         rays = self.plan.method.sample(objectives, len(batches) * training.groups, at.generator)
         for index, ray in zip(batches, rays.to(device).split(training.groups), strict=True):
@@ -173,9 +176,7 @@ class Trainer:
             losses, gradients, at.method_state = self.step(
                 self.parameters, batch, ray, at.method_state
             )
-            for name, parameter in self.parameters.items():
-                parameter.grad = gradients[name]
-            at.optimiser.step()
+            update([gradients[name] for name in self.parameters])
             yield losses
 
     def _refuse_divergence(self, losses: Tensor) -> None:
@@ -235,7 +236,6 @@ class Trainer:
         selected = max(evaluations, key=lambda e: (e["hypervolume_val"], -e["epoch"]))
         self.model.load_state_dict(self.at.best)
         self.model.eval()
-        self.at.optimiser.zero_grad()  # gradients of the traced engine cannot be added to
         test = move(self.plan.problem.split("test"), self.plan.device)
         fronts = {"test": self._front(test, "test"), "val": self._front(self.val, "val")}
         save_tensors(self.folder / "model.safetensors", self.at.best, {"epoch": selected["epoch"]})

@@ -35,6 +35,7 @@ class Joined(nn.Module):
         self.unused = nn.Parameter(torch.ones(2, dtype=DOUBLE))
 
     def forward(self, inputs: Tensor, ray: Tensor) -> Tensor:
+        ray = ray.view(-1, J)  # one ray comes as [J]
         copies = ray.repeat_interleave(len(inputs) // len(ray), dim=0)
         out: Tensor = self.net(torch.cat([inputs, copies], dim=1))
         return out

@@ -31,6 +31,7 @@ class Net(nn.Module):
 
     def forward(self, inputs: Tensor, ray: Tensor) -> Tensor:
         self.calls += 1
+        ray = ray.view(-1, J)  # one ray comes as [J]
         copies = ray.repeat_interleave(len(inputs) // len(ray), dim=0)
         out: Tensor = self.rest(self.first(torch.cat([inputs, copies], dim=1)))
         return out

@@ -82,10 +82,11 @@ def test_sizes_and_reference(problem: ToyProblem) -> None:
     front = problem.exact_front()
     assert len(front) == 25
     assert (front.values < front.reference).all()
-    train, val = problem.split("train").inputs, problem.split("val").inputs
-    assert isinstance(train, Tensor)
-    assert isinstance(val, Tensor)
-    assert not torch.equal(train[:128], val)
+    inputs = problem.split("train").inputs
+    assert isinstance(inputs, Tensor)
+    # one and the same input: told apart, samples could be shared out between the two points,
+    # which beats a concave front
+    assert (inputs == inputs[0]).all()
 
 
 def test_refusals() -> None:

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
+from paretocosmos.conditioning import Conditioning
 from paretocosmos.methods import Method, State
 from paretocosmos.objectives import Objective
 from paretocosmos.types import Batch, Outputs, Targets, each
@@ -28,11 +29,14 @@ Step = Callable[[Mapping[str, Tensor], Batch, Tensor, State], Result]
 
 def make_step(model: nn.Module, objectives: Sequence[Objective], method: Method) -> Step:
     """The step of a model under a method; the optimiser's update is the caller's."""
+    plain = not isinstance(model, Conditioning)
 
     def step(parameters: Mapping[str, Tensor], batch: Batch, rays: Tensor, state: State) -> Result:
         leaves = {name: p.detach().requires_grad_() for name, p in parameters.items()}
+        # a network of one's own sees a single ray as [J], in training as in evaluation
+        given = rays[0] if plain and len(rays) == 1 else rays
         with torch.enable_grad():
-            outputs = functional_call(model, leaves, (batch.inputs, rays))
+            outputs = functional_call(model, leaves, (batch.inputs, given))
             losses = group_losses(objectives, outputs, batch.targets, len(rays))
 
         def gram() -> Tensor:

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, fx, nn
 from torch.fx.experimental.proxy_tensor import make_fx
 
+from paretocosmos.engine.replay import straight_line
 from paretocosmos.engine.step import Result, Step
 from paretocosmos.methods import State
 from paretocosmos.types import Batch, each
@@ -126,9 +127,7 @@ def _simplified(graph: fx.GraphModule) -> Callable[..., list[Tensor]]:
         elif node.target is aten.t.default and node.args[0].target is aten.t.default:
             node.replace_all_uses_with(node.args[0].args[0])
     graph.graph.eliminate_dead_code()
-    graph.graph.set_codegen(fx.graph.CodeGen())
-    graph.recompile()
-    return graph.forward
+    return straight_line(graph.graph)
 
 
 def _same(one: Result, two: Result) -> bool:

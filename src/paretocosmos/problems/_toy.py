@@ -22,8 +22,9 @@ SIZES: dict[Split, int] = {"train": 512, "val": 128, "test": 128}
 class ToyProblem(Problem):
     """Two fixed points of the plane; a network trades the distance to one for that to the other.
 
-    The inputs are noise: the best answer depends on the ray alone and lies on the segment between
-    the points. The ray r belongs to y = r₁ a + r₂ b; `exact_values` gives both objectives there.
+    The inputs are constant, so that the answer can depend on the ray alone; the best answers lie on
+    the segment between the points. The ray r belongs to y = r₁ a + r₂ b; `exact_values` gives both
+    objectives there.
 
     Attributes:
         splits: train, val and test.
@@ -64,14 +65,14 @@ def toy(
     curve: Callable[[Array], Array],
     reference: tuple[float, float],
 ) -> ToyProblem:
-    """Seeded noise as inputs, two constant points as targets."""
+    """Constant inputs, two constant points as targets."""
     check_protocol(protocol)
-    generator = torch.Generator().manual_seed(0)
 
     def batch(size: int) -> Batch:
         first, second = (torch.tensor(point).expand(size, 2).contiguous() for point in points)
-        inputs = torch.randn(size, FEATURES, generator=generator)
-        return Batch(inputs, {"first": first, "second": second})
+        # not noise: a network could then answer one half of the samples with each point, which
+        # beats a concave front
+        return Batch(torch.ones(size, FEATURES), {"first": first, "second": second})
 
     return ToyProblem(
         name=name,

@@ -1,5 +1,7 @@
 """The functional update against the optimiser's own step."""
 
+import copy
+
 import pytest
 import torch
 
@@ -34,7 +36,7 @@ def test_a_loaded_state_goes_on() -> None:
     make_update(optimiser)([torch.ones(3)])
     twin = torch.nn.Parameter(parameter.detach().clone())
     other = make_adam([twin], learning_rate=0.1, weight_decay=0.0)
-    other.load_state_dict(optimiser.state_dict())
+    other.load_state_dict(copy.deepcopy(optimiser.state_dict()))
     for one in (optimiser, other):
         make_update(one)([torch.tensor([1.0, -2.0, 0.5])])
     assert torch.equal(parameter, twin)

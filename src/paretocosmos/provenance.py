@@ -31,7 +31,8 @@ def provenance(device: torch.device) -> dict[str, Any]:
             "threads": torch.get_num_threads(),
         },
         "git": _git(),
-        "command": " ".join(Path(a).name if i == 0 else a for i, a in enumerate(sys.argv)),
+        # the machine's own paths are nobody's business: a result may be published
+        "command": " ".join(Path(a).name if Path(a).is_absolute() else a for a in sys.argv),
         "written": datetime.now(UTC).isoformat(timespec="seconds"),
     }
 

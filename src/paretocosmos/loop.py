@@ -4,7 +4,7 @@ import math
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -27,6 +27,7 @@ from paretocosmos.errors import (
 from paretocosmos.evaluation import evaluate_batch, move
 from paretocosmos.files import write_json
 from paretocosmos.front import Front
+from paretocosmos.machine import seeded, threads_for
 from paretocosmos.plan import Plan
 from paretocosmos.problems import TabularProblem
 from paretocosmos.provenance import provenance
@@ -35,11 +36,6 @@ from paretocosmos.run import FORMAT, Run
 from paretocosmos.types import Batch, each
 
 __all__ = ["Progress", "Trainer"]
-
-# Multiply-adds of a forward pass below which a step runs on one thread: at 2 million (Adult) one
-# thread is 15 % faster than two on an idle machine and several times on a busy one; at 30 million
-# two are faster.
-SMALL_STEP = 8_000_000
 
 
 @dataclass(frozen=True)
@@ -80,6 +76,10 @@ class Trainer:
                 f"`groups` must be at most the {len(self.train)} training samples, found "
                 f"{plan.training.groups}"
             )
+        # multiply-adds of a forward pass, known only for networks without convolutions
+        dense = len(plan.problem.input_shape) == 1
+        weights = sum(p.numel() for p in self.model.parameters())
+        self.work = weights * plan.training.batch_size if dense else None
         self.rays = even_rays(plan.training.rays, len(plan.problem.objectives))
         optimiser = make_adam(
             self.parameters.values(),
@@ -100,7 +100,8 @@ class Trainer:
 
     def run(self) -> Run:
         """Begin or continue, train to the end, and leave the finished run in its folder."""
-        with _quiet_machine(self.plan):
+        plan = self.plan
+        with seeded(plan.seed, plan.device, deterministic=plan.configuration.deterministic):
             return self._run()
 
     def _run(self) -> Run:
@@ -139,7 +140,7 @@ class Trainer:
         started = time.perf_counter()
         for group in self.at.optimiser.param_groups:
             group["lr"] = training.learning_rate_at(numbers["epoch"])
-        with _threads(self.plan):
+        with threads_for(self.work):
             losses = torch.stack(list(self._steps())).mean(dim=1).cpu()
         numbers["seconds"] += time.perf_counter() - started
         self._refuse_divergence(losses)
@@ -287,33 +288,3 @@ def _remove_begun(record: Path, checkpoint: Path, folders: Iterable[Path]) -> No
     for path in folders:
         with suppress(OSError):
             path.rmdir()
-
-
-@contextmanager
-def _threads(plan: Plan) -> Iterator[None]:
-    """One thread for steps too small to share: handing them around costs more than it saves."""
-    before = torch.get_num_threads()
-    dense = len(plan.problem.input_shape) == 1
-    work = sum(p.numel() for p in plan.model.parameters()) * plan.training.batch_size
-    if dense and work < SMALL_STEP:
-        torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
-
-
-@contextmanager
-def _quiet_machine(plan: Plan) -> Iterator[None]:
-    """Seed torch for the run and leave the caller's generators and switches as they were."""
-    devices = [plan.device] if plan.device.type == "cuda" else []
-    before = torch.are_deterministic_algorithms_enabled()
-    warn_only = torch.is_deterministic_algorithms_warn_only_enabled()
-    with torch.random.fork_rng(devices=devices):
-        torch.manual_seed(plan.seed)
-        if plan.configuration.deterministic:
-            torch.use_deterministic_algorithms(True)
-        try:
-            yield
-        finally:
-            torch.use_deterministic_algorithms(before, warn_only=warn_only)

@@ -1,5 +1,6 @@
 """`fit`: a problem and a method give a run."""
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -110,7 +111,8 @@ def _folder(out: str | Path | None, plan: Plan, *, resume: bool) -> Path:
         return folder
     if resume:
         raise ConfigurationError("--resume needs --out, the folder of the run to continue")
-    base = Path("runs") / f"{plan.problem.name}-{plan.configuration.method.name}-{plan.seed}"
+    name = f"{plan.problem.name}-{plan.configuration.method.name}-{plan.seed}"
+    base = Path("runs") / re.sub(r"[^\w.-]+", "-", name)
     for number in range(1, 1_000_000):
         folder = base if number == 1 else base.with_name(f"{base.name}-{number}")
         if not folder.exists():

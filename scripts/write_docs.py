@@ -77,14 +77,17 @@ def demo() -> str:
         f"objectives           {', '.join(front.names)}\n"
         f"ends of the front    {ends}\n"
         f"training             {record['seconds_training']:.1f} s, epoch {record['epoch_selected']} "
-        f"selected, {record['parameters']:,} parameters"
+        f"selected, {record['parameters']:,} parameters\n"
+        f"scores               {front.provenance['scores']} ({record['protocol']} protocol)"
     )
 
 
 def own_model() -> str:
     """The example's import and loop: what one adds to one's own code."""
     source = (ROOT / "examples" / "own_model.py").read_text(encoding="utf-8")
-    imported = next(line for line in source.splitlines() if line.startswith("from paretocosmos"))
+    imported = "\n".join(
+        line for line in source.splitlines() if line.startswith(("import ", "from "))
+    )
     loop = source[source.index("model = ") : source.index("for weight")].rstrip()
     return f"{imported}\n\n{loop}"
 

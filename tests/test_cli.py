@@ -21,6 +21,7 @@ import pandas as pd
 import pytest
 import torch
 
+import paretocosmos
 from paretocosmos import find
 from paretocosmos.checkpoint import load_tensors
 from paretocosmos.cli import ROOMS, main
@@ -213,7 +214,7 @@ def test_a_csv_gives_a_front_and_its_report(cli: Call, people: pd.DataFrame) -> 
     people.to_csv("my.csv", index=False)
     ended = cli("train", "my.csv", "--target", "income", "--sensitive", "sex", *SMALL)
     assert ended.code == 0, ended.err
-    folder = Path("runs", "table-cosmos-1")
+    folder = Path("runs", "my-cosmos-1")
     assert {file.name for file in folder.iterdir()} == {
         *("run.json", "front.json", "front_val.json", "model.safetensors", "table.json"),
         *("front.png", "report.html", "checkpoint"),
@@ -230,10 +231,10 @@ def test_a_csv_gives_a_front_and_its_report(cli: Call, people: pd.DataFrame) -> 
         *("train", "my.csv", "--target", "income", "--sensitive", "sex", "--positive", "high"),
         *(*SMALL, "--json"),
     )
-    assert json.loads(ended.out)["run"] == "runs/table-cosmos-1-2"
+    assert json.loads(ended.out)["run"] == "runs/my-cosmos-1-2"
     rates = [
         load_run(path).record["problem"]["settings"]["positive"]
-        for path in ("runs/table-cosmos-1", "runs/table-cosmos-1-2")
+        for path in ("runs/my-cosmos-1", "runs/my-cosmos-1-2")
     ]
     assert rates == [None, "high"]
 
@@ -253,9 +254,37 @@ def test_evaluate_at_other_rays(cli: Call, finished: Path) -> None:
         cli("evaluate", str(finished), "--rays", "3", "--split", "train", "--json").out
     )
     for row in front["values"]:
-        assert all(f"{value:.4f}" in ended.out for value in row)
+        assert all(f"{value:.3f}" in ended.out for value in row)
     assert "on train" in ended.out
     assert "whole split" in ended.out
+
+
+def test_the_table_of_a_front_loses_no_number(cli: Call, finished: Path) -> None:
+    ended = cli("evaluate", str(finished), "--rays", "3")
+    assert "…" not in ended.out
+    _one_sentence(
+        cli("evaluate", str(finished), "--rays", "3", "--ray", "1,0"), "exclude each other"
+    )
+
+
+def test_what_a_table_predicts_is_said_and_recorded(cli: Call, people: pd.DataFrame) -> None:
+    people.to_csv("my.csv", index=False)
+    columns = ("--target", "income", "--sensitive", "sex")
+    ended = cli("train", "my.csv", *columns, "--drop", "age", "--out", "run", *SMALL)
+    assert ended.code == 0, ended.err
+    record = json.loads(Path("run", "run.json").read_text())
+    about = record["about"]
+    assert (about["target"], about["sensitive"]) == ("income", "sex")
+    assert sorted(about["groups"]) == sorted(set(people["sex"]))
+    assert f"`{about['positive']}` of `income`" in ended.out
+    assert "age" not in json.loads(Path("run", "table.json").read_text())["numeric"]
+    people.sample(frac=0.9, random_state=1).to_csv("other.csv", index=False)
+    _one_sentence(cli("evaluate", "run", "--data", "other.csv"), "not what it was trained on")
+
+
+def test_version(cli: Call) -> None:
+    ended = cli("--version")
+    assert (ended.code, ended.out) == (0, f"paretocosmos {paretocosmos.__version__}\n")
 
 
 def test_python_m_helps() -> None:
@@ -323,7 +352,7 @@ REFUSED: dict[str, tuple[tuple[str, ...], str]] = {
     "engine": (("toy_convex", "--engine", "eagre"), "did you mean `eager`"),
     "reference": (("toy_convex", "--set", "reference=2"), "here 2; found 1"),
     "data": (("toy_convex", "--data", "somewhere"), "unknown setting `data`"),
-    "target": (("toy_convex", "--target", "income"), "unknown setting `target`"),
+    "target": (("toy_convex", "--target", "income"), "--target is for CSV files"),
     "resume": (("toy_convex", "--resume"), "--resume needs --out"),
     "own problem": (("nowhere:Thing",), "see that the package is installed"),
     "no file": (("absent.csv", "--target", "a", "--sensitive", "b"), "does not exist"),

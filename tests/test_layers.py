@@ -18,8 +18,8 @@ LAYERS = {
             "types errors find files",
             "rays scalarize front metrics solvers",
             "objectives backbones conditioning methods problems",
-            "settings plan provenance machine loop training evaluation engine distributed "
-            "checkpoint run",
+            "settings plan provenance machine rehearsal loop training evaluation engine "
+            "distributed checkpoint run",
             "plotting export explorer serving estimators integrations experiments",
             "cli __main__",
         )

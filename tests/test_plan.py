@@ -138,7 +138,8 @@ def test_other_problems_begin_with_the_defaults() -> None:
     assert plan.configuration.method == Spec("linear", {"alpha": 0.5})
     assert plan.configuration.problem == Spec("toy_convex", {"protocol": "clean"})
     assert plan.problem.reference == (2.0, 2.0)
-    assert plan.known_network
+    assert plan.rebuildable
+    assert plan.traceable
     assert plan.device == torch.device("cpu")
 
 
@@ -149,7 +150,8 @@ def test_things_of_ones_own_as_objects() -> None:
     assert plan.configuration.problem is None
     assert plan.configuration.conditioning is plan.configuration.backbone is None
     assert plan.configuration.method == Spec(f"{__name__}:Uniform", {"factor": 2.0})
-    assert not plan.known_network
+    assert not plan.rebuildable
+    assert not plan.traceable
     assert isinstance(plan.model, Joined)
     with torch.no_grad():
         next(plan.model.parameters()).zero_()
@@ -170,7 +172,8 @@ def test_things_of_ones_own_by_name() -> None:
     assert plan.method == Uniform(factor=4.0)
     assert isinstance(plan.model, Heir)
     assert _count(plan) == (4 + 1) * 5 + (5 + 3 + 1) * 2
-    assert not plan.known_network
+    assert plan.rebuildable
+    assert not plan.traceable
 
 
 def test_a_backbone_of_ones_own_is_conditioned_and_left_alone() -> None:
@@ -274,3 +277,17 @@ def test_it_is_refused_before_any_folder_exists(
     with pytest.raises((ConfigurationError, DataError), match=says):
         fit(**arguments | given)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"method": Uniform()},
+        {"backbone": Joined()},
+        {"conditioning": f"{__name__}:Heir"},
+    ],
+    ids=lambda given: next(iter(given)),
+)
+def test_code_of_ones_own_is_not_traced_unasked(given: dict[str, Any]) -> None:
+    # a trace freezes what Python decides; a check on one batch cannot see what changes later
+    assert not _plan("toy_convex", **given).traceable

@@ -16,10 +16,11 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemaini
 from rich.progress import Progress as Bar
 from rich.table import Table
 
-from paretocosmos import find, metrics
+from paretocosmos import __version__, find, metrics
 from paretocosmos.errors import ConfigurationError, MissingExtraError, ParetoCosmosError
 from paretocosmos.evaluation import evaluate as evaluate_model
 from paretocosmos.front import Front
+from paretocosmos.problems import problem_name
 from paretocosmos.run import Run, load_run
 from paretocosmos.training import Progress, fit
 
@@ -41,6 +42,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object and 
 
 def main() -> None:
     """Run the command line; what we refuse is one sentence and exit code 2."""
+    sys.path.insert(0, "")  # as `python -m` does: things of one's own lie beside one
     try:
         app()
     except ParetoCosmosError as error:
@@ -49,6 +51,21 @@ def main() -> None:
     except BrokenPipeError:  # the reader of our output left
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        sys.stdout.write(f"paretocosmos {__version__}\n")
+        raise typer.Exit
+
+
+@app.callback()
+def common(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    """One network, trained once, gives the whole Pareto front."""
 
 
 @app.command("list")
@@ -81,6 +98,11 @@ def train(
     target: Annotated[str | None, typer.Option(help="CSV: the column to predict.")] = None,
     sensitive: Annotated[str | None, typer.Option(help="CSV: the column to be fair to.")] = None,
     positive: Annotated[str | None, typer.Option(help="CSV: the target's positive class.")] = None,
+    drop: Annotated[
+        list[str] | None, typer.Option(help="CSV: a column to leave out; repeatable.")
+    ] = None,
+    backbone: Annotated[str | None, typer.Option(help="The network, by name.")] = None,
+    conditioning: Annotated[str | None, typer.Option(help="How the ray enters it.")] = None,
     data: Annotated[str | None, typer.Option(help="Where the problem's data lies.")] = None,
     out: Annotated[Path | None, typer.Option(help="The run folder, new.")] = None,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1.")] = "auto",
@@ -102,15 +124,22 @@ def train(
         "target": target,
         "sensitive": sensitive,
         "positive": positive,
+        "drop": tuple(drop) if drop else None,
         "data": data,
     }
     settings: dict[str, Any] = {k: v for k, v in options.items() if v is not None}
+    for_csv = [f"--{key}" for key in ("target", "sensitive", "positive", "drop") if key in settings]
+    if for_csv and problem_name(problem) != "table":
+        raise ConfigurationError(f"{', '.join(for_csv)} is for CSV files, not for `{problem}`")
     settings |= dict(_key_value(change) for change in changes or [])
+    seen: list[Path] = []
     try:
-        with _notes(), _bar(quiet=as_json) as show:
+        with _notes(), _bar(seen, quiet=as_json) as show:
             run = fit(
                 problem,
                 method=method,
+                backbone=backbone,
+                conditioning=conditioning,
                 protocol=protocol,
                 epochs=epochs,
                 seed=seed,
@@ -124,7 +153,8 @@ def train(
             )
             _draw(run)
     except KeyboardInterrupt:
-        err.print("interrupted; the last whole epoch is saved: continue with --out DIR --resume")
+        where = f"--out {seen[-1]} " if seen else ""
+        err.print(f"interrupted; the last whole epoch is saved: continue with {where}--resume")
         raise typer.Exit(130) from None
     if as_json:
         _print_json(_numbers(run))
@@ -143,6 +173,8 @@ def evaluate(
     as_json: AsJson = False,
 ) -> None:
     """Evaluate a RUN again: reproduces its front, or gives other rays and splits."""
+    if ray and rays is not None:
+        raise ConfigurationError("--ray and --rays exclude each other: give one of them")
     run = load_run(folder, device=device)
     with _notes():
         problem = run.problem(data=data)
@@ -192,11 +224,13 @@ def _print_run(run: Run) -> None:
         "span": f"{numbers['span']:.4f}",
         "dominated": f"{numbers['dominated_share']:.0%} of {len(front)} rays",
         "objectives": ", ".join(front.names),
+        **_meaning(run),
         "ends of the front": " to ".join(
             "(" + ", ".join(f"{value:.4f}" for value in end) + ")" for end in ends
         ),
         "training": f"{numbers['seconds_training']:.1f} s, epoch {numbers['epoch_selected']} "
-        f"selected, {numbers['parameters']:,} parameters, engine {numbers['engine']}",
+        f"selected, {numbers['parameters']:,} parameters",
+        "engine": numbers["engine"],
         "scores": f"{numbers['scores']} ({numbers['protocol']} protocol)",
     }.items():
         table.add_row(f"[bold]{name}[/]", escape(value))
@@ -206,14 +240,33 @@ def _print_run(run: Run) -> None:
     console.print(f"  [bold]{'run':<21}[/]{escape(str(run.folder))}", soft_wrap=True)
 
 
+def _meaning(run: Run) -> dict[str, str]:
+    """Which class a table's network predicts, and whom it compares."""
+    about = run.record["about"]
+    if not about:
+        return {}
+    return {
+        "predicts": f"`{about['positive']}` of `{about['target']}`",
+        "compares": f"`{about['sensitive']}`: {', '.join(about['groups'])}",
+    }
+
+
 def _print_front(front: Front) -> None:
-    table = Table(*(f"r {name}" for name in front.names), *front.names, *front.metrics, "front")
+    """One row per ray; 80 columns hold two objectives with their metrics."""
+    metrics_shown = [name for name in front.metrics if name != "misclassification"]  # 1 - accuracy
+    weights = front.names[:1] if front.objectives == 2 else front.names
+    table = Table(box=None, padding=(0, 1), header_style="bold")
+    for name in (*(f"weight on {name}" for name in weights), *front.names, *metrics_shown):
+        table.add_column(name.replace("_", " "), justify="right", overflow="fold")
+    table.add_column("", no_wrap=True)
     keep = front.non_dominated
     for index in range(len(front)):
-        row = [*front.rays[index], *front.values[index]]
-        row += [values[index] for values in front.metrics.values()]
-        table.add_row(*(f"{value:.4f}" for value in row), "yes" if keep[index] else "dominated")
-    Console(highlight=False).print(table)
+        row = [*front.rays[index][: len(weights)], *front.values[index]]
+        row += [front.metrics[name][index] for name in metrics_shown]
+        table.add_row(*(f"{value:.3f}" for value in row), "" if keep[index] else "dominated")
+    console = Console(highlight=False)
+    # a pipe has no width: cut numbers would be lost
+    console.print(table, width=None if console.is_terminal else 240)
 
 
 def _draw(run: Run) -> None:
@@ -243,7 +296,7 @@ def _notes() -> Iterator[None]:
 
 
 @contextmanager
-def _bar(*, quiet: bool) -> Iterator[Callable[[Progress], None]]:
+def _bar(seen: list[Path], *, quiet: bool) -> Iterator[Callable[[Progress], None]]:
     """A live bar on stderr: epoch, losses, validation hypervolume, time left."""
     columns = (
         TextColumn("epoch"),
@@ -257,6 +310,7 @@ def _bar(*, quiet: bool) -> Iterator[Callable[[Progress], None]]:
     task = bar.add_task("train", total=None, losses="", hypervolume="-")
 
     def show(at: Progress) -> None:
+        seen[:] = [at.folder]
         reached = "-" if at.hypervolume_val is None else f"{at.hypervolume_val:.4f}"
         losses = "  ".join(f"{name} {value:.3f}" for name, value in at.losses.items())
         bar.update(

@@ -1,6 +1,7 @@
 """`evaluate`: a model, a problem and rays give a front."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -15,8 +16,8 @@ from paretocosmos.types import Batch, Inputs, Metric, Outputs, Targets, each, fi
 
 __all__ = ["evaluate", "move", "sweep"]
 
-# Values of the widest layer kept at once, all rays together: 25 rays x 1,000 samples x 60 wide.
-# Larger chunks fall out of a CPU's cache, smaller ones pay for more calls.
+# Samples times rays in one pass. Larger chunks fall out of a CPU's cache, smaller ones pay for more
+# calls.
 CHUNK = 25_000
 
 
@@ -59,17 +60,11 @@ def evaluate_batch(
     provenance: Mapping[str, Any] | None = None,
 ) -> Front:
     """`evaluate` for a split that is already on the model's device and rays already checked."""
-    modes = [(module, module.training) for module in model.modules()]
-    model.eval()
-    try:
-        with torch.inference_mode():
-            outputs = sweep(model, batch.inputs, rays)
-            scored = [o.score for o in problem.objectives] + list(problem.metrics.values())
-            numbers = [_score(f, outputs, batch.targets, problem.score_batch) for f in scored]
-            table = torch.stack(numbers).double().cpu().numpy()
-    finally:
-        for module, training in modes:  # one by one: a frozen part stays frozen
-            module.training = training
+    with evaluating(model):
+        outputs = sweep(model, batch.inputs, rays)
+        scored = [o.score for o in problem.objectives] + list(problem.metrics.values())
+        numbers = [_score(f, outputs, batch.targets, problem.score_batch) for f in scored]
+        table = torch.stack(numbers).double().cpu().numpy()
     objectives = len(problem.objectives)
     scores = (
         "whole split"
@@ -86,6 +81,19 @@ def evaluate_batch(
         provenance={"problem": problem.name, "protocol": problem.protocol, "scores": scores}
         | dict(provenance or {}),
     )
+
+
+@contextmanager
+def evaluating(model: nn.Module) -> Iterator[None]:
+    """A model in evaluation mode and without gradients, and every part back in its mode after."""
+    modes = [(module, module.training) for module in model.modules()]
+    model.eval()
+    try:
+        with torch.inference_mode():
+            yield
+    finally:
+        for module, training in modes:  # one by one: a frozen part stays frozen
+            module.training = training
 
 
 def sweep(model: nn.Module, inputs: Inputs, rays: Tensor) -> Outputs:

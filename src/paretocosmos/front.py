@@ -76,6 +76,9 @@ class Front:
     def __len__(self) -> int:
         return len(self.values)
 
+    def __repr__(self) -> str:
+        return f"Front({len(self)} rays, {', '.join(self.names)}, on {self.split})"
+
     def __eq__(self, other: object) -> bool:
         """Equal to the last bit in everything that is stored."""
         return isinstance(other, Front) and self.to_dict() == other.to_dict()

@@ -32,6 +32,7 @@ from paretocosmos.plan import Plan
 from paretocosmos.problems import TabularProblem
 from paretocosmos.provenance import provenance
 from paretocosmos.rays import even_rays
+from paretocosmos.rehearsal import rehearse, split_of
 from paretocosmos.run import FORMAT, Run
 from paretocosmos.types import Batch, each
 
@@ -48,6 +49,7 @@ class Progress:
         losses: the epoch's mean training loss of every objective.
         hypervolume_val: the last validation's hypervolume, `None` before the first.
         seconds: training time so far.
+        folder: the run folder.
     """
 
     epoch: int
@@ -55,6 +57,7 @@ class Progress:
     losses: Mapping[str, float]
     hypervolume_val: float | None
     seconds: float
+    folder: Path
 
 
 class Trainer:
@@ -69,8 +72,9 @@ class Trainer:
         if not self.model.training:  # a part that was frozen on purpose stays in its mode
             self.model.train()
         self.parameters = {n: p for n, p in self.model.named_parameters() if p.requires_grad}
-        self.train = move(plan.problem.split("train"), plan.device)
-        self.val = move(plan.problem.split("val"), plan.device)
+        self.train, self.val = (
+            move(split_of(plan.problem, name), plan.device) for name in ("train", "val")
+        )
         if len(self.train) < plan.training.groups:
             raise ConfigurationError(
                 f"`groups` must be at most the {len(self.train)} training samples, found "
@@ -81,6 +85,7 @@ class Trainer:
         weights = sum(p.numel() for p in self.model.parameters())
         self.work = weights * plan.training.batch_size if dense else None
         self.rays = even_rays(plan.training.rays, len(plan.problem.objectives))
+        rehearse(self.model, plan.problem, self.train)
         optimiser = make_adam(
             self.parameters.values(),
             learning_rate=plan.training.learning_rate,
@@ -152,7 +157,9 @@ class Trainer:
         if self.progress is not None:
             last = numbers["evaluations"][-1]["hypervolume_val"] if numbers["evaluations"] else None
             self.progress(
-                Progress(numbers["epoch"], training.epochs, mean, last, numbers["seconds"])
+                Progress(
+                    numbers["epoch"], training.epochs, mean, last, numbers["seconds"], self.folder
+                )
             )
 
     def _steps(self) -> Iterator[Tensor]:
@@ -237,7 +244,7 @@ class Trainer:
         selected = max(evaluations, key=lambda e: (e["hypervolume_val"], -e["epoch"]))
         self.model.load_state_dict(self.at.best)
         self.model.eval()
-        test = move(self.plan.problem.split("test"), self.plan.device)
+        test = move(split_of(self.plan.problem, "test"), self.plan.device)
         fronts = {"test": self._front(test, "test"), "val": self._front(self.val, "val")}
         save_tensors(self.folder / "model.safetensors", self.at.best, {"epoch": selected["epoch"]})
         write_json(self.folder / "front.json", fronts["test"].to_dict())
@@ -262,6 +269,8 @@ class Trainer:
             "format": FORMAT,
             "status": status,
             **plan.configuration.to_dict(),
+            "name": plan.problem.name,
+            "about": dict(plan.problem.about),
             "protocol": plan.problem.protocol,
             "objectives": len(plan.problem.objectives),
             "names": list(plan.problem.names),

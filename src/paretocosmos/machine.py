@@ -5,7 +5,9 @@ from contextlib import contextmanager
 
 import torch
 
-__all__ = ["seeded", "threads_for"]
+from paretocosmos.errors import ConfigurationError
+
+__all__ = ["device_of", "seeded", "threads_for"]
 
 # Multiply-adds of a forward pass below which a step runs on one thread. At 2 million (Adult) one is
 # as fast as two on an idle machine and far faster on a busy one, where threads wait for each other;
@@ -43,3 +45,23 @@ def seeded(seed: int, device: torch.device, *, deterministic: bool) -> Iterator[
             yield
         finally:
             torch.use_deterministic_algorithms(before, warn_only=warn_only)
+
+
+def device_of(name: str) -> torch.device:
+    """The device of that name, or a refusal."""
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+    except RuntimeError as error:
+        raise ConfigurationError(
+            f"unknown device `{name}`; known: auto, cpu, cuda, cuda:0, ..."
+        ) from error
+    if device.type not in ("cpu", "cuda"):
+        raise ConfigurationError(f"`device` is cpu or cuda, found `{name}`")
+    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
+        raise ConfigurationError(
+            f"`{name}` is not there: torch sees {torch.cuda.device_count()} CUDA devices; use "
+            "--device cpu"
+        )
+    return device

@@ -13,11 +13,12 @@ from paretocosmos import find
 from paretocosmos.conditioning import Conditioning
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.find import Spec
+from paretocosmos.machine import device_of
 from paretocosmos.methods import Method
 from paretocosmos.problems import Problem, load_problem, problem_name
 from paretocosmos.settings import Configuration, Training, distribute, paper_settings, spec_of
 
-__all__ = ["Plan", "device_of", "make_plan"]
+__all__ = ["Plan", "make_plan"]
 
 
 @dataclass(frozen=True)
@@ -41,10 +42,21 @@ class Plan:
         return self.configuration.seed
 
     @property
-    def known_network(self) -> bool:
-        """Whether the network was built from this package's rooms, so that a folder rebuilds it."""
-        backbone = self.configuration.backbone
-        return backbone is not None and ":" not in backbone.name
+    def rebuildable(self) -> bool:
+        """Whether the run folder can build the network again from its names."""
+        return self.configuration.backbone is not None
+
+    @property
+    def traceable(self) -> bool:
+        """Whether everything a step calls is this package's own, known to decide nothing in Python.
+
+        A method, objective or network of one's own may switch on a step's number or a value, which
+        a trace would freeze.
+        """
+        parts = (self.method, *self.problem.objectives, *self.model.modules())
+        return all(
+            type(part).__module__.split(".")[0] in ("paretocosmos", "torch") for part in parts
+        )
 
 
 def make_plan(
@@ -63,6 +75,10 @@ def make_plan(
     """Resolve names, distribute settings, load the problem and build the network."""
     given = dict(settings)
     _check_kinds(problem=(problem, Problem), method=(method, Method))
+    if model is not None:
+        _check_kinds(model=(model, nn.Module))
+    if backbone is not None:
+        _check_kinds(backbone=(backbone, nn.Module))
     owners: dict[str, Callable[..., Any]] = {"training": Training}
     if isinstance(method, str):
         owners["method"] = find.find("methods", method)
@@ -229,23 +245,3 @@ def _check_seed(seed: int) -> int:
     if not 0 <= seed < 2**63:
         raise ConfigurationError(f"`seed` must be at least 0 and below 2**63, found {seed}")
     return seed
-
-
-def device_of(name: str) -> torch.device:
-    """The device of that name, or a refusal."""
-    if name == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        device = torch.device(name)
-    except RuntimeError as error:
-        raise ConfigurationError(
-            f"unknown device `{name}`; known: auto, cpu, cuda, cuda:0, ..."
-        ) from error
-    if device.type not in ("cpu", "cuda"):
-        raise ConfigurationError(f"`device` is cpu or cuda, found `{name}`")
-    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
-        raise ConfigurationError(
-            f"`{name}` is not there: torch sees {torch.cuda.device_count()} CUDA devices; use "
-            "--device cpu"
-        )
-    return device

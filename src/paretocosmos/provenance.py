@@ -1,6 +1,7 @@
 """Where a result comes from: versions, machine and the state of the source."""
 
 import platform
+import shlex
 import subprocess
 import sys
 from datetime import UTC, datetime
@@ -32,7 +33,7 @@ def provenance(device: torch.device) -> dict[str, Any]:
         },
         "git": _git(),
         # the machine's own paths are nobody's business: a result may be published
-        "command": " ".join(Path(a).name if Path(a).is_absolute() else a for a in sys.argv),
+        "command": shlex.join(Path(a).name if Path(a).is_absolute() else a for a in sys.argv),
         "written": datetime.now(UTC).isoformat(timespec="seconds"),
     }
 

@@ -17,9 +17,9 @@ from paretocosmos.errors import ConfigurationError, DataError, RunError
 from paretocosmos.files import one_line, read_json
 from paretocosmos.find import Spec
 from paretocosmos.front import Array, Front
+from paretocosmos.machine import device_of
 from paretocosmos.objectives._base import logits_of
-from paretocosmos.plan import device_of
-from paretocosmos.problems import Problem, load_problem
+from paretocosmos.problems import Problem, TabularProblem, load_problem
 from paretocosmos.problems._table import Table
 from paretocosmos.rays import as_rays
 from paretocosmos.types import Outputs
@@ -33,7 +33,7 @@ __all__ = ["FORMAT", "Run", "build_model", "load_run"]
 FORMAT = 1
 
 # What every record holds, begun or finished.
-NEEDED = ("status", "problem", "method", "conditioning", "backbone", "training", "seed")
+NEEDED = ("status", "name", "problem", "method", "conditioning", "backbone", "training", "seed")
 
 
 @dataclass(frozen=True)
@@ -55,6 +55,10 @@ class Run:
     front_val: Front
     model: nn.Module
     table: Table | None = None
+
+    def __repr__(self) -> str:
+        reached = f"hypervolume {self.hypervolume:.4f} on {len(self.front)} rays"
+        return f"Run({str(self.folder)!r}: {self.record['name']}, {reached})"
 
     @property
     def hypervolume(self) -> float:
@@ -102,6 +106,12 @@ class Run:
         if data is not None:
             settings["data"] = data
         problem = load_problem(saved["name"], settings=settings)
+        if isinstance(problem, TabularProblem) and problem.table != self.table:
+            raise RunError(
+                f"the data of `{self.folder}` is not what it was trained on: its columns, "
+                "categories or means differ; give the same file with --data, or use `run.predict` "
+                "for new rows"
+            )
         reference = self.record["training"]["reference"]
         if reference is None:
             return problem

@@ -86,6 +86,11 @@ def _checked(
         raise ConfigurationError(f"`penalty` must be finite and at least 0, found {penalty}")
     if alignment not in ("ray", "inverse"):
         raise ConfigurationError(f"`alignment` is `ray` or `inverse`, found `{alignment}`")
+    if not isinstance(losses, Tensor) or not isinstance(ray, Tensor):
+        raise ConfigurationError(
+            f"`losses` and `ray` are tensors, found {type(losses).__name__} and "
+            f"{type(ray).__name__}: use torch.stack for a list of losses"
+        )
     if losses.shape[-1:] != ray.shape[-1:]:
         raise ConfigurationError(
             f"`losses` and `ray` need the same last axis, found {tuple(losses.shape)} and "

@@ -80,7 +80,7 @@ def fit(
         engine,
         make_step(plan.model, plan.problem.objectives, plan.method),
         plan.model,
-        known_network=plan.known_network,
+        traceable=plan.traceable,
     )
     folder = _folder(out, plan, resume=resume)
     if resume and (folder / "run.json").exists():
@@ -88,7 +88,7 @@ def fit(
         _refuse_other(folder, record, plan)
         if record["status"] == "finished":
             return load_run(
-                folder, model=None if plan.known_network else plan.model, device=str(plan.device)
+                folder, model=None if plan.rebuildable else plan.model, device=str(plan.device)
             )
     return Trainer(plan, folder, step, progress).run()
 

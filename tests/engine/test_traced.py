@@ -147,11 +147,11 @@ def test_engines_by_name() -> None:
     model = Net()
     step = make_step(model, OBJECTIVES, Cosmos())
     for known in (True, False):
-        assert choose("eager", step, model, known_network=known) is step
-        assert isinstance(choose("traced", step, model, known_network=known), Traced)
-    assert isinstance(choose("auto", step, model, known_network=True), Traced)
-    assert choose("auto", step, model, known_network=False) is step
+        assert choose("eager", step, model, traceable=known) is step
+        assert isinstance(choose("traced", step, model, traceable=known), Traced)
+    assert isinstance(choose("auto", step, model, traceable=True), Traced)
+    assert choose("auto", step, model, traceable=False) is step
     assert describe(step) == "eager"
     assert ENGINES == ("auto", "eager", "traced")
     with pytest.raises(ConfigurationError, match="unknown engine `trace`; did you mean `traced`"):
-        choose("trace", step, model, known_network=True)
+        choose("trace", step, model, traceable=True)

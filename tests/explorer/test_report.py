@@ -158,7 +158,7 @@ def test_the_fronts_inside_are_the_fronts_given(tmp_path: Path, objectives: int)
     assert [Front.from_dict(one) for one in data["fronts"]] == fronts
     assert data["dominated"] == [(~one.non_dominated).tolist() for one in fronts]
     assert data["summaries"] == [summary(one) for one in fronts]
-    assert data["folder"] == tmp_path.name
+    assert data["folder"] == str(tmp_path)
 
 
 def test_names_from_data_are_text(tmp_path: Path) -> None:

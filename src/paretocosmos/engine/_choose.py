@@ -11,20 +11,20 @@ __all__ = ["ENGINES", "choose", "describe"]
 ENGINES = ("auto", "eager", "traced")
 
 
-def choose(engine: str, step: Step, model: nn.Module, *, known_network: bool) -> Step:
+def choose(engine: str, step: Step, model: nn.Module, *, traceable: bool) -> Step:
     """The step as the engine of that name runs it.
 
     Args:
-        engine: ``"eager"``, ``"traced"``, or ``"auto"``: traced for the networks of this package,
-            eager for others, whose forward pass may decide things in Python that a trace would
-            freeze.
+        engine: ``"eager"``, ``"traced"``, or ``"auto"``: traced where everything a step calls is
+            this package's own, eager otherwise: other code may decide things in Python that a
+            trace would freeze.
         step: the pure step.
         model: the network it runs.
-        known_network: whether the network was built from this package's rooms.
+        traceable: whether everything a step calls is known to decide nothing in Python.
     """
     if engine not in ENGINES:
         raise unknown("engine", engine, ENGINES)
-    if engine == "traced" or (engine == "auto" and known_network):
+    if engine == "traced" or (engine == "auto" and traceable):
         return Traced(step, model)
     return step
 

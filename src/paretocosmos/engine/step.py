@@ -33,8 +33,7 @@ def make_step(model: nn.Module, objectives: Sequence[Objective], method: Method)
 
     def step(parameters: Mapping[str, Tensor], batch: Batch, rays: Tensor, state: State) -> Result:
         leaves = {name: p.detach().requires_grad_() for name, p in parameters.items()}
-        # a network of one's own sees a single ray as [J], in training as in evaluation
-        given = rays[0] if plain and len(rays) == 1 else rays
+        given = _for_plain(rays, len(batch)) if plain else rays
         with torch.enable_grad():
             outputs = functional_call(model, leaves, (batch.inputs, given))
             losses = group_losses(objectives, outputs, batch.targets, len(rays))
@@ -70,6 +69,11 @@ def group_losses(
         return torch.unflatten(part, 0, (groups, len(part) // groups))
 
     return torch.vmap(losses)(each(split, outputs), each(split, targets))
+
+
+def _for_plain(rays: Tensor, samples: int) -> Tensor:
+    """A network of one's own sees one ray as ``[J]``, several as one per sample, ``[B, J]``."""
+    return rays[0] if len(rays) == 1 else rays.repeat_interleave(samples // len(rays), dim=0)
 
 
 def _gram(losses: Tensor, leaves: list[Tensor]) -> Tensor:

@@ -65,6 +65,9 @@ def write_report(path: Path, record: Mapping[str, Any], fronts: Sequence[Front])
 def _data(path: Path, record: Mapping[str, Any], fronts: Sequence[Front]) -> dict[str, Any]:
     """What the script reads; the rest of an evaluation but its hypervolume is not drawn."""
     shown = {str(key): _plain(value) for key, value in record.items()}
+    settings = shown["problem"].get("settings") if isinstance(shown.get("problem"), dict) else None
+    if isinstance(settings, dict) and isinstance(settings.get("data"), str):
+        settings["data"] = Path(settings["data"]).name  # a report is shown to others
     if isinstance(shown.get("evaluations"), list):
         keep = ("epoch", "hypervolume_val")
         shown["evaluations"] = [
@@ -81,12 +84,12 @@ def _data(path: Path, record: Mapping[str, Any], fronts: Sequence[Front]) -> dic
         "fronts": [_plain(front.to_dict(), absent=None) for front in fronts],
         "dominated": [(~front.non_dominated).tolist() for front in fronts],
         "summaries": summaries,
-        "folder": path.resolve().parent.name,
+        "folder": str(path.parent),
     }
 
 
 def _title(record: Mapping[str, Any]) -> str:
-    found = (record.get("problem"), record.get("method"))
+    found = (record.get("name") or record.get("problem"), record.get("method"))
     names = [one.get("name") if isinstance(one, Mapping) else one for one in found]
     return " · ".join(str(name) for name in names if name) or "Pareto front"
 

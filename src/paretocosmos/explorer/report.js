@@ -41,7 +41,7 @@
   const named = (value) => (isGroup(value) ? value.name : value);
 
   // ---- headline and cards ----
-  const problem = named(record.problem);
+  const problem = record.name ?? named(record.problem);
   if (problem) $("headline").textContent = String(problem);
   for (const [label, value] of [
     ["Method", named(record.method)],
@@ -371,7 +371,7 @@
       make("thead", {}, make("tr", {}, ...["", ...splits].map((text) => make("th", { scope: "col" }, text)))),
       make("tbody", {}, ...quantities.map((quantity) => make("tr", {}, make("th", { scope: "row" }, nice(quantity.name)),
         ...fronts.map((one, f) => make("td", {}, places[f] < 0 ? DASH : fixed(quantity.of(one)[places[f]], decimals(quantity.of(one)))))))));
-    $("snippet").textContent = `from paretocosmos import load_run\n\nrun = load_run(${JSON.stringify(folder)})\nrun.predict(rows, ray=[${rounded(front().rays[at])}])`;
+    $("snippet").textContent = `from paretocosmos import load_run\n\nrun = load_run(${JSON.stringify(folder)})\n${call(rounded(front().rays[at]))}`;
   };
   // Moves the table only, never the page.
   const reveal = () => {
@@ -380,6 +380,8 @@
     if (row.offsetTop < pane.scrollTop + head) pane.scrollTop = row.offsetTop - head;
     if (row.offsetTop + row.offsetHeight > pane.scrollTop + pane.clientHeight) pane.scrollTop = row.offsetTop + row.offsetHeight - pane.clientHeight;
   };
+  const call = (ray) => record.about?.target
+    ? `run.predict(rows, ray=[${ray}])` : `run.model(inputs, torch.tensor([${ray}]))`;
   const select = (at) => {
     state.selected = at;
     if (!marks.has(at) || !state.dominated) {

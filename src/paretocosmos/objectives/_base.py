@@ -19,7 +19,7 @@ class Objective(ABC):
     masked sums instead of boolean indexing and never read a number back.
 
     Args:
-        name: how fronts call it; the file's name by default.
+        name: how fronts call it; the file's name by default, the class's outside this package.
         output: which head it reads, where the network has several.
         target: which target it compares with.
     """
@@ -27,7 +27,8 @@ class Objective(ABC):
     def __init__(
         self, *, name: str | None = None, output: str | None = None, target: str = "label"
     ) -> None:
-        self.name = name or type(self).__module__.rpartition(".")[2]
+        home, _, file = type(self).__module__.rpartition(".")
+        self.name = name or (file if home == "paretocosmos.objectives" else type(self).__name__)
         self.output = output
         self.target = target
 

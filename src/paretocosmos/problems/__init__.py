@@ -9,11 +9,10 @@ from pathlib import Path
 from paretocosmos.errors import ConfigurationError, unknown
 from paretocosmos.find import Spec, convert, find, parameters
 from paretocosmos.problems._base import Problem, check_protocol
+from paretocosmos.problems._frames import CSV_ENDINGS
 from paretocosmos.problems._tabular import TabularProblem
 
 __all__ = ["Problem", "TabularProblem", "load_problem", "problem_name"]
-
-_CSV = (".csv", ".csv.gz", ".csv.xz")
 
 
 def problem_name(name: str) -> str:
@@ -22,7 +21,7 @@ def problem_name(name: str) -> str:
     >>> problem_name("loans.csv"), problem_name("adult")
     ('table', 'adult')
     """
-    return "table" if name.lower().endswith(_CSV) else name
+    return "table" if name.lower().endswith(CSV_ENDINGS) else name
 
 
 def load_problem(

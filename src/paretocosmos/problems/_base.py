@@ -51,6 +51,11 @@ class Problem(ABC):
         """A whole split in memory, on the CPU."""
 
     @property
+    def about(self) -> Mapping[str, object]:
+        """What a prediction stands for, for whoever reads a run; empty where the names say it."""
+        return {}
+
+    @property
     def names(self) -> tuple[str, ...]:
         """The objectives' names."""
         return tuple(objective.name for objective in self.objectives)

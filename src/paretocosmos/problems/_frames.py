@@ -16,7 +16,18 @@ from paretocosmos.errors import ConfigurationError, DataError, MissingExtraError
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["is_categorical", "label_of", "labelled", "named", "need", "numbers_of", "read_csv"]
+__all__ = [
+    "CSV_ENDINGS",
+    "is_categorical",
+    "label_of",
+    "labelled",
+    "named",
+    "need",
+    "numbers_of",
+    "read_csv",
+]
+
+CSV_ENDINGS = (".csv", ".csv.gz", ".csv.xz")
 
 
 def need(package: str, purpose: str) -> None:

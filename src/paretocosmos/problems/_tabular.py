@@ -61,6 +61,15 @@ class TabularProblem(Problem):
         check_split(name)
         return self.splits[name]
 
+    @property
+    def about(self) -> Mapping[str, object]:
+        return {
+            "target": self.target,
+            "positive": self.positive,
+            "sensitive": self.sensitive,
+            "groups": list(self.groups),
+        }
+
     def inputs_for(self, frame: "pd.DataFrame") -> Tensor:
         """What a network of this problem eats for new rows: ``[rows, features]``."""
         return torch.from_numpy(self.table.transform(frame))

@@ -4,12 +4,10 @@ from pathlib import Path
 
 from paretocosmos.errors import DataError
 from paretocosmos.problems._base import Protocol
-from paretocosmos.problems._frames import read_csv
+from paretocosmos.problems._frames import CSV_ENDINGS, read_csv
 from paretocosmos.problems._tabular import TabularProblem
 
 __all__ = ["table"]
-
-ENDINGS = (".csv", ".csv.gz", ".csv.xz")
 
 
 def table(
@@ -38,8 +36,8 @@ def table(
         protocol: ``"clean"`` fits the preprocessing on the train rows, ``"paper"`` on all.
     """
     path = Path(data).expanduser()
-    if not path.name.lower().endswith(ENDINGS):
-        raise DataError(f"a table is a file {', '.join(ENDINGS)}, found `{data}`")
+    if not path.name.lower().endswith(CSV_ENDINGS):
+        raise DataError(f"a table is a file {', '.join(CSV_ENDINGS)}, found `{data}`")
     if not path.is_file():
         raise DataError(f"`{data}` does not exist or is no file; give the path of a CSV file")
     frame = read_csv(path, "a table is text in UTF-8 with a header and commas")
@@ -56,6 +54,7 @@ def table(
         fairness=fairness,
         categorical=categorical,
         drop=drop,
+        name=path.name.partition(".")[0],
         seed=split_seed,
         protocol=protocol,
     )

@@ -1,0 +1,50 @@
+"""Every part once on a few samples, before a folder exists: what cannot work is refused then."""
+
+from torch import nn
+
+from paretocosmos.errors import ConfigurationError, ParetoCosmosError
+from paretocosmos.evaluation import evaluate_batch, evaluating, sweep
+from paretocosmos.files import one_line
+from paretocosmos.problems._base import Problem, Split
+from paretocosmos.rays import even_rays
+from paretocosmos.types import Batch, each
+
+__all__ = ["rehearse", "split_of"]
+
+SAMPLES = 4
+
+
+def rehearse(model: nn.Module, problem: Problem, train: Batch) -> None:
+    """Refuse a network, objectives and data that do not fit together, in one sentence."""
+    split_of(problem, "test")
+    few = Batch(*(each(lambda t: t[:SAMPLES], part) for part in (train.inputs, train.targets)))
+    rays = even_rays(2, len(problem.objectives))
+    try:
+        evaluate_batch(model, problem, few, rays, split="train")
+        with evaluating(model):
+            outputs = each(lambda out: out[0], sweep(model, few.inputs, rays))
+            losses = [objective.loss(outputs, few.targets) for objective in problem.objectives]
+    except ParetoCosmosError:
+        raise
+    except Exception as error:
+        raise ConfigurationError(
+            f"`{problem.name}`, its objectives and the network do not fit together "
+            f"({type(error).__name__}: {one_line(error)}); a network is called as "
+            "`forward(inputs, ray)`, and an objective is a function of its outputs and the targets "
+            f"({', '.join(few.targets)}) that torch.vmap can map"
+        ) from error
+    for name, loss in zip(problem.names, losses, strict=True):
+        if loss.ndim:
+            raise ConfigurationError(
+                f"the loss of `{name}` is one number, found {tuple(loss.shape)}: take its mean"
+            )
+
+
+def split_of(problem: Problem, name: Split) -> Batch:
+    """A split, or the sentence that it is missing."""
+    try:
+        return problem.split(name)
+    except (KeyError, IndexError) as error:
+        raise ConfigurationError(
+            f"`{problem.name}` has no split `{name}`; a problem has train, val and test"
+        ) from error

@@ -285,14 +285,12 @@ def _draw(run: Run) -> None:
 
 @contextmanager
 def _notes() -> Iterator[None]:
-    """Show warnings as notes on stderr, each once."""
+    """Show warnings as notes on stderr, each once; a refusal stands alone."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
-        try:
-            yield
-        finally:
-            for message in dict.fromkeys(str(warning.message) for warning in caught):
-                err.print(f"[yellow]note:[/] {escape(message)}", soft_wrap=True)
+        yield
+    for message in dict.fromkeys(str(warning.message) for warning in caught):
+        err.print(f"[yellow]note:[/] {escape(message)}", soft_wrap=True)
 
 
 @contextmanager

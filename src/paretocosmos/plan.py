@@ -115,7 +115,7 @@ def make_plan(
         how = Spec(method, _defaults(owners["method"]) | resolved["method"])
     else:
         how = spec_of("methods", method)
-    _all_mistakes(
+    training, chosen, _, where = _all_mistakes(
         lambda: Training(**resolved["training"]),
         lambda: _a(Method, how, "methods") if isinstance(method, str) else method,
         lambda: _check_seed(seed),
@@ -130,13 +130,12 @@ def make_plan(
         backbone=Spec(backbone, _defaults(owners["backbone"]) | resolved["backbone"])
         if isinstance(backbone, str)
         else None,
-        training=Training(**resolved["training"]),
-        seed=_check_seed(seed),
-        device=str(device_of(device)),
+        training=training,
+        seed=seed,
+        device=str(where),
         deterministic=deterministic,
     )
     problem = _with_reference(problem, configuration.training)
-    chosen: Method = _a(Method, how, "methods") if isinstance(method, str) else method
     # a method's settings may not fit the number of objectives: draw once, now
     chosen.sample(len(problem.objectives), 1, torch.Generator())
     network = _network(problem, configuration, model if model is not None else backbone)
@@ -145,7 +144,7 @@ def make_plan(
             f"the network {type(network).__name__} has no parameters to train, found all frozen or "
             "none: call its `requires_grad_(True)`"
         )
-    return Plan(problem, chosen, network, configuration, device_of(device))
+    return Plan(problem, chosen, network, configuration, where)
 
 
 def _network(
@@ -186,16 +185,17 @@ def _a(kind: type, spec: Spec, room: str, **fixed: Any) -> Any:
     return built
 
 
-def _all_mistakes(*attempts: Callable[[], object]) -> None:
-    """Refuse what any of several attempts refuses, in one message."""
-    mistakes = []
+def _all_mistakes(*attempts: Callable[[], Any]) -> list[Any]:
+    """What several attempts give, or all they refuse in one message."""
+    made, mistakes = [], []
     for attempt in attempts:
         try:
-            attempt()
+            made.append(attempt())
         except ConfigurationError as error:
             mistakes.append(str(error))
     if mistakes:
         raise ConfigurationError("; ".join(mistakes))
+    return made
 
 
 def _check_kinds(**given: tuple[object, type]) -> None:
@@ -239,9 +239,8 @@ def _defaults(thing: Callable[..., Any]) -> dict[str, Any]:
     return {p.name: p.default for p in every if p.default is not p.empty}
 
 
-def _check_seed(seed: int) -> int:
+def _check_seed(seed: int) -> None:
     if type(seed) is not int:  # True is an int too
         raise ConfigurationError(f"`seed` is a whole number, found {seed!r}")
     if not 0 <= seed < 2**63:
         raise ConfigurationError(f"`seed` must be at least 0 and below 2**63, found {seed}")
-    return seed

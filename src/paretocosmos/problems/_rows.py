@@ -71,7 +71,7 @@ def check(
         if missing:
             raise DataError(
                 f"the {role} `{column}` is known in every row, found {missing:,} missing of "
-                f"{len(frame):,}: drop those rows with frame.dropna(subset=[{column!r}])"
+                f"{len(frame):,}: leave those rows out of the data first"
             )
 
 

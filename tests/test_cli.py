@@ -446,8 +446,8 @@ TABLES: dict[str, tuple[Callable[[pd.DataFrame], pd.DataFrame], str]] = {
     "no sensitive": (_without("sex"), "unknown sensitive column `sex`"),
     "one class": (_all(income="high"), "two classes, found only `high`"),
     "one group": (_all(sex="f"), "two groups to compare, found only `f`"),
-    "NaN targets": (_missing("income"), "missing of 300: drop those rows"),
-    "NaN groups": (_missing("sex"), "missing of 300: drop those rows"),
+    "NaN targets": (_missing("income"), "missing of 300: leave those rows out"),
+    "NaN groups": (_missing("sex"), "missing of 300: leave those rows out"),
     "no rows": (lambda frame: frame[:0], "at least 10 rows"),
     "no features": (lambda frame: frame[["income", "sex"]], "a feature beside"),
 }

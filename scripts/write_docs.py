@@ -147,6 +147,8 @@ def results() -> str:
             "",
             *speed_note(),
             "",
+            shell_note(),
+            "",
             "## Bit for bit",
             "",
             "Fronts and weights compared byte by byte, with `--deterministic` (`benchmarks/reproducible.py`):",
@@ -210,6 +212,16 @@ def speed_note() -> Iterator[str]:
     yield (
         f"small, the textbook step is {one:.1f} times ours. Test hypervolume after the trainings above: "
         f"{reached['textbook']:.3f} textbook, {reached['ours']:.3f} ours."
+    )
+
+
+def shell_note() -> str:
+    """What one waits for at the shell."""
+    shell = load("shell.json")
+    rows, columns = shell["csv_shape"]
+    return (
+        f"`import paretocosmos` adds {shell['import_seconds']:.2f} s to `import torch`; a CSV of {rows:,} rows and "
+        f"{columns} columns becomes a front and its report in {shell['csv_seconds']:.1f} s (`benchmarks/shell.py`)."
     )
 
 

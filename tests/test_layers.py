@@ -21,7 +21,7 @@ LAYERS = {
             "settings plan provenance machine rehearsal loop training evaluation engine "
             "distributed checkpoint run",
             "plotting export explorer serving estimators integrations experiments",
-            "cli __main__",
+            "cli printing __main__",
         )
     )
     for name in members.split()

@@ -75,8 +75,10 @@ def make_plan(
     """Resolve names, distribute settings, load the problem and build the network."""
     given = dict(settings)
     _check_kinds(problem=(problem, Problem), method=(method, Method))
-    if model is not None:
-        _check_kinds(model=(model, nn.Module))
+    if model is not None and not isinstance(model, nn.Module):
+        raise ConfigurationError(
+            f"`model` is a network, an nn.Module, found {model!r}: build it first"
+        )
     if backbone is not None:
         _check_kinds(backbone=(backbone, nn.Module))
     owners: dict[str, Callable[..., Any]] = {"training": Training}

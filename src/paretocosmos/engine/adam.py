@@ -1,7 +1,8 @@
 """Adam's update through torch's functional form.
 
-`Optimizer.step` looks up groups, states and hooks anew each time, which costs a small network an
-eighth of its step. The optimiser object still owns the state, so checkpoints see nothing of this.
+`Optimizer.step` looks up groups, states and hooks anew each time, which a small
+network feels in every step. The optimiser object still owns the state, so checkpoints see nothing
+of this.
 """
 
 from collections.abc import Callable, Iterable, Sequence

@@ -1,7 +1,8 @@
 """A recorded graph as one straight-line Python function.
 
 torch.fx can run its graphs too, but looks every operation up by its dotted name and goes through a
-Python frame to call it: a fifth of a small network's step. Here the operations are bound once.
+Python frame to call it, which a small network feels in every step. Here the operations are bound
+once.
 """
 
 from collections.abc import Callable

@@ -2,11 +2,14 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-__all__ = ["Gram", "Method", "State"]
+from paretocosmos.rays import check_alpha, sample_rays
+
+__all__ = ["DirichletRays", "Gram", "Method", "State"]
 
 State = Mapping[str, Tensor]
 """What a method remembers between steps: named tensors, saved with the checkpoint."""
@@ -38,3 +41,20 @@ class Method(ABC):
 
         Without gradient, in float32 or better, for any leading axes.
         """
+
+
+@dataclass(frozen=True, kw_only=True)
+class DirichletRays(Method):
+    """A method that draws its rays from a Dirichlet distribution.
+
+    Args:
+        alpha: its parameter, one number or one per objective.
+    """
+
+    alpha: float | tuple[float, ...] = 0.5
+
+    def __post_init__(self) -> None:
+        check_alpha(self.alpha)
+
+    def sample(self, objectives: int, count: int, generator: torch.Generator) -> Tensor:
+        return sample_rays(count, objectives, alpha=self.alpha, generator=generator)

@@ -3,19 +3,17 @@
 import math
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor
 
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.methods._base import Gram, Method, State
-from paretocosmos.rays import check_alpha, sample_rays
+from paretocosmos.methods._base import DirichletRays, Gram, State
 from paretocosmos.scalarize import Alignment, cosmos_weights
 
 __all__ = ["Cosmos"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cosmos(Method):
+class Cosmos(DirichletRays):
     r"""A weighted sum minus the cosine between losses and ray; one network, the whole front.
 
     .. math:: r^\top L - \lambda \cos(r, L), \qquad r \sim \mathrm{Dir}(\alpha)
@@ -32,10 +30,10 @@ class Cosmos(Method):
     """
 
     penalty: float = 0.01
-    alpha: float | tuple[float, ...] = 0.5
     alignment: Alignment = "ray"
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not 0 <= self.penalty < math.inf:
             raise ConfigurationError(
                 f"`penalty` must be finite and at least 0, found {self.penalty}: 0.01 is the "
@@ -43,10 +41,6 @@ class Cosmos(Method):
             )
         if self.alignment not in ("ray", "inverse"):
             raise ConfigurationError(f"`alignment` is `ray` or `inverse`, found `{self.alignment}`")
-        check_alpha(self.alpha)
-
-    def sample(self, objectives: int, count: int, generator: torch.Generator) -> Tensor:
-        return sample_rays(count, objectives, alpha=self.alpha, generator=generator)
 
     def weights(
         self, losses: Tensor, rays: Tensor, gram: Gram, state: State

@@ -5,14 +5,13 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from paretocosmos.methods._base import Gram, Method, State
-from paretocosmos.rays import check_alpha, sample_rays
+from paretocosmos.methods._base import DirichletRays, Gram, State
 
 __all__ = ["Linear"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Linear(Method):
+class Linear(DirichletRays):
     r"""The weighted sum of the losses: every optimum is Pareto-optimal, concave parts are missed.
 
     .. math:: r^\top L, \qquad r \sim \mathrm{Dir}(\alpha)
@@ -23,14 +22,6 @@ class Linear(Method):
     Args:
         alpha: the Dirichlet parameter of the rays, one number or one per objective.
     """
-
-    alpha: float | tuple[float, ...] = 0.5
-
-    def __post_init__(self) -> None:
-        check_alpha(self.alpha)
-
-    def sample(self, objectives: int, count: int, generator: torch.Generator) -> Tensor:
-        return sample_rays(count, objectives, alpha=self.alpha, generator=generator)
 
     def weights(
         self, losses: Tensor, rays: Tensor, gram: Gram, state: State

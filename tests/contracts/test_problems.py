@@ -1,11 +1,14 @@
 """What every problem promises, over every file of the room."""
 
 import math
+import shutil
+import struct
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -16,8 +19,36 @@ from paretocosmos.find import find as find_thing
 from paretocosmos.find import names, parameters, summary
 from paretocosmos.problems import Problem, load_problem
 from paretocosmos.problems._base import SPLITS
+from paretocosmos.types import Outputs, each, first
 
+RAW = Path(__file__).parents[3] / "shared" / "data"
+NEEDS_FILES = {"multi_mnist", "multi_fashion", "fashion_and_mnist"}
 ROWS = "".join(f"{at % 17},{'abc'[at % 3]},{['no', 'yes'][at * 7 % 11 > 5]}\n" for at in range(300))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """A cache that goes away: real composites are large."""
+    with pytest.MonkeyPatch.context() as patch:
+        folder = tmp_path_factory.mktemp("cache")
+        patch.setenv("XDG_CACHE_HOME", str(folder))
+        patch.delenv("PARETOCOSMOS_DATA", raising=False)
+        yield
+        shutil.rmtree(folder)
+
+
+def generated(folder: Path) -> Path:
+    """Small stand-ins for MNIST and Fashion-MNIST, where the real files are not at hand."""
+    draw = np.random.default_rng(0)
+    for name in ("mnist", "fashion_mnist"):
+        (folder / name).mkdir()
+        for part, count in (("train", 400), ("t10k", 100)):
+            images = draw.integers(0, 256, (count, 28, 28), dtype=np.uint8)
+            labels = draw.integers(0, 10, count, dtype=np.uint8)
+            for kind, array in (("images-idx3", images), ("labels-idx1", labels)):
+                head = struct.pack(f">HBB{array.ndim}I", 0, 8, array.ndim, *array.shape)
+                (folder / name / f"{part}-{kind}-ubyte").write_bytes(head + array.tobytes())
+    return folder
 
 
 @pytest.fixture(scope="module", params=names("problems"))
@@ -25,6 +56,9 @@ def load(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Callable[[], Problem]:
     settings: dict[str, Any] = {}
+    if request.param in NEEDS_FILES:
+        data = RAW if RAW.is_dir() else generated(tmp_path_factory.mktemp("idx"))
+        settings = {"data": str(data)}
     if request.param == "table":
         path: Path = tmp_path_factory.mktemp("csv") / "mine.csv"
         path.write_text("age,group,paid\n" + ROWS)
@@ -43,9 +77,15 @@ def problem(load: Callable[[], Problem]) -> Problem:
     return load()
 
 
-def random_outputs(problem: Problem, count: int, groups: int = 1) -> Tensor:
-    assert isinstance(problem.outputs, int)
-    return torch.randn(groups, count, problem.outputs, generator=torch.Generator().manual_seed(1))
+def random_outputs(problem: Problem, count: int, groups: int = 1) -> Outputs:
+    """What a network might give ``groups`` times: a tensor, or one per head."""
+    generator = torch.Generator().manual_seed(1)
+    if isinstance(problem.outputs, int):
+        return torch.randn(groups, count, problem.outputs, generator=generator)
+    return {
+        head: torch.randn(groups, count, width, generator=generator)
+        for head, width in problem.outputs.items()
+    }
 
 
 def test_splits(problem: Problem) -> None:
@@ -59,6 +99,19 @@ def test_splits(problem: Problem) -> None:
         assert all(len(target) == len(batch) for target in batch.targets.values())
     with pytest.raises(ConfigurationError, match="unknown split"):
         problem.split("all")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_what_a_network_eats(problem: Problem, dtype: torch.dtype) -> None:
+    for name in SPLITS:
+        kept = each(lambda part: part[:300], problem.split(name).inputs)
+        before = each(torch.clone, kept)
+        ready = first(problem.prepare(kept, dtype))
+        assert ready.dtype == dtype
+        assert ready.shape == (min(300, len(problem.split(name))), *problem.input_shape)
+        assert bool(torch.isfinite(ready).all())
+        assert float(ready.abs().mean()) < 10  # scaled: bytes as they are would not train
+        assert torch.equal(first(kept), first(before))
 
 
 def test_names(problem: Problem) -> None:
@@ -75,7 +128,7 @@ def test_names(problem: Problem) -> None:
 def test_losses_scores_and_metrics_are_numbers(problem: Problem) -> None:
     for name in SPLITS:
         batch = problem.split(name)
-        outputs = random_outputs(problem, len(batch))[0]
+        outputs = each(lambda out: out[0], random_outputs(problem, len(batch)))
         scored = [o.score for o in problem.objectives] + list(problem.metrics.values())
         for function in [o.loss for o in problem.objectives] + scored:
             value = function(outputs, batch.targets)
@@ -84,18 +137,21 @@ def test_losses_scores_and_metrics_are_numbers(problem: Problem) -> None:
 
 
 def test_losses_are_differentiable_and_vmappable(problem: Problem) -> None:
-    batch = problem.split("val")
-    outputs = random_outputs(problem, len(batch), groups=3).requires_grad_()
+    targets = problem.split("val").targets
+    many = random_outputs(problem, len(problem.split("val")), groups=3)
+    outputs = each(lambda out: out.requires_grad_(), many)
+    groups = [each(lambda out, g=g: out[g], outputs) for g in range(3)]
     for objective in problem.objectives:
-        together = vmap(lambda one, o=objective: o.loss(one, batch.targets))(outputs)
-        alone = torch.stack([objective.loss(one, batch.targets) for one in outputs])
+        together = vmap(lambda one, o=objective: o.loss(one, targets))(outputs)
+        alone = torch.stack([objective.loss(one, targets) for one in groups])
         torch.testing.assert_close(together, alone)
-        (slope,) = torch.autograd.grad(together.sum(), outputs)
+        leaf = outputs if isinstance(outputs, Tensor) else outputs[objective.output]
+        (slope,) = torch.autograd.grad(together.sum(), leaf)
         assert bool(torch.isfinite(slope).all())
         assert bool(slope.any())
     for metric in [o.score for o in problem.objectives] + list(problem.metrics.values()):
-        together = vmap(lambda one, m=metric: m(one, batch.targets))(outputs)
-        alone = torch.stack([metric(one, batch.targets) for one in outputs])
+        together = vmap(lambda one, m=metric: m(one, targets))(outputs)
+        alone = torch.stack([metric(one, targets) for one in groups])
         torch.testing.assert_close(together, alone)
 
 

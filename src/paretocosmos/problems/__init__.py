@@ -57,12 +57,12 @@ def load_problem(
             raise ConfigurationError(
                 f"`{name}` is the data, found `{given['data']}` as `data` too: give one of them"
             )
-        given["data"] = str(
-            Path(name).expanduser().absolute()
-        )  # so that a run can be read elsewhere
+        given["data"] = name
     thing = find("problems", known)
     takes = parameters(thing)
     _check(known, takes, given)
+    if given.get("data") is not None:  # absolute, so that a run can be read from elsewhere
+        given["data"] = str(Path(str(given["data"])).expanduser().absolute())
     hints = typing.get_type_hints(thing.__init__ if inspect.isclass(thing) else thing)
     # a problem of one's own that knows no protocols is clean
     values = {

@@ -5,10 +5,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+import torch
+
 from paretocosmos.errors import unknown
 from paretocosmos.find import Spec
 from paretocosmos.objectives import Objective
-from paretocosmos.types import Batch, Metric
+from paretocosmos.types import Batch, Inputs, Metric, each
 
 __all__ = ["SPLITS", "Problem", "Protocol", "Split"]
 
@@ -48,7 +50,16 @@ class Problem(ABC):
 
     @abstractmethod
     def split(self, name: Split) -> Batch:
-        """A whole split in memory, on the CPU."""
+        """A whole split in memory, on the CPU, as it is kept: `prepare` makes it fit to eat."""
+
+    def prepare(self, inputs: Inputs, dtype: torch.dtype) -> Inputs:
+        """Kept inputs as a network eats them: floats of that type, on the device they lie on.
+
+        Called batch by batch, inside the step: images are kept as bytes, a quarter of the memory.
+        Tensor operations only, so that a step can be captured.
+        """
+        ready: Inputs = each(lambda t: t.to(dtype) if t.is_floating_point() else t, inputs)
+        return ready
 
     @property
     def about(self) -> Mapping[str, object]:

@@ -1,0 +1,88 @@
+"""A problem made of images: two classes to tell in each."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import partial
+
+import numpy as np
+import torch
+
+from paretocosmos.objectives import accuracy
+from paretocosmos.objectives.cross_entropy import CrossEntropy
+from paretocosmos.problems._base import SPLITS, Problem, Protocol, Split, check_split
+from paretocosmos.problems._composites import Composites
+from paretocosmos.problems._idx import CLASSES
+from paretocosmos.types import Batch, Inputs, each
+
+__all__ = ["HEADS", "ImageProblem", "image_problem"]
+
+HEADS = ("top_left", "bottom_right")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ImageProblem(Problem):
+    """Images kept as bytes ``[B, C, H, W]``; `prepare` gives numbers from 0 to 1.
+
+    Attributes:
+        splits: train, val and test.
+        images: what the images are, in words.
+        sha256: the checksum of the images and labels, to compare runs by.
+    """
+
+    splits: Mapping[Split, Batch] = field(repr=False)
+    images: str
+    sha256: str
+
+    def split(self, name: Split) -> Batch:
+        check_split(name)
+        return self.splits[name]
+
+    def prepare(self, inputs: Inputs, dtype: torch.dtype) -> Inputs:
+        # dividing bytes gives float32 at once, where casting first would be a pass of its own
+        single = dtype == torch.float32
+        ready: Inputs = each(lambda t: t / 255 if single else t.to(dtype) / 255, inputs)
+        return ready
+
+    @property
+    def about(self) -> Mapping[str, object]:
+        return {"images": self.images, "sha256": self.sha256}
+
+
+def image_problem(
+    name: str,
+    composites: Composites,
+    *,
+    images: str,
+    sha256: str,
+    protocol: Protocol,
+    caveats: tuple[str, ...] = (),
+) -> ImageProblem:
+    """Name the class of the top-left image and that of the bottom-right one, a head each.
+
+    The splits share the memory of the composites, which nobody may change afterwards.
+    """
+    height, width = composites.images.shape[1:]
+    pixels = torch.from_numpy(composites.images).unsqueeze(1)
+    classes = torch.from_numpy(composites.labels.astype(np.int64)).unbind(1)
+    splits = {}
+    for split, part in zip(SPLITS, pixels.split(list(composites.counts)), strict=True):
+        start = part.storage_offset() // (height * width)
+        targets = {
+            head: every[start : start + len(part)].clone()
+            for head, every in zip(HEADS, classes, strict=True)
+        }
+        splits[split] = Batch(part, targets)
+    return ImageProblem(
+        name=name,
+        objectives=tuple(CrossEntropy(name=head, output=head, target=head) for head in HEADS),
+        # the reference point of the paper's table 1
+        reference=(2.0, 2.0),
+        input_shape=(1, height, width),
+        outputs=dict.fromkeys(HEADS, CLASSES),
+        metrics={f"accuracy_{head}": partial(accuracy, output=head, target=head) for head in HEADS},
+        protocol=protocol,
+        caveats=caveats,
+        splits=splits,
+        images=images,
+        sha256=sha256,
+    )

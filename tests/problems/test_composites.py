@@ -1,0 +1,201 @@
+"""The rule of the composites, against a slow loop; the cache that keeps them."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.model_selection import train_test_split
+
+from paretocosmos.errors import ConfigurationError, DataError
+from paretocosmos.problems import _composites
+from paretocosmos.problems._composites import Composites, Labelled, held_out, make
+from paretocosmos.problems._kept import kept
+
+
+def labelled(count: int, seed: int, *, size: int = 6, dark: bool = False) -> Labelled:
+    draw = np.random.default_rng(seed)
+    images = draw.integers(0, 60 if dark else 256, (count, size, size), dtype=np.uint8)
+    return images, draw.integers(0, 4, count, dtype=np.uint8)
+
+
+@pytest.fixture(scope="module")
+def sources() -> tuple[Labelled, Labelled, Labelled]:
+    return labelled(150, 1), labelled(60, 2), labelled(80, 3)
+
+
+def slow(first: Labelled, second: Labelled, recipe: np.ndarray) -> np.ndarray:
+    """The rule of FACTS, pixel by pixel."""
+    size = first[0].shape[1]
+    out = np.zeros((recipe.shape[1], size + 8, size + 8), np.uint8)
+    for at, (i, j, a, b, c, d) in enumerate(recipe.T):
+        for y in range(size):
+            for x in range(size):
+                out[at, a + y, b + x] = first[0][i, y, x]
+        for y in range(size):
+            for x in range(size):
+                here = at, 4 + c + y, 4 + d + x
+                out[here] = min(255, int(out[here]) + int(second[0][j, y, x]))
+    return out
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["clipped", "never clipped"])
+def test_like_the_slow_loop(dark: bool) -> None:
+    first, second = labelled(90, 1, dark=dark), labelled(50, 2, dark=dark)
+    recipe = _composites._draw(first[1], second[1], different=True, copies=2, stream=[5, 0])
+    out = np.zeros((recipe.shape[1], 14, 14), np.uint8)
+    _composites._paint(first[0], second[0], recipe, out)
+    np.testing.assert_array_equal(out, slow(first, second, recipe))
+    assert (int(out.max()) == 255) is not dark
+
+
+def test_what_is_drawn() -> None:
+    labels = np.random.default_rng(0).choice(3, 400, p=[0.6, 0.3, 0.1]).astype(np.uint8)
+    recipe = _composites._draw(labels, labels, different=True, copies=50, stream=[1, 0])
+    top, bottom, corners = recipe[0], recipe[1], recipe[2:]
+    assert (np.bincount(top) == 50).all()
+    assert (labels[top] != labels[bottom]).all()
+    # each corner is uniform in 0..4, and the partner uniform among the images of other classes
+    n = recipe.shape[1]
+    for corner in corners:
+        np.testing.assert_allclose(np.bincount(corner, minlength=5) / n, 0.2, atol=0.015)
+    assert abs(np.corrcoef(corners) - np.eye(4)).max() < 0.03
+    for own in range(3):
+        drawn = np.bincount(bottom[labels[top] == own], minlength=400)
+        others = labels != own
+        assert not drawn[~others].any()
+        mean = drawn.sum() / others.sum()
+        # chi-square per degree of freedom is near 1 for a uniform draw
+        chance = ((drawn[others] - mean) ** 2 / mean).sum() / (others.sum() - 1)
+        assert 0.7 < chance < 1.3
+
+
+def test_any_class_where_it_does_not_matter() -> None:
+    labels = np.zeros(200, np.uint8)
+    recipe = _composites._draw(labels, labels[:70], different=False, copies=2, stream=[1, 0])
+    assert set(recipe[1]) <= set(range(70))
+    assert len(set(recipe[1])) > 60
+
+
+def test_splits_and_labels(sources: tuple[Labelled, Labelled, Labelled]) -> None:
+    one, two, three = sources
+    made = make((one, two), (three, two), different=True, seed=1)
+    assert made.counts == (270, 30, 160)
+    assert made.images.shape == (460, 14, 14)
+    assert made.labels.shape == (460, 2)
+    # the same recipe before the split, split by scikit-learn
+    recipe = _composites._draw(one[1], two[1], different=True, copies=2, stream=[1, 0])
+    whole = np.zeros((300, 14, 14), np.uint8)
+    _composites._paint(one[0], two[0], recipe, whole)
+    labels = np.stack([one[1][recipe[0]], two[1][recipe[1]]], axis=1)
+    expected = train_test_split(whole, labels, test_size=0.1, random_state=42)
+    for found, part in zip(
+        (made.images[:270], made.images[270:300], made.labels[:270], made.labels[270:300]),
+        expected,
+        strict=True,
+    ):
+        np.testing.assert_array_equal(found, part)
+
+
+@pytest.mark.parametrize("count", [10, 37, 120_000])
+def test_the_split_is_scikit_learn_s(count: int) -> None:
+    keep, held = held_out(count, 0.1)
+    expected = train_test_split(np.arange(count), test_size=0.1, random_state=42)
+    np.testing.assert_array_equal(keep, expected[0])
+    np.testing.assert_array_equal(held, expected[1])
+
+
+def test_the_seed_decides(sources: tuple[Labelled, Labelled, Labelled]) -> None:
+    one, _, three = sources
+    pair = ((one, one), (three, three))
+    again = make(*pair, different=True, seed=1).sha256
+    assert make(*pair, different=True, seed=1).sha256 == again
+    assert make(*pair, different=True, seed=2).sha256 != again
+
+
+def test_the_bytes_never_change() -> None:
+    """No oracle: whoever changes a byte must raise `VERSION`, or old caches would be used."""
+    one = (np.arange(160 * 9, dtype=np.int64) % 251).astype(np.uint8).reshape(160, 3, 3)
+    source = (one, (np.arange(160) % 7).astype(np.uint8))
+    made = make((source, source), (source, source), different=True, seed=1)
+    assert _composites.VERSION == 1
+    assert made.sha256 == "97000e16f4167de15db88efb1669f46c9f585313de1af6523c6b958b43b72478"
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [({"seed": -1}, "`seed` must be 0 or more, found -1"), ({"copies": 0}, "`copies` must be 1")],
+)
+def test_refused_settings(changes: dict[str, int], sentence: str) -> None:
+    one = labelled(20, 0)
+    with pytest.raises(ConfigurationError, match=sentence):
+        make((one, one), (one, one), different=True, **{"seed": 1, **changes})
+
+
+def test_one_class_has_no_partner() -> None:
+    one = (labelled(20, 0)[0], np.full(20, 3, np.uint8))
+    with pytest.raises(DataError, match="different classes, found only class 3"):
+        make((one, one), (one, one), different=True, seed=1)
+
+
+def test_too_few_images() -> None:
+    one = labelled(1, 0)
+    with pytest.raises(DataError, match="held out, found 1: give more images"):
+        make((one, one), (one, one), different=False, seed=1, copies=1)
+
+
+def save(path: Path, parts: dict[str, np.ndarray]) -> None:
+    np.savez(path, **parts)  # type: ignore[arg-type]  # NumPy's stubs: one might be called `file`
+
+
+class TestKept:
+    @pytest.fixture
+    def made(self) -> Composites:
+        one = labelled(30, 0)
+        return make((one, one), (one, one), different=True, seed=1)
+
+    @pytest.fixture
+    def path(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+        return tmp_path / "paretocosmos" / "composites" / "some.npz"
+
+    def test_built_once(self, made: Composites, path: Path) -> None:
+        first, sha256 = kept("some", lambda: made)
+        assert (first, sha256) == (made, made.sha256)
+        assert [file.name for file in path.parent.iterdir()] == ["some.npz"]
+        again, found = kept("some", lambda: pytest.fail("built again"))
+        assert (again.counts, found) == (made.counts, sha256)
+        np.testing.assert_array_equal(again.images, made.images)
+        np.testing.assert_array_equal(again.labels, made.labels)
+
+    @pytest.mark.parametrize("damage", ["cut", "flipped", "empty", "other", "unsigned", "pickle"])
+    def test_damage_is_built_anew(self, damage: str, made: Composites, path: Path) -> None:
+        kept("some", lambda: made)
+        content = bytearray(path.read_bytes())
+        parts = {"images": made.images, "labels": made.labels, "counts": np.array(made.counts)}
+        if damage == "cut":
+            path.write_bytes(content[: len(content) // 2])
+        elif damage == "flipped":
+            content[5000] ^= 1
+            path.write_bytes(content)
+        elif damage == "empty":
+            path.write_bytes(b"")
+        elif damage == "other":  # a sound archive whose bytes are not those of its checksum
+            images = 255 - made.images
+            save(path, {**parts, "images": images, "sha256": np.array(made.sha256)})
+        elif damage == "unsigned":
+            save(path, parts)
+        else:
+            save(path, {**parts, "sha256": np.array([{}], dtype=object)})
+        again, sha256 = kept("some", lambda: made)
+        assert (again, sha256) == (made, made.sha256)
+        # and the good one is there again
+        assert kept("some", lambda: pytest.fail("not mended"))[1] == sha256
+
+    def test_a_cache_that_cannot_be_written(
+        self, made: Composites, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        (tmp_path / "file").touch()
+        for place in (tmp_path / "file", Path(os.devnull)):
+            monkeypatch.setenv("XDG_CACHE_HOME", str(place))
+            assert kept("some", lambda: made)[0] is made

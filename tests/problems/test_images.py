@@ -1,0 +1,286 @@
+"""The image problems from files to tensors."""
+
+import gzip
+import hashlib
+import importlib.util
+import json
+import pickle
+import struct
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from paretocosmos.errors import ConfigurationError, DataError, MissingExtraError
+from paretocosmos.problems import _pairs, load_problem
+from paretocosmos.problems._base import SPLITS
+from paretocosmos.problems._images import HEADS, ImageProblem
+from paretocosmos.problems._sources import FASHION_MNIST, FILES, Files, Source, locate
+from paretocosmos.problems.fashion_and_mnist import fashion_and_mnist
+from paretocosmos.problems.multi_digits import multi_digits
+from paretocosmos.problems.multi_fashion import multi_fashion
+from paretocosmos.problems.multi_mnist import multi_mnist
+
+RAW = Path(__file__).parents[3] / "shared" / "data"
+Load = Callable[..., ImageProblem]
+TRAIN, TEST = 120, 30
+
+
+def write(folder: Path, seed: int, flat: int | None = None) -> None:
+    """Four small idx files; a flat image is all its label plus `flat`."""
+    folder.mkdir(parents=True)
+    draw = np.random.default_rng(seed)
+    for part, count in (("train", TRAIN), ("t10k", TEST)):
+        images = draw.integers(0, 100, (count, 28, 28), dtype=np.uint8)
+        labels = draw.integers(0, 10, count, dtype=np.uint8)
+        if flat is not None:
+            images[:] = labels[:, None, None] + flat
+        head = struct.pack(">HBBIII", 0, 8, 3, *images.shape)
+        (folder / f"{part}-images-idx3-ubyte").write_bytes(head + images.tobytes())
+        packed = gzip.compress(struct.pack(">HBBI", 0, 8, 1, count) + labels.tobytes())
+        (folder / f"{part}-labels-idx1-ubyte.gz").write_bytes(packed)
+
+
+@pytest.fixture
+def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.delenv("PARETOCOSMOS_DATA", raising=False)
+    monkeypatch.setattr(_pairs, "download", lambda source: pytest.fail("went to the network"))
+    write(tmp_path / "data" / "mnist", 1)
+    write(tmp_path / "data" / "FashionMNIST" / "raw", 2)
+    return tmp_path / "data"
+
+
+def inputs(problem: ImageProblem, split: str = "train") -> Tensor:
+    (found,) = [problem.split(name).inputs for name in SPLITS if name == split]
+    assert isinstance(found, Tensor)
+    return found
+
+
+@pytest.mark.parametrize("load", [multi_mnist, multi_fashion, fashion_and_mnist])
+def test_from_idx_files(load: Load, data: Path) -> None:
+    problem = load(data=str(data))
+    assert problem.input_shape == (1, 36, 36)
+    assert problem.names == HEADS == ("top_left", "bottom_right")
+    assert problem.outputs == {"top_left": 10, "bottom_right": 10}
+    assert list(problem.metrics) == ["accuracy_top_left", "accuracy_bottom_right"]
+    assert problem.reference == (2.0, 2.0)
+    assert [len(problem.split(name)) for name in SPLITS] == [216, 24, 60]
+    same = 0
+    for name in SPLITS:
+        batch = problem.split(name)
+        assert inputs(problem, name).dtype == torch.uint8
+        assert all(batch.targets[head].dtype == torch.int64 for head in HEADS)
+        same += int((batch.targets["top_left"] == batch.targets["bottom_right"]).sum())
+    assert (same > 0) is (load is fashion_and_mnist)
+    assert "compare hypervolumes with runs on the same bytes" in problem.caveats[0]
+
+
+def test_labels_belong_to_their_images(data: Path) -> None:
+    """Flat images: the faintest pixel is the digit alone, the brightest both together."""
+    write(data / "flat" / "mnist", 1, flat=1)
+    write(data / "flat" / "fashion_mnist", 2, flat=100)
+    problem = fashion_and_mnist(data=str(data / "flat"))
+    for name in SPLITS:
+        pixels, targets = inputs(problem, name).flatten(1).int(), problem.split(name).targets
+        faint = pixels.masked_fill(pixels == 0, 255).min(1).values
+        alone = faint < 100  # else the garment covers the digit: 1 in 625
+        assert alone.double().mean() > 0.9
+        assert torch.equal(faint[alone] - 1, targets["top_left"][alone].int())
+        both = targets["top_left"] + 1 + targets["bottom_right"] + 100
+        assert torch.equal(pixels.max(1).values, both.int())
+
+
+def test_prepare(data: Path) -> None:
+    problem = multi_mnist(data=str(data))
+    kept = inputs(problem, "val")
+    for dtype in (torch.float32, torch.float64, torch.bfloat16):
+        ready = problem.prepare(kept, dtype)
+        assert isinstance(ready, Tensor)
+        assert ready.dtype == dtype
+        assert float(ready.max()) <= 1
+    np.testing.assert_array_equal(problem.prepare(kept, torch.float64), kept.numpy() / 255)
+    assert kept.dtype == torch.uint8
+
+
+def test_metrics_and_scores(data: Path) -> None:
+    problem = multi_mnist(data=str(data))
+    batch = problem.split("test")
+    right = {head: torch.nn.functional.one_hot(batch.targets[head], 10) * 50.0 for head in HEADS}
+    right["bottom_right"][:15] *= -1
+    assert float(problem.metrics["accuracy_top_left"](right, batch.targets)) == 1
+    assert float(problem.metrics["accuracy_bottom_right"](right, batch.targets)) == 0.75
+    scores = [float(objective.score(right, batch.targets)) for objective in problem.objectives]
+    assert scores[0] == pytest.approx(0)
+    assert scores[1] == pytest.approx((50 + np.log(9)) / 4)
+
+
+def test_what_is_said_of_it(data: Path) -> None:
+    problem = load_problem("multi_mnist", data=str(data), settings={"seed": "3"})
+    assert isinstance(problem, ImageProblem)
+    assert problem.about["images"] == "two MNIST digits of different classes, composed with seed 3"
+    assert len(str(problem.about["sha256"])) == 64
+    json.dumps(problem.about)  # run.json holds it
+    assert "splits" not in repr(problem)
+
+
+def test_the_cache_serves_what_was_built(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    built = multi_mnist(data=str(data))
+    other = multi_mnist(data=str(data), seed=2)
+    assert other.sha256 != built.sha256
+    monkeypatch.setattr(_pairs, "make", lambda *_, **__: pytest.fail("built again"))
+    again = multi_mnist(data=str(data), protocol="paper")
+    assert (again.sha256, again.score_batch) == (built.sha256, 256)
+    for name in SPLITS:
+        assert torch.equal(inputs(again, name), inputs(built, name))
+
+
+def test_other_files_are_not_served_from_the_cache(data: Path) -> None:
+    before = multi_mnist(data=str(data)).sha256
+    path = data / "mnist" / FILES[0]
+    content = bytearray(path.read_bytes())
+    content[-400] ^= 1
+    path.write_bytes(content)
+    assert multi_mnist(data=str(data)).sha256 != before
+
+
+class TestSearch:
+    def test_the_variable_then_the_cache(
+        self, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        named = fashion_and_mnist(data=str(data)).sha256
+        monkeypatch.setenv("PARETOCOSMOS_DATA", str(data))
+        assert fashion_and_mnist().sha256 == named
+        # a source each from another place
+        (tmp_path / "cache" / "paretocosmos").mkdir(exist_ok=True)
+        (data / "mnist").rename(tmp_path / "cache" / "paretocosmos" / "mnist")
+        assert fashion_and_mnist().sha256 == named
+
+    def test_the_files_themselves(self, data: Path) -> None:
+        named = multi_fashion(data=str(data)).sha256
+        assert multi_fashion(data=str(data / "FashionMNIST" / "raw")).sha256 == named
+        with pytest.raises(DataError, match="MNIST is the four files"):
+            fashion_and_mnist(data=str(data / "mnist"))
+
+    def test_download_comes_last(self, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        fetched = []
+
+        def download(source: Source) -> Files:
+            fetched.append(source.name)
+            return locate([data / "mnist"])[0]
+
+        monkeypatch.setattr(_pairs, "download", download)
+        found = multi_mnist()
+        assert fetched[:1] == ["MNIST"]
+        assert found.sha256 == multi_mnist(data=str(data)).sha256
+
+    def test_a_named_folder_without_them(self, data: Path, tmp_path: Path) -> None:
+        (tmp_path / "empty").mkdir()
+        sentence = (
+            r"empty/mnist` or `.*empty/MNIST/raw` or .*found none of them, and no `multi_mnis"
+        )
+        with pytest.raises(DataError, match=sentence) as refused:
+            multi_mnist(data=str(tmp_path / "empty"))
+        for way in ("$PARETOCOSMOS_DATA", str(tmp_path / "cache"), "download", *FILES):
+            assert way in str(refused.value)
+        with pytest.raises(DataError, match="nowhere` is no folder"):
+            multi_mnist(data=str(tmp_path / "nowhere"))
+        (data / "mnist" / FILES[2]).unlink()
+        with pytest.raises(DataError, match=f"found no {FILES[2]}, and"):
+            multi_mnist(data=str(data))
+
+    def test_the_wrong_source(self, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        with gzip.open(data / "mnist" / f"{FILES[1]}.gz") as stream:
+            known = hashlib.sha256(stream.read()).hexdigest()
+        twin = Source("MNIST", ("mnist",), "", ("", known))
+        monkeypatch.setattr(_pairs, "KNOWN", (twin, FASHION_MNIST))
+        with pytest.raises(DataError, match="labels of Fashion-MNIST, found those of MNIST"):
+            multi_fashion(data=str(data / "mnist"))
+
+
+class TestPickle:
+    @pytest.fixture
+    def published(self, data: Path) -> Path:
+        draw = np.random.default_rng(0)
+        parts = [
+            part
+            for count in (50, 20)
+            for part in (draw.random((count, 36, 36), np.float32), draw.integers(0, 10, (count, 2)))
+        ]
+        for name in ("multi_mnist", "multi_fashion", "multi_fashion_and_mnist"):
+            (data / f"{name}.pickle").write_bytes(pickle.dumps(tuple(parts)))
+        return data
+
+    @pytest.mark.parametrize("load", [multi_mnist, multi_fashion, fashion_and_mnist])
+    def test_first_in_a_named_folder(self, load: Load, published: Path) -> None:
+        problem = load(data=str(published))
+        assert [len(problem.split(name)) for name in SPLITS] == [45, 5, 20]
+        assert problem.images.endswith(".pickle")
+        assert problem.caveats == ()
+        assert problem.input_shape == (1, 36, 36)
+
+    def test_after_idx_files_elsewhere(
+        self, published: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("PARETOCOSMOS_DATA", str(published))
+        assert "seed 1" in multi_mnist().images
+        (published / "mnist").rename(published / "away")
+        assert "as in multi_mnist.pickle" in multi_mnist().images
+
+
+class TestDigits:
+    def test_sizes(self) -> None:
+        problem = multi_digits()
+        assert problem.input_shape == (1, 24, 24)
+        assert [len(problem.split(name)) for name in SPLITS] == [12_933, 1_437, 3_600]
+        for name in SPLITS:
+            batch = problem.split(name)
+            assert bool((batch.targets["top_left"] != batch.targets["bottom_right"]).all())
+            assert int(inputs(problem, name).max()) == 255
+
+    def test_no_digit_is_in_train_and_in_test(self) -> None:
+        from sklearn.datasets import load_digits
+
+        from paretocosmos.problems.multi_digits import _digits
+
+        train, test = _digits()
+        found = np.concatenate([train[0], test[0]])[:, ::2, ::2]
+        original = load_digits()
+        assert len(found) == len(original.images)
+        rows = sorted(image.tobytes() for image in found)
+        scaled = np.floor(original.images / 16 * 255 + 0.5).astype(np.uint8)
+        assert rows == sorted(image.tobytes() for image in scaled)
+
+    def test_copies_and_seed(self) -> None:
+        small = multi_digits(copies=1)
+        assert [len(small.split(name)) for name in SPLITS] == [1_293, 144, 360]
+        assert multi_digits(copies=1).sha256 == small.sha256
+        assert multi_digits(copies=1, seed=2).sha256 != small.sha256
+        with pytest.raises(ConfigurationError, match="`copies`"):
+            load_problem("multi_digits", settings={"copies": "0"})
+
+    def test_without_scikit_learn(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+        with pytest.raises(MissingExtraError, match=r"needs `scikit-learn`.*paretocosmos\[tabular"):
+            multi_digits()
+
+
+@pytest.mark.parametrize("load", [multi_mnist, multi_fashion, fashion_and_mnist, multi_digits])
+def test_an_unknown_protocol(load: Load) -> None:
+    with pytest.raises(ConfigurationError, match="unknown protocol `published`"):
+        load(protocol="published")
+
+
+@pytest.mark.skipif(not RAW.is_dir(), reason="the raw files are not here")
+def test_the_real_thing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", "/dev/null")  # 180 MB that nobody would read again
+    problem = multi_mnist(data=str(RAW))
+    assert [len(problem.split(name)) for name in SPLITS] == [108_000, 12_000, 20_000]
+    # each image twice at the top left: MNIST's test digits, counted by their publishers
+    counts = torch.bincount(problem.split("test").targets["top_left"])
+    assert (counts // 2).tolist() == [980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009]
+    with pytest.raises(DataError, match="labels of Fashion-MNIST, found those of MNIST"):
+        multi_fashion(data=str(RAW / "mnist"))

@@ -1,0 +1,254 @@
+"""Where the raw files are looked for, and the download, from a server on this machine."""
+
+import gzip
+import hashlib
+import struct
+import sys
+import threading
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from paretocosmos.errors import DataError
+from paretocosmos.problems import _download
+from paretocosmos.problems._download import Remote, fetch, sha256_of
+from paretocosmos.problems._sources import (
+    FASHION_MNIST,
+    FILES,
+    MNIST,
+    Source,
+    cache_folder,
+    download,
+    folders,
+    locate,
+    places,
+)
+
+RAW = Path(__file__).parents[3] / "shared" / "data"
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.delenv("PARETOCOSMOS_DATA", raising=False)
+    return tmp_path / "cache" / "paretocosmos"
+
+
+class Server(ThreadingHTTPServer):
+    """Serves `files`; each request is noted; a file in `cut` ends too early."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.files: dict[str, bytes] = {}
+        self.asked: list[str] = []
+        self.cut: set[str] = set()
+        self.url = f"http://127.0.0.1:{self.server_port}/"
+
+
+class Handler(BaseHTTPRequestHandler):
+    server: Server
+
+    def do_GET(self) -> None:
+        name = self.path.removeprefix("/")
+        self.server.asked.append(name)
+        content = self.server.files.get(name)
+        if content is None:
+            self.send_error(404)
+            return
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content[:-5] if name in self.server.cut else content)
+
+    def log_request(self, *_: object) -> None:
+        """Silence."""
+
+    def log_error(self, format: str, *args: object) -> None:  # noqa: A002
+        """Silence."""
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    with Server() as found:
+        thread = threading.Thread(target=found.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield found
+        found.shutdown()
+        thread.join()
+
+
+@pytest.fixture
+def source(server: Server) -> Source:
+    contents = [struct.pack(">HBBI", 0, 8, 1, 9) + bytes([at] * 9) for at in range(4)]
+    server.files = {
+        f"{file}.gz": gzip.compress(part) for file, part in zip(FILES, contents, strict=True)
+    }
+    sums = tuple(hashlib.sha256(part).hexdigest() for part in contents)
+    return replace(MNIST, url=server.url, sha256=sums)
+
+
+class TestFolders:
+    def test_the_cache(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+        assert cache_folder() == tmp_path / "cache" / "paretocosmos"
+        monkeypatch.setenv("XDG_CACHE_HOME", "relative")
+        monkeypatch.setenv("HOME", str(tmp_path))
+        monkeypatch.setattr(sys, "platform", "linux")
+        assert cache_folder() == tmp_path / ".cache" / "paretocosmos"
+        monkeypatch.setattr(sys, "platform", "darwin")
+        assert cache_folder() == tmp_path / "Library" / "Caches" / "paretocosmos"
+        monkeypatch.setattr(sys, "platform", "win32")
+        monkeypatch.setenv("LOCALAPPDATA", str(tmp_path / "local"))
+        assert cache_folder() == tmp_path / "local" / "paretocosmos" / "Cache"
+
+    def test_nobody_s_home(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        def nobody() -> Path:
+            raise RuntimeError("Could not determine home directory.")
+
+        monkeypatch.delenv("XDG_CACHE_HOME")
+        monkeypatch.delenv("LOCALAPPDATA", raising=False)
+        monkeypatch.setattr(Path, "home", nobody)
+        assert not cache_folder().exists()
+
+    def test_order(self, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        assert folders(None) == [cache]
+        monkeypatch.setenv("PARETOCOSMOS_DATA", str(tmp_path / "mine"))
+        assert folders(None) == [tmp_path / "mine", cache]
+        monkeypatch.setenv("HOME", str(tmp_path))
+        assert folders("~/named") == [tmp_path / "named"]
+
+    @pytest.mark.parametrize("source", [MNIST, FASHION_MNIST])
+    @pytest.mark.parametrize("end", ["", ".gz"])
+    @pytest.mark.parametrize("at", range(3))
+    def test_layouts(self, source: Source, end: str, at: int, tmp_path: Path) -> None:
+        place = places(source, tmp_path, alone=True)[at]
+        place.mkdir(parents=True, exist_ok=True)
+        assert locate(places(source, tmp_path, alone=True)) == ({}, list(FILES))
+        for file in FILES:
+            (place / f"{file}{end}").touch()
+        found, absent = locate(places(source, tmp_path, alone=True))
+        assert absent == []
+        assert found == {file: place / f"{file}{end}" for file in FILES}
+        # names alone do not tell two sources apart
+        assert bool(locate(places(source, tmp_path, alone=False))[1]) is (at == 2)
+
+    def test_the_first_full_place(self, tmp_path: Path) -> None:
+        for name, count in (("a", 3), ("b", 4), ("c", 4)):
+            (tmp_path / name).mkdir()
+            for file in FILES[:count]:
+                (tmp_path / name / file).touch()
+        where = [tmp_path / name for name in "abc"]
+        assert locate(where)[0] == {file: tmp_path / "b" / file for file in FILES}
+        assert locate(where[:1])[1] == [FILES[3]]
+
+
+class TestDownload:
+    def test_what_is_missing(self, source: Source, server: Server, cache: Path) -> None:
+        (cache / "mnist").mkdir(parents=True)
+        (cache / "mnist" / FILES[2]).write_bytes(b"here")
+        files = download(source)
+        assert server.asked == [f"{file}.gz" for file in FILES if file != FILES[2]]
+        assert files[FILES[2]] == cache / "mnist" / FILES[2]
+        assert files[FILES[0]].read_bytes() == server.files[f"{FILES[0]}.gz"]
+        server.asked.clear()
+        assert download(source) == files
+        assert server.asked == []
+
+    def test_another_wrapper_will_do(self, source: Source, server: Server) -> None:
+        name = f"{FILES[0]}.gz"
+        server.files[name] = gzip.compress(gzip.decompress(server.files[name]), 0, mtime=1)
+        assert download(source)[FILES[0]].is_file()
+
+    @pytest.mark.parametrize("wrong", ["sum", "no gzip", "torn gzip", "cut", "absent", "nobody"])
+    def test_failures(
+        self, wrong: str, source: Source, server: Server, cache: Path, tmp_path: Path
+    ) -> None:
+        name = f"{FILES[1]}.gz"
+        if wrong == "absent":
+            del server.files[name]
+        elif wrong == "cut":
+            server.cut.add(name)
+        elif wrong == "nobody":
+            source = replace(source, url="http://127.0.0.1:1/")
+        else:
+            torn = server.files[name][:-9]
+            bad = {"sum": gzip.compress(b"other"), "no gzip": b"<html>", "torn gzip": torn}
+            server.files[name] = bad[wrong]
+        reason = {
+            "sum": "has the sha256 .*, found .* in [0-9]+ bytes",
+            "no gzip": "Not a gzipped file",
+            "torn gzip": "end-of-stream",
+            "cut": "broke off after [0-9]+ of [0-9]+ bytes",
+            "absent": "HTTP Error 404",
+            "nobody": "refused",
+        }[wrong]
+        with pytest.raises(DataError, match=reason) as refused:
+            download(source)
+        said = str(refused.value)
+        for part in ("$PARETOCOSMOS_DATA (not set)", str(cache / "mnist"), source.url, "`data`"):
+            assert part in said
+        assert "\n" not in said
+        # neither the bad file nor a temporary one is left
+        left = [file.name for file in cache.rglob("*") if file.is_file()]
+        assert left == ([] if wrong == "nobody" else [f"{FILES[0]}.gz"])
+
+    def test_a_cache_that_cannot_be_written(
+        self, source: Source, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        (tmp_path / "file").touch()
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+        monkeypatch.setenv("PARETOCOSMOS_DATA", "/mine")
+        with pytest.raises(DataError, match=r"\$PARETOCOSMOS_DATA \(`/mine`\).*Not a directory"):
+            download(source)
+
+    def test_a_server_that_says_nothing(
+        self, source: Source, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def silent(url: str, timeout: float) -> None:
+            assert timeout == _download.TIMEOUT
+            raise TimeoutError("timed out")
+
+        monkeypatch.setattr(urllib.request, "urlopen", silent)
+        with pytest.raises(DataError, match="timed out"):
+            download(source)
+
+    def test_any_file(self, server: Server, tmp_path: Path) -> None:
+        server.files["faces.zip"] = content = np.random.default_rng(0).bytes(3_000_000)
+        remote = Remote(f"{server.url}faces.zip", hashlib.sha256(content).hexdigest())
+        fetch(remote, tmp_path / "deep" / "faces.zip")
+        assert (tmp_path / "deep" / "faces.zip").read_bytes() == content
+
+    def test_the_bar_is_on_stderr_and_for_people(
+        self,
+        server: Server,
+        tmp_path: Path,
+        capsys: pytest.CaptureFixture[str],
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        server.files["a"] = b"a"
+        remote = Remote(f"{server.url}a", hashlib.sha256(b"a").hexdigest())
+        fetch(remote, tmp_path / "a.bin")
+        assert capsys.readouterr() == ("", "")
+        monkeypatch.setenv("FORCE_COLOR", "1")
+        fetch(remote, tmp_path / "a.bin")
+        out, err = capsys.readouterr()
+        assert out == ""
+        assert "a.bin" in err
+
+
+def test_checksums_are_well_formed() -> None:
+    sums = [*MNIST.sha256, *FASHION_MNIST.sha256]
+    assert len(set(sums)) == 8
+    assert all(len(one) == 64 and int(one, 16) for one in sums)
+
+
+@pytest.mark.skipif(not RAW.is_dir(), reason="the raw files are not here")
+@pytest.mark.parametrize("source", [MNIST, FASHION_MNIST])
+def test_checksums_of_the_real_files(source: Source) -> None:
+    files, absent = locate(places(source, RAW, alone=False))
+    assert not absent
+    assert source.sha256 == tuple(sha256_of(files[file], unpacked=True) for file in FILES)

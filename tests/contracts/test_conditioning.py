@@ -18,24 +18,41 @@ from paretocosmos.types import Inputs, Outputs, each
 
 NAMES = find.names("conditioning")
 B, J = 12, 3
-# what there is to condition, by input shape; a conditioning takes at least one of them
-SHAPES: list[tuple[int, ...]] = [(5,), (1, 36, 36)]
+# what there is to condition: an input's shape and the outputs
+WANTED: list[tuple[tuple[int, ...], int | dict[str, int]]] = [
+    ((5,), 2),
+    ((1, 36, 36), 2),
+    ((3, 20, 17), {"left": 3, "right": 1}),
+]
 DEAF = {"none"}  # those that do not listen to the ray
 Case = tuple[Conditioning, Backbone, Inputs]
 
 
-@pytest.fixture(params=NAMES)
-def case(request: pytest.FixtureRequest, thing_in: Callable[[str, str], Any]) -> Case:
-    """The first backbone it agrees to condition, in float64, and inputs."""
-    thing = thing_in("conditioning", request.param)
-    assert list(inspect.signature(thing).parameters)[:2] == ["backbone", "objectives"]
-    for shape in SHAPES:
-        for name in find.names("backbones"):
-            with contextlib.suppress(ConfigurationError):  # refused, in a sentence
-                backbone = find.find("backbones", name)(shape, 2).double().eval()
-                model = thing(backbone, J).eval()
-                return model, backbone, torch.randn(B, *shape, dtype=torch.float64)
-    raise AssertionError(f"`{request.param}` conditions no backbone of this package")
+def _pair(name: str, backbone: str, at: int) -> tuple[Conditioning, Backbone]:
+    network: Backbone = find.find("backbones", backbone)(*WANTED[at]).double().eval()
+    model: Conditioning = find.find("conditioning", name)(network, J).eval()
+    return model, network
+
+
+def _agreed(name: str) -> list[tuple[str, int]]:
+    """The backbones a conditioning takes, and for what; it refuses others with a sentence."""
+    agreed = []
+    for backbone in find.names("backbones"):
+        for at in range(len(WANTED)):
+            with contextlib.suppress(ConfigurationError):
+                _pair(name, backbone, at)
+                agreed.append((backbone, at))
+    return agreed
+
+
+CASES = [(name, *pair) for name in NAMES for pair in _agreed(name)]
+
+
+@pytest.fixture(params=CASES, ids=lambda case: f"{case[0]}-{case[1]}-{WANTED[case[2]]}")
+def case(request: pytest.FixtureRequest) -> Case:
+    """Every backbone it agrees to condition, in float64, and inputs."""
+    shape, _ = WANTED[request.param[2]]
+    return *_pair(*request.param), torch.randn(B, *shape, dtype=torch.float64)
 
 
 def _rays(*shape: int) -> Tensor:
@@ -53,7 +70,20 @@ def _same(one: Outputs, two: Outputs) -> None:
 
 
 def test_there_are_conditionings() -> None:
-    assert {"concat", "none"} <= set(NAMES)
+    assert {"concat", "none", "transposed_conv"} <= set(NAMES)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_it_conditions_something_of_this_package(
+    name: str, thing_in: Callable[[str, str], Any]
+) -> None:
+    thing = thing_in("conditioning", name)
+    assert list(inspect.signature(thing).parameters)[:2] == ["backbone", "objectives"]
+    assert _agreed(name), f"`{name}` conditions no backbone of this package"
+
+
+def test_images_and_several_heads_are_conditioned() -> None:
+    assert {("transposed_conv", "lenet", at) for at in (1, 2)} <= set(CASES)
 
 
 def test_outputs_have_the_shape_of_the_backbones(case: Case) -> None:

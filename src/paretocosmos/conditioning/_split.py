@@ -5,7 +5,8 @@ term is the same for all samples of a ray, so it is computed once per ray and ad
 """
 
 import math
-from typing import Literal
+from abc import ABC, abstractmethod
+from typing import Generic, Literal, TypeVar
 
 import torch
 import torch.nn.functional as F
@@ -13,27 +14,39 @@ from torch import Tensor, nn
 
 from paretocosmos.errors import ConfigurationError
 
-__all__ = ["SplitLinear", "spread"]
+__all__ = ["How", "Layer", "Split", "SplitConv", "SplitLinear", "spread"]
 
 How = Literal["groups", "sweep"]
+Layer = TypeVar("Layer", bound=nn.Linear | nn.Conv2d)
 
 
-class SplitLinear(nn.Module):
-    """A linear layer that also reads the rays set on it: ``layer(x) + ray(r)``.
+class Split(nn.Module, ABC, Generic[Layer]):
+    """A layer that also reads what is set on it as `rays`: ``layer(x) + ray(r)``.
 
-    The layer handed over is kept as it is; only the ray's columns are new, drawn as a linear layer
-    of the joined width draws them.
+    The layer handed over is kept as it is; only the weights that read the rays are new, drawn as a
+    layer of the joined width draws them.
     """
 
-    def __init__(self, layer: nn.Linear, objectives: int) -> None:
+    def __init__(self, layer: Layer, ray: Layer) -> None:
         super().__init__()
         self.layer = layer
-        self.ray = nn.Linear(objectives, layer.out_features, bias=False)
-        self.ray.to(layer.weight.device, layer.weight.dtype)
-        bound = 1 / math.sqrt(layer.in_features + objectives)
-        nn.init.uniform_(self.ray.weight, -bound, bound)
+        self.ray = ray
+        ray.to(layer.weight.device, layer.weight.dtype)
+        bound = 1 / math.sqrt(layer.weight[0].numel() + ray.weight[0].numel())
+        nn.init.uniform_(ray.weight, -bound, bound)
         self.rays: Tensor | None = None
         self.how: How = "groups"
+
+    @abstractmethod
+    def forward(self, inputs: Tensor) -> Tensor:
+        """``[B, ...]`` to ``[B, ...]``, or to ``[N * B, ...]`` in a sweep."""
+
+
+class SplitLinear(Split[nn.Linear]):
+    """A linear layer that also reads the rays ``[G, J]`` set on it."""
+
+    def __init__(self, layer: nn.Linear, objectives: int) -> None:
+        super().__init__(layer, nn.Linear(objectives, layer.out_features, bias=False))
 
     def forward(self, inputs: Tensor) -> Tensor:
         assert self.rays is not None
@@ -44,23 +57,71 @@ class SplitLinear(nn.Module):
         return spread(self.layer(inputs), self.ray(self.rays), self.how)
 
 
+class SplitConv(Split[nn.Conv2d]):
+    """A convolution that also reads the maps ``[G, J, h, w]`` set on it, enlarged to the image."""
+
+    def __init__(self, layer: nn.Conv2d, objectives: int) -> None:
+        if layer.groups != 1:
+            raise ConfigurationError(
+                f"`groups` of a convolution that reads a ray must be 1, found {layer.groups}: "
+                "every filter has to see the ray; name another convolution with `layer`"
+            )
+        ray = nn.Conv2d(
+            objectives,
+            layer.out_channels,
+            layer.kernel_size,  # type: ignore[arg-type]  # torch declares tuples of any length
+            stride=layer.stride,  # type: ignore[arg-type]
+            padding=layer.padding,  # type: ignore[arg-type]
+            dilation=layer.dilation,  # type: ignore[arg-type]
+            padding_mode=layer.padding_mode,
+            bias=False,
+        )
+        super().__init__(layer, ray)
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        return spread(self.layer(inputs), self.term(inputs), self.how)
+
+    def term(self, inputs: Tensor) -> Tensor:
+        """What the rays add to the layer's output: ``[G, O, H', W']``, without its bias."""
+        assert self.rays is not None
+        if self.how == "groups":
+            _check_groups(len(inputs), len(self.rays))
+        maps = F.interpolate(self.rays, size=inputs.shape[-2:], mode="nearest")
+        if inputs.stride(1) == 1:  # the images' channels lie last in memory: the term's too
+            maps = maps.movedim(1, -1).contiguous().movedim(-1, 1)
+        term: Tensor = self.ray(maps)
+        return term
+
+
 def spread(features: Tensor, terms: Tensor, how: How) -> Tensor:
     """Add one term per ray to features: ``[B, ...] + [G or N, ...]``.
 
     ``"groups"`` gives every group of B/G neighbouring samples its ray's term, ``[B, ...]`` out;
     ``"sweep"`` gives every sample every ray's term, ``[N * B, ...]`` out.
     """
+    if features.ndim == terms.ndim == 4 and features.stride(1) == 1:
+        # channels lie last in memory: added in that order, the terms' gradient, a sum over samples,
+        # takes 0.2 instead of 3.5 ms (256 x 10 x 32 x 32, two CPU cores)
+        return _add(features.movedim(1, -1), terms.movedim(1, -1), how).movedim(-1, 1)
     while terms.ndim < features.ndim:
         terms = terms.unsqueeze(1)
+    return _add(features, terms, how)
+
+
+def _add(features: Tensor, terms: Tensor, how: How) -> Tensor:
     if how == "sweep":
         return (features.unsqueeze(0) + terms.unsqueeze(1)).flatten(0, 1)
     samples, groups = features.shape[0], terms.shape[0]
+    _check_groups(samples, groups)
+    if groups in (1, samples):
+        return features + terms
+    grouped = torch.unflatten(features, 0, (groups, samples // groups))
+    return (grouped + terms.unsqueeze(1)).flatten(0, 1)
+
+
+def _check_groups(samples: int, groups: int) -> None:
     if samples % groups:
         raise ConfigurationError(
             f"a batch of {samples} samples cannot be split among {groups} rays: use one ray, one "
             "per sample, or a number that divides the batch"
         )
-    if groups == samples:
-        return features + terms
-    grouped = torch.unflatten(features, 0, (groups, samples // groups))
-    return (grouped + terms.unsqueeze(1)).flatten(0, 1)

@@ -1,0 +1,108 @@
+"""What conditionings share whose ray enters the network beside its input, in the first layer."""
+
+from abc import abstractmethod
+from typing import Generic
+
+import torch
+from torch import Tensor, nn
+
+from paretocosmos.conditioning._base import Conditioning
+from paretocosmos.conditioning._split import How, Layer, Split
+from paretocosmos.errors import ConfigurationError
+from paretocosmos.types import Inputs, Outputs, each, first
+
+__all__ = ["FirstLayerConditioning"]
+
+
+class FirstLayerConditioning(Conditioning, Generic[Layer]):
+    """The layer the input enters, split: ``layer(x)`` once per sample, ``ray(r)`` once per ray.
+
+    Args:
+        backbone: any network whose input enters a layer of the right kind; it is copied.
+        objectives: entries in a ray, J.
+        layer: the dotted name of that layer; found by itself if `None`.
+    """
+
+    _name: str
+    """What messages call the conditioning."""
+
+    _kind: type[Layer]
+    """The layer it can split."""
+
+    _kind_name: str
+    """What messages call such a layer."""
+
+    def __init__(self, backbone: nn.Module, objectives: int, *, layer: str | None = None) -> None:
+        super().__init__(backbone, objectives)
+        self.where = layer or self._first()
+        try:
+            found = self.backbone.get_submodule(self.where)
+        except AttributeError as error:
+            raise ConfigurationError(
+                f"the network has no layer `{self.where}`; {self._candidates()}"
+            ) from error
+        if not isinstance(found, self._kind):
+            raise ConfigurationError(
+                f"`{self._name}` needs a {self._kind_name}, found {type(found).__name__} at "
+                f"`{self.where}`; {self._candidates()}; name one with `layer`, or use another "
+                "conditioning"
+            )
+        split = self._split(found)
+        if self.where == "":  # the network is that one layer
+            self.backbone = split
+        else:
+            self.backbone.set_submodule(self.where, split)
+
+    @abstractmethod
+    def _split(self, layer: Layer) -> Split[Layer]:
+        """What takes the layer's place."""
+
+    def _encode(self, rays: Tensor) -> Tensor:
+        """Rays ``[G, J]`` to what the split layer reads of them; themselves by default."""
+        return rays
+
+    def forward(self, inputs: Inputs, ray: Tensor) -> Outputs:
+        return self._with(inputs, self.rays_for(ray), "groups")
+
+    def each_ray(self, inputs: Inputs, rays: Tensor) -> Outputs:
+        rays = self.rays_for(rays)
+        leading = (len(rays), len(first(inputs)))
+        swept: Outputs
+        try:
+            outputs = self._with(inputs, rays, "sweep")
+            swept = each(lambda out: torch.unflatten(out, 0, leading), outputs)
+        except RuntimeError:  # B samples went past the layer, as in a skip connection
+            alone = [self._with(inputs, ray, "groups") for ray in rays.unsqueeze(1)]
+            swept = each(lambda *outs: torch.stack(outs), *alone)
+        return swept
+
+    def _with(self, inputs: Inputs, rays: Tensor, how: How) -> Outputs:
+        split = self.backbone.get_submodule(self.where)
+        assert isinstance(split, Split)
+        split.rays, split.how = self._encode(rays), how
+        try:
+            return self.call(inputs)
+        finally:
+            split.rays = None
+
+    def _first(self) -> str:
+        named = getattr(self.backbone, "first_layer", None)
+        if isinstance(named, str):
+            return named
+        found = self._layers()
+        if not found:
+            raise ConfigurationError(
+                f"`{self._name}` found no {self._kind_name} in {type(self.backbone).__name__}; "
+                "name the layer the input enters with `layer`, or use another conditioning"
+            )
+        return found[0]
+
+    def _layers(self) -> list[str]:
+        modules = self.backbone.named_modules()
+        return [name for name, part in modules if isinstance(part, self._kind)]
+
+    def _candidates(self) -> str:
+        return f"its {self._kind_name}s: {', '.join(self._layers()) or 'none'}"
+
+    def extra_repr(self) -> str:
+        return f"objectives={self.objectives}, layer={self.where!r}"

@@ -1,0 +1,59 @@
+"""The paper's conditioning for images: the ray becomes maps beside the image's channels."""
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from paretocosmos.conditioning._first_layer import FirstLayerConditioning
+from paretocosmos.conditioning._split import SplitConv
+
+__all__ = ["TransposedConv"]
+
+
+class TransposedConv(FirstLayerConditioning[nn.Conv2d]):
+    """J maps drawn from the ray as further channels of the image, as in the paper (section 5.2).
+
+    conv([x, maps(r)]) is computed as conv(x, W_x) + conv(maps(r), W_r), the second term once per
+    ray. maps(r): two transposed convolutions with ReLU, J x 10 x 10, then the nearest pixel.
+
+    Args:
+        backbone: any network whose input enters a convolution; it is copied.
+        objectives: entries in a ray, J.
+        layer: the dotted name of that convolution; found by itself if `None`.
+
+    >>> import torch
+    >>> model = TransposedConv(nn.Sequential(nn.Conv2d(1, 8, 5), nn.Flatten()), 2)
+    >>> model(torch.zeros(4, 1, 12, 12), torch.tensor([0.5, 0.5])).shape
+    torch.Size([4, 512])
+    """
+
+    _name = "transposed_conv"
+    _kind = nn.Conv2d
+    _kind_name = "2d convolution"
+
+    def __init__(self, backbone: nn.Module, objectives: int, *, layer: str | None = None) -> None:
+        super().__init__(backbone, objectives, layer=layer)
+        self.maps = RayMaps(objectives)
+        weight = self.backbone.get_submodule(self.where).get_parameter("layer.weight")
+        self.maps.to(weight.device, weight.dtype)
+
+    def _split(self, layer: nn.Conv2d) -> SplitConv:
+        return SplitConv(layer, self.objectives)
+
+    def _encode(self, rays: Tensor) -> Tensor:
+        maps: Tensor = self.maps(rays)
+        return maps
+
+
+class RayMaps(nn.Module):
+    """Rays ``[G, J]`` to maps ``[G, J, 10, 10]`` (section 5.2, the strides from its code)."""
+
+    def __init__(self, objectives: int) -> None:
+        super().__init__()
+        self.first = nn.ConvTranspose2d(objectives, objectives, 4, bias=False)
+        self.second = nn.ConvTranspose2d(objectives, objectives, 6, stride=2, padding=1, bias=False)
+
+    def forward(self, rays: Tensor) -> Tensor:
+        # a transposed convolution of one pixel is a product with its filters, and cheaper so
+        pixels = F.relu(rays @ self.first.weight.flatten(1))
+        maps = pixels.unflatten(1, self.first.weight.shape[1:])
+        return F.relu(self.second(maps))

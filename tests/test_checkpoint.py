@@ -1,6 +1,6 @@
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 import torch
@@ -14,71 +14,116 @@ from paretocosmos.checkpoint import (
     save_checkpoint,
     save_tensors,
 )
+from paretocosmos.engine import Adam
 from paretocosmos.errors import RunError
 
 NUMBERS: dict[str, Any] = {"epoch": 3, "evaluations": [{"hypervolume_val": 0.1 + 0.2}], "a": None}
 
 
-def _progressed(seed: int, width: int = 4, steps: int = 0) -> Progressed:
-    """A training some steps on, with everything that moves: Adam, dropout, batch norm, state."""
+class Moving(NamedTuple):
+    """A training, with everything that moves: Adam, dropout, batch norm, the method's state."""
+
+    at: Progressed
+    adam: Adam
+
+    def go_on(self, steps: int) -> None:
+        at, parameters = self.at, dict(self.at.model.named_parameters())
+        for _ in range(steps):
+            loss = at.model(torch.randn(8, 3, generator=at.generator)).square().sum()
+            gradients = torch.autograd.grad(loss, list(parameters.values()))
+            self.adam.update(dict(zip(parameters, gradients, strict=True)))
+            at.method_state["mean"].mul_(0.9).add_(loss.detach())
+            at.best = {"weight": loss.detach().clone()}
+            at.numbers["epoch"] += 1
+
+    def everything(self) -> list[Tensor]:
+        at = self.at
+        return [
+            *at.model.state_dict().values(),
+            *self.adam.tensors(),
+            *at.method_state.values(),
+            *at.best.values(),
+            at.generator.get_state(),
+            torch.get_rng_state(),
+        ]
+
+
+def _moving(seed: int, width: int = 4, steps: int = 0) -> Moving:
     torch.manual_seed(seed)
     model = nn.Sequential(nn.Linear(3, width), nn.BatchNorm1d(width), nn.Dropout(0.5))
-    optimiser = torch.optim.Adam(model.parameters(), lr=0.1, fused=True)
-    generator = torch.Generator().manual_seed(seed)
-    at = Progressed(model, optimiser, generator, {"mean": torch.zeros(2)}, numbers={"epoch": 0})
-    _go_on(at, steps)
-    return at
-
-
-def _go_on(at: Progressed, steps: int) -> None:
-    for _ in range(steps):
-        loss = at.model(torch.randn(8, 3, generator=at.generator)).square().sum()
-        at.optimiser.zero_grad()
-        loss.backward()
-        at.optimiser.step()
-        at.method_state = {"mean": 0.9 * at.method_state["mean"] + loss.detach()}
-        at.best = {"weight": loss.detach().clone()}
-        at.numbers["epoch"] += 1
-
-
-def _everything(at: Progressed) -> list[Tensor]:
-    optimiser = at.optimiser.state_dict()["state"]
-    return [
-        *at.model.state_dict().values(),
-        *(
-            optimiser[index][name]
-            for index in sorted(optimiser)
-            for name in sorted(optimiser[index])
-        ),
-        *at.method_state.values(),
-        *at.best.values(),
-        at.generator.get_state(),
-        torch.get_rng_state(),
-    ]
+    adam = Adam(dict(model.named_parameters()), weight_decay=0.0)
+    adam.set_learning_rate(0.1)
+    generator, state = torch.Generator().manual_seed(seed), {"mean": torch.zeros(2)}
+    at = Progressed(model, adam.state(), generator, state, numbers={"epoch": 0})
+    moving = Moving(at, adam)
+    moving.go_on(steps)
+    return moving
 
 
 @pytest.mark.parametrize("steps", [0, 3])
 def test_it_goes_on_as_if_nothing_had_happened(tmp_path: Path, steps: int) -> None:
     path = tmp_path / "last.safetensors"
-    whole = _progressed(1, steps=steps)
-    save_checkpoint(path, whole)
-    _go_on(whole, 4)
-    expected = _everything(whole)
+    whole = _moving(1, steps=steps)
+    save_checkpoint(path, whole.at)
+    whole.go_on(4)
+    expected = whole.everything()
 
-    other = _progressed(2, steps=1)  # wherever it was before
-    load_checkpoint(path, other)
-    assert other.numbers == {"epoch": steps}
-    _go_on(other, 4)
-    for one, two in zip(expected, _everything(other), strict=True):
+    other = _moving(2, steps=1)  # wherever it was before
+    load_checkpoint(path, other.at)
+    assert other.at.numbers == {"epoch": steps}
+    other.go_on(4)
+    for one, two in zip(expected, other.everything(), strict=True):
         assert torch.equal(one, two)
-    assert other.numbers == whole.numbers
+    assert other.at.numbers == whole.at.numbers
 
 
 def test_saving_does_not_touch_what_it_saves(tmp_path: Path) -> None:
-    at = _progressed(1, steps=2)
-    before = [value.clone() for value in _everything(at)]
-    save_checkpoint(tmp_path / "a", at)
-    assert all(torch.equal(one, two) for one, two in zip(before, _everything(at), strict=True))
+    moving = _moving(1, steps=2)
+    before = [value.clone() for value in moving.everything()]
+    save_checkpoint(tmp_path / "a", moving.at)
+    assert all(torch.equal(a, b) for a, b in zip(before, moving.everything(), strict=True))
+
+
+def test_one_seed_of_a_stack_is_saved_as_if_it_were_alone(tmp_path: Path) -> None:
+    alone = {"w": torch.randn(2, 3)}
+    stack = {"w": torch.stack([torch.zeros(2, 3), alone["w"].clone(), torch.ones(2, 3)])}
+    both = Adam(alone, weight_decay=0.0), Adam(stack, weight_decay=0.0, stacked=True)
+    for step in range(3):
+        gradient = torch.randn(2, 3, generator=torch.Generator().manual_seed(step))
+        for adam, given in zip(both, (gradient, torch.stack([gradient] * 3)), strict=True):
+            adam.set_learning_rate(0.1)
+            adam.update({"w": given})
+    for adam, place in ((both[0], 0), (both[1], 1)):
+        at = Progressed(nn.Linear(1, 1), adam.state(place), torch.Generator(), {})
+        save_checkpoint(tmp_path / f"{place}", at)
+    found = [
+        {k: v for k, v in load_tensors(tmp_path / f"{place}")[0].items() if "optimiser" in k}
+        for place in (0, 1)
+    ]
+    assert set(found[0]) == {f"optimiser.{m}" for m in ("w.exp_avg", "w.exp_avg_sq", "step")}
+    for name, value in found[0].items():
+        torch.testing.assert_close(found[1][name], value)
+    # and is loaded into its own place, whatever the layout in memory
+    at = Progressed(nn.Linear(1, 1), both[1].state(2), torch.Generator(), {})
+    load_checkpoint(tmp_path / "1", Progressed(at.model, at.optimiser, at.generator, {}))
+    torch.testing.assert_close(both[1].state(2)["w.exp_avg"], both[0].state()["w.exp_avg"])
+    other = Adam({"w": torch.zeros(3, 2)}, weight_decay=0.0).state()
+    with pytest.raises(RunError, match=r"does not fit this network .*w\.exp_avg"):
+        load_checkpoint(tmp_path / "1", Progressed(at.model, other, at.generator, {}))
+
+
+def test_a_layout_in_memory_is_neither_saved_nor_lost(tmp_path: Path) -> None:
+    plain = nn.Conv2d(2, 3, 5)
+    turned = nn.Conv2d(2, 3, 5).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    save_checkpoint(tmp_path / "a", Progressed(plain, {}, torch.Generator(), {}))
+    before = turned.weight.stride()
+    load_checkpoint(tmp_path / "a", Progressed(turned, {}, torch.Generator(), {}))
+    assert torch.equal(turned.weight, plain.weight)
+    assert turned.weight.stride() == before != plain.weight.stride()
+    save_checkpoint(tmp_path / "b", Progressed(turned, {}, torch.Generator(), {}))
+    found = load_tensors(tmp_path / "b")[0]["model.weight"]
+    assert torch.equal(found, plain.weight)
+    assert found.is_contiguous()
 
 
 def test_tensors_and_numbers_come_back_bit_for_bit(tmp_path: Path) -> None:
@@ -120,7 +165,7 @@ def test_the_file_is_plain_safetensors(tmp_path: Path) -> None:
 @pytest.mark.parametrize("keep", [0, 4, 8, 100, 0.5, -1])
 def test_a_file_cut_short_is_one_sentence(tmp_path: Path, keep: float) -> None:
     path = tmp_path / "last.safetensors"
-    save_checkpoint(path, _progressed(1, steps=1))
+    save_checkpoint(path, _moving(1, steps=1).at)
     content = path.read_bytes()
     path.write_bytes(content[: int(keep if isinstance(keep, int) else keep * len(content))])
     with pytest.raises(RunError, match="damaged or not ours") as caught:
@@ -141,10 +186,10 @@ def test_a_missing_file_and_one_of_somebody_else(tmp_path: Path) -> None:
 
 def test_another_network_does_not_fit(tmp_path: Path) -> None:
     path = tmp_path / "last.safetensors"
-    save_checkpoint(path, _progressed(1, steps=1))
+    save_checkpoint(path, _moving(1, steps=1).at)
     with pytest.raises(RunError, match=r"does not fit this network .*size mismatch") as caught:
-        load_checkpoint(path, _progressed(1, width=5))
+        load_checkpoint(path, _moving(1, width=5).at)
     assert "\n" not in str(caught.value)
     save_tensors(path, {"x": torch.ones(1)}, {})
     with pytest.raises(RunError, match="does not fit this network"):
-        load_checkpoint(path, _progressed(1))
+        load_checkpoint(path, _moving(1).at)

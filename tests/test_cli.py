@@ -168,6 +168,11 @@ def test_train_prints_one_json_object_and_nothing_else(cli: Call, undrawn: None)
         "span": run.record["metrics"]["test"]["span"],
         "dominated_share": run.record["metrics"]["test"]["dominated_share"],
         "seconds_training": run.record["seconds_training"],
+        "seconds_preparing": run.record["seconds_preparing"],
+        "seconds_evaluating": run.record["seconds_evaluating"],
+        "seeds_together": 1,
+        "precision": "tf32",
+        "engine": "traced",
     }
     assert expected.items() <= numbers.items()
 
@@ -191,6 +196,7 @@ def test_every_option_arrives(cli: Call, undrawn: None) -> None:
         *("train", "toy_concave", *SMALL, "--method", "cosmos", "--protocol", "paper", "--seed"),
         *("7", "--penalty", "2", "--alpha", "0.1,0.5", "--engine", "eager", "--deterministic"),
         *("--set", "batch_size=128", "--set", "method.alignment=inverse", "--json"),
+        *("--precision", "fp64"),
     )
     assert ended.code == 0, ended.err
     numbers = json.loads(ended.out)
@@ -206,8 +212,38 @@ def test_every_option_arrives(cli: Call, undrawn: None) -> None:
     assert record["training"]["epochs"] == 2
     assert (record["seed"], record["deterministic"], record["device"]) == (7, True, "cpu")
     assert record["engine"] == "eager"
+    assert record["precision"] == numbers["precision"] == "fp64"
     assert numbers["protocol"] == "paper"
     assert numbers["scores"] == "mean over batches of 256"
+
+
+def test_seeds_print_a_list_and_leave_a_run_each(cli: Call, undrawn: None) -> None:
+    ended = cli("train", "toy_convex", *SMALL, "--seeds", "2, 5,1", "--out", "here", "--json")
+    assert (ended.code, ended.err) == (0, "")
+    assert ended.out.count("\n") == 1
+    every = json.loads(ended.out)
+    assert [numbers["seed"] for numbers in every] == [2, 5, 1]
+    for numbers in every:
+        assert numbers["run"] == f"here/seed-{numbers['seed']}"
+        assert numbers["seeds_together"] == 3
+        assert numbers["hypervolume"] == load_run(numbers["run"]).hypervolume
+    again = cli("evaluate", "here/seed-5", "--json")
+    assert json.loads(again.out) == json.loads(Path("here/seed-5/front.json").read_text())
+
+
+def test_seeds_end_with_a_row_each_and_their_mean(cli: Call) -> None:
+    ended = cli("train", "toy_convex", *SMALL, "--seeds", "1,2", "--out", "here")
+    assert ended.code == 0, ended.err
+    reached = [load_run(f"here/seed-{seed}").hypervolume for seed in (1, 2)]
+    for seed, one in zip((1, 2), reached, strict=True):
+        row = next(line for line in ended.out.splitlines() if f"here/seed-{seed}" in line)
+        assert f"{one:.4f}" in row
+        assert Path(f"here/seed-{seed}/report.html").exists()
+        assert Path(f"here/seed-{seed}/front.png").exists()
+    spread = np.std(reached, ddof=1)
+    assert f"mean hypervolume {np.mean(reached):.4f} ± {spread:.4f}" in ended.out
+    assert "2 seeds at a time" in ended.out
+    assert "2/2" in ended.err
 
 
 def test_a_csv_gives_a_front_and_its_report(cli: Call, people: pd.DataFrame) -> None:
@@ -298,8 +334,10 @@ def test_python_m_helps() -> None:
 
 def test_help_names_every_option(cli: Call) -> None:
     shown = cli("train", "--help").out
-    for options in ("method protocol seed epochs penalty", "alpha data out device resume json set"):
-        assert all(f"--{option}" in shown for option in options.split())
+    options = "method protocol seed seeds epochs penalty alpha data out device engine precision"
+    assert all(f"--{option}" in shown for option in f"{options} resume json set".split())
+    engines = "auto, eager, traced, compiled, captured"
+    assert engines in " ".join(shown.split())
 
 
 def test_notes_are_on_stderr_and_once(
@@ -350,6 +388,26 @@ REFUSED: dict[str, tuple[tuple[str, ...], str]] = {
     "seed": (("toy_convex", "--seed", "-1"), "`seed` must be at least 0"),
     "device": (("toy_convex", "--device", "cuda:99"), "use --device cpu"),
     "engine": (("toy_convex", "--engine", "eagre"), "did you mean `eager`"),
+    "captured": (
+        ("toy_convex", "--engine", "captured", "--device", "cpu"),
+        "`engine` captured needs a CUDA device, found `cpu`: use traced, or compiled",
+    ),
+    "precision": (("toy_convex", "--precision", "fp23"), "did you mean `fp32`.*bf16, fp32, fp64"),
+    "seeds": (
+        ("toy_convex", "--seeds", "a,b"),
+        "--seeds takes whole numbers as 1,2,3, found `a,b`",
+    ),
+    "seeds' end": (("toy_convex", "--seeds", "1,2,"), "--seeds takes whole numbers"),
+    "no seeds": (("toy_convex", "--seeds", ""), "--seeds takes whole numbers"),
+    "half a seed": (("toy_convex", "--seeds", "1.5"), "--seeds takes whole numbers"),
+    "seeds twice": (("toy_convex", "--seeds", "1,2,1"), "different whole numbers, found .1, 2, 1."),
+    "negative seeds": (("toy_convex", "--seeds", "1,-2"), "`seed` must be at least 0.*found -2"),
+    "seed and seeds": (
+        ("toy_convex", "--seed", "3", "--seeds", "1,2"),
+        "instead of `seed`, found 3",
+    ),
+    "seeds resumed": (("toy_convex", "--seeds", "1,2", "--resume"), "--resume needs --out"),
+    "batch": (("toy_convex", "--set", "batch_size=513"), "at most the 512 training samples"),
     "reference": (("toy_convex", "--set", "reference=2"), "here 2; found 1"),
     "data": (("toy_convex", "--data", "somewhere"), "unknown setting `data`"),
     "target": (("toy_convex", "--target", "income"), "--target is for CSV files"),
@@ -595,11 +653,11 @@ def test_ctrl_c_says_how_to_go_on(
 ) -> None:
     inside, epochs = Trainer._epoch, []
 
-    def epoch(self: Trainer) -> None:
+    def epoch(self: Trainer, *, prepare: bool) -> None:
         epochs.append(1)
         if len(epochs) == 2:
             signal.raise_signal(signal.SIGINT)
-        inside(self)
+        inside(self, prepare=prepare)
 
     with monkeypatch.context() as patch:
         patch.setattr(Trainer, "_epoch", epoch)
@@ -610,6 +668,58 @@ def test_ctrl_c_says_how_to_go_on(
     assert cli("train", "toy_convex", *SMALL, "--out", "run", "--json", "--resume").code == 0
     for name in RESULTS:
         assert Path("run", name).read_bytes() == (finished / name).read_bytes()
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_ctrl_c_with_seeds_says_how_to_go_on(
+    cli: Call, undrawn: None, monkeypatch: pytest.MonkeyPatch, together: bool
+) -> None:
+    given = ("train", "toy_convex", *SMALL, "--seeds", "1,2", "--json")
+    whole = json.loads(cli(*given, "--out", "whole").out)
+    inside, epochs = Trainer._epoch, []
+
+    def epoch(self: Trainer, *, prepare: bool) -> None:
+        epochs.append(1)
+        if len(epochs) == 2:
+            signal.raise_signal(signal.SIGINT)
+        inside(self, prepare=prepare)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("paretocosmos.training._together", lambda plan: together)
+        patch.setattr(Trainer, "_epoch", epoch)
+        ended = cli(*given, "--out", "here")
+    assert (ended.code, ended.out) == (130, "")
+    (way_out,) = re.findall(r"continue with (--out \S+ )--resume", ended.err)
+    assert way_out == "--out here "  # with the same --seeds, not the folder of one
+    again = cli(*given, *way_out.split(), "--resume")
+    assert again.code == 0, again.err
+    for one, two in zip(json.loads(again.out), whole, strict=True):
+        assert one["hypervolume"] == pytest.approx(two["hypervolume"], rel=1e-4)
+
+
+def test_an_engine_that_steps_aside_is_a_note(
+    cli: Call, undrawn: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def missing(*given: object, **named: object) -> None:
+        raise RuntimeError("no C++ compiler found")
+
+    monkeypatch.setattr(torch, "compile", missing)
+    ended = cli("train", "toy_convex", *SMALL, "--engine", "compiled", "--json")
+    assert ended.code == 0
+    assert ended.err.count("note:") == 1
+    assert "no C++ compiler found); training goes on eager" in ended.err
+    assert json.loads(ended.out)["engine"].startswith("eager: the step cannot be compiled")
+
+
+def test_a_gpu_that_is_full_is_one_sentence(cli: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(self: Trainer, *, prepare: bool) -> None:
+        raise torch.cuda.OutOfMemoryError("CUDA out of memory.\nTried to allocate 20 GiB")
+
+    monkeypatch.setattr(Trainer, "_epoch", full)
+    given = ("train", "toy_convex", *SMALL, "--json")
+    says = r"out of memory; lower `batch_size` .*checkpoint is in `%s`.*--resume"
+    _one_sentence(cli(*given, "--out", "run"), says % "run")
+    _one_sentence(cli(*given, "--seeds", "1,2", "--out", "runs"), says % "runs/seed-1")
 
 
 def test_a_refusal_of_the_real_command(tmp_path: Path) -> None:

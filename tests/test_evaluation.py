@@ -9,17 +9,21 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from paretocosmos import evaluation
+from paretocosmos.backbones.lenet import LeNet
 from paretocosmos.backbones.mlp import Mlp
 from paretocosmos.conditioning import Concat
+from paretocosmos.conditioning.transposed_conv import TransposedConv
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.evaluation import evaluate
+from paretocosmos.evaluation import evaluate, move, sweep
 from paretocosmos.front import Front
 from paretocosmos.objectives.mean_squared_error import MeanSquaredError
 from paretocosmos.problems import Problem, TabularProblem, load_problem
 from paretocosmos.problems._base import Protocol, Split
+from paretocosmos.problems._images import ImageProblem
 from paretocosmos.rays import even_rays
 from paretocosmos.types import Batch, Outputs, Targets
 
@@ -297,3 +301,114 @@ def test_the_wrong_number_of_objectives_is_one_sentence(clean: TabularProblem) -
     three = Concat(Mlp((3,), 1), 3)
     with pytest.raises(ConfigurationError, match=r"found \(25, 2\)"):
         evaluate(three, clean)
+
+
+# ---------------------------------------------------------------- images, kept as bytes
+
+
+HEADS = {"top_left": 10, "bottom_right": 10}
+
+
+@pytest.fixture(scope="module")
+def digits() -> ImageProblem:
+    problem = load_problem("multi_digits", settings={"copies": 1})
+    assert isinstance(problem, ImageProblem)
+    return problem
+
+
+@pytest.fixture(scope="module")
+def lenet() -> TransposedConv:
+    torch.manual_seed(1)
+    return TransposedConv(LeNet((1, 24, 24), HEADS), 2)
+
+
+def _literally(model: nn.Module, images: Tensor, ray: Tensor) -> dict[str, Tensor]:
+    """The network written out for one ray: maps, torch.cat, a wide convolution, no `prepare`."""
+    w = {name: value.detach() for name, value in model.named_parameters()}
+    maps = F.relu(F.conv_transpose2d(ray.view(1, 2, 1, 1), w["maps.first.weight"]))
+    maps = F.relu(F.conv_transpose2d(maps, w["maps.second.weight"], stride=2, padding=1))
+    maps = F.interpolate(maps, size=(24, 24)).expand(len(images), -1, -1, -1)
+    first, second = "backbone.first.conv", "backbone.second.conv"
+    wide = torch.cat([w[f"{first}.layer.weight"], w[f"{first}.ray.weight"]], dim=1)
+    x = torch.cat([images.to(torch.float32) / 255, maps], dim=1)
+    x = F.max_pool2d(F.relu(F.conv2d(x, wide, w[f"{first}.layer.bias"])), 2)
+    x = F.max_pool2d(F.relu(F.conv2d(x, w[f"{second}.weight"], w[f"{second}.bias"])), 2)
+    x = F.relu(x.flatten(1) @ w["backbone.hidden.weight"].mT + w["backbone.hidden.bias"])
+    out = x @ w["backbone.head.weight"].mT + w["backbone.head.bias"]
+    return {"top_left": out[:, :10], "bottom_right": out[:, 10:]}
+
+
+def test_images_under_every_ray_are_the_network_written_out(
+    digits: ImageProblem, lenet: TransposedConv
+) -> None:
+    batch, rays = digits.split("val"), even_rays(4, 2)
+    assert isinstance(batch.inputs, Tensor)
+    assert batch.inputs.dtype == torch.uint8
+    with torch.inference_mode():
+        found = sweep(lenet, batch.inputs, rays, digits.prepare)
+    assert isinstance(found, Mapping)
+    assert {head: out.shape for head, out in found.items()} == {
+        head: (4, len(batch), 10) for head in HEADS
+    }
+    for n, ray in enumerate(rays):
+        for piece in torch.arange(len(batch)).split(50):
+            expected = _literally(lenet, batch.inputs[piece], ray)
+            for head, out in expected.items():
+                torch.testing.assert_close(found[head][n, piece], out, rtol=1e-4, atol=1e-5)
+
+
+def test_scores_of_images_are_those_of_a_loop(digits: ImageProblem, lenet: TransposedConv) -> None:
+    front = evaluate(lenet, digits, split="val", rays=3)
+    batch = digits.split("val")
+    assert isinstance(batch.inputs, Tensor)
+    for n, ray in enumerate(even_rays(3, 2)):
+        outputs = _literally(lenet, batch.inputs, ray)
+        for j, head in enumerate(HEADS):
+            chosen = outputs[head].log_softmax(dim=1)[range(len(batch)), batch.targets[head]]
+            assert front.values[n, j] == pytest.approx(-float(chosen.mean()), rel=1e-4)
+            right = (outputs[head].argmax(dim=1) == batch.targets[head]).double().mean()
+            assert front.metrics[f"accuracy_{head}"][n] == pytest.approx(float(right), abs=1e-6)
+
+
+@pytest.mark.parametrize("chunk", [1, 4 * 24 * 24 * 37, 10**9])
+def test_images_are_prepared_chunk_by_chunk(
+    digits: ImageProblem, lenet: TransposedConv, monkeypatch: pytest.MonkeyPatch, chunk: int
+) -> None:
+    inputs, rays, sizes = digits.split("val").inputs, even_rays(4, 2), []
+    assert isinstance(inputs, Tensor)
+    inputs = inputs[:100]
+
+    def prepare(images: Any, dtype: torch.dtype) -> Any:
+        sizes.append(len(images))
+        return digits.prepare(images, dtype)
+
+    with torch.inference_mode():
+        expected = sweep(lenet, inputs.float() / 255, rays)
+        monkeypatch.setattr(evaluation, "CHUNK", chunk)
+        found = sweep(lenet, inputs, rays, prepare)
+    assert sizes == {1: [1] * 100, 10**9: [100]}.get(chunk, [37, 37, 26])
+    assert isinstance(found, Mapping)
+    assert isinstance(expected, Mapping)
+    for head in HEADS:
+        torch.testing.assert_close(found[head], expected[head], rtol=1e-4, atol=1e-5)
+
+
+def test_moving_keeps_bytes_and_labels_as_they_are(digits: ImageProblem) -> None:
+    batch = digits.split("val")
+    moved = move(batch, torch.device("cpu"), torch.float64)
+    assert isinstance(moved.inputs, Tensor)
+    assert moved.inputs.dtype == torch.uint8
+    assert {target.dtype for target in moved.targets.values()} == {torch.int64}
+    floats = Batch({"x": torch.ones(2)}, {"y": torch.ones(2), "z": torch.ones(2).long()})
+    moved = move(floats, torch.device("cpu"), torch.float64)
+    assert isinstance(moved.inputs, Mapping)
+    found = [moved.inputs["x"], *moved.targets.values()]
+    assert [part.dtype for part in found] == [torch.float64, torch.float64, torch.int64]
+    assert move(floats, torch.device("cpu")).targets["y"].dtype == torch.float32
+
+
+def test_a_model_in_double_is_evaluated_in_double(clean: TabularProblem, model: Concat) -> None:
+    single = evaluate(model, clean)
+    double = evaluate(model.double(), clean)
+    apart = np.abs(single.values[:, 0] - double.values[:, 0])
+    assert 0 < apart.max() < 1e-5

@@ -16,10 +16,10 @@ LAYERS = {
     for layer, members in enumerate(
         (
             "types errors find files",
-            "rays scalarize front metrics solvers",
+            "rays scalarize front metrics solvers kernels",
             "objectives backbones conditioning methods problems",
-            "settings plan provenance machine rehearsal loop training evaluation engine "
-            "distributed checkpoint run",
+            "settings plan provenance machine rehearsal lane loop training evaluation "
+            "engine distributed checkpoint run",
             "plotting export explorer serving estimators integrations experiments",
             "cli printing __main__",
         )
@@ -119,6 +119,10 @@ def test_the_walk_sees_the_package() -> None:
         ("methods.cosmos", "from paretocosmos.conditioning import Concat"),
         ("objectives.deo", "from paretocosmos.problems.adult import adult"),
         ("training", "from paretocosmos.plotting import draw"),
+        ("kernels._ops", "from paretocosmos.backbones.lenet import LeNet"),
+        ("engine.step", "from paretocosmos.printing import note"),
+        ("backbones._conv_pool", "from paretocosmos.engine import Work"),
+        ("lane", "from paretocosmos.explorer import write_report"),
         ("plotting", "from paretocosmos.cli import main"),
         ("", "from paretocosmos.plotting import draw"),
         ("", "from paretocosmos import cli"),
@@ -137,6 +141,8 @@ def test_the_checker_catches_a_bad_import(module: str, source: str) -> None:
         ("problems.adult", "from paretocosmos.objectives.deo import Deo"),
         ("problems.adult", "from paretocosmos.problems._base import Problem"),
         ("problems", "from paretocosmos.problems._base import Problem"),
+        ("backbones._conv_pool", "from paretocosmos.kernels import conv_pool"),
+        ("loop", "from paretocosmos.lane import Lane"),
         ("training", "from paretocosmos import find, metrics\nfrom paretocosmos.run import Run"),
         ("provenance", "import paretocosmos\nparetocosmos.__version__"),
         ("", "from paretocosmos.training import fit"),

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from paretocosmos.conditioning import Concat
+from paretocosmos.conditioning.transposed_conv import TransposedConv
 from paretocosmos.errors import ConfigurationError, DataError
 from paretocosmos.find import Spec
 from paretocosmos.methods import Cosmos, Gram, Method, State
@@ -98,6 +99,7 @@ def _plan(problem: str | Problem, **changes: Any) -> Plan:
         "seed": 1,
         "device": "cpu",
         "deterministic": False,
+        "precision": "tf32",
     }
     return make_plan(problem, **given | changes)
 
@@ -196,6 +198,83 @@ def test_any_shape_trains_with_a_network_named(backbone: str | nn.Module) -> Non
     assert out.shape == (5, 2)
 
 
+def test_images_begin_with_the_papers_network() -> None:
+    plan = _plan(points(shape=(1, 20, 24)))
+    assert plan.configuration.backbone == Spec("lenet", {})
+    assert plan.configuration.conditioning == Spec("transposed_conv", {})
+    assert isinstance(plan.model, TransposedConv)
+    assert plan.traceable
+    assert plan.stackable
+    named = _plan(points(shape=(1, 20, 24)), backbone="mlp", conditioning="concat")
+    assert isinstance(named.model, Concat)
+
+
+def test_a_batch_larger_than_the_data_is_fine_unless_asked_for() -> None:
+    assert _plan(points()).training.batch_size == 256  # of 60 samples
+    assert _plan(points(), settings={"batch_size": 60}).training.batch_size == 60
+
+
+@pytest.mark.parametrize("precision", ["tf32", "fp32", "bf16", "fp64"])
+def test_every_precision_is_recorded(precision: str) -> None:
+    plan = _plan("toy_convex", precision=precision)
+    assert plan.configuration.precision == precision
+    assert plan.configuration.to_dict()["precision"] == precision
+    assert next(plan.model.parameters()).dtype == torch.float32  # drawn as in any other
+
+
+def test_another_seed_is_the_same_plan_with_other_weights() -> None:
+    plan = _plan("toy_convex", settings={"hidden": "5"})
+    for seed in (1, 2, 7):
+        other, alone = plan.for_seed(seed), _plan("toy_convex", settings={"hidden": "5"}, seed=seed)
+        assert other.configuration == alone.configuration
+        assert other.problem is plan.problem
+        assert other.model is not plan.model
+        found, expected = other.model.state_dict(), alone.model.state_dict()
+        assert all(torch.equal(found[name], value) for name, value in expected.items())
+    with pytest.raises(ConfigurationError, match="`seed` must be at least 0"):
+        plan.for_seed(-1)
+
+
+def test_a_network_handed_over_is_the_same_for_every_seed() -> None:
+    model = Joined()
+    plan = _plan("toy_convex", model=model)
+    other = plan.for_seed(2)
+    assert other.model is not plan.model
+    assert other.model is not model
+    assert all(
+        torch.equal(a, b) for a, b in zip(model.parameters(), other.model.parameters(), strict=True)
+    )
+    backbone = nn.Sequential(nn.Linear(4, 3), nn.ReLU(), nn.Linear(3, 2))
+    plans = _plan("toy_convex", backbone=backbone), _plan("toy_convex", backbone=backbone, seed=2)
+    found, expected = plans[0].for_seed(2).model.state_dict(), plans[1].model.state_dict()
+    assert all(torch.equal(found[name], value) for name, value in expected.items())
+
+
+def _around(*between: nn.Module) -> nn.Module:
+    return nn.Sequential(nn.Linear(4, 8), *between, nn.Linear(8, 2))
+
+
+@pytest.mark.parametrize(
+    ("given", "stackable"),
+    [
+        ({}, True),
+        ({"backbone": _around(nn.Tanh(), nn.LayerNorm(8))}, True),
+        ({"backbone": _around(nn.Dropout(0.1))}, False),
+        ({"backbone": _around(nn.AlphaDropout(0.1))}, False),
+        ({"backbone": _around(nn.RReLU())}, False),
+        ({"backbone": _around(nn.BatchNorm1d(8))}, False),
+        ({"backbone": Joined()}, False),
+        ({"method": Uniform()}, False),
+        ({"conditioning": f"{__name__}:Heir"}, False),
+    ],
+    ids=["mlp", "torch", "dropout", "alpha", "rrelu", "norm", "own network", "own method", "own"],
+)
+def test_seeds_are_stacked_where_each_stays_what_it_would_be_alone(
+    given: dict[str, Any], stackable: bool
+) -> None:
+    assert _plan("toy_convex", **given).stackable == stackable
+
+
 def test_weights_come_from_the_seed_and_not_from_the_callers_generator() -> None:
     before = torch.get_rng_state()
     one, same, other = (_plan("toy_convex", seed=seed).model.state_dict() for seed in (1, 1, 2))
@@ -258,7 +337,29 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "absent device": ({"device": "cuda:99"}, "use --device cpu"),
     "two networks": ({"model": Joined(), "backbone": "mlp"}, "`model` is a whole network"),
     "frozen": ({"model": Joined().requires_grad_(False)}, "no parameters to train"),
-    "shape": ({"problem": points(shape=(3, 2, 2))}, "no default network: pass `model`"),
+    "shape": ({"problem": points(shape=(3, 2))}, "no default network: pass `model`"),
+    "small image": ({"problem": points(shape=(3, 2, 2))}, "`lenet` takes images"),
+    "precision": ({"precision": "fp8"}, "unknown precision `fp8`; did you mean `fp.."),
+    "precision's kind": ({"precision": "half"}, "known: bf16, fp32, fp64, tf32"),
+    "captured": ({"engine": "captured", "device": "cpu"}, "`engine` captured needs a CUDA device"),
+    "batch": (
+        {"problem": points(), "settings": {"batch_size": 61}},
+        r"`batch_size` must be at most the 60 training samples .* found 61: lower it",
+    ),
+    "batch by its long name": (
+        {"problem": points(), "settings": {"training.batch_size": "61"}},
+        "at most the 60 training",
+    ),
+    "no seeds": ({"seeds": ()}, r"`seeds` are different whole numbers, found \(\)"),
+    "seeds twice": ({"seeds": (1, 2, 1)}, r"`seeds` are different .* found \(1, 2, 1\)"),
+    "seed and seeds": ({"seed": 2, "seeds": (1, 2)}, "`seeds` stand instead of `seed`, found 2"),
+    "negative seeds": ({"seeds": (1, -2)}, "`seed` must be at least 0 .* found -2"),
+    "large seeds": ({"seeds": (1, 2**63)}, "`seed` must be at least 0 and below"),
+    "seeds' kind": ({"seeds": (1, 2.5)}, "`seed` is a whole number, found 2.5"),
+    "seeds' text": ({"seeds": ("1", "2")}, "`seed` is a whole number, found '1'"),
+    "seeds' truth": ({"seeds": (2, True)}, "`seed` is a whole number, found True"),
+    "seeds no list": ({"seeds": 3}, "`seeds` are .*whole numbers, found 3"),
+    "seeds within seeds": ({"seeds": ([1], [2])}, "whole number"),
     "no columns": ({"problem": "my.csv"}, "--target .* --sensitive"),
     "no file": (
         {"problem": "absent.csv", "settings": {"target": "a", "sensitive": "b"}},

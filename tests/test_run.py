@@ -89,7 +89,8 @@ def _epoch(folder: Path) -> int:
 
 def _go(folder: Path, **changes: Any) -> Run:
     given: dict[str, Any] = {"epochs": 6, "settings": SETTINGS, "device": "cpu"}
-    return fit("toy_convex", out=folder, **given | changes)
+    run: Run = fit("toy_convex", out=folder, **given | changes)
+    return run
 
 
 # ---------------------------------------------------------------- interrupted and resumed
@@ -100,6 +101,8 @@ VARIANTS: dict[str, Callable[[], dict[str, Any]]] = {
     "eager": lambda: {"engine": "eager"},
     "state": lambda: {"method": Averaging()},
     "own network": lambda: {"model": _seeded(Own)},
+    "double": lambda: {"precision": "fp64", "engine": "eager"},
+    "half": lambda: {"precision": "bf16", "engine": "eager"},
     "own backbone": lambda: {
         "backbone": _seeded(lambda: nn.Sequential(nn.Linear(4, 16), nn.ReLU(), nn.Linear(16, 2)))
     },
@@ -291,6 +294,7 @@ def test_leftovers_do_not_matter(tmp_path: Path) -> None:
                 "deterministic: False there, True now",
             ],
         ),
+        ({"precision": "fp64"}, ["precision: 'tf32' there, 'fp64' now"]),
     ],
 )
 @pytest.mark.parametrize("finished", [False, True])
@@ -359,7 +363,8 @@ def table_run(people: pd.DataFrame, tmp_path_factory: pytest.TempPathFactory) ->
     people.to_csv(folder / "people.csv", index=False)
     settings = {"target": "income", "sensitive": "sex", "positive": "high", "fairness": "deo"}
     given: dict[str, Any] = {"epochs": 4, "settings": settings | {"evaluate_every": 2}}
-    return fit(str(folder / "people.csv"), out=folder / "run", device="cpu", **given)
+    run: Run = fit(str(folder / "people.csv"), out=folder / "run", device="cpu", **given)
+    return run
 
 
 def test_a_run_comes_back_as_it_was(table_run: Run) -> None:
@@ -375,6 +380,21 @@ def test_a_run_comes_back_as_it_was(table_run: Run) -> None:
     assert not table_run.model.training
     for name, value in table_run.model.state_dict().items():
         assert torch.equal(again.model.state_dict()[name], value)
+
+
+def test_a_run_in_double_comes_back_in_double(people: pd.DataFrame, tmp_path: Path) -> None:
+    people.to_csv(tmp_path / "people.csv", index=False)
+    settings = {"target": "income", "sensitive": "sex", "fairness": "deo"}
+    given: dict[str, Any] = {"epochs": 1, "settings": settings, "precision": "fp64"}
+    run = fit(str(tmp_path / "people.csv"), out=tmp_path / "run", device="cpu", **given)
+    again = load_run(run.folder)
+    assert {p.dtype for p in again.model.parameters()} == {torch.float64}
+    found = evaluate(again.model, again.problem(), rays=len(run.front))
+    np.testing.assert_array_equal(found.values, run.front.values)
+    one, two = (each.predict(people, ray=[0.5, 0.5]) for each in (run, again))
+    np.testing.assert_array_equal(one, two)
+    plain = fit(str(tmp_path / "people.csv"), out=tmp_path / "32", epochs=1, settings=settings)
+    np.testing.assert_allclose(plain.predict(people, ray=[0.5, 0.5]), one, atol=1e-4)
 
 
 @pytest.mark.parametrize("split", ["test", "val"])

@@ -127,10 +127,26 @@ def test_the_papers_settings(problem: str, alpha: object) -> None:
     assert paper_settings(problem, "linear") == PAPER
 
 
-def test_the_papers_settings_are_settings_that_exist() -> None:
-    for problem in ("adult", "compas", "default_credit"):
-        known = paper_settings(problem, "cosmos")
-        assert sum(map(len, distribute(known, OWNERS).values())) == len(known)
+# FACTS.md, section 2: 100 epochs, lr x0.1 after 20, 40, 80, 90, alpha 1.2; λ as its table has it.
+@pytest.mark.parametrize(
+    ("problem", "penalty"), [("multi_mnist", 2.0), ("multi_fashion", 2.0), ("fashion_and_mnist", 8)]
+)
+def test_the_papers_settings_for_images(problem: str, penalty: float) -> None:
+    images = {key: value for key, value in PAPER.items() if key != "hidden"} | {
+        "epochs": 100,
+        "milestones": [20, 40, 80, 90],
+        "decay": 0.1,
+    }
+    assert paper_settings(problem, "cosmos") == images | {"penalty": penalty, "alpha": 1.2}
+    assert paper_settings(problem, "linear") == images
+
+
+@pytest.mark.parametrize(
+    "problem", ["adult", "compas", "default_credit", "multi_mnist", "multi_digits"]
+)
+def test_the_papers_settings_are_settings_that_exist(problem: str) -> None:
+    known = paper_settings(problem, "cosmos")
+    assert sum(map(len, distribute(known, OWNERS).values())) == len(known)
 
 
 def test_what_the_paper_has_not_is_empty() -> None:
@@ -204,9 +220,11 @@ def test_a_configuration_is_plain_json_whatever_it_holds() -> None:
         seed=1,
         device="cpu",
         deterministic=False,
+        precision="fp64",
     )
     plain = configuration.to_dict()
     assert json.loads(json.dumps(plain, allow_nan=False)) == plain  # what a resume compares
     assert plain["backbone"] == {"name": "mlp", "settings": {"hidden": [60, 25]}}
     assert plain["training"]["milestones"] == [3]
     assert plain["problem"] is None
+    assert plain["precision"] == "fp64"

@@ -1,34 +1,43 @@
 """Whole trainings: closed-form fronts, a loop written by hand, and what must not be touched."""
 
 import copy
+import dataclasses
 import json
 import random
 import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
+from unittest.mock import MagicMock
 
 import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
 
+from paretocosmos import evaluation, loop
 from paretocosmos.checkpoint import load_tensors
 from paretocosmos.conditioning import Concat
-from paretocosmos.errors import DataError, DivergedError, FrontWarning
+from paretocosmos.engine import Engine, Work, captured, choose
+from paretocosmos.engine.captured import Captured
+from paretocosmos.engine.recorded import Recorded
+from paretocosmos.errors import DataError, DivergedError, EngineWarning, FrontWarning
 from paretocosmos.evaluation import evaluate
+from paretocosmos.loop import Trainer
 from paretocosmos.metrics import hypervolume
 from paretocosmos.objectives.mean_squared_error import MeanSquaredError as Squared
 from paretocosmos.plan import make_plan
 from paretocosmos.problems import Problem, load_problem
-from paretocosmos.problems._base import Split
+from paretocosmos.problems._base import SPLITS, Split
+from paretocosmos.problems._images import ImageProblem
 from paretocosmos.problems._toy import ToyProblem
 from paretocosmos.rays import even_rays, sample_rays
 from paretocosmos.run import Run
 from paretocosmos.scalarize import cosmos_loss
 from paretocosmos.training import Progress, fit
-from paretocosmos.types import Batch, Outputs, Targets
+from paretocosmos.types import Batch, Inputs, Outputs, Targets, each, first
 
 RESULTS = ("front.json", "front_val.json", "model.safetensors")
 # Enough to converge on a toy in a second, and rays in all directions.
@@ -48,7 +57,8 @@ def train(tmp_path: Path) -> Callable[..., Run]:
     def run(problem: str | Problem = "toy_convex", **changes: Any) -> Run:
         given: dict[str, Any] = {"epochs": 3, "device": "cpu"}
         given["out"] = Path(tempfile.mkdtemp(dir=tmp_path)) / "run"
-        return fit(problem, **given | changes)
+        found: Run = fit(problem, **given | changes)
+        return found
 
     return run
 
@@ -153,6 +163,7 @@ def test_it_is_the_textbook_loop(
         seed=seed,
         device="cpu",
         deterministic=False,
+        precision="tf32",
     ).model
     batch = problem.split("train")
     assert isinstance(batch.inputs, Tensor)
@@ -231,12 +242,219 @@ def test_the_engine_does_not_change_a_bit(
 
 def test_batch_norm_and_dropout_train_alike_in_every_engine(train: Callable[..., Run]) -> None:
     model = Own()
-    eager, traced, auto = (
-        train(model=model, engine=engine) for engine in ("eager", "traced", "auto")
-    )
+    eager, auto = (train(model=model, engine=engine) for engine in ("eager", "auto"))
+    with pytest.warns(EngineWarning, match="changes its buffer .*; training goes on eager") as told:
+        traced = train(model=model, engine="traced")
+    assert len(told) == 1
     assert _bytes(eager) == _bytes(traced) == _bytes(auto)
     assert int(eager.model.state_dict()["net.1.num_batches_tracked"]) == 3 * 2
     assert str(traced.record["engine"]).startswith("eager: the network changes its buffer")
+
+
+@pytest.fixture(scope="module")
+def digits() -> ImageProblem:
+    """A few images, kept as bytes: 190 to train on."""
+    problem = load_problem("multi_digits", settings={"copies": 1})
+    assert isinstance(problem, ImageProblem)
+    splits = {}
+    for name, count in zip(SPLITS, (190, 40, 40), strict=True):
+        whole = problem.split(name)
+        parts = (each(lambda t, n=count: t[:n], part) for part in (whole.inputs, whole.targets))
+        splits[name] = Batch(*parts)
+    return dataclasses.replace(problem, splits=splits, spec=None, reference=(3.0, 3.0))
+
+
+IMAGES: dict[str, Any] = {"batch_size": 40, "groups": 4, "rays": 5, "weight_decay": 0.01}
+
+
+@pytest.mark.parametrize("engine", ["eager", "traced"])
+def test_images_train_as_in_the_textbook_loop(
+    train: Callable[..., Run], digits: ImageProblem, engine: str
+) -> None:
+    """Layouts in memory, kept bytes and heads computed together must not show in the weights."""
+    seed, epochs = 3, 2
+    run = train(digits, epochs=epochs, seed=seed, settings=IMAGES, engine=engine, precision="fp64")
+    assert run.record["engine"] == engine
+    given: dict[str, Any] = dict.fromkeys(("model", "conditioning", "backbone", "protocol"))
+    given |= {"method": "cosmos", "settings": {}, "seed": seed, "device": "cpu"}
+    model = make_plan(digits, **given, deterministic=False, precision="fp64").model.double()
+    batch = digits.split("train")
+    assert isinstance(batch.inputs, Tensor)
+    optimiser = torch.optim.Adam(model.parameters(), lr=1e-3, weight_decay=0.01)
+    generator = torch.Generator().manual_seed(seed)
+    for _ in range(epochs):
+        order = torch.randperm(190, generator=generator)
+        rays = sample_rays(5 * 4, 2, alpha=0.5, generator=generator).double()
+        for chosen, some in zip(order.split(40), rays.split(4), strict=True):
+            total = torch.zeros((), dtype=torch.float64)
+            share = len(chosen) // 4  # of the last 30 samples, 28 can be shared
+            for ray, mine in zip(some, chosen[: 4 * share].split(share), strict=True):
+                outputs = model(batch.inputs[mine].double() / 255, ray)
+                losses = [
+                    nn.functional.cross_entropy(outputs[head], batch.targets[head][mine])
+                    for head in digits.names
+                ]
+                total = total + cosmos_loss(torch.stack(losses), ray, penalty=0.01)
+            optimiser.zero_grad()
+            (total / 4).backward()
+            optimiser.step()
+    found = run.model.state_dict()
+    for name, expected in model.state_dict().items():
+        torch.testing.assert_close(found[name], expected, rtol=0, atol=1e-8)
+
+
+def test_images_stay_bytes(
+    train: Callable[..., Run], digits: ImageProblem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inside, trainers, sizes = Trainer.run, [], []
+    prepare = ImageProblem.prepare
+
+    def spied(self: Trainer) -> list[Run]:
+        trainers.append(self)
+        return inside(self)
+
+    def counted(self: ImageProblem, inputs: Inputs, dtype: torch.dtype) -> Inputs:
+        assert first(inputs).dtype == torch.uint8
+        sizes.append(len(first(inputs)))
+        return prepare(self, inputs, dtype)
+
+    monkeypatch.setattr(Trainer, "run", spied)
+    monkeypatch.setattr(ImageProblem, "prepare", counted)
+    monkeypatch.setattr(evaluation, "CHUNK", 5 * 24 * 24 * 20)  # twenty images under five rays
+    train(digits, epochs=1, settings=IMAGES, engine="eager")
+    (trainer,) = trainers
+    for batch in (trainer.train, trainer.val, trainer.work.data):
+        assert first(batch.inputs).dtype == torch.uint8
+        assert {target.dtype for target in batch.targets.values()} == {torch.int64}
+    assert trainer.train.inputs is trainer.work.data.inputs
+    assert max(sizes) == 40  # never more than a batch
+    assert sizes.count(40) == 4
+
+
+# ---------------------------------------------------------------- precisions
+
+
+def test_double_precision_is_double_everywhere(
+    train: Callable[..., Run], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inside = Trainer.run
+    seen: list[torch.dtype] = []
+
+    def spied(self: Trainer) -> list[Run]:
+        live = [*self.work.parameters.values(), *self.work.adam.state().values()]
+        seen.extend(tensor.dtype for tensor in live if tensor.ndim)
+        seen.append(first(self.train.inputs).dtype)
+        return inside(self)
+
+    monkeypatch.setattr(Trainer, "run", spied)
+    run = train(precision="fp64")
+    assert set(seen) == {torch.float64}
+    assert {p.dtype for p in run.model.parameters()} == {torch.float64}
+    saved, _ = load_tensors(run.folder / "model.safetensors")
+    assert {value.dtype for value in saved.values()} == {torch.float64}
+    assert run.record["precision"] == "fp64"
+    plain = train()
+    assert plain.record["precision"] == "tf32"
+    apart = np.abs(run.front.values - plain.front.values).max()
+    assert 0 < apart < 1e-4
+
+
+@pytest.mark.parametrize("engine", ["eager", "traced"])
+def test_half_precision_trains_nearly_the_same(train: Callable[..., Run], engine: str) -> None:
+    half, single = (
+        train(precision=precision, engine=engine, epochs=5) for precision in ("bf16", "tf32")
+    )
+    assert half.record["engine"] == engine
+    assert {p.dtype for p in half.model.parameters()} == {torch.float32}
+    apart = np.abs(half.front.values - single.front.values).max()
+    assert 1e-6 < apart < 0.05
+    assert half.hypervolume == pytest.approx(single.hypervolume, rel=0.02)
+
+
+def test_a_cpu_knows_no_tf32(train: Callable[..., Run]) -> None:
+    before = torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32
+    assert _bytes(train(precision="tf32")) == _bytes(train(precision="fp32"))
+    after = torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32
+    assert after == before
+
+
+# ---------------------------------------------------------------- engines that step aside
+
+
+def test_without_a_compiler_training_goes_on(
+    train: Callable[..., Run], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def missing(*given: object, **named: object) -> None:
+        raise RuntimeError("no C++ compiler found")
+
+    monkeypatch.setattr(torch, "compile", missing)
+    with pytest.warns(EngineWarning, match="cannot be compiled .*no C.. compiler found") as told:
+        run = train(engine="compiled")
+    assert len(told) == 1
+    assert str(run.record["engine"]).startswith("eager: the step cannot be compiled (")
+    assert _bytes(run) == _bytes(train(engine="eager"))
+
+
+@pytest.mark.parametrize("seeds", [None, (1, 2)])
+def test_what_cannot_be_captured_trains_the_same(
+    train: Callable[..., Run], monkeypatch: pytest.MonkeyPatch, seeds: tuple[int, ...] | None
+) -> None:
+    def refuse(*given: object) -> None:
+        raise RuntimeError("operation not permitted when stream is capturing")
+
+    def on_a_cpu(engine: str, work: Work, model: nn.Module, *, traceable: bool) -> Engine:
+        work.step = Recorded(work.step, model, "traced")
+        return Captured(work)
+
+    expected = train(engine="eager", seeds=seeds, settings={"hidden": (8,)})
+    cuda = MagicMock(OutOfMemoryError=torch.cuda.OutOfMemoryError)  # streams, pools and the like
+    monkeypatch.setattr(captured, "torch", SimpleNamespace(**{**vars(torch), "cuda": cuda}))
+    monkeypatch.setattr(captured, "_Graph", refuse)
+    monkeypatch.setattr(loop, "choose", on_a_cpu)
+    with pytest.warns(EngineWarning, match="cannot be captured .* goes on traced") as told:
+        found = train(seeds=seeds, settings={"hidden": (8,)})
+    assert len(told) == 1
+    pairs = zip(found, expected, strict=True) if seeds else [(found, expected)]  # type: ignore[call-overload]
+    for one, two in pairs:
+        assert _bytes(one) == _bytes(two)
+        says = "traced: the step cannot be captured (RuntimeError: operation not permitted"
+        assert str(one.record["engine"]).startswith(says)
+
+
+def test_preparing_is_not_counted_as_training(train: Callable[..., Run]) -> None:
+    eager, traced = train(engine="eager"), train(engine="traced")
+    assert traced.record["seconds_preparing"] > eager.record["seconds_preparing"] >= 0
+    for run in (eager, traced):
+        assert run.record["seconds_evaluating"] > 0
+        assert run.record["seconds_to_selected"] <= run.record["seconds_training"]
+        assert run.record["seeds_together"] == 1
+
+
+def test_an_engine_prepares_before_the_first_epoch_and_trains_nothing(
+    train: Callable[..., Run], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[torch.Size] = []
+
+    def watched(*given: Any, **named: Any) -> Engine:
+        engine, work = choose(*given, **named), given[1]
+        prepare = engine.prepare
+
+        def checked(order: Tensor, rays: Tensor) -> None:
+            live = [*work.adam.tensors(), *work.state.values(), *work.buffers]
+            before, drawn = [tensor.clone() for tensor in live], torch.get_rng_state()
+            prepare(order, rays)
+            assert all(torch.equal(a, b) for a, b in zip(before, live, strict=True))
+            assert torch.equal(drawn, torch.get_rng_state())
+            seen.append(order.shape)
+
+        monkeypatch.setattr(engine, "prepare", checked)
+        return engine
+
+    monkeypatch.setattr(loop, "choose", watched)
+    train(engine="traced", settings={"batch_size": 200})
+    with pytest.warns(EngineWarning):
+        train(engine="traced", model=Own())
+    assert len(seen) == 2  # once each
 
 
 # ---------------------------------------------------------------- what it leaves alone
@@ -478,7 +696,7 @@ def test_weights_that_are_no_numbers_are_noticed_though_losses_are(
     train: Callable[..., Run],
 ) -> None:
     with pytest.raises(DivergedError, match=r"weights became NaN .* in epoch 1 .*epoch 0 is kept"):
-        train(_constant(Rooted), settings={"batch_size": 64})  # one step
+        train(_constant(Rooted), settings={"batch_size": 40})  # one step
 
 
 class Nothing(Squared):

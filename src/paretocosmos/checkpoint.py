@@ -26,10 +26,13 @@ HEADER = "paretocosmos"
 
 @dataclass
 class Progressed:
-    """How far a training has come: all that changes from epoch to epoch."""
+    """How far a training has come: all that changes from epoch to epoch.
+
+    The tensors are the living ones, so that a checkpoint is loaded into the training itself.
+    """
 
     model: nn.Module
-    optimiser: torch.optim.Adam
+    optimiser: Mapping[str, Tensor]
     generator: torch.Generator
     method_state: Mapping[str, Tensor]
     best: dict[str, Tensor] = field(default_factory=dict)
@@ -39,8 +42,7 @@ class Progressed:
 def save_checkpoint(path: Path, at: Progressed) -> None:
     """Write the checkpoint, replacing the one before."""
     tensors = {f"model.{name}": value for name, value in at.model.state_dict().items()}
-    for index, values in at.optimiser.state_dict()["state"].items():
-        tensors |= {f"optimiser.{index}.{name}": value for name, value in values.items()}
+    tensors |= {f"optimiser.{name}": value for name, value in at.optimiser.items()}
     tensors |= {f"method.{name}": value for name, value in at.method_state.items()}
     tensors |= {f"best.{name}": value for name, value in at.best.items()}
     tensors["rng.own"] = at.generator.get_state()
@@ -55,12 +57,8 @@ def load_checkpoint(path: Path, at: Progressed) -> None:
     tensors, numbers = load_tensors(path)
     try:
         at.model.load_state_dict(_under(tensors, "model"))
-        state = at.optimiser.state_dict()
-        state["state"] = {}
-        for name, value in _under(tensors, "optimiser").items():
-            index, _, key = name.partition(".")
-            state["state"].setdefault(int(index), {})[key] = value
-        at.optimiser.load_state_dict(state)
+        _fill(at.optimiser, _under(tensors, "optimiser"))
+        _fill(at.method_state, _under(tensors, "method"))
         at.generator.set_state(tensors["rng.own"])
         torch.set_rng_state(tensors["rng.torch"])
         if "rng.cuda" in tensors and torch.cuda.is_available():
@@ -69,8 +67,6 @@ def load_checkpoint(path: Path, at: Progressed) -> None:
         raise RunError(
             f"`{path}` does not fit this network ({one_line(error)}); train again in another folder"
         ) from error
-    device = next(at.model.parameters()).device
-    at.method_state = {k: v.to(device) for k, v in _under(tensors, "method").items()}
     at.best = _under(tensors, "best")
     at.numbers = numbers
 
@@ -93,6 +89,14 @@ def load_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         raise RunError(
             f"`{path}` is damaged or not ours ({error}); train again in another folder"
         ) from error
+
+
+def _fill(living: Mapping[str, Tensor], saved: Mapping[str, Tensor]) -> None:
+    shapes = [{name: tuple(t.shape) for name, t in part.items()} for part in (saved, living)]
+    if shapes[0] != shapes[1]:
+        raise ValueError(f"it holds {shapes[0]}, not {shapes[1]}")
+    for name, tensor in living.items():
+        tensor.detach().copy_(saved[name])
 
 
 def _under(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:

@@ -2,6 +2,7 @@
 
 import os
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -21,6 +22,7 @@ from paretocosmos.printing import (
     print_front,
     print_json,
     print_run,
+    print_runs,
 )
 from paretocosmos.problems import problem_name
 from paretocosmos.run import Run, load_run
@@ -90,6 +92,9 @@ def train(
         str | None, typer.Option(help="clean, or paper: as published, flaws included.")
     ] = None,
     seed: Annotated[int, typer.Option(help="Of weights, shuffling and rays.")] = 1,
+    seeds: Annotated[
+        str | None, typer.Option(help="Several, as 1,2,3: one run each, trained together.")
+    ] = None,
     epochs: Annotated[int | None, typer.Option(help="Passes over the data.")] = None,
     penalty: Annotated[float | None, typer.Option(help="Weight of the cosine term.")] = None,
     alpha: Annotated[
@@ -106,7 +111,10 @@ def train(
     data: Annotated[str | None, typer.Option(help="Where the problem's data lies.")] = None,
     out: Annotated[Path | None, typer.Option(help="The run folder, new.")] = None,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1.")] = "auto",
-    engine: Annotated[str, typer.Option(help="auto, eager or traced; never the result.")] = "auto",
+    engine: Annotated[
+        str, typer.Option(help="How steps are run: auto, eager, traced, compiled, captured.")
+    ] = "auto",
+    precision: Annotated[str, typer.Option(help="tf32, fp32, bf16 or fp64.")] = "tf32",
     deterministic: Annotated[
         bool, typer.Option("--deterministic", help="Reproducible kernels on a GPU.")
     ] = False,
@@ -135,31 +143,38 @@ def train(
     seen: list[Path] = []
     try:
         with notes(), bar(seen, quiet=as_json) as show:
-            run = fit(
+            one = partial(
+                fit,
                 problem,
                 method=method,
                 backbone=backbone,
                 conditioning=conditioning,
                 protocol=protocol,
                 epochs=epochs,
-                seed=seed,
                 settings=settings,
                 out=out,
                 resume=resume,
                 device=device,
                 engine=engine,
+                precision=precision,
                 deterministic=deterministic,
                 progress=show,
             )
-            _draw(run)
+            runs: list[Run] = (
+                [one(seed=seed)] if seeds is None else one(seed=seed, seeds=_seeds(seeds))  # type: ignore[assignment]
+            )
+            for run in runs:
+                _draw(run)
     except KeyboardInterrupt:
-        where = f"--out {seen[-1]} " if seen else ""
+        # several seeds have a folder each, in one that holds them all
+        begun = [folder if seeds is None else folder.parent for folder in seen]
+        where = f"--out {begun[-1]} " if begun else ""
         note(f"interrupted; the last whole epoch is saved: continue with {where}--resume")
         raise typer.Exit(130) from None
-    if as_json:
-        print_json(numbers_of_run(run))
+    if seeds is None:
+        print_json(numbers_of_run(runs[0])) if as_json else print_run(runs[0])
     else:
-        print_run(run)
+        print_json([numbers_of_run(run) for run in runs]) if as_json else print_runs(runs)
 
 
 @app.command()
@@ -213,6 +228,13 @@ def _key_value(text: str) -> tuple[str, str]:
     if not equals or not key:
         raise ConfigurationError(f"--set takes KEY=VALUE, found `{text}`")
     return key.strip(), value.strip()
+
+
+def _seeds(text: str) -> list[int]:
+    try:
+        return [int(part) for part in text.split(",")]
+    except ValueError as error:
+        raise ConfigurationError(f"--seeds takes whole numbers as 1,2,3, found `{text}`") from error
 
 
 def _numbers_of(text: str) -> list[float]:

@@ -11,6 +11,7 @@ __all__ = [
     "ConfigurationError",
     "DataError",
     "DivergedError",
+    "EngineWarning",
     "FrontWarning",
     "MissingExtraError",
     "ParetoCosmosError",
@@ -51,6 +52,10 @@ class MissingExtraError(ParetoCosmosError, ImportError):
 
 class BenchmarkWarning(UserWarning):
     """What is known to be wrong with a data set as a benchmark of fairness."""
+
+
+class EngineWarning(UserWarning):
+    """A faster engine that could not be used, so that training goes on with a slower one."""
 
 
 class FrontWarning(UserWarning):

@@ -1,5 +1,6 @@
 """`evaluate`: a model, a problem and rays give a front."""
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -16,9 +17,9 @@ from paretocosmos.types import Batch, Inputs, Metric, Outputs, Targets, each, fi
 
 __all__ = ["evaluate", "move", "sweep"]
 
-# Samples times rays in one pass. Larger chunks fall out of a CPU's cache, smaller ones pay for more
-# calls.
-CHUNK = 25_000
+# Numbers in one pass: samples times rays times the size of an input. Larger chunks fall out of a
+# CPU's cache, smaller ones pay for more calls.
+CHUNK = 2_200_000
 
 
 def evaluate(
@@ -45,8 +46,8 @@ def evaluate(
     """
     count = len(problem.objectives)
     wanted = even_rays(rays, count) if isinstance(rays, int) else as_rays(rays, count)
-    device = next((p.device for p in model.parameters()), torch.device("cpu"))
-    batch = move(problem.split(check_split(split)), device)
+    parameter = next(model.parameters(), torch.zeros(()))
+    batch = move(problem.split(check_split(split)), parameter.device, parameter.dtype)
     return evaluate_batch(model, problem, batch, wanted, split=split, provenance=provenance)
 
 
@@ -61,7 +62,7 @@ def evaluate_batch(
 ) -> Front:
     """`evaluate` for a split that is already on the model's device and rays already checked."""
     with evaluating(model):
-        outputs = sweep(model, batch.inputs, rays)
+        outputs = sweep(model, batch.inputs, rays, problem.prepare)
         scored = [o.score for o in problem.objectives] + list(problem.metrics.values())
         numbers = [_score(f, outputs, batch.targets, problem.score_batch) for f in scored]
         table = torch.stack(numbers).double().cpu().numpy()
@@ -96,22 +97,33 @@ def evaluating(model: nn.Module) -> Iterator[None]:
             module.training = training
 
 
-def sweep(model: nn.Module, inputs: Inputs, rays: Tensor) -> Outputs:
+def sweep(
+    model: nn.Module,
+    inputs: Inputs,
+    rays: Tensor,
+    prepare: Callable[[Inputs, torch.dtype], Inputs] | None = None,
+) -> Outputs:
     """Outputs of all samples under all rays, ``[N, B, ...]``, in chunks of samples."""
-    size = max(1, CHUNK // len(rays))
-    rays = rays.to(first(inputs).device)
-    chunks = [
-        _each_ray(model, each(lambda part, at=start: part[at : at + size], inputs), rays)
-        for start in range(0, len(first(inputs)), size)
-    ]
+    some = first(inputs)
+    size = max(1, CHUNK // (len(rays) * math.prod(some.shape[1:])))
+    dtype = next(model.parameters(), torch.zeros(())).dtype
+    rays = rays.to(some.device, dtype)
+    chunks = []
+    for start in range(0, len(some), size):
+        chunk = each(lambda part, at=start: part[at : at + size], inputs)
+        ready = chunk if prepare is None else prepare(chunk, dtype)
+        chunks.append(_each_ray(model, ready, rays))
     joined: Outputs = each(lambda *parts: torch.cat(parts, dim=1), *chunks)
     return joined
 
 
-def move(batch: Batch, device: torch.device) -> Batch:
-    """A batch on a device."""
-    there = [each(lambda part: part.to(device), part) for part in (batch.inputs, batch.targets)]
-    return Batch(*there)
+def move(batch: Batch, device: torch.device, dtype: torch.dtype | None = None) -> Batch:
+    """A batch on a device, its floats as that type."""
+
+    def there(part: Tensor) -> Tensor:
+        return part.to(device, dtype if part.is_floating_point() else None)
+
+    return Batch(each(there, batch.inputs), each(there, batch.targets))
 
 
 def _each_ray(model: nn.Module, inputs: Inputs, rays: Tensor) -> Outputs:

@@ -2,12 +2,26 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Literal
 
 import torch
+from torch import nn
 
-from paretocosmos.errors import ConfigurationError
+from paretocosmos.errors import ConfigurationError, unknown
 
-__all__ = ["device_of", "seeded", "threads_for"]
+__all__ = [
+    "Precision",
+    "check_precision",
+    "device_of",
+    "place",
+    "precise",
+    "seeded",
+    "streamed",
+    "threads_for",
+]
+
+Precision = Literal["tf32", "fp32", "bf16", "fp64"]
+PRECISIONS: tuple[Precision, ...] = ("tf32", "fp32", "bf16", "fp64")
 
 # Multiply-adds of a forward pass below which a step runs on one thread. At 2 million (Adult) one is
 # as fast as two on an idle machine and far faster on a busy one, where threads wait for each other;
@@ -37,14 +51,65 @@ def seeded(seed: int, device: torch.device, *, deterministic: bool) -> Iterator[
     devices = [device] if device.type == "cuda" else []
     before = torch.are_deterministic_algorithms_enabled()
     warn_only = torch.is_deterministic_algorithms_warn_only_enabled()
+    search = torch.backends.cudnn.benchmark
     with torch.random.fork_rng(devices=devices):
         torch.manual_seed(seed)
         if deterministic:
             torch.use_deterministic_algorithms(True)
+        # batches have two sizes, so a search for the fastest convolutions pays at once
+        torch.backends.cudnn.benchmark = not deterministic
         try:
             yield
         finally:
             torch.use_deterministic_algorithms(before, warn_only=warn_only)
+            torch.backends.cudnn.benchmark = search
+
+
+@contextmanager
+def precise(precision: str) -> Iterator[None]:
+    """Let a GPU's tensor cores round float32 products to tf32, or not."""
+    products, convolutions = torch.backends.cuda.matmul, torch.backends.cudnn
+    before = products.allow_tf32, convolutions.allow_tf32
+    products.allow_tf32 = convolutions.allow_tf32 = precision in ("tf32", "bf16")
+    try:
+        yield
+    finally:
+        products.allow_tf32, convolutions.allow_tf32 = before
+
+
+@contextmanager
+def streamed(device: torch.device) -> Iterator[None]:
+    """On a GPU, all work on one stream that can be captured: each stream has its own workspaces."""
+    if device.type != "cuda":
+        yield
+        return
+    outside, inside = torch.cuda.current_stream(device), torch.cuda.Stream(device)
+    inside.wait_stream(outside)
+    try:
+        with torch.cuda.stream(inside):
+            yield
+    finally:
+        outside.wait_stream(inside)
+
+
+def check_precision(precision: str) -> Precision:
+    """The precision of that name, or a refusal."""
+    for known in PRECISIONS:
+        if precision == known:
+            return known
+    raise unknown("precision", precision, PRECISIONS)
+
+
+def place(model: nn.Module, device: torch.device) -> nn.Module:
+    """The model on a device, its filters laid out as that device convolves fastest.
+
+    On a CPU, channels last in memory: a step of the paper's LeNet takes 0.6 of the time. The
+    convolutions hand the layout on to whatever follows them.
+    """
+    model.to(device)
+    if device.type == "cpu" and any(isinstance(module, nn.Conv2d) for module in model.modules()):
+        model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    return model
 
 
 def device_of(name: str) -> torch.device:

@@ -13,9 +13,10 @@ from paretocosmos import find
 from paretocosmos.conditioning import Conditioning
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.find import Spec
-from paretocosmos.machine import device_of
+from paretocosmos.machine import check_precision, device_of
 from paretocosmos.methods import Method
 from paretocosmos.problems import Problem, load_problem, problem_name
+from paretocosmos.rehearsal import split_of
 from paretocosmos.settings import Configuration, Training, distribute, paper_settings, spec_of
 
 __all__ = ["Plan", "make_plan"]
@@ -23,13 +24,30 @@ __all__ = ["Plan", "make_plan"]
 
 @dataclass(frozen=True)
 class Plan:
-    """A training that could begin."""
+    """A training that could begin.
+
+    Attributes:
+        problem: what is trained on.
+        method: how losses are weighed.
+        model: the network, its fresh weights drawn from the seed.
+        configuration: all that decides the result.
+        device: where.
+        given: the network or backbone the caller handed over, or the backbone's name.
+    """
 
     problem: Problem
     method: Method
     model: nn.Module
     configuration: Configuration
     device: torch.device
+    given: str | nn.Module | None = None
+
+    def for_seed(self, seed: int) -> "Plan":
+        """The same training with another seed: fresh weights, unless a network was given."""
+        _check_seed(seed)
+        configuration = dataclasses.replace(self.configuration, seed=seed)
+        network = _network(self.problem, configuration, self.given)
+        return dataclasses.replace(self, configuration=configuration, model=network)
 
     @property
     def training(self) -> Training:
@@ -45,6 +63,20 @@ class Plan:
     def rebuildable(self) -> bool:
         """Whether the run folder can build the network again from its names."""
         return self.configuration.backbone is not None
+
+    @property
+    def stackable(self) -> bool:
+        """Whether several seeds can train as one stack and each be what it would be alone.
+
+        Not with buffers, which the seeds would share, nor with dropout, whose draws they would.
+        """
+        random = (nn.RReLU, nn.MultiheadAttention, nn.FractionalMaxPool2d, nn.FractionalMaxPool3d)
+        kinds = (nn.modules.dropout._DropoutNd, nn.RNNBase, *random)
+        return (
+            self.traceable
+            and next(self.model.buffers(), None) is None
+            and not any(isinstance(module, kinds) for module in self.model.modules())
+        )
 
     @property
     def traceable(self) -> bool:
@@ -71,6 +103,7 @@ def make_plan(
     seed: int,
     device: str,
     deterministic: bool,
+    precision: str,
 ) -> Plan:
     """Resolve names, distribute settings, load the problem and build the network."""
     given = dict(settings)
@@ -117,12 +150,15 @@ def make_plan(
         how = Spec(method, _defaults(owners["method"]) | resolved["method"])
     else:
         how = spec_of("methods", method)
-    training, chosen, _, where = _all_mistakes(
+    training, chosen, _, where, exact = _all_mistakes(
         lambda: Training(**resolved["training"]),
         lambda: _a(Method, how, "methods") if isinstance(method, str) else method,
         lambda: _check_seed(seed),
         lambda: device_of(device),
+        lambda: check_precision(precision),
     )
+    if {"batch_size", "training.batch_size"} & given.keys():
+        _check_batch_size(training.batch_size, problem)
     configuration = Configuration(
         problem=problem.spec,
         method=how,
@@ -136,17 +172,19 @@ def make_plan(
         seed=seed,
         device=str(where),
         deterministic=deterministic,
+        precision=exact,
     )
     problem = _with_reference(problem, configuration.training)
     # a method's settings may not fit the number of objectives: draw once, now
     chosen.sample(len(problem.objectives), 1, torch.Generator())
-    network = _network(problem, configuration, model if model is not None else backbone)
+    network_or_backbone = model if model is not None else backbone
+    network = _network(problem, configuration, network_or_backbone)
     if not any(p.requires_grad for p in network.parameters()):
         raise ConfigurationError(
             f"the network {type(network).__name__} has no parameters to train, found all frozen or "
             "none: call its `requires_grad_(True)`"
         )
-    return Plan(problem, chosen, network, configuration, where)
+    return Plan(problem, chosen, network, configuration, where, network_or_backbone)
 
 
 def _network(
@@ -212,6 +250,8 @@ def _check_kinds(**given: tuple[object, type]) -> None:
 def _by_shape(problem: Problem) -> tuple[str, str]:
     if len(problem.input_shape) == 1:
         return "mlp", "concat"
+    if len(problem.input_shape) == 3:  # (C, H, W)
+        return "lenet", "transposed_conv"
     raise ConfigurationError(
         f"`{problem.name}` has inputs of shape {problem.input_shape}, for which there is no "
         "default network: pass `model`, or `backbone` and `conditioning`"
@@ -234,6 +274,15 @@ def _mine(settings: Mapping[str, Any], role: str, thing: Callable[..., Any]) -> 
     known = find.parameters(thing)
     plain = {key.removeprefix(f"{role}."): value for key, value in settings.items()}
     return {key: value for key, value in plain.items() if key in known}
+
+
+def _check_batch_size(size: int, problem: Problem) -> None:
+    samples = len(split_of(problem, "train"))
+    if size > samples:
+        raise ConfigurationError(
+            f"`batch_size` must be at most the {samples} training samples of `{problem.name}`, "
+            f"found {size}: lower it (--set batch_size={max(1, samples // 4)})"
+        )
 
 
 def _defaults(thing: Callable[..., Any]) -> dict[str, Any]:

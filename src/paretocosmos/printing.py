@@ -3,9 +3,10 @@
 import json
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from statistics import fmean, stdev
 from typing import Any
 
 from rich.console import Console
@@ -27,6 +28,7 @@ __all__ = [
     "print_front",
     "print_json",
     "print_run",
+    "print_runs",
 ]
 
 err = Console(stderr=True, highlight=False)
@@ -62,6 +64,10 @@ def numbers_of_run(run: Run) -> dict[str, Any]:
         "epoch_selected": record["epoch_selected"],
         "seconds_training": record["seconds_training"],
         "seconds_to_selected": record["seconds_to_selected"],
+        "seconds_preparing": record["seconds_preparing"],
+        "seconds_evaluating": record["seconds_evaluating"],
+        "seeds_together": record["seeds_together"],
+        "precision": record["precision"],
         "engine": record["engine"],
         "scores": run.front.provenance["scores"],
     }
@@ -85,7 +91,9 @@ def print_run(run: Run) -> None:
         ),
         "training": f"{numbers['seconds_training']:.1f} s, epoch {numbers['epoch_selected']} "
         f"selected, {numbers['parameters']:,} parameters",
-        "engine": numbers["engine"],
+        "engine": f"{numbers['engine']}, {numbers['precision']}, on {run.record['device']}; "
+        f"{numbers['seconds_preparing']:.1f} s to prepare, "
+        f"{numbers['seconds_evaluating']:.1f} s to validate",
         "scores": f"{numbers['scores']} ({numbers['protocol']} protocol)",
     }.items():
         table.add_row(f"[bold]{name}[/]", escape(value))
@@ -101,14 +109,48 @@ def print_run(run: Run) -> None:
 
 
 def _meaning(run: Run) -> dict[str, str]:
-    """Which class a table's network predicts, and whom it compares."""
+    """Which class a table's network predicts, and whom it compares; what images it looks at."""
     about = run.record["about"]
-    if not about:
-        return {}
-    return {
-        "predicts": f"`{about['positive']}` of `{about['target']}`",
-        "compares": f"`{about['sensitive']}`: {', '.join(about['groups'])}",
-    }
+    said = {}
+    if {"positive", "target"} <= about.keys():
+        said["predicts"] = f"`{about['positive']}` of `{about['target']}`"
+    if {"sensitive", "groups"} <= about.keys():
+        said["compares"] = f"`{about['sensitive']}`: {', '.join(about['groups'])}"
+    if "images" in about:
+        said["images"] = str(about["images"])
+    return said
+
+
+def print_runs(runs: Sequence[Run]) -> None:
+    """What `train --seeds` ends with: a row per seed, their mean, and how they were trained."""
+    every = [numbers_of_run(run) for run in runs]
+    table = Table(box=None, padding=(0, 2), header_style="bold")
+    for name in ("seed", "hypervolume", "val", "span", "dominated", "epoch"):
+        table.add_column(name, justify="right")
+    table.add_column("run", overflow="fold")
+    for numbers in every:
+        table.add_row(
+            str(numbers["seed"]),
+            f"{numbers['hypervolume']:.4f}",
+            f"{numbers['hypervolume_val']:.4f}",
+            f"{numbers['span']:.4f}",
+            f"{numbers['dominated_share']:.0%}",
+            str(numbers["epoch_selected"]),
+            escape(numbers["run"]),
+        )
+    console = _wide()
+    console.print(table)
+    reached = [numbers["hypervolume"] for numbers in every]
+    spread = f" ± {stdev(reached):.4f}" if len(reached) > 1 else ""
+    lead = every[0]
+    together = lead["seeds_together"]
+    seconds = sum(numbers["seconds_training"] / numbers["seeds_together"] for numbers in every)
+    console.print(
+        f"  [bold]mean hypervolume {fmean(reached):.4f}{spread}[/] on test; {seconds:.1f} s of "
+        f"training in all, {together} {'seeds' if together > 1 else 'seed'} at a time, engine "
+        f"{escape(lead['engine'])}, {lead['precision']}",
+        soft_wrap=True,
+    )
 
 
 def print_front(front: Front) -> None:
@@ -124,9 +166,12 @@ def print_front(front: Front) -> None:
         row = [*front.rays[index][: len(weights)], *front.values[index]]
         row += [front.metrics[name][index] for name in metrics_shown]
         table.add_row(*(f"{value:.3f}" for value in row), "" if keep[index] else "dominated")
-    console = Console(highlight=False)
-    # a pipe has no width: cut numbers would be lost
-    console.print(table, width=None if console.is_terminal else 240)
+    _wide().print(table)
+
+
+def _wide() -> Console:
+    """For tables: a pipe has no width, so nothing needs to be cut or folded there."""
+    return Console(highlight=False, width=None if sys.stdout.isatty() else 240)
 
 
 @contextmanager
@@ -148,10 +193,11 @@ def bar(seen: list[Path], *, quiet: bool) -> Iterator[Callable[[Progress], None]
         BarColumn(bar_width=24),
         TextColumn("{task.fields[losses]}"),
         TextColumn("HV val {task.fields[hypervolume]}"),
+        TextColumn("[dim]{task.fields[engine]}"),
         TimeRemainingColumn(),
     )
     live = Bar(*columns, console=err, disable=quiet)
-    task = live.add_task("train", total=None, losses="", hypervolume="-")
+    task = live.add_task("train", total=None, losses="", hypervolume="-", engine="")
 
     def show(at: Progress) -> None:
         seen[:] = [at.folder]
@@ -163,6 +209,7 @@ def bar(seen: list[Path], *, quiet: bool) -> Iterator[Callable[[Progress], None]
             completed=at.epoch,
             losses=escape(losses),
             hypervolume=reached,
+            engine=escape(at.engine),
         )
         live.start()  # not earlier: what is refused is one sentence, without a bar
 

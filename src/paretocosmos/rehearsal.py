@@ -22,7 +22,7 @@ def rehearse(model: nn.Module, problem: Problem, train: Batch) -> None:
     try:
         evaluate_batch(model, problem, few, rays, split="train")
         with evaluating(model):
-            outputs = each(lambda out: out[0], sweep(model, few.inputs, rays))
+            outputs = each(lambda out: out[0], sweep(model, few.inputs, rays, problem.prepare))
             losses = [objective.loss(outputs, few.targets) for objective in problem.objectives]
     except ParetoCosmosError:
         raise

@@ -17,7 +17,7 @@ from paretocosmos.errors import ConfigurationError, DataError, RunError
 from paretocosmos.files import one_line, read_json
 from paretocosmos.find import Spec
 from paretocosmos.front import Array, Front
-from paretocosmos.machine import device_of
+from paretocosmos.machine import device_of, place
 from paretocosmos.objectives._base import logits_of
 from paretocosmos.problems import Problem, TabularProblem, load_problem
 from paretocosmos.problems._table import Table
@@ -85,9 +85,9 @@ class Run:
                 f"`predict` takes one ray, found {len(checked)}: call it once for each"
             )
         parameter = next(self.model.parameters())
-        inputs = torch.from_numpy(self.table.transform(rows)).to(parameter.device)
+        inputs = torch.from_numpy(self.table.transform(rows)).to(parameter)
         with torch.inference_mode():
-            outputs: Outputs = self.model(inputs, checked[0].to(parameter.device))
+            outputs: Outputs = self.model(inputs, checked[0].to(parameter))
         return torch.sigmoid(logits_of(outputs, None)).double().cpu().numpy().astype(np.float64)
 
     def problem(self, *, data: str | None = None) -> Problem:
@@ -139,6 +139,8 @@ def load_run(folder: str | Path, *, model: nn.Module | None = None, device: str 
         )
     tensors, _ = load_tensors(folder / "model.safetensors")
     network = build_model(record) if model is None else model
+    if all(tensor.dtype == torch.float64 for tensor in tensors.values()):
+        network.double()
     try:
         network.load_state_dict(tensors)
     except RuntimeError as error:
@@ -152,7 +154,7 @@ def load_run(folder: str | Path, *, model: nn.Module | None = None, device: str 
         fitted = Table.from_dict(read_json(table)) if table.exists() else None
     except (DataError, KeyError, TypeError, ValueError) as error:
         raise RunError(f"`{folder}` is damaged ({error}); train again") from error
-    return Run(folder, record, fronts[0], fronts[1], network.to(where).eval(), fitted)
+    return Run(folder, record, fronts[0], fronts[1], place(network, where).eval(), fitted)
 
 
 def read_record(folder: Path) -> dict[str, Any]:

@@ -89,6 +89,7 @@ class Configuration:
     seed: int
     device: str
     deterministic: bool
+    precision: str
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""

@@ -1,21 +1,72 @@
-"""`fit`: a problem and a method give a run."""
+"""`fit`: a problem and a method give a run, or one for each of several seeds."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
+import torch
 from torch import nn
 
-from paretocosmos.engine import choose, make_step
+from paretocosmos.checkpoint import load_tensors
+from paretocosmos.engine import check_engine
 from paretocosmos.errors import ConfigurationError, RunError
+from paretocosmos.lane import Lane, checkpoint_in
 from paretocosmos.loop import Progress, Trainer
+from paretocosmos.machine import SMALL_STEP, streamed
 from paretocosmos.methods import Method
 from paretocosmos.plan import Plan, make_plan
 from paretocosmos.problems import Problem
 from paretocosmos.run import Run, load_run, read_record
 
 __all__ = ["Progress", "fit"]
+
+Report = Callable[[Progress], None]
+
+
+@overload
+def fit(
+    problem: str | Problem,
+    *,
+    method: str | Method = "cosmos",
+    model: nn.Module | None = None,
+    conditioning: str | None = None,
+    backbone: str | nn.Module | None = None,
+    protocol: str | None = None,
+    epochs: int | None = None,
+    seed: int = 1,
+    seeds: None = None,
+    settings: Mapping[str, Any] | None = None,
+    out: str | Path | None = None,
+    resume: bool = False,
+    device: str = "auto",
+    engine: str = "auto",
+    precision: str = "tf32",
+    deterministic: bool = False,
+    progress: Report | None = None,
+) -> Run: ...
+
+
+@overload
+def fit(
+    problem: str | Problem,
+    *,
+    method: str | Method = "cosmos",
+    model: nn.Module | None = None,
+    conditioning: str | None = None,
+    backbone: str | nn.Module | None = None,
+    protocol: str | None = None,
+    epochs: int | None = None,
+    seeds: Sequence[int],
+    settings: Mapping[str, Any] | None = None,
+    out: str | Path | None = None,
+    resume: bool = False,
+    device: str = "auto",
+    engine: str = "auto",
+    precision: str = "tf32",
+    deterministic: bool = False,
+    progress: Report | None = None,
+) -> list[Run]: ...
 
 
 def fit(
@@ -28,14 +79,16 @@ def fit(
     protocol: str | None = None,
     epochs: int | None = None,
     seed: int = 1,
+    seeds: Sequence[int] | None = None,
     settings: Mapping[str, Any] | None = None,
     out: str | Path | None = None,
     resume: bool = False,
     device: str = "auto",
     engine: str = "auto",
+    precision: str = "tf32",
     deterministic: bool = False,
-    progress: Callable[[Progress], None] | None = None,
-) -> Run:
+    progress: Report | None = None,
+) -> Run | list[Run]:
     """Train one network for the whole front.
 
     Args:
@@ -47,16 +100,22 @@ def fit(
         protocol: ``"clean"`` or ``"paper"``; the problem's default if `None`.
         epochs: passes over the data; the paper's for a problem it has, else 50.
         seed: of the weights, the shuffling and the rays.
+        seeds: several of them, instead of `seed`: one run each, the same as it would be alone,
+            trained together where that is faster and memory allows.
         settings: any further constructor argument by its name, as `--set` on the command line.
-        out: the run folder, new; ``runs/PROBLEM-METHOD-SEED`` if `None`.
+        out: the run folder, new; ``runs/PROBLEM-METHOD-SEED`` if `None`. With `seeds`, the folder
+            that gets a run folder ``seed-SEED`` for each; ``runs/PROBLEM-METHOD-seeds`` if `None`.
         resume: continue the run in `out` if it was begun there.
         device: ``"auto"``, ``"cpu"``, ``"cuda"``, ``"cuda:1"``.
-        engine: how steps are run; never changes the result.
+        engine: how steps are run: ``"auto"``, ``"eager"``, ``"traced"``, ``"compiled"``,
+            ``"captured"``; changes the result by rounding at most.
+        precision: ``"tf32"``: float32, whose products a GPU's tensor cores may round; ``"fp32"``:
+            they may not; ``"bf16"``: the network in half precision; ``"fp64"``.
         deterministic: only reproducible kernels, for a GPU; a CPU is always reproducible.
         progress: called after every epoch.
 
     Returns:
-        The run: `.front`, `.model`, `.folder`.
+        The run: `.front`, `.model`, `.folder`; with `seeds`, a list of them.
 
     >>> import tempfile
     >>> folder = tempfile.mkdtemp() + "/run"
@@ -64,7 +123,8 @@ def fit(
     >>> run.front.names
     ('first', 'second')
     """
-    plan = make_plan(
+    wanted = _seeds(seed, seeds)
+    lead = make_plan(
         problem,
         method=method,
         model=model,
@@ -72,28 +132,99 @@ def fit(
         backbone=backbone,
         protocol=protocol,
         settings=dict(settings or {}) | ({} if epochs is None else {"epochs": epochs}),
-        seed=seed,
+        seed=wanted[0],
         device=device,
         deterministic=deterministic,
+        precision=precision,
     )
-    step = choose(
-        engine,
-        make_step(plan.model, plan.problem.objectives, plan.method),
-        plan.model,
-        traceable=plan.traceable,
-    )
-    folder = _folder(out, plan, resume=resume)
-    if resume and (folder / "run.json").exists():
-        record = read_record(folder)
-        _refuse_other(folder, record, plan)
-        if record["status"] == "finished":
-            return load_run(
-                folder, model=None if plan.rebuildable else plan.model, device=str(plan.device)
-            )
-    return Trainer(plan, folder, step, progress).run()
+    check_engine(engine, lead.device)
+    plans = [lead, *(lead.for_seed(other) for other in wanted[1:])]
+    if seeds is None:
+        folders = [_folder(out, lead, str(seed), resume=resume)]
+    else:
+        root = Path(out) if out is not None else _folder(None, lead, "seeds", resume=resume)
+        places = [root / f"seed-{plan.seed}" for plan in plans]
+        folders = [_folder(place, lead, "", resume=resume) for place in places]
+    done: dict[int, Run] = {}
+    behind: dict[int, list[Lane]] = {}
+    for plan, folder in zip(plans, folders, strict=True):
+        found = _finished(folder, plan) if resume and (folder / "run.json").exists() else None
+        if found is not None:
+            done[plan.seed] = found
+        else:
+            # seeds train together from the same epoch only; a kill may have left them apart
+            behind.setdefault(_epoch_of(folder), []).append(Lane(plan, folder))
+    for lanes in behind.values():
+        for run, lane in zip(_train(lanes, engine, progress), lanes, strict=True):
+            done[lane.plan.seed] = run
+    return [done[plan.seed] for plan in plans] if seeds is not None else done[seed]
 
 
-def _folder(out: str | Path | None, plan: Plan, *, resume: bool) -> Path:
+def _seeds(seed: int, seeds: Sequence[int] | None) -> list[int]:
+    if seeds is None:
+        return [seed]
+    if seed != 1:
+        raise ConfigurationError(f"`seeds` stand instead of `seed`, found {seed} too: give one")
+    wanted = list(seeds) if isinstance(seeds, Iterable) else []
+    if not wanted or any(wanted.count(one) > 1 for one in wanted):
+        raise ConfigurationError(f"`seeds` are different whole numbers, found {seeds!r}")
+    return wanted
+
+
+def _train(lanes: list[Lane], engine: str, progress: Report | None) -> list[Run]:
+    """Train lanes together where that is possible and faster, else one after the other."""
+    plan = lanes[0].plan
+    if len(lanes) > 1 and not _together(plan):
+        return [run for lane in lanes for run in _train([lane], engine, progress)]
+    try:
+        with streamed(plan.device):
+            return Trainer(lanes, engine, progress).run()
+    except torch.cuda.OutOfMemoryError as error:
+        if len(lanes) == 1:
+            raise RunError(
+                "the GPU is out of memory; lower `batch_size` (--set batch_size=64) or use "
+                f"--device cpu; the last good checkpoint is in `{lanes[0].folder}`: add --resume "
+                "to go on from it on the same settings"
+            ) from error
+    # too many for the memory: their checkpoints are where they stopped
+    torch.cuda.empty_cache()
+    half = len(lanes) // 2
+    again = [Lane(lane.plan.for_seed(lane.plan.seed), lane.folder) for lane in lanes]
+    # where it ran out between two checkpoints they stand at different epochs
+    apart = len({_epoch_of(lane.folder) for lane in lanes}) > 1
+    parts = [[lane] for lane in again] if apart else [again[:half], again[half:]]
+    return [run for part in parts for run in _train(part, engine, progress)]
+
+
+def _together(plan: Plan) -> bool:
+    """Whether a stack of seeds trains faster than one after the other.
+
+    A GPU is hardly used by one small network. A CPU is, unless the network is so small that most of
+    the time goes into asking for its operations.
+    """
+    small = len(plan.problem.input_shape) == 1 and (
+        sum(p.numel() for p in plan.model.parameters()) * plan.training.batch_size < SMALL_STEP
+    )
+    return plan.stackable and (plan.device.type == "cuda" or small)
+
+
+def _finished(folder: Path, plan: Plan) -> Run | None:
+    """The run in a folder if it is finished; refuses one with other settings."""
+    record = read_record(folder)
+    _refuse_other(folder, record, plan)
+    if record["status"] != "finished":
+        return None
+    model = None if plan.rebuildable else plan.model
+    return load_run(folder, model=model, device=str(plan.device))
+
+
+def _epoch_of(folder: Path) -> int:
+    checkpoint = checkpoint_in(folder)
+    return int(load_tensors(checkpoint)[1].get("epoch", 0)) if checkpoint.exists() else 0
+
+
+def _folder(out: str | Path | None, plan: Plan, ending: str, *, resume: bool) -> Path:
+    """The folder asked for, if it may be used, or a free name under ``runs``."""
     if out is not None:
         folder = Path(out)
         try:
@@ -111,7 +242,7 @@ def _folder(out: str | Path | None, plan: Plan, *, resume: bool) -> Path:
         return folder
     if resume:
         raise ConfigurationError("--resume needs --out, the folder of the run to continue")
-    name = f"{plan.problem.name}-{plan.configuration.method.name}-{plan.seed}"
+    name = f"{plan.problem.name}-{plan.configuration.method.name}-{ending}"
     base = Path("runs") / re.sub(r"[^\w.-]+", "-", name)
     for number in range(1, 1_000_000):
         folder = base if number == 1 else base.with_name(f"{base.name}-{number}")

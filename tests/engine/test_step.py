@@ -7,15 +7,20 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from paretocosmos.engine import make_step
-from paretocosmos.engine.step import group_losses
+from paretocosmos.backbones.lenet import LeNet
+from paretocosmos.backbones.mlp import Mlp
+from paretocosmos.conditioning import Concat, Conditioning
+from paretocosmos.conditioning.transposed_conv import TransposedConv
+from paretocosmos.engine import Result, Step, make_step
+from paretocosmos.engine.recorded import Recorded
 from paretocosmos.methods import Cosmos, Gram, Method, State
 from paretocosmos.methods.linear import Linear
 from paretocosmos.objectives import Objective
+from paretocosmos.objectives.cross_entropy import CrossEntropy
 from paretocosmos.objectives.gaussian_well import GaussianWell
 from paretocosmos.objectives.mean_squared_error import MeanSquaredError
 from paretocosmos.scalarize import cosmos_loss
-from paretocosmos.types import Batch
+from paretocosmos.types import Batch, Inputs, each
 
 DOUBLE = torch.float64
 B, FEATURES, J = 24, 3, 3
@@ -167,17 +172,161 @@ def test_parameters_that_are_left_out_stay_frozen(batch: Batch) -> None:
     assert set(every.gradients) == set(dict(model.named_parameters()))
 
 
-def test_heads_are_split_into_groups_too(batch: Batch) -> None:
-    heads = {"x": torch.randn(B, 2, dtype=DOUBLE), "y": torch.randn(B, 2, dtype=DOUBLE)}
-    objectives = (
-        MeanSquaredError(name="one", target="a", output="x"),
-        MeanSquaredError(name="two", target="b", output="y"),
+# ---------------------------------------------------------------- several seeds at once
+
+
+SEEDS = 3
+HEADS = {"left": 4, "right": 4}
+IMAGE = (1, 16, 16)
+
+
+def _mlp(seed: int) -> Conditioning:
+    torch.manual_seed(seed)
+    return Concat(Mlp((FEATURES,), 4, hidden=(7, 5)), len(HEADS))
+
+
+def _lenet(seed: int) -> Conditioning:
+    torch.manual_seed(seed)
+    return TransposedConv(LeNet(IMAGE, HEADS), len(HEADS))
+
+
+def _images(inputs: Inputs, dtype: torch.dtype) -> Inputs:
+    ready: Inputs = each(lambda image: image.to(dtype) / 255, inputs)
+    return ready
+
+
+NETWORKS: dict[str, tuple[Callable[[int], Conditioning], tuple[int, ...]]] = {
+    "mlp": (_mlp, (FEATURES,)),
+    "lenet": (_lenet, IMAGE),
+}
+
+
+def _classes(shape: tuple[int, ...], seed: int, samples: int = 12) -> Batch:
+    draw = torch.Generator().manual_seed(seed)
+    inputs = (
+        torch.randn(samples, *shape, generator=draw, dtype=DOUBLE)
+        if len(shape) == 1
+        else torch.randint(256, (samples, *shape), generator=draw, dtype=torch.uint8)
     )
-    found = group_losses(objectives, heads, batch.targets, 3)
-    size = B // 3
-    for g in range(3):
-        mine = slice(g * size, (g + 1) * size)
-        for j, (head, target) in enumerate((("x", "a"), ("y", "b"))):
-            # the mean over every number, written out
-            squares = (heads[head][mine] - batch.targets[target][mine]) ** 2
-            torch.testing.assert_close(found[g, j], squares.sum() / squares.numel())
+    labels = {head: torch.randint(4, (samples,), generator=draw) for head in HEADS}
+    return Batch(inputs, labels)
+
+
+def _with_heads(
+    model: nn.Module, method: Method, shape: tuple[int, ...], *, stacked: bool = False
+) -> Step:
+    objectives = [CrossEntropy(name=head, output=head, target=head) for head in HEADS]
+    prepare = _images if len(shape) == 3 else None
+    return make_step(model, objectives, method, prepare=prepare, stacked=stacked)
+
+
+@pytest.mark.parametrize("groups", [1, 4])
+@pytest.mark.parametrize("network", NETWORKS)
+@pytest.mark.parametrize("method", [Watching(), Cosmos(penalty=2.0)], ids=["gram", "cosmos"])
+def test_stacked_seeds_step_as_each_alone(network: str, method: Method, groups: int) -> None:
+    make, shape = NETWORKS[network]
+    models = [make(seed).to(DOUBLE) for seed in range(SEEDS)]
+    batches = [_classes(shape, 10 + seed) for seed in range(SEEDS)]
+    rays = torch.rand(SEEDS, groups, len(HEADS), dtype=DOUBLE).softmax(dim=-1)
+    state: State = {"steps": torch.arange(3.0)} if isinstance(method, Watching) else {}
+
+    parameters = [dict(model.named_parameters()) for model in models]
+    stack = {n: torch.stack([own[n].detach() for own in parameters]) for n in parameters[0]}
+    batch = Batch(
+        torch.stack([one.inputs for one in batches]),  # type: ignore[misc]
+        {head: torch.stack([one.targets[head] for one in batches]) for head in HEADS},
+    )
+    step = _with_heads(models[0], method, shape, stacked=True)
+    result = step(stack, batch, rays, state)
+    assert result.losses.shape == (SEEDS, groups, len(HEADS))
+    for place, model in enumerate(models):
+        mine = {name: value[place] for name, value in state.items()}
+        alone = _with_heads(model, method, shape)
+        expected = alone(parameters[place], batches[place], rays[place], mine)
+        torch.testing.assert_close(result.losses[place], expected.losses, rtol=1e-10, atol=1e-12)
+        assert any(gradient.abs().sum() > 1e-3 for gradient in expected.gradients.values())
+        for name, gradient in expected.gradients.items():
+            found = result.gradients[name][place]
+            torch.testing.assert_close(found, gradient, rtol=1e-9, atol=1e-12)
+        for name, value in expected.state.items():
+            torch.testing.assert_close(result.state[name][place], value, rtol=1e-9, atol=1e-12)
+    if isinstance(method, Watching):
+        assert result.state["gram"].shape == (SEEDS, groups, len(HEADS), len(HEADS))
+
+
+@pytest.mark.parametrize("recorded", [False, True], ids=["eager", "traced"])
+@pytest.mark.parametrize("stacked", [False, True], ids=["alone", "stacked"])
+@pytest.mark.parametrize("network", NETWORKS)
+def test_gradients_lie_in_memory_as_their_parameters_do(
+    network: str, stacked: bool, recorded: bool
+) -> None:
+    """Fused Adam walks memory: other strides would update other weights."""
+    make, shape = NETWORKS[network]
+    model = make(1).to(DOUBLE)
+    plain = {name: p.detach() for name, p in model.named_parameters()}
+    batch, rays = _classes(shape, 1), _two_rays()
+    if stacked:
+        plain = {name: torch.stack([p] * 2) for name, p in plain.items()}
+        batch = Batch(*(each(lambda t: torch.stack([t] * 2), part) for part in _parts(batch)))
+        rays = torch.stack([rays] * 2)
+    turned = {name: _turned(p) for name, p in plain.items()}
+    assert any(turned[name].stride() != p.stride() for name, p in plain.items())
+    for parameters in (plain, turned):
+        step = _with_heads(model, Cosmos(), shape, stacked=stacked)
+        if recorded:
+            step = Recorded(step, model, "traced")
+        results: list[Result] = [step(parameters, batch, rays, {}) for _ in range(2)]
+        assert getattr(step, "failure", None) is None
+        expected = _with_heads(model, Cosmos(), shape, stacked=stacked)(plain, batch, rays, {})
+        for result in results:  # the second is a replay
+            for name, gradient in result.gradients.items():
+                assert gradient.stride() == parameters[name].stride(), name
+                torch.testing.assert_close(gradient, expected.gradients[name])
+
+
+def _turned(parameter: Tensor) -> Tensor:
+    """The same numbers in another order in memory."""
+    if parameter.ndim == 4:
+        return parameter.contiguous(memory_format=torch.channels_last)
+    return parameter.mT.contiguous().mT if parameter.ndim > 1 else parameter
+
+
+def _two_rays() -> Tensor:
+    return torch.tensor([[0.3, 0.7], [0.9, 0.1]], dtype=DOUBLE)
+
+
+def _parts(batch: Batch) -> tuple[Inputs, dict[str, Tensor]]:
+    return batch.inputs, dict(batch.targets)
+
+
+def test_half_precision_runs_the_network_and_nothing_else() -> None:
+    model = _mlp(1)
+    batch = _classes((FEATURES,), 1)
+    batch = Batch(each(lambda t: t.float(), batch.inputs), batch.targets)
+    seen: list[torch.dtype] = []
+    layer = model.get_submodule("backbone.layers.2")
+    layer.register_forward_hook(lambda module, given, out: seen.append(out.dtype))
+    objectives = [CrossEntropy(name=head, output=head, target=head) for head in HEADS]
+    results = [
+        make_step(model, objectives, Cosmos(), half=half)(
+            dict(model.named_parameters()), batch, _two_rays(), {}
+        )
+        for half in (True, False)
+    ]
+    assert seen == [torch.bfloat16, torch.float32]
+    for result in results:
+        assert result.losses.dtype == torch.float32
+        assert all(gradient.dtype == torch.float32 for gradient in result.gradients.values())
+    apart = (results[0].losses - results[1].losses).abs().max()
+    assert 0 < apart < 0.05  # eight bits
+
+
+def test_kept_inputs_are_prepared_inside_the_step() -> None:
+    model, batch = _lenet(1), _classes(IMAGE, 1)
+    parameters = dict(model.named_parameters())
+    result = _with_heads(model, Cosmos(), IMAGE)(parameters, batch, _two_rays(), {})
+    objectives = [CrossEntropy(name=head, output=head, target=head) for head in HEADS]
+    assert isinstance(batch.inputs, Tensor)
+    ready = Batch(batch.inputs.float() / 255, batch.targets)
+    expected = make_step(model, objectives, Cosmos())(parameters, ready, _two_rays(), {})
+    torch.testing.assert_close(result.losses, expected.losses)

@@ -1,36 +1,67 @@
-"""Which engine runs a step."""
+"""Which engine runs a training."""
 
-from torch import nn
+from typing import Protocol
 
-from paretocosmos.engine.step import Step
-from paretocosmos.engine.traced import Traced
-from paretocosmos.errors import unknown
+import torch
+from torch import Tensor, nn
 
-__all__ = ["ENGINES", "choose", "describe"]
+from paretocosmos.engine.captured import Captured
+from paretocosmos.engine.recorded import Recorded
+from paretocosmos.engine.stepwise import Stepwise
+from paretocosmos.engine.work import Work
+from paretocosmos.errors import ConfigurationError, unknown
 
-ENGINES = ("auto", "eager", "traced")
+__all__ = ["ENGINES", "Engine", "check_engine", "choose"]
+
+ENGINES = ("auto", "eager", "traced", "compiled", "captured")
 
 
-def choose(engine: str, step: Step, model: nn.Module, *, traceable: bool) -> Step:
-    """The step as the engine of that name runs it.
+class Engine(Protocol):
+    """How epochs are run. What comes out is the same up to rounding, whichever it is."""
+
+    def prepare(self, order: Tensor, rays: Tensor) -> None:
+        """Record, compile or capture what an epoch needs, without training."""
+
+    def epoch(self, order: Tensor, rays: Tensor) -> Tensor:
+        """Train on samples in order; the losses ``[steps, ..., G, J]``, still on the device."""
+
+    @property
+    def name(self) -> str:
+        """How steps are really run."""
+
+    @property
+    def failure(self) -> str | None:
+        """Why they are not run as they were meant to be; `None` where they are."""
+
+
+def check_engine(engine: str, device: torch.device) -> None:
+    """Refuse an engine there is not, or not on this device."""
+    if engine not in ENGINES:
+        raise unknown("engine", engine, ENGINES)
+    if engine == "captured" and device.type != "cuda":
+        raise ConfigurationError(
+            f"`engine` captured needs a CUDA device, found `{device}`: use traced, or compiled"
+        )
+
+
+def choose(engine: str, work: Work, model: nn.Module, *, traceable: bool) -> Engine:
+    """The engine of that name for a work; its step is recorded where the engine asks for it.
 
     Args:
-        engine: ``"eager"``, ``"traced"``, or ``"auto"``: traced where everything a step calls is
-            this package's own, eager otherwise: other code may decide things in Python that a
-            trace would freeze.
-        step: the pure step.
+        engine: ``"eager"``: Python and autograd at every step; ``"traced"``: operations recorded
+            and replayed; ``"compiled"``: recorded and fused by Inductor, on a GPU captured too;
+            ``"captured"``: CUDA graphs of several steps. ``"auto"`` picks captured on a GPU and
+            traced on a CPU where everything a step calls is this package's own or torch's, eager
+            otherwise: other code may decide things in Python that a recording would freeze.
+        work: the eager step and what it advances.
         model: the network it runs.
         traceable: whether everything a step calls is known to decide nothing in Python.
     """
-    if engine not in ENGINES:
-        raise unknown("engine", engine, ENGINES)
-    if engine == "traced" or (engine == "auto" and traceable):
-        return Traced(step, model)
-    return step
-
-
-def describe(step: Step) -> str:
-    """Which engine a step runs on, for the run's record."""
-    if not isinstance(step, Traced):
-        return "eager"
-    return "traced" if step.failure is None else f"eager: {step.failure}"
+    device = next(iter(work.parameters.values())).device
+    check_engine(engine, device)
+    if engine == "auto":
+        engine = "eager" if not traceable else "captured" if device.type == "cuda" else "traced"
+    if engine == "eager":
+        return Stepwise(work)
+    work.step = Recorded(work.step, model, "compiled" if engine == "compiled" else "traced")
+    return Captured(work) if device.type == "cuda" and engine != "traced" else Stepwise(work)

@@ -8,11 +8,14 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from paretocosmos.conditioning import Conditioning
+from paretocosmos.engine.losses import group_losses
 from paretocosmos.methods import Method, State
 from paretocosmos.objectives import Objective
-from paretocosmos.types import Batch, Outputs, Targets, each
+from paretocosmos.types import Batch, Inputs, Outputs, Targets, each
 
-__all__ = ["Result", "Step", "group_losses", "make_step"]
+__all__ = ["Result", "Step", "make_step"]
+
+Parameters = Mapping[str, Tensor]
 
 
 class Result(NamedTuple):
@@ -23,52 +26,76 @@ class Result(NamedTuple):
     state: State
 
 
-Step = Callable[[Mapping[str, Tensor], Batch, Tensor, State], Result]
-"""Parameters by name, a batch, rays ``[G, J]`` and the method's state to a result."""
+Step = Callable[[Parameters, Batch, Tensor, State], Result]
+"""Parameters by name, a batch, rays ``[G, J]`` and the method's state to a result.
+
+A stacked step does this for S seeds at once: everything in and out has a leading axis S.
+"""
 
 
-def make_step(model: nn.Module, objectives: Sequence[Objective], method: Method) -> Step:
-    """The step of a model under a method; the optimiser's update is the caller's."""
+def make_step(
+    model: nn.Module,
+    objectives: Sequence[Objective],
+    method: Method,
+    *,
+    prepare: Callable[[Inputs, torch.dtype], Inputs] | None = None,
+    half: bool = False,
+    stacked: bool = False,
+) -> Step:
+    """The step of a model under a method; the optimiser's update is the caller's.
+
+    Args:
+        model: ``forward(inputs, ray)``; with several seeds, any one of their networks.
+        objectives: what is traded.
+        method: how losses become weights.
+        prepare: from kept inputs to what the network eats (`Problem.prepare`).
+        half: run the network in bfloat16 where torch deems it safe (autocast).
+        stacked: make the step for several seeds at once.
+    """
     plain = not isinstance(model, Conditioning)
+    dtype = next(model.parameters()).dtype
 
-    def step(parameters: Mapping[str, Tensor], batch: Batch, rays: Tensor, state: State) -> Result:
+    def losses_of(leaves: Parameters, inputs: Inputs, targets: Targets, rays: Tensor) -> Tensor:
+        samples = len(next(iter(targets.values())))
+        given = _for_plain(rays, samples) if plain else rays
+        ready = inputs if prepare is None else prepare(inputs, dtype)
+        # without its cache of cast weights, which would outlive a trace
+        with torch.autocast(rays.device.type, torch.bfloat16, enabled=half, cache_enabled=False):
+            outputs: Outputs = functional_call(model, dict(leaves), (ready, given))
+        if half:
+            outputs = each(lambda out: out.to(dtype), outputs)
+        return group_losses(objectives, outputs, targets, len(rays))
+
+    every = torch.vmap(losses_of) if stacked else losses_of
+
+    def step(parameters: Parameters, batch: Batch, rays: Tensor, state: State) -> Result:
         leaves = {name: p.detach().requires_grad_() for name, p in parameters.items()}
-        given = _for_plain(rays, len(batch)) if plain else rays
+        rays = rays.to(dtype)
         with torch.enable_grad():
-            outputs = functional_call(model, leaves, (batch.inputs, given))
-            losses = group_losses(objectives, outputs, batch.targets, len(rays))
+            losses = every(leaves, batch.inputs, batch.targets, rays)
 
         def gram() -> Tensor:
-            return _gram(losses, list(leaves.values()))
+            return _gram(losses, list(leaves.values()), stacked=stacked)
 
         weights, after = method.weights(losses.detach(), rays, gram, state)
-        # the mean over groups, so that the step's size does not depend on how many there are
+        weights = weights.to(losses.dtype)
+        if rays.shape[-2] > 1:
+            # the mean over groups, so that the step's size does not depend on how many there are
+            weights = weights / rays.shape[-2]
         gradients = torch.autograd.grad(
-            losses,
-            list(leaves.values()),
-            weights.to(losses.dtype) / len(rays),
-            materialize_grads=True,
+            losses, list(leaves.values()), weights, materialize_grads=True
         )
-        return Result(losses.detach(), dict(zip(leaves, gradients, strict=True)), after)
+        laid_out = map(_laid_out, gradients, leaves.values())
+        return Result(losses.detach(), dict(zip(leaves, laid_out, strict=True)), after)
 
     return step
 
 
-def group_losses(
-    objectives: Sequence[Objective], outputs: Outputs, targets: Targets, groups: int
-) -> Tensor:
-    """Losses ``[G, J]``: every objective on every group of neighbouring samples."""
-
-    def losses(outputs: Outputs, targets: Targets) -> Tensor:
-        return torch.stack([objective.loss(outputs, targets) for objective in objectives])
-
-    if groups == 1:
-        return losses(outputs, targets).unsqueeze(0)
-
-    def split(part: Tensor) -> Tensor:
-        return torch.unflatten(part, 0, (groups, len(part) // groups))
-
-    return torch.vmap(losses)(each(split, outputs), each(split, targets))
+def _laid_out(gradient: Tensor, parameter: Tensor) -> Tensor:
+    """A gradient with its parameter's strides: fused Adam walks both as they lie in memory."""
+    if gradient.stride() == parameter.stride():
+        return gradient
+    return torch.empty_like(parameter, requires_grad=False).copy_(gradient)
 
 
 def _for_plain(rays: Tensor, samples: int) -> Tensor:
@@ -76,18 +103,12 @@ def _for_plain(rays: Tensor, samples: int) -> Tensor:
     return rays[0] if len(rays) == 1 else rays.repeat_interleave(samples // len(rays), dim=0)
 
 
-def _gram(losses: Tensor, leaves: list[Tensor]) -> Tensor:
-    """Inner products ``[G, J, J]`` of the objectives' gradients, one backward pass for each."""
-    rows = [
-        torch.cat(
-            [
-                part.flatten()
-                for part in torch.autograd.grad(
-                    loss, leaves, retain_graph=True, materialize_grads=True
-                )
-            ]
-        )
-        for loss in losses.flatten()
-    ]
-    gradients = torch.unflatten(torch.stack(rows), 0, losses.shape)
+def _gram(losses: Tensor, leaves: list[Tensor], *, stacked: bool) -> Tensor:
+    """Inner products ``[..., G, J, J]`` of the objectives' gradients, a backward pass for each."""
+    rows = []
+    for loss in losses.flatten(int(stacked)).unbind(-1):
+        # the sum over seeds: no seed's loss depends on another's parameters
+        parts = torch.autograd.grad(loss.sum(), leaves, retain_graph=True, materialize_grads=True)
+        rows.append(torch.cat([part.flatten(int(stacked)) for part in parts], dim=-1))
+    gradients = torch.unflatten(torch.stack(rows, dim=-2), -2, losses.shape[-2:])
     return gradients @ gradients.mT

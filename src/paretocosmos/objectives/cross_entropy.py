@@ -18,6 +18,8 @@ class CrossEntropy(Objective):
     """
 
     def loss(self, outputs: Outputs, targets: Targets) -> Tensor:
-        logits = pick(outputs, self.output)
-        each = F.cross_entropy(logits, targets[self.target].long(), reduction="none")
-        return weighted_mean(each, targets)
+        # not F.cross_entropy, which under vmap asks twice for labels to ignore: on a GPU half of
+        # the kernels of a small network's loss
+        logarithms = F.log_softmax(pick(outputs, self.output), dim=-1)
+        labels = targets[self.target].long().unsqueeze(-1)
+        return -weighted_mean(logarithms.gather(-1, labels).squeeze(-1), targets)

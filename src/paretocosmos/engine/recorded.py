@@ -1,0 +1,181 @@
+"""Recorded steps: the step's tensor operations written down once, backward pass included.
+
+`make_fx` records the whole step as a flat list of operations, without autograd and without Python
+between the layers. `traced` replays them as they are, the same operations in the same order: the
+gain is the bookkeeping, which a small network on a CPU mostly consists of. `compiled` hands them to
+Inductor, which fuses them into kernels of its own: the gain is memory traffic, the price some
+seconds of compiling. Either is compared with the eager step on the batch it was made from; where it
+does not hold, or cannot be made, the eager step goes on alone and `failure` says why.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, fx, nn
+from torch.fx.experimental.proxy_tensor import make_fx
+
+from paretocosmos.engine.replay import straight_line
+from paretocosmos.engine.step import Result, Step
+from paretocosmos.files import one_line
+from paretocosmos.methods import State
+from paretocosmos.types import Batch, each, first
+
+__all__ = ["Recorded"]
+
+aten = torch.ops.aten
+
+# How far a step may be from the eager one where rounding differs (fused kernels, a GPU's unordered
+# sums): tf32 keeps 10 bits, so products of it agree to some 1e-3.
+CLOSE = 1e-2
+
+
+class Recorded:
+    """A step that replays its operations; one recording per batch size."""
+
+    def __init__(self, step: Step, model: nn.Module, how: Literal["traced", "compiled"]) -> None:
+        self._step, self._model, self.how = step, model, how
+        self._made: dict[tuple[torch.Size, torch.Size], Step] = {}
+        self.failure: str | None = None
+
+    def __call__(
+        self, parameters: Mapping[str, Tensor], batch: Batch, rays: Tensor, state: State
+    ) -> Result:
+        replay = self._made.get((first(batch.inputs).shape, rays.shape))
+        if replay is not None:
+            with torch.inference_mode():
+                return replay(parameters, batch, rays, state)
+        if self.failure is None:
+            return self._first(parameters, batch, rays, state)
+        return self._step(parameters, batch, rays, state)
+
+    def _first(
+        self, parameters: Mapping[str, Tensor], batch: Batch, rays: Tensor, state: State
+    ) -> Result:
+        """Record on this batch, compare with the eager step, and give the eager result."""
+        before = _drawn(rays.device)
+        buffers = {name: buffer.clone() for name, buffer in self._model.named_buffers()}
+        replay, replayed = None, None
+        try:
+            replay = _record(self._step, parameters, batch, rays, state, compiled=self._compiled)
+            _draw_again(before, rays.device)
+            with torch.inference_mode():
+                replayed = replay(parameters, batch, rays, state)
+        except torch.cuda.OutOfMemoryError:
+            raise
+        except Exception as error:  # whatever a network does that cannot be recorded
+            what = f"{type(error).__name__}: {one_line(error)}"
+            self.failure = f"the step cannot be {self.how} ({what})"
+        _draw_again(before, rays.device)
+        for name, buffer in self._model.named_buffers():
+            if not torch.equal(buffer, buffers[name]):
+                self.failure = f"the network changes its buffer `{name}` as it goes"
+                buffer.copy_(buffers[name])
+        result = self._step(parameters, batch, rays, state)
+        if self.failure is None and replay is not None and replayed is not None:
+            # on a CPU the same operations give the same bits; a GPU may sum in another order
+            exact = not self._compiled and rays.device.type == "cpu"
+            if _apart(replayed, result) <= (0.0 if exact else CLOSE):
+                self._made[first(batch.inputs).shape, rays.shape] = replay
+            else:
+                self.failure = f"the {self.how} step does not repeat the eager one"
+        return result
+
+    @property
+    def _compiled(self) -> bool:
+        return self.how == "compiled"
+
+
+def _drawn(device: torch.device) -> list[Tensor]:
+    """Where the generators stand that a step on this device draws from."""
+    there = [torch.cuda.get_rng_state(device)] if device.type == "cuda" else []
+    return [torch.get_rng_state(), *there]
+
+
+def _draw_again(before: list[Tensor], device: torch.device) -> None:
+    torch.set_rng_state(before[0])
+    if device.type == "cuda":
+        torch.cuda.set_rng_state(before[1], device)
+
+
+def _record(
+    step: Step,
+    parameters: Mapping[str, Tensor],
+    batch: Batch,
+    rays: Tensor,
+    state: State,
+    *,
+    compiled: bool,
+) -> Step:
+    def flat_step(*tensors: Tensor) -> list[Tensor]:
+        rest = iter(tensors)
+        result = step(
+            _like(parameters, rest),
+            Batch(_like(batch.inputs, rest), _like(batch.targets, rest)),
+            next(rest),
+            _like(state, rest),
+        )
+        return [result.losses, *result.gradients.values(), *result.state.values()]
+
+    flat = _flat(parameters, batch, rays, state)
+    graph = _simplified(make_fx(flat_step)(*(tensor.detach() for tensor in flat)))
+    replay: Callable[..., Any] = (
+        torch.compile(graph, fullgraph=True, dynamic=False)
+        if compiled
+        else straight_line(graph.graph)
+    )
+
+    def replayed(
+        parameters: Mapping[str, Tensor], batch: Batch, rays: Tensor, state: State
+    ) -> Result:
+        rest = iter(replay(*_flat(parameters, batch, rays, state)))
+        return Result(next(rest), _like(parameters, rest), _like(state, rest))
+
+    return replayed
+
+
+def _flat(
+    parameters: Mapping[str, Tensor], batch: Batch, rays: Tensor, state: State
+) -> list[Tensor]:
+    inputs = [batch.inputs] if isinstance(batch.inputs, Tensor) else batch.inputs.values()
+    return [*parameters.values(), *inputs, *batch.targets.values(), rays, *state.values()]
+
+
+def _like(structure: Tensor | Mapping[str, Tensor], tensors: Iterator[Tensor]) -> Any:
+    """The next tensors, arranged as `structure`."""
+    return each(lambda _: next(tensors), structure)
+
+
+def _simplified(graph: fx.GraphModule) -> fx.GraphModule:
+    """Without what only autograd needed: aliases, and transposes of transposes."""
+    for node in list(graph.graph.nodes):
+        if node.target is aten.detach.default:
+            node.replace_all_uses_with(node.args[0])
+        elif node.target is aten.t.default and node.args[0].target is aten.t.default:
+            node.replace_all_uses_with(node.args[0].args[0])
+    graph.graph.eliminate_dead_code()
+    graph.recompile()
+    return graph
+
+
+def _apart(one: Result, two: Result) -> float:
+    """How far two results are apart, relative to the second's size, where that is finite."""
+    worst = 0.0
+    parts = (
+        ([one.losses], [two.losses]),
+        (one.gradients.values(), two.gradients.values()),
+        (one.state.values(), two.state.values()),
+    )
+    for ours, theirs in parts:
+        pairs = [(a.double(), b.double()) for a, b in zip(ours, theirs, strict=True)]
+        if not all(torch.equal(a.isfinite(), b.isfinite()) for a, b in pairs):
+            return math.inf
+        apart = math.hypot(*(_size(torch.where(b.isfinite(), a - b, 0)) for a, b in pairs))
+        size = math.hypot(*(_size(torch.where(b.isfinite(), b, 0)) for _, b in pairs))
+        worst = max(worst, apart / size if size else float(apart > 0))
+    return worst
+
+
+def _size(tensor: Tensor) -> float:
+    return float(torch.linalg.vector_norm(tensor))

@@ -1,0 +1,225 @@
+"""A lane: one seed's training. Its network, its generator, and the folder it leaves behind."""
+
+import math
+import time
+import warnings
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from paretocosmos import metrics
+from paretocosmos.checkpoint import Progressed, load_checkpoint, save_checkpoint, save_tensors
+from paretocosmos.errors import DataError, DivergedError, FrontWarning, RunError
+from paretocosmos.evaluation import evaluate_batch
+from paretocosmos.files import write_json
+from paretocosmos.front import Front
+from paretocosmos.machine import place
+from paretocosmos.plan import Plan
+from paretocosmos.problems import TabularProblem
+from paretocosmos.provenance import provenance
+from paretocosmos.rays import even_rays
+from paretocosmos.run import FORMAT, Run
+from paretocosmos.types import Batch
+
+__all__ = ["Lane", "checkpoint_in"]
+
+
+def checkpoint_in(folder: Path) -> Path:
+    """Where a run folder keeps its checkpoint."""
+    return folder / "checkpoint" / "last.safetensors"
+
+
+class Lane:
+    """One seed's training: what it draws, how it is judged, and what it writes.
+
+    The loop trains it, alone or stacked with others; `at` is how far it has come.
+    """
+
+    def __init__(self, plan: Plan, folder: Path) -> None:
+        self.plan, self.folder = plan, folder
+        self.model = place(plan.model, plan.device)
+        if not self.model.training:  # a part that was frozen on purpose stays in its mode
+            self.model.train()
+        self.rays = even_rays(plan.training.rays, len(plan.problem.objectives))
+        self.generator = torch.Generator().manual_seed(plan.seed)
+        self.at: Progressed
+
+    def start(self, optimiser: Mapping[str, Tensor], method_state: Mapping[str, Tensor]) -> None:
+        """Begin, or continue from the checkpoint in the folder.
+
+        Args:
+            optimiser: this lane's moments, living.
+            method_state: this lane's state of the method, living.
+        """
+        numbers = {
+            "epoch": 0,
+            "evaluations": [],
+            "seconds": 0.0,
+            "seconds_preparing": 0.0,
+            "seconds_evaluating": 0.0,
+        }
+        self.at = Progressed(self.model, optimiser, self.generator, method_state, numbers=numbers)
+        checkpoint = checkpoint_in(self.folder)
+        places = (checkpoint.parent, self.folder, *self.folder.parents)
+        absent = [place for place in places if not place.exists()]
+        try:
+            checkpoint.parent.mkdir(parents=True, exist_ok=True)
+            if checkpoint.exists():
+                load_checkpoint(checkpoint, self.at)
+            else:
+                write_json(self.folder / "run.json", self._record("training"))
+                self.save()
+        except OSError as error:
+            if self.folder in absent:
+                _remove_begun(self.folder / "run.json", checkpoint, absent)
+            if isinstance(error, RunError):
+                raise
+            raise RunError(
+                f"cannot create `{self.folder}`: {error.strerror}; choose another --out"
+            ) from error
+
+    @property
+    def epoch(self) -> int:
+        """Epochs done."""
+        return int(self.at.numbers["epoch"])
+
+    @property
+    def hypervolume_val(self) -> float | None:
+        """Of the last validation, `None` before the first."""
+        evaluations = self.at.numbers["evaluations"]
+        return float(evaluations[-1]["hypervolume_val"]) if evaluations else None
+
+    def draw(self, samples: int) -> tuple[Tensor, Tensor]:
+        """An epoch's order ``[samples]`` and rays ``[steps * G, J]``, on the CPU."""
+        training = self.plan.training
+        order = torch.randperm(samples, generator=self.generator)
+        steps = -(-samples // training.batch_size)
+        rays = self.plan.method.sample(
+            len(self.plan.problem.objectives), steps * training.groups, self.generator
+        )
+        return order, rays
+
+    def refuse_divergence(self, losses: Tensor) -> None:
+        """Losses ``[steps, J]`` of an epoch; read once, so a step costs no round trip."""
+        kept = f"the checkpoint of epoch {self.epoch} is kept in `{self.folder}`"
+        way_out = "lower the learning rate (--set learning_rate=1e-4) or look at the data"
+        bad = ~torch.isfinite(losses)
+        if bool(bad.any()):
+            step, objective = bad.nonzero()[0].tolist()
+            value = losses[step, objective].item()
+            raise DivergedError(
+                f"the loss of `{self.plan.problem.names[objective]}` became {value} at step "
+                f"{step + 1} of epoch {self.epoch + 1}; {kept}; {way_out}"
+            )
+        if not all(bool(torch.isfinite(p).all()) for p in self.model.parameters()):
+            raise DivergedError(
+                f"the network's weights became NaN or infinite in epoch {self.epoch + 1} though "
+                f"every loss was finite; {kept}; {way_out}"
+            )
+
+    def validate(self, val: Batch, losses: Mapping[str, float]) -> None:
+        """Judge the network as it is, and keep it if it is the best so far."""
+        numbers = self.at.numbers
+        started = time.perf_counter()
+        with warnings.catch_warnings():
+            # an early front may lie beyond the reference point; the final one is warned about
+            warnings.simplefilter("ignore", FrontWarning)
+            reached = metrics.hypervolume(self._front(val, "val"))
+        best = max((e["hypervolume_val"] for e in numbers["evaluations"]), default=-math.inf)
+        numbers["evaluations"].append(
+            {
+                "epoch": numbers["epoch"],
+                "hypervolume_val": reached,
+                "losses": dict(losses),
+                "seconds_training": numbers["seconds"],
+            }
+        )
+        if reached > best:
+            self.at.best = {k: v.detach().clone() for k, v in self.model.state_dict().items()}
+        numbers["seconds_evaluating"] += time.perf_counter() - started
+
+    def save(self) -> None:
+        """Write the checkpoint."""
+        save_checkpoint(checkpoint_in(self.folder), self.at)
+
+    def finish(self, val: Batch, test: Batch, *, engine: str, together: int) -> Run:
+        """Take the best epoch's network and leave the finished run in the folder."""
+        numbers, plan = self.at.numbers, self.plan
+        selected = max(numbers["evaluations"], key=lambda e: (e["hypervolume_val"], -e["epoch"]))
+        self.model.load_state_dict(self.at.best)
+        self.model.eval()
+        fronts = {"test": self._front(test, "test"), "val": self._front(val, "val")}
+        save_tensors(self.folder / "model.safetensors", self.at.best, {"epoch": selected["epoch"]})
+        write_json(self.folder / "front.json", fronts["test"].to_dict())
+        write_json(self.folder / "front_val.json", fronts["val"].to_dict())
+        table = plan.problem.table if isinstance(plan.problem, TabularProblem) else None
+        if table is not None:
+            write_json(self.folder / "table.json", table.to_dict())
+        record = self._record("finished") | {
+            "metrics": {split: _summary(front) for split, front in fronts.items()},
+            "epoch_selected": selected["epoch"],
+            "seconds_training": numbers["seconds"],
+            "seconds_to_selected": selected["seconds_training"],
+            "seconds_preparing": numbers["seconds_preparing"],
+            "seconds_evaluating": numbers["seconds_evaluating"],
+            "seeds_together": together,
+            "evaluations": numbers["evaluations"],
+            "engine": engine,
+        }
+        write_json(self.folder / "run.json", record)
+        return Run(self.folder, record, fronts["test"], fronts["val"], self.model, table)
+
+    def _front(self, batch: Batch, split: Literal["val", "test"]) -> Front:
+        plan = self.plan
+        origin = {"method": plan.configuration.method.name, "seed": plan.seed}
+        front = evaluate_batch(
+            self.model, plan.problem, batch, self.rays, split=split, provenance=origin
+        )
+        for name, values in zip(front.names, front.values.T, strict=True):
+            if np.isnan(values).all():
+                raise DataError(
+                    f"the score of `{name}` on `{split}` is not a number at any ray (scores: "
+                    f"{front.provenance['scores']}); a group may be missing there: use protocol "
+                    "`clean`, or another objective"
+                )
+        return front
+
+    def _record(self, status: str) -> dict[str, Any]:
+        plan = self.plan
+        return {
+            "format": FORMAT,
+            "status": status,
+            **plan.configuration.to_dict(),
+            "name": plan.problem.name,
+            "about": dict(plan.problem.about),
+            "protocol": plan.problem.protocol,
+            "objectives": len(plan.problem.objectives),
+            "names": list(plan.problem.names),
+            "input_shape": list(plan.problem.input_shape),
+            "outputs": plan.problem.outputs
+            if isinstance(plan.problem.outputs, int)
+            else dict(plan.problem.outputs),
+            "parameters": sum(p.numel() for p in plan.model.parameters()),
+            "caveats": list(plan.problem.caveats),
+            **provenance(plan.device),
+        }
+
+
+def _summary(front: Front) -> dict[str, float | None]:
+    """The front's numbers; one that does not exist (an angle to a front of zeros) is `None`."""
+    return {k: v if math.isfinite(v) else None for k, v in metrics.summary(front).items()}
+
+
+def _remove_begun(record: Path, checkpoint: Path, folders: Iterable[Path]) -> None:
+    """Take back a run that could not be begun; only what this process may have made."""
+    for path in (record, checkpoint):
+        with suppress(OSError):
+            path.unlink()
+    for path in folders:
+        with suppress(OSError):
+            path.rmdir()

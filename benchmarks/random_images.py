@@ -1,0 +1,34 @@
+"""Random images with random labels: what speed needs, and no data set."""
+
+import torch
+
+from paretocosmos.objectives.cross_entropy import CrossEntropy
+from paretocosmos.problems._images import ImageProblem
+from paretocosmos.types import Batch
+
+
+def random_images(objectives: int, *, batches: int) -> ImageProblem:
+    """As large as Multi-MNIST's, with a head of ten classes for each of any number of tasks.
+
+    Args:
+        objectives: tasks.
+        batches: of 256 images, to train on.
+    """
+    draw = torch.Generator().manual_seed(1)
+    names = [f"task_{number}" for number in range(objectives)]
+
+    def batch(size: int) -> Batch:
+        images = torch.randint(0, 256, (size, 1, 36, 36), generator=draw, dtype=torch.uint8)
+        labels = {n: torch.randint(0, 10, (size,), generator=draw) for n in names}
+        return Batch(images, labels)
+
+    return ImageProblem(
+        name=f"random_{objectives}",
+        objectives=tuple(CrossEntropy(name=n, output=n, target=n) for n in names),
+        reference=(4.0,) * objectives,
+        input_shape=(1, 36, 36),
+        outputs=dict.fromkeys(names, 10),
+        splits={"train": batch(256 * batches), "val": batch(512), "test": batch(512)},
+        images="random bytes",
+        sha256="",
+    )

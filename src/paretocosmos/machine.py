@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import Literal
 
 import torch
@@ -77,13 +78,18 @@ def precise(precision: str) -> Iterator[None]:
         products.allow_tf32, convolutions.allow_tf32 = before
 
 
+@cache
+def _stream(device: torch.device) -> torch.cuda.Stream:
+    return torch.cuda.Stream(device)  # the same for every training, or each would leave workspaces
+
+
 @contextmanager
 def streamed(device: torch.device) -> Iterator[None]:
     """On a GPU, all work on one stream that can be captured: each stream has its own workspaces."""
     if device.type != "cuda":
         yield
         return
-    outside, inside = torch.cuda.current_stream(device), torch.cuda.Stream(device)
+    outside, inside = torch.cuda.current_stream(device), _stream(device)
     inside.wait_stream(outside)
     try:
         with torch.cuda.stream(inside):

@@ -13,6 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from paretocosmos.errors import ConfigurationError
+from paretocosmos.kernels import map_term, usable_term
 
 __all__ = ["How", "Layer", "Split", "SplitConv", "SplitLinear", "spread"]
 
@@ -77,6 +78,7 @@ class SplitConv(Split[nn.Conv2d]):
             bias=False,
         )
         super().__init__(layer, ray)
+        self._simple = (ray.stride, ray.padding, ray.dilation) == ((1, 1), (0, 0), (1, 1))
 
     def forward(self, inputs: Tensor) -> Tensor:
         return spread(self.layer(inputs), self.term(inputs), self.how)
@@ -86,10 +88,10 @@ class SplitConv(Split[nn.Conv2d]):
         assert self.rays is not None
         if self.how == "groups":
             _check_groups(len(inputs), len(self.rays))
-        maps = F.interpolate(self.rays, size=inputs.shape[-2:], mode="nearest")
-        if inputs.stride(1) == 1:  # the images' channels lie last in memory: the term's too
-            maps = maps.movedim(1, -1).contiguous().movedim(-1, 1)
-        term: Tensor = self.ray(maps)
+        size = (inputs.shape[-2], inputs.shape[-1])
+        if self._simple and usable_term(self.rays, self.ray.weight, size):
+            return map_term(self.rays, self.ray.weight, size)
+        term: Tensor = self.ray(F.interpolate(self.rays, size=size, mode="nearest"))
         return term
 
 
@@ -114,7 +116,9 @@ def _add(features: Tensor, terms: Tensor, how: How) -> Tensor:
     samples, groups = features.shape[0], terms.shape[0]
     _check_groups(samples, groups)
     if groups in (1, samples):
-        return features + terms
+        # in place spares a tensor of the size of the features, which no gradient needs; those of a
+        # frozen layer may be shared between seeds
+        return features.add_(terms) if features.requires_grad else features + terms
     grouped = torch.unflatten(features, 0, (groups, samples // groups))
     return (grouped + terms.unsqueeze(1)).flatten(0, 1)
 

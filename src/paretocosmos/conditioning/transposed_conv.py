@@ -1,10 +1,10 @@
 """The paper's conditioning for images: the ray becomes maps beside the image's channels."""
 
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from paretocosmos.conditioning._first_layer import FirstLayerConditioning
 from paretocosmos.conditioning._split import SplitConv
+from paretocosmos.kernels import ray_maps
 
 __all__ = ["TransposedConv"]
 
@@ -53,7 +53,4 @@ class RayMaps(nn.Module):
         self.second = nn.ConvTranspose2d(objectives, objectives, 6, stride=2, padding=1, bias=False)
 
     def forward(self, rays: Tensor) -> Tensor:
-        # a transposed convolution of one pixel is a product with its filters, and cheaper so
-        pixels = F.relu(rays @ self.first.weight.flatten(1))
-        maps = pixels.unflatten(1, self.first.weight.shape[1:])
-        return F.relu(self.second(maps))
+        return ray_maps(rays, self.first.weight, self.second.weight)

@@ -41,6 +41,8 @@ class _Graph:
                 if len(tried) < COMPARED:
                     self._steps(work)
             torch.cuda.current_stream().wait_stream(aside)
+        # those of the trials; the capture takes one of its own, which it keeps
+        torch._C._cuda_clearCublasWorkspaces()
         self.losses = torch.empty_like(tried)
         self._graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(self._graph, pool=pool, stream=aside):

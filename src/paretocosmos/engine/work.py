@@ -38,6 +38,16 @@ class Work:
     groups: int
     buffers: list[Tensor] = field(default_factory=list)
 
+    def __post_init__(self) -> None:
+        # targets of one kind lie side by side: however many tasks, a batch is gathered once
+        kinds: dict[object, list[str]] = {}
+        for name, target in self.data.targets.items():
+            kinds.setdefault((target.dtype, target.shape), []).append(name)
+        self._joined = [
+            (names, torch.stack([self.data.targets[name] for name in names], dim=1))
+            for names in kinds.values()
+        ]
+
     def batches(self, order: Tensor, rays: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
         """An epoch's order ``[..., samples]`` and rays ``[..., steps * G, J]``, step by step.
 
@@ -58,7 +68,10 @@ class Work:
             taken = part.index_select(0, index.flatten())
             return taken if index.ndim == 1 else taken.unflatten(0, index.shape)
 
-        return Batch(each(take, self.data.inputs), each(take, self.data.targets))
+        targets: dict[str, Tensor] = {}
+        for names, joined in self._joined:
+            targets |= dict(zip(names, take(joined).unbind(index.ndim), strict=True))
+        return Batch(each(take, self.data.inputs), targets)
 
     def advance(self, index: Tensor, rays: Tensor) -> Tensor:
         """One step on samples ``[..., B]`` and rays ``[..., G, J]``; its losses ``[..., G, J]``."""

@@ -28,6 +28,7 @@ from torch.nn import grad as nn_grad
 from paretocosmos import kernels
 from paretocosmos.kernels import _launch, _rays_launch
 from paretocosmos.kernels._launch import Sizes, Tile
+from paretocosmos.provenance import provenance
 
 BATCH = 256
 BANDWIDTH, RATE = 4.8e12, 250e12  # bytes/s by the datasheet; tf32 flop/s one may hope for
@@ -395,7 +396,7 @@ def main() -> None:
     options = parser.parse_args()
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True
     torch.backends.cudnn.benchmark = True
-    report: dict[str, Any] = {"device": torch.cuda.get_device_name(), "torch": torch.__version__}
+    report: dict[str, Any] = provenance(torch.device("cuda"))
     report["rays"] = rays_report()
     if options.rays:
         if options.out:

@@ -1,7 +1,7 @@
 """`make docs`: write what a program can write, from the code and from results/.
 
-The marked regions of README.md, docs/results.md, docs/cli.md, docs/things.md and docs/adult.png. A
-test calls `texts()` and compares with what is committed.
+The marked regions of README.md, docs/results.md, docs/cli.md, docs/things.md and the pictures. A test
+calls `texts()` and compares with what is committed.
 """
 
 import json
@@ -21,15 +21,23 @@ ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "results"
 
 PROBLEMS = ("adult", "compas", "default_credit")
+IMAGES = {
+    "multi_mnist": "Multi-MNIST",
+    "multi_fashion": "Multi-Fashion",
+    "fashion_and_mnist": "Fashion+MNIST",
+}
 
 
 def main() -> None:
     """Write everything."""
+    from images_figure import draw_images  # beside this script
+
     for path, text in texts().items():
         (ROOT / path).write_text(text, encoding="utf-8")
     demo = {name: json.loads((RESULTS / "demo" / f"{name}.json").read_text()) for name in FRONTS}
     fronts = [Front.from_dict(demo[name]) for name in FRONTS]
     save_front(ROOT / "docs" / "adult.png", fronts, title="Adult: one network, 25 trade-offs")
+    draw_images(ROOT / "docs" / "images.png")
 
 
 FRONTS = ("front", "front_val")
@@ -54,6 +62,8 @@ def fill(readme: str) -> str:
         "own_model_output": fence((RESULTS / "own_model.txt").read_text().strip()),
         "fairness": "\n".join(fairness_table()),
         "speed": "\n".join(speed_table()),
+        "images": "\n".join(images_table()),
+        "gpu": "\n".join(gpu_short()),
     }
 
     def written(match: re.Match[str]) -> str:
@@ -141,11 +151,35 @@ def results() -> str:
             "",
             *seeds_table(),
             "",
-            "## Speed",
+            "## Pairs of images",
+            "",
+            *images_table(),
+            "",
+            *images_note(),
+            "",
+            "![Fronts of five seeds on the three pairs of images](images.png)",
+            "",
+            *images_seeds(),
+            "",
+            "## On a GPU",
+            "",
+            *gpu_table(),
+            "",
+            *gpu_note(),
+            "",
+            "### The kernels",
+            "",
+            *kernels_table(),
+            "",
+            "## Speed on a CPU",
             "",
             *speed_table(),
             "",
             *speed_note(),
+            "",
+            *cpu_images(),
+            "",
+            f"Ten objectives take {load('bench_images.json')['objectives']['ratio']:.2f} times the step of two.",
             "",
             shell_note(),
             "",
@@ -163,6 +197,134 @@ def results() -> str:
     )
 
 
+def images_table() -> Iterator[str]:
+    """Hypervolume of five seeds on the image sets."""
+    yield f"| test hypervolume at (2, 2), 5 seeds | {' | '.join(IMAGES.values())} |"
+    yield "|---|---|---|---|"
+    row = {c["problem"]: c["hypervolume"] for c in image_cells("tf32")}
+    numbers = " | ".join(f"{row[p]['mean']:.3f} ± {row[p]['std']:.3f}" for p in IMAGES)
+    yield f"| paretocosmos | {numbers} |"
+    published = load("published.json")
+    for key, label in (
+        ("authors_code", "the authors' code, same rule, seed 1"),
+        ("paper", "the paper, on images that can no longer be had"),
+    ):
+        yield f"| {label} | {' | '.join(f'{published[key][p]:.3g}' if key == 'paper' else f'{published[key][p]:.3f}' for p in IMAGES)} |"
+
+
+def image_cells(precision: str) -> list[Any]:
+    """The cells of one precision."""
+    return [c for c in load("images.json")["cells"] if c["precision"] == precision]
+
+
+def images_note() -> Iterator[str]:
+    """How they were trained, and what half precision changes."""
+    first = image_cells("tf32")[0]
+    seconds = " / ".join(f"{c['seconds_training']:.0f}" for c in image_cells("tf32"))
+    yield (
+        f"The paper's settings, {first['epochs']} epochs, {first['seeds_together']} seeds together on one "
+        f"{load('images.json')['machine']['device']}: {seconds} s of training for all seeds of a set"
+    )
+    evaluating = " / ".join(f"{c['seconds_evaluating']:.0f}" for c in image_cells("tf32"))
+    yield (
+        f"(engine {first['engine']}, {first['seconds_preparing']:.1f} s to capture it, {evaluating} s to validate every "
+        f"five epochs on 25 rays). {first['parameters']:,} parameters. Scores are means over batches of 256, as published."
+    )
+    half = image_cells("bf16")
+    if half:
+        yield (
+            f"In bf16 Multi-MNIST reaches {half[0]['hypervolume']['mean']:.3f} ± {half[0]['hypervolume']['std']:.3f} "
+            f"in {half[0]['seconds_training']:.0f} s: no better and slower, since the fused kernels are float32."
+        )
+
+
+def images_seeds() -> Iterator[str]:
+    """Every seed of the image sets."""
+    yield "| problem | precision | seed | HV | span | dominated | monotonicity | epoch |"
+    yield "|---|---|---|---|---|---|---|---|"
+    for cell in load("images.json")["cells"]:
+        for run in cell["runs"]:
+            yield (
+                f"| {cell['problem']} | {cell['precision']} | {run['seed']} | {run['hypervolume']:.4f} "
+                f"| {run['span']:.3f} | {run['dominated_share']:.0%} | {run['monotonicity']:.2f} | {run['epoch_selected']} |"
+            )
+
+
+def gpu_short() -> Iterator[str]:
+    """Three rows for the README."""
+    gpu = load("gpu.json")
+    theirs, one, five = (
+        gpu["textbook"],
+        gpu["engines"]["captured"],
+        gpu["engines"]["captured, 5 seeds"],
+    )
+    yield f"| Multi-MNIST on one {gpu['machine']['device']} | step | 100 epochs | times faster |"
+    yield "|---|---|---|---|"
+    yield f"| textbook | {theirs['step'] * 1e3:.2f} ms | {theirs['hundred_epochs']:.0f} s | 1 |"
+    yield (
+        f"| paretocosmos | {one['step'] * 1e3:.2f} ms | {one['hundred_epochs']:.1f} s "
+        f"| {theirs['step'] / one['step']:.0f} |"
+    )
+    yield (
+        f"| paretocosmos, five seeds together | {five['step'] * 1e3:.2f} ms | {five['hundred_epochs']:.1f} s "
+        f"| {5 * theirs['step'] / five['step']:.0f} |"
+    )
+
+
+def gpu_table() -> Iterator[str]:
+    """Every engine."""
+    gpu = load("gpu.json")
+    yield "| Multi-MNIST, batch 256 | step | 100 epochs | samples/s | preparing | 25 rays on 12,000 images | peak memory |"
+    yield "|---|---|---|---|---|---|---|"
+    for name, row in {"textbook": gpu["textbook"], **gpu["engines"]}.items():
+        preparing = f"{row['preparing']:.1f} s" if "preparing" in row else ""
+        yield (
+            f"| {name} | {row['step'] * 1e6:,.0f} us | {row['hundred_epochs']:.1f} s "
+            f"| {row['samples_per_second']:,.0f} | {preparing} | {row['evaluation'] * 1e3:,.0f} ms "
+            f"| {row['peak_memory'] / 1e6:.0f} MB |"
+        )
+
+
+def gpu_note() -> Iterator[str]:
+    """The roofline, memory, and the number of objectives."""
+    gpu = load("gpu.json")
+    roof, plain, captured = gpu["roofline"], gpu["plain"], gpu["engines"]["captured"]
+    rates = roof["operations_per_second"]
+    yield (
+        f"`python -m benchmarks.gpu`, {gpu['machine']['device']}, torch {gpu['versions']['torch']}. Counted, a step is "
+        f"{roof['operations_per_step'] / 1e9:.2f} GFLOP and {roof['bytes_per_step'] / 1e6:.1f} MB. Measured, this card multiplies "
+        f"at {rates['fp32'] / 1e12:.0f} TFLOP/s in fp32 and {rates['tf32'] / 1e12:.0f} in tf32 and copies at "
+        f"{roof['bytes_per_second'] / 1e12:.1f} TB/s, so no step takes less than {roof['floor_fp32'] * 1e6:.0f} us in fp32 or "
+        f"{roof['floor_tf32'] * 1e6:.0f} us in tf32. The captured step takes {captured['step'] / roof['floor_fp32']:.0f} times the former: "
+        "what is left is some sixty kernels that each wait for the one before."
+    )
+    yield ""
+    two, ten = (gpu["objectives"][count]["step"] for count in ("2", "10"))
+    same = gpu["memory"]
+    yield (
+        f"Ten objectives take {ten / two:.2f} times the step of two. COSMOS needs {same['cosmos'] / same['plain']:.2f} times the memory "
+        f"of the same LeNet trained plainly by the same engine ({same['cosmos'] / 1e6:.0f} and {same['plain'] / 1e6:.0f} MB, the images included); "
+        f"a bare PyTorch loop of that LeNet peaks at {plain['peak_memory'] / 1e6:.0f} MB."
+    )
+
+
+def kernels_table() -> Iterator[str]:
+    """Fused against library kernels."""
+    measured = load("kernels.json")
+    yield "| batch 256 | fused | library |"
+    yield "|---|---|---|"
+    whole = {(row["how"], row["what"], row["seeds"]): row["us"] for row in measured["whole"]}
+    for (how, what, seeds), us in whole.items():
+        if how == "fused":
+            label = f"both blocks of the LeNet, {what}, {seeds} seed{'s' * (seeds > 1)}"
+            yield f"| {label} | {us:.0f} us | {whole['library', what, seeds]:.0f} us |"
+    times = measured["rays"]["us"]
+    for key, us in times["fused forward and backward"].items():
+        seeds, objectives = re.findall(r"(\d+) seed.*J (\d+)", key)[0]
+        label = f"the ray's maps and term, {objectives} objectives, forward and backward, {seeds} seed{'s' * (seeds != '1')}"
+        yield f"| {label} | {us:.0f} us | {times['library forward and backward'][key]:.0f} us |"
+
+
 def whole_split() -> str:
     """What scoring alone changes."""
     cells = [c for c in load("fairness.json")["cells"] if c["protocol"] == "paper"]
@@ -176,15 +338,17 @@ def whole_split() -> str:
 
 def repeats() -> Iterator[str]:
     """Which bits repeat where."""
-    yield "| Adult, seed 1 | same again | eager engine | interrupted and resumed | evaluated again |"
-    yield "|---|---|---|---|---|"
+    yield "| seed 1 | engine | same again | eager engine | interrupted and resumed | evaluated again |"
+    yield "|---|---|---|---|---|---|"
     for name in ("reproducible_cpu", "reproducible_h200"):
         found = load(f"{name}.json")
-        cells = (
-            "identical" if found["identical"][key] else "differs"
-            for key in ("again", "eager", "resumed", "evaluated")
-        )
-        yield f"| {found['machine']['device']}, torch {found['versions']['torch']} | {' | '.join(cells)} |"
+        for problem, row in found["problems"].items():
+            cells = (
+                "identical" if row["identical"][key] else "differs"
+                for key in ("again", "eager", "resumed", "evaluated")
+            )
+            where = f"{found['machine']['device']}, torch {found['versions']['torch']}"
+            yield f"| `{problem}`, {where} | {row['engine']} | {' | '.join(cells)} |"
 
 
 def seeds_table() -> Iterator[str]:
@@ -198,6 +362,20 @@ def seeds_table() -> Iterator[str]:
                 f"| {run['span']:.3f} | {run['dominated_share']:.0%} | {run['monotonicity']:.2f} "
                 f"| {run['epoch_selected']} | {run['parameters']:,} |"
             )
+
+
+def cpu_images() -> Iterator[str]:
+    """The LeNet on a CPU."""
+    measured = load("bench_images.json")
+    seconds, ratio = measured["seconds"], measured["ratio"]
+    yield "| LeNet, batch 256 | textbook | paretocosmos | times faster |"
+    yield "|---|---|---|---|"
+    for label, key, name in (
+        ("one training step", "step", "step"),
+        ("a front of 25 rays, 512 images", "sweep", "evaluation"),
+    ):
+        theirs, ours = seconds[f"{key}_textbook"] * 1e3, seconds[f"{key}_ours"] * 1e3
+        yield f"| {label} | {theirs:,.1f} ms | {ours:,.1f} ms | {ratio[name]:.1f} |"
 
 
 def speed_note() -> Iterator[str]:

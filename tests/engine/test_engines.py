@@ -109,7 +109,8 @@ class Replayed:
 def no_cuda(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     """Lets `Captured` run without a GPU, its graphs replaced."""
     cuda = MagicMock(OutOfMemoryError=torch.cuda.OutOfMemoryError)  # streams, pools and the like
-    monkeypatch.setattr(captured, "torch", SimpleNamespace(**{**vars(torch), "cuda": cuda}))
+    stand_ins = {"cuda": cuda, "_C": MagicMock()}
+    monkeypatch.setattr(captured, "torch", SimpleNamespace(**{**vars(torch), **stand_ins}))
     monkeypatch.setattr(captured, "_Graph", Replayed)
     monkeypatch.setattr(Replayed, "made", 0)
     return monkeypatch

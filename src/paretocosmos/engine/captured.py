@@ -41,12 +41,13 @@ class _Graph:
                 if len(tried) < COMPARED:
                     self._steps(work)
             torch.cuda.current_stream().wait_stream(aside)
-        # those of the trials; the capture takes one of its own, which it keeps
-        torch._C._cuda_clearCublasWorkspaces()
         self.losses = torch.empty_like(tried)
         self._graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(self._graph, pool=pool, stream=aside):
-            self.losses.copy_(self._steps(work))
+            pieces = work.batches(self.index, self.rays)
+            for place, (index, ray) in zip(self.losses, pieces, strict=True):
+                # a kernel, where `copy_` would be a transfer, for which a graph waits far longer
+                torch.mul(work.advance(index, ray), 1.0, out=place)
         with work.rehearsing():
             self._graph.replay()
             ours, theirs = self.losses[:COMPARED], tried[:COMPARED]
@@ -76,6 +77,8 @@ class Captured:
     def prepare(self, order: Tensor, rays: Tensor) -> None:
         """Capture every graph the epoch will need."""
         self._stepwise.prepare(order, rays)
+        # the eager steps it compares with took a workspace on autograd's thread, never needed again
+        torch._C._cuda_clearCublasWorkspaces()
         pool, aside = torch.cuda.graph_pool_handle(), torch.cuda.current_stream()
         if aside == torch.cuda.default_stream():  # which cannot be captured
             aside = torch.cuda.Stream()

@@ -57,7 +57,6 @@ def main() -> None:
     ]
     if not arguments.no_compile:
         trials.append(("compiled", "compiled", "tf32", (1,)))
-        trials.append(("compiled, 5 seeds", "compiled", "tf32", SEEDS))
     for label, engine, precision, seeds in trials:
         results["engines"][label] = ours(problem, engine, precision, seeds)
         print(label, json.dumps(results["engines"][label]), flush=True)

@@ -393,6 +393,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path)
     parser.add_argument("--precision", default="tf32", choices=("tf32", "tf32x3", "ieee"))
     parser.add_argument("--rays", action="store_true", help="the ray net alone")
+    parser.add_argument("--no-tiles", action="store_true", help="only the tiles in use")
     options = parser.parse_args()
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True
     torch.backends.cudnn.benchmark = True
@@ -413,7 +414,7 @@ def main() -> None:
         if checks[name]:
             print(name, {k: f"{v:.1e}" for k, v in checks[name].items()}, flush=True)
     report["whole"] = whole(options.precision)
-    report["tiles"] = rows = sweep(options.precision)
+    report["tiles"] = rows = [] if options.no_tiles else sweep(options.precision)
     report["seconds"] = time.perf_counter() - START
     if options.out:
         options.out.write_text(json.dumps(report, indent=1))

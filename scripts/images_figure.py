@@ -20,10 +20,9 @@ TITLES = {
 def draw_images(path: Path) -> None:
     """Write the figure from results/images.json."""
     cells = json.loads((RESULTS / "images.json").read_text(encoding="utf-8"))["cells"]
-    wanted = [cell for cell in cells if cell["precision"] == "tf32"]
     with styled():
         figure = Figure(figsize=(9.6, 3.5), dpi=DPI, layout="constrained")
-        for axes, cell in zip(figure.subplots(1, len(wanted)), wanted, strict=True):
+        for axes, cell in zip(figure.subplots(1, len(cells)), cells, strict=True):
             draw_cell(axes, cell)
         figure.suptitle(
             "One network per seed, 25 trade-offs each; the mean of five seeds in colour, "

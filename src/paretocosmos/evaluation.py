@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from paretocosmos.conditioning import Conditioning
 from paretocosmos.front import Front
+from paretocosmos.machine import precise
 from paretocosmos.problems._base import Problem, check_split
 from paretocosmos.rays import as_rays, even_rays
 from paretocosmos.types import Batch, Inputs, Metric, Outputs, Targets, each, first
@@ -62,8 +63,11 @@ def evaluate_batch(
     split: str,
     provenance: Mapping[str, Any] | None = None,
 ) -> Front:
-    """`evaluate` for a split that is already on the model's device and rays already checked."""
-    with evaluating(model):
+    """`evaluate` for a split that is already on the model's device and rays already checked.
+
+    In float32 even where a network was trained in less, so that a front can be had again.
+    """
+    with evaluating(model), precise("fp32"):
         outputs = sweep(model, batch.inputs, rays, problem.prepare)
         scored = [o.score for o in problem.objectives] + list(problem.metrics.values())
         numbers = [_score(f, outputs, batch.targets, problem.score_batch) for f in scored]

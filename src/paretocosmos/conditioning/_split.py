@@ -116,9 +116,7 @@ def _add(features: Tensor, terms: Tensor, how: How) -> Tensor:
     samples, groups = features.shape[0], terms.shape[0]
     _check_groups(samples, groups)
     if groups in (1, samples):
-        # in place spares a tensor of the size of the features, which no gradient needs; those of a
-        # frozen layer may be shared between seeds
-        return features.add_(terms) if features.requires_grad else features + terms
+        return features + terms
     grouped = torch.unflatten(features, 0, (groups, samples // groups))
     return (grouped + terms.unsqueeze(1)).flatten(0, 1)
 

@@ -77,8 +77,9 @@ class Captured:
     def prepare(self, order: Tensor, rays: Tensor) -> None:
         """Capture every graph the epoch will need."""
         self._stepwise.prepare(order, rays)
-        # the eager steps it compares with took a workspace on autograd's thread, never needed again
-        torch._C._cuda_clearCublasWorkspaces()
+        # the eager steps it compares with took a workspace on autograd's thread, needed no more;
+        # torch has no public name for giving it back, and may take this one away
+        getattr(torch._C, "_cuda_clearCublasWorkspaces", lambda: None)()
         pool, aside = torch.cuda.graph_pool_handle(), torch.cuda.current_stream()
         if aside == torch.cuda.default_stream():  # which cannot be captured
             aside = torch.cuda.Stream()

@@ -13,18 +13,17 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Literal
 
 import torch
-from torch import Tensor, fx, nn
+from torch import Tensor, nn
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from paretocosmos.engine.replay import straight_line
+from paretocosmos.engine.simplify import simplified
 from paretocosmos.engine.step import Result, Step
 from paretocosmos.files import one_line
 from paretocosmos.methods import State
 from paretocosmos.types import Batch, each, first
 
 __all__ = ["Recorded"]
-
-aten = torch.ops.aten
 
 # How far a step may be from the eager one where rounding differs (fused kernels, a GPU's unordered
 # sums): tf32 keeps 10 bits, so products of it agree to some 1e-3.
@@ -119,7 +118,7 @@ def _record(
         return [result.losses, *result.gradients.values(), *result.state.values()]
 
     flat = _flat(parameters, batch, rays, state)
-    graph = _simplified(make_fx(flat_step)(*(tensor.detach() for tensor in flat)))
+    graph = simplified(make_fx(flat_step)(*(tensor.detach() for tensor in flat)))
     replay: Callable[..., Any] = (
         torch.compile(graph, fullgraph=True, dynamic=False)
         if compiled
@@ -145,18 +144,6 @@ def _flat(
 def _like(structure: Tensor | Mapping[str, Tensor], tensors: Iterator[Tensor]) -> Any:
     """The next tensors, arranged as `structure`."""
     return each(lambda _: next(tensors), structure)
-
-
-def _simplified(graph: fx.GraphModule) -> fx.GraphModule:
-    """Without what only autograd needed: aliases, and transposes of transposes."""
-    for node in list(graph.graph.nodes):
-        if node.target is aten.detach.default:
-            node.replace_all_uses_with(node.args[0])
-        elif node.target is aten.t.default and node.args[0].target is aten.t.default:
-            node.replace_all_uses_with(node.args[0].args[0])
-    graph.graph.eliminate_dead_code()
-    graph.recompile()
-    return graph
 
 
 def _apart(one: Result, two: Result) -> float:

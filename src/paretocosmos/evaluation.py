@@ -19,10 +19,11 @@ from paretocosmos.types import Batch, Inputs, Metric, Outputs, Targets, each, fi
 __all__ = ["evaluate", "move", "sweep"]
 
 # Numbers in one pass: samples times rays times the size of an input. Larger chunks fall out of a
-# CPU's cache, smaller ones pay for more calls.
-CHUNK = 2_200_000
+# CPU's cache, smaller ones pay for more calls. An image grows in its first convolution, a row of a
+# table does not.
+CHUNK, CHUNK_IMAGES = 2_200_000, 550_000
 # A GPU has no such cache, and asking for an operation costs it more than running it.
-CHUNK_CUDA = 4 * CHUNK
+CHUNK_CUDA = 8_800_000
 
 
 def evaluate(
@@ -111,7 +112,7 @@ def sweep(
 ) -> Outputs:
     """Outputs of all samples under all rays, ``[N, B, ...]``, in chunks of samples."""
     some = first(inputs)
-    chunk = CHUNK_CUDA if some.is_cuda else CHUNK
+    chunk = CHUNK_CUDA if some.is_cuda else CHUNK_IMAGES if some.ndim > 2 else CHUNK
     size = max(1, chunk // (len(rays) * math.prod(some.shape[1:])))
     dtype = next(model.parameters(), torch.zeros(())).dtype
     rays = rays.to(some.device, dtype)

@@ -25,8 +25,9 @@ demo: $(READY)  ## a front of the Adult census data, from nothing
 test: check  ## format check, lint, strict types, tests
 	$(BIN)/python -m pytest -n 2
 
-test-extras: $(READY)  ## what needs heavy extras; none yet
-	@echo "no heavy extras yet"
+test-extras: $(READY)  ## what needs heavy extras: the CUDA kernels, in Triton's interpreter
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --group extras
+	TRITON_INTERPRET=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 tests/kernels
 
 check: $(READY)
 	$(BIN)/ruff format --check .
@@ -39,6 +40,7 @@ format: $(READY)
 
 bench: $(READY)  ## speed against the textbook loop, as ratios of one run
 	$(BIN)/python -m benchmarks.tabular
+	$(BIN)/python -m benchmarks.multi_mnist
 
 docs: $(READY)  ## write README's numbers and docs/ from the code and results/
 	$(BIN)/python scripts/write_docs.py

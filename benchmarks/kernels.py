@@ -418,7 +418,8 @@ def main() -> None:
     report["seconds"] = time.perf_counter() - START
     if options.out:
         options.out.write_text(json.dumps(report, indent=1))
-    print(f"\n{report['machine']['device']}, batch {BATCH}, {options.precision}, {report['seconds']:.0f} s")
+    device, seconds = report["machine"]["device"], report["seconds"]
+    print(f"\n{device}, batch {BATCH}, {options.precision}, {seconds:.0f} s")
     for seeds in (1, 5):
         print(
             f"-- {seeds} seed(s): best tile (positions, chunk, warps, stages, programs), us, floor"

@@ -48,7 +48,7 @@ def draw_cell(axes: Any, cell: dict[str, Any]) -> None:
     axes.scatter(*mean.T, c=colours(rays), s=26, zorder=3, linewidths=0)
     reached = cell["hypervolume"]
     axes.set_title(
-        f"{TITLES[cell['problem']]}: hypervolume {reached['mean']:.3f} ± {reached['std']:.3f}",
+        f"{TITLES[cell['problem']]}: HV {reached['mean']:.3f} ± {reached['std']:.3f}",
         color=INK,
         fontsize=9,
         loc="left",

@@ -32,7 +32,7 @@ def test_how_it_was_run_is_said(run: Run, capsys: pytest.CaptureFixture[str]) ->
     changed |= {"seconds_preparing": 12.34, "seconds_evaluating": 5.67}  # type: ignore[dict-item]
     print_run(dataclasses.replace(run, record={**run.record, **changed}))
     shown = " ".join(capsys.readouterr().out.split())
-    assert "captured, bf16, on cuda:1; 12.3 s to prepare, 5.7 s to validate" in shown
+    assert "captured on cuda:1, bf16, 12.3 s to prepare" in shown
 
 
 def test_images_are_named(run: Run, capsys: pytest.CaptureFixture[str]) -> None:

@@ -129,7 +129,8 @@ class Lane:
         with warnings.catch_warnings():
             # an early front may lie beyond the reference point; the final one is warned about
             warnings.simplefilter("ignore", FrontWarning)
-            reached = metrics.hypervolume(self._front(val, "val"))
+            front = self._front(val, "val")
+            reached = metrics.hypervolume(front)
         best = max((e["hypervolume_val"] for e in numbers["evaluations"]), default=-math.inf)
         numbers["evaluations"].append(
             {
@@ -141,19 +142,21 @@ class Lane:
         )
         if reached > best:
             self.at.best = {k: v.detach().clone() for k, v in self.model.state_dict().items()}
+            numbers["front_val"] = front.to_dict()
         numbers["seconds_evaluating"] += time.perf_counter() - started
 
     def save(self) -> None:
         """Write the checkpoint."""
         save_checkpoint(checkpoint_in(self.folder), self.at)
 
-    def finish(self, val: Batch, test: Batch, *, engine: str, together: int) -> Run:
+    def finish(self, test: Batch, *, engine: str, together: int) -> Run:
         """Take the best epoch's network and leave the finished run in the folder."""
         numbers, plan = self.at.numbers, self.plan
         selected = max(numbers["evaluations"], key=lambda e: (e["hypervolume_val"], -e["epoch"]))
         self.model.load_state_dict(self.at.best)
         self.model.eval()
-        fronts = {"test": self._front(test, "test"), "val": self._front(val, "val")}
+        val = Front.from_dict(numbers["front_val"])  # as it was judged
+        fronts = {"test": self._front(test, "test"), "val": val}
         save_tensors(self.folder / "model.safetensors", self.at.best, {"epoch": selected["epoch"]})
         write_json(self.folder / "front.json", fronts["test"].to_dict())
         write_json(self.folder / "front_val.json", fronts["val"].to_dict())

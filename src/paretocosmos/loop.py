@@ -13,7 +13,7 @@ from paretocosmos.engine import Adam, Work, choose, make_step
 from paretocosmos.errors import ConfigurationError, EngineWarning
 from paretocosmos.evaluation import move
 from paretocosmos.lane import Lane
-from paretocosmos.machine import precise, seeded, threads_for
+from paretocosmos.machine import keep_memory, precise, seeded, threads_for
 from paretocosmos.rehearsal import rehearse, split_of
 from paretocosmos.run import Run
 
@@ -54,6 +54,7 @@ class Trainer:
     ) -> None:
         self.lanes, self.progress = lanes, progress
         self.plan = plan = lanes[0].plan
+        keep_memory(plan.device)
         if plan.configuration.precision == "fp64":
             for lane in lanes:
                 lane.model.double()
@@ -181,9 +182,7 @@ class Trainer:
         failure = self.engine.failure
         engine = self.engine.name if failure is None else f"{self.engine.name}: {failure}"
         together = len(self.lanes)
-        return [
-            lane.finish(self.val, test, engine=engine, together=together) for lane in self.lanes
-        ]
+        return [lane.finish(test, engine=engine, together=together) for lane in self.lanes]
 
 
 def _stack(models: Sequence[nn.Module]) -> dict[str, Tensor]:

@@ -91,9 +91,8 @@ def print_run(run: Run) -> None:
         ),
         "training": f"{numbers['seconds_training']:.1f} s, epoch {numbers['epoch_selected']} "
         f"selected, {numbers['parameters']:,} parameters",
-        "engine": f"{numbers['engine']}, {numbers['precision']}, on {run.record['device']}; "
-        f"{numbers['seconds_preparing']:.1f} s to prepare, "
-        f"{numbers['seconds_evaluating']:.1f} s to validate",
+        "engine": f"{numbers['engine']} on {_device(run)}, {numbers['seconds_preparing']:.1f} s to "
+        f"prepare",
         "scores": f"{numbers['scores']} ({numbers['protocol']} protocol)",
     }.items():
         table.add_row(f"[bold]{name}[/]", escape(value))
@@ -106,6 +105,12 @@ def print_run(run: Run) -> None:
             "most rays are dominated, so there is little to choose from: the objectives may hardly "
             "conflict on this data; try another --penalty, or --set groups=4"
         )
+
+
+def _device(run: Run) -> str:
+    """Where, and how precisely where that is a choice."""
+    device, precision = run.record["device"], run.record["precision"]
+    return device if device == "cpu" and precision == "tf32" else f"{device}, {precision}"
 
 
 def _meaning(run: Run) -> dict[str, str]:
@@ -148,7 +153,7 @@ def print_runs(runs: Sequence[Run]) -> None:
     console.print(
         f"  [bold]mean hypervolume {fmean(reached):.4f}{spread}[/] on test; {seconds:.1f} s of "
         f"training in all, {together} {'seeds' if together > 1 else 'seed'} at a time, engine "
-        f"{escape(lead['engine'])}, {lead['precision']}",
+        f"{escape(lead['engine'])} on {_device(runs[0])}",
         soft_wrap=True,
     )
 
@@ -193,11 +198,10 @@ def bar(seen: list[Path], *, quiet: bool) -> Iterator[Callable[[Progress], None]
         BarColumn(bar_width=24),
         TextColumn("{task.fields[losses]}"),
         TextColumn("HV val {task.fields[hypervolume]}"),
-        TextColumn("[dim]{task.fields[engine]}"),
         TimeRemainingColumn(),
     )
     live = Bar(*columns, console=err, disable=quiet)
-    task = live.add_task("train", total=None, losses="", hypervolume="-", engine="")
+    task = live.add_task("train", total=None, losses="", hypervolume="-")
 
     def show(at: Progress) -> None:
         seen[:] = [at.folder]
@@ -209,7 +213,6 @@ def bar(seen: list[Path], *, quiet: bool) -> Iterator[Callable[[Progress], None]
             completed=at.epoch,
             losses=escape(losses),
             hypervolume=reached,
-            engine=escape(at.engine),
         )
         live.start()  # not earlier: what is refused is one sentence, without a bar
 

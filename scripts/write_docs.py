@@ -216,26 +216,26 @@ def images_note() -> Iterator[str]:
     """How they were trained, and what half precision changes."""
     found = load("images.json")
     first, cells = found["cells"][0], found["cells"]
-    seconds, evaluating = (
+    seconds, preparing, evaluating = (
         " / ".join(f"{cell[key]:.0f}" for cell in cells)
-        for key in ("seconds_training", "seconds_evaluating")
+        for key in ("seconds_training", "seconds_preparing", "seconds_evaluating")
     )
     yield (
         f"The paper's settings, {first['epochs']} epochs, {first['parameters']:,} parameters, {first['seeds_together']} seeds "
         f"together on one {found['machine']['device']}: {seconds} s of training for all seeds of a set (engine"
     )
     yield (
-        f"{first['engine']}, {first['seconds_preparing']:.1f} s to capture it, {evaluating} s to validate every five epochs on "
+        f"{first['engine']}, {preparing} s to compile and capture it, {evaluating} s to validate every five epochs on "
         "25 rays). Scores are means over batches of 256, as published. More weight on a"
     )
     yield (
-        "task here means a *larger* loss of it (monotonicity near −1): with these penalties the cosine's reading of a "
+        "task here means a *larger* loss of it (negative monotonicity): with these penalties the cosine's reading of a "
         "preference rules ([guide](guide.md#what-a-preference-means))."
     )
     yield ""
     full, half = load("precision.json")["cells"]
     yield (
-        f"Half precision changes nothing but the time: Multi-MNIST reaches {half['hypervolume']['mean']:.3f} ± "
+        f"Half precision: Multi-MNIST reaches {half['hypervolume']['mean']:.3f} ± "
         f"{half['hypervolume']['std']:.3f} in bf16 ({half['seconds_training']:.0f} s for five seeds) and "
         f"{full['hypervolume']['mean']:.3f} ± {full['hypervolume']['std']:.3f}"
     )
@@ -265,7 +265,7 @@ def gpu_short() -> Iterator[str]:
         gpu["engines"]["captured"],
         gpu["engines"]["captured, 5 seeds"],
     )
-    yield f"| Multi-MNIST on one {gpu['machine']['device']} | step | 100 epochs | times faster |"
+    yield f"| Multi-MNIST on one {gpu['machine']['device']} | step | 100 epochs at that pace | times faster |"
     yield "|---|---|---|---|"
     yield f"| textbook | {theirs['step'] * 1e3:.2f} ms | {theirs['hundred_epochs']:.0f} s | 1 |"
     yield (
@@ -281,7 +281,7 @@ def gpu_short() -> Iterator[str]:
 def gpu_table() -> Iterator[str]:
     """Every engine."""
     gpu = load("gpu.json")
-    yield "| Multi-MNIST, batch 256 | step | 100 epochs | samples/s | preparing | 25 rays on 12,000 images | peak memory |"
+    yield "| Multi-MNIST, batch 256 | step | 100 epochs at that pace | samples/s | preparing | 25 rays on 12,000 images | peak memory |"
     yield "|---|---|---|---|---|---|---|"
     for name, row in {"textbook": gpu["textbook"], **gpu["engines"]}.items():
         preparing = f"{row['preparing']:.1f} s" if "preparing" in row else ""
@@ -303,7 +303,7 @@ def gpu_note() -> Iterator[str]:
         f"at {rates['fp32'] / 1e12:.0f} TFLOP/s in fp32 and {rates['tf32'] / 1e12:.0f} in tf32 and copies at "
         f"{roof['bytes_per_second'] / 1e12:.1f} TB/s, so no step takes less than {roof['floor_fp32'] * 1e6:.0f} us in fp32 or "
         f"{roof['floor_tf32'] * 1e6:.0f} us in tf32. The captured step takes {captured['step'] / roof['floor_fp32']:.0f} times the former: "
-        "what is left is some sixty kernels that each wait for the one before."
+        "what is left is many small kernels that each wait for the one before."
     )
     yield ""
     two, ten = (gpu["objectives"][count]["step"] for count in ("2", "10"))

@@ -163,7 +163,7 @@ def test_chunks_do_not_matter(
 ) -> None:
     network = Plain(model) if plain else model
     expected = evaluate(network, clean)
-    monkeypatch.setattr(evaluation, "CHUNK", chunk)
+    monkeypatch.setattr(evaluation, "CHUNK_IMAGES", chunk)
     found = evaluate(network, clean)
     np.testing.assert_allclose(_table(found), _table(expected), rtol=1e-5, atol=1e-6)
 
@@ -384,7 +384,7 @@ def test_images_are_prepared_chunk_by_chunk(
 
     with torch.inference_mode():
         expected = sweep(lenet, inputs.float() / 255, rays)
-        monkeypatch.setattr(evaluation, "CHUNK", chunk)
+        monkeypatch.setattr(evaluation, "CHUNK_IMAGES", chunk)
         found = sweep(lenet, inputs, rays, prepare)
     assert sizes == {1: [1] * 100, 10**9: [100]}.get(chunk, [37, 37, 26])
     assert isinstance(found, Mapping)

@@ -1,5 +1,6 @@
 """What is resolved, and what is refused, before any folder exists."""
 
+import dataclasses
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from paretocosmos.objectives.mean_squared_error import MeanSquaredError
 from paretocosmos.plan import Plan, make_plan
 from paretocosmos.problems import Problem, load_problem
 from paretocosmos.problems._base import Split
+from paretocosmos.problems._toy import ToyProblem
 from paretocosmos.rays import sample_rays
 from paretocosmos.settings import Training
 from paretocosmos.training import fit
@@ -392,3 +394,22 @@ def test_it_is_refused_before_any_folder_exists(
 def test_code_of_ones_own_is_not_traced_unasked(given: dict[str, Any]) -> None:
     # a trace freezes what Python decides; a check on one batch cannot see what changes later
     assert not _plan("toy_convex", **given).traceable
+
+
+def test_neither_is_what_hangs_on_torchs_modules_or_prepares_the_inputs() -> None:
+    backbone = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2))
+    assert _plan("toy_convex", backbone=backbone, conditioning="concat").traceable
+    handle = backbone[1].register_forward_hook(lambda _module, _given, out: out * 2)
+    assert not _plan("toy_convex", backbone=backbone, conditioning="concat").traceable
+    handle.remove()
+    backbone[0].register_forward_pre_hook(lambda _module, given: given)
+    assert not _plan("toy_convex", backbone=backbone, conditioning="concat").traceable
+
+    class Prepared(ToyProblem):
+        def prepare(self, inputs: Any, dtype: torch.dtype) -> Any:
+            return inputs.to(dtype) * 2
+
+    toy = load_problem("toy_convex")
+    fields = {field.name: getattr(toy, field.name) for field in dataclasses.fields(toy)}
+    assert _plan(toy).traceable
+    assert not _plan(Prepared(**fields)).traceable

@@ -9,11 +9,11 @@ import torch
 from torch import Tensor, nn
 
 from paretocosmos import Objective, Problem, fit, load_problem
-from paretocosmos.errors import ConfigurationError
+from paretocosmos.errors import ConfigurationError, DataError
 from paretocosmos.objectives.mean_squared_error import MeanSquaredError
 from paretocosmos.problems._toy import ToyProblem
 from paretocosmos.rehearsal import rehearse
-from paretocosmos.types import Outputs, Targets
+from paretocosmos.types import Batch, Outputs, Targets
 
 
 class Indexed(Objective):
@@ -98,3 +98,18 @@ def test_groups_reach_a_plain_network_as_one_ray_per_sample(tmp_path: Path) -> N
         "toy_convex", model=Counting(), settings={"groups": 4}, epochs=1, out=tmp_path / "run"
     )
     assert run.record["engine"] == "eager"
+
+
+@pytest.mark.parametrize(("split", "label"), [("train", 10), ("val", -1), ("test", 99)])
+def test_labels_beyond_the_classes_are_refused_before_a_folder_exists(
+    split: str, label: int, tmp_path: Path
+) -> None:
+    digits = load_problem("multi_digits", settings={"copies": 1})
+    targets = dict(digits.split(split).targets)  # type: ignore[arg-type]
+    targets["top_left"] = targets["top_left"].clone().index_fill_(0, torch.tensor([3]), label)
+    spoilt = Batch(digits.split(split).inputs, targets)  # type: ignore[arg-type]
+    splits = {**digits.splits, split: spoilt}  # type: ignore[attr-defined]
+    problem = dataclasses.replace(digits, splits=splits)  # type: ignore[call-arg]
+    with pytest.raises(DataError, match=f"`top_left` are 0 to 9.* found {label} in `{split}`"):
+        fit(problem, epochs=1, out=tmp_path / "run")
+    assert list(tmp_path.iterdir()) == []

@@ -363,8 +363,19 @@ def test_one_seed_that_diverges_names_its_folder(
 
     with monkeypatch.context() as patch:
         patch.setattr(Lane, "refuse_divergence", spoil)
-        with pytest.raises(DivergedError, match=r"`first` became nan at step 2 of epoch 2.*seed-2"):
+        says = r"`first` became nan at step 2 of epoch 2.*seed-2.*leave its seed out"
+        with pytest.raises(DivergedError, match=says):
             _go(tmp_path / "cut", precision="fp64")
+        epochs = {
+            path.name: load_tensors(path / "checkpoint" / "last.safetensors")[1]["epoch"]
+            for path in (tmp_path / "cut").iterdir()
+        }
+        assert epochs.pop("seed-2") == 1
+        assert set(epochs.values()) == {2}  # the others lost nothing
+        with pytest.raises(DivergedError):  # again, but only after the others are finished
+            _go(tmp_path / "cut", resume=True, precision="fp64")
+        for name in epochs:
+            assert load_run(tmp_path / "cut" / name).record["status"] == "finished"
     runs = _go(tmp_path / "cut", resume=True, precision="fp64")
     _near(runs, _go(tmp_path / "whole", precision="fp64"))
 

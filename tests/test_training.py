@@ -320,7 +320,9 @@ def test_images_stay_bytes(
 
     monkeypatch.setattr(Trainer, "run", spied)
     monkeypatch.setattr(ImageProblem, "prepare", counted)
-    monkeypatch.setattr(evaluation, "CHUNK", 5 * 24 * 24 * 20)  # twenty images under five rays
+    monkeypatch.setattr(
+        evaluation, "CHUNK_IMAGES", 5 * 24 * 24 * 20
+    )  # twenty images under five rays
     train(digits, epochs=1, settings=IMAGES, engine="eager")
     (trainer,) = trainers
     for batch in (trainer.train, trainer.val, trainer.work.data):

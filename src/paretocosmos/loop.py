@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from paretocosmos.engine import Adam, Work, choose, make_step
-from paretocosmos.errors import ConfigurationError, EngineWarning
+from paretocosmos.errors import ConfigurationError, DivergedError, EngineWarning
 from paretocosmos.evaluation import move
 from paretocosmos.lane import Lane
 from paretocosmos.machine import keep_memory, precise, seeded, threads_for
@@ -148,8 +148,13 @@ class Trainer:
             # the one time an epoch is read back
             losses = self.engine.epoch(order, rays).mean(dim=-2).cpu()
         seconds = time.perf_counter() - started - preparing
+        diverged: list[DivergedError] = []
         for lane, own in zip(self.lanes, _apart(losses, len(self.lanes)), strict=True):
-            lane.refuse_divergence(own)
+            try:
+                lane.refuse_divergence(own)
+            except DivergedError as error:  # the others have done their epoch
+                diverged.append(error)
+                continue
             numbers = lane.at.numbers
             numbers["seconds"] += seconds
             numbers["seconds_preparing"] += preparing
@@ -158,6 +163,9 @@ class Trainer:
             if lane.epoch % training.evaluate_every == 0 or lane.epoch == training.epochs:
                 lane.validate(self.val, mean)
             lane.save()
+        if diverged:
+            others = "; leave its seed out and add --resume to go on with the others"
+            raise DivergedError(f"{diverged[0]}{others if len(self.lanes) > 1 else ''}")
         if self.progress is not None:
             self.progress(self._standing(losses))
 

@@ -82,12 +82,15 @@ class Plan:
     def traceable(self) -> bool:
         """Whether everything a step calls is this package's own, known to decide nothing in Python.
 
-        A method, objective or network of one's own may switch on a step's number or a value, which
-        a trace would freeze.
+        A method, objective, network, hook or `prepare` of one's own may switch on a step's number
+        or a value, which a trace would freeze.
         """
-        parts = (self.method, *self.problem.objectives, *self.model.modules())
-        return all(
-            type(part).__module__.split(".")[0] in ("paretocosmos", "torch") for part in parts
+        parts: list[type] = [type(part) for part in (self.method, *self.problem.objectives)]
+        parts += [type(module) for module in self.model.modules()]
+        homes = [part.__module__ for part in parts] + [type(self.problem).prepare.__module__]
+        return all(home.split(".")[0] in ("paretocosmos", "torch") for home in homes) and not any(
+            module._forward_hooks or module._forward_pre_hooks or module._backward_hooks
+            for module in self.model.modules()
         )
 
 

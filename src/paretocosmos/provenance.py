@@ -1,5 +1,6 @@
 """Where a result comes from: versions, machine and the state of the source."""
 
+import hashlib
 import platform
 import shlex
 import subprocess
@@ -21,6 +22,7 @@ def provenance(device: torch.device) -> dict[str, Any]:
     """What a run's record says of its origin."""
     return {
         "version": paretocosmos.__version__,
+        "source": _source(),
         "versions": {
             "python": platform.python_version(),
             "torch": torch.__version__,
@@ -36,6 +38,15 @@ def provenance(device: torch.device) -> dict[str, Any]:
         "command": shlex.join(Path(a).name if Path(a).is_absolute() else a for a in sys.argv),
         "written": datetime.now(UTC).isoformat(timespec="seconds"),
     }
+
+
+@cache
+def _source() -> str:
+    """A hash of this package's own files: what was run, whatever a checkout says of itself."""
+    digest = hashlib.sha256()
+    for path in sorted(Path(__file__).parent.rglob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:12]
 
 
 @cache

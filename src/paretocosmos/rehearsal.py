@@ -2,10 +2,12 @@
 
 from torch import nn
 
-from paretocosmos.errors import ConfigurationError, ParetoCosmosError
+from paretocosmos.errors import ConfigurationError, DataError, ParetoCosmosError
 from paretocosmos.evaluation import evaluate_batch, evaluating, sweep
 from paretocosmos.files import one_line
-from paretocosmos.problems._base import Problem, Split
+from paretocosmos.objectives._base import pick
+from paretocosmos.objectives.cross_entropy import CrossEntropy
+from paretocosmos.problems._base import SPLITS, Problem, Split
 from paretocosmos.rays import even_rays
 from paretocosmos.types import Batch, each
 
@@ -20,10 +22,13 @@ def rehearse(model: nn.Module, problem: Problem, train: Batch) -> None:
     few = Batch(*(each(lambda t: t[:SAMPLES], part) for part in (train.inputs, train.targets)))
     rays = even_rays(2, len(problem.objectives))
     try:
-        evaluate_batch(model, problem, few, rays, split="train")
         with evaluating(model):
             outputs = each(lambda out: out[0], sweep(model, few.inputs, rays, problem.prepare))
+            for objective in problem.objectives:
+                if isinstance(objective, CrossEntropy):
+                    _check_labels(problem, objective, pick(outputs, objective.output).shape[-1])
             losses = [objective.loss(outputs, few.targets) for objective in problem.objectives]
+        evaluate_batch(model, problem, few, rays, split="train")
     except ParetoCosmosError:
         raise
     except Exception as error:
@@ -37,6 +42,18 @@ def rehearse(model: nn.Module, problem: Problem, train: Batch) -> None:
         if loss.ndim:
             raise ConfigurationError(
                 f"the loss of `{name}` is one number, found {tuple(loss.shape)}: take its mean"
+            )
+
+
+def _check_labels(problem: Problem, objective: CrossEntropy, classes: int) -> None:
+    """A label beyond the classes would be an error in the middle of a step, fatal on a GPU."""
+    for split in SPLITS:
+        labels = split_of(problem, split).targets[objective.target]
+        low, high = int(labels.min()), int(labels.max())
+        if low < 0 or high >= classes:
+            raise DataError(
+                f"the labels of `{objective.target}` are 0 to {classes - 1}, as many as the head "
+                f"of `{objective.name}` has classes; found {low if low < 0 else high} in `{split}`"
             )
 
 

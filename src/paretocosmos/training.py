@@ -22,6 +22,7 @@ from paretocosmos.run import Run, load_run, read_record
 __all__ = ["Progress", "fit"]
 
 Report = Callable[[Progress], None]
+Job = tuple[Plan, Path]
 
 
 @overload
@@ -146,17 +147,17 @@ def fit(
         places = [root / f"seed-{plan.seed}" for plan in plans]
         folders = [_folder(place, lead, "", resume=resume) for place in places]
     done: dict[int, Run] = {}
-    behind: dict[int, list[Lane]] = {}
+    behind: dict[int, list[Job]] = {}
     for plan, folder in zip(plans, folders, strict=True):
         found = _finished(folder, plan) if resume and (folder / "run.json").exists() else None
         if found is not None:
             done[plan.seed] = found
         else:
             # seeds train together from the same epoch only; a kill may have left them apart
-            behind.setdefault(_epoch_of(folder), []).append(Lane(plan, folder))
-    for lanes in behind.values():
-        for run, lane in zip(_train(lanes, engine, progress), lanes, strict=True):
-            done[lane.plan.seed] = run
+            behind.setdefault(_epoch_of(folder), []).append((plan, folder))
+    for _, jobs in sorted(behind.items(), reverse=True):  # one that diverged has stayed behind
+        for run, (plan, _) in zip(_train(jobs, engine, progress), jobs, strict=True):
+            done[plan.seed] = run
     return [done[plan.seed] for plan in plans] if seeds is not None else done[seed]
 
 
@@ -171,28 +172,28 @@ def _seeds(seed: int, seeds: Sequence[int] | None) -> list[int]:
     return wanted
 
 
-def _train(lanes: list[Lane], engine: str, progress: Report | None) -> list[Run]:
-    """Train lanes together where that is possible and faster, else one after the other."""
-    plan = lanes[0].plan
-    if len(lanes) > 1 and not _together(plan):
-        return [run for lane in lanes for run in _train([lane], engine, progress)]
+def _train(jobs: list[Job], engine: str, progress: Report | None) -> list[Run]:
+    """Train seeds together where that is possible and faster, else one after the other."""
+    lead, folder = jobs[0]
+    if len(jobs) > 1 and not _together(lead):
+        return [run for job in jobs for run in _train([job], engine, progress)]
     try:
-        with streamed(plan.device):
-            return Trainer(lanes, engine, progress).run()
+        with streamed(lead.device):
+            return Trainer([Lane(*job) for job in jobs], engine, progress).run()
     except torch.cuda.OutOfMemoryError as error:
-        if len(lanes) == 1:
+        if len(jobs) == 1:
+            kept = f"; the last good checkpoint is in `{folder}`: add --resume to go on from it"
             raise RunError(
                 "the GPU is out of memory; lower `batch_size` (--set batch_size=64) or use "
-                f"--device cpu; the last good checkpoint is in `{lanes[0].folder}`: add --resume "
-                "to go on from it on the same settings"
+                f"--device cpu{kept if checkpoint_in(folder).exists() else ''}"
             ) from error
-    # too many for the memory: their checkpoints are where they stopped
+    # too many for the memory: their checkpoints are where they stopped, their networks are let go
+    jobs = [(plan.for_seed(plan.seed), place) for plan, place in jobs]
     torch.cuda.empty_cache()
-    half = len(lanes) // 2
-    again = [Lane(lane.plan.for_seed(lane.plan.seed), lane.folder) for lane in lanes]
+    half = len(jobs) // 2
     # where it ran out between two checkpoints they stand at different epochs
-    apart = len({_epoch_of(lane.folder) for lane in lanes}) > 1
-    parts = [[lane] for lane in again] if apart else [again[:half], again[half:]]
+    apart = len({_epoch_of(place) for _, place in jobs}) > 1
+    parts = [[job] for job in jobs] if apart else [jobs[:half], jobs[half:]]
     return [run for part in parts for run in _train(part, engine, progress)]
 
 

@@ -70,7 +70,12 @@ def _by_kernel(inputs: Tensor) -> bool:
 
 
 def _parts(conv: nn.Module) -> tuple[nn.Conv2d, _Split | None] | None:
-    """The convolution itself and what adds to it; `None` where it is something else."""
+    """The convolution itself and what adds to it; `None` where it is something else.
+
+    Hooks are called by modules, not by kernels.
+    """
+    if any(part._forward_hooks or part._forward_pre_hooks for part in conv.modules()):
+        return None
     if type(conv) is nn.Conv2d:
         return conv, None
     # a look at its parts, since backbones do not know conditionings

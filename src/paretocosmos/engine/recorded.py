@@ -1,8 +1,8 @@
 """Recorded steps: the step's tensor operations written down once, backward pass included.
 
 `make_fx` records the whole step as a flat list of operations, without autograd and without Python
-between the layers. `traced` replays them as they are, the same operations in the same order: the
-gain is the bookkeeping, which a small network on a CPU mostly consists of. `compiled` hands them to
+between the layers. `traced` replays them, the same arithmetic in the same order: the gain is the
+bookkeeping, which a small network on a CPU mostly consists of. `compiled` hands them to
 Inductor, which fuses them into kernels of its own: the gain is memory traffic, the price some
 seconds of compiling. Either is compared with the eager step on the batch it was made from; where it
 does not hold, or cannot be made, the eager step goes on alone and `failure` says why.
@@ -18,7 +18,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 
 from paretocosmos.engine.replay import straight_line
 from paretocosmos.engine.simplify import simplified
-from paretocosmos.engine.step import Result, Step
+from paretocosmos.engine.step import Result, Step, laid_out
 from paretocosmos.files import one_line
 from paretocosmos.methods import State
 from paretocosmos.types import Batch, each, first
@@ -28,6 +28,7 @@ __all__ = ["Recorded"]
 # How far a step may be from the eager one where rounding differs (fused kernels, a GPU's unordered
 # sums): tf32 keeps 10 bits, so products of it agree to some 1e-3.
 CLOSE = 1e-2
+SHARE = 0.05
 
 
 class Recorded:
@@ -79,6 +80,8 @@ class Recorded:
                 self._made[first(batch.inputs).shape, rays.shape] = replay
             else:
                 self.failure = f"the {self.how} step does not repeat the eager one"
+        if self.failure is not None:
+            self._made.clear()  # a step is run in one way
         return result
 
     @property
@@ -118,7 +121,10 @@ def _record(
         return [result.losses, *result.gradients.values(), *result.state.values()]
 
     flat = _flat(parameters, batch, rays, state)
-    graph = simplified(make_fx(flat_step)(*(tensor.detach() for tensor in flat)))
+    graph = simplified(
+        make_fx(flat_step)(*(tensor.detach() for tensor in flat)),
+        in_place=rays.device.type == "cpu" and not compiled,
+    )
     replay: Callable[..., Any] = (
         torch.compile(graph, fullgraph=True, dynamic=False)
         if compiled
@@ -129,7 +135,10 @@ def _record(
         parameters: Mapping[str, Tensor], batch: Batch, rays: Tensor, state: State
     ) -> Result:
         rest = iter(replay(*_flat(parameters, batch, rays, state)))
-        return Result(next(rest), _like(parameters, rest), _like(state, rest))
+        losses, gradients = next(rest), _like(parameters, rest)
+        if compiled:  # a compiler may choose other strides
+            gradients = {name: laid_out(g, parameters[name]) for name, g in gradients.items()}
+        return Result(losses, gradients, _like(state, rest))
 
     return replayed
 
@@ -147,7 +156,10 @@ def _like(structure: Tensor | Mapping[str, Tensor], tensors: Iterator[Tensor]) -
 
 
 def _apart(one: Result, two: Result) -> float:
-    """How far two results are apart, relative to the second's size, where that is finite."""
+    """How far two results are apart, tensor by tensor and relative to the second's size.
+
+    A tensor that is small beside the others of its kind is measured against a share of theirs.
+    """
     worst = 0.0
     parts = (
         ([one.losses], [two.losses]),
@@ -158,9 +170,12 @@ def _apart(one: Result, two: Result) -> float:
         pairs = [(a.double(), b.double()) for a, b in zip(ours, theirs, strict=True)]
         if not all(torch.equal(a.isfinite(), b.isfinite()) for a, b in pairs):
             return math.inf
-        apart = math.hypot(*(_size(torch.where(b.isfinite(), a - b, 0)) for a, b in pairs))
-        size = math.hypot(*(_size(torch.where(b.isfinite(), b, 0)) for _, b in pairs))
-        worst = max(worst, apart / size if size else float(apart > 0))
+        apart = [_size(torch.where(b.isfinite(), a - b, 0)) for a, b in pairs]
+        sizes = [_size(torch.where(b.isfinite(), b, 0)) for _, b in pairs]
+        least = SHARE * math.hypot(*sizes)
+        for far, size in zip(apart, sizes, strict=True):
+            beside = max(size, least)
+            worst = max(worst, far / beside if beside else float(far > 0))
     return worst
 
 

@@ -13,7 +13,7 @@ from paretocosmos.methods import Method, State
 from paretocosmos.objectives import Objective
 from paretocosmos.types import Batch, Inputs, Outputs, Targets, each
 
-__all__ = ["Result", "Step", "make_step"]
+__all__ = ["Result", "Step", "laid_out", "make_step"]
 
 Parameters = Mapping[str, Tensor]
 
@@ -85,13 +85,13 @@ def make_step(
         gradients = torch.autograd.grad(
             losses, list(leaves.values()), weights, materialize_grads=True
         )
-        laid_out = map(_laid_out, gradients, leaves.values())
-        return Result(losses.detach(), dict(zip(leaves, laid_out, strict=True)), after)
+        placed = map(laid_out, gradients, leaves.values())
+        return Result(losses.detach(), dict(zip(leaves, placed, strict=True)), after)
 
     return step
 
 
-def _laid_out(gradient: Tensor, parameter: Tensor) -> Tensor:
+def laid_out(gradient: Tensor, parameter: Tensor) -> Tensor:
     """A gradient with its parameter's strides: fused Adam walks both as they lie in memory."""
     if gradient.stride() == parameter.stride():
         return gradient

@@ -8,12 +8,16 @@ nothing here imports it until a kernel is asked for.
 
 import importlib.util
 import os
+import shutil
+import warnings
+from functools import cache
 from typing import Literal, get_args
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from paretocosmos.errors import ConfigurationError
+from paretocosmos.errors import ConfigurationError, EngineWarning
 from paretocosmos.kernels._rays import map_term, ray_maps, usable_maps, usable_term
 
 __all__ = ["Precision", "conv_pool", "map_term", "ray_maps", "usable"]
@@ -90,7 +94,7 @@ def usable(x: Tensor, weight: Tensor, bias: Tensor | None, term: Tensor | None =
     return (
         _runs_on(x.device.type)
         and all(t.dtype == x.dtype and t.device == x.device for t in rest)
-        and str(x.dtype) == "torch.float32"
+        and x.dtype == torch.float32
         and kernel[0] == kernel[1]
         and channels == fan
         and bias.shape == (outputs,)
@@ -107,7 +111,23 @@ def usable(x: Tensor, weight: Tensor, bias: Tensor | None, term: Tensor | None =
 def _runs_on(device: str) -> bool:
     if importlib.util.find_spec("triton") is None:
         return False
-    return device == "cuda" or os.environ.get("TRITON_INTERPRET") == "1"
+    if os.environ.get("TRITON_INTERPRET") == "1":
+        return True
+    return device == "cuda" and _compiles()
+
+
+@cache
+def _compiles() -> bool:
+    """Whether Triton will find the C compiler it builds its launchers with."""
+    if os.environ.get("CC") or any(map(shutil.which, ("gcc", "clang", "cc"))):
+        return True
+    warnings.warn(
+        "the fused kernels need a C compiler, found none: training goes on with the library's, "
+        "which is slower and gives the same; install gcc",
+        EngineWarning,
+        stacklevel=2,
+    )
+    return False
 
 
 def _by_library(x: Tensor, weight: Tensor, bias: Tensor, term: Tensor | None) -> Tensor:

@@ -113,3 +113,12 @@ def test_labels_beyond_the_classes_are_refused_before_a_folder_exists(
     with pytest.raises(DataError, match=f"`top_left` are 0 to 9.* found {label} in `{split}`"):
         fit(problem, epochs=1, out=tmp_path / "run")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("width", [10, 20])
+def test_one_tensor_for_several_heads_is_refused(width: int, tmp_path: Path) -> None:
+    digits = load_problem("multi_digits", settings={"copies": 1})
+    backbone = nn.Sequential(nn.Conv2d(1, 2, 3), nn.Flatten(), nn.Linear(2 * 22 * 22, width))
+    with pytest.raises(ConfigurationError, match=r"heads top_left, bottom_right.*one tensor"):
+        fit(digits, backbone=backbone, conditioning="transposed_conv", out=tmp_path / "run")
+    assert list(tmp_path.iterdir()) == []

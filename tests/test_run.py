@@ -1,6 +1,7 @@
 """Run folders: interrupted anywhere and resumed, read back, refused when damaged."""
 
 import contextlib
+import dataclasses
 import json
 import os
 import resource
@@ -598,3 +599,12 @@ def test_a_front_is_written_as_it_is(table_run: Run) -> None:
     text = (table_run.folder / "front.json").read_text()
     assert Front.from_json(text) == table_run.front
     assert {"rays", "values", "metrics", "names"} <= set(json.loads(text))
+
+
+def test_other_images_than_those_trained_on_are_refused(tmp_path: Path) -> None:
+    settings = {"copies": 1, "rays": 2, "batch_size": 1000, "reference": (4.0, 4.0)}
+    run = fit("multi_digits", epochs=1, settings=settings, out=tmp_path / "run")
+    assert run.problem().about["sha256"] == run.record["about"]["sha256"]
+    spoilt = {**run.record, "about": {**run.record["about"], "sha256": "another"}}
+    with pytest.raises(RunError, match=r"are not those .* was trained on"):
+        dataclasses.replace(run, record=spoilt).problem()

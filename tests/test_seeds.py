@@ -453,3 +453,15 @@ def test_a_single_network_too_large_is_one_sentence(
     assert "\n" not in str(told.value)
     runs = _go(tmp_path / "cut", seeds=None, resume=True)
     assert _bytes(runs[0]) == _bytes(whole[0])
+
+
+# ---------------------------------------------------------------- folders
+
+
+def test_a_folder_of_one_run_and_one_of_several_are_not_mixed(tmp_path: Path) -> None:
+    _go(tmp_path / "one", seeds=None, seed=1)
+    with pytest.raises(RunError, match="folder of one run, not of several"):
+        _go(tmp_path / "one", resume=True)
+    _go(tmp_path / "several", seeds=(1, 2))
+    with pytest.raises(RunError, match=r"several seeds \(seed-1, seed-2\); give one of them"):
+        load_run(tmp_path / "several")

@@ -39,7 +39,7 @@ app = typer.Typer(
 )
 ROOMS = ("problems", "methods", "conditioning", "backbones", "objectives")
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
 
 
 def main() -> None:
@@ -167,9 +167,12 @@ def train(
                 _draw(run)
     except KeyboardInterrupt:
         # several seeds have a folder each, in one that holds them all
-        begun = [folder if seeds is None else folder.parent for folder in seen]
-        where = f"--out {begun[-1]} " if begun else ""
-        note(f"interrupted; the last whole epoch is saved: continue with {where}--resume")
+        begun = seen[-1] if seen and seeds is None else seen[-1].parent if seen else out
+        if begun is None:
+            note("interrupted before the first epoch was done: start again")
+        else:
+            saved = "the last whole epoch is saved" if seen else "no epoch is done yet"
+            note(f"interrupted; {saved}: continue with --out {begun} --resume")
         raise typer.Exit(130) from None
     if seeds is None:
         print_json(numbers_of_run(runs[0])) if as_json else print_run(runs[0])

@@ -1,5 +1,7 @@
 """Every part once on a few samples, before a folder exists: what cannot work is refused then."""
 
+from collections.abc import Mapping
+
 from torch import nn
 
 from paretocosmos.errors import ConfigurationError, DataError, ParetoCosmosError
@@ -9,7 +11,7 @@ from paretocosmos.objectives._base import pick
 from paretocosmos.objectives.cross_entropy import CrossEntropy
 from paretocosmos.problems._base import SPLITS, Problem, Split
 from paretocosmos.rays import even_rays
-from paretocosmos.types import Batch, each
+from paretocosmos.types import Batch, Outputs, each
 
 __all__ = ["rehearse", "split_of"]
 
@@ -24,6 +26,7 @@ def rehearse(model: nn.Module, problem: Problem, train: Batch) -> None:
     try:
         with evaluating(model):
             outputs = each(lambda out: out[0], sweep(model, few.inputs, rays, problem.prepare))
+            _check_heads(problem, outputs)
             for objective in problem.objectives:
                 if isinstance(objective, CrossEntropy):
                     _check_labels(problem, objective, pick(outputs, objective.output).shape[-1])
@@ -43,6 +46,18 @@ def rehearse(model: nn.Module, problem: Problem, train: Batch) -> None:
             raise ConfigurationError(
                 f"the loss of `{name}` is one number, found {tuple(loss.shape)}: take its mean"
             )
+
+
+def _check_heads(problem: Problem, outputs: Outputs) -> None:
+    """One tensor would be read by every objective, each for its own head."""
+    if not isinstance(problem.outputs, Mapping):
+        return
+    found = ", ".join(outputs) if isinstance(outputs, Mapping) else "one tensor"
+    if not isinstance(outputs, Mapping) or not problem.outputs.keys() <= outputs.keys():
+        raise ConfigurationError(
+            f"`{problem.name}` has the heads {', '.join(problem.outputs)}: the network must give a "
+            f"mapping with a tensor for each, found {found}"
+        )
 
 
 def _check_labels(problem: Problem, objective: CrossEntropy, classes: int) -> None:

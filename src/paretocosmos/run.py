@@ -112,6 +112,12 @@ class Run:
                 "categories or means differ; give the same file with --data, or use `run.predict` "
                 "for new rows"
             )
+        made, found = (about.get("sha256") for about in (self.record["about"], problem.about))
+        if made != found:
+            raise RunError(
+                f"the images found are not those `{self.folder}` was trained on (sha256 {found}, "
+                f"there {made}): give the same files with --data"
+            )
         reference = self.record["training"]["reference"]
         if reference is None:
             return problem
@@ -165,6 +171,12 @@ def read_record(folder: Path) -> dict[str, Any]:
         there = False
     if not there:
         raise RunError(f"`{folder}` is not a folder; give the folder that `train` printed")
+    seeds = sorted(path.name for path in folder.glob("seed-*/"))
+    if seeds and not (folder / "run.json").exists():
+        raise RunError(
+            f"`{folder}` holds the runs of several seeds ({', '.join(seeds)}); give one of them, "
+            f"such as `{folder / seeds[0]}`"
+        )
     record = read_json(folder / "run.json")
     written = record.get("format")
     if not isinstance(written, int):

@@ -144,6 +144,10 @@ def fit(
         folders = [_folder(out, lead, str(seed), resume=resume)]
     else:
         root = Path(out) if out is not None else _folder(None, lead, "seeds", resume=resume)
+        if (root / "run.json").exists():
+            raise RunError(
+                f"`{root}` is the folder of one run, not of several seeds; choose another --out"
+            )
         places = [root / f"seed-{plan.seed}" for plan in plans]
         folders = [_folder(place, lead, "", resume=resume) for place in places]
     done: dict[int, Run] = {}

@@ -143,8 +143,8 @@ def download(source: Source) -> Files:
             named = os.environ.get(VARIABLE)
             variable = f"${VARIABLE} (`{named}`)" if named else f"${VARIABLE} (not set)"
             raise DataError(
-                f"`{file}` of {source.name} is neither in {variable} nor in the cache `{folder}`, "
-                f"and {error}; put the four files of {source.name} there, or name the folder that "
+                f"the four files of {source.name} are neither all in {variable} nor in the cache "
+                f"`{folder}`, and `{file}` cannot be had: {error}; put the four files of {source.name} there, or name the folder that "
                 "holds them with `data`"
             ) from error
     return files

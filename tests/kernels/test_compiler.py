@@ -1,0 +1,35 @@
+"""The fused kernels are asked for only where Triton can build them."""
+
+import importlib.util
+import shutil
+
+import pytest
+
+from paretocosmos import kernels
+from paretocosmos.errors import EngineWarning
+
+
+@pytest.fixture(autouse=True)
+def _forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TRITON_INTERPRET", raising=False)
+    monkeypatch.delenv("CC", raising=False)
+    kernels._compiles.cache_clear()
+
+
+def test_without_a_compiler_the_library_goes_on_and_it_is_said_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _: object())
+    monkeypatch.setattr(shutil, "which", lambda _: None)
+    with pytest.warns(EngineWarning, match="need a C compiler, found none"):
+        assert not kernels._runs_on("cuda")
+    assert not kernels._runs_on("cuda")  # a second warning would be an error here
+    kernels._compiles.cache_clear()
+    monkeypatch.setenv("CC", "my-compiler")
+    assert kernels._runs_on("cuda")
+    assert not kernels._runs_on("cpu")
+
+
+def test_without_triton_nothing_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
+    assert not kernels._runs_on("cuda")

@@ -26,7 +26,7 @@ from torch import Tensor
 from torch.nn import grad as nn_grad
 
 from paretocosmos import kernels
-from paretocosmos.kernels import _launch, _rays_launch
+from paretocosmos.kernels import _blocks, _launch, _rays_launch
 from paretocosmos.kernels._launch import Sizes, Tile
 from paretocosmos.provenance import provenance
 
@@ -276,7 +276,7 @@ def whole(precision: kernels.Precision) -> list[dict[str, Any]]:
     fused = functools.partial(kernels.conv_pool, precision=precision)
     rows = []
     for seeds in (1, 5):
-        for name, block_of in (("fused", fused), ("library", kernels._by_library)):
+        for name, block_of in (("fused", fused), ("library", _blocks._by_library)):
             for what, thing in lenet(seeds, block_of).items():
                 us = attempt(f"{name} {what}", functools.partial(microseconds, thing, 5))
                 rows.append({"how": name, "what": what, "seeds": seeds, "us": us})

@@ -12,7 +12,6 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
@@ -22,6 +21,7 @@ import torch
 
 from benchmarks import textbook_images as textbook
 from benchmarks.random_images import random_images
+from benchmarks.tabular import clock
 from paretocosmos import evaluate, even_rays, fit
 from paretocosmos.problems import Problem
 from paretocosmos.provenance import provenance
@@ -127,13 +127,6 @@ def trained(problem: Problem) -> tuple[float, torch.nn.Module, str]:
     first, second = (e["seconds_training"] for e in run.record["evaluations"])
     steps = len(problem.split("train")) / 256
     return (second - first) / steps, run.model, run.record["engine"]
-
-
-def clock(action: Callable[[], object]) -> float:
-    """Seconds an action takes."""
-    started = time.perf_counter()
-    action()
-    return time.perf_counter() - started
 
 
 def show(results: dict[str, Any]) -> None:

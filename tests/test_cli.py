@@ -648,19 +648,24 @@ def test_a_full_disk_at_any_time(cli: Call, tmp_path: Path, finished: Path) -> N
         assert Path("run", name).read_bytes() == (finished / name).read_bytes()
 
 
-def test_ctrl_c_says_how_to_go_on(
-    cli: Call, undrawn: None, monkeypatch: pytest.MonkeyPatch, finished: Path
-) -> None:
+def _interrupt_at(patch: pytest.MonkeyPatch, number: int) -> None:
+    """Press Ctrl-C when that epoch begins."""
     inside, epochs = Trainer._epoch, []
 
     def epoch(self: Trainer, *, prepare: bool) -> None:
         epochs.append(1)
-        if len(epochs) == 2:
+        if len(epochs) == number:
             signal.raise_signal(signal.SIGINT)
         inside(self, prepare=prepare)
 
+    patch.setattr(Trainer, "_epoch", epoch)
+
+
+def test_ctrl_c_says_how_to_go_on(
+    cli: Call, undrawn: None, monkeypatch: pytest.MonkeyPatch, finished: Path
+) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(Trainer, "_epoch", epoch)
+        _interrupt_at(patch, 2)
         ended = cli("train", "toy_convex", *SMALL, "--out", "run", "--json")
     assert (ended.code, ended.out) == (130, "")
     assert "--resume" in ended.err
@@ -670,23 +675,32 @@ def test_ctrl_c_says_how_to_go_on(
         assert Path("run", name).read_bytes() == (finished / name).read_bytes()
 
 
+@pytest.mark.parametrize(
+    ("out", "says"),
+    [
+        (("--out", "run"), "no epoch is done yet: continue with --out run --resume"),
+        ((), "interrupted before the first epoch was done: start again"),
+    ],
+)
+def test_ctrl_c_in_the_first_epoch(
+    cli: Call, undrawn: None, monkeypatch: pytest.MonkeyPatch, out: tuple[str, ...], says: str
+) -> None:
+    with monkeypatch.context() as patch:
+        _interrupt_at(patch, 1)
+        ended = cli("train", "toy_convex", *SMALL, *out)
+    assert ended.code == 130
+    assert says in ended.err
+
+
 @pytest.mark.parametrize("together", [True, False])
 def test_ctrl_c_with_seeds_says_how_to_go_on(
     cli: Call, undrawn: None, monkeypatch: pytest.MonkeyPatch, together: bool
 ) -> None:
     given = ("train", "toy_convex", *SMALL, "--seeds", "1,2", "--json")
     whole = json.loads(cli(*given, "--out", "whole").out)
-    inside, epochs = Trainer._epoch, []
-
-    def epoch(self: Trainer, *, prepare: bool) -> None:
-        epochs.append(1)
-        if len(epochs) == 2:
-            signal.raise_signal(signal.SIGINT)
-        inside(self, prepare=prepare)
-
     with monkeypatch.context() as patch:
         patch.setattr("paretocosmos.training._together", lambda plan: together)
-        patch.setattr(Trainer, "_epoch", epoch)
+        _interrupt_at(patch, 2)
         ended = cli(*given, "--out", "here")
     assert (ended.code, ended.out) == (130, "")
     (way_out,) = re.findall(r"continue with (--out \S+ )--resume", ended.err)

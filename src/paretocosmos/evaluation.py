@@ -112,8 +112,8 @@ def sweep(
 ) -> Outputs:
     """Outputs of all samples under all rays, ``[N, B, ...]``, in chunks of samples."""
     some = first(inputs)
-    chunk = CHUNK_CUDA if some.is_cuda else CHUNK_IMAGES if some.ndim > 2 else CHUNK
-    size = max(1, chunk // (len(rays) * math.prod(some.shape[1:])))
+    numbers = CHUNK_CUDA if some.is_cuda else CHUNK_IMAGES if some.ndim > 2 else CHUNK
+    size = max(1, numbers // (len(rays) * math.prod(some.shape[1:])))
     dtype = next(model.parameters(), torch.zeros(())).dtype
     rays = rays.to(some.device, dtype)
     chunks = []

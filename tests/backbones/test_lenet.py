@@ -127,7 +127,7 @@ class Kernel:
 def kernel(monkeypatch: pytest.MonkeyPatch) -> Kernel:
     found = Kernel()
     monkeypatch.setattr(_conv_pool, "conv_pool", found)
-    monkeypatch.setattr(_conv_pool, "_by_kernel", lambda inputs: inputs.dtype == DOUBLE)
+    monkeypatch.setattr(_conv_pool, "taken", lambda inputs: inputs.dtype == DOUBLE)
     return found
 
 

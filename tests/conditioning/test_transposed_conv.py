@@ -13,9 +13,11 @@ from torch.fx.experimental.proxy_tensor import make_fx
 
 from paretocosmos.backbones.lenet import LeNet
 from paretocosmos.backbones.mlp import Mlp
+from paretocosmos.conditioning import _split
 from paretocosmos.conditioning._split import SplitConv
 from paretocosmos.conditioning.transposed_conv import RayMaps, TransposedConv
 from paretocosmos.errors import ConfigurationError
+from paretocosmos.kernels import map_term
 
 B, J = 6, 3
 SHAPE = (2, 20, 23)
@@ -141,17 +143,23 @@ def test_each_ray_is_the_textbooks_loop_over_rays(rays: int, count: int) -> None
     _close(_joined(_gradients(model, found)), _gradients(textbook, expected))
 
 
-def test_a_sweep_convolves_the_images_once_and_a_batch_maps_each_ray_once() -> None:
-    model = _model()
-    rows: dict[str, list[int]] = {"layer": [], "ray": []}
-    for name, seen in rows.items():
-        layer = model.get_submodule(f"backbone.first.conv.{name}")
-        layer.register_forward_hook(
-            lambda _module, given, _out, seen=seen: seen.append(len(given[0]))
-        )
+def test_a_sweep_convolves_the_images_once_and_a_batch_maps_each_ray_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    model, inside = _model(), map_term
+    images: list[int] = []
+    maps: list[int] = []
+
+    def counted(given: Tensor, weight: Tensor, size: tuple[int, int]) -> Tensor:
+        maps.append(len(given))
+        return inside(given, weight, size)
+
+    monkeypatch.setattr(_split, "map_term", counted)
+    layer = model.get_submodule("backbone.first.conv.layer")
+    layer.register_forward_hook(lambda _module, given, _out: images.append(len(given[0])))
     model.each_ray(_images(), _rays(5))
     model(_images(), _rays(3))
-    assert rows == {"layer": [B, B], "ray": [5, 3]}
+    assert (images, maps) == ([B, B], [5, 3])
 
 
 GEOMETRIES: dict[str, dict[str, Any]] = {

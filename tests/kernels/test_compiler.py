@@ -5,15 +5,15 @@ import shutil
 
 import pytest
 
-from paretocosmos import kernels
 from paretocosmos.errors import EngineWarning
+from paretocosmos.kernels import _where
 
 
 @pytest.fixture(autouse=True)
 def _forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("TRITON_INTERPRET", raising=False)
     monkeypatch.delenv("CC", raising=False)
-    kernels._compiles.cache_clear()
+    _where.compiles.cache_clear()
 
 
 def test_without_a_compiler_the_library_goes_on_and_it_is_said_once(
@@ -22,14 +22,14 @@ def test_without_a_compiler_the_library_goes_on_and_it_is_said_once(
     monkeypatch.setattr(importlib.util, "find_spec", lambda _: object())
     monkeypatch.setattr(shutil, "which", lambda _: None)
     with pytest.warns(EngineWarning, match="need a C compiler, found none"):
-        assert not kernels._runs_on("cuda")
-    assert not kernels._runs_on("cuda")  # a second warning would be an error here
-    kernels._compiles.cache_clear()
+        assert not _where.runs_on("cuda")
+    assert not _where.runs_on("cuda")  # a second warning would be an error here
+    _where.compiles.cache_clear()
     monkeypatch.setenv("CC", "my-compiler")
-    assert kernels._runs_on("cuda")
-    assert not kernels._runs_on("cpu")
+    assert _where.runs_on("cuda")
+    assert not _where.runs_on("cpu")
 
 
 def test_without_triton_nothing_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
-    assert not kernels._runs_on("cuda")
+    assert not _where.runs_on("cuda")

@@ -12,8 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from paretocosmos import kernels
-from paretocosmos.kernels import map_term, ray_maps, usable_maps, usable_term
+from paretocosmos.kernels import _where, map_term, ray_maps, usable_maps, usable_term
 from paretocosmos.kernels._rays_launch import most_pixels
 
 TRITON = importlib.util.find_spec("triton") is not None
@@ -111,7 +110,7 @@ def net_of(g: int, j: int, *first: int) -> list[Tensor]:
 
 
 def test_without_triton_the_library_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kernels, "_runs_on", lambda device: False)
+    monkeypatch.setattr(_where, "runs_on", lambda device: False)
     inputs = rays_of(4, 3)
     assert not usable_maps(*inputs)
     compare(ray_maps, maps_reference, inputs)
@@ -120,8 +119,8 @@ def test_without_triton_the_library_is_used(monkeypatch: pytest.MonkeyPatch) -> 
     compare(sized(map_term, (37, 20)), sized(term_reference, (37, 20)), terms)
 
 
-@pytest.mark.skipif(TRITON, reason="Triton is installed here")
-def test_triton_is_missing_here_and_nothing_minds() -> None:
+def test_triton_may_be_missing_and_nothing_minds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
     assert not usable_maps(*rays_of(4, 3))
     from paretocosmos.kernels import _rays_maps, _rays_ops, _rays_term  # all import without it
 
@@ -129,7 +128,7 @@ def test_triton_is_missing_here_and_nothing_minds() -> None:
 
 
 def test_refuses_what_the_kernels_do_not_take(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kernels, "_runs_on", lambda device: True)
+    monkeypatch.setattr(_where, "runs_on", lambda device: True)
     one = torch.ones
     first, second = one(2, 2, 4, 4), one(2, 2, 6, 6)
     assert usable_maps(one(1, 2), first, second)

@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from paretocosmos.kernels import conv_pool
+from paretocosmos.kernels import conv_pool, taken
 
 __all__ = ["ConvPool"]
 
@@ -41,7 +41,7 @@ class ConvPool(nn.Module):
         self.conv = nn.Conv2d(channels_in, channels_out, kernel)
 
     def forward(self, inputs: Tensor) -> Tensor:
-        parts = _parts(self.conv) if _by_kernel(inputs) else None
+        parts = _parts(self.conv) if taken(inputs) else None
         if parts is None:
             return F.relu(F.max_pool2d(self.conv(inputs), 2))
         layer, split = parts
@@ -62,11 +62,6 @@ class ConvPool(nn.Module):
         # convolution would leave in memory, four times the size of what the pool leaves of it
         swept: Tensor = torch.vmap(fused)(term.unsqueeze(1))
         return swept.flatten(0, 1)
-
-
-def _by_kernel(inputs: Tensor) -> bool:
-    """Half precision is left to the library: the kernels keep float32 in memory."""
-    return inputs.is_cuda and not torch.is_autocast_enabled("cuda")
 
 
 def _parts(conv: nn.Module) -> tuple[nn.Conv2d, _Split | None] | None:

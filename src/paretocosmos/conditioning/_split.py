@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.kernels import map_term, usable_term
+from paretocosmos.kernels import map_term
 
 __all__ = ["How", "Layer", "Split", "SplitConv", "SplitLinear", "spread"]
 
@@ -89,7 +89,7 @@ class SplitConv(Split[nn.Conv2d]):
         if self.how == "groups":
             _check_groups(len(inputs), len(self.rays))
         size = (inputs.shape[-2], inputs.shape[-1])
-        if self._simple and usable_term(self.rays, self.ray.weight, size):
+        if self._simple:
             return map_term(self.rays, self.ray.weight, size)
         term: Tensor = self.ray(F.interpolate(self.rays, size=size, mode="nearest"))
         return term

@@ -20,7 +20,8 @@ __all__ = ["Captured"]
 
 # Steps per replay: enough that asking for them costs nothing, few enough to capture in a blink.
 STEPS = 32
-# The first steps of a graph are compared with eager ones; later ones drift apart by rounding alone.
+# The first steps of a graph are compared with those it was captured from; later ones drift apart by
+# rounding alone.
 COMPARED = 4
 CLOSE = 1e-2
 
@@ -52,7 +53,7 @@ class _Graph:
             self._graph.replay()
             ours, theirs = self.losses[:COMPARED], tried[:COMPARED]
         if not torch.allclose(ours, theirs, rtol=CLOSE, atol=1e-6, equal_nan=True):
-            raise RuntimeError("the captured steps do not repeat the eager ones")
+            raise RuntimeError("the captured steps do not repeat those they were captured from")
 
     def _steps(self, work: Work) -> Tensor:
         pieces = work.batches(self.index, self.rays)

@@ -11,7 +11,7 @@ multiprocessor forward, 18,000 back (132 of them, sm_90), with no barrier, in pl
 
 from __future__ import annotations  # the annotations name `tl`, which may be missing
 
-from paretocosmos.kernels._triton import _take, jit, tl
+from paretocosmos.kernels._triton import jit, take, tl
 
 __all__ = ["direct_forward_kernel", "direct_weights_kernel"]
 
@@ -73,9 +73,9 @@ def direct_forward_kernel(
             y01 += tl.load(term + o * CC + 1)
             y10 += tl.load(term + o * CC + CW)
             y11 += tl.load(term + o * CC + CW + 1)
-        best, which = _take(y01, y00, tl.zeros([P], tl.int32), 1)
-        best, which = _take(y10, best, which, 2)
-        best, which = _take(y11, best, which, 3)
+        best, which = take(y01, y00, tl.zeros([P], tl.int32), 1)
+        best, which = take(y10, best, which, 2)
+        best, which = take(y11, best, which, 3)
         cut = best <= 0.0
         tl.store(h + out + o * PP, tl.where(cut, 0.0, best), mask=inside)
         tl.store(code + out + o * PP, tl.where(cut, 4, which).to(tl.int8), mask=inside)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from paretocosmos.kernels import _direct, _triton
+from paretocosmos.kernels import _direct, _triton, _triton_back
 
 __all__ = [
     "MOST_DIRECT",
@@ -20,8 +20,8 @@ __all__ = [
     "input_gradient",
     "term_gradient",
     "tile_of",
+    "weight_gradients",
 ]
-__all__ += ["weight_gradients"]
 
 MOST_DIRECT = 5  # side of the kernel up to which one input channel is convolved directly
 
@@ -180,12 +180,12 @@ def weight_gradients(
     options = {"num_warps": tile.warps, "num_stages": tile.stages}
     if tile.chunk:
         inner = sizes.channels, tile.chunk, tile.positions, precision
-        _triton.weights_kernel[grid](*given, sizes.c, *shape, *inner, **options)
+        _triton_back.weights_kernel[grid](*given, sizes.c, *shape, *inner, **options)
     else:
         _direct.direct_weights_kernel[grid](*given, *shape, tile.positions, **options)
     dweight = torch.empty_like(weight, memory_format=torch.contiguous_format)
     dbias = x.new_empty((sizes.seeds, sizes.o))
-    _triton.reduce_kernel[_ceil(sizes.o * (sizes.fan_in + 1), sums.positions), sizes.seeds](
+    _triton_back.reduce_kernel[_ceil(sizes.o * (sizes.fan_in + 1), sums.positions), sizes.seeds](
         partial,
         dweight,
         dbias,
@@ -216,7 +216,7 @@ def input_gradient(
     pixels = sizes.c * (sizes.k + 1) ** 2
     windows = x.new_empty((sizes.seeds, pixels, sizes.positions))
     tiles = _ceil(sizes.positions, tile.positions)
-    _triton.windows_kernel[tiles, _ceil(pixels, tile.chunk), sizes.seeds](
+    _triton_back.windows_kernel[tiles, _ceil(pixels, tile.chunk), sizes.seeds](
         weight.contiguous(),
         grad.contiguous(),
         code,
@@ -234,7 +234,7 @@ def input_gradient(
         num_stages=tile.stages,
     )
     dx = x.new_empty(x.shape)
-    _triton.fold_kernel[_ceil(x[0].numel(), fold.positions), sizes.seeds](
+    _triton_back.fold_kernel[_ceil(x[0].numel(), fold.positions), sizes.seeds](
         windows,
         dx,
         sizes.batch,
@@ -256,7 +256,7 @@ def term_gradient(
     odd = sizes.conv[0] % 2 or sizes.conv[1] % 2  # the pool drops a row or column: no gradient
     out = x.new_zeros(shape) if odd else x.new_empty(shape)
     length = sizes.o * sizes.pooled[0] * sizes.pooled[1]
-    _triton.term_kernel[_ceil(length, tile.positions), groups, sizes.seeds](
+    _triton_back.term_kernel[_ceil(length, tile.positions), groups, sizes.seeds](
         grad.contiguous(),
         code,
         out,

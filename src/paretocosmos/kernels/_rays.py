@@ -4,9 +4,10 @@ Through a library some thirty kernels forward and back, each too small to fill a
 forward and three back.
 """
 
-import torch
 import torch.nn.functional as F
 from torch import Tensor
+
+from paretocosmos.kernels._where import taken
 
 __all__ = ["map_term", "ray_maps", "usable_maps", "usable_term"]
 
@@ -32,6 +33,7 @@ def ray_maps(rays: Tensor, first_weight: Tensor, second_weight: Tensor) -> Tenso
         [G, J, 10, 10].
 
     Example:
+        >>> import torch
         >>> ray_maps(torch.ones(3, 2), torch.ones(2, 2, 4, 4), torch.ones(2, 2, 6, 6)).shape
         torch.Size([3, 2, 10, 10])
     """
@@ -60,6 +62,7 @@ def map_term(maps: Tensor, weight: Tensor, size: tuple[int, int]) -> Tensor:
         [G, O, H - K + 1, W - K + 1].
 
     Example:
+        >>> import torch
         >>> map_term(torch.ones(3, 2, 10, 10), torch.ones(4, 2, 5, 5), (36, 36)).shape
         torch.Size([3, 4, 32, 32])
     """
@@ -82,7 +85,7 @@ def usable_maps(rays: Tensor, first_weight: Tensor, second_weight: Tensor) -> bo
         and first_weight.shape == (j, j, 4, 4)
         and second_weight.shape == (j, j, 6, 6)
         and rays.shape[0] * j * 100 <= MOST_ELEMENTS
-        and _taken(rays, first_weight, second_weight)
+        and taken(rays, first_weight, second_weight)
     )
 
 
@@ -92,7 +95,7 @@ def usable_term(maps: Tensor, weight: Tensor, size: tuple[int, int]) -> bool:
         return False
     _, j, *cells = maps.shape
     outputs, fan, side, other = weight.shape
-    if side != other or min(size) < side or not _taken(maps, weight):
+    if side != other or min(size) < side or not taken(maps, weight):
         return False
     from paretocosmos.kernels._rays_launch import most_pixels
 
@@ -105,16 +108,4 @@ def usable_term(maps: Tensor, weight: Tensor, size: tuple[int, int]) -> bool:
         and maps.numel() <= MOST_ELEMENTS
         and outputs * side**2 * cells[0] * cells[1] <= MOST_ELEMENTS
         and outputs * size[0] * size[1] <= MOST_ELEMENTS
-    )
-
-
-def _taken(first: Tensor, *rest: Tensor) -> bool:
-    """Float32, in one place where the kernels run, and nobody asks for half precision."""
-    from paretocosmos import kernels  # which imports this file
-
-    return (
-        kernels._runs_on(first.device.type)
-        and first.dtype == torch.float32
-        and all(t.dtype == first.dtype and t.device == first.device for t in rest)
-        and not torch.is_autocast_enabled(first.device.type)
     )

@@ -64,14 +64,11 @@ def image_problem(
     height, width = composites.images.shape[1:]
     pixels = torch.from_numpy(composites.images).unsqueeze(1)
     classes = torch.from_numpy(composites.labels.astype(np.int64)).unbind(1)
-    splits = {}
-    for split, part in zip(SPLITS, pixels.split(list(composites.counts)), strict=True):
-        start = part.storage_offset() // (height * width)
-        targets = {
-            head: every[start : start + len(part)].clone()
-            for head, every in zip(HEADS, classes, strict=True)
-        }
-        splits[split] = Batch(part, targets)
+    parts = (every.split(list(composites.counts)) for every in (pixels, *classes))
+    splits = {
+        split: Batch(images, dict(zip(HEADS, map(torch.clone, labels), strict=True)))
+        for split, images, *labels in zip(SPLITS, *parts, strict=True)
+    }
     return ImageProblem(
         name=name,
         objectives=tuple(CrossEntropy(name=head, output=head, target=head) for head in HEADS),

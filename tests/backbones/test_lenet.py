@@ -26,6 +26,27 @@ def test_it_has_the_papers_42350_parameters() -> None:
     assert _count(LeNet((1, 36, 36), TWO)) == 42_350  # FACTS.md, section 2
 
 
+def test_the_network_of_phn_has_9x9_filters_and_31910_parameters() -> None:
+    model = LeNet((1, 36, 36), TWO, kernel=9, rectified=False)
+    assert _count(model) == 10 * 82 + 20 * 251 + 50 * 501 + 20 * 51 == 31_910
+
+
+@pytest.mark.parametrize("kernel", [1, 5, 9])
+@pytest.mark.parametrize("rectified", [True, False])
+def test_its_settings_are_the_first_filter_and_the_activation(kernel: int, rectified: bool) -> None:
+    model = LeNet((1, 21, 24), 7, kernel=kernel, rectified=rectified)
+    inputs = torch.randn(5, 1, 21, 24)
+    weights = list(model.parameters())
+    assert weights[0].shape == (10, 1, kernel, kernel)
+    out = inputs
+    for weight, bias in zip(weights[0:4:2], weights[1:4:2], strict=True):
+        out = F.max_pool2d(F.relu(F.conv2d(out, weight, bias)), 2)
+    hidden = out.reshape(5, -1) @ weights[4].T + weights[5]
+    assert (hidden < 0).any()  # so that a ReLU shows
+    expected = (F.relu(hidden) if rectified else hidden) @ weights[6].T + weights[7]
+    torch.testing.assert_close(model(inputs), expected)
+
+
 @pytest.mark.parametrize("shape", [(1, 36, 36), (3, 16, 21)])
 def test_forward_is_relu_before_pooling_and_none_at_the_end(shape: tuple[int, ...]) -> None:
     model, inputs = LeNet(shape, 7), torch.randn(5, *shape)
@@ -73,7 +94,7 @@ def test_placed_on_a_cpu_its_channels_lie_last_in_every_block(shape: tuple[int, 
 def test_ten_heads_have_the_modules_of_one() -> None:
     ten, one = LeNet((1, 36, 36), {str(at): 2 for at in range(10)}), LeNet((1, 36, 36), 20)
     assert [name for name, _ in ten.named_modules()] == [name for name, _ in one.named_modules()]
-    assert ten.heads == one.heads == ("head",)
+    assert (ten.heads, one.heads) == (("head",), ())  # one output is read by every objective
     assert _count(ten) == _count(one)
 
 
@@ -90,6 +111,20 @@ def test_it_names_the_convolution_inputs_enter() -> None:
 def test_other_shapes_are_refused(shape: tuple[int, ...]) -> None:
     with pytest.raises(ConfigurationError, match=r"`lenet` takes images .* at least 16, found \("):
         LeNet(shape, 2)
+
+
+@pytest.mark.parametrize("kernel", [1, 4, 9])
+def test_the_smallest_image_depends_on_the_kernel(kernel: int) -> None:
+    side = kernel + 11
+    assert LeNet((1, side, side), 2, kernel=kernel).hidden.in_features == 20  # one pixel
+    for shape in ((1, side - 1, side), (1, side, side - 1)):
+        with pytest.raises(ConfigurationError, match=f"at least {side}, found"):
+            LeNet(shape, 2, kernel=kernel)
+
+
+def test_a_kernel_has_a_side() -> None:
+    with pytest.raises(ConfigurationError, match="`kernel` must be at least 1, found 0"):
+        LeNet((1, 36, 36), 2, kernel=0)
 
 
 @pytest.mark.parametrize("outputs", [0, {}, {"left": 2, "right": 0}])

@@ -16,7 +16,11 @@ class Backbone(nn.Module, ABC):
     """The module the input enters, by its dotted name."""
 
     heads: tuple[str, ...]
-    """The modules that serve single objectives, by their dotted names."""
+    """The modules that serve single objectives, by their dotted names; none if all share them.
+
+    A layer that gives several named outputs is one: each objective reads rows of its own. The layer
+    of a single output is not, since every objective reads it.
+    """
 
     @abstractmethod
     def forward(self, inputs: Inputs) -> Outputs:

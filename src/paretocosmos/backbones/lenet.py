@@ -13,7 +13,7 @@ from paretocosmos.types import Inputs, Outputs
 __all__ = ["LeNet"]
 
 FILTERS, KERNEL, HIDDEN = (10, 20), 5, 50  # the published code's, as in Sener and Koltun 2018
-SMALLEST = 16  # (16 - 4) / 2 = 6 and (6 - 4) / 2 = 1: one pixel is left after both blocks
+LEFT = 6  # of a side after the first block: (6 - 4) / 2 = 1 pixel is left after the second
 
 
 class LeNet(Backbone):
@@ -22,20 +22,31 @@ class LeNet(Backbone):
     All heads are one linear layer whose output is cut by name: their number costs nothing.
 
     Args:
-        input_shape: ``(C, H, W)`` with H and W at least 16.
+        input_shape: ``(C, H, W)`` with H and W at least `kernel` + 11.
         outputs: numbers per sample, or numbers per head.
+        kernel: side of the first filters; 9 in the network of the paper's PHN.
+        rectified: a ReLU between the two linear layers; none in that of PHN.
 
     >>> network = LeNet((1, 36, 36), {"top_left": 10, "bottom_right": 10})
     >>> sum(p.numel() for p in network.parameters())
     42350
     """
 
-    def __init__(self, input_shape: Sequence[int], outputs: int | Mapping[str, int]) -> None:
+    def __init__(
+        self,
+        input_shape: Sequence[int],
+        outputs: int | Mapping[str, int],
+        *,
+        kernel: int = KERNEL,
+        rectified: bool = True,
+    ) -> None:
         super().__init__()
-        shape = tuple(input_shape)
-        if len(shape) != 3 or shape[0] < 1 or min(shape[1:]) < SMALLEST:
+        if kernel < 1:
+            raise ConfigurationError(f"`kernel` must be at least 1, found {kernel}")
+        shape, smallest = tuple(input_shape), 2 * LEFT + kernel - 1
+        if len(shape) != 3 or shape[0] < 1 or min(shape[1:]) < smallest:
             raise ConfigurationError(
-                f"`lenet` takes images (C, H, W) with H and W at least {SMALLEST}, found {shape}: "
+                f"`lenet` takes images (C, H, W) with H and W at least {smallest}, found {shape}: "
                 "enlarge them, or use another backbone, such as `mlp`"
             )
         widths = outputs if isinstance(outputs, Mapping) else {"outputs": outputs}
@@ -43,23 +54,25 @@ class LeNet(Backbone):
             raise ConfigurationError(f"`outputs` takes widths >= 1, found {outputs}")
         self.names = tuple(outputs) if isinstance(outputs, Mapping) else None
         self.widths = tuple(widths.values())
-        self.first = ConvPool(shape[0], FILTERS[0], KERNEL)
+        self.rectified = rectified
+        self.first = ConvPool(shape[0], FILTERS[0], kernel)
         self.second = ConvPool(*FILTERS, KERNEL)
-        height, width = (_after(_after(side)) for side in shape[1:])
+        height, width = (_after(_after(side, kernel), KERNEL) for side in shape[1:])
         self.hidden = nn.Linear(FILTERS[1] * height * width, HIDDEN)
         self.head = nn.Linear(HIDDEN, sum(self.widths))
         self.first_layer = "first.conv"
-        self.heads = ("head",)
+        self.heads = () if self.names is None else ("head",)
 
     def forward(self, inputs: Inputs) -> Outputs:
         assert isinstance(inputs, Tensor)
         features = self.second(self.first(inputs)).flatten(1)
-        out: Tensor = self.head(F.relu(self.hidden(features)))
+        hidden = self.hidden(features)
+        out: Tensor = self.head(F.relu(hidden) if self.rectified else hidden)
         if self.names is None:
             return out
         return dict(zip(self.names, out.split(self.widths, dim=1), strict=True))
 
 
-def _after(side: int) -> int:
+def _after(side: int, kernel: int) -> int:
     """What a block leaves of an image's side."""
-    return (side - KERNEL + 1) // 2
+    return (side - kernel + 1) // 2

@@ -45,7 +45,7 @@ class Mlp(Backbone):
             layers += [nn.ReLU()] * (index > 0) + [nn.Linear(before, after)]
         self.layers = nn.Sequential(*layers)
         self.first_layer = "layers.0"
-        self.heads = (f"layers.{len(layers) - 1}",)
+        self.heads = ()  # its one output serves all objectives
 
     def forward(self, inputs: Inputs) -> Tensor:
         assert isinstance(inputs, Tensor)

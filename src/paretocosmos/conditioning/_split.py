@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.kernels import map_term
 
-__all__ = ["How", "Layer", "Split", "SplitConv", "SplitLinear", "spread"]
+__all__ = ["How", "Layer", "Split", "SplitConv", "SplitLinear", "check_groups", "spread"]
 
 How = Literal["groups", "sweep"]
 Layer = TypeVar("Layer", bound=nn.Linear | nn.Conv2d)
@@ -87,7 +87,7 @@ class SplitConv(Split[nn.Conv2d]):
         """What the rays add to the layer's output: ``[G, O, H', W']``, without its bias."""
         assert self.rays is not None
         if self.how == "groups":
-            _check_groups(len(inputs), len(self.rays))
+            check_groups(len(inputs), len(self.rays))
         size = (inputs.shape[-2], inputs.shape[-1])
         if self._simple:
             return map_term(self.rays, self.ray.weight, size)
@@ -114,14 +114,15 @@ def _add(features: Tensor, terms: Tensor, how: How) -> Tensor:
     if how == "sweep":
         return (features.unsqueeze(0) + terms.unsqueeze(1)).flatten(0, 1)
     samples, groups = features.shape[0], terms.shape[0]
-    _check_groups(samples, groups)
+    check_groups(samples, groups)
     if groups in (1, samples):
         return features + terms
     grouped = torch.unflatten(features, 0, (groups, samples // groups))
     return (grouped + terms.unsqueeze(1)).flatten(0, 1)
 
 
-def _check_groups(samples: int, groups: int) -> None:
+def check_groups(samples: int, groups: int) -> None:
+    """Refuse a batch that cannot be shared among that many rays."""
     if samples % groups:
         raise ConfigurationError(
             f"a batch of {samples} samples cannot be split among {groups} rays: use one ray, one "

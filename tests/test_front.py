@@ -199,6 +199,62 @@ def test_a_value_that_does_not_exist_dominates_nothing() -> None:
     assert front.non_dominated.tolist() == [False, True, True]
 
 
+@pytest.mark.parametrize(
+    ("which", "rows"),
+    [
+        ([2], [2]),
+        ([2, 0], [2, 0]),
+        ([-1], [2]),
+        ([True, False, True], [0, 2]),
+        (range(3), [0, 1, 2]),
+    ],
+    ids=["one", "two", "last", "mask", "all"],
+)
+def test_some_points_are_taken_with_all_that_is_theirs(which: Any, rows: list[int]) -> None:
+    front = _front()
+    part = front.take(which)
+    assert part.rays.tolist() == [RAYS[row] for row in rows]
+    assert part.values.tolist() == [VALUES[row] for row in rows]
+    assert part.metrics["accuracy"].tolist() == [[0.9, 0.8, 0.7][row] for row in rows]
+    rest = ("names", "split", "provenance")
+    assert all(getattr(part, name) == getattr(front, name) for name in rest)
+    assert part.reference.tolist() == [2, 2]
+    assert len(front) == 3
+
+
+@pytest.mark.parametrize("which", [0, [False] * 3], ids=["no list", "nothing"])
+def test_at_least_one_is_taken(which: Any) -> None:
+    with pytest.raises(ConfigurationError, match="with N >= 1"):
+        _front().take(which)
+
+
+def test_joined_points_follow_each_other() -> None:
+    front = _front()
+    parts = [front.take([row]) for row in range(3)]
+    assert parts[0].join(*parts[1:]) == front
+    assert front.join() == front
+    assert parts[2].join(parts[0], parts[2]) == front.take([2, 0, 2])
+    others = _front(provenance={"seed": 2})
+    assert dict(front.join(others).provenance) == {"seed": 1, "method": "cosmos"}  # the first's
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"names": ("loss", "bias")},
+        {"split": "test"},
+        {"metrics": {}},
+        {"metrics": {"error": [0.1, 0.2, 0.3]}},
+        {"reference": (2, 3)},
+    ],
+    ids=["names", "split", "no metrics", "other metrics", "reference"],
+)
+def test_what_does_not_belong_together_is_not_joined(change: dict[str, Any]) -> None:
+    for one, two in ((_front(), _front(**change)), (_front(**change), _front())):
+        with pytest.raises(ConfigurationError, match="need the same objectives, reference point"):
+            one.join(two)
+
+
 # Mistakes
 
 

@@ -1,6 +1,7 @@
 import itertools
 import math
 
+import moocore
 import numpy as np
 import numpy.typing as npt
 import pytest
@@ -14,8 +15,11 @@ from paretocosmos.errors import ConfigurationError, FrontWarning
 from paretocosmos.front import Front
 from paretocosmos.metrics import (
     angle,
+    covered,
     dominated_share,
     hypervolume,
+    ideal,
+    ideal_hypervolume,
     monotonicity,
     spacing,
     span,
@@ -201,7 +205,107 @@ def test_dominated_share_counts() -> None:
 def test_summary_is_every_number_by_name() -> None:
     front = _front([[0.1, 0.8], [0.3, 0.4], [0.6, 0.5]], [[0.9, 0.1], [0.5, 0.5], [0.1, 0.9]])
     found = summary(front)
-    assert set(found) == set(metrics.__all__) - {"summary"}
+    functions = {"hypervolume_ideal": "ideal_hypervolume"}
+    of_two_fronts, not_a_number = {"covered"}, {"ideal", "summary"}
+    called = {functions.get(name, name) for name in found}
+    assert called == set(metrics.__all__) - of_two_fronts - not_a_number
+    assert list(found)[:2] == ["hypervolume", "hypervolume_ideal"]
     for name, value in found.items():
-        assert value == getattr(metrics, name)(front)
+        assert value == getattr(metrics, functions.get(name, name))(front)
         assert type(value) is float
+
+
+# The ideal point
+
+
+def test_the_ideal_point_is_the_best_of_every_objective() -> None:
+    nan = float("nan")
+    assert ideal(_front([[0.3, 0.2], [0.5, 0.1]])).tolist() == [0.3, 0.1]
+    assert ideal(_front([[0.3, 0.2], [0.5, 0.1], [nan, 0.0], [9.0, 9.0]])).tolist() == [0.3, 0.1]
+    assert ideal(_front([[nan, 0.2], [0.3, nan]])).tolist() == pytest.approx([nan] * 2, nan_ok=True)
+
+
+@given(data=st.data(), objectives=st.integers(1, 8), count=st.integers(1, 6))
+def test_the_volume_of_the_ideal_point_is_a_bound(
+    data: st.DataObject, objectives: int, count: int
+) -> None:
+    values = data.draw(arrays(np.float64, (count, objectives), elements=st.floats(0, 1.9)))
+    front = _front(values)
+    best = [[min(column) for column in zip(*values, strict=True)]]
+    found = ideal_hypervolume(front)
+    assert found == pytest.approx(moocore.hypervolume(np.array(best), ref=[2.0] * objectives))
+    assert found >= hypervolume(front, how="exact") * (1 - 1e-12)
+
+
+def test_single_task_networks_outside_the_reference_have_an_ideal_point_inside() -> None:
+    front = _front([[0.3, 2.3], [2.3, 0.4]])
+    with pytest.warns(FrontWarning):
+        assert hypervolume(front) == 0
+    assert ideal_hypervolume(front) == pytest.approx(1.7 * 1.6)
+
+
+@pytest.mark.parametrize("values", [[[0.0, 2.0]], [[3.0, 3.0]], [[float("nan"), 0.0]]])
+def test_an_ideal_point_outside_the_reference_is_zero_with_a_warning(
+    values: list[list[float]],
+) -> None:
+    with pytest.warns(FrontWarning, match=r"reference point \[2\.0, 2\.0\]") as caught:
+        assert ideal_hypervolume(_front(values)) == 0
+    assert caught[0].filename == __file__  # points at the caller
+
+
+# Coverage
+
+
+def _dominates(one: Array, other: Array) -> bool:
+    if any(math.isnan(value) for value in one):
+        return False
+    if any(math.isnan(value) for value in other):
+        return True
+    pairs = list(zip(one, other, strict=True))
+    return all(a <= b for a, b in pairs) and any(a < b for a, b in pairs)
+
+
+coarse = st.sampled_from([0.0, 0.25, 0.5, 1.0, float("nan")])
+
+
+@given(data=st.data(), objectives=st.integers(1, 4), counts=st.tuples(*[st.integers(1, 8)] * 2))
+def test_coverage_is_counted_by_hand_and_by_moocore(
+    data: st.DataObject, objectives: int, counts: tuple[int, int]
+) -> None:
+    one, two = (
+        data.draw(arrays(np.float64, (count, objectives), elements=coarse)) for count in counts
+    )
+    found = covered(_front(one), _front(two))
+    by_hand = [any(_dominates(rival, point) for rival in two) for point in one]
+    assert found == pytest.approx(sum(by_hand) / len(by_hand))
+    if not (np.isnan(one).any() or np.isnan(two).any()):
+        kept = [moocore.is_nondominated(np.vstack([p, two]), keep_weakly=True)[0] for p in one]
+        assert found == pytest.approx(1 - np.mean(kept))
+
+
+@given(values=arrays(np.float64, st.tuples(st.integers(1, 8), st.just(2)), elements=coarse))
+def test_what_a_front_covers_of_itself_is_its_dominated_share(values: Array) -> None:
+    values[0] = 0.5  # one point at least has no NaN
+    front = _front(values)
+    assert covered(front, front) == pytest.approx(dominated_share(front))
+
+
+def test_equal_points_cover_nothing_and_the_two_directions_differ() -> None:
+    one, two = _front([[0.2, 0.4], [0.4, 0.2]]), _front([[0.2, 0.4], [0.5, 0.5], [0.3, 0.1]])
+    assert covered(one, one) == 0
+    assert covered(one, two) == 1 / 2
+    assert covered(two, one) == pytest.approx(1 / 3)
+
+
+def test_points_without_a_number_cover_nothing() -> None:
+    nothing, one = _front([[float("nan"), 0.0]] * 2), _front([[0.2, 0.4]])
+    assert covered(one, nothing) == 0
+    assert covered(nothing, one) == 1
+    assert covered(nothing, nothing) == 0
+
+
+def test_coverage_needs_the_same_objectives() -> None:
+    other = Front(np.ones((1, 2)) / 2, np.ones((1, 2)), ("loss", "gap"), np.full(2, 2.0))
+    says = "`by` needs the objectives of `front`, o0, o1, found loss, gap: evaluate both on one"
+    with pytest.raises(ConfigurationError, match=says):
+        covered(_front([[1.0, 1.0]]), other)

@@ -106,13 +106,36 @@ class Front:
 
     def filter(self) -> "Front":
         """The front without its dominated points."""
-        keep = self.non_dominated
+        return self.take(self.non_dominated)
+
+    def take(self, which: npt.ArrayLike) -> "Front":
+        """Some of its points, by index or by a mask ``[N]``."""
+        keep = np.asarray(which)
         return Front(
             rays=self.rays[keep],
             values=self.values[keep],
             names=self.names,
             reference=self.reference,
             metrics={name: value[keep] for name, value in self.metrics.items()},
+            split=self.split,
+            provenance=self.provenance,
+        )
+
+    def join(self, *others: "Front") -> "Front":
+        """Its points and those of others after them, on the same objectives and split."""
+        every = (self, *others)
+        kinds = {(f.names, tuple(f.reference), f.split, frozenset(f.metrics)) for f in every}
+        if len(kinds) > 1:
+            raise ConfigurationError(
+                "fronts that are joined need the same objectives, reference point, split and "
+                "metrics, found " + " and ".join(repr(front) for front in every)
+            )
+        return Front(
+            rays=np.concatenate([front.rays for front in every]),
+            values=np.concatenate([front.values for front in every]),
+            names=self.names,
+            reference=self.reference,
+            metrics={n: np.concatenate([f.metrics[n] for f in every]) for n in self.metrics},
             split=self.split,
             provenance=self.provenance,
         )

@@ -11,8 +11,11 @@ from paretocosmos.front import Array, Front
 
 __all__ = [
     "angle",
+    "covered",
     "dominated_share",
     "hypervolume",
+    "ideal",
+    "ideal_hypervolume",
     "monotonicity",
     "spacing",
     "span",
@@ -61,18 +64,72 @@ def hypervolume(
     point = np.broadcast_to(point, values.shape[1:])
     inside = values[(values < point).all(axis=1)]
     if len(inside) == 0:
-        warnings.warn(
-            f"no point of the front is below the reference point {point.tolist()} in every "
-            "objective, so its hypervolume is 0; choose a reference point with larger entries",
-            FrontWarning,
-            stacklevel=2,
-        )
-        return 0.0
+        return _nobody_below(point)
     if how not in ("auto", "exact", "approximate"):
         raise ConfigurationError(f"`how` is `auto`, `exact` or `approximate`, found `{how}`")
     if how == "exact" or (how == "auto" and values.shape[1] <= EXACT_UP_TO):
         return float(moocore.hypervolume(inside, ref=point))
     return float(moocore.hv_approx(inside, ref=point))
+
+
+def ideal(front: Front) -> Array:
+    """``[J]``, the best value of every objective over all points: what no point can beat.
+
+    A point with a NaN is left out; NaN everywhere if there is no other.
+
+    >>> ideal(Front([[0.9, 0.1], [0.1, 0.9]], [[0.3, 0.2], [0.5, 0.1]], ("a", "b"), (2, 2)))
+    array([0.3, 0.1])
+    """
+    values = front.values[~np.isnan(front.values).any(axis=1)]
+    return values.min(axis=0) if len(values) else np.full(front.objectives, np.nan)
+
+
+def ideal_hypervolume(front: Front) -> float:
+    """The hypervolume of the ideal point: a bound on that of the front.
+
+    With one network per objective it is what the paper reports for Single Task (section 5.2).
+
+    Returns:
+        The volume; 0, with a `FrontWarning`, if the ideal point is not below the reference.
+
+    >>> front = Front([[0.9, 0.1], [0.1, 0.9]], [[1.0, 1.5], [1.5, 1.0]], ("a", "b"), (2, 2))
+    >>> hypervolume(front), ideal_hypervolume(front)
+    (0.75, 1.0)
+    """
+    point = ideal(front)
+    if not (point < front.reference).all():
+        return _nobody_below(front.reference)
+    return float(np.prod(front.reference - point))
+
+
+def covered(front: Front, by: Front) -> float:
+    """The share of the front's points that some point of another front dominates; 0 is best.
+
+    Zitzler and Thiele's coverage C(by, front) (1999), with strict dominance: as good everywhere
+    and better somewhere, so equal points do not count. `covered(a, b)` and `covered(b, a)` are two
+    numbers and need not add up to 1; `covered(a, a)` is `dominated_share(a)`.
+
+    Args:
+        front: whose points are counted; one with a NaN is dominated by any that has none.
+        by: whose points dominate, with the same objectives; one with a NaN dominates nothing.
+
+    >>> rays, names = [[0.9, 0.1], [0.1, 0.9]], ("loss", "gap")
+    >>> one = Front(rays, [[0.3, 0.2], [0.5, 0.1]], names, (2, 2))
+    >>> two = Front(rays, [[0.3, 0.3], [0.4, 0.1]], names, (2, 2))
+    >>> covered(one, two), covered(two, one)
+    (0.5, 0.5)
+    """
+    if front.names != by.names:
+        raise ConfigurationError(
+            f"`by` needs the objectives of `front`, {', '.join(front.names)}, found "
+            f"{', '.join(by.names)}: evaluate both on one problem"
+        )
+    rivals = by.values[by.non_dominated]  # what a dominated point dominates, they dominate too
+    values = front.values.copy()
+    values[np.isnan(values).any(axis=1)] = np.inf
+    no_worse = (rivals[None] <= values[:, None]).all(axis=2)
+    better = (rivals[None] < values[:, None]).any(axis=2)
+    return float(np.any(no_worse & better, axis=1).mean())
 
 
 def dominated_share(front: Front) -> float:
@@ -125,15 +182,27 @@ def monotonicity(front: Front) -> float:
 
 
 def summary(front: Front) -> dict[str, float]:
-    """Every number above, by name; what runs record and tables show."""
+    """Every number of one front above, by name; what runs record and tables show."""
     return {
         "hypervolume": hypervolume(front),
+        "hypervolume_ideal": ideal_hypervolume(front),
         "span": span(front),
         "dominated_share": dominated_share(front),
         "spacing": spacing(front),
         "angle": angle(front),
         "monotonicity": monotonicity(front),
     }
+
+
+def _nobody_below(reference: Array) -> float:
+    """No volume, and a warning that points at the caller of the caller."""
+    warnings.warn(
+        f"no point of the front is below the reference point {reference.tolist()} in every "
+        "objective, so its hypervolume is 0; choose a reference point with larger entries",
+        FrontWarning,
+        stacklevel=3,
+    )
+    return 0.0
 
 
 def _kendall(first: Array, second: Array) -> float:

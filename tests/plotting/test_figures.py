@@ -179,3 +179,45 @@ def test_mistakes_are_one_sentence() -> None:
     other = made([[0.5, 0.5]], [[0.3, 0.2]], ("loss", "gap"), (2, 2))
     with pytest.raises(ConfigurationError, match="the same objectives"):
         front_figure([curve(), other])
+
+
+def alone(objectives: int = 2) -> Front:
+    """A network for every objective by itself: good at that one only."""
+    names = ("a", "b", "c")[:objectives]
+    rays = np.eye(objectives)
+    return made(rays, 1.5 - 1.2 * rays, names, np.full(objectives, 2.0))
+
+
+@pytest.mark.parametrize("objectives", [2, 3])
+def test_networks_for_one_objective_each_are_no_line_but_have_an_ideal_point(
+    objectives: int,
+) -> None:
+    figure = front_figure([alone(objectives)])
+    points, ideal = legend_of(figure)
+    assert points.startswith("test: hypervolume ")
+    assert ideal == f"test: ideal point, {1.7**objectives:.4f}"
+    for label, axes in axes_of(figure).items():
+        if label.startswith("front"):
+            assert len(axes.lines) == 0
+            (star,) = np.asarray(scatters(axes)["test ideal"].get_offsets())
+            assert np.allclose(star, 0.3)
+            (left, _), (bottom, _) = axes.get_xlim(), axes.get_ylim()
+            assert (star > (left, bottom)).all()
+
+
+def test_rays_along_the_axes_are_seen() -> None:
+    rays = axes_of(front_figure([alone()]))["rays"]
+    ends = {tuple(np.asarray(line.get_xydata())[-1]) for line in rays.lines[:2]}
+    assert ends == {(0.0, 1.0), (1.0, 0.0)}
+    for line in rays.lines[:2]:
+        assert not line.get_clip_on()
+        assert line.get_zorder() > max(spine.get_zorder() for spine in rays.spines.values())
+
+
+def test_one_point_is_no_line() -> None:
+    figure = front_figure([made([[0.5, 0.5]], [[0.4, 0.3]], ("a", "b"), (2, 2))])
+    axes = axes_of(figure)
+    assert len(axes["front"].lines) == 0
+    (entry,) = figure.legends[0].get_lines()
+    assert entry.get_linewidth() == 0
+    assert axes["rays"].get_title(loc="left") == "ray: weight on"

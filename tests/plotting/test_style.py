@@ -13,7 +13,7 @@ from matplotlib.text import Text
 import paretocosmos.plotting
 from paretocosmos.errors import MissingExtraError
 from paretocosmos.front import Front
-from paretocosmos.plotting import front_figure, save_front
+from paretocosmos.plotting import comparison_figure, front_figure, save_front
 from paretocosmos.plotting._style import shown_names
 
 
@@ -27,8 +27,10 @@ def texts(figure: Figure) -> list[str]:
     return [one.get_text() for one in found if isinstance(one, Text)]
 
 
-def test_exactly_two_names_are_exported() -> None:
-    assert paretocosmos.plotting.__all__ == ["front_figure", "save_front"]
+def test_exactly_four_names_are_exported() -> None:
+    assert paretocosmos.plotting.__all__ == [
+        *("comparison_figure", "front_figure", "save_comparison", "save_front")
+    ]
 
 
 def test_matplotlib_is_imported_when_something_is_drawn_and_not_before() -> None:
@@ -41,6 +43,8 @@ def test_without_matplotlib_the_pip_command_is_given(monkeypatch: pytest.MonkeyP
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(MissingExtraError, match=r"paretocosmos\[plot\]"):
         front_figure([front("a", "b")])
+    with pytest.raises(MissingExtraError, match=r"paretocosmos\[plot\]"):
+        comparison_figure({"cosmos": [front("a", "b")]})
 
 
 def test_the_same_front_gives_the_same_bytes(tmp_path: Path) -> None:

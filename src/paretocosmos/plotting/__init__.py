@@ -1,28 +1,34 @@
-"""Pictures of fronts: two objectives in one panel, more in a grid of pairs."""
+"""Pictures of fronts and of methods: two objectives in one panel, more in a grid of pairs."""
 
-import io
+import copy
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import cycle
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from paretocosmos.errors import ConfigurationError, DataError
-from paretocosmos.files import write_bytes
 from paretocosmos.front import Front
-from paretocosmos.metrics import hypervolume
+from paretocosmos.plotting._comparison import comparison_figure, save_comparison
 from paretocosmos.plotting._grid import draw_grid
-from paretocosmos.plotting._pair import draw_pair
-from paretocosmos.plotting._style import DPI, FADED, INK, MARKS, MUTED, shown, styled
+from paretocosmos.plotting._pair import STAR, draw_pair, joined
+from paretocosmos.plotting._sheet import (
+    blank,
+    each_alone,
+    finish,
+    finite,
+    ideal_volume,
+    same_objectives,
+    volume,
+    write,
+)
+from paretocosmos.plotting._style import FADED, INK, MARKS, MUTED, shown, styled
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
 
-__all__ = ["front_figure", "save_front"]
+__all__ = ["comparison_figure", "front_figure", "save_comparison", "save_front"]
 
 
 def front_figure(fronts: Sequence[Front], *, title: str = "") -> "Figure":
@@ -46,25 +52,20 @@ def front_figure(fronts: Sequence[Front], *, title: str = "") -> "Figure":
     """
     drawn = _checked(fronts)
     with styled():
-        from matplotlib.figure import Figure
-        from matplotlib.layout_engine import ConstrainedLayoutEngine
-
-        figure = Figure(dpi=DPI, layout=ConstrainedLayoutEngine(w_pad=0.12, h_pad=0.10))
+        figure = blank()
         draw = draw_pair if drawn[0].objectives == 2 else draw_grid
         draw(figure, drawn)
-        figure.legend(handles=_legend(drawn), loc="outside lower left", ncols=3)
-        if title:
-            figure.suptitle(shown(title, 90), x=0.018, ha="left", fontsize=10.5, fontweight="bold")
-        # Ticks are made when first drawn: draw once while the style holds.
-        figure.draw_without_rendering()
+        columns = 2 if any(each_alone(front) for front in drawn) else 3  # a pair below each other
+        figure.legend(handles=_legend(drawn), loc="outside lower left", ncols=columns)
+        finish(figure, title)
     return figure
 
 
 def save_front(path: Path, fronts: Sequence[Front], *, title: str = "") -> None:
-    """Draw fronts as `front_figure` does and write a PNG, whole or not at all.
+    """Draw fronts as `front_figure` does and write the picture, whole or not at all.
 
     Args:
-        path: where the PNG goes; an older one is replaced.
+        path: where the PNG goes, or the PDF if it ends in ``.pdf``; an older one is replaced.
         fronts: one or more fronts with the same objectives.
         title: a line above the picture.
 
@@ -75,39 +76,21 @@ def save_front(path: Path, fronts: Sequence[Front], *, title: str = "") -> None:
     >>> path.read_bytes()[1:4]
     b'PNG'
     """
-    figure = front_figure(fronts, title=title)
-    stream = io.BytesIO()
-    with styled():
-        figure.savefig(stream, format="png", dpi=DPI)
-    write_bytes(path, stream.getvalue())
+    write(path, front_figure(fronts, title=title))
 
 
 def _checked(fronts: Sequence[Front]) -> list[Front]:
     """The fronts without the points that cannot be drawn; mistakes are one sentence."""
     if len(fronts) == 0:
         raise ConfigurationError("`fronts` needs at least one front to draw, found none")
-    names = fronts[0].names
-    if len(names) < 2:
-        raise ConfigurationError(
-            f"a picture of a front needs two objectives or more, found only `{names[0]}`"
-        )
+    same_objectives(fronts)
     for front in fronts:
-        if front.names != names:
-            raise ConfigurationError(
-                f"fronts in one picture need the same objectives, found {', '.join(names)} and "
-                f"{', '.join(front.names)}: draw them in two pictures"
+        if finite(front) is None:
+            raise DataError(
+                f"no point of the {front.split} front has finite values, so there is nothing to "
+                "draw; train again with a smaller learning rate"
             )
-    return [_finite(front) for front in fronts]
-
-
-def _finite(front: Front) -> Front:
-    keep = np.isfinite(front.values).all(axis=1)
-    if not keep.any():
-        raise DataError(
-            f"no point of the {front.split} front has finite values, so there is nothing to draw; "
-            "train again with a smaller learning rate"
-        )
-    return replace(front, rays=front.rays[keep], values=front.values[keep], metrics={})
+    return [kept for kept in map(finite, fronts) if kept is not None]
 
 
 def _legend(fronts: list[Front]) -> list["Line2D"]:
@@ -115,24 +98,26 @@ def _legend(fronts: list[Front]) -> list["Line2D"]:
 
     handles = []
     for label, front, mark in zip(_titles(fronts), fronts, cycle(MARKS)):
-        # `hypervolume` warns if no point counts; whoever evaluated the front was told already.
-        counts = (front.values < front.reference).all(axis=1).any()
-        volume = hypervolume(front) if counts else 0.0
         handles.append(
             Line2D(
                 [],
                 [],
                 color=MUTED,
-                linewidth=0.9 if front.objectives == 2 else 0,
+                linewidth=0.9 if joined(front) else 0,
                 linestyle=mark.line,
                 marker=mark.marker,
                 markersize=math.sqrt(mark.size),
                 markerfacecolor=INK if mark.filled else "white",
                 markeredgecolor=INK,
                 markeredgewidth=0 if mark.filled else 1.1,
-                label=f"{label}: hypervolume {volume:.4f}",
+                label=f"{label}: hypervolume {volume(front):.4f}",
             )
         )
+        if each_alone(front):
+            said = f"{label}: ideal point, {ideal_volume(front):.4f}"
+            handles.append(copy.copy(handles[-1]))
+            handles[-1].set(marker="*", markersize=math.sqrt(STAR * mark.size), label=said)
+            handles[-1].set_markeredgewidth(0.8)
     if not all(front.non_dominated.all() for front in fronts):
         faded = Line2D([], [], color=INK, alpha=FADED, linewidth=0, marker="o", markersize=5.5)
         faded.set(label="dominated", markeredgewidth=0)

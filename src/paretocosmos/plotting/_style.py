@@ -1,4 +1,4 @@
-"""What every picture shares: one style, marks for fronts, colours for rays, letters for names."""
+"""What every picture shares: one style, marks for fronts, colours for rays and methods, letters."""
 
 from contextlib import AbstractContextManager
 from functools import cache
@@ -66,6 +66,27 @@ MARKS = (
     Mark("s", True, 26, ":"),
     Mark("^", False, 28, "-."),
 )
+
+
+# Seven colours and eight shapes, so that 56 methods look different. No star, which is an ideal
+# point, and no triangle to the side or down: those lie at the border.
+COLOURS = (*ANCHORS, INK)
+SHAPES = ("o", "s", "^", "D", "P", "X", "p", "h")
+
+
+class Look(NamedTuple):
+    """How one method looks among others."""
+
+    colour: str
+    shape: str
+    size: float
+
+
+def look(number: int) -> Look:
+    """The look of the method of that number; shapes of one width do not look equally large."""
+    shape = SHAPES[number % len(SHAPES)]
+    size = {"o": 20.0, "s": 17.0, "D": 15.0, "h": 24.0}.get(shape, 25.0)
+    return Look(COLOURS[number % len(COLOURS)], shape, size)
 
 
 def styled() -> AbstractContextManager[None]:

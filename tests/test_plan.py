@@ -202,7 +202,7 @@ def test_any_shape_trains_with_a_network_named(backbone: str | nn.Module) -> Non
 
 def test_images_begin_with_the_papers_network() -> None:
     plan = _plan(points(shape=(1, 20, 24)))
-    assert plan.configuration.backbone == Spec("lenet", {})
+    assert plan.configuration.backbone == Spec("lenet", {"kernel": 5, "rectified": True})
     assert plan.configuration.conditioning == Spec("transposed_conv", {})
     assert isinstance(plan.model, TransposedConv)
     assert plan.traceable

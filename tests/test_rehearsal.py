@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from paretocosmos import Objective, Problem, fit, load_problem
 from paretocosmos.errors import ConfigurationError, DataError
+from paretocosmos.methods import Cosmos
 from paretocosmos.objectives.mean_squared_error import MeanSquaredError
 from paretocosmos.problems._toy import ToyProblem
 from paretocosmos.rehearsal import rehearse
@@ -87,7 +88,7 @@ def test_it_leaves_the_network_as_it_was() -> None:
     model, problem = Counting(), load_problem("toy_convex")
     before = {name: value.clone() for name, value in model.state_dict().items()}
     model.net[1].eval()
-    rehearse(model, problem, problem.split("train"))
+    rehearse(model, problem, Cosmos(), problem.split("train"), 8)
     assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
     assert model.training
     assert not model.net[1].training

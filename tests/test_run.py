@@ -291,7 +291,7 @@ def test_leftovers_do_not_matter(tmp_path: Path) -> None:
         ({"epochs": 9}, ["training.epochs: 6 there, 9 now"]),
         ({"method": "linear"}, ["method.name: 'cosmos' there, 'linear' now"]),
         ({"protocol": "paper"}, ["problem.settings.protocol: 'clean' there, 'paper' now"]),
-        ({"conditioning": "none"}, ["conditioning.name: 'concat' there, 'none' now"]),
+        ({"conditioning": "hypernet"}, ["conditioning.name: 'concat' there, 'hypernet' now"]),
         (
             {"settings": SETTINGS | {"penalty": 2, "layer": "layers.2"}, "deterministic": True},
             [

@@ -15,7 +15,16 @@ from paretocosmos.find import Spec
 from paretocosmos.methods import Cosmos
 from paretocosmos.methods.linear import Linear
 from paretocosmos.problems.table import table
-from paretocosmos.settings import Configuration, Training, distribute, paper_settings, spec_of
+from paretocosmos.settings import (
+    Configuration,
+    Training,
+    distribute,
+    label_of,
+    pair_of,
+    pairs,
+    paper_settings,
+    spec_of,
+)
 
 OWNERS: dict[str, Callable[..., Any]] = {
     "training": Training,
@@ -147,6 +156,62 @@ def test_the_papers_settings_for_images(problem: str, penalty: float) -> None:
 def test_the_papers_settings_are_settings_that_exist(problem: str) -> None:
     known = paper_settings(problem, "cosmos")
     assert sum(map(len, distribute(known, OWNERS).values())) == len(known)
+
+
+# FACTS.md, section 4: PHN alpha .2, lr 1e-4, images 150 epochs, no schedule, a 9x9 first kernel, no
+# activation after fc; MGDA lr 1e-4, no schedule, loss+; ParetoMTL five networks, images lr x0.5 at
+# 15, 30, ..., 90; single task and uniform as COSMOS.
+PHN = {"learning_rate": 1e-4, "alpha": 0.2}
+IMAGE_PHN = {"epochs": 150, "milestones": [], "kernel": 9, "rectified": False}
+BASELINES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "phn_ls": (PHN, IMAGE_PHN),
+    "phn_epo": (PHN, IMAGE_PHN),
+    "mgda": ({"learning_rate": 1e-4, "normalisation": "loss+"}, {"milestones": []}),
+    "pareto_mtl": ({"networks": 5}, {"milestones": [15, 30, 45, 60, 75, 90], "decay": 0.5}),
+    "single_task": ({}, {}),
+    "uniform": ({}, {}),
+}
+
+
+@pytest.mark.parametrize("label", BASELINES)
+def test_the_papers_settings_for_its_baselines(label: str) -> None:
+    own, images = BASELINES[label]
+    for problem in ("adult", "compas", "default_credit"):
+        assert paper_settings(problem, label) == PAPER | own
+    general = {key: value for key, value in PAPER.items() if key != "hidden"}
+    general |= {"epochs": 100, "milestones": [20, 40, 80, 90], "decay": 0.1}
+    for problem in ("multi_mnist", "multi_fashion", "fashion_and_mnist"):
+        assert paper_settings(problem, label) == general | own | images
+
+
+@pytest.mark.parametrize("problem", ["adult", "multi_mnist", "multi_digits"])
+@pytest.mark.parametrize("label", BASELINES)
+def test_and_they_are_settings_that_exist(label: str, problem: str) -> None:
+    method, conditioning = pair_of(label) or (label, "none")
+    owners: dict[str, Callable[..., Any]] = {
+        "training": Training,
+        "method": find.find("methods", method),
+        "conditioning": find.find("conditioning", conditioning),
+        "backbone": find.find("backbones", "mlp" if problem == "adult" else "lenet"),
+    }
+    known = paper_settings(problem, label)
+    found = distribute(known, owners)
+    assert sum(map(len, found.values())) == len(known)
+    find.build("methods", Spec(method, found["method"]))
+    Training(**found["training"])
+
+
+def test_a_pair_has_a_name_of_its_own() -> None:
+    assert pairs() == {"phn_ls": ("linear", "hypernet"), "phn_epo": ("epo", "hypernet")}
+    for name, pair in pairs().items():
+        assert pair_of(name) == pair
+        assert label_of(*pair) == name
+        assert name not in find.names("methods")
+        assert pair[0] in find.names("methods")
+        assert pair[1] in find.names("conditioning")
+    for name in find.names("methods"):
+        assert pair_of(name) is None
+        assert label_of(name, "concat") == label_of(name, None) == name
 
 
 def test_what_the_paper_has_not_is_empty() -> None:

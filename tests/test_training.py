@@ -325,10 +325,10 @@ def test_images_stay_bytes(
     )  # twenty images under five rays
     train(digits, epochs=1, settings=IMAGES, engine="eager")
     (trainer,) = trainers
-    for batch in (trainer.train, trainer.val, trainer.work.data):
+    for batch in (trainer.train, trainer.val, trainer.stacks[0].work.data):
         assert first(batch.inputs).dtype == torch.uint8
         assert {target.dtype for target in batch.targets.values()} == {torch.int64}
-    assert trainer.train.inputs is trainer.work.data.inputs
+    assert trainer.train.inputs is trainer.stacks[0].work.data.inputs
     assert max(sizes) == 40  # never more than a batch
     assert sizes.count(40) == 4
 
@@ -343,7 +343,8 @@ def test_double_precision_is_double_everywhere(
     seen: list[torch.dtype] = []
 
     def spied(self: Trainer) -> list[Run]:
-        live = [*self.work.parameters.values(), *self.work.adam.state().values()]
+        work = self.stacks[0].work
+        live = [*work.parameters.values(), *work.adam.state().values()]
         seen.extend(tensor.dtype for tensor in live if tensor.ndim)
         seen.append(first(self.train.inputs).dtype)
         return inside(self)

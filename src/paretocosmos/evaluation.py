@@ -92,12 +92,12 @@ def evaluate_batch(
 
 
 @contextmanager
-def evaluating(model: nn.Module) -> Iterator[None]:
-    """A model in evaluation mode and without gradients, and every part back in its mode after."""
+def evaluating(model: nn.Module, *, gradients: bool = False) -> Iterator[None]:
+    """A model in evaluation mode, by default without gradients; every part in its mode after."""
     modes = [(module, module.training) for module in model.modules()]
     model.eval()
     try:
-        with torch.inference_mode():
+        with torch.inference_mode(not gradients):
             yield
     finally:
         for module, training in modes:  # one by one: a frozen part stays frozen

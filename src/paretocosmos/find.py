@@ -88,8 +88,14 @@ def convert(key: str, value: object, annotation: object) -> typing.Any:
             return _to(value, option)
         except (TypeError, ValueError, OverflowError):
             continue
-    wanted = " or ".join(getattr(o, "__name__", str(o)) for o in _options(annotation))
+    wanted = " or ".join(_called(option) for option in _options(annotation))
     raise ConfigurationError(f"`{key}` takes {wanted}, found {value!r}")
+
+
+def _called(option: object) -> str:
+    if typing.get_origin(option) is typing.Literal:
+        return " or ".join(f"`{choice}`" for choice in typing.get_args(option))
+    return str(getattr(option, "__name__", option))
 
 
 def _options(annotation: object) -> tuple[object, ...]:

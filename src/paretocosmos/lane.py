@@ -1,9 +1,9 @@
-"""A lane: one seed's training. Its network, its generator, and the folder it leaves behind."""
+"""A lane: one seed's training. Its networks, its generator, and the folder it leaves behind."""
 
 import math
 import time
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
@@ -14,6 +14,7 @@ from torch import Tensor
 
 from paretocosmos import metrics
 from paretocosmos.checkpoint import Progressed, load_checkpoint, save_checkpoint, save_tensors
+from paretocosmos.conditioning import networks_of
 from paretocosmos.errors import DataError, DivergedError, FrontWarning, RunError
 from paretocosmos.evaluation import evaluate_batch
 from paretocosmos.files import write_json
@@ -37,7 +38,8 @@ def checkpoint_in(folder: Path) -> Path:
 class Lane:
     """One seed's training: what it draws, how it is judged, and what it writes.
 
-    The loop trains it, alone or stacked with others; `at` is how far it has come.
+    The loop trains its networks, one or several, alone or stacked with others; `at` is how far it
+    has come.
     """
 
     def __init__(self, plan: Plan, folder: Path) -> None:
@@ -45,20 +47,30 @@ class Lane:
         self.model = place(plan.model, plan.device)
         if not self.model.training:  # a part that was frozen on purpose stays in its mode
             self.model.train()
-        self.rays = even_rays(plan.training.rays, len(plan.problem.objectives))
+        self.networks = networks_of(self.model)
+        objectives = len(plan.problem.objectives)
+        self.fixed = plan.method.fixed_rays(objectives)
+        self.rays = even_rays(plan.training.rays, objectives) if self.fixed is None else self.fixed
         self.generator = torch.Generator().manual_seed(plan.seed)
         self.at: Progressed
 
-    def start(self, optimiser: Mapping[str, Tensor], method_state: Mapping[str, Tensor]) -> None:
+    def start(
+        self,
+        optimisers: Sequence[Mapping[str, Tensor]],
+        method_states: Sequence[Mapping[str, Tensor]],
+    ) -> None:
         """Begin, or continue from the checkpoint in the folder.
 
         Args:
-            optimiser: this lane's moments, living.
-            method_state: this lane's state of the method, living.
+            optimisers: every network's moments, living.
+            method_states: every network's state of the method, living.
         """
+        self.states = method_states
+        optimiser, method_state = _numbered(optimisers), _numbered(method_states)
         numbers = {
             "epoch": 0,
             "evaluations": [],
+            "selected": [None] * len(self.networks),
             "seconds": 0.0,
             "seconds_preparing": 0.0,
             "seconds_evaluating": 0.0,
@@ -94,24 +106,40 @@ class Lane:
         evaluations = self.at.numbers["evaluations"]
         return float(evaluations[-1]["hypervolume_val"]) if evaluations else None
 
-    def draw(self, samples: int) -> tuple[Tensor, Tensor]:
-        """An epoch's order ``[samples]`` and rays ``[steps * G, J]``, on the CPU."""
+    def draw(self, samples: int) -> list[tuple[Tensor, Tensor]]:
+        """An epoch's order ``[samples]`` and rays ``[steps * G, J]``, on the CPU, per network."""
         training = self.plan.training
-        order = torch.randperm(samples, generator=self.generator)
-        steps = -(-samples // training.batch_size)
-        rays = self.plan.method.sample(
-            len(self.plan.problem.objectives), steps * training.groups, self.generator
-        )
-        return order, rays
+        count = -(-samples // training.batch_size) * training.groups
+        drawn = []
+        for network in range(len(self.networks)):
+            order = torch.randperm(samples, generator=self.generator)
+            if self.fixed is None:
+                objectives = len(self.plan.problem.objectives)
+                rays = self.plan.method.sample(objectives, count, self.generator)
+            else:
+                rays = self.fixed[network].expand(count, -1)
+            drawn.append((order, rays))
+        return drawn
+
+    def mean(self, losses: Tensor) -> dict[str, float]:
+        """Losses ``[steps, K, J]`` of an epoch by name, their mean over steps and networks.
+
+        A network counts for an objective by its ray's share: one that is not trained for it at all
+        says nothing of it.
+        """
+        own = losses.mean(dim=0)
+        shares = torch.ones_like(own) if self.fixed is None else self.fixed.to(own)
+        means = (own * shares).sum(dim=0) / shares.sum(dim=0)
+        return dict(zip(self.plan.problem.names, means.tolist(), strict=True))
 
     def refuse_divergence(self, losses: Tensor) -> None:
-        """Losses ``[steps, J]`` of an epoch; read once, so a step costs no round trip."""
+        """Losses ``[steps, K, J]`` of an epoch; read once, so a step costs no round trip."""
         kept = f"the checkpoint of epoch {self.epoch} is kept in `{self.folder}`"
         way_out = "lower the learning rate (--set learning_rate=1e-4) or look at the data"
         bad = ~torch.isfinite(losses)
         if bool(bad.any()):
-            step, objective = bad.nonzero()[0].tolist()
-            value = losses[step, objective].item()
+            step, network, objective = bad.nonzero()[0].tolist()
+            value = losses[step, network, objective].item()
             raise DivergedError(
                 f"the loss of `{self.plan.problem.names[objective]}` became {value} at step "
                 f"{step + 1} of epoch {self.epoch + 1}; {kept}; {way_out}"
@@ -123,7 +151,7 @@ class Lane:
             )
 
     def validate(self, val: Batch, losses: Mapping[str, float]) -> None:
-        """Judge the network as it is, and keep it if it is the best so far."""
+        """Judge the networks as they are, and keep each that is the best of its own so far."""
         numbers = self.at.numbers
         started = time.perf_counter()
         with warnings.catch_warnings():
@@ -131,19 +159,34 @@ class Lane:
             warnings.simplefilter("ignore", FrontWarning)
             front = self._front(val, "val")
             reached = metrics.hypervolume(front)
-        best = max((e["hypervolume_val"] for e in numbers["evaluations"]), default=-math.inf)
-        numbers["evaluations"].append(
-            {
-                "epoch": numbers["epoch"],
-                "hypervolume_val": reached,
-                "losses": dict(losses),
-                "seconds_training": numbers["seconds"],
-            }
-        )
-        if reached > best:
-            self.at.best = {k: v.detach().clone() for k, v in self.model.state_dict().items()}
-            numbers["front_val"] = front.to_dict()
+            own = [front] if self.fixed is None else [front.take([k]) for k in range(len(front))]
+            qualities = [self.plan.method.quality(one) for one in own]
+        evaluation = {
+            "epoch": numbers["epoch"],
+            "hypervolume_val": reached,
+            "losses": dict(losses),
+            "seconds_training": numbers["seconds"],
+        }
+        numbers["evaluations"].append(evaluation)
+        for k, quality in enumerate(qualities):
+            before = numbers["selected"][k]
+            if before is None or quality > before["quality"]:
+                self._keep(k)
+                numbers["selected"][k] = {
+                    "epoch": numbers["epoch"],
+                    "quality": quality,
+                    "seconds_training": numbers["seconds"],
+                    "front_val": own[k].to_dict(),
+                }
         numbers["seconds_evaluating"] += time.perf_counter() - started
+
+    def _keep(self, k: int) -> None:
+        """Remember a network as it is now, in the names of the whole model."""
+        (prefix,) = (n for n, m in self.model.named_modules() if m is self.networks[k])
+        start = f"{prefix}." if prefix else ""
+        for name, value in self.model.state_dict().items():
+            if name.startswith(start) or name not in self.at.best:
+                self.at.best[name] = value.detach().clone()
 
     def save(self) -> None:
         """Write the checkpoint."""
@@ -152,12 +195,13 @@ class Lane:
     def finish(self, test: Batch, *, engine: str, together: int) -> Run:
         """Take the best epoch's network and leave the finished run in the folder."""
         numbers, plan = self.at.numbers, self.plan
-        selected = max(numbers["evaluations"], key=lambda e: (e["hypervolume_val"], -e["epoch"]))
+        selected = numbers["selected"]
+        last = max(selected, key=lambda one: one["epoch"])
         self.model.load_state_dict(self.at.best)
         self.model.eval()
-        val = Front.from_dict(numbers["front_val"])  # as it was judged
-        fronts = {"test": self._front(test, "test"), "val": val}
-        save_tensors(self.folder / "model.safetensors", self.at.best, {"epoch": selected["epoch"]})
+        judged = [Front.from_dict(one["front_val"]) for one in selected]
+        fronts = {"test": self._front(test, "test"), "val": judged[0].join(*judged[1:])}
+        save_tensors(self.folder / "model.safetensors", self.at.best, {"epoch": last["epoch"]})
         write_json(self.folder / "front.json", fronts["test"].to_dict())
         write_json(self.folder / "front_val.json", fronts["val"].to_dict())
         table = plan.problem.table if isinstance(plan.problem, TabularProblem) else None
@@ -165,9 +209,10 @@ class Lane:
             write_json(self.folder / "table.json", table.to_dict())
         record = self._record("finished") | {
             "metrics": {split: _summary(front) for split, front in fronts.items()},
-            "epoch_selected": selected["epoch"],
+            "epoch_selected": last["epoch"],
+            "networks": self._networks(),
             "seconds_training": numbers["seconds"],
-            "seconds_to_selected": selected["seconds_training"],
+            "seconds_to_selected": last["seconds_training"],
             "seconds_preparing": numbers["seconds_preparing"],
             "seconds_evaluating": numbers["seconds_evaluating"],
             "seeds_together": together,
@@ -177,9 +222,18 @@ class Lane:
         write_json(self.folder / "run.json", record)
         return Run(self.folder, record, fronts["test"], fronts["val"], self.model, table)
 
+    def _networks(self) -> list[dict[str, Any]]:
+        """What there is to say of each network: its ray, its epoch, and what the method noted."""
+        rays = [None] if self.fixed is None else self.fixed.tolist()
+        parts = zip(rays, self.at.numbers["selected"], self.states, strict=True)
+        return [
+            {"ray": ray, "epoch_selected": selected["epoch"], **self.plan.method.report(state)}
+            for ray, selected, state in parts
+        ]
+
     def _front(self, batch: Batch, split: Literal["val", "test"]) -> Front:
         plan = self.plan
-        origin = {"method": plan.configuration.method.name, "seed": plan.seed}
+        origin = {"method": plan.configuration.label, "seed": plan.seed}
         front = evaluate_batch(
             self.model, plan.problem, batch, self.rays, split=split, provenance=origin
         )
@@ -198,6 +252,7 @@ class Lane:
             "format": FORMAT,
             "status": status,
             **plan.configuration.to_dict(),
+            "label": plan.configuration.label,
             "name": plan.problem.name,
             "about": dict(plan.problem.about),
             "protocol": plan.problem.protocol,
@@ -207,10 +262,18 @@ class Lane:
             "outputs": plan.problem.outputs
             if isinstance(plan.problem.outputs, int)
             else dict(plan.problem.outputs),
+            "fixed_rays": None if self.fixed is None else self.fixed.tolist(),
             "parameters": sum(p.numel() for p in plan.model.parameters()),
             "caveats": list(plan.problem.caveats),
             **provenance(plan.device),
         }
+
+
+def _numbered(parts: Sequence[Mapping[str, Tensor]]) -> Mapping[str, Tensor]:
+    """Named tensors of several networks under one roof; of one, as they are."""
+    if len(parts) == 1:
+        return parts[0]
+    return {f"{k}.{name}": value for k, part in enumerate(parts) for name, value in part.items()}
 
 
 def _summary(front: Front) -> dict[str, float | None]:

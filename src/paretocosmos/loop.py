@@ -5,15 +5,17 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean
 
 import torch
 from torch import Tensor, nn
 
-from paretocosmos.engine import Adam, Work, choose, make_step
+from paretocosmos.engine import Adam, Engine, Work, choose, make_step
 from paretocosmos.errors import ConfigurationError, DivergedError, EngineWarning
 from paretocosmos.evaluation import move
 from paretocosmos.lane import Lane
 from paretocosmos.machine import keep_memory, precise, seeded, threads_for
+from paretocosmos.methods import Method
 from paretocosmos.rehearsal import rehearse, split_of
 from paretocosmos.run import Run
 
@@ -43,14 +45,59 @@ class Progress:
     folder: Path
 
 
+@dataclass(frozen=True)
+class _Stack:
+    """Networks that train as one: what they advance, and how."""
+
+    work: Work
+    engine: Engine
+    networks: int
+
+    def state(self, place: int) -> dict[str, Tensor]:
+        """The method's state of one of them, living."""
+        state = self.work.state
+        return {n: v[place] for n, v in state.items()} if self.networks > 1 else state
+
+    def epoch(self, drawn: Sequence[tuple[Tensor, Tensor]], device: torch.device) -> Tensor:
+        """Train for an epoch; the mean losses of the groups, ``[steps, networks, J]``."""
+        order, rays = self._joined(drawn, device)
+        losses = self.engine.epoch(order, rays).mean(dim=-2)
+        return losses if self.networks > 1 else losses.unsqueeze(1)
+
+    def prepare(self, drawn: Sequence[tuple[Tensor, Tensor]], device: torch.device) -> None:
+        """Record, compile or capture what an epoch needs, without training."""
+        self.engine.prepare(*self._joined(drawn, device))
+
+    def begin(self, method: Method, epoch: int) -> None:
+        """Let the method know that an epoch begins."""
+        for name, value in method.at_epoch(epoch, self.work.state).items():
+            if value is not self.work.state[name]:
+                self.work.state[name].copy_(value)
+
+    def _joined(
+        self, drawn: Sequence[tuple[Tensor, Tensor]], device: torch.device
+    ) -> tuple[Tensor, Tensor]:
+        order, rays = (
+            parts[0] if self.networks == 1 else torch.stack(parts)
+            for parts in zip(*drawn, strict=True)
+        )
+        return order.to(device), rays.to(device)
+
+
 class Trainer:
     """Trains lanes to the end, together; `fit` is the verb that runs it.
 
-    All lanes have the same plan but for the seed, and stand at the same epoch.
+    All lanes have the same plan but for the seed, and stand at the same epoch. Their networks are
+    stacked and train as one, or each for itself.
     """
 
     def __init__(
-        self, lanes: Sequence[Lane], engine: str, progress: Callable[[Progress], None] | None
+        self,
+        lanes: Sequence[Lane],
+        engine: str,
+        progress: Callable[[Progress], None] | None,
+        *,
+        stacked: bool,
     ) -> None:
         self.lanes, self.progress = lanes, progress
         self.plan = plan = lanes[0].plan
@@ -58,54 +105,57 @@ class Trainer:
         if plan.configuration.precision == "fp64":
             for lane in lanes:
                 lane.model.double()
-        dtype = next(self.lanes[0].model.parameters()).dtype
+        self.networks = [network for lane in lanes for network in lane.networks]
+        self.dtype = next(self.networks[0].parameters()).dtype
         self.train, self.val = (
-            move(split_of(plan.problem, name), plan.device, dtype) for name in ("train", "val")
+            move(split_of(plan.problem, name), plan.device, self.dtype) for name in ("train", "val")
         )
         if len(self.train) < plan.training.groups:
             raise ConfigurationError(
                 f"`groups` must be at most the {len(self.train)} training samples, found "
                 f"{plan.training.groups}"
             )
-        rehearse(lanes[0].model, plan.problem, self.train)
+        rehearse(self.networks[0], plan.problem, plan.method, self.train, plan.training.batch_size)
+        together = len(self.networks) if stacked else 1
         # multiply-adds of a forward pass, known only for networks without convolutions
         dense = len(plan.problem.input_shape) == 1
-        weights = sum(p.numel() for p in plan.model.parameters())
-        self.small = weights * plan.training.batch_size * len(lanes) if dense else None
-        self.work = self._work()
-        self.engine = choose(engine, self.work, lanes[0].model, traceable=plan.traceable)
-        self.dtype = dtype
+        weights = sum(p.numel() for p in self.networks[0].parameters())
+        self.small = weights * plan.training.batch_size * together if dense else None
+        self.stacks = [
+            self._stack(self.networks[start : start + together], engine)
+            for start in range(0, len(self.networks), together)
+        ]
 
-    def _work(self) -> Work:
-        plan, stacked = self.plan, len(self.lanes) > 1
-        model = self.lanes[0].model
+    def _stack(self, networks: Sequence[nn.Module], engine: str) -> _Stack:
+        plan, count, model = self.plan, len(networks), networks[0]
         parameters = (
-            _stack([lane.model for lane in self.lanes])
-            if stacked
+            _stack(networks)
+            if count > 1
             else {n: p.detach() for n, p in model.named_parameters() if p.requires_grad}
         )
         initial = plan.method.init(len(plan.problem.objectives))
         state = {
-            name: (torch.stack([value] * len(self.lanes)) if stacked else value).to(plan.device)
+            name: (torch.stack([value] * count) if count > 1 else value.clone()).to(plan.device)
             for name, value in initial.items()
         }
-        return Work(
+        work = Work(
             step=make_step(
                 model,
                 plan.problem.objectives,
                 plan.method,
                 prepare=plan.problem.prepare,
                 half=plan.configuration.precision == "bf16",
-                stacked=stacked,
+                stacked=count > 1,
             ),
             parameters=parameters,
-            adam=Adam(parameters, weight_decay=plan.training.weight_decay, stacked=stacked),
+            adam=Adam(parameters, weight_decay=plan.training.weight_decay, stacked=count > 1),
             state=state,
             data=self.train,
             batch_size=plan.training.batch_size,
             groups=plan.training.groups,
             buffers=list(model.buffers()),
         )
+        return _Stack(work, choose(engine, work, model, traceable=plan.traceable), count)
 
     def run(self) -> list[Run]:
         """Begin or continue, train to the end, and leave the finished runs in their folders."""
@@ -115,43 +165,55 @@ class Trainer:
             seeded(self.plan.seed, self.plan.device, deterministic=deterministic),
             precise(configuration.precision),
         ):
-            for place, lane in enumerate(self.lanes):
-                stacked = len(self.lanes) > 1
-                state = self.work.state
-                mine = {n: v[place] for n, v in state.items()} if stacked else state
-                lane.start(self.work.adam.state(place), mine)
+            moments = [s.work.adam.state(k) for s in self.stacks for k in range(s.networks)]
+            states = [s.state(k) for s in self.stacks for k in range(s.networks)]
+            for lane, own in zip(self.lanes, self._shares(), strict=True):
+                lane.start(moments[own], states[own])
             prepared = False
             while self.lanes[0].epoch < self.plan.training.epochs:
                 self._epoch(prepare=not prepared)
                 prepared = True
             return self._finish()
 
+    def _shares(self) -> list[slice]:
+        """Which of all networks are a lane's."""
+        count = len(self.lanes[0].networks)
+        return [slice(at * count, (at + 1) * count) for at in range(len(self.lanes))]
+
     def _epoch(self, *, prepare: bool) -> None:
         plan, training = self.plan, self.plan.training
         epoch = self.lanes[0].epoch
-        drawn = [lane.draw(len(self.train)) for lane in self.lanes]
+        drawn = [one for lane in self.lanes for one in lane.draw(len(self.train))]
+        pieces = [
+            (stack, drawn[at * stack.networks : (at + 1) * stack.networks])
+            for at, stack in enumerate(self.stacks)
+        ]
         started = time.perf_counter()
-        order, rays = (_joined(part).to(plan.device) for part in zip(*drawn, strict=True))
-        self.work.adam.set_learning_rate(training.learning_rate_at(epoch))
+        for stack in self.stacks:
+            stack.work.adam.set_learning_rate(training.learning_rate_at(epoch))
+            stack.begin(plan.method, epoch)
         preparing = 0.0
         with threads_for(self.small):
             if prepare:
-                self.engine.prepare(order, rays)
+                for stack, own in pieces:
+                    stack.prepare(own, plan.device)
                 preparing = time.perf_counter() - started
-                if self.engine.failure is not None:
+                if self.failure is not None:
                     warnings.warn(
-                        f"{self.engine.failure}; training goes on {self.engine.name}, which is "
-                        "slower and gives the same",
+                        f"{self.failure}; training goes on {self.engine_name}, which is slower and "
+                        "gives the same",
                         EngineWarning,
                         stacklevel=2,
                     )
             # the one time an epoch is read back
-            losses = self.engine.epoch(order, rays).mean(dim=-2).cpu()
+            every = [stack.epoch(own, plan.device) for stack, own in pieces]
+            losses = torch.cat(every, dim=1).cpu()
         seconds = time.perf_counter() - started - preparing
         diverged: list[DivergedError] = []
-        for lane, own in zip(self.lanes, _apart(losses, len(self.lanes)), strict=True):
+        means = []
+        for lane, share in zip(self.lanes, self._shares(), strict=True):
             try:
-                lane.refuse_divergence(own)
+                lane.refuse_divergence(losses[:, share])
             except DivergedError as error:  # the others have done their epoch
                 diverged.append(error)
                 continue
@@ -159,36 +221,43 @@ class Trainer:
             numbers["seconds"] += seconds
             numbers["seconds_preparing"] += preparing
             numbers["epoch"] += 1
-            mean = self._named(own.mean(dim=0))
+            means.append(lane.mean(losses[:, share]))
             if lane.epoch % training.evaluate_every == 0 or lane.epoch == training.epochs:
-                lane.validate(self.val, mean)
+                lane.validate(self.val, means[-1])
             lane.save()
         if diverged:
             others = "; leave its seed out and add --resume to go on with the others"
             raise DivergedError(f"{diverged[0]}{others if len(self.lanes) > 1 else ''}")
         if self.progress is not None:
-            self.progress(self._standing(losses))
+            self.progress(self._standing(means))
 
-    def _standing(self, losses: Tensor) -> Progress:
+    @property
+    def engine_name(self) -> str:
+        """How steps are run."""
+        return self.stacks[0].engine.name
+
+    @property
+    def failure(self) -> str | None:
+        """Why they are not run as they were meant to be."""
+        return self.stacks[0].engine.failure
+
+    def _standing(self, means: Sequence[Mapping[str, float]]) -> Progress:
         lead = self.lanes[0]
         reached = [lane.hypervolume_val for lane in self.lanes if lane.hypervolume_val is not None]
         return Progress(
             lead.epoch,
             self.plan.training.epochs,
-            self._named(losses.flatten(0, -2).mean(dim=0)),
+            {name: fmean(mean[name] for mean in means) for name in means[0]},
             sum(reached) / len(reached) if reached else None,
             lead.at.numbers["seconds"],
-            self.engine.name,
+            self.engine_name,
             lead.folder,
         )
 
-    def _named(self, losses: Tensor) -> dict[str, float]:
-        return dict(zip(self.plan.problem.names, losses.tolist(), strict=True))
-
     def _finish(self) -> list[Run]:
         test = move(split_of(self.plan.problem, "test"), self.plan.device, self.dtype)
-        failure = self.engine.failure
-        engine = self.engine.name if failure is None else f"{self.engine.name}: {failure}"
+        failure, name = self.failure, self.engine_name
+        engine = name if failure is None else f"{name}: {failure}"
         together = len(self.lanes)
         return [lane.finish(test, engine=engine, together=together) for lane in self.lanes]
 
@@ -201,12 +270,3 @@ def _stack(models: Sequence[nn.Module]) -> dict[str, Tensor]:
         for name, parameter in own.items():
             parameter.data = stacked[name][place]
     return stacked
-
-
-def _joined(parts: Sequence[Tensor]) -> Tensor:
-    return parts[0] if len(parts) == 1 else torch.stack(list(parts))
-
-
-def _apart(losses: Tensor, lanes: int) -> Sequence[Tensor]:
-    """Losses ``[steps, (S,) J]`` lane by lane."""
-    return [losses] if lanes == 1 else losses.unbind(1)

@@ -10,14 +10,23 @@ import torch
 from torch import nn
 
 from paretocosmos import find
-from paretocosmos.conditioning import Conditioning
-from paretocosmos.errors import ConfigurationError
+from paretocosmos.conditioning import Conditioning, Several, networks_of
+from paretocosmos.errors import ConfigurationError, unknown
 from paretocosmos.find import Spec
 from paretocosmos.machine import check_precision, device_of
-from paretocosmos.methods import Method
+from paretocosmos.methods import FixedRays, Method
 from paretocosmos.problems import Problem, load_problem, problem_name
 from paretocosmos.rehearsal import split_of
-from paretocosmos.settings import Configuration, Training, distribute, paper_settings, spec_of
+from paretocosmos.settings import (
+    Configuration,
+    Training,
+    distribute,
+    label_of,
+    pair_of,
+    pairs,
+    paper_settings,
+    spec_of,
+)
 
 __all__ = ["Plan", "make_plan"]
 
@@ -29,7 +38,7 @@ class Plan:
     Attributes:
         problem: what is trained on.
         method: how losses are weighed.
-        model: the network, its fresh weights drawn from the seed.
+        model: the network, or several of them, the fresh weights drawn from the seed.
         configuration: all that decides the result.
         device: where.
         given: the network or backbone the caller handed over, or the backbone's name.
@@ -46,7 +55,7 @@ class Plan:
         """The same training with another seed: fresh weights, unless a network was given."""
         _check_seed(seed)
         configuration = dataclasses.replace(self.configuration, seed=seed)
-        network = _network(self.problem, configuration, self.given)
+        network = _model(self.problem, self.method, configuration, self.given)
         return dataclasses.replace(self, configuration=configuration, model=network)
 
     @property
@@ -66,16 +75,17 @@ class Plan:
 
     @property
     def stackable(self) -> bool:
-        """Whether several seeds can train as one stack and each be what it would be alone.
+        """Whether several networks can train as one stack and each be what it would be alone.
 
-        Not with buffers, which the seeds would share, nor with dropout, whose draws they would.
+        Not with buffers, which they would share, nor with dropout, whose draws they would.
         """
+        network = networks_of(self.model)[0]
         random = (nn.RReLU, nn.MultiheadAttention, nn.FractionalMaxPool2d, nn.FractionalMaxPool3d)
         kinds = (nn.modules.dropout._DropoutNd, nn.RNNBase, *random)
         return (
             self.traceable
-            and next(self.model.buffers(), None) is None
-            and not any(isinstance(module, kinds) for module in self.model.modules())
+            and next(network.buffers(), None) is None
+            and not any(isinstance(module, kinds) for module in network.modules())
         )
 
     @property
@@ -118,7 +128,17 @@ def make_plan(
     if backbone is not None:
         _check_kinds(backbone=(backbone, nn.Module))
     owners: dict[str, Callable[..., Any]] = {"training": Training}
+    pair = pair_of(method) if isinstance(method, str) else None
+    if pair is not None:
+        if model is not None or conditioning not in (None, pair[1]):
+            raise ConfigurationError(
+                f"`{method}` is the method `{pair[0]}` with the conditioning `{pair[1]}`: leave "
+                f"`{'model' if model is not None else 'conditioning'}` out, or name another method"
+            )
+        method, conditioning = pair
     if isinstance(method, str):
+        if ":" not in method and method not in find.names("methods"):
+            raise unknown("method", method, [*find.names("methods"), *pairs()])
         owners["method"] = find.find("methods", method)
     if isinstance(problem, str):
         owners["problem"] = find.find("problems", problem_name(problem))
@@ -136,6 +156,8 @@ def make_plan(
             "`model` is a whole network: pass it without `backbone` and `conditioning`"
         )
     if model is None:
+        if conditioning is None and _for_single_rays(method):
+            conditioning = "none"
         if backbone is None or conditioning is None:
             by_shape = _by_shape(problem)
             backbone = by_shape[0] if backbone is None else backbone
@@ -145,7 +167,8 @@ def make_plan(
             owners["backbone"] = find.find("backbones", backbone)
 
     name = method if isinstance(method, str) else spec_of("methods", method).name
-    known = paper_settings(problem.spec.name, name) if problem.spec is not None else {}
+    label = label_of(name, None if model is not None else str(conditioning))
+    known = paper_settings(problem.spec.name, label) if problem.spec is not None else {}
     resolved = distribute(known, owners, lenient=True)
     for role, own in distribute(given, owners).items():
         resolved[role] |= own
@@ -160,6 +183,9 @@ def make_plan(
         lambda: device_of(device),
         lambda: check_precision(precision),
     )
+    if model is None:
+        single = chosen.fixed_rays(len(problem.objectives)) is not None
+        _check_pair(how.name, str(conditioning), single=single)
     if {"batch_size", "training.batch_size"} & given.keys():
         _check_batch_size(training.batch_size, problem)
     configuration = Configuration(
@@ -178,10 +204,8 @@ def make_plan(
         precision=exact,
     )
     problem = _with_reference(problem, configuration.training)
-    # a method's settings may not fit the number of objectives: draw once, now
-    chosen.sample(len(problem.objectives), 1, torch.Generator())
     network_or_backbone = model if model is not None else backbone
-    network = _network(problem, configuration, network_or_backbone)
+    network = _model(problem, chosen, configuration, network_or_backbone)
     if not any(p.requires_grad for p in network.parameters()):
         raise ConfigurationError(
             f"the network {type(network).__name__} has no parameters to train, found all frozen or "
@@ -190,32 +214,65 @@ def make_plan(
     return Plan(problem, chosen, network, configuration, where, network_or_backbone)
 
 
+def _model(
+    problem: Problem, method: Method, configuration: Configuration, given: str | nn.Module | None
+) -> nn.Module:
+    """Build or copy the networks a method trains, fresh weights drawn from the seed."""
+    objectives = len(problem.objectives)
+    rays = method.fixed_rays(objectives)
+    if rays is None:
+        # a method's settings may not fit the number of objectives: draw once, now
+        method.sample(objectives, 1, torch.Generator())
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(configuration.seed)
+        if rays is None:
+            return _network(problem, configuration, given)
+        return Several([_network(problem, configuration, given) for _ in rays], rays)
+
+
 def _network(
     problem: Problem, configuration: Configuration, given: str | nn.Module | None
 ) -> nn.Module:
-    """Build or copy the network, its fresh weights drawn from the seed."""
     if configuration.conditioning is None:
         assert isinstance(given, nn.Module)
         return copy.deepcopy(given)
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(configuration.seed)
-        backbone = given
-        if configuration.backbone is not None:
-            backbone = _a(
-                nn.Module,
-                configuration.backbone,
-                "backbones",
-                input_shape=problem.input_shape,
-                outputs=problem.outputs,
-            )
-        network: Conditioning = _a(
-            Conditioning,
-            configuration.conditioning,
-            "conditioning",
-            backbone=backbone,
-            objectives=len(problem.objectives),
+    backbone = given
+    if configuration.backbone is not None:
+        backbone = _a(
+            nn.Module,
+            configuration.backbone,
+            "backbones",
+            input_shape=problem.input_shape,
+            outputs=problem.outputs,
         )
+    network: Conditioning = _a(
+        Conditioning,
+        configuration.conditioning,
+        "conditioning",
+        backbone=backbone,
+        objectives=len(problem.objectives),
+    )
     return network
+
+
+def _for_single_rays(method: str | Method) -> bool:
+    """Whether a method is known to train one network per ray, which then needs no conditioning."""
+    kind = find.find("methods", method) if isinstance(method, str) else type(method)
+    return isinstance(kind, type) and issubclass(kind, FixedRays)
+
+
+def _check_pair(name: str, conditioning: str, *, single: bool) -> None:
+    """Refuse a network that is told its ray where it has but one, and one that is not where not."""
+    if single and conditioning != "none":
+        raise ConfigurationError(
+            f"`{name}` trains a network for each of its rays, which `{conditioning}` has no use "
+            "for: leave `conditioning` out, or use a method that draws rays, such as `cosmos`"
+        )
+    if not single and conditioning == "none":
+        raise ConfigurationError(
+            f"`{name}` draws a ray for every step, of which a network without conditioning hears "
+            "nothing: leave `conditioning` out, or use a method for one network, such as `uniform`"
+        )
 
 
 def _a(kind: type, spec: Spec, room: str, **fixed: Any) -> Any:

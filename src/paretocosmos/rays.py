@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterable, Sequence
+from functools import cache
 
 import numpy as np
 import torch
@@ -100,7 +101,9 @@ def as_rays(rays: Tensor | np.ndarray | Sequence[object], objectives: int) -> Te
     tensor([[0.2500, 0.7500]])
     """
     try:
-        tensor = torch.as_tensor(rays, dtype=torch.float32)
+        # an array is copied, or torch would warn of one that cannot be written to
+        given = rays.copy() if isinstance(rays, np.ndarray) else rays
+        tensor = torch.as_tensor(given, dtype=torch.float32)
     except (TypeError, ValueError) as error:
         raise ConfigurationError(
             f"a ray is {objectives} numbers that sum to 1, found {rays!r}"
@@ -160,6 +163,7 @@ def _fibonacci_octant(count: int) -> Tensor:
     return torch.stack([radius * azimuth.cos(), radius * azimuth.sin(), height], dim=1)
 
 
+@cache  # some tenths of a second
 def _spread(count: int, objectives: int, seed: int, steps: int = 300) -> Tensor:
     """Minimise the Riesz energy of points on the simplex (Blank, Deb et al. 2021)."""
     start = sample_rays(count, objectives, generator=seed).double().clamp_min(1e-3).log()

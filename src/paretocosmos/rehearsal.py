@@ -2,11 +2,14 @@
 
 from collections.abc import Mapping
 
-from torch import nn
+import torch
+from torch import Tensor, nn
 
-from paretocosmos.errors import ConfigurationError, DataError, ParetoCosmosError
+from paretocosmos.engine.gradients import apart_of, inside
+from paretocosmos.errors import ConfigurationError, DataError, ParetoCosmosError, unknown
 from paretocosmos.evaluation import evaluate_batch, evaluating, sweep
 from paretocosmos.files import one_line
+from paretocosmos.methods import Method
 from paretocosmos.objectives._base import pick
 from paretocosmos.objectives.cross_entropy import CrossEntropy
 from paretocosmos.problems._base import SPLITS, Problem, Split
@@ -18,10 +21,12 @@ __all__ = ["rehearse", "split_of"]
 SAMPLES = 4
 
 
-def rehearse(model: nn.Module, problem: Problem, train: Batch) -> None:
-    """Refuse a network, objectives and data that do not fit together, in one sentence."""
+def rehearse(
+    model: nn.Module, problem: Problem, method: Method, train: Batch, batch_size: int
+) -> None:
+    """Refuse a network, objectives, method and data that do not fit together, in one sentence."""
     split_of(problem, "test")
-    few = Batch(*(each(lambda t: t[:SAMPLES], part) for part in (train.inputs, train.targets)))
+    few = _first(train, SAMPLES)
     rays = even_rays(2, len(problem.objectives))
     try:
         with evaluating(model):
@@ -45,6 +50,58 @@ def rehearse(model: nn.Module, problem: Problem, train: Batch) -> None:
         if loss.ndim:
             raise ConfigurationError(
                 f"the loss of `{name}` is one number, found {tuple(loss.shape)}: take its mean"
+            )
+    if type(method).check is not Method.check:
+        losses = _losses(model, problem, _first(train, batch_size))
+        method.check(torch.stack(losses).detach(), problem.names)
+    if method.over == "shared":
+        _check_shared(model, problem, method, few)
+
+
+def _first(batch: Batch, count: int) -> Batch:
+    return Batch(*(each(lambda t: t[:count], part) for part in (batch.inputs, batch.targets)))
+
+
+def _losses(model: nn.Module, problem: Problem, batch: Batch) -> list[Tensor]:
+    """Every objective's loss at the centre of the simplex, each with a graph of its own."""
+    parameter = next(model.parameters())
+    objectives = len(problem.objectives)
+    ray = torch.full((objectives,), 1 / objectives).to(parameter)
+    with evaluating(model, gradients=True):
+        outputs = model(problem.prepare(batch.inputs, parameter.dtype), ray)
+    return [objective.loss(outputs, batch.targets) for objective in problem.objectives]
+
+
+def _check_shared(model: nn.Module, problem: Problem, method: Method, few: Batch) -> None:
+    """A parameter that only some objectives reach is a head that nobody declared."""
+    apart = apart_of(model, method)
+    parts = {*dict(model.named_modules()), *dict(model.named_parameters())}
+    for head in apart:
+        if head not in parts:
+            raise unknown("head", head, parts - {""})
+    shared = {
+        name: parameter
+        for name, parameter in model.named_parameters()
+        if parameter.requires_grad and not inside(name, apart)
+    }
+    if not shared:
+        raise ConfigurationError(
+            f"`{type(method).__name__}` needs parameters that all objectives share, found none "
+            f"outside the heads ({', '.join(apart)})"
+        )
+    losses = _losses(model, problem, few)
+    reached = [
+        torch.autograd.grad(loss, list(shared.values()), retain_graph=True, allow_unused=True)
+        for loss in losses
+    ]
+    for name, by_loss in zip(shared, zip(*reached, strict=True), strict=True):
+        deaf = [n for n, part in zip(problem.names, by_loss, strict=True) if part is None]
+        if 0 < len(deaf) < len(by_loss):
+            raise ConfigurationError(
+                f"`{name}` gets no gradient from `{deaf[0]}`, but `{type(method).__name__}` "
+                "compares gradients of parameters that all objectives share: name the modules "
+                "that serve single objectives in the network's attribute `heads`, a tuple of "
+                "dotted names"
             )
 
 

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from paretocosmos import find
 from paretocosmos.checkpoint import load_tensors
-from paretocosmos.conditioning import Conditioning
+from paretocosmos.conditioning import Conditioning, Several
 from paretocosmos.errors import ConfigurationError, DataError, RunError
 from paretocosmos.files import one_line, read_json
 from paretocosmos.find import Spec
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["FORMAT", "Run", "build_model", "load_run"]
 
 # Raised when a run folder of today could not be read by yesterday's code.
-FORMAT = 1
+FORMAT = 2
 
 # What every record holds, begun or finished.
 NEEDED = ("status", "name", "problem", "method", "conditioning", "backbone", "training", "seed")
@@ -130,7 +130,8 @@ def load_run(folder: str | Path, *, model: nn.Module | None = None, device: str 
     Args:
         folder: the run folder.
         model: a network of the same architecture, for runs trained on a network of one's own,
-            which the folder cannot rebuild; it is loaded with the run's weights.
+            which the folder cannot rebuild; it is loaded with the run's weights (copies of it,
+            where the method trains several).
         device: where the model goes.
 
     Returns:
@@ -145,6 +146,8 @@ def load_run(folder: str | Path, *, model: nn.Module | None = None, device: str 
         )
     tensors, _ = load_tensors(folder / "model.safetensors")
     network = build_model(record) if model is None else model
+    if record.get("fixed_rays") is not None and not isinstance(network, Several):
+        network = _several([network] * len(record["fixed_rays"]), record)
     if all(tensor.dtype == torch.float64 for tensor in tensors.values()):
         network.double()
     try:
@@ -193,7 +196,18 @@ def read_record(folder: Path) -> dict[str, Any]:
 
 
 def build_model(record: Mapping[str, Any]) -> Conditioning:
-    """Build the network a run's record describes, with fresh weights."""
+    """Build the network a run's record describes, or the networks, with fresh weights."""
+    rays = record.get("fixed_rays")
+    if rays is None:
+        return _network(record)
+    return _several([_network(record) for _ in rays], record)
+
+
+def _several(networks: Sequence[nn.Module], record: Mapping[str, Any]) -> Several:
+    return Several(networks, torch.tensor(record["fixed_rays"]))
+
+
+def _network(record: Mapping[str, Any]) -> Conditioning:
     backbone, conditioning = record["backbone"], record["conditioning"]
     if backbone is None or conditioning is None:
         raise RunError(

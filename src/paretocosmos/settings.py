@@ -20,7 +20,17 @@ from paretocosmos import find
 from paretocosmos.errors import ConfigurationError, unknown
 from paretocosmos.find import Spec
 
-__all__ = ["Configuration", "Training", "distribute", "paper_settings", "spec_of"]
+__all__ = [
+    "Configuration",
+    "Training",
+    "about_pair",
+    "distribute",
+    "label_of",
+    "pair_of",
+    "pairs",
+    "paper_settings",
+    "spec_of",
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,22 +101,60 @@ class Configuration:
     deterministic: bool
     precision: str
 
+    @property
+    def label(self) -> str:
+        """What is trained, in a word: `phn_ls` for `linear` with `hypernet`, or the method."""
+        conditioning = None if self.conditioning is None else self.conditioning.name
+        return label_of(self.method.name, conditioning)
+
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""
         plain: dict[str, Any] = _plain(dataclasses.asdict(self))
         return plain
 
 
-def paper_settings(problem: str, method: str) -> dict[str, Any]:
-    """The paper's settings for a problem and a method; empty where it has none.
+def paper_settings(problem: str, label: str) -> dict[str, Any]:
+    """The paper's settings for a problem and what is trained on it; empty where it has none.
 
     >>> paper_settings("adult", "cosmos")["penalty"]
     0.01
     """
-    table = _paper().get(problem, {})
-    general = {key: value for key, value in table.items() if not isinstance(value, dict)}
-    own: dict[str, Any] = table.get(method, {})
-    return general | own
+    tables = [_paper().get(problem, {})]
+    while "like" in tables[0]:
+        tables.insert(0, _paper()[tables[0]["like"]])
+    general = {k: v for table in tables for k, v in table.items() if not isinstance(v, dict)}
+    own = {k: v for table in tables for k, v in table.get(label, {}).items()}
+    return {key: value for key, value in (general | own).items() if key != "like"}
+
+
+def pairs() -> dict[str, tuple[str, str]]:
+    """The paper's names for a method with a certain conditioning.
+
+    >>> pairs()["phn_ls"]
+    ('linear', 'hypernet')
+    """
+    return {name: (p["method"], p["conditioning"]) for name, p in _paper()["pairs"].items()}
+
+
+def about_pair(name: str) -> dict[str, str]:
+    """What there is to say of one of `pairs`: summary, cost, when to use it and when not, paper."""
+    about: dict[str, str] = _paper()["pairs"][name]
+    return about
+
+
+def pair_of(name: str) -> tuple[str, str] | None:
+    """The method and the conditioning a name stands for, if it is one of `pairs`."""
+    return pairs().get(name)
+
+
+def label_of(method: str, conditioning: str | None) -> str:
+    """What a method with a conditioning is called: a name of `pairs`, or the method's own.
+
+    >>> label_of("epo", "hypernet"), label_of("epo", "concat")
+    ('phn_epo', 'epo')
+    """
+    names = [name for name, pair in pairs().items() if pair == (method, conditioning)]
+    return names[0] if names else method
 
 
 def distribute(

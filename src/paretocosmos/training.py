@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 from paretocosmos.checkpoint import load_tensors
+from paretocosmos.conditioning import networks_of
 from paretocosmos.engine import check_engine
 from paretocosmos.errors import ConfigurationError, RunError
 from paretocosmos.lane import Lane, checkpoint_in
@@ -17,9 +18,9 @@ from paretocosmos.machine import SMALL_STEP, streamed
 from paretocosmos.methods import Method
 from paretocosmos.plan import Plan, make_plan
 from paretocosmos.problems import Problem
-from paretocosmos.run import Run, load_run, read_record
+from paretocosmos.run import FORMAT, Run, load_run, read_record
 
-__all__ = ["Progress", "fit"]
+__all__ = ["Progress", "fit", "refuse_other"]
 
 Report = Callable[[Progress], None]
 Job = tuple[Plan, Path]
@@ -90,11 +91,12 @@ def fit(
     deterministic: bool = False,
     progress: Report | None = None,
 ) -> Run | list[Run]:
-    """Train one network for the whole front.
+    """Train one network for the whole front; or, with some methods, one for each of a few rays.
 
     Args:
         problem: a problem, its name, or the path of a CSV file.
-        method: a method or its name.
+        method: a method or its name; or a name of the paper for a method with its conditioning,
+            ``"phn_ls"`` or ``"phn_epo"``.
         model: a network of one's own, ``forward(inputs, ray) -> outputs``; a copy is trained.
         conditioning: how the ray enters the backbone, by name; by the input's shape if `None`.
         backbone: a network that knows no rays, or a backbone's name; likewise.
@@ -176,16 +178,28 @@ def _seeds(seed: int, seeds: Sequence[int] | None) -> list[int]:
     return wanted
 
 
-def _train(jobs: list[Job], engine: str, progress: Report | None) -> list[Run]:
-    """Train seeds together where that is possible and faster, else one after the other."""
+def _train(
+    jobs: list[Job], engine: str, progress: Report | None, *, stacked: bool = True
+) -> list[Run]:
+    """Train seeds together where that is possible and faster, else one after the other.
+
+    Args:
+        jobs: plans and their folders.
+        engine: how steps are run.
+        progress: called after every epoch.
+        stacked: whether networks may train as one; they may not once memory has run out.
+    """
     lead, folder = jobs[0]
-    if len(jobs) > 1 and not _together(lead):
+    stacked = stacked and _together(lead)
+    if len(jobs) > 1 and not stacked:
         return [run for job in jobs for run in _train([job], engine, progress)]
+    networks = len(jobs) * len(networks_of(lead.model))
     try:
         with streamed(lead.device):
-            return Trainer([Lane(*job) for job in jobs], engine, progress).run()
+            lanes = [Lane(*job) for job in jobs]
+            return Trainer(lanes, engine, progress, stacked=stacked).run()
     except torch.cuda.OutOfMemoryError as error:
-        if len(jobs) == 1:
+        if networks == 1 or not stacked:
             kept = f"; the last good checkpoint is in `{folder}`: add --resume to go on from it"
             raise RunError(
                 "the GPU is out of memory; lower `batch_size` (--set batch_size=64) or use "
@@ -194,6 +208,8 @@ def _train(jobs: list[Job], engine: str, progress: Report | None) -> list[Run]:
     # too many for the memory: their checkpoints are where they stopped, their networks are let go
     jobs = [(plan.for_seed(plan.seed), place) for plan, place in jobs]
     torch.cuda.empty_cache()
+    if len(jobs) == 1:
+        return _train(jobs, engine, progress, stacked=False)
     half = len(jobs) // 2
     # where it ran out between two checkpoints they stand at different epochs
     apart = len({_epoch_of(place) for _, place in jobs}) > 1
@@ -202,22 +218,26 @@ def _train(jobs: list[Job], engine: str, progress: Report | None) -> list[Run]:
 
 
 def _together(plan: Plan) -> bool:
-    """Whether a stack of seeds trains faster than one after the other.
+    """Whether a stack of networks trains faster than one after the other.
 
     A GPU is hardly used by one small network. A CPU is, unless the network is so small that most of
     the time goes into asking for its operations.
     """
-    small = len(plan.problem.input_shape) == 1 and (
-        sum(p.numel() for p in plan.model.parameters()) * plan.training.batch_size < SMALL_STEP
-    )
+    weights = sum(p.numel() for p in networks_of(plan.model)[0].parameters())
+    small = len(plan.problem.input_shape) == 1 and weights * plan.training.batch_size < SMALL_STEP
     return plan.stackable and (plan.device.type == "cuda" or small)
 
 
 def _finished(folder: Path, plan: Plan) -> Run | None:
     """The run in a folder if it is finished; refuses one with other settings."""
     record = read_record(folder)
-    _refuse_other(folder, record, plan)
+    refuse_other(folder, record, plan)
     if record["status"] != "finished":
+        if record["format"] != FORMAT:
+            raise RunError(
+                f"`{folder}` was begun by an older version ({record.get('version')}), which this "
+                "one cannot continue; choose another --out"
+            )
         return None
     model = None if plan.rebuildable else plan.model
     return load_run(folder, model=model, device=str(plan.device))
@@ -247,7 +267,7 @@ def _folder(out: str | Path | None, plan: Plan, ending: str, *, resume: bool) ->
         return folder
     if resume:
         raise ConfigurationError("--resume needs --out, the folder of the run to continue")
-    name = f"{plan.problem.name}-{plan.configuration.method.name}-{ending}"
+    name = f"{plan.problem.name}-{plan.configuration.label}-{ending}"
     base = Path("runs") / re.sub(r"[^\w.-]+", "-", name)
     for number in range(1, 1_000_000):
         folder = base if number == 1 else base.with_name(f"{base.name}-{number}")
@@ -256,7 +276,7 @@ def _folder(out: str | Path | None, plan: Plan, ending: str, *, resume: bool) ->
     raise RunError(f"there is no free name like `{base}`; choose one with --out")
 
 
-def _refuse_other(folder: Path, record: Mapping[str, Any], plan: Plan) -> None:
+def refuse_other(folder: Path, record: Mapping[str, Any], plan: Plan) -> None:
     """A resumed run must be the same run."""
     differences = [
         f"{name}: {before!r} there, {now!r} now"

@@ -70,7 +70,7 @@ def _same(one: Outputs, two: Outputs) -> None:
 
 
 def test_there_are_conditionings() -> None:
-    assert {"concat", "none", "transposed_conv"} <= set(NAMES)
+    assert {"concat", "hypernet", "none", "transposed_conv"} <= set(NAMES)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -83,7 +83,8 @@ def test_it_conditions_something_of_this_package(
 
 
 def test_images_and_several_heads_are_conditioned() -> None:
-    assert {("transposed_conv", "lenet", at) for at in (1, 2)} <= set(CASES)
+    for name in ("hypernet", "transposed_conv"):
+        assert {(name, "lenet", at) for at in (1, 2)} <= set(CASES)
 
 
 def test_outputs_have_the_shape_of_the_backbones(case: Case) -> None:
@@ -115,6 +116,9 @@ def test_each_ray_is_the_loop_over_rays(case: Case) -> None:
 
 def test_the_ray_matters_unless_it_is_said_not_to(case: Case) -> None:
     model, _, inputs = case
+    with torch.no_grad():  # what the ray adds may start at zero
+        for parameter in model.parameters():
+            parameter.add_(0.01 * torch.randn_like(parameter))
     one, two = (_named(model(inputs, ray)) for ray in torch.eye(J, dtype=torch.float64)[:2])
     same = all(torch.equal(out, two[name]) for name, out in one.items())
     assert same == (type(model).__module__.rpartition(".")[2] in DEAF)

@@ -1,6 +1,7 @@
 """Conditioning: how a ray enters a network, one file each."""
 
-from paretocosmos.conditioning._base import Conditioning
+from paretocosmos.conditioning._base import Conditioning, heads_of
+from paretocosmos.conditioning._several import Several, networks_of
 from paretocosmos.conditioning.concat import Concat
 
-__all__ = ["Concat", "Conditioning"]
+__all__ = ["Concat", "Conditioning", "Several", "heads_of", "networks_of"]

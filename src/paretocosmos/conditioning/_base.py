@@ -9,7 +9,21 @@ from torch import Tensor, nn
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.types import Inputs, Outputs
 
-__all__ = ["Conditioning"]
+__all__ = ["Conditioning", "heads_of"]
+
+
+def heads_of(network: nn.Module) -> tuple[str, ...]:
+    """The modules that serve single objectives, by dotted name, where a network says so.
+
+    It says so in its attribute `heads`: names, or the module itself. Another thing of that name,
+    such as a number of attention heads, says nothing.
+    """
+    heads = getattr(network, "heads", ())
+    if isinstance(heads, nn.Module):
+        return ("heads",)
+    names = (heads,) if isinstance(heads, str) else heads
+    known = isinstance(names, tuple | list) and all(isinstance(name, str) for name in names)
+    return tuple(names) if known else ()
 
 
 class Conditioning(nn.Module, ABC):
@@ -26,6 +40,11 @@ class Conditioning(nn.Module, ABC):
             raise ConfigurationError(f"`objectives` must be at least 1, found {objectives}")
         self.backbone = copy.deepcopy(backbone)
         self.objectives = objectives
+
+    @property
+    def heads(self) -> tuple[str, ...]:
+        """The modules that serve single objectives, by dotted name, where the backbone says so."""
+        return tuple(f"backbone.{name}" for name in heads_of(self.backbone))
 
     @abstractmethod
     def forward(self, inputs: Inputs, ray: Tensor) -> Outputs:

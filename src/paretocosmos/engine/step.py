@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from paretocosmos.conditioning import Conditioning
+from paretocosmos.engine.gradients import EachLoss, apart_of
 from paretocosmos.engine.losses import group_losses
 from paretocosmos.methods import Method, State
 from paretocosmos.objectives import Objective
@@ -73,20 +74,15 @@ def make_step(
         rays = rays.to(dtype)
         with torch.enable_grad():
             losses = every(leaves, batch.inputs, batch.targets, rays)
-
-        def gram() -> Tensor:
-            return _gram(losses, list(leaves.values()), stacked=stacked)
-
-        weights, after = method.weights(losses.detach(), rays, gram, state)
+        each_loss = EachLoss(losses, leaves, apart_of(model, method), stacked=stacked)
+        weights, after = method.weights(losses.detach(), rays, each_loss.gram, state)
         weights = weights.to(losses.dtype)
         if rays.shape[-2] > 1:
             # the mean over groups, so that the step's size does not depend on how many there are
             weights = weights / rays.shape[-2]
-        gradients = torch.autograd.grad(
-            losses, list(leaves.values()), weights, materialize_grads=True
-        )
-        placed = map(laid_out, gradients, leaves.values())
-        return Result(losses.detach(), dict(zip(leaves, placed, strict=True)), after)
+        gradients = each_loss.weighted(weights)
+        placed = {name: laid_out(gradients[name], leaf) for name, leaf in leaves.items()}
+        return Result(losses.detach(), placed, after)
 
     return step
 
@@ -101,14 +97,3 @@ def laid_out(gradient: Tensor, parameter: Tensor) -> Tensor:
 def _for_plain(rays: Tensor, samples: int) -> Tensor:
     """A network of one's own sees one ray as ``[J]``, several as one per sample, ``[B, J]``."""
     return rays[0] if len(rays) == 1 else rays.repeat_interleave(samples // len(rays), dim=0)
-
-
-def _gram(losses: Tensor, leaves: list[Tensor], *, stacked: bool) -> Tensor:
-    """Inner products ``[..., G, J, J]`` of the objectives' gradients, a backward pass for each."""
-    rows = []
-    for loss in losses.flatten(int(stacked)).unbind(-1):
-        # the sum over seeds: no seed's loss depends on another's parameters
-        parts = torch.autograd.grad(loss.sum(), leaves, retain_graph=True, materialize_grads=True)
-        rows.append(torch.cat([part.flatten(int(stacked)) for part in parts], dim=-1))
-    gradients = torch.unflatten(torch.stack(rows, dim=-2), -2, losses.shape[-2:])
-    return gradients @ gradients.mT

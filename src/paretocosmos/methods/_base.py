@@ -1,15 +1,19 @@
 """The contract of a method."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor
 
+from paretocosmos.errors import ConfigurationError
+from paretocosmos.front import Front
+from paretocosmos.metrics import hypervolume
 from paretocosmos.rays import check_alpha, sample_rays
 
-__all__ = ["DirichletRays", "Gram", "Method", "State"]
+__all__ = ["DirichletRays", "FixedRays", "Gram", "Method", "State"]
 
 State = Mapping[str, Tensor]
 """What a method remembers between steps: named tensors, saved with the checkpoint."""
@@ -22,16 +26,34 @@ class Method(ABC):
     """A weighting of losses. The loop back-propagates ``(weights * losses).sum()``.
 
     A method that minimises a scalar function f of the losses gives f's gradient by them: by the
-    chain rule ∇f(L(θ)) is Σ (∂f/∂L_j) ∇L_j, one ordinary backward pass.
+    chain rule ∇f(L(θ)) is Σ (∂f/∂L_j) ∇L_j, one ordinary backward pass. One that asks for the
+    gradients' Gram matrix costs a backward pass per objective instead.
+
+    Derive from `DirichletRays` for one network that is given every ray, from `FixedRays` for one
+    network per ray.
     """
+
+    over: ClassVar[Literal["all", "shared"]] = "all"
+    """Whose gradients the Gram matrix is made of: all parameters', or those outside the heads."""
+
+    def fixed_rays(self, objectives: int) -> Tensor | None:
+        """The rays ``[K, J]`` it trains a network for, one each; `None` if one network serves all.
+
+        Each of those networks is told nothing of its ray.
+        """
+        return None
 
     @abstractmethod
     def sample(self, objectives: int, count: int, generator: torch.Generator) -> Tensor:
-        """Draw `count` rays, ``[count, J]``: those of one step, or of many."""
+        """Draw `count` rays, ``[count, J]``, for the one network: those of one step, or of many."""
 
     def init(self, objectives: int) -> State:
         """What the method remembers before the first step."""
         return {}
+
+    def at_epoch(self, epoch: int, state: State) -> State:
+        """What it remembers as an epoch begins, the first being 0."""
+        return state
 
     @abstractmethod
     def weights(
@@ -39,13 +61,26 @@ class Method(ABC):
     ) -> tuple[Tensor, State]:
         """Losses ``[..., J]`` and rays ``[..., J]`` to weights ``[..., J]`` and the next state.
 
-        Without gradient, in float32 or better, for any leading axes.
+        Without gradient, in float32 or better, for any leading axes; the state may have the first
+        of them too, one for each of several networks.
         """
+
+    def check(self, losses: Tensor, names: Sequence[str]) -> None:
+        """Refuse losses ``[J]`` of a fresh network that the method cannot weigh."""
+        return
+
+    def quality(self, front: Front) -> float:
+        """How good a network is by its validation front; that of the best epoch is kept."""
+        return hypervolume(front)
+
+    def report(self, state: State) -> dict[str, float]:
+        """What there is to say of a training when it ends, by name."""
+        return {}
 
 
 @dataclass(frozen=True, kw_only=True)
 class DirichletRays(Method):
-    """A method that draws its rays from a Dirichlet distribution.
+    """A method that draws its rays from a Dirichlet distribution, for one network.
 
     Args:
         alpha: its parameter, one number or one per objective.
@@ -58,3 +93,18 @@ class DirichletRays(Method):
 
     def sample(self, objectives: int, count: int, generator: torch.Generator) -> Tensor:
         return sample_rays(count, objectives, alpha=self.alpha, generator=generator)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FixedRays(Method):
+    """A method that trains one network per ray, each for its own."""
+
+    @abstractmethod
+    def fixed_rays(self, objectives: int) -> Tensor:
+        """The rays ``[K, J]``, one network each."""
+
+    def sample(self, objectives: int, count: int, generator: torch.Generator) -> Tensor:
+        raise ConfigurationError(
+            f"`{type(self).__name__}` draws no rays: it trains one network for each of its "
+            "`fixed_rays`"
+        )

@@ -18,9 +18,11 @@ class Cosmos(DirichletRays):
 
     .. math:: r^\top L - \lambda \cos(r, L), \qquad r \sim \mathrm{Dir}(\alpha)
 
-    Ruchte and Grabocka 2021, equation 5 and algorithm 1. Use when a front should cost about one
+    Cost: one network; one forward and one backward pass. Use when a front should cost about one
     training; avoid when an objective does not depend on the input (a weight norm), which no
     conditioned network can trade.
+
+    Paper: Ruchte and Grabocka 2021, equation 5 and algorithm 1.
 
     Args:
         penalty: λ, the weight of the cosine; the default is the paper's for fairness, 2 to 8 are

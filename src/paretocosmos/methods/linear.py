@@ -16,8 +16,11 @@ class Linear(DirichletRays):
 
     .. math:: r^\top L, \qquad r \sim \mathrm{Dir}(\alpha)
 
-    The paper's equation 3 and, with a conditioned network, COSMOS without its penalty. Use as the
-    simplest baseline; avoid where the front is concave or narrow.
+    COSMOS without its penalty; with `hypernet`, PHN-LS. A large r_j means a small L_j. Cost: one
+    network; one forward and one backward pass. Use as the simplest baseline; avoid where the front
+    is concave or narrow.
+
+    Paper: Ruchte and Grabocka 2021, equation 3; with a hypernetwork Navon et al. 2021.
 
     Args:
         alpha: the Dirichlet parameter of the rays, one number or one per objective.

@@ -1,0 +1,72 @@
+"""Several networks, one for each of some rays."""
+
+import copy
+from collections.abc import Sequence
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from paretocosmos.conditioning._base import Conditioning
+from paretocosmos.conditioning._split import check_groups
+from paretocosmos.errors import ConfigurationError
+from paretocosmos.types import Inputs, Outputs, each, first
+
+__all__ = ["Several", "networks_of"]
+
+
+class Several(Conditioning):
+    """Networks that were trained for one ray each; a ray is answered by the one nearest to it.
+
+    Args:
+        networks: K of them, ``forward(inputs, ray) -> outputs``; copied.
+        rays: ``[K, J]``.
+
+    >>> from paretocosmos.conditioning.none import Unconditioned
+    >>> networks = [Unconditioned(nn.Linear(3, 1), 2) for _ in range(2)]
+    >>> Several(networks, torch.eye(2))(torch.zeros(4, 3), torch.tensor([0.3, 0.7])).shape
+    torch.Size([4, 1])
+    """
+
+    rays: Tensor
+
+    def __init__(self, networks: Sequence[nn.Module], rays: Tensor) -> None:
+        if len(networks) != len(rays):
+            raise ConfigurationError(
+                f"there is one network per ray, found {len(networks)} and {len(rays)} rays"
+            )
+        # one by one: copied together, a network that comes twice would stay one
+        apart = nn.ModuleList(copy.deepcopy(network) for network in networks)
+        super().__init__(apart, rays.shape[-1])
+        self.register_buffer("rays", rays.clone())
+
+    def forward(self, inputs: Inputs, ray: Tensor) -> Outputs:
+        rays = self.rays_for(ray)
+        samples = len(first(inputs))
+        check_groups(samples, len(rays))
+        share = samples // len(rays)
+        answers = [
+            self._answer(each(lambda x, at=at: x[at * share : (at + 1) * share], inputs), one)
+            for at, one in enumerate(rays)
+        ]
+        joined: Outputs = each(lambda *outs: torch.cat(outs), *answers)
+        return joined
+
+    def each_ray(self, inputs: Inputs, rays: Tensor) -> Outputs:
+        answers = [self._answer(inputs, ray) for ray in self.rays_for(rays)]
+        stacked: Outputs = each(lambda *outs: torch.stack(outs), *answers)
+        return stacked
+
+    def _answer(self, inputs: Inputs, ray: Tensor) -> Outputs:
+        near = F.cosine_similarity(self.rays, ray.unsqueeze(0)).argmax()
+        network = self.backbone[int(near)]  # type: ignore[index]
+        outputs: Outputs = network(inputs, self.rays[near])
+        return outputs
+
+    def extra_repr(self) -> str:
+        return f"objectives={self.objectives}, networks={len(self.rays)}"
+
+
+def networks_of(model: nn.Module) -> list[nn.Module]:
+    """The networks a model is made of: those of `Several`, or itself alone."""
+    return list(model.backbone.children()) if isinstance(model, Several) else [model]

@@ -1,0 +1,87 @@
+"""Gradients of several losses: their weighted sum, and their inner products for who asks."""
+
+import math
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor, nn
+
+from paretocosmos.conditioning import heads_of
+from paretocosmos.methods import Method
+
+__all__ = ["EachLoss", "apart_of", "inside"]
+
+
+def apart_of(model: nn.Module, method: Method) -> tuple[str, ...]:
+    """The modules, by dotted name, whose gradients a method's Gram matrix leaves out: the heads."""
+    return heads_of(model) if method.over == "shared" else ()
+
+
+def inside(name: str, modules: tuple[str, ...]) -> bool:
+    """Whether a parameter belongs to one of these modules."""
+    return any(f"{name}.".startswith(f"{module}.") for module in modules)
+
+
+class EachLoss:
+    """The gradients of losses ``[..., G, J]`` of one forward pass.
+
+    Nobody needs every loss's own gradient for a weighted sum: that is one backward pass. Once the
+    Gram matrix was asked for, each has been paid for, and the sum is made of them.
+
+    Args:
+        losses: with their graph.
+        leaves: the parameters by name; with several seeds, stacked along the first axis.
+        apart: modules left out of the Gram matrix, by dotted name.
+        stacked: whether there are several seeds.
+    """
+
+    def __init__(
+        self, losses: Tensor, leaves: Mapping[str, Tensor], apart: tuple[str, ...], *, stacked: bool
+    ) -> None:
+        own = [name for name in leaves if inside(name, apart)]
+        shared = [name for name in leaves if name not in own]
+        # those that count come first, so that they lie side by side
+        self._leaves = {name: leaves[name] for name in (*shared, *own)}
+        self._losses, self._axes = losses, int(stacked)
+        self._shared = sum(_size(leaves[name], self._axes) for name in shared)
+        self._rows: Tensor | None = None
+
+    def gram(self) -> Tensor:
+        """Inner products ``[..., G, J, J]`` of the gradients of the losses of a group."""
+        rows = self._every()[..., : self._shared]
+        count = rows.shape[-2]
+        # not a matrix product, which a GPU may round to tf32: differences of these numbers decide
+        products = [(rows[..., i:, :] * rows[..., i : i + 1, :]).sum(dim=-1) for i in range(count)]
+        both = [products[min(i, j)][..., abs(i - j)] for i in range(count) for j in range(count)]
+        return torch.unflatten(torch.stack(both, dim=-1), -1, (count, count))
+
+    def weighted(self, weights: Tensor) -> dict[str, Tensor]:
+        """Σ weights ∇losses by name, for weights ``[..., G, J]``."""
+        names, leaves = list(self._leaves), list(self._leaves.values())
+        if self._rows is None:
+            parts = torch.autograd.grad(self._losses, leaves, weights, materialize_grads=True)
+            return dict(zip(names, parts, strict=True))
+        total = (weights.unsqueeze(-1) * self._rows).flatten(self._axes, -2).sum(dim=self._axes)
+        pieces = total.split([_size(leaf, self._axes) for leaf in leaves], dim=-1)
+        shaped = (piece.reshape(leaf.shape) for piece, leaf in zip(pieces, leaves, strict=True))
+        return dict(zip(names, shaped, strict=True))
+
+    def _every(self) -> Tensor:
+        """The gradients as rows ``[..., G, J, P]``: one forward, a backward pass for each."""
+        leaves, flat = list(self._leaves.values()), []
+        for loss in self._losses.flatten(self._axes).unbind(-1):
+            # the sum over seeds: no seed's loss depends on another's parameters
+            parts = torch.autograd.grad(
+                loss.sum(), leaves, retain_graph=True, materialize_grads=True
+            )
+            flat += [self._flat(part) for part in parts]
+        shape = (*self._losses.shape[-2:], -1)
+        self._rows = torch.unflatten(torch.cat(flat, dim=-1), -1, shape)
+        return self._rows
+
+    def _flat(self, part: Tensor) -> Tensor:
+        return part.reshape(*part.shape[: self._axes], -1)
+
+
+def _size(leaf: Tensor, axes: int) -> int:
+    return math.prod(leaf.shape[axes:])

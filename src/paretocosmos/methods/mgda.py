@@ -1,0 +1,69 @@
+"""MGDA: the multiple-gradient descent algorithm."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Literal, get_args
+
+import torch
+from torch import Tensor
+
+from paretocosmos.errors import ConfigurationError, unknown
+from paretocosmos.methods._base import FixedRays, Gram, State
+from paretocosmos.solvers import min_norm
+
+__all__ = ["Mgda"]
+
+Normalisation = Literal["none", "l2", "loss", "loss+"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mgda(FixedRays):
+    r"""One network, down the shortest vector in the hull of the gradients: no loss is raised.
+
+    .. math:: s = \arg\min_{s \in \Delta} \Big\| \sum_j \tfrac{s_j}{n_j} \nabla L_j \Big\|^2,
+        \qquad \min_\theta \sum_j s_j L_j(\theta)
+
+    n_j is 1, the gradient's length, the loss, or their product, and serves the search for s alone.
+    The gradients are those of the parameters outside the heads. Cost: one network; one forward and
+    J backward passes. Use for one Pareto-stationary network when no preference is at hand; avoid
+    when a certain trade-off, or a front, is wanted.
+
+    Paper: Désidéri 2012; for deep networks Sener and Koltun 2018.
+
+    Args:
+        normalisation: n_j: ``"none"``, ``"l2"``, ``"loss"`` or ``"loss+"``, the product.
+    """
+
+    normalisation: Normalisation = "loss+"
+    over: ClassVar[Literal["all", "shared"]] = "shared"
+
+    def __post_init__(self) -> None:
+        if self.normalisation not in get_args(Normalisation):
+            raise unknown("normalisation", self.normalisation, get_args(Normalisation))
+
+    def fixed_rays(self, objectives: int) -> Tensor:
+        return torch.full((1, objectives), 1 / objectives)
+
+    def weights(
+        self, losses: Tensor, rays: Tensor, gram: Gram, state: State
+    ) -> tuple[Tensor, State]:
+        products = gram().double()
+        scale = torch.ones_like(losses, dtype=torch.float64, requires_grad=False)
+        if self.normalisation in ("loss", "loss+"):
+            scale = scale * losses.detach()
+        if self.normalisation in ("l2", "loss+"):
+            scale = scale * products.diagonal(dim1=-2, dim2=-1).sqrt()
+        # a vector of length zero stays one, whatever it is divided by
+        scale = torch.where(scale == 0, 1.0, scale)
+        solved = min_norm(products / (scale.unsqueeze(-1) * scale.unsqueeze(-2)))
+        return solved.weights.to(torch.promote_types(losses.dtype, torch.float32)), state
+
+    def check(self, losses: Tensor, names: Sequence[str]) -> None:
+        if self.normalisation not in ("loss", "loss+"):
+            return
+        for name, loss in zip(names, losses.tolist(), strict=True):
+            if not loss >= 0:
+                raise ConfigurationError(
+                    f"`mgda` divides by the losses, which must be at least 0, found {loss:g} for "
+                    f"`{name}` on the first batch: set `normalisation` to `l2` or `none`"
+                )

@@ -1,0 +1,32 @@
+"""Uniform: the mean of the losses."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from paretocosmos.methods._base import FixedRays, Gram, State
+
+__all__ = ["Uniform"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Uniform(FixedRays):
+    r"""One network on the mean of the losses: what one trains before thinking of trade-offs.
+
+    .. math:: \min_\theta \tfrac{1}{J} \sum_j L_j(\theta)
+
+    Cost: one network; one forward and one backward pass. Use as the plainest point of comparison;
+    avoid where losses differ in scale, since the largest then decides alone.
+
+    Paper: Ruchte and Grabocka 2021, the baseline of the appendix.
+    """
+
+    def fixed_rays(self, objectives: int) -> Tensor:
+        return torch.full((1, objectives), 1 / objectives)
+
+    def weights(
+        self, losses: Tensor, rays: Tensor, gram: Gram, state: State
+    ) -> tuple[Tensor, State]:
+        kind = torch.promote_types(losses.dtype, torch.float32)
+        return torch.full_like(losses, 1 / losses.shape[-1], dtype=kind, requires_grad=False), state

@@ -32,6 +32,7 @@ from paretocosmos.plan import make_plan
 from paretocosmos.problems import Problem
 from paretocosmos.problems._base import Split
 from paretocosmos.run import FORMAT, load_run
+from paretocosmos.settings import about_pair, pairs
 from paretocosmos.training import fit
 from paretocosmos.types import Batch
 
@@ -75,7 +76,7 @@ def cli(
 @pytest.fixture
 def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without picture and page, which take longer than the training."""
-    monkeypatch.setattr("paretocosmos.cli._draw", lambda run: None)
+    monkeypatch.setattr("paretocosmos.cli._train.draw", lambda run: None)
 
 
 @pytest.fixture(scope="module")
@@ -142,10 +143,11 @@ def test_list_is_what_find_finds(cli: Call) -> None:
     found = json.loads(ended.out)
     assert ended.code == 0
     assert {room: list(things) for room, things in found.items()} == {
-        room: find.names(room) for room in ROOMS
+        room: [*find.names(room), *(pairs() if room == "methods" else ())] for room in ROOMS
     }
     assert found["methods"]["cosmos"] == find.summary("methods", "cosmos")
-    for name in ("adult", "cosmos", "concat", "mlp", "deo"):
+    assert found["methods"]["phn_ls"] == about_pair("phn_ls")["summary"]
+    for name in ("adult", "cosmos", "phn_epo", "concat", "mlp", "deo"):
         assert re.search(rf"^\s*{name}\s", cli("list").out, re.MULTILINE)
 
 
@@ -327,7 +329,7 @@ def test_python_m_helps() -> None:
     shown = subprocess.run(
         [sys.executable, "-m", "paretocosmos", "--help"], capture_output=True, text=True, check=True
     )
-    for command in ("list", "train", "evaluate"):
+    for command in ("list", "train", "evaluate", "compare"):
         assert command in shown.stdout
     assert shown.stderr == ""
 

@@ -1,12 +1,16 @@
 """What a person is told after a training."""
 
 import dataclasses
+import re
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from paretocosmos import Run, fit
-from paretocosmos.printing import numbers_of_run, print_run, print_runs
+from paretocosmos.experiments.compare import BASELINES, Comparison
+from paretocosmos.printing import numbers_of_run, print_comparison, print_run, print_runs
 
 
 @pytest.fixture(scope="module")
@@ -82,3 +86,168 @@ def test_numbers_of_a_run_are_its_records(run: Run) -> None:
     for name in ("seconds_preparing", "seconds_evaluating", "seeds_together", "precision"):
         assert numbers[name] == run.record[name]
     assert numbers["hypervolume"] == run.hypervolume
+
+
+def _with(run: Run, fixed: list[list[float]] | None, networks: list[dict[str, Any]]) -> Run:
+    """The run as another method would leave it: networks for fixed rays, or one for all."""
+    test = run.record["metrics"]["test"] | {"hypervolume_ideal": 2.71828}
+    more = {"fixed_rays": fixed, "networks": networks, "parameters": 6891 * len(networks)}
+    record = {**run.record, **more, "metrics": {"test": test, "val": test}}
+    front = run.front if fixed is None else run.front.take(range(len(fixed)))
+    return dataclasses.replace(run, record=record, front=front)
+
+
+def test_several_networks_are_counted(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    epochs = (5, 10, 5, 20, 15)
+    rays = [[0.1 * k, 1 - 0.1 * k] for k in range(1, 6)]
+    several = _with(
+        run, rays, [{"ray": r, "epoch_selected": e} for r, e in zip(rays, epochs, strict=True)]
+    )
+    print_run(several)
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "5 networks x 6,891 parameters" in shown
+    assert "epochs 5 to 20 selected" in shown
+    assert "of 5 networks" in shown
+    assert "ideal" not in shown
+    print_runs([several])
+    shown = capsys.readouterr().out
+    assert " 5 to 20 " in shown
+    assert "5 networks x 6,891 parameters each" in shown
+
+
+def test_networks_of_one_epoch_have_that_epoch(
+    run: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    print_run(_with(run, [[0.2, 0.8], [0.8, 0.2]], [{"epoch_selected": 10}] * 2))
+    assert "epoch 10 selected" in capsys.readouterr().out
+
+
+def test_one_point_is_no_front(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    print_run(_with(run, [[0.5, 0.5]], [{"epoch_selected": 10}]))
+    shown = capsys.readouterr()
+    for words in ("span", "dominated", "ends of the front", "networks", "rays"):
+        assert words not in shown.out
+    point = ", ".join(f"{value:.4f}" for value in run.front.values[0])
+    assert shown.out.count(f"({point})") == 1
+    assert "epoch 10 selected, 6,891 parameters" in shown.out
+
+
+def test_networks_for_one_objective_each_have_an_ideal_point(
+    run: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    alone = _with(run, [[1.0, 0.0], [0.0, 1.0]], [{"epoch_selected": 10}] * 2)
+    print_run(alone)
+    assert "2.7183 test, 2.7183 val" in capsys.readouterr().out
+    print_runs([alone])
+    shown = capsys.readouterr().out
+    assert "ideal point" in shown
+    assert "2.7183" in shown
+
+
+@pytest.mark.parametrize(("share", "said"), [(0.0, "no step"), (0.0312, "3.1% of steps")])
+def test_steps_without_a_solution_are_counted(
+    run: Run, capsys: pytest.CaptureFixture[str], share: float, said: str
+) -> None:
+    print_run(_with(run, None, [{"ray": None, "epoch_selected": 2, "infeasible_share": share}]))
+    assert re.search(rf"infeasible +{said}", capsys.readouterr().out)
+
+
+@pytest.mark.parametrize(
+    ("method", "fixed", "says"),
+    [
+        ("cosmos", None, "try another --penalty,"),
+        ("linear", None, "try another --alpha,"),
+        ("pareto_mtl", [[0.2, 0.8], [0.8, 0.2]], None),
+    ],
+)
+def test_the_way_out_fits_the_method(
+    run: Run,
+    capsys: pytest.CaptureFixture[str],
+    method: str,
+    fixed: list[list[float]] | None,
+    says: str | None,
+) -> None:
+    named = _with(run, fixed, [{"epoch_selected": 2}] * len(fixed or [1]))
+    metrics = {
+        split: {**own, "dominated_share": 0.9} for split, own in named.record["metrics"].items()
+    }
+    record = {**named.record, "method": {"name": method, "settings": {}}, "metrics": metrics}
+    print_run(dataclasses.replace(named, record=record))
+    told = " ".join(capsys.readouterr().err.split())
+    assert says in told if says else told == ""
+
+
+def test_a_run_of_before_there_were_several_networks(
+    run: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    later = ("label", "networks", "fixed_rays")
+    old = {key: value for key, value in run.record.items() if key not in later}
+    print_run(dataclasses.replace(run, record=old))
+    assert f"{run.record['parameters']:,} parameters" in capsys.readouterr().out
+    assert numbers_of_run(dataclasses.replace(run, record=old))["method"] == "cosmos"
+
+
+def _compared(run: Run) -> Comparison:
+    """Five methods with long numbers; `worst` is dominated by all others."""
+
+    def shifted(by: float, *, seed: int) -> Run:
+        front = dataclasses.replace(run.front, values=run.front.values + by)
+        return dataclasses.replace(run, front=front, record={**run.record, "seed": seed})
+
+    runs = {name: [shifted(0.0, seed=1), shifted(0.0, seed=2)] for name in BASELINES[:4]}
+    runs["single_task"] = [
+        _with(one, [[1.0, 0.0], [0.0, 1.0]], [{"epoch_selected": 1}] * 2) for one in runs["cosmos"]
+    ]
+    worse = [shifted(10.0, seed=seed) for seed in (1, 2)]
+    return Comparison(run.folder, "toy", {**runs, "worst": worse})
+
+
+def test_a_pipe_loses_nothing(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    compared = _compared(run)
+    print_comparison(compared)
+    shown = capsys.readouterr().out
+    assert "…" not in shown
+    lines = {line.split()[0]: line for line in shown.splitlines()}
+    for row in compared.rows:
+        line = lines[row["method"]]
+        assert f"{row['hypervolume']:.4f} ± {row['hypervolume_std']:.4f}" in line
+        for other, share in row["dominated_by"].items():
+            assert f"{other} {share:.0%}" in line
+    assert "2 x 6,891" in lines["single_task"]
+    assert "2.7183" in shown  # of its ideal point
+    assert len(compared.rows[-1]["dominated_by"]) == 5
+
+
+def test_a_terminal_of_80_columns_holds_the_table(
+    run: Run, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setenv("TERM", "dumb")
+    print_comparison(_compared(run))
+    shown = capsys.readouterr().out
+    table = shown.partition("hypervolume:")[0].splitlines()
+    names = table[0].split()
+    assert names[:6] == ["method", "hypervolume", "span", "points", "parameters", "time"]
+    assert max(len(line.rstrip()) for line in table) <= 80
+    assert "…" not in shown
+    assert "100%" in shown
+    assert "+4" in shown
+    assert "compare.json has them" in shown
+
+
+@pytest.mark.parametrize(
+    ("share", "said"), [(0.001, "<1%"), (0.04, "4%"), (0.996, ">99%"), (1.0, "100%")]
+)
+def test_a_little_is_not_nothing(
+    run: Run,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    share: float,
+    said: str,
+) -> None:
+    row = _compared(run).rows[0] | {"dominated_by": {"other": share}}
+    monkeypatch.setattr(Comparison, "rows", [row])
+    print_comparison(_compared(run))
+    assert f"other {said}" in capsys.readouterr().out

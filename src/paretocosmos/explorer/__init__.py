@@ -89,7 +89,10 @@ def _data(path: Path, record: Mapping[str, Any], fronts: Sequence[Front]) -> dic
 
 
 def _title(record: Mapping[str, Any]) -> str:
-    found = (record.get("name") or record.get("problem"), record.get("method"))
+    found = (
+        record.get("name") or record.get("problem"),
+        record.get("label") or record.get("method"),
+    )
     names = [one.get("name") if isinstance(one, Mapping) else one for one in found]
     return " · ".join(str(name) for name in names if name) or "Pareto front"
 

@@ -40,16 +40,28 @@
   };
   const named = (value) => (isGroup(value) ? value.name : value);
 
+  // ---- who gave the points: one network that is told the ray, or a network for each of some rays ----
+  const fixedRays = Array.isArray(record.fixed_rays) ? record.fixed_rays : [];
+  const K = fixedRays.length;
+  const networks = Array.isArray(record.networks) ? record.networks.filter(isGroup) : [];
+  const single = fronts[0].rays.length === 1;
+  const thing = K ? "network" : "ray";
+  const Thing = K ? "Network" : "Ray";
+  const eachAlone = K > 1 && K === J && fixedRays.every((one, k) => one.every((weight, j) => weight === Number(j === k)));
+  const chosen = [...new Set(networks.length ? networks.map((one) => one.epoch_selected) : [record.epoch_selected])]
+    .filter(isNumber).sort((a, b) => a - b);
+  const epochs = chosen.length < 7 ? chosen.join(", ") : `${chosen[0]} to ${chosen[chosen.length - 1]}`;
+
   // ---- headline and cards ----
   const problem = record.name ?? named(record.problem);
   if (problem) $("headline").textContent = String(problem);
   for (const [label, value] of [
-    ["Method", named(record.method)],
+    ["Method", record.label ?? named(record.method)],
     ["Conditioning", named(record.conditioning)],
     ["Backbone", named(record.backbone)],
     ["Protocol", named(record.protocol)],
     ["Seed", record.seed],
-    ["Selected epoch", record.epoch_selected],
+    [chosen.length > 1 ? "Selected epochs" : "Selected epoch", chosen.length ? epochs : null],
     ["Device", named(record.device)],
   ]) {
     if (value === undefined || value === null || isGroup(value)) continue;
@@ -60,21 +72,29 @@
   const reference = fronts[0].reference.map(plain).join(", ");
   // One ray has no order.
   const order = fronts[0].rays.length > 1 ? main.monotonicity : null;
+  const each = K > 1 && isNumber(record.parameters) ? plain(record.parameters / K) : null;
+  const infeasible = networks.map((one) => one.infeasible_share).filter(isNumber);
   const cards = [
     ...splits.slice(0, 2).map((split, at) => [
       `Hypervolume, ${split}`,
       plain(summaries[at].hypervolume),
       at === 0
-        ? `How much the front beats the reference point (${reference}). Larger is better.`
+        ? `How much the ${single ? "point beats" : eachAlone ? "points beat" : "front beats"} the reference point (${reference}). Larger is better.`
         : `The same on the ${split} data. Close to ${splits[0]} is a good sign.`,
     ]),
-    ["Span", plain(main.span), "How far apart the ends of the front are. Larger is more choice."],
-    ["Dominated", isNumber(main.dominated_share) ? `${(100 * main.dominated_share).toFixed(0)}\u00a0%` : DASH,
-      "Rays whose point another ray beats. 0\u00a0% is best."],
-    ["Monotonicity", fixed(order, 2), "1: more weight always lowers that objective. −1: it raises it."],
-    ["Training time", duration(record.seconds_training), "One training for the whole front."],
-    ["Parameters", plain(record.parameters), "Weights in the one network."],
-    ["Rays", plain(fronts[0].rays.length), "Trade-offs evaluated on this page."],
+    ["Ideal point", eachAlone ? plain(main.hypervolume_ideal) : DASH,
+      "The hypervolume of the best of every objective together, which no one network needs to reach."],
+    ["Span", single || eachAlone ? DASH : plain(main.span), "How far apart the ends of the front are. Larger is more choice."],
+    ["Dominated", isNumber(main.dominated_share) && !single && !eachAlone ? `${(100 * main.dominated_share).toFixed(0)}\u00a0%` : DASH,
+      `${Thing}s whose point another ${thing} beats. 0\u00a0% is best.`],
+    ["Monotonicity", eachAlone ? DASH : fixed(order, 2), "1: more weight always lowers that objective. −1: it raises it."],
+    ["Infeasible", Math.max(...infeasible, 0) > 0 ? `${(100 * Math.max(...infeasible)).toFixed(1)}\u00a0%` : DASH,
+      "Steps whose linear programme had no solution, where the ray weighed the losses."],
+    ["Training time", duration(record.seconds_training),
+      K > 1 ? `All ${K} networks together.` : single ? "For one point." : "One training for the whole front."],
+    ["Parameters", plain(record.parameters), each ? `${K} networks of ${each} weights.` : "Weights in the one network."],
+    [`${Thing}s`, single ? DASH : plain(fronts[0].rays.length),
+      K ? "Each for a ray of its own." : "Trade-offs evaluated on this page."],
   ];
   for (const [label, value, why] of cards) {
     if (value === DASH) continue;
@@ -83,12 +103,24 @@
   }
 
   // ---- what the preference means ----
+  $("front-title").textContent = single ? "The point" : eachAlone ? "The points" : "The front";
+  $("front-text").textContent = `${
+    K > 1 ? `${K} networks, ${eachAlone ? "each trained on one objective alone" : "one point each"}`
+      : single ? "One network, one point" : "One network, one point per preference"}. Each objective is better the smaller it is.`;
+  $("table-title").textContent = single ? "The numbers" : `Every ${thing}`;
+  $("table-text").hidden = single;
+  $("show-dominated").parentNode.hidden = single;
   const meaning = $("meaning");
+  if (K) {
+    meaning.append(K > 1
+      ? make("p", {}, make("strong", {}, "There is nothing between two networks."), " A preference is answered by the network whose ray is the nearest.")
+      : make("p", {}, make("strong", {}, "This network takes no preference."), " Whatever the ray, its answer is the same."));
+  }
   const ways = !isNumber(order) ? null
     : order > 0.5 ? ["More weight means a smaller loss.", "Read the preference as how much you care: moving it towards an objective lowers that objective, at the cost of the others."]
     : order < -0.5 ? ["More weight means a larger loss.", "This model reads the preference as a direction: the losses are pulled to be proportional to the ray, so an objective with much weight ends up larger. Move away from an objective to lower it."]
-    : ["The preference and the losses are only loosely related.", "Choose a ray by the values it reaches, in the picture or the table, and not by its weights."];
-  if (ways) meaning.append(make("p", {}, make("strong", {}, ways[0]), ` ${ways[1]}`));
+    : ["The preference and the losses are only loosely related.", `Choose a ${thing} by the values it reaches, in the picture or the table, and not by its weights.`];
+  if (ways && !eachAlone) meaning.append(make("p", {}, make("strong", {}, ways[0]), ` ${ways[1]}`));
   const penalty = record.method?.settings?.penalty;
   if (String(named(record.method)).startsWith("cosmos")) {
     meaning.append(make("p", {}, `COSMOS minimises the weighted losses plus a penalty on the angle between losses and ray${
@@ -138,9 +170,11 @@
   $("splits").hidden = fronts.length < 2;
   $("show-dominated").addEventListener("change", (event) => { state.dominated = event.target.checked; picture(); });
   $("show-reference").addEventListener("change", (event) => { state.reference = event.target.checked; picture(); });
+  $("slider").parentNode.hidden = single;
+  $("weights").hidden = K === 1;
   $("slider").addEventListener("input", (event) => select(walk()[Number(event.target.value)]));
-  $("end-left").textContent = J === 2 ? `More weight on ${nice(names[turn < 0 ? 0 : 1])}` : "First ray";
-  $("end-right").textContent = J === 2 ? `More weight on ${nice(names[turn < 0 ? 1 : 0])}` : "Last ray";
+  $("end-left").textContent = J === 2 ? `More weight on ${nice(names[turn < 0 ? 0 : 1])}` : `First ${thing}`;
+  $("end-right").textContent = J === 2 ? `More weight on ${nice(names[turn < 0 ? 1 : 0])}` : `Last ${thing}`;
   $("copy").addEventListener("click", async () => {
     let done = true;
     try {
@@ -225,7 +259,7 @@
       $("chart").append(draw("path", { class: "reference", d: `M${cx - 5} ${cy - 5}l10 10m0 -10l-10 10` }),
         draw("text", { x: cx - 12, y: cy + 4, "text-anchor": "end" }, "reference point"));
     }
-    if (J === 2 && both && state.x !== state.y && corner.length > 1) {
+    if (J === 2 && both && state.x !== state.y && corner.length > 1 && !eachAlone) {
       $("chart").append(draw("polyline", { class: "trace", points: corner.map((at) => `${sx(xs[at])},${sy(ys[at])}`).join(" ") }));
     }
     marks = new Map();
@@ -235,7 +269,7 @@
     for (const at of shown.sort((a, b) => isDominated(b) - isDominated(a))) {
       const said = quantities.map((quantity) => `${nice(quantity.name)} ${plain(quantity.of(front())[at])}`).join(", ");
       const [cx, cy] = [sx(xs[at]), sy(ys[at])];
-      const mark = draw("g", { class: "point", role: "option", "data-at": at, "aria-label": `Ray ${ray(at)}: ${said}${isDominated(at) ? ", dominated" : ""}` },
+      const mark = draw("g", { class: "point", role: "option", "data-at": at, "aria-label": `${K ? `Network ${at + 1}` : `Ray ${ray(at)}`}: ${said}${isDominated(at) ? ", dominated" : ""}` },
         draw("circle", { class: "hit", cx, cy, r: 12 }), draw("circle", { class: "ring", cx, cy, r: 9 }),
         draw("circle", { class: "dot", cx, cy, r: 5 }));
       mark.classList.toggle("dominated", isDominated(at));
@@ -264,7 +298,7 @@
   const tip = (at, x, y) => {
     const box = $("tip");
     const line = (label, value) => make("div", {}, make("span", {}, label), make("span", {}, value));
-    box.replaceChildren(line("ray", ray(at)),
+    box.replaceChildren(...(K ? [line("network", at + 1)] : []), ...(K === 1 ? [] : [line("ray", ray(at))]),
       ...quantities.map((quantity) => line(nice(quantity.name), plain(quantity.of(front())[at]))),
       ...(isDominated(at) ? [line("dominated", "yes")] : []));
     box.hidden = false;
@@ -277,9 +311,11 @@
   let rows = new Map();
   const columns = () => [
     { name: "#", of: front().rays.map((_, at) => at + 1) },
-    ...names.map((name, j) => ({ name: `weight: ${nice(name)}`, of: front().rays.map((one) => one[j]), digits: 3 })),
+    ...(K === 1 ? [] : names).map((name, j) => ({ name: `weight: ${nice(name)}`, of: front().rays.map((one) => one[j]), digits: 3 })),
     ...quantities.map((quantity) => ({ name: nice(quantity.name), of: quantity.of(front()) })),
-    { name: "dominated", of: front().rays.map((_, at) => Number(isDominated(at))), flag: true },
+    ...(K > 1 && networks.length === front().rays.length
+      ? [{ name: "selected epoch", of: networks.map((one) => one.epoch_selected), digits: 0 }] : []),
+    ...(single ? [] : [{ name: "dominated", of: front().rays.map((_, at) => Number(isDominated(at))), flag: true }]),
   ];
   const table = () => {
     const all = columns();
@@ -311,7 +347,7 @@
       all.forEach((column, c) => {
         const value = column.of[at];
         if (c === 0) {
-          row.append(make("td", {}, make("button", { type: "button", "aria-label": `Select ray ${at + 1}` }, String(value))));
+          row.append(make("td", {}, make("button", { type: "button", "aria-label": `Select ${thing} ${at + 1}` }, String(value))));
         } else {
           row.append(make("td", {}, column.flag ? (value ? "yes" : "") : fixed(value, digits[c])));
         }
@@ -356,11 +392,12 @@
     $("slider").value = place;
     $("slider").disabled = path.length < 2;
     $("slider").setAttribute("aria-valuetext", `ray ${ray(at)}, ${names.map((name, j) => `${nice(name)} ${plain(front().values[at][j])}`).join(", ")}`);
-    $("slider-label").textContent = `Preference ${place + 1} of ${path.length}`;
-    $("detail-title").textContent = `Ray ${at + 1}`;
-    $("detail-state").textContent = isDominated(at)
-      ? "Dominated: another ray is at least as good in everything." : "On the front: to lower one objective another must rise.";
-    $("weights").replaceChildren(...names.map((name, j) => {
+    $("slider-label").textContent = `${K ? "Network" : "Preference"} ${place + 1} of ${path.length}`;
+    $("detail-title").textContent = single ? `The one ${thing}` : `${Thing} ${at + 1}`;
+    $("detail-state").textContent = single ? "" : isDominated(at)
+      ? `Dominated: another ${thing} is at least as good in everything.`
+      : eachAlone ? `Trained on ${nice(names[at])} alone.` : "On the front: to lower one objective another must rise.";
+    $("weights").replaceChildren(...(K === 1 ? [] : names).map((name, j) => {
       const bar = make("i");
       bar.style.width = `${(100 * Math.min(1, Math.max(0, front().rays[at][j]))).toFixed(1)}%`;
       return make("div", {}, make("div", { class: "row" }, make("span", {}, `weight on ${nice(name)}`),
@@ -371,7 +408,7 @@
       make("thead", {}, make("tr", {}, ...["", ...splits].map((text) => make("th", { scope: "col" }, text)))),
       make("tbody", {}, ...quantities.map((quantity) => make("tr", {}, make("th", { scope: "row" }, nice(quantity.name)),
         ...fronts.map((one, f) => make("td", {}, places[f] < 0 ? DASH : fixed(quantity.of(one)[places[f]], decimals(quantity.of(one)))))))));
-    $("snippet").textContent = `from paretocosmos import load_run\n\nrun = load_run(${JSON.stringify(folder)})\n${call(rounded(front().rays[at]))}`;
+    $("snippet").textContent = `${record.about?.target ? "" : "import torch\n"}from paretocosmos import load_run\n\nrun = load_run(${JSON.stringify(folder)})\n${call(rounded(front().rays[at]))}`;
   };
   // Moves the table only, never the page.
   const reveal = () => {
@@ -398,25 +435,28 @@
   // ---- training ----
   const evaluations = (Array.isArray(record.evaluations) ? record.evaluations : [])
     .filter((one) => isGroup(one) && isNumber(one.epoch) && isNumber(one.hypervolume_val));
+  // Networks for one objective each are selected by that one, not by a hypervolume.
+  const shownProgress = evaluations.length >= 2 && !eachAlone;
   const progress = () => {
-    if (evaluations.length < 2) return;
+    if (!shownProgress) return;
     const svg = $("progress-chart");
     const { sx, sy } = frame(svg, domain(evaluations.map((one) => one.epoch)), domain(evaluations.map((one) => one.hypervolume_val)),
       ["epoch", "validation hypervolume  (larger is better)"], 220);
     svg.append(draw("polyline", { class: "trace", points: evaluations.map((one) => `${sx(one.epoch)},${sy(one.hypervolume_val)}`).join(" ") }));
     for (const one of evaluations) {
-      const chosen = one.epoch === record.epoch_selected;
-      const mark = draw("g", { class: chosen ? "point selected" : "point" },
+      const mark = draw("g", { class: chosen.includes(one.epoch) ? "point selected" : "point" },
         draw("title", {}, `epoch ${one.epoch}: ${plain(one.hypervolume_val)}`),
         draw("circle", { class: "ring", cx: sx(one.epoch), cy: sy(one.hypervolume_val), r: 7 }),
         draw("circle", { class: "dot", cx: sx(one.epoch), cy: sy(one.hypervolume_val), r: evaluations.length > 60 ? 2 : 3.5 }));
       svg.append(mark);
     }
   };
-  if (evaluations.length >= 2) {
-    const best = evaluations.find((one) => one.epoch === record.epoch_selected);
+  if (shownProgress) {
+    const best = chosen.length === 1 ? evaluations.find((one) => one.epoch === chosen[0]) : undefined;
     $("progress").hidden = false;
-    $("progress-text").textContent = best
+    $("progress-text").textContent = chosen.length > 1
+      ? `Each network has its own selected epoch: ${epochs}. The picture has the hypervolume of all of them together.`
+      : best
       ? `Epoch ${best.epoch} was selected, with a validation hypervolume of ${plain(best.hypervolume_val)}.`
       : "Validation hypervolume at every evaluation.";
     $("progress-chart").setAttribute("aria-label",
@@ -428,20 +468,23 @@
   $("caveats").hidden = caveats.length === 0;
   $("caveats-list").append(...caveats.map((caveat) => make("li", {}, String(caveat))));
 
+  const brief = (value) => (isNumber(value) && String(value).length > 10 && !Number.isInteger(value) ? Number(value.toPrecision(6)) : value);
   const leaves = (value, path) => {
-    if (Array.isArray(value) && !value.some(isGroup)) return [[path, value.map(String).join(", ") || "none"]];
+    if (Array.isArray(value) && !value.some(isGroup)) return [[path, value.map((one) => String(brief(one))).join(", ") || "none"]];
     if (isGroup(value)) {
-      const inner = Object.entries(value).flatMap(([key, one]) => leaves(one, path ? `${path} › ${nice(key)}` : nice(key)));
+      const label = (key) => (Array.isArray(value) ? String(Number(key) + 1) : nice(key));
+      const inner = Object.entries(value).flatMap(([key, one]) => leaves(one, path ? `${path} › ${label(key)}` : label(key)));
       return inner.length ? inner : path ? [[path, "none"]] : [];
     }
     if (value === null || value === undefined) return [[path, DASH]];
     if (typeof value === "boolean") return [[path, value ? "yes" : "no"]];
-    if (isNumber(value) && String(value).length > 10 && !Number.isInteger(value)) return [[path, String(Number(value.toPrecision(6))), value]];
+    if (brief(value) !== value) return [[path, String(brief(value)), value]];
     return [[path, String(value)]];
   };
   const groups = [["run", []]];
   for (const [key, value] of Object.entries(record)) {
     if (key === "evaluations" || key === "caveats") continue;
+    if (key === "fixed_rays" && (value === null || networks.length)) continue; // the networks have them
     if (isGroup(value) && !Array.isArray(value)) groups.push([nice(key), leaves(value, "")]);
     else groups[0][1].push(...leaves(value, nice(key)));
   }

@@ -1,0 +1,56 @@
+"""The command line: parses and prints, nothing more. One file per command."""
+
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+from paretocosmos import __version__, printing
+from paretocosmos.cli._compare import compare
+from paretocosmos.cli._evaluate import evaluate
+from paretocosmos.cli._list import ROOMS, list_things
+from paretocosmos.cli._train import train
+from paretocosmos.errors import ParetoCosmosError
+
+__all__ = ["ROOMS", "app", "main"]
+
+app = typer.Typer(
+    help="One network, trained once, gives the whole Pareto front.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+app.command("list")(list_things)
+app.command()(train)
+app.command()(evaluate)
+app.command()(compare)
+
+
+def main() -> None:
+    """Run the command line; what we refuse is one sentence and exit code 2."""
+    sys.path.insert(0, "")  # as `python -m` does: things of one's own lie beside one
+    try:
+        app()
+    except ParetoCosmosError as error:
+        printing.error(str(error))
+        sys.exit(2)
+    except BrokenPipeError:  # the reader of our output left
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        sys.stdout.write(f"paretocosmos {__version__}\n")
+        raise typer.Exit
+
+
+@app.callback()
+def common(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    """One network, trained once, gives the whole Pareto front."""

@@ -1,0 +1,113 @@
+"""Options that commands share, and how their texts are read."""
+
+from typing import Annotated, Any
+
+import typer
+
+from paretocosmos.errors import ConfigurationError, MissingExtraError
+from paretocosmos.printing import note
+from paretocosmos.problems import problem_name
+from paretocosmos.run import Run
+
+__all__ = [
+    "AsJson",
+    "Backbone",
+    "Changes",
+    "Data",
+    "Deterministic",
+    "Device",
+    "Drop",
+    "Engine",
+    "Epochs",
+    "Positive",
+    "Precision",
+    "ProblemName",
+    "Protocol",
+    "Seed",
+    "Seeds",
+    "Sensitive",
+    "Target",
+    "draw",
+    "key_value",
+    "numbers_of",
+    "settings_of",
+    "whole_numbers",
+]
+
+ProblemName = Annotated[
+    str, typer.Argument(metavar="PROBLEM", help="A name from `list`, or a CSV file.")
+]
+Protocol = Annotated[
+    str | None, typer.Option(help="clean, or paper: as published, flaws included.")
+]
+Seed = Annotated[int, typer.Option(help="Of weights, shuffling and rays.")]
+Seeds = Annotated[
+    str | None, typer.Option(help="Several, as 1,2,3: one run each, trained together.")
+]
+Epochs = Annotated[int | None, typer.Option(help="Passes over the data.")]
+Target = Annotated[str | None, typer.Option(help="CSV: the column to predict.")]
+Sensitive = Annotated[str | None, typer.Option(help="CSV: the column to be fair to.")]
+Positive = Annotated[str | None, typer.Option(help="CSV: the target's positive class.")]
+Drop = Annotated[list[str] | None, typer.Option(help="CSV: a column to leave out; repeatable.")]
+Backbone = Annotated[str | None, typer.Option(help="The network, by name.")]
+Data = Annotated[str | None, typer.Option(help="Where the problem's data lies.")]
+Device = Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1.")]
+Engine = Annotated[
+    str, typer.Option(help="How steps are run: auto, eager, traced, compiled, captured.")
+]
+Precision = Annotated[str, typer.Option(help="tf32, fp32, bf16 or fp64.")]
+Deterministic = Annotated[
+    bool, typer.Option("--deterministic", help="Reproducible kernels on a GPU.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
+Changes = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Any constructor argument; repeatable."),
+]
+
+
+def settings_of(problem: str, options: dict[str, Any], changes: list[str] | None) -> dict[str, Any]:
+    """Options that are settings, those that were given, and what `--set` adds to them."""
+    settings = {key: value for key, value in options.items() if value is not None}
+    for_csv = [f"--{key}" for key in ("target", "sensitive", "positive", "drop") if key in settings]
+    if for_csv and problem_name(problem) != "table":
+        raise ConfigurationError(f"{', '.join(for_csv)} is for CSV files, not for `{problem}`")
+    return settings | dict(key_value(change) for change in changes or [])
+
+
+def key_value(text: str) -> tuple[str, str]:
+    """KEY=VALUE in two."""
+    key, equals, value = text.partition("=")
+    if not equals or not key:
+        raise ConfigurationError(f"--set takes KEY=VALUE, found `{text}`")
+    return key.strip(), value.strip()
+
+
+def whole_numbers(text: str) -> list[int]:
+    """The seeds of `--seeds`."""
+    try:
+        return [int(part) for part in text.split(",")]
+    except ValueError as error:
+        raise ConfigurationError(f"--seeds takes whole numbers as 1,2,3, found `{text}`") from error
+
+
+def numbers_of(text: str) -> list[float]:
+    """The ray of a `--ray`."""
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError as error:
+        raise ConfigurationError(f"--ray takes numbers as 0.3,0.7, found `{text}`") from error
+
+
+def draw(run: Run) -> None:
+    """The picture and the page; a missing plotting package costs the picture, not the run."""
+    from paretocosmos.explorer import write_report
+
+    title = f"{run.front.provenance['problem']} by {run.record['label']}"
+    write_report(run.folder / "report.html", run.record, [run.front, run.front_val])
+    try:
+        from paretocosmos.plotting import save_front
+
+        save_front(run.folder / "front.png", [run.front, run.front_val], title=title)
+    except MissingExtraError as error:
+        note(f"no front.png: {error}")

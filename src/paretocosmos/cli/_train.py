@@ -1,0 +1,121 @@
+"""`paretocosmos train`."""
+
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from paretocosmos.cli._options import (
+    AsJson,
+    Backbone,
+    Changes,
+    Data,
+    Deterministic,
+    Device,
+    Drop,
+    Engine,
+    Epochs,
+    Positive,
+    Precision,
+    ProblemName,
+    Protocol,
+    Seed,
+    Seeds,
+    Sensitive,
+    Target,
+    draw,
+    settings_of,
+    whole_numbers,
+)
+from paretocosmos.printing import (
+    bar,
+    note,
+    notes,
+    numbers_of_run,
+    print_json,
+    print_run,
+    print_runs,
+)
+from paretocosmos.run import Run
+from paretocosmos.training import fit
+
+__all__ = ["train"]
+
+
+def train(
+    problem: ProblemName,
+    method: Annotated[str, typer.Option(help="How rays and losses become one step.")] = "cosmos",
+    protocol: Protocol = None,
+    seed: Seed = 1,
+    seeds: Seeds = None,
+    epochs: Epochs = None,
+    penalty: Annotated[float | None, typer.Option(help="Weight of the cosine term.")] = None,
+    alpha: Annotated[
+        str | None, typer.Option(help="Dirichlet parameter: 0.5, or one per objective: 0.1,0.5.")
+    ] = None,
+    target: Target = None,
+    sensitive: Sensitive = None,
+    positive: Positive = None,
+    drop: Drop = None,
+    backbone: Backbone = None,
+    conditioning: Annotated[str | None, typer.Option(help="How the ray enters it.")] = None,
+    data: Data = None,
+    out: Annotated[Path | None, typer.Option(help="The run folder, new.")] = None,
+    device: Device = "auto",
+    engine: Engine = "auto",
+    precision: Precision = "tf32",
+    deterministic: Deterministic = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue the run in --out.")] = False,
+    as_json: AsJson = False,
+    changes: Changes = None,
+) -> None:
+    """Train one network for the whole front of PROBLEM."""
+    options = {
+        "penalty": penalty,
+        "alpha": alpha,
+        "target": target,
+        "sensitive": sensitive,
+        "positive": positive,
+        "drop": tuple(drop) if drop else None,
+        "data": data,
+    }
+    settings = settings_of(problem, options, changes)
+    seen: list[Path] = []
+    try:
+        with notes(), bar(seen, quiet=as_json) as show:
+            one = partial(
+                fit,
+                problem,
+                method=method,
+                backbone=backbone,
+                conditioning=conditioning,
+                protocol=protocol,
+                epochs=epochs,
+                settings=settings,
+                out=out,
+                resume=resume,
+                device=device,
+                engine=engine,
+                precision=precision,
+                deterministic=deterministic,
+                progress=show,
+            )
+            runs: list[Run] = (
+                [one(seed=seed)] if seeds is None else one(seed=seed, seeds=whole_numbers(seeds))  # type: ignore[assignment]
+            )
+            for run in runs:
+                draw(run)
+    except KeyboardInterrupt:
+        # several seeds have a folder each, in one that holds them all
+        begun = seen[-1] if seen and seeds is None else seen[-1].parent if seen else out
+        if begun is None:
+            note("interrupted before the first epoch was done: start again")
+        else:
+            saved = "the last whole epoch is saved" if seen else "no epoch is done yet"
+            note(f"interrupted; {saved}: continue with --out {begun} --resume")
+        raise typer.Exit(130) from None
+    if seeds is None:
+        print_json(numbers_of_run(runs[0])) if as_json else print_run(runs[0])
+    else:
+        print_json([numbers_of_run(run) for run in runs]) if as_json else print_runs(runs)

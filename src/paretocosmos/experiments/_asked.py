@@ -1,0 +1,124 @@
+"""Settings for several methods at once: which are for whom, and what is refused."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from paretocosmos import find
+from paretocosmos.errors import ConfigurationError, unknown
+from paretocosmos.plan import Plan
+from paretocosmos.settings import Training, pairs
+
+__all__ = ["all_planned", "check_methods", "check_seeds", "share_out"]
+
+
+def check_methods(methods: Sequence[str]) -> list[str]:
+    """The names, if there are some and none twice."""
+    wanted = [methods] if isinstance(methods, str) else list(methods)
+    twice = [name for name in dict.fromkeys(wanted) if wanted.count(name) > 1]
+    if twice:
+        raise ConfigurationError(f"`methods` names {_listed(twice)} twice: once is enough")
+    if not wanted:
+        raise ConfigurationError("`methods` needs at least one name, found none: try cosmos,linear")
+    return wanted
+
+
+def check_seeds(seeds: Sequence[int]) -> list[int]:
+    """The seeds, if there are some and none twice."""
+    wanted = list(seeds)
+    if not wanted or any(wanted.count(one) > 1 for one in wanted):
+        raise ConfigurationError(f"`seeds` are different whole numbers, found {wanted}")
+    return wanted
+
+
+def share_out(
+    settings: Mapping[str, Any], plans: Mapping[str, Plan], of_problem: Sequence[str]
+) -> dict[str, dict[str, Any]]:
+    """Each method's settings: those for all, and over them its own, ``METHOD.KEY``.
+
+    Every mistake is reported at once.
+
+    Args:
+        settings: all but those of the problem.
+        plans: what each method trains, before any of them.
+        of_problem: the names of the problem's, to suggest.
+    """
+    known = {method: _known(plan) for method, plan in plans.items()}
+    for_all: dict[str, Any] = {}
+    own: dict[str, dict[str, Any]] = {method: {} for method in plans}
+    mistakes = []
+    for key, value in settings.items():
+        method = next((name for name in plans if key.startswith(f"{name}.")), None)
+        if method is not None:
+            name = key.removeprefix(f"{method}.")
+            mistakes += _refused_for_one(method, name, value, known[method])
+            own[method][name] = value
+        else:
+            mistakes += _refused_for_all(key, value, known, of_problem)
+            for_all[key] = value
+    if mistakes:
+        raise ConfigurationError("; ".join(mistakes))
+    return {method: for_all | mine for method, mine in own.items()}
+
+
+def all_planned(own: Mapping[str, Mapping[str, Any]], plan: Callable[..., Plan]) -> dict[str, Plan]:
+    """What each method trains; a mistake that all of them have is told once."""
+    plans: dict[str, Plan] = {}
+    mistakes: dict[str, list[str]] = {}
+    for method, settings in own.items():
+        try:
+            plans[method] = plan(method, settings)
+        except ConfigurationError as error:
+            mistakes.setdefault(str(error), []).append(method)
+    if mistakes:
+        raise ConfigurationError(
+            "; ".join(
+                why if len(who) == len(own) else f"{', '.join(who)}: {why}"
+                for why, who in mistakes.items()
+            )
+        )
+    return plans
+
+
+def _refused_for_one(method: str, name: str, value: Any, known: Sequence[str]) -> list[str]:
+    if name.removeprefix("training.") == "reference":
+        return [
+            f"`reference` is one for all methods, else hypervolumes do not compare, found "
+            f"`{method}.{name}`: write --set reference={value}"
+        ]
+    if name not in known:
+        names = [f"{method}.{one}" for one in known if "." not in one and one != "reference"]
+        return [str(unknown("setting", f"{method}.{name}", names))]
+    return []
+
+
+def _refused_for_all(
+    key: str, value: Any, known: Mapping[str, Sequence[str]], of_problem: Sequence[str]
+) -> list[str]:
+    takers = [method for method, names in known.items() if key in names]
+    others = [method for method in known if method not in takers]
+    if not others:
+        return []
+    if takers:
+        for_some = " ".join(f"--set {method}.{key}={value}" for method in takers)
+        return [f"`{key}` is no setting of {_listed(others)}: write {for_some}"]
+    owner = key.partition(".")[0]
+    if owner in (*find.names("methods"), *pairs()):
+        return [f"`{key}` is for `{owner}`, which is not compared: add it to `methods`"]
+    every = {name for names in known.values() for name in names if "." not in name}
+    return [str(unknown("setting", key, {*every, *of_problem}))]
+
+
+def _known(plan: Plan) -> list[str]:
+    """What can be set, as ``penalty`` and as ``method.penalty``."""
+    made = plan.configuration
+    things = {"training": Training, "method": find.find("methods", made.method.name)}
+    if made.conditioning is not None:
+        things["conditioning"] = find.find("conditioning", made.conditioning.name)
+    if made.backbone is not None:
+        things["backbone"] = find.find("backbones", made.backbone.name)
+    names = [(role, name) for role, thing in things.items() for name in find.parameters(thing)]
+    return [form for role, name in names for form in (name, f"{role}.{name}")]
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)

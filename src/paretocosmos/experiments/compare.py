@@ -1,0 +1,190 @@
+"""`compare`: several methods on one problem, one figure and one table."""
+
+import re
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from paretocosmos import find
+from paretocosmos.engine import check_engine
+from paretocosmos.errors import ConfigurationError, FrontWarning, ParetoCosmosError, RunError
+from paretocosmos.experiments._asked import all_planned, check_methods, check_seeds, share_out
+from paretocosmos.experiments._comparison import Comparison, each_alone
+from paretocosmos.plan import Plan, make_plan
+from paretocosmos.problems import Problem, problem_name
+from paretocosmos.run import Run, read_record
+from paretocosmos.training import Progress, fit, refuse_other
+
+__all__ = ["BASELINES", "Comparison", "compare", "each_alone"]
+
+BASELINES = ("cosmos", "phn_ls", "phn_epo", "pareto_mtl", "mgda", "single_task", "uniform")
+"""The paper's method and those it is compared with."""
+
+
+def compare(
+    problem: str,
+    methods: Sequence[str] = BASELINES,
+    *,
+    seeds: Sequence[int] = (1,),
+    protocol: str | None = None,
+    epochs: int | None = None,
+    backbone: str | None = None,
+    settings: Mapping[str, Any] | None = None,
+    out: str | Path | None = None,
+    resume: bool = False,
+    device: str = "auto",
+    engine: str = "auto",
+    precision: str = "tf32",
+    deterministic: bool = False,
+    progress: Callable[[str, Progress], None] | None = None,
+) -> Comparison:
+    """Train several methods on one problem.
+
+    All that can be refused is refused before the first is trained. A method that fails later does
+    not stop the others.
+
+    Args:
+        problem: a problem's name, or the path of a CSV file.
+        methods: names of methods, or ``"phn_ls"``, ``"phn_epo"``.
+        seeds: a run of each method for each.
+        protocol: as for `fit`.
+        epochs: passes over the data, for every method; the paper's for each if `None`.
+        backbone: as for `fit`.
+        settings: as for `fit`, each taken by every method; ``"cosmos.penalty"`` is for `cosmos`
+            alone and goes before ``"penalty"``.
+        out: the folder, new, that gets a run folder for each method; ``runs/PROBLEM-compare`` if
+            `None`.
+        resume: continue what was begun in `out`.
+        device: as for `fit`, and so are the next three.
+        engine: how steps are run.
+        precision: of products.
+        deterministic: only reproducible kernels.
+        progress: called with the method's name after every epoch.
+
+    >>> import tempfile
+    >>> folder = tempfile.mkdtemp() + "/runs"
+    >>> done = compare("toy_convex", ["cosmos", "uniform"], epochs=2, out=folder)
+    >>> [(row["method"], row["points"]) for row in done.rows]
+    [('cosmos', 25), ('uniform', 1)]
+    """
+    wanted, all_seeds = check_methods(methods), check_seeds(seeds)
+    asked = dict(settings or {}) | ({} if epochs is None else {"epochs": epochs})
+
+    def plan(problem: str | Problem, method: str, own: Mapping[str, Any]) -> Plan:
+        return make_plan(
+            problem,
+            method=method,
+            model=None,
+            conditioning=None,
+            backbone=backbone,
+            protocol=protocol,
+            settings=own,
+            seed=all_seeds[0],
+            device=device,
+            deterministic=deterministic,
+            precision=precision,
+        )
+
+    of_problem = find.parameters(find.find("problems", problem_name(problem)))
+    for_problem = {k: v for k, v in asked.items() if k.removeprefix("problem.") in of_problem}
+    lead = plan(problem, wanted[0], for_problem)
+    check_engine(engine, lead.device)
+    for seed in all_seeds[1:]:
+        lead.for_seed(seed)
+    bare = {method: plan(lead.problem, method, {}) for method in wanted}
+    rest = {key: value for key, value in asked.items() if key not in for_problem}
+    own = share_out(rest, bare, list(of_problem))
+    plans = all_planned(own, partial(plan, lead.problem))
+    folder = _folder(out, lead.problem.name, resume=resume)
+    places = {method: folder / re.sub(r"[^\w.-]+", "-", method) for method in wanted}
+    if resume:
+        _refuse_begun_otherwise(plans, places, all_seeds)
+    runs: dict[str, Sequence[Run]] = {}
+    failures: dict[str, str] = {}
+    for method in wanted:
+        try:
+            with _named(method, plans[method]):
+                runs[method] = fit(
+                    lead.problem,
+                    method=method,
+                    backbone=backbone,
+                    seeds=all_seeds,
+                    settings=own[method],
+                    out=places[method],
+                    resume=resume,
+                    device=device,
+                    engine=engine,
+                    precision=precision,
+                    deterministic=deterministic,
+                    progress=None if progress is None else partial(progress, method),
+                )
+        except ParetoCosmosError as error:
+            if isinstance(error, RunError) and not _out_of_memory(error):
+                raise  # a full disk is full for the next method too
+            failures[method] = str(error)
+    if not runs:
+        raise RunError("; ".join(f"{method}: {why}" for method, why in failures.items()))
+    done = Comparison(folder, lead.problem.name, runs, failures)
+    done.save()
+    return done
+
+
+def _refuse_begun_otherwise(
+    plans: Mapping[str, Plan], places: Mapping[str, Path], seeds: Sequence[int]
+) -> None:
+    """What one method refuses to continue is refused before another is trained."""
+    for method, plan in plans.items():
+        for seed in seeds:
+            place = places[method] / f"seed-{seed}"
+            if (place / "run.json").exists():
+                refuse_other(place, read_record(place), plan.for_seed(seed))
+
+
+@contextmanager
+def _named(method: str, plan: Plan) -> Iterator[None]:
+    """Warnings say whose they are; networks for one objective each need not be a front."""
+    rays = plan.method.fixed_rays(len(plan.problem.objectives))
+    alone = rays is not None and each_alone(rays.tolist())
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", FrontWarning)
+        yield
+    for one in caught:
+        if not (alone and issubclass(one.category, FrontWarning)):
+            warnings.warn(f"{method}: {one.message}", one.category, stacklevel=3)
+
+
+def _out_of_memory(error: RunError) -> bool:
+    return isinstance(error.__cause__, torch.cuda.OutOfMemoryError)
+
+
+def _folder(out: str | Path | None, problem: str, *, resume: bool) -> Path:
+    """The folder asked for, if it may be used, or a free name under ``runs``."""
+    if out is not None:
+        folder = Path(out)
+        try:
+            there = folder.exists()
+        except OSError as error:  # a name too long, a parent we may not look into
+            raise RunError(
+                f"cannot use `{folder}`: {error.strerror}; choose another --out"
+            ) from error
+        if there and not resume:
+            raise RunError(
+                f"`{folder}` exists; choose another --out, or continue what is in it with --resume"
+            )
+        if there and not folder.is_dir():
+            raise RunError(f"`{folder}` is a file; choose another --out")
+        if (folder / "run.json").exists():
+            raise RunError(
+                f"`{folder}` is the folder of one run, not of a comparison; choose another --out"
+            )
+        return folder
+    if resume:
+        raise ConfigurationError("--resume needs --out, the folder of the comparison to continue")
+    base = Path("runs") / re.sub(r"[^\w.-]+", "-", f"{problem}-compare")
+    names = (base if n == 1 else base.with_name(f"{base.name}-{n}") for n in range(1, 1_000_000))
+    return next(name for name in names if not name.exists())

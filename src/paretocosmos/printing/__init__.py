@@ -1,0 +1,21 @@
+"""What the command line shows: tables and JSON on stdout, notes and the bar on stderr."""
+
+from paretocosmos.printing._bars import bar, bars
+from paretocosmos.printing._comparison import print_comparison
+from paretocosmos.printing._console import error, note, notes, print_json
+from paretocosmos.printing._front import print_front
+from paretocosmos.printing._run import numbers_of_run, print_run, print_runs
+
+__all__ = [
+    "bar",
+    "bars",
+    "error",
+    "note",
+    "notes",
+    "numbers_of_run",
+    "print_comparison",
+    "print_front",
+    "print_json",
+    "print_run",
+    "print_runs",
+]

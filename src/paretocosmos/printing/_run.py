@@ -1,0 +1,202 @@
+"""What `train` prints: one run, or a row for each of several seeds."""
+
+from collections.abc import Mapping, Sequence
+from statistics import fmean, stdev
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from paretocosmos.experiments.compare import each_alone
+from paretocosmos.front import Front
+from paretocosmos.printing._console import note, wide
+from paretocosmos.run import Run
+
+__all__ = ["numbers_of_run", "print_run", "print_runs"]
+
+
+def numbers_of_run(run: Run) -> dict[str, Any]:
+    """What `train --json` prints."""
+    record, test = run.record, run.record["metrics"]["test"]
+    return {
+        "run": str(run.folder),
+        "problem": run.front.provenance["problem"],
+        "method": _label(record),
+        "protocol": record["protocol"],
+        "seed": record["seed"],
+        "parameters": record["parameters"],
+        **test,
+        "hypervolume_val": record["metrics"]["val"]["hypervolume"],
+        "epoch_selected": record["epoch_selected"],
+        "networks": _networks(record),
+        "seconds_training": record["seconds_training"],
+        "seconds_to_selected": record["seconds_to_selected"],
+        "seconds_preparing": record["seconds_preparing"],
+        "seconds_evaluating": record["seconds_evaluating"],
+        "seeds_together": record["seeds_together"],
+        "precision": record["precision"],
+        "engine": record["engine"],
+        "scores": run.front.provenance["scores"],
+    }
+
+
+def print_run(run: Run) -> None:
+    """What `train` ends with."""
+    numbers, front, record = numbers_of_run(run), run.front, run.record
+    table = Table(show_header=False, box=None, padding=(0, 2))
+    reference = ", ".join(f"{value:g}" for value in front.reference)
+    rows = {
+        "hypervolume": f"{numbers['hypervolume']:.4f} test, {numbers['hypervolume_val']:.4f} val, "
+        f"at ({reference})",
+        **_ideal(run),
+        **_shape(run, numbers),
+        "objectives": ", ".join(front.names),
+        **_meaning(run),
+        **_ends(front),
+        **_training(record),
+        **_infeasible(record),
+        "engine": f"{numbers['engine']} on {_device(run)}, {numbers['seconds_preparing']:.1f} s to "
+        f"prepare",
+        "scores": f"{numbers['scores']} ({numbers['protocol']} protocol)",
+    }
+    for name, value in rows.items():
+        table.add_row(f"[bold]{name}[/]", escape(value))
+    console = Console(highlight=False)
+    console.print(table, soft_wrap=True)
+    # outside the table, which would break a long path in two
+    indent = max(map(len, rows)) + 4
+    console.print(f"  [bold]{'run':<{indent}}[/]{escape(str(run.folder))}", soft_wrap=True)
+    # separate networks have no setting that would spread them
+    if numbers["dominated_share"] > 0.5 and record.get("fixed_rays") is None:
+        way_out = "--penalty" if record["method"]["name"] == "cosmos" else "--alpha"
+        note(
+            "most rays are dominated, so there is little to choose from: the objectives may hardly "
+            f"conflict on this data; try another {way_out}, or --set groups=4"
+        )
+
+
+def _ideal(run: Run) -> dict[str, str]:
+    """Where every objective has a network of its own, what the best of all would have."""
+    if not each_alone(run.record.get("fixed_rays")):
+        return {}
+    test, val = (run.record["metrics"][split]["hypervolume_ideal"] for split in ("test", "val"))
+    return {"ideal point": f"{test:.4f} test, {val:.4f} val: the best of every objective"}
+
+
+def _shape(run: Run, numbers: Mapping[str, Any]) -> dict[str, str]:
+    """How wide the front is and how much of it counts; one point is no front."""
+    count = len(run.front)
+    if count == 1:
+        return {}
+    what = "rays" if run.record.get("fixed_rays") is None else "networks"
+    return {
+        "span": "-" if numbers["span"] is None else f"{numbers['span']:.4f}",
+        "dominated": f"{numbers['dominated_share']:.0%} of {count} {what}",
+    }
+
+
+def _ends(front: Front) -> dict[str, str]:
+    first, last = (_point(front.values[index]) for index in (0, -1))
+    return {"point": first} if len(front) == 1 else {"ends of the front": f"{first} to {last}"}
+
+
+def _point(values: Any) -> str:
+    return "(" + ", ".join(f"{value:.4f}" for value in values) + ")"
+
+
+def _networks(record: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """What is known of each network; a run of before there were several has one."""
+    alone = {"ray": None, "epoch_selected": record["epoch_selected"]}
+    return list(record.get("networks") or [alone])
+
+
+def _label(record: Mapping[str, Any]) -> str:
+    return str(record.get("label", record["method"]["name"]))
+
+
+def _epochs(record: Mapping[str, Any]) -> str:
+    """The selected epoch, or those of several networks."""
+    found = [network["epoch_selected"] for network in _networks(record)]
+    low, high = min(found), max(found)
+    return f"epoch {low}" if low == high else f"epochs {low} to {high}"
+
+
+def _training(record: Mapping[str, Any]) -> dict[str, str]:
+    """How long, what was kept, and of what size."""
+    took = f"{record['seconds_training']:.1f} s, {_epochs(record)} selected"
+    if len(_networks(record)) == 1:
+        return {"training": f"{took}, {_size(record)}"}
+    return {"training": took, "model": _size(record)}
+
+
+def _size(record: Mapping[str, Any]) -> str:
+    count, total = len(_networks(record)), record["parameters"]
+    return (
+        f"{count} networks x {total // count:,} parameters"
+        if count > 1
+        else f"{total:,} parameters"
+    )
+
+
+def _infeasible(record: Mapping[str, Any]) -> dict[str, str]:
+    """How often a linear programme (EPO) had no solution."""
+    shares = [n["infeasible_share"] for n in _networks(record) if "infeasible_share" in n]
+    if not shares:
+        return {}
+    said = f"{fmean(shares):.1%} of steps, where the ray weighed the losses"
+    return {"infeasible": said if fmean(shares) > 0 else "no step"}
+
+
+def _device(run: Run) -> str:
+    """Where, and how precisely where that is a choice."""
+    device, precision = run.record["device"], run.record["precision"]
+    return device if device == "cpu" and precision == "tf32" else f"{device}, {precision}"
+
+
+def _meaning(run: Run) -> dict[str, str]:
+    """Which class a table's network predicts, and whom it compares; what images it looks at."""
+    about = run.record["about"]
+    said = {}
+    if {"positive", "target"} <= about.keys():
+        said["predicts"] = f"`{about['positive']}` of `{about['target']}`"
+    if {"sensitive", "groups"} <= about.keys():
+        said["compares"] = f"`{about['sensitive']}`: {', '.join(about['groups'])}"
+    if "images" in about:
+        said["images"] = str(about["images"])
+    return said
+
+
+def print_runs(runs: Sequence[Run]) -> None:
+    """What `train --seeds` ends with: a row per seed, their mean, and how they were trained."""
+    every = [numbers_of_run(run) for run in runs]
+    alone = each_alone(runs[0].record.get("fixed_rays"))
+    table = Table(box=None, padding=(0, 2), header_style="bold")
+    names = ("seed", "hypervolume", *(["ideal point"] if alone else []), "val", "span", "dominated")
+    for name in (*names, "epoch"):
+        table.add_column(name, justify="right")
+    table.add_column("run", overflow="fold")
+    for run, numbers in zip(runs, every, strict=True):
+        table.add_row(
+            str(numbers["seed"]),
+            f"{numbers['hypervolume']:.4f}",
+            *([f"{numbers['hypervolume_ideal']:.4f}"] if alone else []),
+            f"{numbers['hypervolume_val']:.4f}",
+            "-" if numbers["span"] is None else f"{numbers['span']:.4f}",
+            f"{numbers['dominated_share']:.0%}",
+            _epochs(run.record).partition(" ")[2],
+            escape(numbers["run"]),
+        )
+    console = wide()
+    console.print(table)
+    reached = [numbers["hypervolume"] for numbers in every]
+    spread = f" ± {stdev(reached):.4f}" if len(reached) > 1 else ""
+    lead = every[0]
+    together = lead["seeds_together"]
+    seconds = sum(numbers["seconds_training"] / numbers["seeds_together"] for numbers in every)
+    console.print(
+        f"  [bold]mean hypervolume {fmean(reached):.4f}{spread}[/] on test; {seconds:.1f} s of "
+        f"training in all, {together} {'seeds' if together > 1 else 'seed'} at a time, "
+        f"{_size(runs[0].record)} each, engine {escape(lead['engine'])} on {_device(runs[0])}",
+        soft_wrap=True,
+    )

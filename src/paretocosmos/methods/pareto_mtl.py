@@ -17,19 +17,19 @@ __all__ = ["ParetoMtl"]
 
 @dataclass(frozen=True, kw_only=True)
 class ParetoMtl(FixedRays):
-    r"""K networks, each kept in its own cone of losses: the one whose unit vector is the nearest.
+    r"""K networks, each sent into a cone of losses of its own and then down to the front.
 
     .. math:: w_j = u_j - u_k, \qquad A = \{ j : w_j^\top L > 0 \}
 
-    u_1, ..., u_K are even rays of length 1; network k is to have losses nearest to u_k. First, for
-    at most two epochs and until a batch is in the cone, its weights are Σ s_j w_j, s the shortest
-    vector in the hull of the active constraints' gradients. Then s is that in the hull of the
-    losses' and the active constraints' gradients, and the weights, s plus Σ s_j w_j, are scaled to
-    an absolute sum of J. The gradients are those of the parameters outside the heads. Cost: K
-    networks; one forward and J backward passes each. Use as the field's reference for fronts of
-    separate networks; avoid when more than a handful of trade-offs are wanted.
-
-    Here a large u_j means a large L_j, the reverse of `linear`'s meaning.
+    u_1, ..., u_K are even rays of length 1, and cone k is where losses are nearest to u_k: a large
+    entry of u_k means a large loss, the reverse of `linear`'s meaning. First, up to two epochs and
+    until a batch is in its cone, the weights of network k are Σ s_j w_j, s the shortest vector
+    in the hull of the active constraints' gradients. Then s is that in the hull of the losses' and
+    the active constraints' gradients, and the weights, s plus Σ s_j w_j, are scaled to an absolute
+    sum of J; nothing holds a network in its cone that has no way down inside. The gradients are
+    those of the parameters outside the heads. Cost: K networks; one forward and J backward passes
+    each. Use as the field's reference for fronts of separate networks; avoid when more than a
+    handful of trade-offs are wanted.
 
     Paper: Lin et al. 2019, "Pareto Multi-Task Learning".
 

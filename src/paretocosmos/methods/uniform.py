@@ -19,7 +19,7 @@ class Uniform(FixedRays):
     Cost: one network; one forward and one backward pass. Use as the plainest point of comparison;
     avoid where losses differ in scale, since the largest then decides alone.
 
-    Paper: Ruchte and Grabocka 2021, the baseline of the appendix.
+    Paper: Sener and Koltun 2018 compare with it, as uniform scaling.
     """
 
     def fixed_rays(self, objectives: int) -> Tensor:

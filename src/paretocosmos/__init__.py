@@ -2,7 +2,7 @@
 
 __version__ = "0.1.0.dev0"
 
-from paretocosmos.conditioning import Concat, Conditioning
+from paretocosmos.conditioning import Concat, Conditioning, condition
 from paretocosmos.errors import ParetoCosmosError
 from paretocosmos.evaluation import evaluate
 from paretocosmos.front import Front
@@ -26,6 +26,7 @@ __all__ = [
     "Problem",
     "Run",
     "TabularProblem",
+    "condition",
     "cosmos_loss",
     "evaluate",
     "even_rays",

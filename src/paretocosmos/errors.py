@@ -8,6 +8,7 @@ from collections.abc import Iterable
 
 __all__ = [
     "BenchmarkWarning",
+    "ConditioningWarning",
     "ConfigurationError",
     "DataError",
     "DivergedError",
@@ -52,6 +53,10 @@ class MissingExtraError(ParetoCosmosError, ImportError):
 
 class BenchmarkWarning(UserWarning):
     """What is known to be wrong with a data set as a benchmark of fairness."""
+
+
+class ConditioningWarning(UserWarning):
+    """A network that will do something else with rays than its owner may expect."""
 
 
 class EngineWarning(UserWarning):

@@ -4,7 +4,7 @@ Shape words: B batch, G ray groups in a batch, J objectives, N rays, P parameter
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass
 from typing import Any
 
 from torch import Tensor
@@ -35,18 +35,30 @@ class Batch:
         return first(self.inputs).shape[0]
 
 
-def each(function: Callable[..., Tensor], *tensors: Tensor | Mapping[str, Tensor]) -> Any:
+def each(function: Callable[..., Tensor], *tensors: Any) -> Any:
     """Apply a function to tensors, or name by name to mappings of them.
+
+    What a network of one's own gives may be packed otherwise: tuples stay tuples, and dataclasses
+    become mappings. What is no tensor stays as it is in the first.
 
     >>> import torch
     >>> each(torch.neg, {"a": torch.tensor(1.0)})
     {'a': tensor(-1.)}
     """
-    if isinstance(tensors[0], Tensor):
+    lead = tensors[0]
+    if isinstance(lead, Tensor):
         return function(*tensors)
-    return {name: function(*(part[name] for part in tensors)) for name in tensors[0]}  # type: ignore[index]
+    if isinstance(lead, Mapping):
+        return {name: each(function, *(part[name] for part in tensors)) for name in lead}
+    if isinstance(lead, list | tuple):
+        return tuple(each(function, *parts) for parts in zip(*tensors, strict=True))
+    if is_dataclass(lead):
+        return each(function, *(vars(part) for part in tensors))
+    return lead
 
 
 def first(tensors: Tensor | Mapping[str, Tensor]) -> Tensor:
     """The tensor, or the first of a mapping: for its length or device."""
-    return tensors if isinstance(tensors, Tensor) else next(iter(tensors.values()))
+    if isinstance(tensors, Tensor):
+        return tensors
+    return next(part for part in tensors.values() if isinstance(part, Tensor))

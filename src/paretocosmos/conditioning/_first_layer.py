@@ -1,26 +1,29 @@
 """What conditionings share whose ray enters the network beside its input, in the first layer."""
 
 from abc import abstractmethod
-from typing import Generic
+from typing import Any, Generic
 
 import torch
 from torch import Tensor, nn
 
-from paretocosmos.conditioning._base import Conditioning
-from paretocosmos.conditioning._split import How, Layer, Split
+from paretocosmos.conditioning._layers import check_called, uncalled
+from paretocosmos.conditioning._listening import How, ListeningConditioning
+from paretocosmos.conditioning._split import Layer, Split
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.types import Inputs, Outputs, each, first
 
 __all__ = ["FirstLayerConditioning"]
 
 
-class FirstLayerConditioning(Conditioning, Generic[Layer]):
+class FirstLayerConditioning(ListeningConditioning, Generic[Layer]):
     """The layer the input enters, split: ``layer(x)`` once per sample, ``ray(r)`` once per ray.
 
     Args:
         backbone: any network whose input enters a layer of the right kind; it is copied.
         objectives: entries in a ray, J.
         layer: the dotted name of that layer; found by itself if `None`.
+        zero: start with zeros where the layer reads the ray, so that the network starts as it was;
+            by default those weights are drawn, as in the paper.
     """
 
     _name: str
@@ -32,9 +35,16 @@ class FirstLayerConditioning(Conditioning, Generic[Layer]):
     _kind_name: str
     """What messages call such a layer."""
 
-    def __init__(self, backbone: nn.Module, objectives: int, *, layer: str | None = None) -> None:
+    def __init__(
+        self,
+        backbone: nn.Module,
+        objectives: int,
+        *,
+        layer: str | None = None,
+        zero: bool = False,
+    ) -> None:
         super().__init__(backbone, objectives)
-        self.where = layer or self._first()
+        self.where = self._first() if layer is None else layer
         try:
             found = self.backbone.get_submodule(self.where)
         except AttributeError as error:
@@ -47,14 +57,15 @@ class FirstLayerConditioning(Conditioning, Generic[Layer]):
                 f"`{self.where}`; {self._candidates()}; name one with `layer`, or use another "
                 "conditioning"
             )
-        split = self._split(found)
-        if self.where == "":  # the network is that one layer
-            self.backbone = split
-        else:
-            self.backbone.set_submodule(self.where, split)
+        check_called(self.backbone, self.where)
+        self.put(self._split(found, zero=zero))
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        return (self.where,)
 
     @abstractmethod
-    def _split(self, layer: Layer) -> Split[Layer]:
+    def _split(self, layer: Layer, *, zero: bool) -> Split[Layer]:
         """What takes the layer's place."""
 
     def _encode(self, rays: Tensor) -> Tensor:
@@ -71,19 +82,15 @@ class FirstLayerConditioning(Conditioning, Generic[Layer]):
         try:
             outputs = self._with(inputs, rays, "sweep")
             swept = each(lambda out: torch.unflatten(out, 0, leading), outputs)
-        except RuntimeError:  # B samples went past the layer, as in a skip connection
+        except (RuntimeError, ValueError):
+            # B samples went past the layer, as in a skip connection, or were counted before it
             alone = [self._with(inputs, ray, "groups") for ray in rays.unsqueeze(1)]
             swept = each(lambda *outs: torch.stack(outs), *alone)
         return swept
 
     def _with(self, inputs: Inputs, rays: Tensor, how: How) -> Outputs:
-        split = self.backbone.get_submodule(self.where)
-        assert isinstance(split, Split)
-        split.rays, split.how = self._encode(rays), how
-        try:
-            return self.call(inputs)
-        finally:
-            split.rays = None
+        split: Any = self.backbone.get_submodule(self.where)
+        return self.tell(inputs, [self._encode(rays.to(split.ray.weight.dtype))], how)
 
     def _first(self) -> str:
         named = getattr(self.backbone, "first_layer", None)
@@ -99,7 +106,8 @@ class FirstLayerConditioning(Conditioning, Generic[Layer]):
 
     def _layers(self) -> list[str]:
         modules = self.backbone.named_modules()
-        return [name for name, part in modules if isinstance(part, self._kind)]
+        names = [name for name, part in modules if isinstance(part, self._kind)]
+        return [name for name in names if uncalled(self.backbone, name) is None]
 
     def _candidates(self) -> str:
         return f"its {self._kind_name}s: {', '.join(self._layers()) or 'none'}"

@@ -2,41 +2,50 @@
 
 Concatenating a ray to every sample of a batch and multiplying equals ``W_x x + W_r r``. The second
 term is the same for all samples of a ray, so it is computed once per ray and added.
+
+Sizes are read as ``x.shape[0]``: ``len(x)`` is a plain number, which an exported model would keep.
 """
 
 import math
 from abc import ABC, abstractmethod
-from typing import Generic, Literal, TypeVar
+from typing import Generic, TypeVar
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from paretocosmos.conditioning._listening import How, Listener, check_groups
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.kernels import map_term
 
-__all__ = ["How", "Layer", "Split", "SplitConv", "SplitLinear", "check_groups", "spread"]
+__all__ = ["Layer", "Split", "SplitConv", "SplitLinear", "spread"]
 
-How = Literal["groups", "sweep"]
 Layer = TypeVar("Layer", bound=nn.Linear | nn.Conv2d)
 
 
-class Split(nn.Module, ABC, Generic[Layer]):
+class Split(Listener, ABC, Generic[Layer]):
     """A layer that also reads what is set on it as `rays`: ``layer(x) + ray(r)``.
 
-    The layer handed over is kept as it is; only the weights that read the rays are new, drawn as a
-    layer of the joined width draws them.
+    The layer handed over is kept as it is; only the weights that read the rays are new.
+
+    Args:
+        layer: what reads the samples.
+        ray: what reads the rays.
+        zero: start with new weights of zero, so that it gives what the layer alone gives; else they
+            are drawn as a layer of the joined width draws them.
     """
 
-    def __init__(self, layer: Layer, ray: Layer) -> None:
-        super().__init__()
-        self.layer = layer
+    layer: Layer
+
+    def __init__(self, layer: Layer, ray: Layer, *, zero: bool) -> None:
+        super().__init__(layer)
         self.ray = ray
         ray.to(layer.weight.device, layer.weight.dtype)
-        bound = 1 / math.sqrt(layer.weight[0].numel() + ray.weight[0].numel())
-        nn.init.uniform_(ray.weight, -bound, bound)
-        self.rays: Tensor | None = None
-        self.how: How = "groups"
+        if zero:
+            nn.init.zeros_(ray.weight)
+        else:
+            bound = 1 / math.sqrt(layer.weight[0].numel() + ray.weight[0].numel())
+            nn.init.uniform_(ray.weight, -bound, bound)
 
     @abstractmethod
     def forward(self, inputs: Tensor) -> Tensor:
@@ -46,22 +55,22 @@ class Split(nn.Module, ABC, Generic[Layer]):
 class SplitLinear(Split[nn.Linear]):
     """A linear layer that also reads the rays ``[G, J]`` set on it."""
 
-    def __init__(self, layer: nn.Linear, objectives: int) -> None:
-        super().__init__(layer, nn.Linear(objectives, layer.out_features, bias=False))
+    def __init__(self, layer: nn.Linear, objectives: int, *, zero: bool = False) -> None:
+        super().__init__(layer, nn.Linear(objectives, layer.out_features, bias=False), zero=zero)
 
     def forward(self, inputs: Tensor) -> Tensor:
-        assert self.rays is not None
-        if self.how == "groups" and len(self.rays) == 1 and self.layer.bias is not None:
+        rays = self.heard()
+        if self.how == "groups" and rays.shape[0] == 1 and _plain(self.layer):
             # one ray for the whole batch is a bias
-            shift = torch.addmv(self.layer.bias, self.ray.weight, self.rays[0])
+            shift = torch.addmv(self.layer.bias, self.ray.weight, rays[0])
             return F.linear(inputs, self.layer.weight, shift)
-        return spread(self.layer(inputs), self.ray(self.rays), self.how)
+        return spread(self.layer(inputs), self.ray(rays), self.how)
 
 
 class SplitConv(Split[nn.Conv2d]):
     """A convolution that also reads the maps ``[G, J, h, w]`` set on it, enlarged to the image."""
 
-    def __init__(self, layer: nn.Conv2d, objectives: int) -> None:
+    def __init__(self, layer: nn.Conv2d, objectives: int, *, zero: bool = False) -> None:
         if layer.groups != 1:
             raise ConfigurationError(
                 f"`groups` of a convolution that reads a ray must be 1, found {layer.groups}: "
@@ -77,7 +86,7 @@ class SplitConv(Split[nn.Conv2d]):
             padding_mode=layer.padding_mode,
             bias=False,
         )
-        super().__init__(layer, ray)
+        super().__init__(layer, ray, zero=zero)
         self._simple = (ray.stride, ray.padding, ray.dilation) == ((1, 1), (0, 0), (1, 1))
 
     def forward(self, inputs: Tensor) -> Tensor:
@@ -85,14 +94,20 @@ class SplitConv(Split[nn.Conv2d]):
 
     def term(self, inputs: Tensor) -> Tensor:
         """What the rays add to the layer's output: ``[G, O, H', W']``, without its bias."""
-        assert self.rays is not None
+        rays = self.heard()
         if self.how == "groups":
-            check_groups(len(inputs), len(self.rays))
+            check_groups(inputs.shape[0], rays.shape[0])
         size = (inputs.shape[-2], inputs.shape[-1])
         if self._simple:
-            return map_term(self.rays, self.ray.weight, size)
-        term: Tensor = self.ray(F.interpolate(self.rays, size=size, mode="nearest"))
+            return map_term(rays, self.ray.weight, size)
+        term: Tensor = self.ray(F.interpolate(rays, size=size, mode="nearest"))
         return term
+
+
+def _plain(layer: nn.Linear) -> bool:
+    """Whether a linear layer is its weight and its bias and nothing that calling it would add."""
+    hooked = layer._forward_hooks or layer._forward_pre_hooks
+    return type(layer) is nn.Linear and layer.bias is not None and not hooked
 
 
 def spread(features: Tensor, terms: Tensor, how: How) -> Tensor:
@@ -119,12 +134,3 @@ def _add(features: Tensor, terms: Tensor, how: How) -> Tensor:
         return features + terms
     grouped = torch.unflatten(features, 0, (groups, samples // groups))
     return (grouped + terms.unsqueeze(1)).flatten(0, 1)
-
-
-def check_groups(samples: int, groups: int) -> None:
-    """Refuse a batch that cannot be shared among that many rays."""
-    if samples % groups:
-        raise ConfigurationError(
-            f"a batch of {samples} samples cannot be split among {groups} rays: use one ray, one "
-            "per sample, or a number that divides the batch"
-        )

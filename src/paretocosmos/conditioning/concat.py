@@ -15,6 +15,7 @@ class Concat(FirstLayerConditioning[nn.Linear]):
         backbone: any network whose input enters a linear layer; it is copied.
         objectives: entries in a ray, J.
         layer: the dotted name of that linear layer; found by itself if `None`.
+        zero: start with zeros where the layer reads the ray: with the network as it was.
 
     >>> import torch
     >>> model = Concat(nn.Sequential(nn.Linear(3, 8), nn.ReLU(), nn.Linear(8, 1)), 2)
@@ -26,5 +27,5 @@ class Concat(FirstLayerConditioning[nn.Linear]):
     _kind = nn.Linear
     _kind_name = "linear layer"
 
-    def _split(self, layer: nn.Linear) -> SplitLinear:
-        return SplitLinear(layer, self.objectives)
+    def _split(self, layer: nn.Linear, *, zero: bool) -> SplitLinear:
+        return SplitLinear(layer, self.objectives, zero=zero)

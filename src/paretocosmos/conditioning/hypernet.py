@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from paretocosmos.conditioning._base import Conditioning
-from paretocosmos.conditioning._split import check_groups
+from paretocosmos.conditioning._listening import check_groups
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.types import Inputs, Outputs, each, first
 

@@ -19,6 +19,7 @@ class TransposedConv(FirstLayerConditioning[nn.Conv2d]):
         backbone: any network whose input enters a convolution; it is copied.
         objectives: entries in a ray, J.
         layer: the dotted name of that convolution; found by itself if `None`.
+        zero: start with zeros where the layer reads the ray: with the network as it was.
 
     >>> import torch
     >>> model = TransposedConv(nn.Sequential(nn.Conv2d(1, 8, 5), nn.Flatten()), 2)
@@ -30,14 +31,21 @@ class TransposedConv(FirstLayerConditioning[nn.Conv2d]):
     _kind = nn.Conv2d
     _kind_name = "2d convolution"
 
-    def __init__(self, backbone: nn.Module, objectives: int, *, layer: str | None = None) -> None:
-        super().__init__(backbone, objectives, layer=layer)
+    def __init__(
+        self,
+        backbone: nn.Module,
+        objectives: int,
+        *,
+        layer: str | None = None,
+        zero: bool = False,
+    ) -> None:
+        super().__init__(backbone, objectives, layer=layer, zero=zero)
         self.maps = RayMaps(objectives)
         weight = self.backbone.get_submodule(self.where).get_parameter("layer.weight")
         self.maps.to(weight.device, weight.dtype)
 
-    def _split(self, layer: nn.Conv2d) -> SplitConv:
-        return SplitConv(layer, self.objectives)
+    def _split(self, layer: nn.Conv2d, *, zero: bool) -> SplitConv:
+        return SplitConv(layer, self.objectives, zero=zero)
 
     def _encode(self, rays: Tensor) -> Tensor:
         maps: Tensor = self.maps(rays)

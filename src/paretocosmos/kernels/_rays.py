@@ -77,7 +77,8 @@ def map_term(maps: Tensor, weight: Tensor, size: tuple[int, int]) -> Tensor:
 
 def usable_maps(rays: Tensor, first_weight: Tensor, second_weight: Tensor) -> bool:
     """Whether the kernels take this: float32 on a CUDA device, J up to 32, Triton at hand."""
-    if rays.dim() != 2 or min(rays.shape) < 1:
+    # first where it runs: asking for sizes that may vary would fix them in an exported model
+    if not taken(rays, first_weight, second_weight) or rays.dim() != 2 or min(rays.shape) < 1:
         return False
     j = rays.shape[1]
     return (
@@ -85,17 +86,16 @@ def usable_maps(rays: Tensor, first_weight: Tensor, second_weight: Tensor) -> bo
         and first_weight.shape == (j, j, 4, 4)
         and second_weight.shape == (j, j, 6, 6)
         and rays.shape[0] * j * 100 <= MOST_ELEMENTS
-        and taken(rays, first_weight, second_weight)
     )
 
 
 def usable_term(maps: Tensor, weight: Tensor, size: tuple[int, int]) -> bool:
     """Whether the kernels take this: as `usable_maps`, and small filters, cells of few pixels."""
-    if maps.dim() != 4 or weight.dim() != 4 or min(*maps.shape, *weight.shape, *size) < 1:
+    if not taken(maps, weight) or maps.dim() != 4 or weight.dim() != 4:
         return False
     _, j, *cells = maps.shape
     outputs, fan, side, other = weight.shape
-    if side != other or min(size) < side or not taken(maps, weight):
+    if min(*maps.shape, *weight.shape, *size) < 1 or side != other or min(size) < side:
         return False
     from paretocosmos.kernels._rays_launch import most_pixels
 

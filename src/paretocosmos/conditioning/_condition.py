@@ -1,0 +1,135 @@
+"""`condition`: any network becomes one that takes a ray."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from torch import nn
+
+from paretocosmos import find
+from paretocosmos.conditioning._base import Conditioning
+from paretocosmos.conditioning._layers import enters
+from paretocosmos.conditioning._norms import Norm, with_norm
+from paretocosmos.errors import ConfigurationError, unknown
+from paretocosmos.find import Spec
+
+__all__ = ["condition"]
+
+ROOM = "conditioning"
+SPLITS: dict[type[nn.Module], str] = {nn.Linear: "concat", nn.Conv2d: "transposed_conv"}
+
+
+def condition(
+    module: nn.Module,
+    objectives: int,
+    *,
+    how: str = "input",
+    layer: str | Sequence[str] | None = None,
+    norm: Norm | None = None,
+    settings: Mapping[str, Any] | None = None,
+) -> Conditioning:
+    """Make of any network one that takes a ray: ``forward(inputs, ray)``.
+
+    The network is copied. What reads the ray starts at zero (but for `hypernet`), so that training
+    starts from the network as it is, its pretrained weights untouched. Inputs are a tensor, or a
+    mapping passed on as keywords; a ray is ``[J]``, ``[G, J]`` or ``[B, J]``; outputs are what the
+    network gives.
+
+    Args:
+        module: any network.
+        objectives: entries in a ray, J.
+        how: ``"input"``: beside the input, in the layer it enters, `concat` where that is linear
+            and `transposed_conv` where it is a 2d convolution; ``"film"``: a scale and a shift
+            after each block; any other name of a conditioning, or `package.module:Class`.
+        layer: the dotted name of the layer the ray enters; for ``"film"`` one or several; found
+            by itself if `None`.
+        norm: what becomes of batch normalisation, whose statistics mix samples under all rays:
+            ``"group"`` makes it group normalisation with the same scale and shift, ``"frozen"``
+            keeps the running statistics as they are, ``"keep"`` leaves it; `None` leaves it and
+            warns.
+        settings: further settings of the conditioning, by name.
+
+    >>> import torch
+    >>> network = nn.Sequential(nn.Linear(3, 8), nn.ReLU(), nn.Linear(8, 1))
+    >>> model = condition(network, objectives=2)
+    >>> x = torch.randn(4, 3)
+    >>> torch.equal(model(x, torch.tensor([0.5, 0.5])), network(x))
+    True
+    """
+    _check_network(module)
+    if how == "input":
+        how, layer = _by_layer(module, layer)
+    elif ":" not in how and how not in find.names(ROOM):
+        raise unknown("`how`", how, ["input", *find.names(ROOM)])
+    takes = find.parameters(find.find(ROOM, how))
+    given: dict[str, Any] = {"zero": True} if "zero" in takes else {}
+    if layer is not None:
+        if "layer" not in takes:
+            raise ConfigurationError(
+                f"`{how}` takes the network as a whole, found `layer` {layer!r}: leave it out"
+            )
+        given["layer"] = layer if isinstance(layer, str) else tuple(layer)
+    spec = Spec(how, given | dict(settings or {}))
+    network = with_norm(module, norm)
+    built = find.build(ROOM, spec, backbone=network, objectives=objectives)
+    if not isinstance(built, Conditioning):
+        raise ConfigurationError(
+            f"`how` names a conditioning; `{how}` gives {type(built).__name__}"
+        )
+    return built
+
+
+def _check_network(module: object) -> None:
+    if not isinstance(module, nn.Module):
+        found = f"the class {module.__name__}" if isinstance(module, type) else repr(module)
+        raise ConfigurationError(
+            f"`module` is a network, an nn.Module, found {found}: build it first"
+        )
+    if isinstance(module, Conditioning):
+        raise ConfigurationError(
+            f"`module` is a network without a ray, found the conditioned {type(module).__name__}: "
+            "use it as it is, or condition the network it was made from"
+        )
+
+
+def _by_layer(module: nn.Module, layer: str | Sequence[str] | None) -> tuple[str, str]:
+    """The conditioning for the layer the input enters, and that layer's name."""
+    ways_out = (
+        'name a linear layer or 2d convolution, as in `layer="encoder.first"`, or use how="film"'
+    )
+    if layer is None:
+        first = enters(module)
+        if first is None:
+            raise ConfigurationError(
+                f'how="input" looked for the linear layer or 2d convolution that the input enters, '
+                f"found none in {type(module).__name__}: use another `how`"
+            )
+        name, entered = first
+    else:
+        several = (layer,) if isinstance(layer, str) else tuple(layer)
+        if len(several) != 1:
+            raise ConfigurationError(
+                f'how="input" splits one layer, found {len(several)} in `layer`: name one, or use '
+                'how="film"'
+            )
+        name = several[0]
+        try:
+            entered = module.get_submodule(name)
+        except AttributeError as error:
+            raise ConfigurationError(
+                f"the network has no layer `{name}`; the linear layers and 2d convolutions it has: "
+                f"{_candidates(module)}"
+            ) from error
+    for kind, how in SPLITS.items():
+        if isinstance(entered, kind):
+            return how, name
+    where = "the input enters" if layer is None else "`layer` names"
+    raise ConfigurationError(
+        f'how="input" needs a linear layer or a 2d convolution, found that {where} '
+        f"{type(entered).__name__} at `{name}`: {ways_out} (there are: {_candidates(module)})"
+    )
+
+
+def _candidates(module: nn.Module) -> str:
+    names = [name for name, part in module.named_modules() if isinstance(part, tuple(SPLITS))]
+    some = [f"`{name}`" for name in names[:4]] + ["..."] * (len(names) > 4)
+    return ", ".join(some) or "none"

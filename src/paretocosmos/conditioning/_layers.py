@@ -1,0 +1,176 @@
+"""Looking into a network nobody here wrote: which layer its input enters, what its blocks are."""
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _NormBase
+from torch.nn.modules.conv import _ConvNd
+
+from paretocosmos.conditioning._base import heads_of
+from paretocosmos.conditioning._listening import StandIn
+from paretocosmos.errors import ConfigurationError
+
+__all__ = ["Width", "blocks_of", "check_called", "enters", "uncalled", "width_of"]
+
+# They compute with their layers' weights and, at times or always, do not call the layers.
+OPAQUE = (nn.MultiheadAttention, nn.TransformerEncoderLayer)
+CLOSED = (StandIn, *OPAQUE)
+BLOCKS = (nn.TransformerEncoderLayer, nn.TransformerDecoderLayer)
+
+
+class Width(NamedTuple):
+    """How many channels a module gives, and on which axis."""
+
+    channels: int
+    leads: bool
+    """Whether outputs of three dimensions have their channels on axis 1, as convolutions do."""
+    images: bool
+    """Whether outputs of more dimensions have."""
+    like: Tensor
+    """A weight of the layer it is known from, for its device and type."""
+
+
+def is_norm(module: nn.Module) -> bool:
+    """Whether a layer normalises: torch's own, or any that only has a vector of weights."""
+    if isinstance(module, StandIn):
+        module = module.layer
+    if isinstance(module, _NormBase | nn.GroupNorm | nn.LayerNorm | nn.RMSNorm):
+        return True
+    return type(module).__name__.endswith("Norm") and not reads_weights(module)
+
+
+def reads_weights(module: nn.Module) -> bool:
+    """Whether a layer multiplies by a matrix or more of its own: linear, convolution, embedding."""
+    return any(weight.ndim > 1 for weight in module.parameters(recurse=isinstance(module, CLOSED)))
+
+
+def leaves(network: nn.Module) -> Iterator[tuple[str, nn.Module]]:
+    """The innermost modules that are called, by dotted names, in the order they were written."""
+    for name, module in _walk(network):
+        if isinstance(module, CLOSED) or next(module.children(), None) is None:
+            yield name, module
+
+
+def enters(network: nn.Module) -> tuple[str, nn.Module] | None:
+    """The layer the input enters: what the network says it is, else the first with weights."""
+    named = getattr(network, "first_layer", None)
+    if isinstance(named, str):
+        return named, network.get_submodule(named)
+    with_weights = (leaf for leaf in leaves(network) if reads_weights(leaf[1]))
+    return next(with_weights, None)
+
+
+def uncalled(network: nn.Module, name: str) -> str | None:
+    """The module around a layer that may compute without calling it, if there is one."""
+    parents = name.split(".")
+    for depth in range(len(parents)):
+        around = ".".join(parents[:depth])
+        if name and isinstance(network.get_submodule(around), OPAQUE):
+            return around
+    return None
+
+
+def check_called(network: nn.Module, name: str) -> None:
+    """Refuse a layer that may never be called."""
+    around = uncalled(network, name)
+    if around is not None:
+        raise ConfigurationError(
+            f"a layer that hears a ray must be called, and `{name}` is not always: it is inside a "
+            f"{type(network.get_submodule(around)).__name__}, which computes with its weights; "
+            f"name a layer outside it, or that as a whole for `film`"
+        )
+
+
+def blocks_of(network: nn.Module) -> list[str]:
+    """After what a scale and a shift belong, by dotted names.
+
+    Repeated blocks (residual stages, transformer layers), the outermost; where there are none,
+    normalisation layers; where there are none, the hidden convolutions and linear layers.
+    """
+    heads = heads_of(network)
+
+    def inside(names: list[str]) -> list[str]:
+        return [n for n in names if not any(n == h or n.startswith(f"{h}.") for h in heads)]
+
+    repeated = inside(_repeated(network, ""))
+    if repeated:
+        return repeated
+    norms = inside([name for name, module in leaves(network) if is_norm(module)])
+    if norms:
+        return norms
+    kinds = (nn.Linear, _ConvNd)
+    layers = [name for name, module in leaves(network) if isinstance(module, kinds)]
+    hidden = inside(layers)
+    return hidden if len(hidden) < len(layers) else hidden[:-1]  # the last one gives the outputs
+
+
+def width_of(module: nn.Module) -> Width | None:
+    """The channels a module gives: those of the last layer written in it that says so."""
+    last: Width | None = None
+    images = False
+    for part in module.modules():
+        like = next(part.parameters(recurse=False), torch.empty(0))
+        first = isinstance(part, _ConvNd | _NormBase | nn.GroupNorm)
+        images |= first and not isinstance(part, nn.GroupNorm)
+        channels = _channels(part)
+        if channels is not None:
+            last = Width(channels, first, False, like)
+    return None if last is None else last._replace(images=images or last.leads)
+
+
+def _channels(layer: nn.Module) -> int | None:
+    for kind, attribute in (
+        (_ConvNd, "out_channels"),
+        (nn.Linear, "out_features"),
+        (_NormBase, "num_features"),
+        (nn.GroupNorm, "num_channels"),
+        (nn.Embedding, "embedding_dim"),
+    ):
+        if isinstance(layer, kind):
+            return int(getattr(layer, attribute))
+    if isinstance(layer, nn.LayerNorm | nn.RMSNorm):
+        return int(layer.normalized_shape[-1])
+    weight = getattr(layer, "weight", None)
+    if is_norm(layer) and isinstance(weight, Tensor):
+        return weight.numel()
+    return None
+
+
+def _repeated(module: nn.Module, prefix: str) -> list[str]:
+    """The outermost blocks: of one class, several in a sequence, or in a list of modules."""
+    if isinstance(module, BLOCKS):
+        return [prefix]
+    parts = [(_join(prefix, name), part) for name, part in module.named_children()]
+    if isinstance(module, nn.Sequential | nn.ModuleList):
+        kinds = Counter(type(part) for _, part in parts if _composite(part))
+        if kinds:
+            kind, count = kinds.most_common(1)[0]
+            if count > 1 or isinstance(module, nn.ModuleList):
+                return [name for name, part in parts if type(part) is kind and _composite(part)]
+    return [
+        found
+        for name, part in parts
+        if not isinstance(part, CLOSED) or isinstance(part, BLOCKS)
+        for found in _repeated(part, name)
+    ]
+
+
+def _composite(module: nn.Module) -> bool:
+    """Whether a module is made of layers and gives a number of channels that is known."""
+    inner = next(module.children(), None) is not None and not isinstance(module, StandIn)
+    return inner and width_of(module) is not None
+
+
+def _walk(module: nn.Module, prefix: str = "") -> Iterator[tuple[str, nn.Module]]:
+    """Modules by dotted names, without the inner life of those that hide it."""
+    yield prefix, module
+    if not isinstance(module, CLOSED):
+        for name, part in module.named_children():
+            yield from _walk(part, _join(prefix, name))
+
+
+def _join(prefix: str, name: str) -> str:
+    return f"{prefix}.{name}" if prefix else name

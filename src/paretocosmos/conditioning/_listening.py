@@ -1,0 +1,150 @@
+"""How a ray reaches the middle of a network that knows nothing of rays.
+
+A `Listener` takes a layer's place. For the time of a call the conditioning sets on it what the ray
+amounts to there. Gradient checkpointing runs parts of the call once more, during the backward pass:
+the outputs' gradient hooks then set it again, each call's own.
+"""
+
+import dataclasses
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+
+from paretocosmos.conditioning._base import Conditioning
+from paretocosmos.errors import ConfigurationError
+from paretocosmos.types import Inputs, Outputs
+
+__all__ = ["How", "Listener", "ListeningConditioning", "StandIn", "check_groups"]
+
+How = Literal["groups", "sweep"]
+
+
+class StandIn(nn.Module):
+    """In a layer's place, and like it to whoever asks: `conv.weight` is still there."""
+
+    def __init__(self, layer: nn.Module) -> None:
+        super().__init__()
+        self.layer: Any = layer
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return super().__getattr__(name)
+        except AttributeError:
+            if name.startswith("__"):  # a copy is not to be made as the layer's would be
+                raise
+            return getattr(super().__getattr__("layer"), name)
+
+
+class Listener(StandIn):
+    """A layer's place, and what the ray amounts to there: `rays`, one row per group of samples."""
+
+    def __init__(self, layer: nn.Module) -> None:
+        super().__init__(layer)
+        self.rays: Tensor | None = None
+        self.how: How = "groups"
+
+    def heard(self) -> Tensor:
+        """What is set on it at the moment."""
+        if self.rays is None:
+            raise ConfigurationError(
+                f"{type(self.layer).__name__} is conditioned on a ray and found none: call the "
+                "whole model, `model(inputs, ray)`, not a part of it"
+            )
+        return self.rays
+
+
+class ListeningConditioning(Conditioning):
+    """A conditioning whose ray enters where listeners have been put."""
+
+    @property
+    @abstractmethod
+    def places(self) -> tuple[str, ...]:
+        """The backbone's modules that listeners took the place of, by dotted names."""
+
+    def put(self, listener: Listener) -> None:
+        """Put a listener in its layer's place, and in every other place the layer is used in."""
+        every = self.backbone.named_modules(remove_duplicate=False)
+        for place in [place for place, module in every if module is listener.layer]:
+            if place == "":  # the network is that one layer
+                self.backbone = listener
+            else:
+                self.backbone.set_submodule(place, listener)
+
+    def tell(self, inputs: Inputs, told: Sequence[Tensor], how: How = "groups") -> Outputs:
+        """The backbone on its inputs, while its listeners hear what they are told, one each."""
+        listeners: list[Any] = [self.backbone.get_submodule(name) for name in self.places]
+        _say(listeners, told, how)
+        try:
+            outputs = self.call(inputs)
+        finally:
+            _hush(listeners)
+        if torch.is_grad_enabled() and not torch.compiler.is_compiling():
+            _say_again(outputs, listeners, told, how)
+        return outputs
+
+
+def check_groups(samples: int, groups: int) -> None:
+    """Refuse a batch that cannot be shared among that many rays."""
+    if samples % groups:
+        raise ConfigurationError(
+            f"a batch of {samples} samples cannot be split among {groups} rays: use one ray, one "
+            "per sample, or a number that divides the batch"
+        )
+
+
+def _say(listeners: Sequence[Any], told: Sequence[Tensor], how: How) -> None:
+    for listener, rays in zip(listeners, told, strict=True):
+        listener.rays, listener.how = rays, how
+
+
+def _hush(listeners: Sequence[Any]) -> None:
+    for listener in listeners:
+        listener.rays = None
+
+
+def _say_again(outputs: object, listeners: Sequence[Any], told: Sequence[Tensor], how: How) -> None:
+    """Whenever the backward pass comes by the outputs, let the listeners hear this call's rays.
+
+    Later calls' nodes run before earlier ones', so until it comes by another call's outputs, what
+    is computed again is this call's.
+    """
+
+    def hook(_: Tensor) -> None:
+        _say(listeners, [_apart(rays) for rays in told], how)
+        engine: Any = torch.autograd.Variable._execution_engine
+        engine.queue_callback(lambda: _hush(listeners))  # at the end of this backward pass
+
+    for tensor in _tensors(outputs):
+        # not on a parameter, where it would stay; nor inside torch.func, which has no such hooks
+        if tensor.grad_fn is not None and not torch._C._functorch.is_functorch_wrapped_tensor(
+            tensor
+        ):
+            tensor.register_hook(hook)
+
+
+def _apart(rays: Tensor) -> Tensor:
+    """The same numbers for a part of the graph that is built during the backward pass.
+
+    `use_reentrant=True` goes back through what it computed again at once, part by part: each time
+    on into what gave the numbers, which must not be used up by the first.
+    """
+    if not rays.requires_grad:
+        return rays
+    leaf = rays.detach().requires_grad_()
+    leaf.register_hook(lambda grad: torch.autograd.backward(rays, grad, retain_graph=True))
+    return leaf
+
+
+def _tensors(outputs: object) -> Iterator[Tensor]:
+    """Every tensor of what a network gives, however it is packed."""
+    if isinstance(outputs, Tensor):
+        yield outputs
+    elif isinstance(outputs, Mapping):
+        yield from (tensor for part in outputs.values() for tensor in _tensors(part))
+    elif isinstance(outputs, list | tuple):
+        yield from (tensor for part in outputs for tensor in _tensors(part))
+    elif dataclasses.is_dataclass(outputs):
+        yield from _tensors(vars(outputs))

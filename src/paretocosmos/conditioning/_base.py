@@ -36,6 +36,8 @@ class Conditioning(nn.Module, ABC):
 
     def __init__(self, backbone: nn.Module, objectives: int) -> None:
         super().__init__()
+        if type(objectives) is not int:  # True is an int too
+            raise ConfigurationError(f"`objectives` must be a whole number, found {objectives!r}")
         if objectives < 1:
             raise ConfigurationError(f"`objectives` must be at least 1, found {objectives}")
         self.backbone = copy.deepcopy(backbone)

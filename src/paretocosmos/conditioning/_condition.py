@@ -7,7 +7,7 @@ from torch import nn
 
 from paretocosmos import find
 from paretocosmos.conditioning._base import Conditioning
-from paretocosmos.conditioning._layers import enters
+from paretocosmos.conditioning._layers import enters, uncalled
 from paretocosmos.conditioning._norms import Norm, with_norm
 from paretocosmos.errors import ConfigurationError, unknown
 from paretocosmos.find import Spec
@@ -93,15 +93,13 @@ def _check_network(module: object) -> None:
 
 def _by_layer(module: nn.Module, layer: str | Sequence[str] | None) -> tuple[str, str]:
     """The conditioning for the layer the input enters, and that layer's name."""
-    ways_out = (
-        'name a linear layer or 2d convolution, as in `layer="encoder.first"`, or use how="film"'
-    )
     if layer is None:
         first = enters(module)
         if first is None:
             raise ConfigurationError(
-                f'how="input" looked for the linear layer or 2d convolution that the input enters, '
-                f"found none in {type(module).__name__}: use another `how`"
+                'how="input" looked for the linear layer or 2d convolution that the input enters, '
+                f"found no layer with weights in {type(module).__name__}: condition the part that "
+                "has them, or use another `how`"
             )
         name, entered = first
     else:
@@ -116,20 +114,21 @@ def _by_layer(module: nn.Module, layer: str | Sequence[str] | None) -> tuple[str
             entered = module.get_submodule(name)
         except AttributeError as error:
             raise ConfigurationError(
-                f"the network has no layer `{name}`; the linear layers and 2d convolutions it has: "
-                f"{_candidates(module)}"
+                f"the network has no layer `{name}`: {_ways_out(module)}"
             ) from error
     for kind, how in SPLITS.items():
         if isinstance(entered, kind):
             return how, name
-    where = "the input enters" if layer is None else "`layer` names"
     raise ConfigurationError(
-        f'how="input" needs a linear layer or a 2d convolution, found that {where} '
-        f"{type(entered).__name__} at `{name}`: {ways_out} (there are: {_candidates(module)})"
+        'how="input" splits a linear layer or a 2d convolution, by itself the one the input '
+        f"enters, found {type(entered).__name__} at `{name}`: {_ways_out(module)}"
     )
 
 
-def _candidates(module: nn.Module) -> str:
-    names = [name for name, part in module.named_modules() if isinstance(part, tuple(SPLITS))]
-    some = [f"`{name}`" for name in names[:4]] + ["..."] * (len(names) > 4)
-    return ", ".join(some) or "none"
+def _ways_out(module: nn.Module) -> str:
+    every = [name for name, part in module.named_modules() if isinstance(part, tuple(SPLITS))]
+    names = [name for name in every if uncalled(module, name) is None]
+    if not names:
+        return 'use how="film"; there is no linear layer or 2d convolution to name'
+    some = ", ".join(names[:4]) + ", ..." * (len(names) > 4)
+    return f'use how="film", or name one, as in layer="{names[0]}" (there are: {some})'

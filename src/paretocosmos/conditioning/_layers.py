@@ -108,48 +108,52 @@ def blocks_of(network: nn.Module) -> list[str]:
 
 
 def width_of(module: nn.Module) -> Width | None:
-    """The channels a module gives: those of the last layer written in it that says so."""
-    last: Width | None = None
-    images = False
-    for part in module.modules():
-        like = next(part.parameters(recurse=False), torch.empty(0))
-        first = isinstance(part, _ConvNd | _NormBase | nn.GroupNorm)
-        images |= first and not isinstance(part, nn.GroupNorm)
-        channels = _channels(part)
-        if channels is not None:
-            last = Width(channels, first, False, like)
-    return None if last is None else last._replace(images=images or last.leads)
+    """The channels a module gives: those of the last linear layer or convolution written in it.
+
+    Where there is none, those of the last normalisation layer.
+    """
+    parts = list(module.modules())
+    images = any(isinstance(part, _ConvNd | _NormBase) for part in parts)
+    known = [(part, channels) for part in parts if (channels := _channels(part)) is not None]
+    if not known:
+        return None
+    part, channels = next(
+        (pair for pair in reversed(known) if isinstance(pair[0], nn.Linear | _ConvNd)), known[-1]
+    )
+    leads = isinstance(part, _ConvNd | _NormBase | nn.GroupNorm)
+    like = next(part.parameters(recurse=False), torch.empty(0))
+    return Width(channels, leads, images or leads, like)
 
 
 def _channels(layer: nn.Module) -> int | None:
-    for kind, attribute in (
-        (_ConvNd, "out_channels"),
-        (nn.Linear, "out_features"),
-        (_NormBase, "num_features"),
-        (nn.GroupNorm, "num_channels"),
-        (nn.Embedding, "embedding_dim"),
-    ):
-        if isinstance(layer, kind):
-            return int(getattr(layer, attribute))
+    if isinstance(layer, nn.Linear):
+        return layer.out_features
+    if isinstance(layer, _ConvNd):
+        return layer.out_channels
+    if isinstance(layer, _NormBase):
+        return layer.num_features
+    if isinstance(layer, nn.GroupNorm):
+        return layer.num_channels
     if isinstance(layer, nn.LayerNorm | nn.RMSNorm):
-        return int(layer.normalized_shape[-1])
+        return layer.normalized_shape[-1]
+    if isinstance(layer, nn.Embedding):
+        return layer.embedding_dim
     weight = getattr(layer, "weight", None)
-    if is_norm(layer) and isinstance(weight, Tensor):
-        return weight.numel()
-    return None
+    return weight.numel() if is_norm(layer) and isinstance(weight, Tensor) else None
 
 
 def _repeated(module: nn.Module, prefix: str) -> list[str]:
-    """The outermost blocks: of one class, several in a sequence, or in a list of modules."""
+    """The outermost blocks: those of a list of modules, or several of one class in a sequence."""
     if isinstance(module, BLOCKS):
         return [prefix]
     parts = [(_join(prefix, name), part) for name, part in module.named_children()]
-    if isinstance(module, nn.Sequential | nn.ModuleList):
-        kinds = Counter(type(part) for _, part in parts if _composite(part))
-        if kinds:
-            kind, count = kinds.most_common(1)[0]
-            if count > 1 or isinstance(module, nn.ModuleList):
-                return [name for name, part in parts if type(part) is kind and _composite(part)]
+    blocks = [(name, part) for name, part in parts if _composite(part)]
+    if isinstance(module, nn.ModuleList) and blocks:
+        return [name for name, _ in blocks]
+    if isinstance(module, nn.Sequential) and blocks:
+        kind, count = Counter(type(part) for _, part in blocks).most_common(1)[0]
+        if count > 1:
+            return [name for name, part in blocks if type(part) is kind]
     return [
         found
         for name, part in parts

@@ -33,7 +33,7 @@ class FrozenNorm(StandIn):
 def with_norm(network: nn.Module, norm: Norm | None) -> nn.Module:
     """A network whose batch normalisation bears rays; itself where there is none, or to be kept."""
     if norm not in (None, "keep", "group", "frozen"):
-        raise unknown("norm", str(norm), ("keep", "group", "frozen"))
+        raise unknown("`norm`", str(norm), ("keep", "group", "frozen"))
     names = [name for name, part in network.named_modules() if isinstance(part, _BatchNorm)]
     if norm is None and names:
         warnings.warn(
@@ -69,7 +69,8 @@ def _group(layer: Any, name: str) -> nn.Module:
         for g in range(1, MOST_GROUPS + 1)
         if channels % g == 0 and (g == 1 or channels // g >= FEWEST_CHANNELS)
     )
-    group = nn.GroupNorm(groups, channels, eps=layer.eps, affine=layer.affine)
+    # with torch's eps: 1e-3, as in EfficientNet, is more than the variance of small random weights
+    group = nn.GroupNorm(groups, channels, affine=layer.affine)
     if layer.affine:
         group.weight, group.bias = layer.weight, layer.bias
     return group.train(layer.training)

@@ -139,9 +139,16 @@ class Modulated(Listener):
 
     def forward(self, *args: Any, **named: Any) -> Any:
         outputs = self.layer(*args, **named)
-        if isinstance(outputs, tuple):  # what else a block gives is not handed to the next one
-            return (self._modulate(outputs[0]), *outputs[1:])
-        return self._modulate(outputs)
+        several = isinstance(outputs, tuple) and len(outputs) > 0
+        features = outputs[0] if several else outputs  # the rest, such as attentions, is beside it
+        if not isinstance(features, Tensor):
+            raise ConfigurationError(
+                f"`film` scales a tensor, or the first of a tuple, found that "
+                f"{type(self.layer).__name__} gives {type(outputs).__name__}: name another layer "
+                "with `layer`"
+            )
+        changed = self._modulate(features)
+        return (changed, *outputs[1:]) if several else changed
 
     def _modulate(self, features: Tensor) -> Tensor:
         terms = self.heard().to(features.device, features.dtype)

@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from dataclasses import is_dataclass
 
 import torch
 from torch import Tensor
@@ -45,15 +46,30 @@ class Objective(ABC):
 
 
 def pick(outputs: Outputs, head: str | None) -> Tensor:
-    """The tensor of one head."""
+    """The tensor of one head, by its name; in a tuple by its place, ``"0"``."""
+    if isinstance(outputs, Tensor):
+        return outputs
+    heads = _by_name(outputs)
+    if head is None or head not in heads:
+        raise ConfigurationError(
+            f"the network has the heads {', '.join(heads)}; an objective must name one with "
+            f"`output`, found {head!r}"
+        )
+    return heads[head]
+
+
+def _by_name(outputs: object) -> Mapping[str, Tensor]:
+    """The outputs of a network, which may be one of somebody else's, by names."""
     if isinstance(outputs, Mapping):
-        if head is None or head not in outputs:
-            raise ConfigurationError(
-                f"the network has the heads {', '.join(outputs)}; an objective must name one with "
-                f"`output`, found {head!r}"
-            )
-        return outputs[head]
-    return outputs
+        return outputs
+    if isinstance(outputs, list | tuple):
+        return {str(place): part for place, part in enumerate(outputs)}
+    if is_dataclass(outputs):
+        return vars(outputs)
+    raise ConfigurationError(
+        f"an objective reads a tensor, or one of several by its name, found that the network gives "
+        f"{type(outputs).__name__}: let it give a mapping from names to tensors"
+    )
 
 
 def logits_of(outputs: Outputs, head: str | None) -> Tensor:

@@ -32,6 +32,15 @@ def test_own_model_learns_every_quantile(tmp_path: Path) -> None:
         assert int(share) / 100 == pytest.approx(float(weight), abs=0.06)
 
 
+def test_own_network_starts_as_it_was_and_learns_every_quantile(tmp_path: Path) -> None:
+    shown = _run("own_network.py", tmp_path)
+    assert "starts as it was: True" in shown
+    pairs = re.findall(r"matters ([\d.]+): enough in (\d+)%", shown)
+    assert len(pairs) == 3
+    for weight, share in pairs:
+        assert int(share) / 100 == pytest.approx(float(weight), abs=0.06)
+
+
 def test_own_table_trades_accuracy_for_a_smaller_gap(tmp_path: Path) -> None:
     shown = _run("own_table.py", tmp_path)
     gaps = [float(gap) for gap in re.findall(r"gap ([\d.]+)", shown)]

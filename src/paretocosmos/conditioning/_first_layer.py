@@ -58,7 +58,7 @@ class FirstLayerConditioning(ListeningConditioning, Generic[Layer]):
                 "conditioning"
             )
         check_called(self.backbone, self.where)
-        self.put(self._split(found, zero=zero))
+        self._put(self._split(found, zero=zero))
 
     @property
     def places(self) -> tuple[str, ...]:
@@ -90,7 +90,7 @@ class FirstLayerConditioning(ListeningConditioning, Generic[Layer]):
 
     def _with(self, inputs: Inputs, rays: Tensor, how: How) -> Outputs:
         split: Any = self.backbone.get_submodule(self.where)
-        return self.tell(inputs, [self._encode(rays.to(split.ray.weight.dtype))], how)
+        return self._tell(inputs, [self._encode(rays.to(split.ray.weight.dtype))], how)
 
     def _first(self) -> str:
         named = getattr(self.backbone, "first_layer", None)

@@ -64,7 +64,7 @@ class ListeningConditioning(Conditioning):
     def places(self) -> tuple[str, ...]:
         """The backbone's modules that listeners took the place of, by dotted names."""
 
-    def put(self, listener: Listener) -> None:
+    def _put(self, listener: Listener) -> None:
         """Put a listener in its layer's place, and in every other place the layer is used in."""
         every = self.backbone.named_modules(remove_duplicate=False)
         for place in [place for place, module in every if module is listener.layer]:
@@ -73,7 +73,7 @@ class ListeningConditioning(Conditioning):
             else:
                 self.backbone.set_submodule(place, listener)
 
-    def tell(self, inputs: Inputs, told: Sequence[Tensor], how: How = "groups") -> Outputs:
+    def _tell(self, inputs: Inputs, told: Sequence[Tensor], how: How = "groups") -> Outputs:
         """The backbone on its inputs, while its listeners hear what they are told, one each."""
         listeners: list[Any] = [self.backbone.get_submodule(name) for name in self.places]
         _say(listeners, told, how)

@@ -62,7 +62,7 @@ class Film(ListeningConditioning):
         self._places = tuple(blocks.values())
         widths = [self._width(place) for place in self._places]
         for block, known in zip(blocks, widths, strict=True):
-            self.put(Modulated(block, known))
+            self._put(Modulated(block, known))
         self._sizes = [2 * known.channels for known in widths]
         self.ray = nn.Sequential(
             nn.Linear(objectives, width), nn.SiLU(), nn.Linear(width, sum(self._sizes))
@@ -81,7 +81,7 @@ class Film(ListeningConditioning):
         enter: Any = self.ray[0]
         with torch.autocast(rays.device.type, enabled=False):
             told: Tensor = self.ray(rays.to(enter.weight.dtype))
-        return self.tell(inputs, told.split(self._sizes, dim=-1))
+        return self._tell(inputs, told.split(self._sizes, dim=-1))
 
     def each_ray(self, inputs: Inputs, rays: Tensor) -> Outputs:
         # hardly anything is the same for all rays, so that there is little to share

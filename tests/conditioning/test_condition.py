@@ -272,6 +272,20 @@ def test_a_ray_of_the_wrong_shape_is_refused(shape: tuple[int, ...], how: str, m
         model(inputs, torch.ones(shape))
 
 
+def test_a_list_is_no_ray(make: Make) -> None:
+    network, inputs = make("perceptron")
+    ray: Any = [0.2, 0.3, 0.5]
+    with pytest.raises(ConfigurationError, match=r"a ray is a tensor, found list: .*torch.tensor"):
+        condition(network, J)(inputs, ray)
+
+
+def test_a_network_that_cannot_be_copied_is_refused() -> None:
+    network = nn.Linear(2, 1)
+    network.kept = network(torch.zeros(1, 2))
+    with pytest.raises(ConfigurationError, match=r"does not allow .*: take off it what"):
+        condition(network, 2)
+
+
 def test_a_part_called_alone_says_what_to_call(make: Make) -> None:
     network, inputs = make("perceptron")
     for how in ("input", "film"):

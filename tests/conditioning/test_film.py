@@ -140,6 +140,8 @@ class Plain(nn.Module):
     ("network", "places"),
     [
         (nn.Sequential(_stage(1, 4), _stage(4, 8), nn.Flatten(), nn.Linear(8, 2)), ["0", "1"]),
+        (nn.Sequential(_stage(1, 4), nn.Flatten(), Mlp((4,), 2).layers), ["0.1"]),
+        (nn.Sequential(Mlp((4,), 4).layers, nn.Tanh(), Mlp((4,), 2).layers), ["0"]),
         (Plain(stem=_stage(1, 4), norm=nn.LayerNorm(4), fc=nn.Linear(4, 1)), ["stem.1", "norm"]),
         (Plain(stages=nn.ModuleList([nn.Sequential(_stage(1, 4), _stage(4, 8))])), ["stages.0"]),
         (Mlp((4,), 1), ["layers.0", "layers.2"]),

@@ -1,9 +1,11 @@
 """The contract of a conditioning."""
 
 import copy
+import operator
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 
+import torch
 from torch import Tensor, nn
 
 from paretocosmos.errors import ConfigurationError
@@ -36,12 +38,16 @@ class Conditioning(nn.Module, ABC):
 
     def __init__(self, backbone: nn.Module, objectives: int) -> None:
         super().__init__()
-        if type(objectives) is not int:  # True is an int too
-            raise ConfigurationError(f"`objectives` must be a whole number, found {objectives!r}")
-        if objectives < 1:
+        self.objectives = _whole(objectives)
+        if self.objectives < 1:
             raise ConfigurationError(f"`objectives` must be at least 1, found {objectives}")
-        self.backbone = copy.deepcopy(backbone)
-        self.objectives = objectives
+        try:
+            self.backbone = copy.deepcopy(backbone)
+        except (RuntimeError, TypeError) as error:
+            raise ConfigurationError(
+                f"a network is copied before it is conditioned, which {type(backbone).__name__} "
+                f"does not allow ({error}): take off it what earlier calls left there"
+            ) from error
 
     @property
     def heads(self) -> tuple[str, ...]:
@@ -70,9 +76,27 @@ class Conditioning(nn.Module, ABC):
 
     def rays_for(self, ray: Tensor) -> Tensor:
         """Check a ray's last axis and bring it to ``[G, J]``."""
-        if ray.ndim not in (1, 2) or ray.shape[-1] != self.objectives:
+        shape = _shape(ray)
+        if len(shape) not in (1, 2) or shape[-1] != self.objectives:
             raise ConfigurationError(
                 f"a ray here has shape [{self.objectives}], or [G, {self.objectives}] with one ray "
-                f"per group of samples; found {tuple(ray.shape)}"
+                f"per group of samples; found {tuple(shape)}"
             )
         return ray.unsqueeze(0) if ray.ndim == 1 else ray
+
+
+def _whole(objectives: object) -> int:
+    try:
+        return operator.index(objectives)  # type: ignore[arg-type]
+    except TypeError as error:
+        raise ConfigurationError(
+            f"`objectives` must be a whole number, found {objectives!r}"
+        ) from error
+
+
+def _shape(ray: object) -> torch.Size:
+    if not isinstance(ray, Tensor):
+        raise ConfigurationError(
+            f"a ray is a tensor, found {type(ray).__name__}: write torch.tensor(...) around it"
+        )
+    return ray.shape

@@ -97,7 +97,9 @@ def blocks_of(network: nn.Module) -> list[str]:
 
     repeated = inside(_repeated(network, ""))
     if repeated:
-        return repeated
+        last = next(reversed(list(network.named_children())), ("", network))[0]
+        gives = isinstance(network, nn.Sequential) and repeated[-1] == last != repeated[0]
+        return repeated[:-1] if gives else repeated
     norms = inside([name for name, module in leaves(network) if is_norm(module)])
     if norms:
         return norms
@@ -151,15 +153,22 @@ def _repeated(module: nn.Module, prefix: str) -> list[str]:
     if isinstance(module, nn.ModuleList) and blocks:
         return [name for name, _ in blocks]
     if isinstance(module, nn.Sequential) and blocks:
-        kind, count = Counter(type(part) for _, part in blocks).most_common(1)[0]
+        kind, count = Counter(_kind(part) for _, part in blocks).most_common(1)[0]
         if count > 1:
-            return [name for name, part in blocks if type(part) is kind]
+            return [name for name, part in blocks if _kind(part) == kind]
     return [
         found
         for name, part in parts
         if not isinstance(part, CLOSED) or isinstance(part, BLOCKS)
         for found in _repeated(part, name)
     ]
+
+
+def _kind(block: nn.Module) -> object:
+    """What blocks of one kind share: their class, or, being plain sequences, their layers'."""
+    if type(block) is not nn.Sequential:
+        return type(block)
+    return frozenset(type(leaf) for _, leaf in leaves(block) if reads_weights(leaf))
 
 
 def _composite(module: nn.Module) -> bool:

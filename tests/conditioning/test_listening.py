@@ -10,6 +10,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
+from torch.utils.checkpoint import checkpoint
 
 from paretocosmos import Conditioning, condition
 from paretocosmos.conditioning._listening import Listener
@@ -94,6 +95,23 @@ def test_a_graph_can_be_gone_through_twice(make: Make, rays: Rays, nudge: Nudge)
         )
         for wanted, given in zip(expected, found, strict=True):
             torch.testing.assert_close(given, wanted)
+
+
+@EVERY
+def test_the_whole_model_can_be_checkpointed_around_its_own_checkpointing(
+    name: str, how: str, layer: Any, make: Make, rays: Rays, nudge: Nudge
+) -> None:
+    plain, model = _pair((name, how, layer), False, make, nudge)
+
+    def around(inputs: Tensor, ray: Tensor) -> Tensor:
+        out: Tensor = checkpoint(model, inputs, ray, use_reentrant=False)
+        return out
+
+    calls = [(make(name)[1], ray) for ray in (rays(), rays(3))]
+    expected = _gradients(plain, plain, calls)
+    for found, wanted in zip(_gradients(around, model, calls), expected, strict=True):
+        torch.testing.assert_close(found, wanted)
+    assert _quiet(model)
 
 
 @pytest.mark.parametrize("again", [None, False], ids=["plain", "checkpointing"])

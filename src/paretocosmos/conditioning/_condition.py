@@ -67,7 +67,8 @@ def condition(
             raise ConfigurationError(
                 f"`{how}` takes the network as a whole, found `layer` {layer!r}: leave it out"
             )
-        given["layer"] = layer if isinstance(layer, str) else tuple(layer)
+        names = (layer,) if isinstance(layer, str) else tuple(layer)
+        given["layer"] = names[0] if len(names) == 1 else names
     spec = Spec(how, given | dict(settings or {}))
     network = with_norm(module, norm)
     built = find.build(ROOM, spec, backbone=network, objectives=objectives)

@@ -57,7 +57,7 @@ def leaves(network: nn.Module) -> Iterator[tuple[str, nn.Module]]:
 def enters(network: nn.Module) -> tuple[str, nn.Module] | None:
     """The layer the input enters: what the network says it is, else the first with weights."""
     named = getattr(network, "first_layer", None)
-    if isinstance(named, str):
+    if isinstance(named, str) and named in dict(network.named_modules()):
         return named, network.get_submodule(named)
     with_weights = (leaf for leaf in leaves(network) if reads_weights(leaf[1]))
     return next(with_weights, None)

@@ -76,11 +76,14 @@ class ListeningConditioning(Conditioning):
     def _tell(self, inputs: Inputs, told: Sequence[Tensor], how: How = "groups") -> Outputs:
         """The backbone on its inputs, while its listeners hear what they are told, one each."""
         listeners: list[Any] = [self.backbone.get_submodule(name) for name in self.places]
+        # none, unless this whole call is being computed again in a backward pass
+        before = [listener.rays for listener in listeners]
         _say(listeners, told, how)
         try:
             outputs = self.call(inputs)
         finally:
-            _hush(listeners)
+            for listener, rays in zip(listeners, before, strict=True):
+                listener.rays = rays
         if torch.is_grad_enabled() and not torch.compiler.is_compiling():
             _say_again(outputs, listeners, told, how)
         return outputs

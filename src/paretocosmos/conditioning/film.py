@@ -56,9 +56,7 @@ class Film(ListeningConditioning):
             raise ConfigurationError("`layer` names the blocks to scale and shift, found none")
         blocks: dict[nn.Module, str] = {}
         for place in places:
-            blocks.setdefault(
-                self._block(place), place
-            )  # one that is used in several places is one
+            blocks.setdefault(self._block(place), place)  # used in several places it is still one
         self._places = tuple(blocks.values())
         widths = [self._width(place) for place in self._places]
         for block, known in zip(blocks, widths, strict=True):

@@ -81,6 +81,25 @@ def test_checkpointing_gives_the_same_gradients(
     assert _quiet(model)
 
 
+@pytest.mark.parametrize("chunk", [50_000, 20], ids=["whole", "chunked"])
+@pytest.mark.parametrize("again", [False, True], ids=["non-reentrant", "reentrant"])
+def test_emitted_weights_are_computed_with_again(
+    chunk: int, again: bool, make: Make, rays: Rays, nudge: Nudge
+) -> None:
+    plain, model = (
+        condition(make("tokens", again=a)[0], J, how="hypernet", settings={"chunk": chunk})
+        for a in (None, again)
+    )
+    nudge(plain)
+    model.load_state_dict(plain.state_dict())
+    calls = [(make("tokens")[1].requires_grad_(), rays()) for _ in range(3)]
+    expected = _gradients(plain, plain, calls)
+    for found, wanted in zip(_gradients(model, model, calls), expected, strict=True):
+        torch.testing.assert_close(found, wanted)
+    inputs, ray = calls[0]
+    assert torch.equal(copy.deepcopy(model)(inputs, ray), model(inputs, ray))
+
+
 def test_a_graph_can_be_gone_through_twice(make: Make, rays: Rays, nudge: Nudge) -> None:
     plain, model = _pair(("tokens", "film", ("blocks.0.norm", "blocks.2")), False, make, nudge)
     inputs, one, two = make("tokens")[1], rays(2), rays()

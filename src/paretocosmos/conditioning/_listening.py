@@ -7,7 +7,7 @@ the outputs' gradient hooks then set it again, each call's own.
 
 import dataclasses
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 import torch
@@ -17,7 +17,15 @@ from paretocosmos.conditioning._base import Conditioning
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.types import Inputs, Outputs
 
-__all__ = ["How", "Listener", "ListeningConditioning", "StandIn", "check_groups"]
+__all__ = [
+    "How",
+    "Listener",
+    "ListeningConditioning",
+    "StandIn",
+    "apart",
+    "check_groups",
+    "in_backward",
+]
 
 How = Literal["groups", "sweep"]
 
@@ -84,8 +92,11 @@ class ListeningConditioning(Conditioning):
         finally:
             for listener, rays in zip(listeners, before, strict=True):
                 listener.rays = rays
-        if torch.is_grad_enabled() and not torch.compiler.is_compiling():
-            _say_again(outputs, listeners, told, how)
+        in_backward(
+            outputs,
+            lambda: _say(listeners, [apart(rays) for rays in told], how),
+            lambda: _hush(listeners),
+        )
         return outputs
 
 
@@ -108,17 +119,19 @@ def _hush(listeners: Sequence[Any]) -> None:
         listener.rays = None
 
 
-def _say_again(outputs: object, listeners: Sequence[Any], told: Sequence[Tensor], how: How) -> None:
-    """Whenever the backward pass comes by the outputs, let the listeners hear this call's rays.
+def in_backward(outputs: object, say: Callable[[], None], hush: Callable[[], None]) -> None:
+    """Whenever the backward pass comes by a call's outputs, let what they depend on be said again.
 
     Later calls' nodes run before earlier ones', so until it comes by another call's outputs, what
     is computed again is this call's.
     """
+    if not torch.is_grad_enabled() or torch.compiler.is_compiling():
+        return
 
     def hook(_: Tensor) -> None:
-        _say(listeners, [_apart(rays) for rays in told], how)
+        say()
         engine: Any = torch.autograd.Variable._execution_engine
-        engine.queue_callback(lambda: _hush(listeners))  # at the end of this backward pass
+        engine.queue_callback(hush)  # at the end of this backward pass
 
     for tensor in _tensors(outputs):
         # not on a parameter, where it would stay; nor inside torch.func, which has no such hooks
@@ -128,7 +141,7 @@ def _say_again(outputs: object, listeners: Sequence[Any], told: Sequence[Tensor]
             tensor.register_hook(hook)
 
 
-def _apart(rays: Tensor) -> Tensor:
+def apart(rays: Tensor) -> Tensor:
     """The same numbers for a part of the graph that is built during the backward pass.
 
     `use_reentrant=True` goes back through what it computed again at once, part by part: each time

@@ -1,14 +1,16 @@
 """Hypernetwork: the ray decides every weight of the network."""
 
+import contextlib
 import math
 from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call
+from torch.nn.utils.stateless import _reparametrize_module
 
 from paretocosmos.conditioning._base import Conditioning
-from paretocosmos.conditioning._listening import check_groups
+from paretocosmos.conditioning._listening import apart, check_groups, in_backward
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.types import Inputs, Outputs, each, first
 
@@ -60,6 +62,7 @@ class Hypernet(Conditioning):
             if value < 1:
                 raise ConfigurationError(f"`{name}` must be at least 1, found {value}")
         like = _checked(self.backbone)
+        self._held = contextlib.ExitStack()
         self._targets = _targets(self.backbone)
         self._sizes = [target.shape.numel() for target in self._targets]
         count = math.ceil(sum(self._sizes) / chunk)
@@ -138,8 +141,16 @@ class Hypernet(Conditioning):
     def _with(self, weights: dict[str, Tensor], inputs: Inputs) -> Outputs:
         args, named = ((inputs,), {}) if isinstance(inputs, Tensor) else ((), dict(inputs))
         outputs = functional_call(self.backbone, weights, args, named, tie_weights=False)
+        in_backward(outputs, lambda: self._hold(weights), self._held.close)
         plain: Outputs = each(lambda out: out, outputs)  # a tensor or a dict, which vmap knows
         return plain
+
+    def _hold(self, weights: dict[str, Tensor]) -> None:
+        """Hand a call's weights in for longer: gradient checkpointing computes with them again."""
+        self._held.close()
+        ours = {weight: apart(weight) for weight in weights.values()}
+        given = {name: ours[weight] for name, weight in weights.items()}
+        self._held.enter_context(_reparametrize_module(self.backbone, given))
 
     def extra_repr(self) -> str:
         chunks = "" if self.chunks is None else f", chunks={len(self.chunks)}"

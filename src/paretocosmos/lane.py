@@ -140,8 +140,9 @@ class Lane:
         if bool(bad.any()):
             step, network, objective = bad.nonzero()[0].tolist()
             value = losses[step, network, objective].item()
+            which = f" of network {network + 1}" if len(self.networks) > 1 else ""
             raise DivergedError(
-                f"the loss of `{self.plan.problem.names[objective]}` became {value} at step "
+                f"the loss of `{self.plan.problem.names[objective]}`{which} became {value} at step "
                 f"{step + 1} of epoch {self.epoch + 1}; {kept}; {way_out}"
             )
         if not all(bool(torch.isfinite(p).all()) for p in self.model.parameters()):
@@ -170,7 +171,7 @@ class Lane:
         numbers["evaluations"].append(evaluation)
         for k, quality in enumerate(qualities):
             before = numbers["selected"][k]
-            if before is None or quality > before["quality"]:
+            if before is None or quality > before["quality"] or math.isnan(before["quality"]):
                 self._keep(k)
                 numbers["selected"][k] = {
                     "epoch": numbers["epoch"],

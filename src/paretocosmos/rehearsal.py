@@ -63,7 +63,7 @@ def _first(batch: Batch, count: int) -> Batch:
 
 
 def _losses(model: nn.Module, problem: Problem, batch: Batch) -> list[Tensor]:
-    """Every objective's loss at the centre of the simplex, each with a graph of its own."""
+    """Every objective's loss at the centre of the simplex, with the one graph of all."""
     parameter = next(model.parameters())
     objectives = len(problem.objectives)
     ray = torch.full((objectives,), 1 / objectives).to(parameter)

@@ -148,7 +148,7 @@ def load_run(folder: str | Path, *, model: nn.Module | None = None, device: str 
     network = build_model(record) if model is None else model
     if record.get("fixed_rays") is not None and not isinstance(network, Several):
         network = _several([network] * len(record["fixed_rays"]), record)
-    if all(tensor.dtype == torch.float64 for tensor in tensors.values()):
+    if all(t.dtype == torch.float64 for t in tensors.values() if t.is_floating_point()):
         network.double()
     try:
         network.load_state_dict(tensors)
@@ -174,6 +174,11 @@ def read_record(folder: Path) -> dict[str, Any]:
         there = False
     if not there:
         raise RunError(f"`{folder}` is not a folder; give the folder that `train` printed")
+    if (folder / "compare.json").exists() and not (folder / "run.json").exists():
+        raise RunError(
+            f"`{folder}` holds the runs of several methods; give one of them, such as "
+            f"`{next(iter(sorted(folder.glob('*/seed-*/'))), folder)}`"
+        )
     seeds = sorted(path.name for path in folder.glob("seed-*/"))
     if seeds and not (folder / "run.json").exists():
         raise RunError(

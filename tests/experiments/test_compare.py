@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from paretocosmos.errors import ConfigurationError, FrontWarning, RunError
-from paretocosmos.experiments.compare import BASELINES, Comparison, compare, each_alone
+from paretocosmos.experiments.compare import BASELINES, Comparison, compare
 from paretocosmos.front import Front
 from paretocosmos.run import load_run
 from paretocosmos.settings import pairs

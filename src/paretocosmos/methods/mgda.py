@@ -7,8 +7,15 @@ from typing import ClassVar, Literal, get_args
 import torch
 from torch import Tensor
 
-from paretocosmos.errors import ConfigurationError, unknown
-from paretocosmos.methods._base import FixedRays, Gram, State
+from paretocosmos.errors import unknown
+from paretocosmos.methods._base import (
+    FixedRays,
+    Gram,
+    State,
+    largest_of,
+    like_losses,
+    refuse_losses,
+)
 from paretocosmos.solvers import min_norm
 
 __all__ = ["Mgda"]
@@ -44,6 +51,9 @@ class Mgda(FixedRays):
     def fixed_rays(self, objectives: int) -> Tensor:
         return torch.full((1, objectives), 1 / objectives)
 
+    def init(self, objectives: int) -> State:
+        return {"gap": torch.zeros(())}
+
     def weights(
         self, losses: Tensor, rays: Tensor, gram: Gram, state: State
     ) -> tuple[Tensor, State]:
@@ -53,17 +63,16 @@ class Mgda(FixedRays):
             scale = scale * losses.detach()
         if self.normalisation in ("l2", "loss+"):
             scale = scale * products.diagonal(dim1=-2, dim2=-1).sqrt()
-        # a vector of length zero stays one, whatever it is divided by
+        # what has no scale is left as it is
         scale = torch.where(scale == 0, 1.0, scale)
         solved = min_norm(products / (scale.unsqueeze(-1) * scale.unsqueeze(-2)))
-        return solved.weights.to(torch.promote_types(losses.dtype, torch.float32)), state
+        return like_losses(solved.weights, losses), {"gap": largest_of(solved.gap, state["gap"])}
 
     def check(self, losses: Tensor, names: Sequence[str]) -> None:
-        if self.normalisation not in ("loss", "loss+"):
-            return
-        for name, loss in zip(names, losses.tolist(), strict=True):
-            if not loss >= 0:
-                raise ConfigurationError(
-                    f"`mgda` divides by the losses, which must be at least 0, found {loss:g} for "
-                    f"`{name}` on the first batch: set `normalisation` to `l2` or `none`"
-                )
+        if self.normalisation in ("loss", "loss+"):
+            why = "`mgda` divides by the losses, which must be at least 0"
+            way_out = "set `normalisation` to `l2` or `none`"
+            refuse_losses(losses, names, why, way_out, zero=True)
+
+    def report(self, state: State) -> dict[str, float]:
+        return {"largest_gap": float(state["gap"])}

@@ -11,7 +11,7 @@ import numpy as np
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.files import write_bytes
 from paretocosmos.front import Front
-from paretocosmos.metrics import hypervolume, ideal, ideal_hypervolume
+from paretocosmos.metrics import hypervolume
 from paretocosmos.plotting._style import DPI, shown, styled
 
 if TYPE_CHECKING:
@@ -65,17 +65,6 @@ def finite(front: Front) -> Front | None:
     if not keep.any():
         return None
     return replace(front, rays=front.rays[keep], values=front.values[keep], metrics={})
-
-
-def each_alone(front: Front) -> bool:
-    """Whether there is a network for every objective by itself: no front, but an ideal point."""
-    return len(front) > 1 and np.array_equal(front.rays, np.eye(front.objectives))
-
-
-def ideal_volume(front: Front) -> float:
-    """In silence, as `volume`."""
-    below = (ideal(front) < front.reference).all()
-    return ideal_hypervolume(front) if below else 0.0
 
 
 def volume(front: Front) -> float:

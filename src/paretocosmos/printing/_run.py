@@ -8,9 +8,9 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from paretocosmos.experiments.compare import each_alone
 from paretocosmos.front import Front
 from paretocosmos.printing._console import note, wide
+from paretocosmos.rays import each_alone
 from paretocosmos.run import Run
 
 __all__ = ["numbers_of_run", "print_run", "print_runs"]

@@ -1,5 +1,6 @@
 """A lane: one seed's training. Its networks, its generator, and the folder it leaves behind."""
 
+import copy
 import math
 import time
 import warnings
@@ -44,7 +45,8 @@ class Lane:
 
     def __init__(self, plan: Plan, folder: Path) -> None:
         self.plan, self.folder = plan, folder
-        self.model = place(plan.model, plan.device)
+        # a copy: plans outlive a training that runs out of memory, and must not hold on to it
+        self.model = place(copy.deepcopy(plan.model), plan.device)
         if not self.model.training:  # a part that was frozen on purpose stays in its mode
             self.model.train()
         self.networks = networks_of(self.model)
@@ -234,7 +236,8 @@ class Lane:
 
     def _front(self, batch: Batch, split: Literal["val", "test"]) -> Front:
         plan = self.plan
-        origin = {"method": plan.configuration.label, "seed": plan.seed}
+        networks = None if self.fixed is None else len(self.fixed)  # None: one for all rays
+        origin = {"method": plan.configuration.label, "seed": plan.seed, "networks": networks}
         front = evaluate_batch(
             self.model, plan.problem, batch, self.rays, split=split, provenance=origin
         )

@@ -159,7 +159,7 @@ def make_plan(
             "`model` is a whole network: pass it without `backbone` and `conditioning`"
         )
     if model is None:
-        if conditioning is None and _for_single_rays(method):
+        if conditioning is None and _for_single_rays(method, given):
             conditioning = "none"
         if backbone is None or conditioning is None:
             by_shape = _by_shape(problem)
@@ -262,11 +262,12 @@ def _network(
     return network
 
 
-def _for_single_rays(method: str | Method) -> bool:
+def _for_single_rays(method: str | Method, settings: Mapping[str, Any]) -> bool:
     """Whether a method trains one network per ray, which then needs no conditioning."""
     kind: Any = find.find("methods", method) if isinstance(method, str) else type(method)
     if not isinstance(kind, type):  # a function of one's own that makes one
-        kind = type(kind())
+        own = distribute(_mine(settings, "method", kind), {"method": kind})["method"]
+        kind = type(find.build("methods", Spec(str(method), own)))
     return getattr(kind, "fixed_rays", Method.fixed_rays) is not Method.fixed_rays
 
 

@@ -206,8 +206,6 @@ def _train(
                 f"--device cpu{kept if checkpoint_in(folder).exists() else ''}"
             ) from error
     # too many for the memory: their checkpoints are where they stopped, their networks are let go
-    jobs = [(plan.for_seed(plan.seed), place) for plan, place in jobs]
-    del lead
     torch.cuda.empty_cache()
     if len(jobs) == 1:
         return _train(jobs, engine, progress, stacked=False)

@@ -76,8 +76,8 @@ class Method(ABC):
         Its hypervolume; while that is 0, minus how far the front is from the reference point.
         """
         reached = hypervolume(front)
-        beyond = np.nan_to_num(front.values - front.reference, nan=np.inf).clip(min=0).sum(axis=1)
-        return reached if reached > 0 else -float(beyond.min())
+        beyond = np.nan_to_num(front.values - front.reference, nan=np.inf, posinf=np.inf)
+        return reached if reached > 0 else -float(beyond.clip(min=0).sum(axis=1).min())
 
     def report(self, state: State) -> dict[str, float]:
         """What there is to say of a training when it ends, by name."""

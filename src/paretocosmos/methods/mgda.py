@@ -25,14 +25,15 @@ Normalisation = Literal["none", "l2", "loss", "loss+"]
 
 @dataclass(frozen=True, kw_only=True)
 class Mgda(FixedRays):
-    r"""One network, down the shortest vector in the hull of the gradients: no loss is raised.
+    r"""One network, weighed by the shortest vector in the hull of the gradients.
 
     .. math:: s = \arg\min_{s \in \Delta} \Big\| \sum_j \tfrac{s_j}{n_j} \nabla L_j \Big\|^2,
         \qquad \min_\theta \sum_j s_j L_j(\theta)
 
-    n_j is 1, the gradient's length, the loss, or their product, and serves the search for s alone.
-    The gradients are those of the parameters outside the heads. Cost: one network; one forward and
-    J backward passes. Use for one Pareto-stationary network when no preference is at hand; avoid
+    n_j is 1 (`none`), the gradient's length (`l2`), the loss (`loss`) or their product (`loss+`),
+    and serves the search for s alone. With `none`, a small step raises no loss. The gradients are
+    those of the parameters outside the heads. Cost: one network; one forward and J backward
+    passes. Use for one Pareto-stationary network when no preference is at hand; avoid
     when a certain trade-off, or a front, is wanted.
 
     Paper: Désidéri 2012; for deep networks Sener and Koltun 2018.

@@ -33,10 +33,11 @@ class ParetoMtl(FixedRays):
     until a batch is in its cone, the weights of network k are Σ s_j w_j, s the shortest vector
     in the hull of the active constraints' gradients. Then s is that in the hull of the losses' and
     the active constraints' gradients, and the weights, s plus Σ s_j w_j, are scaled to an absolute
-    sum of J; nothing holds a network in its cone that has no way down inside. The gradients are
-    those of the parameters outside the heads. Cost: K networks; one forward and J backward passes
-    each. Use as the field's reference for fronts of separate networks; avoid when more than a
-    handful of trade-offs are wanted.
+    sum of J; nothing holds a network in its cone that has no way down inside. `run.json` says which
+    networks reached theirs. Each is selected by the validation hypervolume of its own point. The
+    gradients are those of the parameters outside the heads. Cost: K networks; one forward and J
+    backward passes each. Use as the field's reference for fronts of separate networks; avoid when
+    more than a handful of trade-offs are wanted.
 
     Paper: Lin et al. 2019, "Pareto Multi-Task Learning".
 
@@ -65,6 +66,7 @@ class ParetoMtl(FixedRays):
             "rays": even_rays(self.networks, objectives),  # where the step runs
             "searching": torch.ones(()),
             "steps_searching": torch.zeros(()),
+            "reached_cone": torch.zeros(()),
             "gap": torch.zeros(()),
         }
 
@@ -110,6 +112,7 @@ class ParetoMtl(FixedRays):
             "rays": state["rays"],
             "searching": torch.where(left, 0.0, before),
             "steps_searching": state["steps_searching"] + before,
+            "reached_cone": torch.where(left & (before > 0), 1.0, state["reached_cone"]),
             "gap": largest_of(torch.where(mode[..., 0] > 0, gap, other_gap), state["gap"]),
         }
         return like_losses(weights, losses), after
@@ -121,6 +124,7 @@ class ParetoMtl(FixedRays):
     def report(self, state: State) -> dict[str, float]:
         return {
             "steps_searching": float(state["steps_searching"]),
+            "reached_cone": float(state["reached_cone"]),
             "largest_gap": float(state["gap"]),
         }
 

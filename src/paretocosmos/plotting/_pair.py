@@ -9,6 +9,7 @@ import numpy as np
 
 from paretocosmos.front import Array, Front
 from paretocosmos.metrics import ideal
+from paretocosmos.plotting._sheet import separate
 from paretocosmos.plotting._style import (
     ANCHORS,
     FADED,
@@ -49,7 +50,8 @@ def draw_pair(figure: "Figure", fronts: list[Front]) -> None:
 def joined(front: Front) -> bool:
     """Whether a line through the non-dominated points of a front says something."""
     several = front.non_dominated.sum() > 1
-    return front.objectives == 2 and bool(several) and not each_alone(front.rays)
+    apart = separate(front) or each_alone(front.rays)
+    return front.objectives == 2 and bool(several) and not apart
 
 
 def draw_panel(

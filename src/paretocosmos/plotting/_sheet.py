@@ -71,3 +71,8 @@ def volume(front: Front) -> float:
     """The hypervolume, in silence: whoever evaluated the front was told if no point counts."""
     counts = (front.values < front.reference).all(axis=1).any()
     return hypervolume(front) if counts else 0.0
+
+
+def separate(front: Front) -> bool:
+    """Whether its points are networks of their own, between which there is nothing."""
+    return front.provenance.get("networks") is not None

@@ -7,6 +7,7 @@ calls `texts()` and compares with what is committed.
 import json
 import re
 import statistics
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,9 +16,21 @@ from typer.testing import CliRunner
 
 from paretocosmos import Front, find
 from paretocosmos.cli import ROOMS, app
-from paretocosmos.plotting import save_front
+from paretocosmos.plotting import save_comparison, save_front
+from paretocosmos.settings import about_pair, pairs
 
 ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "scripts"))  # for those who import this file
+
+from method_cards import (  # noqa: E402
+    ORDER,
+    baselines_cost,
+    baselines_note,
+    baselines_table,
+    cards,
+    trainings_table,
+)
+
 RESULTS = ROOT / "results"
 
 PROBLEMS = ("adult", "compas", "default_credit")
@@ -38,6 +51,29 @@ def main() -> None:
     fronts = [Front.from_dict(demo[name]) for name in FRONTS]
     save_front(ROOT / "docs" / "adult.png", fronts, title="Adult: one network, 25 trade-offs")
     draw_images(ROOT / "docs" / "images.png")
+    cells = [c for c in load("baselines.json")["cells"] if not c["settings"]]
+    own = {
+        c["method"]: c["runs"] for c in cells if (c["problem"], c["protocol"]) == ("adult", "paper")
+    }
+    separate = {name for name in ORDER if own[name][0]["networks"][0]["ray"] is not None}
+    compared = {
+        name: [
+            _front(run["front"], len(run["networks"]) if name in separate else None)
+            for run in own[name]
+        ]
+        for name in ORDER
+    }
+    save_comparison(
+        ROOT / "docs" / "compare.png",
+        compared,
+        title="Adult: seven methods, five seeds",
+        ideal=["single_task"],
+    )
+
+
+def _front(content: Any, networks: int | None) -> Front:
+    provenance = content["provenance"] | {"networks": networks}
+    return Front.from_dict(content | {"provenance": provenance})
 
 
 FRONTS = ("front", "front_val")
@@ -51,6 +87,7 @@ def texts() -> dict[str, str]:
         "docs/results.md": results(),
         "docs/cli.md": cli(),
         "docs/things.md": things(),
+        "docs/methods.md": cards(),
     }
 
 
@@ -61,6 +98,7 @@ def fill(readme: str) -> str:
         "own_model": fence(own_model(), "python"),
         "own_model_output": fence((RESULTS / "own_model.txt").read_text().strip()),
         "fairness": "\n".join(fairness_table()),
+        "baselines": "\n".join(baselines_table()),
         "speed": "\n".join(speed_table()),
         "images": "\n".join(images_table()),
         "gpu": "\n".join(gpu_short()),
@@ -106,7 +144,7 @@ def fairness_table() -> Iterator[str]:
     """Hypervolume of five seeds beside the paper's."""
     yield "| test hypervolume at (2, 2), 5 seeds | Adult | COMPAS | Default |"
     yield "|---|---|---|---|"
-    cells = load("fairness.json")["cells"]
+    cells = cosmos_cells()
     for protocol, label in (("paper", "as published"), ("clean", "without leaks")):
         row = {c["problem"]: c["hypervolume"] for c in cells if c["protocol"] == protocol}
         numbers = " | ".join(f"{row[p]['mean']:.3f} ± {row[p]['std']:.3f}" for p in PROBLEMS)
@@ -150,6 +188,22 @@ def results() -> str:
             + ".",
             "",
             *seeds_table(),
+            "",
+            "## Every method",
+            "",
+            "`python -m benchmarks.baselines`, on a CPU, five seeds trained together; [what each method does](methods.md).",
+            "",
+            *baselines_table(),
+            "",
+            *baselines_note(),
+            "",
+            *baselines_table("clean"),
+            "",
+            *baselines_cost(),
+            "",
+            "![Seven methods on Adult](compare.png)",
+            "",
+            *trainings_table(),
             "",
             "## Pairs of images",
             "",
@@ -331,9 +385,14 @@ def kernels_table() -> Iterator[str]:
         yield f"| {label} | {us:.0f} us | {times['library forward and backward'][key]:.0f} us |"
 
 
+def cosmos_cells() -> list[Any]:
+    """What five seeds of COSMOS reached on the fairness sets."""
+    return [cell for cell in load("baselines.json")["cells"] if cell["method"] == "cosmos"]
+
+
 def whole_split() -> str:
     """What scoring alone changes."""
-    cells = [c for c in load("fairness.json")["cells"] if c["protocol"] == "paper"]
+    cells = [c for c in cosmos_cells() if c["protocol"] == "paper"]
     changes = (
         f"{c['hypervolume_whole_split']:.3f} instead of {c['hypervolume']['mean']:.3f} on {c['problem']}"
         for c in cells
@@ -361,12 +420,12 @@ def seeds_table() -> Iterator[str]:
     """Every seed."""
     yield "| problem | protocol | seed | HV | span | dominated | monotonicity | epoch | parameters |"
     yield "|---|---|---|---|---|---|---|---|---|"
-    for cell in load("fairness.json")["cells"]:
+    for cell in cosmos_cells():
         for run in cell["runs"]:
             yield (
                 f"| {cell['problem']} | {cell['protocol']} | {run['seed']} | {run['hypervolume']:.4f} "
                 f"| {run['span']:.3f} | {run['dominated_share']:.0%} | {run['monotonicity']:.2f} "
-                f"| {run['epoch_selected']} | {run['parameters']:,} |"
+                f"| {run['epoch_selected']} | {cell['parameters']:,} |"
             )
 
 
@@ -437,7 +496,7 @@ def penalty_table() -> Iterator[str]:
 def cli() -> str:
     """docs/cli.md: what `--help` says."""
     parts = ["# Command line", "", "Written by `make docs` from `--help`.", ""]
-    for name in ("", "list", "train", "evaluate"):
+    for name in ("", "list", "train", "evaluate", "compare"):
         arguments = [name, "--help"] if name else ["--help"]
         shown = CliRunner().invoke(app, arguments, prog_name="paretocosmos", terminal_width=100)
         title = f"paretocosmos {name}".strip()
@@ -454,6 +513,10 @@ def things() -> str:
         for name in find.names(room):
             settings = ", ".join(f"`{key}`" for key in find.parameters(find.find(room, name)))
             parts.append(f"| `{name}` | {find.summary(room, name)} | {settings} |")
+        for name, (method, conditioning) in pairs().items() if room == "methods" else ():
+            parts.append(
+                f"| `{name}` | {about_pair(name)['summary']} | those of `{method}` and `{conditioning}` |"
+            )
         parts.append("")
     return "\n".join(parts)
 

@@ -156,6 +156,16 @@ def test_bad_input_is_one_sentence(
     assert list(tmp_path.iterdir()) == []
 
 
+def test_evaluate_says_which_folder_to_give(cli: Call, undrawn: None) -> None:
+    ended = cli("compare", "toy_convex", "--methods", "cosmos,uniform", *SMALL, "--out", "both")
+    assert ended.code == 0, ended.err
+    ended = cli("evaluate", "both")
+    assert (ended.code, ended.out) == (2, "")
+    (line,) = ended.err.strip().splitlines()
+    assert line.endswith("several methods; give one of them, such as `both/cosmos/seed-1`")
+    assert cli("evaluate", "both/cosmos/seed-1").code == 0
+
+
 def test_a_folder_that_exists_is_left_alone(cli: Call, tmp_path: Path) -> None:
     Path("here").mkdir()
     ended = cli(*THREE, "--out", "here")

@@ -1,6 +1,8 @@
 """Trainings of several networks: one front, each network judged by itself, stacked or not."""
 
 import dataclasses
+import itertools
+import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,14 +11,19 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
-from paretocosmos import find, training
+from paretocosmos import find, loop, training
 from paretocosmos.checkpoint import load_tensors
 from paretocosmos.conditioning import Several, networks_of
-from paretocosmos.lane import checkpoint_in
+from paretocosmos.engine import Engine, choose
+from paretocosmos.errors import DivergedError, EngineWarning
+from paretocosmos.evaluation import evaluate
+from paretocosmos.lane import Lane, checkpoint_in
 from paretocosmos.loop import Trainer
 from paretocosmos.metrics import hypervolume
 from paretocosmos.objectives.mean_squared_error import MeanSquaredError
+from paretocosmos.plan import Plan, make_plan
 from paretocosmos.problems import Problem, load_problem
 from paretocosmos.problems._base import SPLITS, Split
 from paretocosmos.problems._images import ImageProblem
@@ -65,6 +72,21 @@ def _go(out: Path, problem: str | Problem, method: str, **changes: Any) -> Run:
     settings = SETTINGS | changes.pop("settings", {})
     found: Run = fit(problem, method=method, out=out, settings=settings, **given | changes)
     return found
+
+
+def _plan(method: str, seed: int, **changes: Any) -> Plan:
+    given: dict[str, Any] = {"settings": SETTINGS} | dict.fromkeys(
+        ("model", "conditioning", "backbone", "protocol")
+    )
+    return make_plan(
+        "toy_convex",
+        method=method,
+        seed=seed,
+        device="cpu",
+        deterministic=False,
+        precision="tf32",
+        **given | changes,
+    )
 
 
 def _networks(method: str, objectives: int) -> int:
@@ -191,13 +213,8 @@ def _near(one: Run, two: Run) -> None:
     assert one.record["networks"][0].keys() == two.record["networks"][0].keys()
 
 
-@pytest.mark.parametrize("groups", [1, 5])
-@pytest.mark.parametrize("method", ["pareto_mtl", "single_task"])
-def test_a_stack_of_networks_is_each_for_itself(
-    method: str, groups: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    given = {"precision": "fp64", "settings": {"groups": groups}}
-    stacked = _go(tmp_path / "stacked", "toy_convex", method, **given)
+def _stacks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many networks each stack has, of every training to come."""
     sizes: list[int] = []
     inside = Trainer.run
 
@@ -206,16 +223,30 @@ def test_a_stack_of_networks_is_each_for_itself(
         return inside(self)
 
     monkeypatch.setattr(Trainer, "run", watched)
+    return sizes
+
+
+@pytest.mark.parametrize("method", ["pareto_mtl", "single_task"])
+def test_a_stack_of_networks_is_each_for_itself(
+    method: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes = _stacks(monkeypatch)
+    stacked = _go(tmp_path / "stacked", "toy_convex", method, precision="fp64")
+    assert sizes == [_networks(method, 2)]
+    sizes.clear()
     monkeypatch.setattr(training, "_together", lambda plan: False)
-    apart = _go(tmp_path / "apart", "toy_convex", method, **given)
+    apart = _go(tmp_path / "apart", "toy_convex", method, precision="fp64")
     assert sizes == [1] * _networks(method, 2)
     _near(stacked, apart)
 
 
-@pytest.mark.parametrize("method", EVERY)
-def test_seeds_together_are_each_alone(method: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("method", "groups"),
+    [(name, 1) for name in EVERY] + [(name, 5) for name in EVERY if name not in SINGLE],
+)
+def test_seeds_together_are_each_alone(method: str, groups: int, tmp_path: Path) -> None:
     given: dict[str, Any] = {"epochs": 3, "precision": "fp64", "device": "cpu", "engine": "eager"}
-    given |= {"settings": SETTINGS, "method": method}
+    given |= {"settings": SETTINGS | {"groups": groups}, "method": method}
     together = fit("toy_convex", seeds=(1, 2), out=tmp_path / "together", **given)
     assert [run.record["seeds_together"] for run in together] == [2, 2]
     for run in together:
@@ -224,12 +255,131 @@ def test_seeds_together_are_each_alone(method: str, tmp_path: Path) -> None:
     assert together[0].front != together[1].front
 
 
+def frozen(input_shape: tuple[int, ...], outputs: int) -> nn.Sequential:
+    """A backbone of torch's own layers, one as it was drawn: another for every network."""
+    sizes = (*input_shape, 6, 5, outputs)
+    layers = [nn.Linear(*pair) for pair in itertools.pairwise(sizes)]
+    layers[1].requires_grad_(False)
+    return nn.Sequential(layers[0], nn.Tanh(), layers[1], nn.Tanh(), layers[2])
+
+
+@pytest.mark.parametrize("method", ["pareto_mtl", "single_task", "mgda", "linear", "phn_ls"])
+def test_networks_with_a_frozen_layer_keep_each_its_own(
+    method: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Seeds and networks, in one call and each by a training of its own."""
+    sizes = _stacks(monkeypatch)
+    given: dict[str, Any] = {"epochs": 3, "precision": "fp64", "device": "cpu", "engine": "eager"}
+    given |= {"method": method, "backbone": f"{__name__}:frozen"}
+    given["settings"] = {"batch_size": 128, "evaluate_every": 3, "rays": 4}
+    together = fit("toy_convex", seeds=(1, 2), out=tmp_path / "together", **given)
+    assert set(sizes) == {1}
+    seen = []
+    for run in together:
+        seed = run.record["seed"]
+        _near(run, fit("toy_convex", seed=seed, out=tmp_path / f"alone-{seed}", **given))
+        fresh = _plan(method, seed, backbone=given["backbone"], settings=given["settings"]).model
+        for begun, network in zip(networks_of(fresh), networks_of(run.model), strict=True):
+            before, after = dict(begun.named_parameters()), dict(network.named_parameters())
+            (name,) = (n for n, p in after.items() if not p.requires_grad and p.ndim > 1)
+            assert torch.equal(after[name], before[name].double())
+            seen.append(after[name].flatten())
+    count = 2 * (_networks(method, 2) if method in SINGLE else 1)
+    assert len(torch.unique(torch.stack(seen), dim=0)) == count
+    # its front is that of its own weights
+    problem = load_problem("toy_convex")
+    for run in together:
+        found = evaluate(run.model, problem, rays=torch.tensor(run.front.rays))
+        np.testing.assert_array_equal(found.values, run.front.values)
+
+
+def _drawn(method: str, seed: int, tmp_path: Path) -> list[tuple[torch.Tensor, torch.Tensor]]:
+    """Two epochs of every network's order and rays."""
+    lane = Lane(_plan(method, seed), tmp_path / "never")
+    return [*lane.draw(60), *lane.draw(60)]
+
+
 def test_networks_begin_differently_and_see_the_data_in_another_order(tmp_path: Path) -> None:
     """Five fresh networks for five vectors, not one copied five times."""
-    run = _go(tmp_path / "run", "toy_convex", "pareto_mtl", epochs=1)
-    weights = [next(network.parameters()) for network in networks_of(run.model)]
+    plan = _plan("pareto_mtl", 1)
+    weights = [next(network.parameters()).detach() for network in networks_of(plan.model)]
     for at, one in enumerate(weights):
         assert all((one - other).abs().max() > 0.05 for other in weights[at + 1 :])
+    drawn = _drawn("pareto_mtl", 1, tmp_path)
+    orders = torch.stack([order for order, _ in drawn])
+    assert torch.equal(orders.sort(dim=1).values, torch.arange(60).expand(10, -1))  # all, once
+    assert len(torch.unique(orders, dim=0)) == 10  # another for every network and epoch
+    for k, (_, rays) in enumerate(drawn):  # three batches of 25, each under the network's own ray
+        assert torch.equal(rays, even_rays(5, 2)[k % 5].expand(3, -1))
+    for seed in (1, 2):
+        again = torch.stack([order for order, _ in _drawn("pareto_mtl", seed, tmp_path)])
+        assert torch.equal(orders, again) == (seed == 1)
+    assert not (tmp_path / "never").exists()
+
+
+# ---------------------------------------------------------------- who of several failed
+
+
+def test_the_network_that_diverges_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inside = Lane.refuse_divergence
+
+    def spoil(self: Lane, losses: torch.Tensor) -> None:
+        losses = losses.clone()
+        losses[1, -1, 0] = float("nan")
+        inside(self, losses)
+
+    monkeypatch.setattr(Lane, "refuse_divergence", spoil)
+    for method, which in (("pareto_mtl", " of network 5"), ("single_task", " of network 2")):
+        with pytest.raises(DivergedError, match=f"`first`{which} became nan at step 2 of epoch 1"):
+            _go(tmp_path / method, "toy_convex", method)
+    with pytest.raises(DivergedError, match="`first` became nan at step 2"):  # it has no other
+        _go(tmp_path / "mgda", "toy_convex", "mgda")
+
+
+@dataclass
+class Aside:
+    """An engine that had to step aside."""
+
+    inner: Engine
+    name: str = "eager"
+    failure: str | None = "the step cannot be captured (so it says)"
+
+    def prepare(self, order: torch.Tensor, rays: torch.Tensor) -> None:
+        self.inner.prepare(order, rays)
+
+    def epoch(self, order: torch.Tensor, rays: torch.Tensor) -> torch.Tensor:
+        return self.inner.epoch(order, rays)
+
+
+@pytest.mark.parametrize("place", [0, 1, 4])
+def test_one_network_that_cannot_be_captured_is_told_of(
+    place: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[Engine] = []
+
+    def choose_aside(*given: Any, **named: Any) -> Engine:
+        made.append(choose(*given, **named))
+        return Aside(made[-1]) if len(made) == place + 1 else made[-1]
+
+    expected = _go(tmp_path / "whole", "toy_convex", "pareto_mtl", engine="traced", epochs=1)
+    monkeypatch.setattr(loop, "choose", choose_aside)
+    monkeypatch.setattr(training, "_together", lambda plan: False)
+    told: list[str] = []
+    with pytest.warns(EngineWarning, match=r"cannot be captured .* goes on eager") as caught:
+        run = _go(
+            tmp_path / "run",
+            "toy_convex",
+            "pareto_mtl",
+            engine="traced",
+            epochs=1,
+            progress=lambda at: told.append(at.engine),
+        )
+    assert (len(made), len(caught)) == (5, 1)
+    assert run.record["engine"] == "eager: the step cannot be captured (so it says)"
+    assert told == ["eager"]
+    np.testing.assert_allclose(run.front.values, expected.front.values, rtol=1e-3)
 
 
 # ---------------------------------------------------------------- images
@@ -277,3 +427,30 @@ def test_networks_too_many_for_the_memory_train_one_by_one(
     cut = _go(tmp_path / "cut", "toy_convex", "pareto_mtl", precision="fp64")
     assert sizes == [5, 5, 5, 1, 1]  # from where it stopped, a stack of one each
     _near(whole, cut)
+
+
+@pytest.mark.parametrize(
+    ("method", "seeds"), [("pareto_mtl", (1,)), ("pareto_mtl", (1, 2, 3)), ("cosmos", (1, 2, 3))]
+)
+def test_networks_that_ran_out_of_memory_are_let_go(
+    method: str, seeds: tuple[int, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else whoever trains after them would find their memory taken."""
+    inside, watched = Trainer._epoch, []
+
+    def epoch(self: Trainer, *, prepare: bool) -> None:
+        if self.stacks[0].networks > 1 and self.lanes[0].epoch == 1:
+            living: list[Any] = [self, *self.lanes, *self.networks]
+            for stack in self.stacks:
+                living += [*stack.work.parameters.values(), *stack.work.adam.tensors()]
+            watched.append([weakref.ref(one) for one in living])
+            raise torch.cuda.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 GiB")
+        assert [one() for tried in watched for one in tried if one() is not None] == []
+        inside(self, prepare=prepare)
+
+    monkeypatch.setattr(Trainer, "_epoch", epoch)
+    given: dict[str, Any] = {"method": method, "settings": SETTINGS, "epochs": 3, "device": "cpu"}
+    runs = fit("toy_convex", seeds=seeds, out=tmp_path / "runs", engine="eager", **given)
+    assert [run.record["status"] for run in runs] == ["finished"] * len(seeds)
+    assert len(watched) >= len(seeds) - 1
+    assert watched

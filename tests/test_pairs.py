@@ -13,7 +13,7 @@ from paretocosmos.conditioning import Concat, Conditioning, Several, networks_of
 from paretocosmos.conditioning.hypernet import Hypernet
 from paretocosmos.conditioning.none import Unconditioned
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.methods import Cosmos, Method
+from paretocosmos.methods import Cosmos, Gram, Method, State
 from paretocosmos.methods.epo import Epo
 from paretocosmos.methods.linear import Linear
 from paretocosmos.methods.mgda import Mgda
@@ -98,6 +98,78 @@ def test_the_papers_settings_come_by_that_name() -> None:
     assert plain.configuration.backbone.settings == {"kernel": 5, "rectified": True}
 
 
+def test_the_papers_names_have_settings_of_their_own_on_any_problem() -> None:
+    for problem in ("toy_convex", load_problem("toy_convex"), _two_tasks()):
+        role: dict[str, Any] = {"backbone": Plainly()} if isinstance(problem, TwoTasks) else {}
+        for method in ("phn_ls", "phn_epo"):
+            plan = _plan(problem, method=method, **role)
+            assert plan.training.learning_rate == 1e-4
+            assert plan.training.milestones == ()
+            assert plan.method in (Linear(alpha=0.2), Epo(alpha=0.2))
+            mine = {"learning_rate": 0.01, "alpha": 0.7}
+            own = _plan(problem, method=method, settings=mine, **role)  # one's own go before
+            assert own.training.learning_rate == 0.01
+            assert own.method in (Linear(alpha=0.7), Epo(alpha=0.7))
+    assert _plan(method="linear").training.learning_rate == 1e-3
+
+
+# ---------------------------------------------------------------- methods of one's own
+
+
+class Corners(Method):
+    """A network for each objective, by a class that derives from nothing but the contract."""
+
+    def fixed_rays(self, objectives: int) -> Tensor:
+        return torch.eye(objectives)
+
+    def sample(self, objectives: int, count: int, generator: torch.Generator) -> Tensor:
+        raise NotImplementedError
+
+    def weights(
+        self, losses: Tensor, rays: Tensor, gram: Gram, state: State
+    ) -> tuple[Tensor, State]:
+        return rays.expand_as(losses), state
+
+
+def corners() -> Method:
+    return Corners()
+
+
+def some_networks(*, networks: int) -> Method:
+    """Without a default."""
+    return ParetoMtl(networks=networks)
+
+
+def drawing(*, alpha: float = 0.5) -> Method:
+    return Cosmos(alpha=alpha)
+
+
+@pytest.mark.parametrize(
+    ("method", "settings", "networks"),
+    [
+        (Corners(), {}, 2),
+        (f"{__name__}:Corners", {}, 2),
+        (f"{__name__}:corners", {}, 2),
+        (f"{__name__}:some_networks", {"networks": "3"}, 3),
+        (f"{__name__}:some_networks", {"method.networks": 4}, 4),
+    ],
+    ids=["object", "class", "function", "settings", "long name"],
+)
+def test_a_method_of_ones_own_with_rays_of_its_own_needs_no_conditioning(
+    method: str | Method, settings: dict[str, Any], networks: int
+) -> None:
+    plan = _plan(method=method, settings=settings)
+    assert [type(network) for network in networks_of(plan.model)] == [Unconditioned] * networks
+    assert plan.configuration.conditioning is not None
+    assert plan.configuration.conditioning.name == "none"
+
+
+def test_a_function_that_makes_a_method_that_draws_rays() -> None:
+    plan = _plan(method=f"{__name__}:drawing", settings={"alpha": "0.7"})
+    assert plan.method == Cosmos(alpha=0.7)
+    assert type(plan.model) is Concat
+
+
 # ---------------------------------------------------------------- what is refused
 
 
@@ -139,6 +211,23 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "cosmos none": ({"method": "cosmos", "conditioning": "none"}, DEAF.format("cosmos")),
     "cosmos object": ({"method": Cosmos(), "conditioning": "none"}, DEAF.format("cosmos")),
     "epo none": ({"method": "epo", "conditioning": "none"}, DEAF.format("epo")),
+    "own function": (
+        {"method": f"{__name__}:some_networks"},
+        "some_networks` cannot be built .*networks",
+    ),
+    "own function's value": (
+        {"method": f"{__name__}:some_networks", "settings": {"networks": "few"}},
+        "`networks` takes int, found 'few'",
+    ),
+    "mgda model": ({"method": "mgda", "model": Concat(_own(), 2)}, TOLD.format("mgda")),
+    "single model": (
+        {"method": SingleTask(), "model": Concat(_own(), 2)},
+        TOLD.format("single_task"),
+    ),
+    "cosmos model": (
+        {"method": "cosmos", "model": Unconditioned(_own(), 2)},
+        DEAF.format("cosmos"),
+    ),
     "phn model": (
         {"method": "phn_ls", "model": _own()},
         "`phn_ls` is the method `linear` with the conditioning `hypernet`: leave `model` out",
@@ -207,6 +296,22 @@ class Declared(TwoHeads):
     heads = ("left", "right")
 
 
+class Misspelt(TwoHeads):
+    heads = ("left", "rihgt")
+
+
+class Plainly(nn.Module):
+    """As a conditioning wants its backbone."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.trunk, self.head = nn.Linear(4, 5), nn.Linear(5, 4)
+
+    def forward(self, inputs: Tensor) -> dict[str, Tensor]:
+        left, right = self.head(torch.tanh(self.trunk(inputs))).chunk(2, dim=1)
+        return {"left": left, "right": right}
+
+
 class Apart(nn.Module):
     """Nothing is shared."""
 
@@ -240,11 +345,13 @@ def test_a_parameter_that_an_objective_does_not_reach_is_refused(
         run: Run = fit(_two_tasks(), out=tmp_path / "run", **given)
         return run
 
-    says = r"left\.weight` gets no gradient from `right`.*name the modules .* attribute `heads`"
+    says = r"`left\.weight` gets no gradient from `right`.*name the modules .* attribute `heads`"
     with pytest.raises(ConfigurationError, match=says):
         go(TwoHeads())
     with pytest.raises(ConfigurationError, match=r"all objectives share, found none outside"):
         go(Apart())
+    with pytest.raises(ConfigurationError, match="unknown head `rihgt`; did you mean `right`"):
+        go(Misspelt())
     assert list(tmp_path.iterdir()) == []
     assert go(Declared()).record["status"] == "finished"  # naming them helps
 

@@ -185,7 +185,7 @@ def test_a_backbone_of_ones_own_is_conditioned_and_left_alone() -> None:
     before = {name: value.clone() for name, value in backbone.state_dict().items()}
     plan = _plan("toy_convex", backbone=backbone)
     assert isinstance(plan.model, Concat)
-    assert plan.configuration.conditioning == Spec("concat", {})
+    assert plan.configuration.conditioning == Spec("concat", {"layer": None})
     assert plan.configuration.backbone is None
     assert _count(plan) == sum(p.numel() for p in backbone.parameters()) + 8 * 2
     assert list(backbone.state_dict()) == list(before)
@@ -203,12 +203,20 @@ def test_any_shape_trains_with_a_network_named(backbone: str | nn.Module) -> Non
 def test_images_begin_with_the_papers_network() -> None:
     plan = _plan(points(shape=(1, 20, 24)))
     assert plan.configuration.backbone == Spec("lenet", {"kernel": 5, "rectified": True})
-    assert plan.configuration.conditioning == Spec("transposed_conv", {})
+    assert plan.configuration.conditioning == Spec("transposed_conv", {"layer": None})
     assert isinstance(plan.model, TransposedConv)
     assert plan.traceable
     assert plan.stackable
     named = _plan(points(shape=(1, 20, 24)), backbone="mlp", conditioning="concat")
     assert isinstance(named.model, Concat)
+
+
+def test_a_conditionings_defaults_are_written_down() -> None:
+    """So that a default of another day makes no other run of it."""
+    plan = _plan("toy_convex", conditioning="hypernet", settings={"width": "7"})
+    assert plan.configuration.conditioning == Spec("hypernet", {"width": 7, "chunk": 50_000})
+    assert plan.configuration.to_dict()["conditioning"]["settings"]["chunk"] == 50_000
+    assert _plan("toy_convex", method="uniform").configuration.conditioning == Spec("none", {})
 
 
 def test_a_batch_larger_than_the_data_is_fine_unless_asked_for() -> None:
@@ -256,6 +264,11 @@ def _around(*between: nn.Module) -> nn.Module:
     return nn.Sequential(nn.Linear(4, 8), *between, nn.Linear(8, 2))
 
 
+def _half_frozen() -> nn.Module:
+    last = nn.Linear(8, 2).requires_grad_(False)
+    return nn.Sequential(nn.Linear(4, 8), nn.Tanh(), last)
+
+
 @pytest.mark.parametrize(
     ("given", "stackable"),
     [
@@ -265,11 +278,17 @@ def _around(*between: nn.Module) -> nn.Module:
         ({"backbone": _around(nn.AlphaDropout(0.1))}, False),
         ({"backbone": _around(nn.RReLU())}, False),
         ({"backbone": _around(nn.BatchNorm1d(8))}, False),
+        ({"backbone": _half_frozen()}, False),
+        ({"backbone": _half_frozen(), "method": "pareto_mtl"}, False),
+        ({"backbone": _half_frozen(), "conditioning": "hypernet"}, False),
         ({"backbone": Joined()}, False),
         ({"method": Uniform()}, False),
         ({"conditioning": f"{__name__}:Heir"}, False),
     ],
-    ids=["mlp", "torch", "dropout", "alpha", "rrelu", "norm", "own network", "own method", "own"],
+    ids=[
+        *("mlp", "torch", "dropout", "alpha", "rrelu", "norm", "frozen", "several frozen"),
+        *("frozen hypernet", "own network", "own method", "own"),
+    ],
 )
 def test_seeds_are_stacked_where_each_stays_what_it_would_be_alone(
     given: dict[str, Any], stackable: bool
@@ -329,6 +348,14 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "reference nan": ({"settings": {"reference": "nan,1"}}, "`reference` must be finite"),
     "hidden": ({"settings": {"hidden": "0"}}, "`hidden` takes widths >= 1"),
     "layer": ({"settings": {"layer": "nowhere"}}, "no layer `nowhere`"),
+    **{
+        f"groups of {method}": (
+            {"method": method, "settings": {"groups": 2}},
+            f"`groups` are several rays in a batch, found 2, but `{method}` has one ray for each "
+            "network: leave it out",
+        )
+        for method in ("mgda", "single_task", "uniform", "pareto_mtl")
+    },
     "groups": ({"problem": points(), "settings": {"groups": 64}}, "at most the 60 training"),
     "seed": ({"seed": -1}, "`seed` must be at least 0"),
     "large seed": ({"seed": 2**63}, "`seed`"),

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.rays import as_rays, check_alpha, even_rays, sample_rays
+from paretocosmos.rays import as_rays, check_alpha, each_alone, even_rays, sample_rays
 
 positive = st.floats(1e-3, 1e3)
 
@@ -216,3 +216,15 @@ def test_as_rays_leaves_its_input_alone() -> None:
     given = torch.tensor([0.25, 0.75], dtype=torch.float64)
     as_rays(given, 2).zero_()
     assert given.tolist() == [0.25, 0.75]
+
+
+@pytest.mark.parametrize("objectives", [2, 3])
+def test_the_corners_in_order_are_each_objective_alone(objectives: int) -> None:
+    corners = torch.eye(objectives)
+    for rays in (corners, corners.tolist(), corners.double().numpy()):
+        assert each_alone(rays)
+    for other in (corners[:1], corners.flip(0), 0.9 * corners, even_rays(objectives, objectives)):
+        assert not each_alone(other)
+    assert not each_alone([[1.0]])
+    assert not each_alone([])
+    assert not each_alone(None)

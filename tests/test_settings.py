@@ -161,8 +161,8 @@ def test_the_papers_settings_are_settings_that_exist(problem: str) -> None:
 # FACTS.md, section 4: PHN alpha .2, lr 1e-4, images 150 epochs, no schedule, a 9x9 first kernel, no
 # activation after fc; MGDA lr 1e-4, no schedule, loss+; ParetoMTL five networks, images lr x0.5 at
 # 15, 30, ..., 90; single task and uniform as COSMOS.
-PHN = {"learning_rate": 1e-4, "alpha": 0.2}
-IMAGE_PHN = {"epochs": 150, "milestones": [], "kernel": 9, "rectified": False}
+PHN = {"learning_rate": 1e-4, "milestones": [], "alpha": 0.2}
+IMAGE_PHN = {"epochs": 150, "kernel": 9, "rectified": False}
 BASELINES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "phn_ls": (PHN, IMAGE_PHN),
     "phn_epo": (PHN, IMAGE_PHN),
@@ -217,6 +217,14 @@ def test_a_pair_has_a_name_of_its_own() -> None:
 def test_what_the_paper_has_not_is_empty() -> None:
     assert paper_settings("toy_convex", "cosmos") == {}
     assert paper_settings("tests.mine:problem", "cosmos") == {}
+    for problem in ("toy_convex", "tests.mine:problem", ""):
+        for label in pairs():  # whose own settings go with them everywhere
+            assert paper_settings(problem, label) == PHN
+
+
+def test_a_problem_has_the_last_word_on_a_pair() -> None:
+    own = paper_settings("multi_digits", "phn_ls")
+    assert (own["learning_rate"], own["milestones"], own["alpha"]) == (1e-3, [], 0.2)
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ import dataclasses
 import json
 import random
 import tempfile
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,7 +26,9 @@ from paretocosmos.engine.captured import Captured
 from paretocosmos.engine.recorded import Recorded
 from paretocosmos.errors import DataError, DivergedError, EngineWarning, FrontWarning
 from paretocosmos.evaluation import evaluate
+from paretocosmos.front import Front
 from paretocosmos.loop import Trainer
+from paretocosmos.methods import Cosmos
 from paretocosmos.metrics import hypervolume
 from paretocosmos.objectives.mean_squared_error import MeanSquaredError as Squared
 from paretocosmos.plan import make_plan
@@ -555,6 +558,31 @@ def test_the_best_validation_epoch_is_selected(train: Callable[..., Run]) -> Non
 
     better = train(_constant(), epochs=7, settings=settings)  # here validation asks for the same
     assert better.record["epoch_selected"] == 7
+
+
+def test_while_no_point_counts_the_nearest_epoch_is_selected(train: Callable[..., Run]) -> None:
+    """A hypervolume of 0 says nothing; the distance to the reference point does."""
+    settings = {"evaluate_every": 1, "learning_rate": 1e-2, "reference": "0.001,0.001"}
+    with pytest.warns(FrontWarning):
+        run = train(_constant(train=6.0, val=6.0, test=6.0), epochs=5, settings=settings)
+    assert {one["hypervolume_val"] for one in run.record["evaluations"]} == {0}
+    assert run.record["epoch_selected"] == 5
+
+
+def test_quality_is_the_hypervolume_or_minus_the_way_to_the_reference_point() -> None:
+    def quality(*values: list[float]) -> float:
+        rays = np.full((len(values), 2), 0.5)
+        front = Front(rays, np.array(values), ("a", "b"), np.array([2.0, 2.0]))
+        return Cosmos().quality(front)
+
+    nan = float("nan")
+    assert quality([1.0, 1.5], [9.0, 9.0]) == 0.5
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FrontWarning)
+        assert quality([3.0, 1.0], [2.5, 2.25], [nan, 0.0]) == -0.75  # the nearest point's
+        assert quality([2.0, 1.0]) == 0
+        assert quality([nan, 1.0], [0.0, nan]) == -np.inf
+        assert quality([np.inf, 3.0], [np.inf, np.inf]) == -np.inf
 
 
 def test_progress_tells_where_training_stands(train: Callable[..., Run]) -> None:

@@ -1,5 +1,6 @@
 """A lane: one seed's training. Its networks, its generator, and the folder it leaves behind."""
 
+import copy
 import math
 import time
 import warnings
@@ -44,7 +45,8 @@ class Lane:
 
     def __init__(self, plan: Plan, folder: Path) -> None:
         self.plan, self.folder = plan, folder
-        self.model = place(plan.model, plan.device)
+        # a copy: plans outlive a training that runs out of memory, and must not hold on to it
+        self.model = place(copy.deepcopy(plan.model), plan.device)
         if not self.model.training:  # a part that was frozen on purpose stays in its mode
             self.model.train()
         self.networks = networks_of(self.model)
@@ -140,8 +142,9 @@ class Lane:
         if bool(bad.any()):
             step, network, objective = bad.nonzero()[0].tolist()
             value = losses[step, network, objective].item()
+            which = f" of network {network + 1}" if len(self.networks) > 1 else ""
             raise DivergedError(
-                f"the loss of `{self.plan.problem.names[objective]}` became {value} at step "
+                f"the loss of `{self.plan.problem.names[objective]}`{which} became {value} at step "
                 f"{step + 1} of epoch {self.epoch + 1}; {kept}; {way_out}"
             )
         if not all(bool(torch.isfinite(p).all()) for p in self.model.parameters()):
@@ -170,7 +173,7 @@ class Lane:
         numbers["evaluations"].append(evaluation)
         for k, quality in enumerate(qualities):
             before = numbers["selected"][k]
-            if before is None or quality > before["quality"]:
+            if before is None or quality > before["quality"] or math.isnan(before["quality"]):
                 self._keep(k)
                 numbers["selected"][k] = {
                     "epoch": numbers["epoch"],
@@ -233,7 +236,8 @@ class Lane:
 
     def _front(self, batch: Batch, split: Literal["val", "test"]) -> Front:
         plan = self.plan
-        origin = {"method": plan.configuration.label, "seed": plan.seed}
+        networks = None if self.fixed is None else len(self.fixed)  # None: one for all rays
+        origin = {"method": plan.configuration.label, "seed": plan.seed, "networks": networks}
         front = evaluate_batch(
             self.model, plan.problem, batch, self.rays, split=split, provenance=origin
         )

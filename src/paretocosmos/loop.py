@@ -233,13 +233,13 @@ class Trainer:
 
     @property
     def engine_name(self) -> str:
-        """How steps are run."""
-        return self.stacks[0].engine.name
+        """How steps are run; where some cannot be as they were meant to, how those are."""
+        return next((s.engine for s in self.stacks if s.engine.failure), self.stacks[0].engine).name
 
     @property
     def failure(self) -> str | None:
         """Why they are not run as they were meant to be."""
-        return self.stacks[0].engine.failure
+        return next((s.engine.failure for s in self.stacks if s.engine.failure), None)
 
     def _standing(self, means: Sequence[Mapping[str, float]]) -> Progress:
         lead = self.lanes[0]

@@ -64,7 +64,13 @@ def hypervolume(
     point = np.broadcast_to(point, values.shape[1:])
     inside = values[(values < point).all(axis=1)]
     if len(inside) == 0:
-        return _nobody_below(point)
+        warnings.warn(
+            f"no point of the front is below the reference point {point.tolist()} in every "
+            "objective, so its hypervolume is 0; choose a reference point with larger entries",
+            FrontWarning,
+            stacklevel=2,
+        )
+        return 0.0
     if how not in ("auto", "exact", "approximate"):
         raise ConfigurationError(f"`how` is `auto`, `exact` or `approximate`, found `{how}`")
     if how == "exact" or (how == "auto" and values.shape[1] <= EXACT_UP_TO):
@@ -75,31 +81,30 @@ def hypervolume(
 def ideal(front: Front) -> Array:
     """``[J]``, the best value of every objective over all points: what no point can beat.
 
-    A point with a NaN is left out; NaN everywhere if there is no other.
+    A value that is NaN counts nothing; an objective without another has NaN.
 
     >>> ideal(Front([[0.9, 0.1], [0.1, 0.9]], [[0.3, 0.2], [0.5, 0.1]], ("a", "b"), (2, 2)))
     array([0.3, 0.1])
     """
-    values = front.values[~np.isnan(front.values).any(axis=1)]
-    return values.min(axis=0) if len(values) else np.full(front.objectives, np.nan)
+    best: Array = np.fmin.reduce(front.values, axis=0)
+    return best
 
 
 def ideal_hypervolume(front: Front) -> float:
     """The hypervolume of the ideal point: a bound on that of the front.
 
-    With one network per objective it is what the paper reports for Single Task (section 5.2).
+    With one network per objective it is what the paper's code reports for Single Task.
 
     Returns:
-        The volume; 0, with a `FrontWarning`, if the ideal point is not below the reference.
+        The volume; 0 if the ideal point is not below the reference.
 
     >>> front = Front([[0.9, 0.1], [0.1, 0.9]], [[1.0, 1.5], [1.5, 1.0]], ("a", "b"), (2, 2))
     >>> hypervolume(front), ideal_hypervolume(front)
     (0.75, 1.0)
     """
     point = ideal(front)
-    if not (point < front.reference).all():
-        return _nobody_below(front.reference)
-    return float(np.prod(front.reference - point))
+    below = bool((point < front.reference).all())
+    return float(np.prod(front.reference - point)) if below else 0.0
 
 
 def covered(front: Front, by: Front) -> float:
@@ -140,10 +145,10 @@ def dominated_share(front: Front) -> float:
 def span(front: Front) -> float:
     """How wide the front is: the diagonal of the box around its non-dominated points.
 
-    Known as maximum spread (Zitzler, Deb and Thiele 2000).
+    Known as maximum spread (Zitzler, Deb and Thiele 2000). NaN if no point is without a NaN.
     """
-    values = front.filter().values
-    return float(np.linalg.norm(np.ptp(values, axis=0)))
+    values = front.values[front.non_dominated]
+    return float(np.linalg.norm(np.ptp(values, axis=0))) if len(values) else float("nan")
 
 
 def spacing(front: Front) -> float:
@@ -151,7 +156,7 @@ def spacing(front: Front) -> float:
 
     0 for evenly spaced points, and for fewer than three.
     """
-    values = front.filter().values
+    values = front.values[front.non_dominated]
     if len(values) < 3:
         return 0.0
     distance = np.abs(values[:, None] - values[None]).sum(axis=2)
@@ -192,17 +197,6 @@ def summary(front: Front) -> dict[str, float]:
         "angle": angle(front),
         "monotonicity": monotonicity(front),
     }
-
-
-def _nobody_below(reference: Array) -> float:
-    """No volume, and a warning that points at the caller of the caller."""
-    warnings.warn(
-        f"no point of the front is below the reference point {reference.tolist()} in every "
-        "objective, so its hypervolume is 0; choose a reference point with larger entries",
-        FrontWarning,
-        stacklevel=3,
-    )
-    return 0.0
 
 
 def _kendall(first: Array, second: Array) -> float:

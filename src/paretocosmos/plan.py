@@ -14,7 +14,7 @@ from paretocosmos.conditioning import Conditioning, Several, networks_of
 from paretocosmos.errors import ConfigurationError, unknown
 from paretocosmos.find import Spec
 from paretocosmos.machine import check_precision, device_of
-from paretocosmos.methods import FixedRays, Method
+from paretocosmos.methods import Method
 from paretocosmos.problems import Problem, load_problem, problem_name
 from paretocosmos.rehearsal import split_of
 from paretocosmos.settings import (
@@ -25,6 +25,7 @@ from paretocosmos.settings import (
     pair_of,
     pairs,
     paper_settings,
+    spec_name,
     spec_of,
 )
 
@@ -77,7 +78,8 @@ class Plan:
     def stackable(self) -> bool:
         """Whether several networks can train as one stack and each be what it would be alone.
 
-        Not with buffers, which they would share, nor with dropout, whose draws they would.
+        Not with buffers or frozen weights, which they would share, nor with dropout, whose draws
+        they would.
         """
         network = networks_of(self.model)[0]
         random = (nn.RReLU, nn.MultiheadAttention, nn.FractionalMaxPool2d, nn.FractionalMaxPool3d)
@@ -85,6 +87,7 @@ class Plan:
         return (
             self.traceable
             and next(network.buffers(), None) is None
+            and all(p.requires_grad for p in network.parameters())
             and not any(isinstance(module, kinds) for module in network.modules())
         )
 
@@ -156,7 +159,7 @@ def make_plan(
             "`model` is a whole network: pass it without `backbone` and `conditioning`"
         )
     if model is None:
-        if conditioning is None and _for_single_rays(method):
+        if conditioning is None and _for_single_rays(method, given):
             conditioning = "none"
         if backbone is None or conditioning is None:
             by_shape = _by_shape(problem)
@@ -168,7 +171,7 @@ def make_plan(
 
     name = method if isinstance(method, str) else spec_of("methods", method).name
     label = label_of(name, None if model is not None else str(conditioning))
-    known = paper_settings(problem.spec.name, label) if problem.spec is not None else {}
+    known = paper_settings("" if problem.spec is None else problem.spec.name, label)
     resolved = distribute(known, owners, lenient=True)
     for role, own in distribute(given, owners).items():
         resolved[role] |= own
@@ -183,9 +186,13 @@ def make_plan(
         lambda: device_of(device),
         lambda: check_precision(precision),
     )
-    if model is None:
-        single = chosen.fixed_rays(len(problem.objectives)) is not None
-        _check_pair(how.name, str(conditioning), single=single)
+    single = chosen.fixed_rays(len(problem.objectives)) is not None
+    _check_pair(how.name, conditioning if model is None else model, single=single)
+    if single and training.groups > 1:
+        raise ConfigurationError(
+            f"`groups` are several rays in a batch, found {training.groups}, but `{how.name}` has "
+            "one ray for each network: leave it out"
+        )
     if {"batch_size", "training.batch_size"} & given.keys():
         _check_batch_size(training.batch_size, problem)
     configuration = Configuration(
@@ -193,7 +200,7 @@ def make_plan(
         method=how,
         conditioning=None
         if model is not None
-        else Spec(str(conditioning), resolved["conditioning"]),
+        else Spec(str(conditioning), _defaults(owners["conditioning"]) | resolved["conditioning"]),
         backbone=Spec(backbone, _defaults(owners["backbone"]) | resolved["backbone"])
         if isinstance(backbone, str)
         else None,
@@ -255,14 +262,20 @@ def _network(
     return network
 
 
-def _for_single_rays(method: str | Method) -> bool:
-    """Whether a method is known to train one network per ray, which then needs no conditioning."""
-    kind = find.find("methods", method) if isinstance(method, str) else type(method)
-    return isinstance(kind, type) and issubclass(kind, FixedRays)
+def _for_single_rays(method: str | Method, settings: Mapping[str, Any]) -> bool:
+    """Whether a method trains one network per ray, which then needs no conditioning."""
+    kind: Any = find.find("methods", method) if isinstance(method, str) else type(method)
+    if not isinstance(kind, type):  # a function of one's own that makes one
+        own = distribute(_mine(settings, "method", kind), {"method": kind})["method"]
+        kind = type(find.build("methods", Spec(str(method), own)))
+    return getattr(kind, "fixed_rays", Method.fixed_rays) is not Method.fixed_rays
 
 
-def _check_pair(name: str, conditioning: str, *, single: bool) -> None:
+def _check_pair(name: str, given: str | nn.Module | None, *, single: bool) -> None:
     """Refuse a network that is told its ray where it has but one, and one that is not where not."""
+    if isinstance(given, nn.Module) and not isinstance(given, Conditioning):
+        return  # a network of one's own may do as it likes
+    conditioning = given if isinstance(given, str) else spec_name("conditioning", type(given))
     if single and conditioning != "none":
         raise ConfigurationError(
             f"`{name}` trains a network for each of its rays, which `{conditioning}` has no use "

@@ -5,12 +5,13 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
 from paretocosmos.errors import ConfigurationError
 
-__all__ = ["as_rays", "check_alpha", "even_rays", "sample_rays"]
+__all__ = ["as_rays", "check_alpha", "each_alone", "even_rays", "sample_rays"]
 
 Alpha = float | Sequence[float]
 
@@ -127,6 +128,18 @@ def as_rays(rays: Tensor | np.ndarray | Sequence[object], objectives: int) -> Te
             "divide the ray by its sum"
         )
     return tensor
+
+
+def each_alone(rays: npt.ArrayLike | None) -> bool:
+    """Whether rays are the corners of the simplex: a network for every objective by itself.
+
+    Such points are no front, but their ideal point counts.
+
+    >>> each_alone([[1, 0], [0, 1]]), each_alone([[0.5, 0.5]]), each_alone(None)
+    (True, False, False)
+    """
+    found = np.asarray([] if rays is None else rays)
+    return len(found) > 1 and np.array_equal(found, np.eye(len(found)))
 
 
 def check_alpha(alpha: Alpha, objectives: int | None = None) -> tuple[float, ...]:

@@ -43,7 +43,8 @@ def rehearse(
         raise ConfigurationError(
             f"`{problem.name}`, its objectives and the network do not fit together "
             f"({type(error).__name__}: {one_line(error)}); a network is called as "
-            "`forward(inputs, ray)`, and an objective is a function of its outputs and the targets "
+            "`forward(inputs, ray)` (one that takes no ray is a `backbone`), and an objective is a "
+            "function of its outputs and the targets "
             f"({', '.join(few.targets)}) that torch.vmap can map"
         ) from error
     for name, loss in zip(problem.names, losses, strict=True):
@@ -63,7 +64,7 @@ def _first(batch: Batch, count: int) -> Batch:
 
 
 def _losses(model: nn.Module, problem: Problem, batch: Batch) -> list[Tensor]:
-    """Every objective's loss at the centre of the simplex, each with a graph of its own."""
+    """Every objective's loss at the centre of the simplex, with the one graph of all."""
     parameter = next(model.parameters())
     objectives = len(problem.objectives)
     ray = torch.full((objectives,), 1 / objectives).to(parameter)
@@ -78,7 +79,8 @@ def _check_shared(model: nn.Module, problem: Problem, method: Method, few: Batch
     parts = {*dict(model.named_modules()), *dict(model.named_parameters())}
     for head in apart:
         if head not in parts:
-            raise unknown("head", head, parts - {""})
+            known = [name.removeprefix("backbone.") for name in parts - {"", "backbone"}]
+            raise unknown("head", head.removeprefix("backbone."), known)
     shared = {
         name: parameter
         for name, parameter in model.named_parameters()
@@ -98,10 +100,10 @@ def _check_shared(model: nn.Module, problem: Problem, method: Method, few: Batch
         deaf = [n for n, part in zip(problem.names, by_loss, strict=True) if part is None]
         if 0 < len(deaf) < len(by_loss):
             raise ConfigurationError(
-                f"`{name}` gets no gradient from `{deaf[0]}`, but `{type(method).__name__}` "
-                "compares gradients of parameters that all objectives share: name the modules "
-                "that serve single objectives in the network's attribute `heads`, a tuple of "
-                "dotted names"
+                f"`{name.removeprefix('backbone.')}` gets no gradient from `{deaf[0]}`, but "
+                f"`{type(method).__name__}` compares gradients of parameters that all objectives "
+                "share: name the modules that serve single objectives in the network's attribute "
+                "`heads`, a tuple of dotted names"
             )
 
 

@@ -124,7 +124,13 @@ class Run:
         return dataclasses.replace(problem, reference=tuple(reference))
 
 
-def load_run(folder: str | Path, *, model: nn.Module | None = None, device: str = "cpu") -> Run:
+def load_run(
+    folder: str | Path,
+    *,
+    model: nn.Module | None = None,
+    backbone: nn.Module | None = None,
+    device: str = "cpu",
+) -> Run:
     """Read a finished run back from its folder.
 
     Args:
@@ -132,6 +138,7 @@ def load_run(folder: str | Path, *, model: nn.Module | None = None, device: str 
         model: a network of the same architecture, for runs trained on a network of one's own,
             which the folder cannot rebuild; it is loaded with the run's weights (copies of it,
             where the method trains several).
+        backbone: likewise for runs trained on a backbone of one's own; it is copied.
         device: where the model goes.
 
     Returns:
@@ -145,10 +152,10 @@ def load_run(folder: str | Path, *, model: nn.Module | None = None, device: str 
             "it and --resume"
         )
     tensors, _ = load_tensors(folder / "model.safetensors")
-    network = build_model(record) if model is None else model
+    network = build_model(record, backbone) if model is None else model
     if record.get("fixed_rays") is not None and not isinstance(network, Several):
         network = _several([network] * len(record["fixed_rays"]), record)
-    if all(tensor.dtype == torch.float64 for tensor in tensors.values()):
+    if all(t.dtype == torch.float64 for t in tensors.values() if t.is_floating_point()):
         network.double()
     try:
         network.load_state_dict(tensors)
@@ -174,6 +181,11 @@ def read_record(folder: Path) -> dict[str, Any]:
         there = False
     if not there:
         raise RunError(f"`{folder}` is not a folder; give the folder that `train` printed")
+    if (folder / "compare.json").exists() and not (folder / "run.json").exists():
+        raise RunError(
+            f"`{folder}` holds the runs of several methods; give one of them, such as "
+            f"`{next(iter(sorted(folder.glob('*/seed-*/'))), folder)}`"
+        )
     seeds = sorted(path.name for path in folder.glob("seed-*/"))
     if seeds and not (folder / "run.json").exists():
         raise RunError(
@@ -195,31 +207,39 @@ def read_record(folder: Path) -> dict[str, Any]:
     return record
 
 
-def build_model(record: Mapping[str, Any]) -> Conditioning:
-    """Build the network a run's record describes, or the networks, with fresh weights."""
+def build_model(record: Mapping[str, Any], backbone: nn.Module | None = None) -> Conditioning:
+    """Build the network a run's record describes, or the networks.
+
+    Args:
+        record: `run.json`.
+        backbone: one's own, where the run was trained on such; else it has fresh weights.
+    """
     rays = record.get("fixed_rays")
     if rays is None:
-        return _network(record)
-    return _several([_network(record) for _ in rays], record)
+        return _network(record, backbone)
+    return _several([_network(record, backbone) for _ in rays], record)
 
 
 def _several(networks: Sequence[nn.Module], record: Mapping[str, Any]) -> Several:
     return Several(networks, torch.tensor(record["fixed_rays"]))
 
 
-def _network(record: Mapping[str, Any]) -> Conditioning:
+def _network(record: Mapping[str, Any], own: nn.Module | None) -> Conditioning:
     backbone, conditioning = record["backbone"], record["conditioning"]
-    if backbone is None or conditioning is None:
+    if conditioning is None or (backbone is None and own is None):
+        given = "model" if conditioning is None else "backbone"
         raise RunError(
             "this run was trained on a network of one's own, which its folder cannot rebuild: "
-            "pass that network as `model`"
+            f"pass that network as `{given}`"
         )
-    network = find.build(
-        "backbones",
-        Spec(**backbone),
-        input_shape=tuple(record["input_shape"]),
-        outputs=record["outputs"],
-    )
+    network = own
+    if backbone is not None:
+        network = find.build(
+            "backbones",
+            Spec(**backbone),
+            input_shape=tuple(record["input_shape"]),
+            outputs=record["outputs"],
+        )
     built = find.build(
         "conditioning", Spec(**conditioning), backbone=network, objectives=record["objectives"]
     )

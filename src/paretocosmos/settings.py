@@ -29,6 +29,7 @@ __all__ = [
     "pair_of",
     "pairs",
     "paper_settings",
+    "spec_name",
     "spec_of",
 ]
 
@@ -45,8 +46,8 @@ class Training:
         milestones: after these epochs the learning rate is multiplied by `decay`.
         decay: see `milestones`.
         groups: rays per batch, each for an equal share of it; the paper draws one.
-        evaluate_every: epochs between validations; the best hypervolume is selected.
-        rays: how many even rays a front has.
+        evaluate_every: epochs between validations, by which the best epoch is selected.
+        rays: how many even rays a front has, where one network serves all.
         reference: the point hypervolume is measured from; `None` for the problem's own.
     """
 
@@ -114,7 +115,9 @@ class Configuration:
 
 
 def paper_settings(problem: str, label: str) -> dict[str, Any]:
-    """The paper's settings for a problem and what is trained on it; empty where it has none.
+    """The paper's settings for a problem and what is trained on it.
+
+    Those of the latter alone for a problem it does not have.
 
     >>> paper_settings("adult", "cosmos")["penalty"]
     0.01
@@ -122,9 +125,10 @@ def paper_settings(problem: str, label: str) -> dict[str, Any]:
     tables = [_paper().get(problem, {})]
     while "like" in tables[0]:
         tables.insert(0, _paper()[tables[0]["like"]])
+    pair = _paper()["pairs"].get(label, {}).get("settings", {})
     general = {k: v for table in tables for k, v in table.items() if not isinstance(v, dict)}
     own = {k: v for table in tables for k, v in table.get(label, {}).items()}
-    return {key: value for key, value in (general | own).items() if key != "like"}
+    return {key: value for key, value in (general | pair | own).items() if key != "like"}
 
 
 def pairs() -> dict[str, tuple[str, str]]:
@@ -138,8 +142,8 @@ def pairs() -> dict[str, tuple[str, str]]:
 
 def about_pair(name: str) -> dict[str, str]:
     """What there is to say of one of `pairs`: summary, cost, when to use it and when not, paper."""
-    about: dict[str, str] = _paper()["pairs"][name]
-    return about
+    pair: dict[str, Any] = _paper()["pairs"][name]
+    return {key: value for key, value in pair.items() if key != "settings"}
 
 
 def pair_of(name: str) -> tuple[str, str] | None:
@@ -201,14 +205,17 @@ def distribute(
 
 def spec_of(room: str, thing: object) -> Spec:
     """The name and settings of a thing that was built by hand (a dataclass)."""
-    kind = type(thing)
-    inside = f"paretocosmos.{room}."
-    if kind.__module__.startswith(inside):
-        name = kind.__module__.removeprefix(inside)
-    else:
-        name = f"{kind.__module__}:{kind.__qualname__}"
+    name = spec_name(room, type(thing))
     settings = dataclasses.asdict(thing) if dataclasses.is_dataclass(thing) else {}  # type: ignore[arg-type]
     return Spec(name, settings)
+
+
+def spec_name(room: str, kind: type) -> str:
+    """What a thing of that kind is called: its file's name, or ``package.module:Kind``."""
+    inside = f"paretocosmos.{room}."
+    if kind.__module__.startswith(inside):
+        return kind.__module__.removeprefix(inside)
+    return f"{kind.__module__}:{kind.__qualname__}"
 
 
 def _constructor(thing: Callable[..., Any]) -> Callable[..., Any]:

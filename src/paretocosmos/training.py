@@ -196,8 +196,8 @@ def _train(
     networks = len(jobs) * len(networks_of(lead.model))
     try:
         with streamed(lead.device):
-            lanes = [Lane(*job) for job in jobs]
-            return Trainer(lanes, engine, progress, stacked=stacked).run()
+            # no name for them: what ran out of memory must be let go
+            return Trainer([Lane(*job) for job in jobs], engine, progress, stacked=stacked).run()
     except torch.cuda.OutOfMemoryError as error:
         if networks == 1 or not stacked:
             kept = f"; the last good checkpoint is in `{folder}`: add --resume to go on from it"
@@ -206,7 +206,6 @@ def _train(
                 f"--device cpu{kept if checkpoint_in(folder).exists() else ''}"
             ) from error
     # too many for the memory: their checkpoints are where they stopped, their networks are let go
-    jobs = [(plan.for_seed(plan.seed), place) for plan, place in jobs]
     torch.cuda.empty_cache()
     if len(jobs) == 1:
         return _train(jobs, engine, progress, stacked=False)
@@ -231,13 +230,13 @@ def _together(plan: Plan) -> bool:
 def _finished(folder: Path, plan: Plan) -> Run | None:
     """The run in a folder if it is finished; refuses one with other settings."""
     record = read_record(folder)
+    if record["format"] != FORMAT:
+        raise RunError(
+            f"`{folder}` was written by an older version ({record.get('version')}), which this one "
+            "can read but not continue; choose another --out"
+        )
     refuse_other(folder, record, plan)
     if record["status"] != "finished":
-        if record["format"] != FORMAT:
-            raise RunError(
-                f"`{folder}` was begun by an older version ({record.get('version')}), which this "
-                "one cannot continue; choose another --out"
-            )
         return None
     model = None if plan.rebuildable else plan.model
     return load_run(folder, model=model, device=str(plan.device))

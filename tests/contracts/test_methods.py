@@ -5,6 +5,7 @@ import inspect
 import json
 import math
 import re
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -14,7 +15,7 @@ import torch
 from torch import Tensor
 
 from paretocosmos import find
-from paretocosmos.errors import ConfigurationError, ParetoCosmosError
+from paretocosmos.errors import ConfigurationError, FrontWarning, ParetoCosmosError
 from paretocosmos.front import Front
 from paretocosmos.methods import FixedRays, Method, State
 
@@ -233,6 +234,23 @@ def test_a_network_that_is_better_everywhere_has_the_higher_quality(method: Meth
     front, better = (Front(rays, v, ("a", "b"), (2, 2)) for v in (values, 0.9 * values))  # type: ignore[arg-type]
     assert type(method.quality(front)) is float
     assert method.quality(better) > method.quality(front)
+
+
+def test_beyond_the_reference_point_the_nearer_network_has_the_higher_quality(
+    method: Method,
+) -> None:
+    fixed = method.fixed_rays(2)
+    rays = _rays(method, 1 if fixed is not None else 7, 2).numpy()
+    draw = np.random.default_rng(1).uniform(3, 4, rays.shape)
+    further, near, inside = (
+        Front(rays, v, ("a", "b"), (2, 2))  # type: ignore[arg-type]
+        for v in (draw, 0.8 * draw, 0.4 * draw)
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FrontWarning)
+        found = [method.quality(front) for front in (further, near, inside)]
+    assert found[0] < found[1] < found[2]
+    assert all(type(value) is float for value in found)
 
 
 def test_usual_losses_pass_its_check(method: Method) -> None:

@@ -154,6 +154,20 @@ def test_without_the_gram_matrix_the_sum_is_one_backward_pass(groups: int) -> No
     assert len(passes) == 2  # ours and the one it was compared with
 
 
+@pytest.mark.parametrize("groups", [1, 4])
+def test_the_gram_matrix_asked_for_twice_is_paid_for_once(groups: int) -> None:
+    model, inputs = Tasks(2), torch.randn(8, 2, 4, 4, dtype=DOUBLE)
+    leaves = _parameters(model, "contiguous")
+    passes: list[int] = []
+    leaves["conv.weight"].register_hook(lambda gradient: passes.append(1))
+    each_loss = EachLoss(_losses(model, inputs, groups)(leaves), leaves, HEADS, stacked=False)
+    first = each_loss.gram()
+    assert len(passes) == 2 * groups
+    assert torch.equal(each_loss.gram(), first)
+    each_loss.weighted(torch.ones(groups, 2, dtype=DOUBLE))
+    assert len(passes) == 2 * groups
+
+
 def _weighted_is_a_backward_pass(each_loss: EachLoss, losses: Tensor, leaves: Parameters) -> None:
     weights = torch.randn(losses.shape, dtype=DOUBLE)
     found = each_loss.weighted(weights)

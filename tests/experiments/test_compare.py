@@ -1,19 +1,30 @@
 """Several methods on one problem: the numbers, who is refused, who fails, and how to go on."""
 
+import dataclasses
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from torch import Tensor
 
+from paretocosmos import find
 from paretocosmos.errors import ConfigurationError, FrontWarning, RunError
-from paretocosmos.experiments.compare import BASELINES, Comparison, compare, each_alone
+from paretocosmos.evaluation import move
+from paretocosmos.experiments.compare import BASELINES, Comparison, compare
 from paretocosmos.front import Front
+from paretocosmos.methods import Cosmos
+from paretocosmos.objectives.mean_squared_error import MeanSquaredError
+from paretocosmos.problems import Problem, load_problem
+from paretocosmos.problems._base import Split
+from paretocosmos.problems._toy import ToyProblem
 from paretocosmos.run import load_run
 from paretocosmos.settings import pairs
 from paretocosmos.training import Progress, fit
+from paretocosmos.types import Batch, Outputs, Targets
 
 SMALL: dict[str, Any] = {"device": "cpu", "engine": "eager"}
 HIDDEN = {"hidden": "8"}
@@ -63,8 +74,7 @@ def test_a_method_is_what_it_would_be_alone(done: Comparison, tmp_path: Path) ->
 
 def test_the_baselines_are_things_there_are() -> None:
     assert {"cosmos", *pairs()} <= set(BASELINES)
-    assert each_alone(torch.eye(3).tolist())
-    assert not each_alone([[1.0, 0.0]])
+    assert set(BASELINES) <= {*find.names("methods"), *pairs()}
 
 
 def test_settings_are_for_all_or_for_one(tmp_path: Path) -> None:
@@ -87,6 +97,10 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "twice": ({"methods": ["cosmos", "uniform", "cosmos"]}, "names `cosmos` twice"),
     "none": ({"methods": []}, "at least one name, found none"),
     "no seeds": ({"seeds": []}, "`seeds` are different whole numbers"),
+    "one seed": ({"seeds": 5}, "`seeds` are different whole numbers, found 5"),
+    "an object": ({"methods": [Cosmos()]}, r"are names, found \[Cosmos.*`package\.module:Name`"),
+    "a class": ({"methods": ["uniform", Cosmos]}, "`methods` are names, found"),
+    "groups of one": ({"settings": {"uniform.groups": 2}}, "^uniform: `groups` are several rays"),
     "seeds twice": ({"seeds": [1, 1]}, "`seeds` are different whole numbers"),
     "second seed": ({"seeds": [1, -1]}, "`seed` must be at least 0.*found -1"),
     "engine": ({"engine": "eagre"}, "did you mean `eager`"),
@@ -117,6 +131,68 @@ def test_what_can_be_refused_is_refused_first(
     with pytest.raises(ConfigurationError, match=says):
         compare("toy_convex", **asked)
     assert list(tmp_path.iterdir()) == []
+
+
+def _given(dtype: torch.dtype = torch.float32, *, negative: bool = False) -> Problem:
+    """A problem built by hand, in any precision; its second loss may be below 0."""
+    toy = load_problem("toy_convex")
+    objectives = (toy.objectives[0], Shifted(name="second", target="second"))
+    fields = {field.name: getattr(toy, field.name) for field in dataclasses.fields(toy)}
+    if negative:
+        fields["objectives"] = objectives
+    return Typed(**fields | {"spec": None, "dtype": dtype})
+
+
+class Shifted(MeanSquaredError):  # noqa: N818
+    """A loss that can be negative."""
+
+    def loss(self, outputs: Outputs, targets: Targets) -> Tensor:
+        return super().loss(outputs, targets) - 100
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Typed(ToyProblem):
+    dtype: torch.dtype
+
+    def split(self, name: Split) -> Batch:
+        return move(super().split(name), torch.device("cpu"), self.dtype)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_a_problem_as_an_object(dtype: torch.dtype, tmp_path: Path) -> None:
+    problem, methods = _given(dtype), ["cosmos", "mgda", "epo"]
+    given: dict[str, Any] = {"epochs": 1, "settings": HIDDEN, **SMALL}
+    found = compare(problem, methods, out=tmp_path / "runs", **given)
+    assert list(found.runs) == methods
+    assert found.problem == "toy_convex"
+    alone = fit(problem, method="mgda", out=tmp_path / "alone", **given)
+    assert found.runs["mgda"][0].front == alone.front
+    assert ["infeasible_share" in row for row in found.rows] == [False, False, True]
+
+
+@pytest.mark.parametrize("method", ["epo", "phn_epo", "pareto_mtl", "mgda"])
+def test_what_a_method_would_refuse_is_refused_before_another_is_trained(
+    method: str, tmp_path: Path
+) -> None:
+    problem, asked = _given(negative=True), []
+    with pytest.raises(ConfigurationError, match=f"^{method}: .*found -.* for `second`") as told:
+        compare(
+            problem,
+            ["cosmos", method],
+            out=tmp_path / "runs",
+            progress=lambda *at: asked.append(at),
+            **SMALL,
+        )
+    assert "\n" not in str(told.value)
+    assert (asked, list(tmp_path.iterdir())) == ([], [])
+
+
+def test_a_comparisons_folder_is_no_run(done: Comparison) -> None:
+    says = f"holds the runs of several methods; give one of them.*{done.folder}/cosmos/seed-1`"
+    with pytest.raises(RunError, match=says):
+        load_run(done.folder)
+    with pytest.raises(RunError, match=r"several seeds \(seed-1, seed-2\)"):
+        load_run(done.folder / "cosmos")
 
 
 def test_folders_that_are_taken(done: Comparison, tmp_path: Path) -> None:

@@ -10,7 +10,9 @@ from torch import Tensor
 from torchjd.aggregation import MGDA
 
 from paretocosmos.errors import ConfigurationError
+from paretocosmos.methods import State
 from paretocosmos.methods.mgda import Mgda, Normalisation
+from paretocosmos.solvers import min_norm
 
 Array = npt.NDArray[np.float64]
 DOUBLE = torch.float64
@@ -29,8 +31,9 @@ def _case(objectives: int, seed: int) -> tuple[Tensor, Tensor]:
 
 def _weights(method: Mgda, losses: Tensor, gradients: Tensor) -> Tensor:
     rays = torch.full_like(losses, 1 / losses.shape[-1])
-    weights, state = method.weights(losses, rays, lambda: gradients @ gradients.mT, {})
-    assert state == {}
+    before = method.init(losses.shape[-1])
+    weights, state = method.weights(losses, rays, lambda: gradients @ gradients.mT, before)
+    assert 0 <= float(state["gap"]) < 1e-9  # the certificate of all of them
     return weights
 
 
@@ -117,6 +120,29 @@ def test_groups_and_networks_are_solved_each_for_itself() -> None:
     whole = _weights(Mgda(), losses, gradients)
     for at, case in enumerate(cases):
         torch.testing.assert_close(whole.flatten(0, 1)[at], _weights(Mgda(), *case))
+
+
+def test_the_largest_certificate_is_kept_for_each_network() -> None:
+    """Against the solver's own, of every step and group."""
+    method, networks = Mgda(normalisation="none"), 2
+    state: State = {name: torch.stack([v] * networks) for name, v in method.init(5).items()}
+    largest = [0.0] * networks
+    for step in range(4):
+        cases = [_case(5, 10 * step + at) for at in range(networks * 3)]
+        losses, gradients = (
+            torch.stack(part).unflatten(0, (networks, 3)) for part in zip(*cases, strict=True)
+        )
+        gram = gradients @ gradients.mT
+        _, state = method.weights(losses, torch.full_like(losses, 0.2), lambda g=gram: g, state)  # type: ignore[misc]
+        own = min_norm(gram).gap.amax(dim=-1).tolist()
+        largest = [max(pair) for pair in zip(largest, own, strict=True)]
+        assert state["gap"].tolist() == pytest.approx(largest, rel=1e-6)
+    assert all(0 < gap < 1e-9 for gap in largest)
+    assert method.report({"gap": state["gap"][1]}) == {"largest_gap": float(state["gap"][1])}
+    _, after = method.weights(
+        losses, torch.full_like(losses, 0.2), lambda: gram, {"gap": torch.tensor([1.0, 0.0])}
+    )
+    assert after["gap"].tolist() == pytest.approx([1.0, own[1]], rel=1e-6)  # never forgotten
 
 
 def test_its_one_ray_is_the_centre() -> None:

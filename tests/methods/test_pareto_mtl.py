@@ -13,6 +13,7 @@ from paretocosmos.errors import ConfigurationError
 from paretocosmos.methods import State
 from paretocosmos.methods.pareto_mtl import ParetoMtl
 from paretocosmos.rays import even_rays
+from paretocosmos.solvers import MinNorm, min_norm
 
 Array = npt.NDArray[np.float64]
 Shortest = Callable[[Array], Array]
@@ -153,7 +154,7 @@ def test_the_search_ends_with_a_batch_in_the_cone() -> None:
     for step in range(3):
         weights, state = _weights(method, 4, outside, gradients, state)
         assert state["searching"] == 1
-        assert method.report(state) == {"steps_searching": step + 1}
+        assert method.report(state)["steps_searching"] == step + 1
         assert weights.any()
         assert weights.abs().sum() < 1.9  # not rescaled
     weights, state = _weights(method, 4, _inside(units, 4), gradients, state)
@@ -162,7 +163,9 @@ def test_the_search_ends_with_a_batch_in_the_cone() -> None:
     for _ in range(2):  # and it does not begin again
         weights, state = _weights(method, 4, outside, gradients, state)
         assert float(weights.abs().sum()) == pytest.approx(2)
-    assert method.report(state) == {"steps_searching": 4.0}
+    report = method.report(state)
+    gap = float(state["gap"])
+    assert report == {"steps_searching": 4.0, "reached_cone": 1.0, "largest_gap": gap}
 
 
 @pytest.mark.parametrize("epochs", [0, 1, 2, 5])
@@ -174,7 +177,11 @@ def test_or_with_the_epochs_it_may_last(epochs: int) -> None:
         state = method.at_epoch(epoch, state)
         assert bool(state["searching"]) == (epoch < epochs)
         _, state = _weights(method, 4, outside, torch.eye(2, dtype=DOUBLE), state)
-    assert method.report(state) == {"steps_searching": float(epochs)}
+    assert method.report(state)["steps_searching"] == float(epochs)
+    assert method.report(state)["reached_cone"] == 0  # it was given up
+    # a batch that happens to be there later is none that the search led to
+    _, state = _weights(method, 4, _inside(_units(5, 2), 4), torch.eye(2, dtype=DOUBLE), state)
+    assert method.report(state)["reached_cone"] == 0
     assert ParetoMtl().search_epochs == 2
 
 
@@ -190,6 +197,7 @@ def test_one_group_in_the_cone_ends_the_search_of_its_network_alone() -> None:
     weights, after = method.weights(losses, rays, lambda: gram, state)
     assert after["searching"].tolist() == [1, 0]
     assert after["steps_searching"].tolist() == [1, 1]
+    assert after["reached_cone"].tolist() == [0, 1]
     alone, _ = method.weights(outside, rays[0, 0], lambda: gram[0, 0], method.init(2))
     for network, group in ((0, 0), (0, 1), (0, 2), (1, 0), (1, 1)):
         torch.testing.assert_close(weights[network, group], alone)
@@ -198,6 +206,31 @@ def test_one_group_in_the_cone_ends_the_search_of_its_network_alone() -> None:
     assert after["steps_searching"].tolist() == [2, 1]
     torch.testing.assert_close(weights[0, 0], alone)
     torch.testing.assert_close(weights[1].abs().sum(dim=-1), torch.full((3,), 2.0, dtype=DOUBLE))
+
+
+@pytest.mark.parametrize("searching", [True, False], ids=["search", "descend"])
+def test_the_largest_certificate_is_that_of_the_stage_it_is_in(
+    searching: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both programmes are solved at every step; only the one whose weights are taken counts."""
+    gaps = {True: 0.25, False: 0.5}
+    calls: list[bool] = []
+
+    def graded(gram: Tensor, *, plane: bool = False) -> MinNorm:
+        solved = min_norm(gram, plane=plane)
+        calls.append(not calls)  # the first is the search
+        return solved._replace(gap=torch.full_like(solved.gap, gaps[calls[-1]]))
+
+    monkeypatch.setattr("paretocosmos.methods.pareto_mtl.min_norm", graded)
+    method = ParetoMtl()
+    state = method.at_epoch(0 if searching else LATE, method.init(2))
+    outside = torch.tensor([0.9, 0.05], dtype=DOUBLE)
+    _, state = _weights(method, 4, outside, torch.eye(2, dtype=DOUBLE), state)
+    assert calls == [True, False]
+    assert method.report(state)["largest_gap"] == gaps[searching]
+    gaps = {True: 0.1, False: 0.1}
+    _, state = _weights(method, 4, outside, torch.eye(2, dtype=DOUBLE), state)
+    assert float(state["gap"]) == (0.25 if searching else 0.5)  # the largest of all steps
 
 
 @pytest.mark.parametrize(

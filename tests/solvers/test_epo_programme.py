@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.solvers import epo
+from paretocosmos.solvers import EpoWeights, epo
 
 cp: Any = cvxpy  # its names are not annotated
 Gradients = Callable[[str, int, int, int], Tensor]
@@ -334,3 +334,9 @@ def test_computed_in_float64_whatever_comes_in(
 def test_shapes_that_do_not_fit_are_refused(shapes: tuple[tuple[int, ...], ...]) -> None:
     with pytest.raises(ConfigurationError, match="same last axis"):
         epo(*(torch.ones(shape) for shape in shapes))
+
+
+def test_what_it_gives_has_names() -> None:
+    found = epo(torch.eye(3), torch.ones(3), torch.ones(3) / 3)
+    assert type(found) is EpoWeights  # `Epo` is the method
+    assert found._fields == ("weights", "feasible", "gap")

@@ -33,7 +33,7 @@ def evaluate(
         problem = run.problem(data=data)
         own = run.front.rays.tolist() if rays is None else rays
         wanted = [numbers_of(text) for text in ray] if ray else own
-        origin = {key: run.front.provenance.get(key) for key in ("method", "seed")}
+        origin = {key: run.front.provenance.get(key) for key in ("method", "seed", "networks")}
         front = evaluate_model(run.model, problem, split=split, rays=wanted, provenance=origin)
         reached = metrics.hypervolume(front)
     if as_json:

@@ -70,7 +70,7 @@ def train(
     as_json: AsJson = False,
     changes: Changes = None,
 ) -> None:
-    """Train one network for the whole front of PROBLEM."""
+    """Train one network for the whole front of PROBLEM, or what else the method trains."""
     options = {
         "penalty": penalty,
         "alpha": alpha,

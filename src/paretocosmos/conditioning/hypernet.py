@@ -126,6 +126,8 @@ class Hypernet(Conditioning):
             try:
                 outputs: Outputs = mapped(weights, inputs)
                 return outputs
+            except torch.cuda.OutOfMemoryError:
+                raise
             except RuntimeError:  # torch cannot map all that a network may do
                 pass
         alone = [

@@ -67,7 +67,9 @@ class EachLoss:
         return dict(zip(names, shaped, strict=True))
 
     def _every(self) -> Tensor:
-        """The gradients as rows ``[..., G, J, P]``: one forward, a backward pass for each."""
+        """The gradients as rows ``[..., G, J, P]``: one forward, a backward pass for each, once."""
+        if self._rows is not None:
+            return self._rows
         leaves, flat = list(self._leaves.values()), []
         for loss in self._losses.flatten(self._axes).unbind(-1):
             # the sum over seeds: no seed's loss depends on another's parameters

@@ -1,6 +1,6 @@
 """Settings for several methods at once: which are for whom, and what is refused."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from paretocosmos import find
@@ -14,6 +14,10 @@ __all__ = ["all_planned", "check_methods", "check_seeds", "share_out"]
 def check_methods(methods: Sequence[str]) -> list[str]:
     """The names, if there are some and none twice."""
     wanted = [methods] if isinstance(methods, str) else list(methods)
+    if not all(isinstance(name, str) for name in wanted):
+        raise ConfigurationError(
+            f"`methods` are names, found {wanted}: write one of your own as `package.module:Name`"
+        )
     twice = [name for name in dict.fromkeys(wanted) if wanted.count(name) > 1]
     if twice:
         raise ConfigurationError(f"`methods` names {_listed(twice)} twice: once is enough")
@@ -24,9 +28,9 @@ def check_methods(methods: Sequence[str]) -> list[str]:
 
 def check_seeds(seeds: Sequence[int]) -> list[int]:
     """The seeds, if there are some and none twice."""
-    wanted = list(seeds)
+    wanted = list(seeds) if isinstance(seeds, Iterable) else []
     if not wanted or any(wanted.count(one) > 1 for one in wanted):
-        raise ConfigurationError(f"`seeds` are different whole numbers, found {wanted}")
+        raise ConfigurationError(f"`seeds` are different whole numbers, found {seeds!r}")
     return wanted
 
 

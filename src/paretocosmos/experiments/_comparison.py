@@ -8,23 +8,10 @@ from typing import Any
 
 from paretocosmos.files import write_json
 from paretocosmos.metrics import covered
+from paretocosmos.rays import each_alone
 from paretocosmos.run import Run
 
-__all__ = ["Comparison", "each_alone"]
-
-
-def each_alone(rays: Sequence[Sequence[float]] | None) -> bool:
-    """Whether there is a network for every objective by itself, so that their ideal point counts.
-
-    Args:
-        rays: those that networks were trained for, as in `run.json`; `None` if one serves all.
-
-    >>> each_alone([[1, 0], [0, 1]]), each_alone([[0.5, 0.5]]), each_alone(None)
-    (True, False, False)
-    """
-    count = len(rays or ())
-    units = [[float(i == j) for j in range(count)] for i in range(count)]
-    return count > 1 and [list(ray) for ray in rays or ()] == units
+__all__ = ["Comparison"]
 
 
 @dataclass(frozen=True)
@@ -60,7 +47,8 @@ class Comparison:
 
         In a row, `hypervolume_std` is `None` for one seed, `hypervolume_ideal` is that of the best
         values of all points, `dominated_share` counts points that the method's own dominate,
-        `seconds` are of training, and `dominated_by` has the share of the method's points that some
+        `seconds` are of training, all of it, `infeasible_share` is there for EPO, and
+        `dominated_by` has the share of the method's points that some
         point of another's dominates, where not 0, the largest first.
         """
         seeds = next(iter(self.runs.values()), [])
@@ -92,6 +80,8 @@ class Comparison:
         }
         worst = sorted(shares.items(), key=lambda item: -item[1])
         seconds = [r.record["seconds_training"] / r.record["seeds_together"] for r in runs]
+        noted = [network for run in runs for network in run.record["networks"]]
+        unsolved = [n["infeasible_share"] for n in noted if "infeasible_share" in n]
         return {
             "method": method,
             "hypervolume": fmean(reached),
@@ -103,5 +93,6 @@ class Comparison:
             "networks": len(runs[0].record["networks"]),
             "parameters": runs[0].record["parameters"],
             "seconds": fmean(seconds),
+            **({"infeasible_share": fmean(unsolved)} if unsolved else {}),
             "dominated_by": {other: share for other, share in worst if share > 0},
         }

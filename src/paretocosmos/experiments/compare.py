@@ -11,23 +11,26 @@ from typing import Any
 import torch
 
 from paretocosmos import find
+from paretocosmos.conditioning import networks_of
 from paretocosmos.engine import check_engine
 from paretocosmos.errors import ConfigurationError, FrontWarning, ParetoCosmosError, RunError
 from paretocosmos.experiments._asked import all_planned, check_methods, check_seeds, share_out
-from paretocosmos.experiments._comparison import Comparison, each_alone
+from paretocosmos.experiments._comparison import Comparison
 from paretocosmos.plan import Plan, make_plan
 from paretocosmos.problems import Problem, problem_name
+from paretocosmos.rays import each_alone
+from paretocosmos.rehearsal import rehearse, split_of
 from paretocosmos.run import Run, read_record
 from paretocosmos.training import Progress, fit, refuse_other
 
-__all__ = ["BASELINES", "Comparison", "compare", "each_alone"]
+__all__ = ["BASELINES", "Comparison", "compare"]
 
 BASELINES = ("cosmos", "phn_ls", "phn_epo", "pareto_mtl", "mgda", "single_task", "uniform")
-"""The paper's method and those it is compared with."""
+"""The paper's method, its baselines, and two of its code's: MGDA and uniform."""
 
 
 def compare(
-    problem: str,
+    problem: str | Problem,
     methods: Sequence[str] = BASELINES,
     *,
     seeds: Sequence[int] = (1,),
@@ -49,7 +52,7 @@ def compare(
     not stop the others.
 
     Args:
-        problem: a problem's name, or the path of a CSV file.
+        problem: a problem, its name, or the path of a CSV file.
         methods: names of methods, or ``"phn_ls"``, ``"phn_epo"``.
         seeds: a run of each method for each.
         protocol: as for `fit`.
@@ -90,7 +93,11 @@ def compare(
             precision=precision,
         )
 
-    of_problem = find.parameters(find.find("problems", problem_name(problem)))
+    of_problem = (
+        find.parameters(find.find("problems", problem_name(problem)))
+        if isinstance(problem, str)
+        else {}
+    )
     for_problem = {k: v for k, v in asked.items() if k.removeprefix("problem.") in of_problem}
     lead = plan(problem, wanted[0], for_problem)
     check_engine(engine, lead.device)
@@ -100,6 +107,8 @@ def compare(
     rest = {key: value for key, value in asked.items() if key not in for_problem}
     own = share_out(rest, bare, list(of_problem))
     plans = all_planned(own, partial(plan, lead.problem))
+    for method, one in plans.items():
+        _rehearse(method, one)
     folder = _folder(out, lead.problem.name, resume=resume)
     places = {method: folder / re.sub(r"[^\w.-]+", "-", method) for method in wanted}
     if resume:
@@ -134,6 +143,16 @@ def compare(
     return done
 
 
+def _rehearse(method: str, plan: Plan) -> None:
+    """What a method would refuse when its turn comes is refused before another is trained."""
+    train = split_of(plan.problem, "train")
+    network = networks_of(plan.model)[0]
+    try:
+        rehearse(network, plan.problem, plan.method, train, plan.training.batch_size)
+    except ParetoCosmosError as error:
+        raise type(error)(f"{method}: {error}") from error
+
+
 def _refuse_begun_otherwise(
     plans: Mapping[str, Plan], places: Mapping[str, Path], seeds: Sequence[int]
 ) -> None:
@@ -149,7 +168,7 @@ def _refuse_begun_otherwise(
 def _named(method: str, plan: Plan) -> Iterator[None]:
     """Warnings say whose they are; networks for one objective each need not be a front."""
     rays = plan.method.fixed_rays(len(plan.problem.objectives))
-    alone = rays is not None and each_alone(rays.tolist())
+    alone = rays is not None and each_alone(rays)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", FrontWarning)
         yield

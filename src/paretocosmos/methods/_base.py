@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -70,12 +71,38 @@ class Method(ABC):
         return
 
     def quality(self, front: Front) -> float:
-        """How good a network is by its validation front; that of the best epoch is kept."""
-        return hypervolume(front)
+        """How good a network is by its validation front; that of the best epoch is kept.
+
+        Its hypervolume; while that is 0, minus how far the front is from the reference point.
+        """
+        reached = hypervolume(front)
+        beyond = np.nan_to_num(front.values - front.reference, nan=np.inf, posinf=np.inf)
+        return reached if reached > 0 else -float(beyond.clip(min=0).sum(axis=1).min())
 
     def report(self, state: State) -> dict[str, float]:
         """What there is to say of a training when it ends, by name."""
         return {}
+
+
+def like_losses(weights: Tensor, losses: Tensor) -> Tensor:
+    """Weights in the losses' shape and type, float32 at least."""
+    return weights.to(torch.promote_types(losses.dtype, torch.float32)).expand_as(losses)
+
+
+def largest_of(gaps: Tensor, before: Tensor) -> Tensor:
+    """The largest certificate so far, one for each network."""
+    return torch.maximum(before, gaps.reshape(*before.shape, -1).amax(dim=-1).to(before))
+
+
+def refuse_losses(
+    losses: Tensor, names: Sequence[str], why: str, way_out: str, *, zero: bool
+) -> None:
+    """Refuse a loss below 0, or not above it, before training."""
+    for name, loss in zip(names, losses.tolist(), strict=True):
+        if not (loss >= 0 if zero else loss > 0):
+            raise ConfigurationError(
+                f"{why}, found {loss:g} for `{name}` on the first batch: {way_out}"
+            )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,8 +6,14 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from paretocosmos.errors import ConfigurationError
-from paretocosmos.methods._base import DirichletRays, Gram, State
+from paretocosmos.methods._base import (
+    DirichletRays,
+    Gram,
+    State,
+    largest_of,
+    like_losses,
+    refuse_losses,
+)
 from paretocosmos.solvers import epo
 
 __all__ = ["Epo"]
@@ -23,8 +29,9 @@ class Epo(DirichletRays):
     the losses; either way they solve a linear programme on the Gram matrix of the gradients, over
     all parameters. Where it has no solution, or a loss is not positive, the ray itself weighs the
     losses; `infeasible_share` in `run.json` says how often. A large r_j means a small L_j. Cost:
-    one network; one forward and J backward passes. Use with `hypernet` (PHN-EPO) or any other
-    conditioning when the front should follow the rays exactly; avoid with losses that can reach 0.
+    one network; one forward and J backward passes, for each ray of a batch. Use with `hypernet`
+    (PHN-EPO) or any other conditioning when the front should follow the rays exactly; avoid with
+    losses that can reach 0.
 
     Paper: Mahapatra and Rajan 2020; with a hypernetwork Navon et al. 2021.
 
@@ -41,23 +48,18 @@ class Epo(DirichletRays):
         self, losses: Tensor, rays: Tensor, gram: Gram, state: State
     ) -> tuple[Tensor, State]:
         solved = epo(gram(), losses.detach(), rays)
-        kind = torch.promote_types(losses.dtype, torch.float32)
-        unsolved = (~solved.feasible).float()
-        gap = torch.where(solved.feasible, solved.gap, 0.0).float()  # of what has a solution
+        unsolved = (~solved.feasible).reshape(*state["steps"].shape, -1)  # by network and ray
+        gap = torch.where(solved.feasible, solved.gap, 0.0)  # of what has a solution
         after = {
-            "steps": state["steps"] + _summed(torch.ones_like(unsolved), state["steps"]),
-            "infeasible": state["infeasible"] + _summed(unsolved, state["steps"]),
-            "gap": torch.maximum(state["gap"], _largest(gap, state["gap"])),
+            "steps": state["steps"] + unsolved.shape[-1],
+            "infeasible": state["infeasible"] + unsolved.sum(dim=-1),
+            "gap": largest_of(gap, state["gap"]),
         }
-        return (losses.shape[-1] * solved.weights).to(kind), after
+        return like_losses(losses.shape[-1] * solved.weights, losses), after
 
     def check(self, losses: Tensor, names: Sequence[str]) -> None:
-        for name, loss in zip(names, losses.tolist(), strict=True):
-            if not loss > 0:
-                raise ConfigurationError(
-                    f"`epo` needs positive losses, found {loss:g} for `{name}` on the first batch: "
-                    "add a constant to it, or use another method, such as `cosmos` or `linear`"
-                )
+        way_out = "add a constant to it, or use another method, such as `cosmos` or `linear`"
+        refuse_losses(losses, names, "`epo` needs positive losses", way_out, zero=False)
 
     def report(self, state: State) -> dict[str, float]:
         steps = max(float(state["steps"]), 1.0)
@@ -65,14 +67,3 @@ class Epo(DirichletRays):
             "infeasible_share": float(state["infeasible"]) / steps,
             "largest_gap": float(state["gap"]),
         }
-
-
-def _summed(values: Tensor, like: Tensor) -> Tensor:
-    """Over the ray groups: one number per network."""
-    axes = tuple(range(like.ndim, values.ndim))
-    return values.sum(dim=axes) if axes else values
-
-
-def _largest(values: Tensor, like: Tensor) -> Tensor:
-    axes = tuple(range(like.ndim, values.ndim))
-    return values.amax(dim=axes) if axes else values

@@ -2,10 +2,9 @@
 
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor
 
-from paretocosmos.methods._base import DirichletRays, Gram, State
+from paretocosmos.methods._base import DirichletRays, Gram, State, like_losses
 
 __all__ = ["Linear"]
 
@@ -29,4 +28,4 @@ class Linear(DirichletRays):
     def weights(
         self, losses: Tensor, rays: Tensor, gram: Gram, state: State
     ) -> tuple[Tensor, State]:
-        return rays.to(torch.promote_types(losses.dtype, torch.float32)).expand_as(losses), state
+        return like_losses(rays, losses), state

@@ -7,8 +7,15 @@ from typing import ClassVar, Literal, get_args
 import torch
 from torch import Tensor
 
-from paretocosmos.errors import ConfigurationError, unknown
-from paretocosmos.methods._base import FixedRays, Gram, State
+from paretocosmos.errors import unknown
+from paretocosmos.methods._base import (
+    FixedRays,
+    Gram,
+    State,
+    largest_of,
+    like_losses,
+    refuse_losses,
+)
 from paretocosmos.solvers import min_norm
 
 __all__ = ["Mgda"]
@@ -18,14 +25,15 @@ Normalisation = Literal["none", "l2", "loss", "loss+"]
 
 @dataclass(frozen=True, kw_only=True)
 class Mgda(FixedRays):
-    r"""One network, down the shortest vector in the hull of the gradients: no loss is raised.
+    r"""One network, weighed by the shortest vector in the hull of the gradients.
 
     .. math:: s = \arg\min_{s \in \Delta} \Big\| \sum_j \tfrac{s_j}{n_j} \nabla L_j \Big\|^2,
         \qquad \min_\theta \sum_j s_j L_j(\theta)
 
-    n_j is 1, the gradient's length, the loss, or their product, and serves the search for s alone.
-    The gradients are those of the parameters outside the heads. Cost: one network; one forward and
-    J backward passes. Use for one Pareto-stationary network when no preference is at hand; avoid
+    n_j is 1 (`none`), the gradient's length (`l2`), the loss (`loss`) or their product (`loss+`),
+    and serves the search for s alone. With `none`, a small step raises no loss. The gradients are
+    those of the parameters outside the heads. Cost: one network; one forward and J backward
+    passes. Use for one Pareto-stationary network when no preference is at hand; avoid
     when a certain trade-off, or a front, is wanted.
 
     Paper: Désidéri 2012; for deep networks Sener and Koltun 2018.
@@ -44,6 +52,9 @@ class Mgda(FixedRays):
     def fixed_rays(self, objectives: int) -> Tensor:
         return torch.full((1, objectives), 1 / objectives)
 
+    def init(self, objectives: int) -> State:
+        return {"gap": torch.zeros(())}
+
     def weights(
         self, losses: Tensor, rays: Tensor, gram: Gram, state: State
     ) -> tuple[Tensor, State]:
@@ -53,17 +64,16 @@ class Mgda(FixedRays):
             scale = scale * losses.detach()
         if self.normalisation in ("l2", "loss+"):
             scale = scale * products.diagonal(dim1=-2, dim2=-1).sqrt()
-        # a vector of length zero stays one, whatever it is divided by
+        # what has no scale is left as it is
         scale = torch.where(scale == 0, 1.0, scale)
         solved = min_norm(products / (scale.unsqueeze(-1) * scale.unsqueeze(-2)))
-        return solved.weights.to(torch.promote_types(losses.dtype, torch.float32)), state
+        return like_losses(solved.weights, losses), {"gap": largest_of(solved.gap, state["gap"])}
 
     def check(self, losses: Tensor, names: Sequence[str]) -> None:
-        if self.normalisation not in ("loss", "loss+"):
-            return
-        for name, loss in zip(names, losses.tolist(), strict=True):
-            if not loss >= 0:
-                raise ConfigurationError(
-                    f"`mgda` divides by the losses, which must be at least 0, found {loss:g} for "
-                    f"`{name}` on the first batch: set `normalisation` to `l2` or `none`"
-                )
+        if self.normalisation in ("loss", "loss+"):
+            why = "`mgda` divides by the losses, which must be at least 0"
+            way_out = "set `normalisation` to `l2` or `none`"
+            refuse_losses(losses, names, why, way_out, zero=True)
+
+    def report(self, state: State) -> dict[str, float]:
+        return {"largest_gap": float(state["gap"])}

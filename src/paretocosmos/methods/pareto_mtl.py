@@ -8,7 +8,14 @@ import torch
 from torch import Tensor
 
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.methods._base import FixedRays, Gram, State
+from paretocosmos.methods._base import (
+    FixedRays,
+    Gram,
+    State,
+    largest_of,
+    like_losses,
+    refuse_losses,
+)
 from paretocosmos.rays import even_rays
 from paretocosmos.solvers import min_norm
 
@@ -26,10 +33,11 @@ class ParetoMtl(FixedRays):
     until a batch is in its cone, the weights of network k are Σ s_j w_j, s the shortest vector
     in the hull of the active constraints' gradients. Then s is that in the hull of the losses' and
     the active constraints' gradients, and the weights, s plus Σ s_j w_j, are scaled to an absolute
-    sum of J; nothing holds a network in its cone that has no way down inside. The gradients are
-    those of the parameters outside the heads. Cost: K networks; one forward and J backward passes
-    each. Use as the field's reference for fronts of separate networks; avoid when more than a
-    handful of trade-offs are wanted.
+    sum of J; nothing holds a network in its cone that has no way down inside. `run.json` says which
+    networks reached theirs. Each is selected by the validation hypervolume of its own point. The
+    gradients are those of the parameters outside the heads. Cost: K networks; one forward and J
+    backward passes each. Use as the field's reference for fronts of separate networks; avoid when
+    more than a handful of trade-offs are wanted.
 
     Paper: Lin et al. 2019, "Pareto Multi-Task Learning".
 
@@ -58,6 +66,8 @@ class ParetoMtl(FixedRays):
             "rays": even_rays(self.networks, objectives),  # where the step runs
             "searching": torch.ones(()),
             "steps_searching": torch.zeros(()),
+            "reached_cone": torch.zeros(()),
+            "gap": torch.zeros(()),
         }
 
     def at_epoch(self, epoch: int, state: State) -> State:
@@ -86,8 +96,8 @@ class ParetoMtl(FixedRays):
         own = own.expand(*values.shape[:-1], -1, -1)
         descending = torch.where(active.unsqueeze(-1), constraints, own[..., :1, :])
         flat = objectives == 2  # all lie in the plane of two gradients
-        search = _combined(searching, products, plane=flat)
-        descend = _combined(torch.cat([own, descending], dim=-2), products, plane=flat)
+        search, gap = _combined(searching, products, plane=flat)
+        descend, other_gap = _combined(torch.cat([own, descending], dim=-2), products, plane=flat)
         size = descend.abs().sum(dim=-1, keepdim=True)
         descend = torch.where(size > 0, objectives * descend / size, 0.0)
 
@@ -95,25 +105,28 @@ class ParetoMtl(FixedRays):
         inside = ~active.any(dim=-1)
         left = inside.reshape(*before.shape, -1).any(dim=-1)
         mode = before.reshape(*before.shape, *[1] * (axes + 1))
-        found = torch.where(inside.unsqueeze(-1), 0.0, search)  # a batch in the cone takes no step
+        # a batch in the cone has no gradient; what moves then is Adam's momentum
+        found = torch.where(inside.unsqueeze(-1), 0.0, search)
         weights = torch.where(mode > 0, found, descend)
         after = {
             "rays": state["rays"],
             "searching": torch.where(left, 0.0, before),
             "steps_searching": state["steps_searching"] + before,
+            "reached_cone": torch.where(left & (before > 0), 1.0, state["reached_cone"]),
+            "gap": largest_of(torch.where(mode[..., 0] > 0, gap, other_gap), state["gap"]),
         }
-        return weights.to(torch.promote_types(losses.dtype, torch.float32)), after
+        return like_losses(weights, losses), after
 
     def check(self, losses: Tensor, names: Sequence[str]) -> None:
-        for name, loss in zip(names, losses.tolist(), strict=True):
-            if not loss >= 0:
-                raise ConfigurationError(
-                    f"`pareto_mtl` needs losses of at least 0, found {loss:g} for `{name}` on the "
-                    "first batch: add a constant to it, or use another method, such as `linear`"
-                )
+        way_out = "add a constant to it, or use another method, such as `linear`"
+        refuse_losses(losses, names, "`pareto_mtl` needs losses of at least 0", way_out, zero=True)
 
     def report(self, state: State) -> dict[str, float]:
-        return {"steps_searching": float(state["steps_searching"])}
+        return {
+            "steps_searching": float(state["steps_searching"]),
+            "reached_cone": float(state["reached_cone"]),
+            "largest_gap": float(state["gap"]),
+        }
 
 
 def _unit(rays: Tensor) -> Tensor:
@@ -121,7 +134,7 @@ def _unit(rays: Tensor) -> Tensor:
     return unit
 
 
-def _combined(rows: Tensor, products: Tensor, *, plane: bool) -> Tensor:
-    """Rows of weights ``[..., n, J]`` to the shortest vector in their hull, ``[..., J]``."""
+def _combined(rows: Tensor, products: Tensor, *, plane: bool) -> tuple[Tensor, Tensor]:
+    """Rows of weights ``[..., n, J]`` to the shortest vector in their hull, and its gap."""
     solved = min_norm(rows @ products @ rows.mT, plane=plane)
-    return (solved.weights.unsqueeze(-2) @ rows).squeeze(-2)
+    return (solved.weights.unsqueeze(-2) @ rows).squeeze(-2), solved.gap

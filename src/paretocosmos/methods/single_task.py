@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from paretocosmos.front import Front
-from paretocosmos.methods._base import FixedRays, Gram, State
+from paretocosmos.methods._base import FixedRays, Gram, State, like_losses
 
 __all__ = ["SingleTask"]
 
@@ -18,7 +18,7 @@ class SingleTask(FixedRays):
 
     .. math:: \min_{\theta_j} L_j(\theta_j), \qquad j = 1, \dots, J
 
-    The paper (section 5.3) reports the hypervolume of the ideal point, the best of every objective,
+    The hypervolume the paper prints for it is that of the ideal point, the best of every objective,
     which no single network needs to reach: `hypervolume_ideal`. Each network is selected by its own
     objective's score on validation. Cost: J networks; one forward and one backward pass each. Use
     to see how much an objective can be lowered at all; avoid as a front: its networks know nothing
@@ -33,7 +33,7 @@ class SingleTask(FixedRays):
     def weights(
         self, losses: Tensor, rays: Tensor, gram: Gram, state: State
     ) -> tuple[Tensor, State]:
-        return rays.to(torch.promote_types(losses.dtype, torch.float32)).expand_as(losses), state
+        return like_losses(rays, losses), state
 
     def quality(self, front: Front) -> float:
         own = np.where(front.rays > 0, front.values, 0.0)  # another objective may have no number

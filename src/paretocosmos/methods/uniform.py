@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from paretocosmos.methods._base import FixedRays, Gram, State
+from paretocosmos.methods._base import FixedRays, Gram, State, like_losses
 
 __all__ = ["Uniform"]
 
@@ -28,5 +28,4 @@ class Uniform(FixedRays):
     def weights(
         self, losses: Tensor, rays: Tensor, gram: Gram, state: State
     ) -> tuple[Tensor, State]:
-        kind = torch.promote_types(losses.dtype, torch.float32)
-        return torch.full_like(losses, 1 / losses.shape[-1], dtype=kind, requires_grad=False), state
+        return like_losses(torch.full_like(rays, 1 / losses.shape[-1]), losses), state

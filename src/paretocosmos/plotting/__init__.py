@@ -9,20 +9,20 @@ from typing import TYPE_CHECKING
 
 from paretocosmos.errors import ConfigurationError, DataError
 from paretocosmos.front import Front
+from paretocosmos.metrics import ideal_hypervolume
 from paretocosmos.plotting._comparison import comparison_figure, save_comparison
 from paretocosmos.plotting._grid import draw_grid
 from paretocosmos.plotting._pair import STAR, draw_pair, joined
 from paretocosmos.plotting._sheet import (
     blank,
-    each_alone,
     finish,
     finite,
-    ideal_volume,
     same_objectives,
     volume,
     write,
 )
 from paretocosmos.plotting._style import FADED, INK, MARKS, MUTED, shown, styled
+from paretocosmos.rays import each_alone
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -55,7 +55,8 @@ def front_figure(fronts: Sequence[Front], *, title: str = "") -> "Figure":
         figure = blank()
         draw = draw_pair if drawn[0].objectives == 2 else draw_grid
         draw(figure, drawn)
-        columns = 2 if any(each_alone(front) for front in drawn) else 3  # a pair below each other
+        beside = any(each_alone(front.rays) for front in drawn)  # a pair below each other
+        columns = 2 if beside else 3
         figure.legend(handles=_legend(drawn), loc="outside lower left", ncols=columns)
         finish(figure, title)
     return figure
@@ -113,8 +114,8 @@ def _legend(fronts: list[Front]) -> list["Line2D"]:
                 label=f"{label}: hypervolume {volume(front):.4f}",
             )
         )
-        if each_alone(front):
-            said = f"{label}: ideal point, {ideal_volume(front):.4f}"
+        if each_alone(front.rays):
+            said = f"{label}: ideal point, {ideal_hypervolume(front):.4f}"
             handles.append(copy.copy(handles[-1]))
             handles[-1].set(marker="*", markersize=math.sqrt(STAR * mark.size), label=said)
             handles[-1].set_markeredgewidth(0.8)

@@ -6,8 +6,9 @@ from statistics import fmean, stdev
 from typing import TYPE_CHECKING
 
 from paretocosmos.front import Array, Front
+from paretocosmos.metrics import ideal_hypervolume
 from paretocosmos.plotting._methods import PALE, Method
-from paretocosmos.plotting._sheet import ideal_volume, volume
+from paretocosmos.plotting._sheet import volume
 from paretocosmos.plotting._style import FADED, MUTED, shown
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def key(
         if method.joined:
             handles[-1].set_linewidth(1.0)
         if method.ideal:
-            said = _number([ideal_volume(front) for front in seeds])
+            said = _number([ideal_hypervolume(front) for front in seeds])
             handles.append(_mark(f"ideal point of {_name(method)}\n{said}", colour, "*", 130))
         outside += count
     drawn = [front for method in methods for front in method.fronts]

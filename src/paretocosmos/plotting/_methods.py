@@ -10,6 +10,7 @@ import numpy.typing as npt
 from paretocosmos import metrics
 from paretocosmos.front import Array, Front
 from paretocosmos.plotting._pair import frame, in_order
+from paretocosmos.plotting._sheet import separate
 from paretocosmos.plotting._style import FADED, Look
 
 if TYPE_CHECKING:
@@ -54,7 +55,8 @@ class Method:
     def joined(self) -> bool:
         """Whether a line through its points says something."""
         several = any(front.non_dominated.sum() > 1 for front in self.fronts)
-        return self.points.shape[1] == 2 and several and not (self.is_point or self.ideal)
+        apart = any(separate(front) for front in self.fronts)
+        return self.points.shape[1] == 2 and several and not (self.is_point or self.ideal or apart)
 
     @property
     def size(self) -> float:

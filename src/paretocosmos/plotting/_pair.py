@@ -9,7 +9,7 @@ import numpy as np
 
 from paretocosmos.front import Array, Front
 from paretocosmos.metrics import ideal
-from paretocosmos.plotting._sheet import each_alone
+from paretocosmos.plotting._sheet import separate
 from paretocosmos.plotting._style import (
     ANCHORS,
     FADED,
@@ -22,6 +22,7 @@ from paretocosmos.plotting._style import (
     distinct_rays,
     shown_names,
 )
+from paretocosmos.rays import each_alone
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -49,7 +50,8 @@ def draw_pair(figure: "Figure", fronts: list[Front]) -> None:
 def joined(front: Front) -> bool:
     """Whether a line through the non-dominated points of a front says something."""
     several = front.non_dominated.sum() > 1
-    return front.objectives == 2 and bool(several) and not each_alone(front)
+    apart = separate(front) or each_alone(front.rays)
+    return front.objectives == 2 and bool(several) and not apart
 
 
 def draw_panel(
@@ -59,7 +61,7 @@ def draw_panel(
     frame(axes, labels[pair[0]], labels[pair[1]])
     for front, mark in zip(fronts, cycle(MARKS)):
         _draw_points(axes, front, mark, pair)
-        if each_alone(front):
+        if each_alone(front.rays):
             _draw_ideal(axes, front, mark, pair)
     points = np.concatenate([front.values for front in fronts])[:, pair]
     (left, bottom), (right, top) = padded(points.min(axis=0), points.max(axis=0))

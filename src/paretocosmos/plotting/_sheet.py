@@ -11,7 +11,7 @@ import numpy as np
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.files import write_bytes
 from paretocosmos.front import Front
-from paretocosmos.metrics import hypervolume, ideal, ideal_hypervolume
+from paretocosmos.metrics import hypervolume
 from paretocosmos.plotting._style import DPI, shown, styled
 
 if TYPE_CHECKING:
@@ -67,18 +67,12 @@ def finite(front: Front) -> Front | None:
     return replace(front, rays=front.rays[keep], values=front.values[keep], metrics={})
 
 
-def each_alone(front: Front) -> bool:
-    """Whether there is a network for every objective by itself: no front, but an ideal point."""
-    return len(front) > 1 and np.array_equal(front.rays, np.eye(front.objectives))
-
-
-def ideal_volume(front: Front) -> float:
-    """In silence, as `volume`."""
-    below = (ideal(front) < front.reference).all()
-    return ideal_hypervolume(front) if below else 0.0
-
-
 def volume(front: Front) -> float:
     """The hypervolume, in silence: whoever evaluated the front was told if no point counts."""
     counts = (front.values < front.reference).all(axis=1).any()
     return hypervolume(front) if counts else 0.0
+
+
+def separate(front: Front) -> bool:
+    """Whether its points are networks of their own, between which there is nothing."""
+    return front.provenance.get("networks") is not None

@@ -8,9 +8,9 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from paretocosmos.experiments.compare import each_alone
 from paretocosmos.front import Front
 from paretocosmos.printing._console import note, wide
+from paretocosmos.rays import each_alone
 from paretocosmos.run import Run
 
 __all__ = ["numbers_of_run", "print_run", "print_runs"]
@@ -67,6 +67,12 @@ def print_run(run: Run) -> None:
     # outside the table, which would break a long path in two
     indent = max(map(len, rows)) + 4
     console.print(f"  [bold]{'run':<{indent}}[/]{escape(str(run.folder))}", soft_wrap=True)
+    lost = sum(network.get("reached_cone") == 0 for network in _networks(record))
+    if lost:
+        note(
+            f"{lost} of {len(_networks(record))} networks were not in their cone when the search "
+            "ended, so they may lie side by side: try a larger --set search_epochs"
+        )
     # separate networks have no setting that would spread them
     if numbers["dominated_share"] > 0.5 and record.get("fixed_rays") is None:
         way_out = "--penalty" if record["method"]["name"] == "cosmos" else "--alpha"
@@ -97,8 +103,14 @@ def _shape(run: Run, numbers: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _ends(front: Front) -> dict[str, str]:
-    first, last = (_point(front.values[index]) for index in (0, -1))
-    return {"point": first} if len(front) == 1 else {"ends of the front": f"{first} to {last}"}
+    if len(front) == 1:
+        return {"point": _point(front.values[0])}
+    if front.provenance.get("networks") is not None:  # in no order of their own
+        best = front.values[front.non_dominated]
+        ends = best[[best[:, 0].argmin(), best[:, 0].argmax()]] if len(best) else front.values
+    else:
+        ends = front.values[[0, -1]]
+    return {"ends of the front": f"{_point(ends[0])} to {_point(ends[-1])}"}
 
 
 def _point(values: Any) -> str:

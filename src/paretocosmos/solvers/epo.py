@@ -9,7 +9,7 @@ from torch import Tensor
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.solvers._simplex import best_vertex
 
-__all__ = ["Epo", "epo"]
+__all__ = ["EpoWeights", "epo"]
 
 TINY = torch.finfo(torch.float64).tiny
 
@@ -22,7 +22,7 @@ FEASIBLE = 1e-9
 PIVOTS = 3
 
 
-class Epo(NamedTuple):
+class EpoWeights(NamedTuple):
     """The weights of EPO, whether the programme has a solution, and how good the weights are."""
 
     weights: Tensor
@@ -30,7 +30,7 @@ class Epo(NamedTuple):
     gap: Tensor
 
 
-def epo(gram: Tensor, losses: Tensor, rays: Tensor) -> Epo:
+def epo(gram: Tensor, losses: Tensor, rays: Tensor) -> EpoWeights:
     r"""The combination of gradients that moves the losses to the ray, or down along it.
 
     With m objectives, C the Gram matrix and
@@ -40,14 +40,14 @@ def epo(gram: Tensor, losses: Tensor, rays: Tensor) -> Epo:
 
     the weights solve, off the ray (μ > 1e-4),
 
-    .. math:: \max_\alpha \alpha^\top C a \;\text{ s.t. } (C\alpha)_j \ge b_j, \qquad
+    .. math:: \max_w w^\top C a \;\text{ s.t. } (Cw)_j \ge b_j, \qquad
               b_j = 0 \text{ at the largest } r_j L_j, \; -\infty \text{ where } (Ca)_j > 0, \;
               (Ca)_j \text{ elsewhere}
 
     (b = 0 if no (Ca)_j is positive), and on the ray
 
-    .. math:: \max_\alpha 1^\top C\alpha \;\text{ s.t. } C\alpha \ge 0, \;
-              \alpha^\top C a \ge \min(0, \max_j (Ca)_j)
+    .. math:: \max_w 1^\top Cw \;\text{ s.t. } Cw \ge 0, \;
+              w^\top C a \ge \min(0, \max_j (Ca)_j)
 
     both over the simplex. The first always has a solution, the second need not have one.
 
@@ -57,12 +57,12 @@ def epo(gram: Tensor, losses: Tensor, rays: Tensor) -> Epo:
         rays: ``[..., J]``, on the simplex (divided by their sum here); an entry may be 0.
 
     Returns:
-        ``weights`` α ``[..., J]`` in float64, on the simplex: a method multiplies by m.
+        ``weights`` w ``[..., J]`` in float64, on the simplex: a method multiplies by m.
         ``feasible`` ``[...]``: False where the programme has no solution or a loss is not a
         positive number; there the weights are the ray.
         ``gap`` ``[...]``: the larger of the violation and the distance to the optimum. The
-        violation of (Cα)_j is relative to the length of gradient j times the longest, that of
-        αᵀCa to a hundredth of the longest squared; the distance, relative to the largest
+        violation of (Cw)_j is relative to the length of gradient j times the longest, that of
+        wᵀCa to a hundredth of the longest squared; the distance, relative to the largest
         coefficient of the objective, comes from dual prices and is a bound, not an estimate. For
         two objectives the solution is a closed form and only the violation is left. Where
         ``feasible`` is False: the violation of the point at which the search ended.
@@ -91,11 +91,11 @@ def epo(gram: Tensor, losses: Tensor, rays: Tensor) -> Epo:
     lowest = (rows @ weights.unsqueeze(-1)).amin(dim=(-2, -1))
     feasible = (lowest >= -FEASIBLE) & positive
     weights = torch.where(feasible.unsqueeze(-1), weights, rays)
-    return Epo(weights, feasible, torch.maximum(-lowest, short))
+    return EpoWeights(weights, feasible, torch.maximum(-lowest, short))
 
 
 def _programme(gram: Tensor, losses: Tensor, rays: Tensor) -> tuple[Tensor, Tensor]:
-    """Both programmes as D ``[..., J + 1, J]`` and c ``[..., J]``: maximise cᵀα with Dα ≥ 0."""
+    """Both programmes as D ``[..., J + 1, J]`` and c ``[..., J]``: maximise cᵀw with Dw ≥ 0."""
     # C times a positive number: the same programme
     longest = gram.diagonal(dim1=-2, dim2=-1).amax(dim=-1).clamp_min(TINY)
     gram = gram / longest[..., None, None]
@@ -118,7 +118,7 @@ def _programme(gram: Tensor, losses: Tensor, rays: Tensor) -> tuple[Tensor, Tens
 
 
 def _interval(rows: Tensor, gain: Tensor) -> tuple[Tensor, Tensor]:
-    """Two objectives: every row bounds α_1 from one side; the gain picks an end."""
+    """Two objectives: every row bounds w_1 from one side; the gain picks an end."""
     first, second = rows.unbind(dim=-1)
     slope = second - first
     bound = second / slope

@@ -185,7 +185,7 @@ def test_a_backbone_of_ones_own_is_conditioned_and_left_alone() -> None:
     before = {name: value.clone() for name, value in backbone.state_dict().items()}
     plan = _plan("toy_convex", backbone=backbone)
     assert isinstance(plan.model, Concat)
-    assert plan.configuration.conditioning == Spec("concat", {"layer": None})
+    assert plan.configuration.conditioning == Spec("concat", {"layer": None, "zero": False})
     assert plan.configuration.backbone is None
     assert _count(plan) == sum(p.numel() for p in backbone.parameters()) + 8 * 2
     assert list(backbone.state_dict()) == list(before)
@@ -203,7 +203,9 @@ def test_any_shape_trains_with_a_network_named(backbone: str | nn.Module) -> Non
 def test_images_begin_with_the_papers_network() -> None:
     plan = _plan(points(shape=(1, 20, 24)))
     assert plan.configuration.backbone == Spec("lenet", {"kernel": 5, "rectified": True})
-    assert plan.configuration.conditioning == Spec("transposed_conv", {"layer": None})
+    assert plan.configuration.conditioning == Spec(
+        "transposed_conv", {"layer": None, "zero": False}
+    )
     assert isinstance(plan.model, TransposedConv)
     assert plan.traceable
     assert plan.stackable

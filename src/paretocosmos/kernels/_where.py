@@ -15,9 +15,13 @@ __all__ = ["runs_on", "taken"]
 
 
 def taken(first: Tensor, *rest: Tensor) -> bool:
-    """Float32, in one place where the kernels run, and nobody asks for half precision."""
+    """Float32, in one place where the kernels run, and nobody asks for half precision.
+
+    Nor compiles or exports the network from outside: a compiler has kernels of its own.
+    """
     return (
-        runs_on(first.device.type)
+        not torch.compiler.is_compiling()
+        and runs_on(first.device.type)
         and first.dtype == torch.float32
         and all(t.dtype == first.dtype and t.device == first.device for t in rest)
         and not torch.is_autocast_enabled(first.device.type)
@@ -29,11 +33,12 @@ def runs_on(device: str) -> bool:
 
     With TRITON_INTERPRET=1 a CPU will do, slowly: that is for the tests.
     """
+    interpreted = os.environ.get("TRITON_INTERPRET") == "1"
+    if device != "cuda" and not interpreted:
+        return False
     if importlib.util.find_spec("triton") is None:
         return False
-    if os.environ.get("TRITON_INTERPRET") == "1":
-        return True
-    return device == "cuda" and compiles()
+    return interpreted or compiles()
 
 
 @cache

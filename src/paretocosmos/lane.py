@@ -173,7 +173,7 @@ class Lane:
         numbers["evaluations"].append(evaluation)
         for k, quality in enumerate(qualities):
             before = numbers["selected"][k]
-            if before is None or quality > before["quality"] or math.isnan(before["quality"]):
+            if before is None or quality > before["quality"]:
                 self._keep(k)
                 numbers["selected"][k] = {
                     "epoch": numbers["epoch"],

@@ -1,6 +1,5 @@
 """From what a caller asked to everything a training needs, before any file is written."""
 
-import copy
 import dataclasses
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -10,11 +9,12 @@ import torch
 from torch import nn
 
 from paretocosmos import find
-from paretocosmos.conditioning import Conditioning, Several, networks_of
+from paretocosmos.conditioning import networks_of
 from paretocosmos.errors import ConfigurationError, unknown
 from paretocosmos.find import Spec
 from paretocosmos.machine import check_precision, device_of
 from paretocosmos.methods import Method
+from paretocosmos.networks import Blueprint, a, check_pair, for_single_rays
 from paretocosmos.problems import Problem, load_problem, problem_name
 from paretocosmos.rehearsal import split_of
 from paretocosmos.settings import (
@@ -25,7 +25,6 @@ from paretocosmos.settings import (
     pair_of,
     pairs,
     paper_settings,
-    spec_name,
     spec_of,
 )
 
@@ -181,13 +180,13 @@ def make_plan(
         how = spec_of("methods", method)
     training, chosen, _, where, exact = _all_mistakes(
         lambda: Training(**resolved["training"]),
-        lambda: _a(Method, how, "methods") if isinstance(method, str) else method,
+        lambda: a(Method, how, "methods") if isinstance(method, str) else method,
         lambda: _check_seed(seed),
         lambda: device_of(device),
         lambda: check_precision(precision),
     )
     single = chosen.fixed_rays(len(problem.objectives)) is not None
-    _check_pair(how.name, conditioning if model is None else model, single=single)
+    check_pair(how.name, conditioning if model is None else model, single=single)
     if single and training.groups > 1:
         raise ConfigurationError(
             f"`groups` are several rays in a batch, found {training.groups}, but `{how.name}` has "
@@ -224,42 +223,24 @@ def make_plan(
 def _model(
     problem: Problem, method: Method, configuration: Configuration, given: str | nn.Module | None
 ) -> nn.Module:
-    """Build or copy the networks a method trains, fresh weights drawn from the seed."""
+    """The networks a method trains, fresh weights drawn from the seed."""
     objectives = len(problem.objectives)
     rays = method.fixed_rays(objectives)
     if rays is None:
         # a method's settings may not fit the number of objectives: draw once, now
         method.sample(objectives, 1, torch.Generator())
+    blueprint = Blueprint(
+        configuration.conditioning,
+        configuration.backbone,
+        problem.input_shape,
+        problem.outputs,
+        objectives,
+        None if rays is None else rays.tolist(),
+        given if isinstance(given, nn.Module) else None,
+    )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(configuration.seed)
-        if rays is None:
-            return _network(problem, configuration, given)
-        return Several([_network(problem, configuration, given) for _ in rays], rays)
-
-
-def _network(
-    problem: Problem, configuration: Configuration, given: str | nn.Module | None
-) -> nn.Module:
-    if configuration.conditioning is None:
-        assert isinstance(given, nn.Module)
-        return copy.deepcopy(given)
-    backbone = given
-    if configuration.backbone is not None:
-        backbone = _a(
-            nn.Module,
-            configuration.backbone,
-            "backbones",
-            input_shape=problem.input_shape,
-            outputs=problem.outputs,
-        )
-    network: Conditioning = _a(
-        Conditioning,
-        configuration.conditioning,
-        "conditioning",
-        backbone=backbone,
-        objectives=len(problem.objectives),
-    )
-    return network
+        return blueprint.build()
 
 
 def _for_single_rays(method: str | Method, settings: Mapping[str, Any]) -> bool:
@@ -268,34 +249,7 @@ def _for_single_rays(method: str | Method, settings: Mapping[str, Any]) -> bool:
     if not isinstance(kind, type):  # a function of one's own that makes one
         own = distribute(_mine(settings, "method", kind), {"method": kind})["method"]
         kind = type(find.build("methods", Spec(str(method), own)))
-    return getattr(kind, "fixed_rays", Method.fixed_rays) is not Method.fixed_rays
-
-
-def _check_pair(name: str, given: str | nn.Module | None, *, single: bool) -> None:
-    """Refuse a network that is told its ray where it has but one, and one that is not where not."""
-    if isinstance(given, nn.Module) and not isinstance(given, Conditioning):
-        return  # a network of one's own may do as it likes
-    conditioning = given if isinstance(given, str) else spec_name("conditioning", type(given))
-    if single and conditioning != "none":
-        raise ConfigurationError(
-            f"`{name}` trains a network for each of its rays, which `{conditioning}` has no use "
-            "for: leave `conditioning` out, or use a method that draws rays, such as `cosmos`"
-        )
-    if not single and conditioning == "none":
-        raise ConfigurationError(
-            f"`{name}` draws a ray for every step, of which a network without conditioning hears "
-            "nothing: leave `conditioning` out, or use a method for one network, such as `uniform`"
-        )
-
-
-def _a(kind: type, spec: Spec, room: str, **fixed: Any) -> Any:
-    """Build a thing; one from outside may turn out to be something else."""
-    built = find.build(room, spec, **fixed)
-    if not isinstance(built, kind):
-        raise ConfigurationError(
-            f"`{spec.name}` must give a {kind.__name__}, found {type(built).__name__}"
-        )
-    return built
+    return for_single_rays(kind)
 
 
 def _all_mistakes(*attempts: Callable[[], Any]) -> list[Any]:

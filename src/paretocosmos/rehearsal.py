@@ -5,7 +5,8 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor, nn
 
-from paretocosmos.engine.gradients import apart_of, inside
+from paretocosmos.conditioning import inside
+from paretocosmos.engine.gradients import apart_of
 from paretocosmos.errors import ConfigurationError, DataError, ParetoCosmosError, unknown
 from paretocosmos.evaluation import evaluate_batch, evaluating, sweep
 from paretocosmos.files import one_line

@@ -10,14 +10,14 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from paretocosmos import find
 from paretocosmos.checkpoint import load_tensors
-from paretocosmos.conditioning import Conditioning, Several
+from paretocosmos.conditioning import Several
 from paretocosmos.errors import ConfigurationError, DataError, RunError
 from paretocosmos.files import one_line, read_json
 from paretocosmos.find import Spec
 from paretocosmos.front import Array, Front
 from paretocosmos.machine import device_of, place
+from paretocosmos.networks import Blueprint
 from paretocosmos.objectives._base import logits_of
 from paretocosmos.problems import Problem, TabularProblem, load_problem
 from paretocosmos.problems._table import Table
@@ -154,7 +154,8 @@ def load_run(
     tensors, _ = load_tensors(folder / "model.safetensors")
     network = build_model(record, backbone) if model is None else model
     if record.get("fixed_rays") is not None and not isinstance(network, Several):
-        network = _several([network] * len(record["fixed_rays"]), record)
+        rays = torch.tensor(record["fixed_rays"])
+        network = Several([network] * len(rays), rays)
     if all(t.dtype == torch.float64 for t in tensors.values() if t.is_floating_point()):
         network.double()
     try:
@@ -207,41 +208,26 @@ def read_record(folder: Path) -> dict[str, Any]:
     return record
 
 
-def build_model(record: Mapping[str, Any], backbone: nn.Module | None = None) -> Conditioning:
+def build_model(record: Mapping[str, Any], backbone: nn.Module | None = None) -> nn.Module:
     """Build the network a run's record describes, or the networks.
 
     Args:
         record: `run.json`.
         backbone: one's own, where the run was trained on such; else it has fresh weights.
     """
-    rays = record.get("fixed_rays")
-    if rays is None:
-        return _network(record, backbone)
-    return _several([_network(record, backbone) for _ in rays], record)
-
-
-def _several(networks: Sequence[nn.Module], record: Mapping[str, Any]) -> Several:
-    return Several(networks, torch.tensor(record["fixed_rays"]))
-
-
-def _network(record: Mapping[str, Any], own: nn.Module | None) -> Conditioning:
-    backbone, conditioning = record["backbone"], record["conditioning"]
-    if conditioning is None or (backbone is None and own is None):
+    named, conditioning = record["backbone"], record["conditioning"]
+    if conditioning is None or (named is None and backbone is None):
         given = "model" if conditioning is None else "backbone"
         raise RunError(
             "this run was trained on a network of one's own, which its folder cannot rebuild: "
             f"pass that network as `{given}`"
         )
-    network = own
-    if backbone is not None:
-        network = find.build(
-            "backbones",
-            Spec(**backbone),
-            input_shape=tuple(record["input_shape"]),
-            outputs=record["outputs"],
-        )
-    built = find.build(
-        "conditioning", Spec(**conditioning), backbone=network, objectives=record["objectives"]
-    )
-    assert isinstance(built, Conditioning)
-    return built
+    return Blueprint(
+        Spec(**conditioning),
+        None if named is None else Spec(**named),
+        record["input_shape"],
+        record["outputs"],
+        record["objectives"],
+        record.get("fixed_rays"),
+        backbone,
+    ).build()

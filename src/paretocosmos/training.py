@@ -20,7 +20,7 @@ from paretocosmos.plan import Plan, make_plan
 from paretocosmos.problems import Problem
 from paretocosmos.run import FORMAT, Run, load_run, read_record
 
-__all__ = ["Progress", "fit", "refuse_other"]
+__all__ = ["Progress", "check_seeds", "fit", "refuse_other"]
 
 Report = Callable[[Progress], None]
 Job = tuple[Plan, Path]
@@ -172,6 +172,11 @@ def _seeds(seed: int, seeds: Sequence[int] | None) -> list[int]:
         return [seed]
     if seed != 1:
         raise ConfigurationError(f"`seeds` stand instead of `seed`, found {seed} too: give one")
+    return check_seeds(seeds)
+
+
+def check_seeds(seeds: Sequence[int]) -> list[int]:
+    """The seeds, if there are some and none twice."""
     wanted = list(seeds) if isinstance(seeds, Iterable) else []
     if not wanted or any(wanted.count(one) > 1 for one in wanted):
         raise ConfigurationError(f"`seeds` are different whole numbers, found {seeds!r}")

@@ -524,3 +524,17 @@ def test_what_a_network_refuses_is_not_hidden() -> None:
     for ray in (torch.rand(J), torch.rand(4, J)):
         with pytest.raises(RuntimeError, match="shapes cannot be multiplied"):
             model(torch.randn(B, 6), ray)
+
+
+def test_what_runs_out_of_memory_is_not_tried_ray_by_ray(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = Hypernet(nn.Linear(3, 1), 2)
+
+    def full(*given: object, **named: object) -> Callable[..., object]:
+        def mapped(*inputs: object) -> object:
+            raise torch.cuda.OutOfMemoryError
+
+        return mapped
+
+    monkeypatch.setattr(torch, "vmap", full)
+    with pytest.raises(torch.cuda.OutOfMemoryError):
+        model(torch.zeros(4, 3), torch.full((2, 2), 0.5))

@@ -9,8 +9,9 @@ from torch import Tensor, nn
 from torch.autograd.functional import jacobian
 from torch.func import functional_call
 
+from paretocosmos.conditioning import inside
 from paretocosmos.conditioning.none import Unconditioned
-from paretocosmos.engine.gradients import EachLoss, apart_of, inside
+from paretocosmos.engine.gradients import EachLoss, apart_of
 from paretocosmos.methods import Cosmos
 from paretocosmos.methods.epo import Epo
 from paretocosmos.methods.mgda import Mgda

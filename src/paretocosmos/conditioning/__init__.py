@@ -1,8 +1,8 @@
 """Conditioning: how a ray enters a network, one file each."""
 
-from paretocosmos.conditioning._base import Conditioning, heads_of
+from paretocosmos.conditioning._base import Conditioning, heads_of, inside
 from paretocosmos.conditioning._condition import condition
 from paretocosmos.conditioning._several import Several, networks_of
 from paretocosmos.conditioning.concat import Concat
 
-__all__ = ["Concat", "Conditioning", "Several", "condition", "heads_of", "networks_of"]
+__all__ = ["Concat", "Conditioning", "Several", "condition", "heads_of", "inside", "networks_of"]

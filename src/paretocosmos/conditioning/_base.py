@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.types import Inputs, Outputs
 
-__all__ = ["Conditioning", "heads_of"]
+__all__ = ["Conditioning", "heads_of", "inside"]
 
 
 def heads_of(network: nn.Module) -> tuple[str, ...]:
@@ -26,6 +26,11 @@ def heads_of(network: nn.Module) -> tuple[str, ...]:
     names = (heads,) if isinstance(heads, str) else heads
     known = isinstance(names, tuple | list) and all(isinstance(name, str) for name in names)
     return tuple(names) if known else ()
+
+
+def inside(name: str, modules: tuple[str, ...]) -> bool:
+    """Whether a module or parameter is one of these modules, or belongs to one, by dotted names."""
+    return any(f"{name}.".startswith(f"{module}.") for module in modules)
 
 
 class Conditioning(nn.Module, ABC):

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _NormBase
 from torch.nn.modules.conv import _ConvNd
 
-from paretocosmos.conditioning._base import heads_of
+from paretocosmos.conditioning._base import heads_of, inside
 from paretocosmos.conditioning._listening import StandIn
 from paretocosmos.errors import ConfigurationError
 
@@ -92,20 +92,20 @@ def blocks_of(network: nn.Module) -> list[str]:
     """
     heads = heads_of(network)
 
-    def inside(names: list[str]) -> list[str]:
-        return [n for n in names if not any(n == h or n.startswith(f"{h}.") for h in heads)]
+    def shared(names: list[str]) -> list[str]:
+        return [name for name in names if not inside(name, heads)]
 
-    repeated = inside(_repeated(network, ""))
+    repeated = shared(_repeated(network, ""))
     if repeated:
         last = next(reversed(list(network.named_children())), ("", network))[0]
         gives = isinstance(network, nn.Sequential) and repeated[-1] == last != repeated[0]
         return repeated[:-1] if gives else repeated
-    norms = inside([name for name, module in leaves(network) if is_norm(module)])
+    norms = shared([name for name, module in leaves(network) if is_norm(module)])
     if norms:
         return norms
     kinds = (nn.Linear, _ConvNd)
     layers = [name for name, module in leaves(network) if isinstance(module, kinds)]
-    hidden = inside(layers)
+    hidden = shared(layers)
     return hidden if len(hidden) < len(layers) else hidden[:-1]  # the last one gives the outputs
 
 

@@ -35,9 +35,9 @@ class Several(Conditioning):
             raise ConfigurationError(
                 f"there is one network per ray, found {len(networks)} and {len(rays)} rays"
             )
+        super().__init__(nn.ModuleList(), rays.shape[-1])
         # one by one: copied together, a network that comes twice would stay one
-        apart = nn.ModuleList(copy.deepcopy(network) for network in networks)
-        super().__init__(apart, rays.shape[-1])
+        self.backbone = nn.ModuleList(copy.deepcopy(network) for network in networks)
         self.register_buffer("rays", rays.clone())
 
     def forward(self, inputs: Inputs, ray: Tensor) -> Outputs:

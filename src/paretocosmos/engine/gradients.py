@@ -6,20 +6,15 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor, nn
 
-from paretocosmos.conditioning import heads_of
+from paretocosmos.conditioning import heads_of, inside
 from paretocosmos.methods import Method
 
-__all__ = ["EachLoss", "apart_of", "inside"]
+__all__ = ["EachLoss", "apart_of"]
 
 
 def apart_of(model: nn.Module, method: Method) -> tuple[str, ...]:
     """The modules, by dotted name, whose gradients a method's Gram matrix leaves out: the heads."""
     return heads_of(model) if method.over == "shared" else ()
-
-
-def inside(name: str, modules: tuple[str, ...]) -> bool:
-    """Whether a parameter belongs to one of these modules."""
-    return any(f"{name}.".startswith(f"{module}.") for module in modules)
 
 
 class EachLoss:

@@ -1,6 +1,6 @@
 """Settings for several methods at once: which are for whom, and what is refused."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from paretocosmos import find
@@ -8,7 +8,7 @@ from paretocosmos.errors import ConfigurationError, unknown
 from paretocosmos.plan import Plan
 from paretocosmos.settings import Training, pairs
 
-__all__ = ["all_planned", "check_methods", "check_seeds", "share_out"]
+__all__ = ["all_planned", "check_methods", "share_out"]
 
 
 def check_methods(methods: Sequence[str]) -> list[str]:
@@ -23,14 +23,6 @@ def check_methods(methods: Sequence[str]) -> list[str]:
         raise ConfigurationError(f"`methods` names {_listed(twice)} twice: once is enough")
     if not wanted:
         raise ConfigurationError("`methods` needs at least one name, found none: try cosmos,linear")
-    return wanted
-
-
-def check_seeds(seeds: Sequence[int]) -> list[int]:
-    """The seeds, if there are some and none twice."""
-    wanted = list(seeds) if isinstance(seeds, Iterable) else []
-    if not wanted or any(wanted.count(one) > 1 for one in wanted):
-        raise ConfigurationError(f"`seeds` are different whole numbers, found {seeds!r}")
     return wanted
 
 

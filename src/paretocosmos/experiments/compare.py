@@ -14,14 +14,14 @@ from paretocosmos import find
 from paretocosmos.conditioning import networks_of
 from paretocosmos.engine import check_engine
 from paretocosmos.errors import ConfigurationError, FrontWarning, ParetoCosmosError, RunError
-from paretocosmos.experiments._asked import all_planned, check_methods, check_seeds, share_out
+from paretocosmos.experiments._asked import all_planned, check_methods, share_out
 from paretocosmos.experiments._comparison import Comparison
 from paretocosmos.plan import Plan, make_plan
 from paretocosmos.problems import Problem, problem_name
 from paretocosmos.rays import each_alone
 from paretocosmos.rehearsal import rehearse, split_of
 from paretocosmos.run import Run, read_record
-from paretocosmos.training import Progress, fit, refuse_other
+from paretocosmos.training import Progress, check_seeds, fit, refuse_other
 
 __all__ = ["BASELINES", "Comparison", "compare"]
 

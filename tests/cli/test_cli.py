@@ -14,7 +14,8 @@ import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -24,7 +25,7 @@ import torch
 import paretocosmos
 from paretocosmos import find
 from paretocosmos.checkpoint import load_tensors
-from paretocosmos.cli import ROOMS, main
+from paretocosmos.cli import ROOMS
 from paretocosmos.errors import BenchmarkWarning
 from paretocosmos.loop import Trainer
 from paretocosmos.objectives.mean_squared_error import MeanSquaredError
@@ -40,37 +41,7 @@ SMALL = ("--epochs", "2", "--device", "cpu", "--set", "hidden=8")
 RESULTS = ("front.json", "front_val.json", "model.safetensors")
 
 
-class Ended(NamedTuple):
-    """How a command ended."""
-
-    code: int
-    out: str
-    err: str
-
-
-Call = Callable[..., Ended]
-
-
-@pytest.fixture
-def cli(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> Call:
-    """Run the command line in this process, in an empty folder."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "100")
-
-    def call(*arguments: str) -> Ended:
-        monkeypatch.setattr(sys, "argv", ["paretocosmos", *arguments])
-        capsys.readouterr()
-        code: object = 0
-        try:
-            main()
-        except SystemExit as ended:
-            code = ended.code
-        assert isinstance(code, int | None)
-        return Ended(code or 0, *capsys.readouterr())
-
-    return call
+Call = Callable[..., Any]  # of `cli`: gives the code, what went out, and the errors
 
 
 @pytest.fixture
@@ -123,7 +94,7 @@ def point(*, bad: float = 1.0) -> Point:
     )
 
 
-def _one_sentence(ended: Ended, says: str) -> None:
+def _one_sentence(ended: Any, says: str) -> None:
     """Refused with exit code 2, one line, the way out in it, and nothing else anywhere."""
     assert ended.code == 2, ended
     assert ended.out == ""
@@ -741,5 +712,6 @@ def test_a_gpu_that_is_full_is_one_sentence(cli: Call, monkeypatch: pytest.Monke
 def test_a_refusal_of_the_real_command(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "paretocosmos", "train", "toy_convex", "--penalty", "-1"]
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
-    _one_sentence(Ended(done.returncode, done.stdout, done.stderr), "`penalty`")
+    ended = SimpleNamespace(code=done.returncode, out=done.stdout, err=done.stderr)
+    _one_sentence(ended, "`penalty`")
     assert list(tmp_path.iterdir()) == []

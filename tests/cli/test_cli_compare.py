@@ -6,13 +6,12 @@ import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from paretocosmos.cli import main
 from paretocosmos.loop import Trainer
 from paretocosmos.run import load_run
 
@@ -20,37 +19,12 @@ SMALL = ("--epochs", "2", "--device", "cpu", "--engine", "eager", "--set", "hidd
 THREE = ("compare", "toy_convex", "--methods", "cosmos,single_task,uniform", *SMALL)
 
 
-class Ended(NamedTuple):
-    """How a command ended."""
-
-    code: int
-    out: str
-    err: str
-
-
-Call = Callable[..., Ended]
+Call = Callable[..., Any]  # of `cli`: gives the code, what went out, and the errors
 
 
 @pytest.fixture
-def cli(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> Call:
-    """Run the command line in this process, in an empty folder."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "80")
-
-    def call(*arguments: str) -> Ended:
-        monkeypatch.setattr(sys, "argv", ["paretocosmos", *arguments])
-        capsys.readouterr()
-        code: object = 0
-        try:
-            main()
-        except SystemExit as ended:
-            code = ended.code
-        assert isinstance(code, int | None)
-        return Ended(code or 0, *capsys.readouterr())
-
-    return call
+def columns() -> int:
+    return 80
 
 
 @pytest.fixture

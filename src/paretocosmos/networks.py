@@ -1,0 +1,91 @@
+"""The networks a method trains: which conditioning goes with it, and how they are built."""
+
+import copy
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+
+from paretocosmos import find
+from paretocosmos.conditioning import Conditioning, Several
+from paretocosmos.errors import ConfigurationError
+from paretocosmos.find import Spec
+from paretocosmos.methods import Method
+from paretocosmos.settings import spec_name
+
+__all__ = ["Blueprint", "a", "check_pair", "for_single_rays"]
+
+
+@dataclass(frozen=True)
+class Blueprint:
+    """What a run's networks are built from, by names or from what the caller handed over.
+
+    Attributes:
+        conditioning: how the ray enters; `None` where `given` is the whole network.
+        backbone: the backbone by name; `None` where `given` is it, or the whole network.
+        input_shape: the shape of one sample.
+        outputs: how many numbers a network gives per sample, or how many per head.
+        objectives: entries in a ray, J.
+        rays: those with a network each; `None` if one serves all.
+        given: a network or a backbone of one's own; it is copied.
+    """
+
+    conditioning: Spec | None
+    backbone: Spec | None
+    input_shape: Sequence[int]
+    outputs: int | Mapping[str, int]
+    objectives: int
+    rays: Sequence[Sequence[float]] | None
+    given: nn.Module | None = None
+
+    def build(self) -> nn.Module:
+        """The network, or the networks as one model, with fresh weights where they are by name."""
+        if self.rays is None:
+            return self._one()
+        return Several([self._one() for _ in self.rays], torch.tensor(self.rays))
+
+    def _one(self) -> nn.Module:
+        backbone = self.given
+        if self.backbone is not None:
+            shapes = {"input_shape": tuple(self.input_shape), "outputs": self.outputs}
+            backbone = a(nn.Module, self.backbone, "backbones", **shapes)
+        assert backbone is not None
+        if self.conditioning is None:
+            return copy.deepcopy(backbone)
+        parts = {"backbone": backbone, "objectives": self.objectives}
+        network: Conditioning = a(Conditioning, self.conditioning, "conditioning", **parts)
+        return network
+
+
+def a(kind: type, spec: Spec, room: str, **fixed: Any) -> Any:
+    """Build a thing; one from outside may turn out to be something else."""
+    built = find.build(room, spec, **fixed)
+    if not isinstance(built, kind):
+        raise ConfigurationError(
+            f"`{spec.name}` must give a {kind.__name__}, found {type(built).__name__}"
+        )
+    return built
+
+
+def for_single_rays(kind: Any) -> bool:
+    """Whether a kind of method trains one network per ray, which then needs no conditioning."""
+    return getattr(kind, "fixed_rays", Method.fixed_rays) is not Method.fixed_rays
+
+
+def check_pair(name: str, given: str | nn.Module | None, *, single: bool) -> None:
+    """Refuse a network that is told its ray where it has but one, and one that is not where not."""
+    if isinstance(given, nn.Module) and not isinstance(given, Conditioning):
+        return  # a network of one's own may do as it likes
+    conditioning = given if isinstance(given, str) else spec_name("conditioning", type(given))
+    if single and conditioning != "none":
+        raise ConfigurationError(
+            f"`{name}` trains a network for each of its rays, which `{conditioning}` has no use "
+            "for: leave `conditioning` out, or use a method that draws rays, such as `cosmos`"
+        )
+    if not single and conditioning == "none":
+        raise ConfigurationError(
+            f"`{name}` draws a ray for every step, of which a network without conditioning hears "
+            "nothing: leave `conditioning` out, or use a method for one network, such as `uniform`"
+        )

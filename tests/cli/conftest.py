@@ -1,0 +1,49 @@
+"""The command line in this process."""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from paretocosmos.cli import main
+
+
+class Ended(NamedTuple):
+    """How a command ended."""
+
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def columns() -> int:
+    """How wide the terminal is."""
+    return 100
+
+
+@pytest.fixture
+def cli(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    columns: int,
+) -> Callable[..., Ended]:
+    """Run the command line in this process, in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", str(columns))
+
+    def call(*arguments: str) -> Ended:
+        monkeypatch.setattr(sys, "argv", ["paretocosmos", *arguments])
+        capsys.readouterr()
+        code: object = 0
+        try:
+            main()
+        except SystemExit as ended:
+            code = ended.code
+        assert isinstance(code, int | None)
+        return Ended(code or 0, *capsys.readouterr())
+
+    return call

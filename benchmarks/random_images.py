@@ -2,6 +2,7 @@
 
 import torch
 
+from paretocosmos.objectives.binary_cross_entropy import BinaryCrossEntropy
 from paretocosmos.objectives.cross_entropy import CrossEntropy
 from paretocosmos.problems._images import ImageProblem
 from paretocosmos.types import Batch
@@ -31,4 +32,32 @@ def random_images(objectives: int, *, batches: int) -> ImageProblem:
         splits={"train": batch(256 * batches), "val": batch(512), "test": batch(512)},
         images="random bytes",
         sha256="",
+    )
+
+
+def random_faces(objectives: int, *, samples: int, side: int) -> ImageProblem:
+    """Noise in three colours, with a yes or no for each of any number of tasks, as in CelebA.
+
+    Args:
+        objectives: tasks.
+        samples: images to train on.
+        side: of an image.
+    """
+    draw = torch.Generator().manual_seed(1)
+    names = [f"task_{number}" for number in range(objectives)]
+
+    def batch(size: int) -> Batch:
+        images = torch.randint(0, 256, (size, 3, side, side), generator=draw, dtype=torch.uint8)
+        return Batch(images, {n: (torch.rand(size, generator=draw) > 0.5).float() for n in names})
+
+    return ImageProblem(
+        name=f"random_faces_{objectives}",
+        objectives=tuple(BinaryCrossEntropy(name=n, output=n, target=n) for n in names),
+        reference=(2.0,) * objectives,
+        input_shape=(3, side, side),
+        outputs=dict.fromkeys(names, 1),
+        splits={"train": batch(samples), "val": batch(32), "test": batch(32)},
+        images="random bytes",
+        sha256="",
+        centred=True,
     )

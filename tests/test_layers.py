@@ -15,8 +15,8 @@ LAYERS = {
     name: layer
     for layer, members in enumerate(
         (
-            "types errors find files",
-            "rays scalarize front metrics solvers kernels",
+            "types errors find files places",
+            "rays scalarize front metrics solvers kernels stand_in norms",
             "objectives backbones conditioning methods problems",
             "settings networks plan provenance machine rehearsal lane loop training evaluation "
             "engine distributed checkpoint run",

@@ -1,6 +1,7 @@
 """What is resolved, and what is refused, before any folder exists."""
 
 import dataclasses
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from torch import Tensor, nn
 
 from paretocosmos.conditioning import Concat
 from paretocosmos.conditioning.transposed_conv import TransposedConv
-from paretocosmos.errors import ConfigurationError, DataError
+from paretocosmos.errors import ConfigurationError, DataError, MissingExtraError
 from paretocosmos.find import Spec
 from paretocosmos.methods import Cosmos, Gram, Method, State
 from paretocosmos.objectives.mean_squared_error import MeanSquaredError
@@ -211,6 +212,16 @@ def test_images_begin_with_the_papers_network() -> None:
     assert plan.stackable
     named = _plan(points(shape=(1, 20, 24)), backbone="mlp", conditioning="concat")
     assert isinstance(named.model, Concat)
+
+
+def test_the_paper_has_the_first_word_on_the_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "transformers", None)
+    faces = dataclasses.replace(points(shape=(3, 32, 32)), spec=Spec("celeba_easy", {}))
+    with pytest.raises(MissingExtraError, match="`efficientnet` needs `transformers`"):
+        _plan(faces)
+    plan = _plan(faces, backbone="lenet")
+    assert plan.configuration.backbone == Spec("lenet", {"kernel": 5, "rectified": True})
+    assert plan.configuration.conditioning == Spec("transposed_conv", {"layer": None, "zero": True})
 
 
 def test_a_conditionings_defaults_are_written_down() -> None:

@@ -22,6 +22,7 @@ from paretocosmos.settings import (
     label_of,
     pair_of,
     pairs,
+    paper_network,
     paper_settings,
     spec_of,
 )
@@ -156,6 +157,17 @@ def test_the_papers_settings_for_images(problem: str, penalty: float) -> None:
 def test_the_papers_settings_are_settings_that_exist(problem: str) -> None:
     known = paper_settings(problem, "cosmos")
     assert sum(map(len, distribute(known, OWNERS).values())) == len(known)
+
+
+def test_the_paper_names_networks_where_they_are_not_those_for_the_shape() -> None:
+    for problem in ("celeba", "celeba_easy", "celeba_ten"):  # by name, and by the one it is like
+        assert paper_network(problem) == {"backbone": "efficientnet"}
+        assert "backbone" not in paper_settings(problem, "cosmos")
+    for problem in find.names("problems"):
+        named = paper_network(problem)
+        assert named == {} or problem.startswith("celeba")
+        rooms = {"backbone": "backbones", "conditioning": "conditioning"}
+        assert all(name in find.names(rooms[part]) for part, name in named.items())
 
 
 # FACTS.md, section 4: PHN alpha .2, lr 1e-4, images 150 epochs, no schedule, a 9x9 first kernel, no

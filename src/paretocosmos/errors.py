@@ -17,6 +17,7 @@ __all__ = [
     "MissingExtraError",
     "ParetoCosmosError",
     "RunError",
+    "WeightsWarning",
     "unknown",
 ]
 
@@ -65,6 +66,10 @@ class EngineWarning(UserWarning):
 
 class FrontWarning(UserWarning):
     """A front that is probably not what its owner meant (a reference point nobody dominates)."""
+
+
+class WeightsWarning(UserWarning):
+    """A network that begins with other weights than its owner may expect."""
 
 
 def unknown(kind: str, name: str, known: Iterable[str]) -> ConfigurationError:

@@ -9,13 +9,14 @@ import torch
 from torch import nn
 
 from paretocosmos import find
+from paretocosmos.backbones import Backbone
 from paretocosmos.conditioning import Conditioning, Several
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.find import Spec
 from paretocosmos.methods import Method
 from paretocosmos.settings import spec_name
 
-__all__ = ["Blueprint", "a", "check_pair", "for_single_rays"]
+__all__ = ["Blueprint", "a", "as_built", "check_pair", "for_single_rays"]
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,7 @@ class Blueprint:
         objectives: entries in a ray, J.
         rays: those with a network each; `None` if one serves all.
         given: a network or a backbone of one's own; it is copied.
+        blank: whether weights are loaded afterwards, so that a backbone need not look for any.
     """
 
     conditioning: Spec | None
@@ -39,18 +41,29 @@ class Blueprint:
     objectives: int
     rays: Sequence[Sequence[float]] | None
     given: nn.Module | None = None
+    blank: bool = False
 
     def build(self) -> nn.Module:
         """The network, or the networks as one model, with fresh weights where they are by name."""
+        spec = self._blank() if self.blank else self.backbone
+        first = self._one(spec)
         if self.rays is None:
-            return self._one()
-        return Several([self._one() for _ in self.rays], torch.tensor(self.rays))
+            return first
+        spec = as_built(spec, first)  # what it had to look for need not be looked for again
+        others = [self._one(spec) for _ in self.rays[1:]]
+        return Several([first, *others], torch.tensor(self.rays))
 
-    def _one(self) -> nn.Module:
+    def _blank(self) -> Spec | None:
+        if self.backbone is None:
+            return None
+        kind: Any = find.find("backbones", self.backbone.name)
+        return Spec(self.backbone.name, {**self.backbone.settings, **getattr(kind, "blank", {})})
+
+    def _one(self, spec: Spec | None) -> nn.Module:
         backbone = self.given
-        if self.backbone is not None:
+        if spec is not None:
             shapes = {"input_shape": tuple(self.input_shape), "outputs": self.outputs}
-            backbone = a(nn.Module, self.backbone, "backbones", **shapes)
+            backbone = a(nn.Module, spec, "backbones", **shapes)
         assert backbone is not None
         if self.conditioning is None:
             return copy.deepcopy(backbone)
@@ -67,6 +80,15 @@ def a(kind: type, spec: Spec, room: str, **fixed: Any) -> Any:
             f"`{spec.name}` must give a {kind.__name__}, found {type(built).__name__}"
         )
     return built
+
+
+def as_built(spec: Spec | None, network: nn.Module) -> Spec | None:
+    """A backbone's spec with what its open settings came to in a network that was built from it."""
+    built = next((part for part in network.modules() if isinstance(part, Backbone)), None)
+    if spec is None or built is None:
+        return spec
+    settings = {key: built.resolved.get(key, value) for key, value in spec.settings.items()}
+    return Spec(spec.name, settings)
 
 
 def for_single_rays(kind: Any) -> bool:

@@ -9,26 +9,34 @@ import torch
 from torch import nn
 
 from paretocosmos import find
+from paretocosmos.backbones import Backbone
 from paretocosmos.conditioning import networks_of
 from paretocosmos.errors import ConfigurationError, unknown
 from paretocosmos.find import Spec
 from paretocosmos.machine import check_precision, device_of
 from paretocosmos.methods import Method
-from paretocosmos.networks import Blueprint, a, check_pair, for_single_rays
+from paretocosmos.networks import Blueprint, a, as_built, check_pair, for_single_rays
 from paretocosmos.problems import Problem, load_problem, problem_name
 from paretocosmos.rehearsal import split_of
 from paretocosmos.settings import (
+    NETWORK,
     Configuration,
     Training,
     distribute,
     label_of,
     pair_of,
     pairs,
+    paper_network,
     paper_settings,
     spec_of,
 )
 
 __all__ = ["Plan", "make_plan"]
+
+BY_SHAPE = {  # by the number of an input's axes
+    1: {"backbone": "mlp", "conditioning": "concat"},
+    3: {"backbone": "lenet", "conditioning": "transposed_conv"},
+}
 
 
 @dataclass(frozen=True)
@@ -92,15 +100,18 @@ class Plan:
 
     @property
     def traceable(self) -> bool:
-        """Whether everything a step calls is this package's own, known to decide nothing in Python.
+        """Whether everything a step calls is known to decide nothing in Python.
 
-        A method, objective, network, hook or `prepare` of one's own may switch on a step's number
-        or a value, which a trace would freeze.
+        This package's own is, torch's, and what a backbone says it is made of. A method, objective,
+        network, hook or `prepare` of one's own may switch on a step's number or a value, which a
+        trace would freeze.
         """
         parts: list[type] = [type(part) for part in (self.method, *self.problem.objectives)]
         parts += [type(module) for module in self.model.modules()]
         homes = [part.__module__ for part in parts] + [type(self.problem).prepare.__module__]
-        return all(home.split(".")[0] in ("paretocosmos", "torch") for home in homes) and not any(
+        backbones = [m for m in self.model.modules() if isinstance(m, Backbone)]
+        known = {"paretocosmos", "torch", *(name for b in backbones for name in b.foreign)}
+        return all(home.split(".")[0] in known for home in homes) and not any(
             module._forward_hooks or module._forward_pre_hooks or module._backward_hooks
             for module in self.model.modules()
         )
@@ -161,16 +172,16 @@ def make_plan(
         if conditioning is None and _for_single_rays(method, given):
             conditioning = "none"
         if backbone is None or conditioning is None:
-            by_shape = _by_shape(problem)
-            backbone = by_shape[0] if backbone is None else backbone
-            conditioning = by_shape[1] if conditioning is None else conditioning
+            usual = _usual(problem)
+            backbone = usual["backbone"] if backbone is None else backbone
+            conditioning = usual["conditioning"] if conditioning is None else conditioning
         owners["conditioning"] = find.find("conditioning", conditioning)
         if isinstance(backbone, str):
             owners["backbone"] = find.find("backbones", backbone)
 
     name = method if isinstance(method, str) else spec_of("methods", method).name
     label = label_of(name, None if model is not None else str(conditioning))
-    known = paper_settings("" if problem.spec is None else problem.spec.name, label)
+    known = paper_settings(_name(problem), label)
     resolved = distribute(known, owners, lenient=True)
     for role, own in distribute(given, owners).items():
         resolved[role] |= own
@@ -217,6 +228,8 @@ def make_plan(
             f"the network {type(network).__name__} has no parameters to train, found all frozen or "
             "none: call its `requires_grad_(True)`"
         )
+    recorded = as_built(configuration.backbone, network)
+    configuration = dataclasses.replace(configuration, backbone=recorded)
     return Plan(problem, chosen, network, configuration, where, network_or_backbone)
 
 
@@ -274,15 +287,20 @@ def _check_kinds(**given: tuple[object, type]) -> None:
             )
 
 
-def _by_shape(problem: Problem) -> tuple[str, str]:
-    if len(problem.input_shape) == 1:
-        return "mlp", "concat"
-    if len(problem.input_shape) == 3:  # (C, H, W)
-        return "lenet", "transposed_conv"
-    raise ConfigurationError(
-        f"`{problem.name}` has inputs of shape {problem.input_shape}, for which there is no "
-        "default network: pass `model`, or `backbone` and `conditioning`"
-    )
+def _usual(problem: Problem) -> dict[str, str]:
+    """The backbone and the conditioning of a problem: the paper's, else those for its shape."""
+    usual = BY_SHAPE.get(len(problem.input_shape), {}) | paper_network(_name(problem))
+    if len(usual) < len(NETWORK):
+        raise ConfigurationError(
+            f"`{problem.name}` has inputs of shape {problem.input_shape}, for which there is no "
+            "default network: pass `model`, or `backbone` and `conditioning`"
+        )
+    return usual
+
+
+def _name(problem: Problem) -> str:
+    """What the paper's settings know a problem by."""
+    return "" if problem.spec is None else problem.spec.name
 
 
 def _with_reference(problem: Problem, training: Training) -> Problem:

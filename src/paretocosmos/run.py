@@ -230,4 +230,5 @@ def build_model(record: Mapping[str, Any], backbone: nn.Module | None = None) ->
         record["objectives"],
         record.get("fixed_rays"),
         backbone,
+        blank=True,
     ).build()

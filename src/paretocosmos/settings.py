@@ -28,10 +28,15 @@ __all__ = [
     "label_of",
     "pair_of",
     "pairs",
+    "paper_network",
     "paper_settings",
     "spec_name",
     "spec_of",
 ]
+
+
+# What the paper's settings may name besides numbers: parts of the network, where it has its own.
+NETWORK = ("backbone", "conditioning")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,13 +127,18 @@ def paper_settings(problem: str, label: str) -> dict[str, Any]:
     >>> paper_settings("adult", "cosmos")["penalty"]
     0.01
     """
-    tables = [_paper().get(problem, {})]
-    while "like" in tables[0]:
-        tables.insert(0, _paper()[tables[0]["like"]])
+    tables = _tables(problem)
     pair = _paper()["pairs"].get(label, {}).get("settings", {})
     general = {k: v for table in tables for k, v in table.items() if not isinstance(v, dict)}
     own = {k: v for table in tables for k, v in table.get(label, {}).items()}
-    return {key: value for key, value in (general | pair | own).items() if key != "like"}
+    every = general | pair | own
+    return {key: value for key, value in every.items() if key not in ("like", *NETWORK)}
+
+
+def paper_network(problem: str) -> dict[str, str]:
+    """The backbone and the conditioning the paper has for a problem, where it names them."""
+    named = {key: value for table in _tables(problem) for key, value in table.items()}
+    return {part: named[part] for part in NETWORK if part in named}
 
 
 def pairs() -> dict[str, tuple[str, str]]:
@@ -222,6 +232,14 @@ def _constructor(thing: Callable[..., Any]) -> Callable[..., Any]:
     if not isinstance(thing, type):
         return thing
     return typing.cast(Callable[..., Any], getattr(thing, "__init__", thing))
+
+
+def _tables(problem: str) -> list[dict[str, Any]]:
+    """A problem's table, after those of the problems it is like."""
+    tables: list[dict[str, Any]] = [_paper().get(problem, {})]
+    while "like" in tables[0]:
+        tables.insert(0, _paper()[tables[0]["like"]])
+    return tables
 
 
 @cache

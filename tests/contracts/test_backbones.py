@@ -3,7 +3,9 @@
 import contextlib
 import copy
 import inspect
+import sys
 from collections.abc import Callable, Mapping
+from importlib.util import find_spec
 from typing import Any
 
 import pytest
@@ -12,10 +14,12 @@ from torch import Tensor
 
 from paretocosmos import find
 from paretocosmos.backbones import Backbone
-from paretocosmos.errors import ConfigurationError
+from paretocosmos.errors import ConfigurationError, MissingExtraError
 from paretocosmos.types import Outputs, each
 
 NAMES = find.names("backbones")
+# a small one of its kind, and no search for published weights
+SETTINGS: dict[str, dict[str, Any]] = {"efficientnet": {"variant": "b0", "weights": "random"}}
 B = 6
 WANTED: list[tuple[tuple[int, ...], int | dict[str, int]]] = [
     ((5,), 1),
@@ -26,24 +30,59 @@ WANTED: list[tuple[tuple[int, ...], int | dict[str, int]]] = [
 Case = tuple[Backbone, tuple[int, ...], int | dict[str, int]]
 
 
+def _build(name: str, at: int, settings: Mapping[str, Any] | None = None) -> Backbone:
+    chosen = {**SETTINGS.get(name, {}), **(settings or {})}
+    network: Backbone = find.find("backbones", name)(*WANTED[at], **chosen).double().eval()
+    return network
+
+
+def _missing(name: str) -> list[str]:
+    """The packages a backbone is made of that are not installed."""
+    kind: Any = find.find("backbones", name)
+    return [package for package in kind.foreign if find_spec(package) is None]
+
+
 def _agreed(name: str) -> list[int]:
     """Which of the wanted networks a backbone builds; it refuses the others with a sentence."""
     agreed = []
-    for at, wanted in enumerate(WANTED):
+    for at in range(len(WANTED)):
         with contextlib.suppress(ConfigurationError):
-            find.find("backbones", name)(*wanted)
+            _build(name, at)
             agreed.append(at)
     return agreed
 
 
-CASES = [(name, at) for name in NAMES for at in _agreed(name)]
+def _case(name: str, at: int) -> Any:
+    return pytest.param((name, at), id=f"{name}-{WANTED[at]}")
 
 
-@pytest.fixture(params=CASES, ids=lambda case: f"{case[0]}-{WANTED[case[1]]}")
+def _needs(name: str, *values: Any) -> Any:
+    """A case that says what it would need."""
+    packages = " ".join(_missing(name))
+    return pytest.param(*values, id=name, marks=pytest.mark.skip(reason=f"pip install {packages}"))
+
+
+CASES = [
+    case
+    for name in NAMES
+    for case in (
+        [_needs(name, None)] if _missing(name) else [_case(name, at) for at in _agreed(name)]
+    )
+]
+BUILT = [_needs(name, name) if _missing(name) else pytest.param(name, id=name) for name in NAMES]
+
+
+@pytest.fixture(params=CASES)
 def case(request: pytest.FixtureRequest) -> Case:
     """Every wanted network that the backbone agrees to build, in float64."""
     name, at = request.param
-    return find.find("backbones", name)(*WANTED[at]).double().eval(), *WANTED[at]
+    return _build(name, at), *WANTED[at]
+
+
+def _twin(case: Case, settings: Mapping[str, Any] | None = None) -> Backbone:
+    network, shape, outputs = case
+    name = type(network).__module__.rpartition(".")[2]
+    return _build(name, WANTED.index((shape, outputs)), settings)
 
 
 def _named(outputs: Outputs) -> dict[str, Tensor]:
@@ -51,14 +90,41 @@ def _named(outputs: Outputs) -> dict[str, Tensor]:
 
 
 def test_there_are_backbones() -> None:
-    assert {"mlp", "lenet"} <= set(NAMES)
+    assert {"efficientnet", "lenet", "mlp"} <= set(NAMES)
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_it_builds_something_from_its_name(name: str, thing_in: Callable[[str, str], Any]) -> None:
+def test_it_is_found_by_its_name(name: str, thing_in: Callable[[str, str], Any]) -> None:
     thing = thing_in("backbones", name)
     assert list(inspect.signature(thing).parameters)[:2] == ["input_shape", "outputs"]
+    assert issubclass(thing, Backbone)
+    assert thing.blank.keys() <= find.parameters(thing).keys()
+
+
+@pytest.mark.parametrize("name", BUILT)
+def test_it_builds_something(name: str) -> None:
     assert _agreed(name), f"`{name}` builds none of {WANTED}"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_without_the_packages_it_is_made_of_it_says_how_to_get_them(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kind: Any = find.find("backbones", name)
+    for package in kind.foreign:
+        monkeypatch.setitem(sys.modules, package, None)  # as if it were not installed
+        with pytest.raises(MissingExtraError, match=rf"`{name}` needs `{package}`.*pip install"):
+            kind((3, 64, 64), 1)
+
+
+def test_what_it_resolved_is_a_setting_and_builds_the_same(case: Case) -> None:
+    network = case[0]
+    assert network.resolved.keys() <= find.parameters(type(network)).keys()
+    again = _twin(case, network.resolved)
+    assert again.resolved == network.resolved
+    assert {k: v.shape for k, v in again.state_dict().items()} == {
+        k: v.shape for k, v in network.state_dict().items()
+    }
 
 
 def test_it_gives_the_outputs_it_was_asked_for(case: Case) -> None:
@@ -100,9 +166,9 @@ def test_every_parameter_takes_part(case: Case) -> None:
 
 
 def test_copies_and_state_dicts_give_the_same_numbers(case: Case) -> None:
-    network, shape, outputs = case
+    network, shape, _ = case
     inputs = torch.randn(B, *shape, dtype=torch.float64)
-    other = type(network)(shape, outputs).double().eval()
+    other = _twin(case)
     other.load_state_dict(network.state_dict())
     for twin in (other, copy.deepcopy(network)):
         for name, out in _named(twin(inputs)).items():
@@ -110,8 +176,8 @@ def test_copies_and_state_dicts_give_the_same_numbers(case: Case) -> None:
 
 
 def test_seeds_can_be_stacked(case: Case) -> None:
-    network, shape, outputs = case
-    networks = [type(network)(shape, outputs).double().eval() for _ in range(3)]
+    network, shape, _ = case
+    networks = [_twin(case) for _ in range(3)]
     parameters, buffers = torch.func.stack_module_state(networks)
     inputs = torch.randn(B, *shape, dtype=torch.float64)
 

@@ -17,6 +17,10 @@ from paretocosmos.errors import ConfigurationError
 from paretocosmos.types import Inputs, Outputs, each
 
 NAMES = find.names("conditioning")
+# what needs nothing else installed; the others are conditioned in tests/extras
+BACKBONES = [
+    n for n in find.names("backbones") if not vars(find.find("backbones", n)).get("foreign")
+]
 B, J = 12, 3
 # what there is to condition: an input's shape and the outputs
 WANTED: list[tuple[tuple[int, ...], int | dict[str, int]]] = [
@@ -37,7 +41,7 @@ def _pair(name: str, backbone: str, at: int) -> tuple[Conditioning, Backbone]:
 def _agreed(name: str) -> list[tuple[str, int]]:
     """The backbones a conditioning takes, and for what; it refuses others with a sentence."""
     agreed = []
-    for backbone in find.names("backbones"):
+    for backbone in BACKBONES:
         for at in range(len(WANTED)):
             with contextlib.suppress(ConfigurationError):
                 _pair(name, backbone, at)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 from torch import Tensor
 from torch.func import vmap
 
@@ -19,10 +20,13 @@ from paretocosmos.find import find as find_thing
 from paretocosmos.find import names, parameters, summary
 from paretocosmos.problems import Problem, load_problem
 from paretocosmos.problems._base import SPLITS
+from paretocosmos.problems._celeba_lists import ATTRIBUTES
 from paretocosmos.types import Outputs, each, first
 
 RAW = Path(__file__).parents[3] / "shared" / "data"
-NEEDS_FILES = {"multi_mnist", "multi_fashion", "fashion_and_mnist"}
+NEEDS_FILES = {"multi_mnist", "multi_fashion", "fashion_and_mnist"} | {
+    name for name in names("problems") if name.startswith("celeba")
+}
 ROWS = "".join(f"{at % 17},{'abc'[at % 3]},{['no', 'yes'][at * 7 % 11 > 5]}\n" for at in range(300))
 
 
@@ -38,7 +42,7 @@ def _cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 
 def generated(folder: Path) -> Path:
-    """Small stand-ins for MNIST and Fashion-MNIST, where the real files are not at hand."""
+    """Small stand-ins for MNIST, Fashion-MNIST and CelebA, where the real ones are not at hand."""
     draw = np.random.default_rng(0)
     for name in ("mnist", "fashion_mnist"):
         (folder / name).mkdir()
@@ -48,7 +52,23 @@ def generated(folder: Path) -> Path:
             for kind, array in (("images-idx3", images), ("labels-idx1", labels)):
                 head = struct.pack(f">HBB{array.ndim}I", 0, 8, array.ndim, *array.shape)
                 (folder / name / f"{part}-{kind}-ubyte").write_bytes(head + array.tobytes())
+    _generated_faces(folder / "celeba")
     return folder
+
+
+def _generated_faces(folder: Path) -> None:
+    """Noise for CelebA's faces, ten in each part of its own partition."""
+    draw = np.random.default_rng(1)
+    numbers = [first + at for first in (1, 170_000, 200_000) for at in range(10)]
+    (folder / "img_align_celeba").mkdir(parents=True)
+    lines = [str(len(numbers)), " ".join(ATTRIBUTES)]
+    signs = draw.choice([-1, 1], 40)
+    for number in numbers:
+        noise = Image.fromarray(draw.integers(0, 256, (80, 70, 3), dtype=np.uint8))
+        noise.save(folder / "img_align_celeba" / f"{number:06d}.jpg")
+        signs = -signs  # so that every attribute is there and not, in every part
+        lines.append(f"{number:06d}.jpg " + " ".join(map(str, signs)))
+    (folder / "list_attr_celeba.txt").write_text("\n".join(lines) + "\n")
 
 
 @pytest.fixture(scope="module", params=names("problems"))

@@ -173,10 +173,11 @@ def test_it_trains_and_gradients_reach_everything(name: str, how: str) -> None:
     if how == "input" and name in LAYERS:
         pytest.skip("token ids")
     norm: Any = "keep" if name.startswith("timm") else "group"  # some of timm's rectify too
-    model = condition(network, J, how=how, norm=norm)
+    # no dropout and no statistics of so small a batch: what the loss does is the steps' doing
+    model = condition(network, J, how=how, norm=norm).eval()
     objectives = [CrossEntropy(output="logits", target=task) for task in ("one", "two")]
     targets = {task: torch.randint(0, CLASSES, (B,)) for task in ("one", "two")}
-    optimiser = torch.optim.Adam(model.parameters(), lr=3e-3)
+    optimiser = torch.optim.Adam(model.parameters(), lr=1e-4)
     reached: set[str] = set()
     history = []
     for _ in range(6):

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from paretocosmos.errors import DataError
+from paretocosmos.places import cache_folder, folders
 from paretocosmos.problems import _download
 from paretocosmos.problems._download import Remote, fetch, sha256_of
 from paretocosmos.problems._sources import (
@@ -22,9 +23,7 @@ from paretocosmos.problems._sources import (
     FILES,
     MNIST,
     Source,
-    cache_folder,
     download,
-    folders,
     locate,
     places,
 )

@@ -1,6 +1,9 @@
 """The contract of a backbone."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, ClassVar
 
 from torch import nn
 
@@ -21,6 +24,18 @@ class Backbone(nn.Module, ABC):
     A layer that gives several named outputs is one: each objective reads rows of its own. The layer
     of a single output is not, since every objective reads it.
     """
+
+    foreign: ClassVar[tuple[str, ...]] = ()
+    """Packages besides torch whose modules it is made of, which must be installed to build it.
+
+    Their forward passes decide nothing in Python, known by trial, so that a step can be recorded.
+    """
+
+    blank: ClassVar[Mapping[str, Any]] = MappingProxyType({})
+    """Settings that build it for weights which are loaded afterwards: none are looked for."""
+
+    resolved: Mapping[str, Any] = MappingProxyType({})
+    """What settings that leave something open came to, by name: what a run folder records."""
 
     @abstractmethod
     def forward(self, inputs: Inputs) -> Outputs:

@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from paretocosmos.backbones._base import Backbone
 from paretocosmos.backbones._conv_pool import ConvPool
+from paretocosmos.backbones._heads import Cut
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.types import Inputs, Outputs
 
@@ -18,8 +19,6 @@ LEFT = 6  # of a side after the first block: (6 - 4) / 2 = 1 pixel is left after
 
 class LeNet(Backbone):
     """Two convolutions, pooled, and two linear layers, as in the paper (section 5.2).
-
-    All heads are one linear layer whose output is cut by name: their number costs nothing.
 
     Args:
         input_shape: ``(C, H, W)`` with H and W at least `kernel` + 11.
@@ -49,28 +48,21 @@ class LeNet(Backbone):
                 f"`lenet` takes images (C, H, W) with H and W at least {smallest}, found {shape}: "
                 "enlarge them, or use another backbone, such as `mlp`"
             )
-        widths = outputs if isinstance(outputs, Mapping) else {"outputs": outputs}
-        if not widths or min(widths.values()) < 1:
-            raise ConfigurationError(f"`outputs` takes widths >= 1, found {outputs}")
-        self.names = tuple(outputs) if isinstance(outputs, Mapping) else None
-        self.widths = tuple(widths.values())
+        self.cut = Cut.of(outputs)
         self.rectified = rectified
         self.first = ConvPool(shape[0], FILTERS[0], kernel)
         self.second = ConvPool(*FILTERS, KERNEL)
         height, width = (_after(_after(side, kernel), KERNEL) for side in shape[1:])
         self.hidden = nn.Linear(FILTERS[1] * height * width, HIDDEN)
-        self.head = nn.Linear(HIDDEN, sum(self.widths))
+        self.head = nn.Linear(HIDDEN, self.cut.total)
         self.first_layer = "first.conv"
-        self.heads = () if self.names is None else ("head",)
+        self.heads = self.cut.heads("head")
 
     def forward(self, inputs: Inputs) -> Outputs:
         assert isinstance(inputs, Tensor)
         features = self.second(self.first(inputs)).flatten(1)
         hidden = self.hidden(features)
-        out: Tensor = self.head(F.relu(hidden) if self.rectified else hidden)
-        if self.names is None:
-            return out
-        return dict(zip(self.names, out.split(self.widths, dim=1), strict=True))
+        return self.cut(self.head(F.relu(hidden) if self.rectified else hidden))
 
 
 def _after(side: int, kernel: int) -> int:

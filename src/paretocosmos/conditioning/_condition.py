@@ -8,9 +8,9 @@ from torch import nn
 from paretocosmos import find
 from paretocosmos.conditioning._base import Conditioning
 from paretocosmos.conditioning._layers import enters, uncalled
-from paretocosmos.conditioning._norms import Norm, with_norm
 from paretocosmos.errors import ConfigurationError, unknown
 from paretocosmos.find import Spec
+from paretocosmos.norms import Norm, with_norm
 
 __all__ = ["condition"]
 

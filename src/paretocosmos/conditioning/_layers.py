@@ -10,8 +10,8 @@ from torch.nn.modules.batchnorm import _NormBase
 from torch.nn.modules.conv import _ConvNd
 
 from paretocosmos.conditioning._base import heads_of, inside
-from paretocosmos.conditioning._listening import StandIn
 from paretocosmos.errors import ConfigurationError
+from paretocosmos.stand_in import StandIn
 
 __all__ = ["Width", "blocks_of", "check_called", "enters", "uncalled", "width_of"]
 

@@ -15,35 +15,19 @@ from torch import Tensor, nn
 
 from paretocosmos.conditioning._base import Conditioning
 from paretocosmos.errors import ConfigurationError
+from paretocosmos.stand_in import StandIn
 from paretocosmos.types import Inputs, Outputs
 
 __all__ = [
     "How",
     "Listener",
     "ListeningConditioning",
-    "StandIn",
     "apart",
     "check_groups",
     "in_backward",
 ]
 
 How = Literal["groups", "sweep"]
-
-
-class StandIn(nn.Module):
-    """In a layer's place, and like it to whoever asks: `conv.weight` is still there."""
-
-    def __init__(self, layer: nn.Module) -> None:
-        super().__init__()
-        self.layer: Any = layer
-
-    def __getattr__(self, name: str) -> Any:
-        try:
-            return super().__getattr__(name)
-        except AttributeError:
-            if name.startswith("__"):  # a copy is not to be made as the layer's would be
-                raise
-            return getattr(super().__getattr__("layer"), name)
 
 
 class Listener(StandIn):

@@ -1,11 +1,12 @@
 """Metrics that are reported but never trained on."""
 
+import torch
 from torch import Tensor
 
 from paretocosmos.objectives._base import logits_of, pick, weighted_mean
 from paretocosmos.types import Outputs, Targets
 
-__all__ = ["accuracy", "misclassification"]
+__all__ = ["accuracy", "misclassification", "roc_auc"]
 
 
 def accuracy(
@@ -29,3 +30,31 @@ def misclassification(
 ) -> Tensor:
     """One minus the accuracy."""
     return 1 - accuracy(outputs, targets, output=output, target=target)
+
+
+def roc_auc(
+    outputs: Outputs, targets: Targets, *, output: str | None = None, target: str = "label"
+) -> Tensor:
+    """The area under the ROC curve of one logit per sample; NaN where a class is missing.
+
+    The chance that a positive sample has a higher logit than a negative one; equal logits count
+    half. Weighted where the targets hold a ``weight``.
+
+    >>> roc_auc(torch.tensor([0.1, 0.4, 0.35, 0.8]), {"label": torch.tensor([0, 0, 1, 1])})
+    tensor(0.7500)
+    """
+    logits = logits_of(outputs, output)
+    positive = (targets[target].reshape(logits.shape) > 0.5).double()
+    weight = targets.get("weight")
+    weight = torch.ones_like(positive) if weight is None else weight.reshape(logits.shape).double()
+    ordered, order = logits.sort()
+    # equal logits are one step of the curve: the number of each sample's
+    changes = (ordered != ordered.roll(1)).long()
+    step = changes.cumsum(0) - changes[:1]
+    up, right = (
+        torch.zeros_like(part).scatter_add(0, step, part.gather(0, order))
+        for part in (positive * weight, (1 - positive) * weight)
+    )
+    below = right.cumsum(0) - right / 2
+    area = (up * below).sum() / (up.sum() * right.sum())
+    return torch.where(logits.isnan().any(), torch.nan, area).to(logits.dtype)

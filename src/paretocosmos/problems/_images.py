@@ -1,4 +1,4 @@
-"""A problem made of images: two classes to tell in each."""
+"""Problems made of images, and the one that asks for two classes in each."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -6,6 +6,7 @@ from functools import partial
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from paretocosmos.objectives import accuracy
 from paretocosmos.objectives.cross_entropy import CrossEntropy
@@ -21,17 +22,19 @@ HEADS = ("top_left", "bottom_right")
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ImageProblem(Problem):
-    """Images kept as bytes ``[B, C, H, W]``; `prepare` gives numbers from 0 to 1.
+    """Images kept as bytes ``[B, C, H, W]``; `prepare` gives numbers from 0 to 1, or from -1 to 1.
 
     Attributes:
         splits: train, val and test.
         images: what the images are, in words.
         sha256: the checksum of the images and labels, to compare runs by.
+        centred: whether black is -1 instead of 0.
     """
 
     splits: Mapping[Split, Batch] = field(repr=False)
     images: str
     sha256: str
+    centred: bool = False
 
     def split(self, name: Split) -> Batch:
         check_split(name)
@@ -39,8 +42,11 @@ class ImageProblem(Problem):
 
     def prepare(self, inputs: Inputs, dtype: torch.dtype) -> Inputs:
         # dividing bytes gives float32 at once, where casting first would be a pass of its own
-        single = dtype == torch.float32
-        ready: Inputs = each(lambda t: t / 255 if single else t.to(dtype) / 255, inputs)
+        def scaled(kept: Tensor) -> Tensor:
+            values = kept if dtype == torch.float32 else kept.to(dtype)
+            return values / 127.5 - 1 if self.centred else values / 255
+
+        ready: Inputs = each(scaled, inputs)
         return ready
 
     @property

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
+from paretocosmos.places import cache_folder
 from paretocosmos.problems._composites import Composites
-from paretocosmos.problems._sources import cache_folder
 
 __all__ = ["kept"]
 

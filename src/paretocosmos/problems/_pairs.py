@@ -5,6 +5,7 @@ from functools import partial
 from pathlib import Path
 
 from paretocosmos.errors import DataError
+from paretocosmos.places import VARIABLE, cache_folder, folders
 from paretocosmos.problems._base import Protocol, check_protocol
 from paretocosmos.problems._composites import VERSION, Composites, Labelled, make
 from paretocosmos.problems._download import sha256_of
@@ -16,12 +17,9 @@ from paretocosmos.problems._sources import (
     FASHION_MNIST,
     FILES,
     MNIST,
-    VARIABLE,
     Files,
     Source,
-    cache_folder,
     download,
-    folders,
     locate,
     places,
 )

@@ -1,29 +1,25 @@
 """Where the raw image files are: a folder of yours, the cache, or the network."""
 
 import os
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from paretocosmos.errors import DataError
+from paretocosmos.places import VARIABLE, cache_folder
 from paretocosmos.problems._download import Remote, fetch
 
 __all__ = [
     "FASHION_MNIST",
     "FILES",
     "MNIST",
-    "VARIABLE",
     "Files",
     "Source",
-    "cache_folder",
     "download",
-    "folders",
     "locate",
     "places",
 ]
 
-VARIABLE = "PARETOCOSMOS_DATA"
 FILES = (
     "train-images-idx3-ubyte",
     "train-labels-idx1-ubyte",
@@ -73,29 +69,6 @@ FASHION_MNIST = Source(
         "0402a96d92fd2663957122ceb108a494c5af83dab82d92729df917d7dec38c34",
     ),
 )
-
-
-def cache_folder() -> Path:
-    """Where downloads and composites are kept; it need not exist."""
-    named = os.environ.get("XDG_CACHE_HOME", "")
-    if Path(named).is_absolute():  # the standard says to ignore any other
-        return Path(named) / "paretocosmos"
-    local = os.environ.get("LOCALAPPDATA", "")
-    if sys.platform == "win32" and local:
-        return Path(local) / "paretocosmos" / "Cache"
-    try:
-        home = Path.home()
-    except RuntimeError:  # a container's nameless user: nothing can be kept, nothing breaks
-        return Path(os.devnull) / "paretocosmos"
-    return home / ("Library/Caches" if sys.platform == "darwin" else ".cache") / "paretocosmos"
-
-
-def folders(data: str | None) -> list[Path]:
-    """The folders to look in: the one that is named, or else the variable's and the cache."""
-    if data is not None:
-        return [Path(data).expanduser()]
-    named = os.environ.get(VARIABLE)
-    return [*([Path(named).expanduser()] if named else []), cache_folder()]
 
 
 def places(source: Source, folder: Path, *, alone: bool) -> list[Path]:

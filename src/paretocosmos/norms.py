@@ -7,8 +7,8 @@ from typing import Any, Literal
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from paretocosmos.conditioning._listening import StandIn
 from paretocosmos.errors import ConditioningWarning, ConfigurationError, unknown
+from paretocosmos.stand_in import StandIn
 
 __all__ = ["FrozenNorm", "Norm", "with_norm"]
 

@@ -1,0 +1,210 @@
+"""`python -m benchmarks.celeba --data DIR --out FILE`: COSMOS on faces against single tasks.
+
+Every problem of the paper's CelebA section through the same `fit` as everybody's. COSMOS is judged
+at its 25 rays and at the centre of the simplex, where the paper compares; a single task's network
+on its own task; and both beside a constant that only knows how often an attribute occurs. The JSON
+is written after every cell; `--resume-from FILE` takes over the cells that file has. Run folders
+hold checkpoints of some hundred megabytes, written every epoch: `--runs` may be a folder in memory.
+"""
+
+import argparse
+import json
+import math
+import shutil
+import statistics
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from paretocosmos import Front, Run, evaluate, fit, load_problem
+from paretocosmos.lane import checkpoint_in
+from paretocosmos.problems import Problem
+from paretocosmos.problems._base import SPLITS
+from paretocosmos.provenance import provenance
+
+PROBLEMS = ("easy", "hard", "three", "four", "ten")
+METHODS = ("cosmos", "single_task")
+KEY = ("problem", "method", "seed", "epochs", "batch_size", "precision", "settings", "sha256")
+
+
+def main() -> None:
+    """Run, print, write."""
+    arguments = parsed()
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    results: dict[str, Any] = {"protocol": "clean", "cells": [], "left_out": []}
+    results |= provenance(device)
+    kept: list[dict[str, Any]] = []
+    if arguments.resume_from is not None and arguments.resume_from.exists():
+        kept = json.loads(arguments.resume_from.read_text())["cells"]
+    started = time.perf_counter()
+    for name in arguments.only:
+        problem = load_problem(
+            name if ":" in name else f"celeba_{name}", protocol="clean", data=arguments.data
+        )
+        for method in arguments.methods:
+            wanted = asked(problem, method, arguments)
+            found = next((c for c in kept if all(c[key] == wanted[key] for key in KEY)), None)
+            if found is None and time.perf_counter() - started > arguments.deadline:
+                results["left_out"].append(f"{problem.name}, {method}: past the deadline")
+                print(results["left_out"][-1], flush=True)
+            else:
+                results["cells"].append(found or cell(problem, wanted, arguments))
+                show(results["cells"][-1])
+            arguments.out.parent.mkdir(parents=True, exist_ok=True)
+            arguments.out.write_text(json.dumps(results, indent=1) + "\n")
+
+
+def parsed() -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", help="where CelebA lies; else the usual places")
+    parser.add_argument("--out", type=Path, required=True, help="where the JSON goes")
+    parser.add_argument("--runs", type=Path, help="where run folders go, and stay; else nowhere")
+    parser.add_argument("--resume-from", type=Path, help="a JSON whose cells need not be run again")
+    parser.add_argument("--only", type=listed, default=list(PROBLEMS), help="easy,hard, ...")
+    parser.add_argument("--methods", type=listed, default=list(METHODS), help="not all of them")
+    parser.add_argument("--epochs", type=int, help="else the paper's")
+    parser.add_argument("--batch-size", type=int, default=256, help="the paper's is 32")
+    parser.add_argument("--precision", default="tf32", help="as `fit` takes it")
+    parser.add_argument("--engine", default="auto", help="as `fit` takes it")
+    parser.add_argument("--backbone", help="as `fit` takes it; else the paper's")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--set", action="append", default=[], help="a setting, KEY=VALUE")
+    parser.add_argument("--deadline", type=float, default=math.inf, help="seconds to begin one in")
+    return parser.parse_args()
+
+
+def listed(text: str) -> list[str]:
+    """What commas part."""
+    return text.split(",")
+
+
+def asked(problem: Problem, method: str, arguments: argparse.Namespace) -> dict[str, Any]:
+    """What tells one cell from another."""
+    return {
+        "problem": problem.name,
+        "method": method,
+        "seed": arguments.seed,
+        "epochs": arguments.epochs,
+        "batch_size": arguments.batch_size,
+        "precision": arguments.precision,
+        "settings": dict(change.split("=", 1) for change in arguments.set),
+        "sha256": problem.about.get("sha256"),
+    }
+
+
+def cell(problem: Problem, wanted: dict[str, Any], arguments: argparse.Namespace) -> dict[str, Any]:
+    """One method on one problem."""
+    started = time.perf_counter()
+    with tempfile.TemporaryDirectory() as folder:
+        out = (arguments.runs or Path(folder)) / f"{problem.name}-{wanted['method']}"
+        run = fit(
+            problem,
+            method=wanted["method"],
+            backbone=arguments.backbone,
+            seed=wanted["seed"],
+            epochs=wanted["epochs"],
+            precision=wanted["precision"],
+            engine=arguments.engine,
+            settings={"batch_size": wanted["batch_size"], **wanted["settings"]},
+            out=out,
+            resume=out.exists(),
+        )
+        shutil.rmtree(checkpoint_in(out).parent, ignore_errors=True)
+    record, samples = run.record, len(problem.split("train"))
+    networks = len(record["networks"])
+    seconds = {
+        part: record[f"seconds_{part}"] for part in ("training", "preparing", "evaluating")
+    } | {"all": time.perf_counter() - started}
+    seen = samples * networks * record["training"]["epochs"]
+    return wanted | {
+        "images": problem.about.get("images"),
+        "caveats": list(problem.caveats),
+        "samples": {split: len(problem.split(split)) for split in SPLITS},
+        "backbone": record["backbone"],
+        "conditioning": record["conditioning"],
+        "training": record["training"],
+        "method_settings": record["method"]["settings"],
+        "networks": networks,
+        "parameters": record["parameters"],
+        "engine": record["engine"],
+        "epoch_selected": record["epoch_selected"],
+        "seconds": seconds,
+        "share_of_time": {part: value / seconds["all"] for part, value in seconds.items()},
+        "images_per_second": seen / seconds["training"],
+        "metrics": record["metrics"],
+        "tasks": tasks(problem, run),
+        "front": run.front.to_dict(),
+        "front_val": run.front_val.to_dict(),
+        "evaluations": record["evaluations"],
+        "origin": {key: record[key] for key in ("source", "versions", "machine", "written")},
+    }
+
+
+def tasks(problem: Problem, run: Run) -> dict[str, Any]:
+    """Every task's numbers on test: at the centre ray, or each by the network that is its own."""
+    count = len(problem.names)
+    alone = run.record["fixed_rays"] is not None
+    front = run.front if alone else evaluate(run.model, problem, rays=[[1 / count] * count])
+    found = {
+        name: numbers(front, name, row=at if alone else 0) for at, name in enumerate(problem.names)
+    }
+    return {
+        "judged": "each task by its own network" if alone else "all tasks at the centre ray",
+        "each": found,
+        "mean": {
+            key: statistics.fmean(task[key] for task in found.values())
+            for key in found[problem.names[0]]
+        },
+        "constant": {name: constant(problem, name) for name in problem.names},
+    }
+
+
+def numbers(front: Front, name: str, *, row: int) -> dict[str, float]:
+    """A task's loss, and what the problem reports of it."""
+    found = {"binary_cross_entropy": float(front.values[row, front.names.index(name)])}
+    if f"accuracy_{name}" in front.metrics:
+        found["misclassification"] = 1 - float(front.metrics[f"accuracy_{name}"][row])
+    if f"roc_auc_{name}" in front.metrics:
+        found["roc_auc"] = float(front.metrics[f"roc_auc_{name}"][row])
+    return found
+
+
+def constant(problem: Problem, name: str) -> dict[str, float]:
+    """What the rate of an attribute among the training samples reaches on test, the same for all.
+
+    Its area under the ROC curve is a half.
+    """
+    rate, truth = (
+        float(batch.targets[name].double().mean())
+        for batch in (problem.split("train"), problem.split("test"))
+    )
+    return {
+        "rate_train": rate,
+        "rate_test": truth,
+        "binary_cross_entropy": -truth * math.log(rate) - (1 - truth) * math.log(1 - rate),
+        "misclassification": truth if rate <= 0.5 else 1 - truth,
+    }
+
+
+def show(found: dict[str, Any]) -> None:
+    """One line for a cell, and one for each of its tasks."""
+    reached, seconds = found["metrics"], found["seconds"]
+    weights = found["backbone"]["settings"].get("weights", "random")
+    print(
+        f"{found['problem']:13} {found['method']:12} HV {reached['test']['hypervolume']:.4f} (val "
+        f"{reached['val']['hypervolume']:.4f}), {seconds['training']:.1f} of {seconds['all']:.1f} "
+        f"s, {found['images_per_second']:.0f} images/s, {found['engine']}, {weights} weights"
+    )
+    told = found["tasks"]
+    for name, task in [*told["each"].items(), ("mean", told["mean"])]:
+        numbers = ", ".join(f"{key} {value:.4f}" for key, value in task.items())
+        plain = told["constant"].get(name, {}).get("binary_cross_entropy")
+        print(f"    {name:20} {numbers}" + ("" if plain is None else f", constant {plain:.4f}"))
+
+
+if __name__ == "__main__":
+    main()

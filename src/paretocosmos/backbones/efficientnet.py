@@ -1,0 +1,185 @@
+"""EfficientNet, the paper's network for faces."""
+
+import math
+import warnings
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, ClassVar, Literal
+
+from torch import Tensor, nn
+
+from paretocosmos.backbones._base import Backbone
+from paretocosmos.backbones._heads import Cut
+from paretocosmos.backbones._published import find_published, load_published, named
+from paretocosmos.errors import (
+    ConfigurationError,
+    DataError,
+    MissingExtraError,
+    WeightsWarning,
+    unknown,
+)
+from paretocosmos.norms import Norm, with_norm
+from paretocosmos.types import Inputs, Outputs
+
+__all__ = ["EfficientNet"]
+
+Variant = Literal["b0", "b1", "b2", "b3", "b4", "b5", "b6", "b7"]
+
+# Width, depth and dropout before the head, from the authors' code (Tan and Le 2019).
+VARIANTS: dict[str, tuple[float, float, float]] = {
+    "b0": (1.0, 1.0, 0.2),
+    "b1": (1.0, 1.1, 0.2),
+    "b2": (1.1, 1.2, 0.3),
+    "b3": (1.2, 1.4, 0.3),
+    "b4": (1.4, 1.8, 0.4),
+    "b5": (1.6, 2.2, 0.4),
+    "b6": (1.8, 2.6, 0.5),
+    "b7": (2.0, 3.1, 0.5),
+}
+FEATURES = 1280  # of the last convolution, times the width
+SMALLEST = 32  # of a side: halved five times
+
+
+class EfficientNet(Backbone):
+    """EfficientNet (Tan and Le 2019), as `transformers` builds it; B4 in the paper (section 5.2).
+
+    One linear layer on the pooled features gives all heads. Images come in [-1, 1], as the paper
+    has them; those of ImageNet were centred and scaled otherwise, which training makes up for.
+
+    Args:
+        input_shape: ``(C, H, W)`` with H and W at least 32.
+        outputs: numbers per sample, or numbers per head.
+        variant: ``"b0"`` to ``"b7"``.
+        weights: ``"auto"``: ImageNet's, from ``efficientnet-b4/`` in ``$PARETOCOSMOS_DATA`` or the
+            cache, or from the hub, ``google/efficientnet-b4``, else random, which is said;
+            ``"random"``; or a folder or a name on the hub.
+        norm: what becomes of batch normalisation, whose statistics mix samples under all rays:
+            ``"group"``, ``"frozen"`` or ``"keep"``, as in `condition`; `None` for group
+            normalisation of random weights, without which B4 hardly trains, and frozen statistics
+            of ImageNet's.
+        dropout: of the features before the head; the variant's own if `None`.
+        drop_connect: dropout inside the last block, the blocks before it having less.
+    """
+
+    foreign: ClassVar[tuple[str, ...]] = ("transformers",)
+    blank: ClassVar[Mapping[str, Any]] = MappingProxyType({"weights": "random"})
+
+    def __init__(
+        self,
+        input_shape: Sequence[int],
+        outputs: int | Mapping[str, int],
+        *,
+        variant: Variant = "b4",
+        weights: str = "auto",
+        norm: Norm | None = None,
+        dropout: float | None = None,
+        drop_connect: float = 0.2,
+    ) -> None:
+        super().__init__()
+        if variant not in VARIANTS:
+            raise unknown("`variant`", variant, VARIANTS)
+        shape = tuple(input_shape)
+        if len(shape) != 3 or shape[0] < 1 or min(shape[1:]) < SMALLEST:
+            raise ConfigurationError(
+                f"`efficientnet` takes images (C, H, W) with H and W at least {SMALLEST}, found "
+                f"{shape}: enlarge them, or use another backbone, such as `lenet`"
+            )
+        rate = VARIANTS[variant][2] if dropout is None else dropout
+        for name, value in (("dropout", rate), ("drop_connect", drop_connect)):
+            if not 0 <= value < 1:
+                raise ConfigurationError(f"`{name}` must be at least 0 and below 1, found {value}")
+        self.cut = Cut.of(outputs)
+        network = _network(shape, variant, drop_connect)
+        source = _fill(network, shape[0], variant, weights)
+        norm = norm or ("group" if source == "random" else "frozen")
+        self.network = with_norm(network, norm)
+        self.dropout = nn.Dropout(rate)
+        self.head = nn.Linear(network.config.hidden_dim, self.cut.total)
+        self.resolved = {"weights": source, "norm": norm, "dropout": rate}
+        self.first_layer = "network.embeddings.convolution"
+        self.heads = self.cut.heads("head")
+
+    def forward(self, inputs: Inputs) -> Outputs:
+        assert isinstance(inputs, Tensor)
+        _, features = self.network(inputs, return_dict=False)
+        return self.cut(self.head(self.dropout(features)))
+
+
+def _network(shape: tuple[int, ...], variant: str, drop_connect: float) -> Any:
+    """The network up to its pooled features, with weights that are not meant to stay."""
+    try:
+        from transformers import EfficientNetConfig, EfficientNetModel
+    except ImportError as error:
+        raise MissingExtraError("transformers", "transformers", "`efficientnet`") from error
+    width, depth, _ = VARIANTS[variant]
+    config = EfficientNetConfig(
+        num_channels=shape[0],
+        image_size=shape[1],
+        width_coefficient=width,
+        depth_coefficient=depth,
+        hidden_dim=round(FEATURES * width),
+        drop_connect_rate=drop_connect,
+        # its 0.99 is the share that stays, torch's the share that is new
+        batch_norm_momentum=0.01,
+    )
+    network = EfficientNetModel(config)
+    _pad(network, shape[1:])
+    return network
+
+
+def _pad(network: Any, sides: Sequence[int]) -> None:
+    """Pad what halves an image as the authors' code does, by the number of pixels there are.
+
+    Those of transformers are for the image sizes of the published weights.
+    """
+    halving = [(network.embeddings, "padding", 3)]
+    for block in network.encoder.blocks:
+        part = block.depthwise_conv
+        if part.stride == 2:
+            halving.append((part, "depthwise_conv_pad", part.depthwise_conv.kernel_size[0]))
+    height, width = sides
+    for part, name, kernel in halving:
+        across, down = (kernel - 2 + side % 2 for side in (width, height))
+        pads = (across // 2, across - across // 2, down // 2, down - down // 2)
+        setattr(part, name, nn.ZeroPad2d(pads))
+        height, width = ((side + 1) // 2 for side in (height, width))
+
+
+def _fill(network: nn.Module, channels: int, variant: str, weights: str) -> str:
+    """Put weights into the network; where they are from."""
+    if weights == "random":
+        _draw(network)
+        return "random"
+    if weights != "auto":
+        load_published(network, named(weights), prefix="efficientnet.")
+        return weights
+    try:
+        if channels != 3:
+            raise DataError(f"those are for 3 channels, found {channels}")
+        source, file = find_published(f"google/efficientnet-{variant}")
+    except DataError as error:
+        warnings.warn(
+            f"`efficientnet` begins with random weights, not ImageNet's ({error}): put these into "
+            'one of those folders, or say weights="random" if that is meant',
+            WeightsWarning,
+            stacklevel=3,
+        )
+        _draw(network)
+        return "random"
+    load_published(network, file, prefix="efficientnet.")
+    return source
+
+
+def _draw(network: nn.Module) -> None:
+    """Weights as the authors' code draws them.
+
+    Those of transformers, 0.02 on average, scales of normalisation too, let the signal vanish.
+    """
+    for module in network.modules():
+        if isinstance(module, nn.Conv2d):
+            fan = math.prod(module.kernel_size) * module.out_channels // module.groups
+            nn.init.normal_(module.weight, std=math.sqrt(2 / fan))
+            if module.bias is not None:
+                nn.init.zeros_(module.bias)
+        elif isinstance(module, nn.BatchNorm2d):
+            module.reset_parameters()

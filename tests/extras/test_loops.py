@@ -1,0 +1,44 @@
+"""The examples of other people's loops run, and print what theory says."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+
+
+def _run(name: str, folder: Path) -> str:
+    command = [sys.executable, "-W", "ignore", str(EXAMPLES / name)]
+    done = subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, check=False, timeout=300
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_lightning_learns_every_quantile(tmp_path: Path) -> None:
+    pytest.importorskip("lightning", reason="pip install --group extras")
+    shown = _run("lightning_loop.py", tmp_path)
+    pairs = re.findall(r"matters ([\d.]+): enough in (\d+)%", shown)
+    assert len(pairs) == 3
+    for weight, share in pairs:
+        # minimising r·missing + (1 - r)·superfluous gives the r-quantile of demand
+        assert int(share) / 100 == pytest.approx(float(weight), abs=0.06)
+
+
+def test_the_trainer_learns_both_opinions(tmp_path: Path) -> None:
+    pytest.importorskip("accelerate", reason="pip install --group extras")
+    shown = _run("hf_trainer.py", tmp_path)
+    rows = re.findall(r"matters ([\d.]+): strict's loss ([\d.]+), lenient's loss ([\d.]+)", shown)
+    strict, lenient = ([float(row[at]) for row in rows] for at in (1, 2))
+    assert strict == sorted(strict)
+    assert lenient == sorted(lenient, reverse=True)
+    assert len(strict) == 3
+    # at 0.9 nearly strict's own verdict, at 0.1 nearly lenient's
+    assert strict[0] < 0.2
+    assert lenient[2] < 0.2
+    assert strict[2] > 0.6
+    assert lenient[0] > 0.6

@@ -246,6 +246,8 @@ def test_a_problem_has_the_last_word_on_a_pair() -> None:
         ({"batch_size": 0}, "`batch_size`"),
         ({"groups": 0}, "`groups` must be at least 1"),
         ({"groups": 3}, "`groups` must divide `batch_size`, found 3 and 256"),
+        ({"accumulate": 0}, "`accumulate` must be at least 1"),
+        ({"accumulate": 4}, "`accumulate` must divide `groups`.* found 4 and 1: set groups=4 too"),
         ({"evaluate_every": -1}, "`evaluate_every`"),
         ({"rays": 0}, "`rays`"),
         ({"learning_rate": 0.0}, "`learning_rate` must be positive"),

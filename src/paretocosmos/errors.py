@@ -14,6 +14,7 @@ __all__ = [
     "DivergedError",
     "EngineWarning",
     "FrontWarning",
+    "LostProcessError",
     "MissingExtraError",
     "ParetoCosmosError",
     "RunError",
@@ -24,6 +25,9 @@ __all__ = [
 
 class ParetoCosmosError(Exception):
     """Whatever this library refuses, with the way out in the message."""
+
+    shared = False
+    """Whether every process of a training has it, so that only the first need tell."""
 
 
 class ConfigurationError(ParetoCosmosError, ValueError):
@@ -36,6 +40,10 @@ class DataError(ParetoCosmosError, ValueError):
 
 class RunError(ParetoCosmosError, OSError):
     """A run folder that cannot be read or written."""
+
+
+class LostProcessError(RunError):
+    """Another process of a training is gone, or never came."""
 
 
 class DivergedError(ParetoCosmosError, ArithmeticError):

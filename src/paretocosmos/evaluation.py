@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from paretocosmos.conditioning import Conditioning
+from paretocosmos.distributed import ALONE, Processes
 from paretocosmos.front import Front
 from paretocosmos.machine import precise
 from paretocosmos.problems._base import Problem, check_split
@@ -63,13 +64,18 @@ def evaluate_batch(
     *,
     split: str,
     provenance: Mapping[str, Any] | None = None,
+    processes: Processes = ALONE,
 ) -> Front:
     """`evaluate` for a split that is already on the model's device and rays already checked.
 
-    In float32 even where a network was trained in less, so that a front can be had again.
+    In float32 even where a network was trained in less, so that a front can be had again. Several
+    processes run the network on their shares of the samples.
     """
+    mine = processes.share(len(batch))
     with evaluating(model), precise("fp32"):
-        outputs = sweep(model, batch.inputs, rays, problem.prepare)
+        share = each(lambda part: part[mine], batch.inputs)
+        own = sweep(model, share, rays, problem.prepare)
+        outputs = processes.gather(own, len(batch), axis=1)
         scored = [o.score for o in problem.objectives] + list(problem.metrics.values())
         numbers = [_score(f, outputs, batch.targets, problem.score_batch) for f in scored]
         table = torch.stack(numbers).double().cpu().numpy()

@@ -1,6 +1,7 @@
 """A lane: one seed's training. Its networks, its generator, and the folder it leaves behind."""
 
 import copy
+import json
 import math
 import time
 import warnings
@@ -16,6 +17,7 @@ from torch import Tensor
 from paretocosmos import metrics
 from paretocosmos.checkpoint import Progressed, load_checkpoint, save_checkpoint, save_tensors
 from paretocosmos.conditioning import networks_of
+from paretocosmos.distributed import ALONE, Processes
 from paretocosmos.errors import DataError, DivergedError, FrontWarning, RunError
 from paretocosmos.evaluation import evaluate_batch
 from paretocosmos.files import write_json
@@ -43,8 +45,8 @@ class Lane:
     has come.
     """
 
-    def __init__(self, plan: Plan, folder: Path) -> None:
-        self.plan, self.folder = plan, folder
+    def __init__(self, plan: Plan, folder: Path, processes: Processes = ALONE) -> None:
+        self.plan, self.folder, self.processes = plan, folder, processes
         # a copy: plans outlive a training that runs out of memory, and must not hold on to it
         self.model = place(copy.deepcopy(plan.model), plan.device)
         if not self.model.training:  # a part that was frozen on purpose stays in its mode
@@ -78,6 +80,13 @@ class Lane:
             "seconds_evaluating": 0.0,
         }
         self.at = Progressed(self.model, optimiser, self.generator, method_state, numbers=numbers)
+        self.processes.together(self._begin)
+        self._follow()
+
+    def _begin(self) -> None:
+        """Take up the checkpoint in the folder, or write the first; only one process does."""
+        if not self.processes.first:
+            return
         checkpoint = checkpoint_in(self.folder)
         places = (checkpoint.parent, self.folder, *self.folder.parents)
         absent = [place for place in places if not place.exists()]
@@ -96,6 +105,23 @@ class Lane:
             raise RunError(
                 f"cannot create `{self.folder}`: {error.strerror}; choose another --out"
             ) from error
+
+    def _follow(self) -> None:
+        """Stand where the first process stands, which alone has read the checkpoint."""
+        at, processes = self.at, self.processes
+        if not processes.joined:
+            return
+        at.numbers = json.loads(processes.told(json.dumps(at.numbers).encode()))
+        network = self.model.state_dict()
+        if any(selected is not None for selected in at.numbers["selected"]):
+            # in one order, and where the network is, as in the other processes
+            at.best = {
+                n: at.best.get(n, own).to(own.device, copy=True) for n, own in network.items()
+            }
+        drawn = self.generator.get_state()
+        kept = (network, at.optimiser, at.method_state, at.best)
+        processes.follow([*(tensor for part in kept for tensor in part.values()), drawn])
+        self.generator.set_state(drawn)
 
     @property
     def epoch(self) -> int:
@@ -193,7 +219,8 @@ class Lane:
 
     def save(self) -> None:
         """Write the checkpoint."""
-        save_checkpoint(checkpoint_in(self.folder), self.at)
+        if self.processes.first:
+            save_checkpoint(checkpoint_in(self.folder), self.at)
 
     def finish(self, test: Batch, *, engine: str, together: int) -> Run:
         """Take the best epoch's network and leave the finished run in the folder."""
@@ -204,12 +231,7 @@ class Lane:
         self.model.eval()
         judged = [Front.from_dict(one["front_val"]) for one in selected]
         fronts = {"test": self._front(test, "test"), "val": judged[0].join(*judged[1:])}
-        save_tensors(self.folder / "model.safetensors", self.at.best, {"epoch": last["epoch"]})
-        write_json(self.folder / "front.json", fronts["test"].to_dict())
-        write_json(self.folder / "front_val.json", fronts["val"].to_dict())
         table = plan.problem.table if isinstance(plan.problem, TabularProblem) else None
-        if table is not None:
-            write_json(self.folder / "table.json", table.to_dict())
         record = self._record("finished") | {
             "metrics": {split: _summary(front) for split, front in fronts.items()},
             "epoch_selected": last["epoch"],
@@ -219,10 +241,18 @@ class Lane:
             "seconds_preparing": numbers["seconds_preparing"],
             "seconds_evaluating": numbers["seconds_evaluating"],
             "seeds_together": together,
+            "processes": self.processes.count,
             "evaluations": numbers["evaluations"],
             "engine": engine,
         }
-        write_json(self.folder / "run.json", record)
+        if self.processes.first:
+            epoch = {"epoch": last["epoch"]}
+            save_tensors(self.folder / "model.safetensors", self.at.best, epoch)
+            write_json(self.folder / "front.json", fronts["test"].to_dict())
+            write_json(self.folder / "front_val.json", fronts["val"].to_dict())
+            if table is not None:
+                write_json(self.folder / "table.json", table.to_dict())
+            write_json(self.folder / "run.json", record)
         return Run(self.folder, record, fronts["test"], fronts["val"], self.model, table)
 
     def _networks(self) -> list[dict[str, Any]]:
@@ -239,7 +269,13 @@ class Lane:
         networks = None if self.fixed is None else len(self.fixed)  # None: one for all rays
         origin = {"method": plan.configuration.label, "seed": plan.seed, "networks": networks}
         front = evaluate_batch(
-            self.model, plan.problem, batch, self.rays, split=split, provenance=origin
+            self.model,
+            plan.problem,
+            batch,
+            self.rays,
+            split=split,
+            provenance=origin,
+            processes=self.processes,
         )
         for name, values in zip(front.names, front.values.T, strict=True):
             if np.isnan(values).all():

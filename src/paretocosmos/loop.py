@@ -1,5 +1,6 @@
 """The training loop: epochs, validations and checkpoints of one seed, or of several together."""
 
+import hashlib
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -100,7 +101,8 @@ class Trainer:
         stacked: bool,
     ) -> None:
         self.lanes, self.progress = lanes, progress
-        self.plan = plan = lanes[0].plan
+        self.plan, self.processes = lanes[0].plan, lanes[0].processes
+        plan = self.plan
         keep_memory(plan.device)
         if plan.configuration.precision == "fp64":
             for lane in lanes:
@@ -146,6 +148,8 @@ class Trainer:
                 prepare=plan.problem.prepare,
                 half=plan.configuration.precision == "bf16",
                 stacked=count > 1,
+                accumulate=plan.training.accumulate,
+                processes=self.processes,
             ),
             parameters=parameters,
             adam=Adam(parameters, weight_decay=plan.training.weight_decay, stacked=count > 1),
@@ -154,6 +158,8 @@ class Trainer:
             batch_size=plan.training.batch_size,
             groups=plan.training.groups,
             buffers=list(model.buffers()),
+            accumulate=plan.training.accumulate,
+            processes=self.processes,
         )
         return _Stack(work, choose(engine, work, model, traceable=plan.traceable), count)
 
@@ -188,6 +194,9 @@ class Trainer:
             (stack, drawn[at * stack.networks : (at + 1) * stack.networks])
             for at, stack in enumerate(self.stacks)
         ]
+        if self.processes.joined:
+            # dropout and its like draw from torch's generator: differently in every process
+            torch.manual_seed(_mixed(plan.seed, epoch, self.processes.rank))
         started = time.perf_counter()
         for stack in self.stacks:
             stack.work.adam.set_learning_rate(training.learning_rate_at(epoch))
@@ -208,6 +217,8 @@ class Trainer:
             # the one time an epoch is read back
             every = [stack.epoch(own, plan.device) for stack, own in pieces]
             losses = torch.cat(every, dim=1).cpu()
+        for network in self.networks:  # statistics of batches, each process's of its own
+            self.processes.follow(list(network.buffers()))
         seconds = time.perf_counter() - started - preparing
         diverged: list[DivergedError] = []
         means = []
@@ -227,8 +238,10 @@ class Trainer:
             lane.save()
         if diverged:
             others = "; leave its seed out and add --resume to go on with the others"
-            raise DivergedError(f"{diverged[0]}{others if len(self.lanes) > 1 else ''}")
-        if self.progress is not None:
+            refusal = DivergedError(f"{diverged[0]}{others if len(self.lanes) > 1 else ''}")
+            refusal.shared = self.processes.joined  # all have the same losses
+            raise refusal
+        if self.progress is not None and self.processes.first:
             self.progress(self._standing(means))
 
     @property
@@ -270,3 +283,9 @@ def _stack(models: Sequence[nn.Module]) -> dict[str, Tensor]:
         for name, parameter in own.items():
             parameter.data = stacked[name][place]
     return stacked
+
+
+def _mixed(seed: int, epoch: int, rank: int) -> int:
+    """A seed of its own for every epoch of every process."""
+    digest = hashlib.blake2b(f"{seed} {epoch} {rank}".encode(), digest_size=7)
+    return int.from_bytes(digest.digest())

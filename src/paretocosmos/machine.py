@@ -1,5 +1,7 @@
 """The machine a training runs on: seeds, switches and threads, put back afterwards."""
 
+import signal
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -14,6 +16,7 @@ __all__ = [
     "Precision",
     "check_precision",
     "device_of",
+    "ended_gently",
     "keep_memory",
     "place",
     "precise",
@@ -88,6 +91,19 @@ def precise(precision: str) -> Iterator[None]:
         yield
     finally:
         products.allow_tf32, convolutions.allow_tf32 = before
+
+
+@contextmanager
+def ended_gently() -> Iterator[None]:
+    """A process that is told to end (SIGTERM) ends as with Ctrl-C: what is saved can be said."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 @cache

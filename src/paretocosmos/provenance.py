@@ -12,10 +12,13 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 import paretocosmos
+from paretocosmos.problems._base import SPLITS, Problem
+from paretocosmos.types import each
 
-__all__ = ["provenance"]
+__all__ = ["fingerprint", "provenance"]
 
 
 def provenance(device: torch.device) -> dict[str, Any]:
@@ -38,6 +41,25 @@ def provenance(device: torch.device) -> dict[str, Any]:
         "command": shlex.join(Path(a).name if Path(a).is_absolute() else a for a in sys.argv),
         "written": datetime.now(UTC).isoformat(timespec="seconds"),
     }
+
+
+def fingerprint(problem: Problem) -> str:
+    """A hash of a problem's data: its own checksum where it has one, else that of every split."""
+    known = problem.about.get("sha256")
+    if known is not None:
+        return str(known)
+    digest = hashlib.blake2b(digest_size=16)
+
+    def add(part: Tensor) -> Tensor:
+        digest.update(f"{tuple(part.shape)} {part.dtype} ".encode())
+        digest.update(part.contiguous().reshape(-1).view(torch.uint8).numpy().data)
+        return part
+
+    for name in SPLITS:
+        batch = problem.split(name)
+        each(add, batch.inputs)
+        each(add, batch.targets)
+    return digest.hexdigest()
 
 
 @cache

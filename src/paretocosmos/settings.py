@@ -51,6 +51,8 @@ class Training:
         milestones: after these epochs the learning rate is multiplied by `decay`.
         decay: see `milestones`.
         groups: rays per batch, each for an equal share of it; the paper draws one.
+        accumulate: micro-batches per batch, one after the other, so that less memory is needed;
+            each has rays of its own, so that it divides `groups`, and a step is the same without.
         evaluate_every: epochs between validations, by which the best epoch is selected.
         rays: how many even rays a front has, where one network serves all.
         reference: the point hypervolume is measured from; `None` for the problem's own.
@@ -63,6 +65,7 @@ class Training:
     milestones: tuple[int, ...] = ()
     decay: float = 0.1
     groups: int = 1
+    accumulate: int = 1
     evaluate_every: int = 5
     rays: int = 25
     reference: tuple[float, ...] | None = None
@@ -70,7 +73,7 @@ class Training:
     def __post_init__(self) -> None:
         wrong = [
             f"`{name}` must be at least 1, found {getattr(self, name)}"
-            for name in ("epochs", "batch_size", "groups", "evaluate_every", "rays")
+            for name in ("epochs", "batch_size", "groups", "accumulate", "evaluate_every", "rays")
             if getattr(self, name) < 1
         ]
         if not (math.isfinite(self.learning_rate) and self.learning_rate > 0):
@@ -84,6 +87,11 @@ class Training:
         if self.batch_size % max(self.groups, 1):
             wrong.append(
                 f"`groups` must divide `batch_size`, found {self.groups} and {self.batch_size}"
+            )
+        if self.groups % max(self.accumulate, 1):
+            wrong.append(
+                "`accumulate` must divide `groups`, since every micro-batch has rays of its own, "
+                f"found {self.accumulate} and {self.groups}: set groups={self.accumulate} too"
             )
         if wrong:
             raise ConfigurationError("; ".join(wrong))

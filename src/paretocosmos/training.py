@@ -1,5 +1,6 @@
 """`fit`: a problem and a method give a run, or one for each of several seeds."""
 
+import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -8,22 +9,26 @@ from typing import Any, overload
 import torch
 from torch import nn
 
+import paretocosmos
 from paretocosmos.checkpoint import load_tensors
 from paretocosmos.conditioning import networks_of
+from paretocosmos.distributed import Processes, join
 from paretocosmos.engine import check_engine
-from paretocosmos.errors import ConfigurationError, RunError
+from paretocosmos.errors import ConfigurationError, LostProcessError, RunError
 from paretocosmos.lane import Lane, checkpoint_in
 from paretocosmos.loop import Progress, Trainer
 from paretocosmos.machine import SMALL_STEP, streamed
 from paretocosmos.methods import Method
 from paretocosmos.plan import Plan, make_plan
 from paretocosmos.problems import Problem
+from paretocosmos.provenance import fingerprint
 from paretocosmos.run import FORMAT, Run, load_run, read_record
 
 __all__ = ["Progress", "check_seeds", "fit", "refuse_other"]
 
 Report = Callable[[Progress], None]
 Job = tuple[Plan, Path]
+OWN_TO_A_PROCESS = ("device", "problem.settings.data")
 
 
 @overload
@@ -127,44 +132,104 @@ def fit(
     ('first', 'second')
     """
     wanted = _seeds(seed, seeds)
-    lead = make_plan(
-        problem,
-        method=method,
-        model=model,
-        conditioning=conditioning,
-        backbone=backbone,
-        protocol=protocol,
-        settings=dict(settings or {}) | ({} if epochs is None else {"epochs": epochs}),
-        seed=wanted[0],
-        device=device,
-        deterministic=deterministic,
-        precision=precision,
+    processes, device = join(device)
+    lead = processes.together(
+        lambda: make_plan(
+            problem,
+            method=method,
+            model=model,
+            conditioning=conditioning,
+            backbone=backbone,
+            protocol=protocol,
+            settings=dict(settings or {}) | ({} if epochs is None else {"epochs": epochs}),
+            seed=wanted[0],
+            device=device,
+            deterministic=deterministic,
+            precision=precision,
+        )
     )
     check_engine(engine, lead.device)
+    _check_processes(processes, lead)
     plans = [lead, *(lead.for_seed(other) for other in wanted[1:])]
-    if seeds is None:
-        folders = [_folder(out, lead, str(seed), resume=resume)]
-    else:
+    folders = _folders(processes, plans, out, several=seeds is not None, resume=resume)
+    done: dict[int, Run] = {}
+    behind: dict[int, list[Job]] = {}
+    for plan, folder in zip(plans, folders, strict=True):
+        epoch = _stands(processes, folder, plan, resume=resume)
+        if epoch is None:
+            model_of_run = None if plan.rebuildable else plan.model
+            done[plan.seed] = load_run(folder, model=model_of_run, device=str(plan.device))
+        else:
+            # seeds train together from the same epoch only; a kill may have left them apart
+            behind.setdefault(epoch, []).append((plan, folder))
+    for _, jobs in sorted(behind.items(), reverse=True):  # one that diverged has stayed behind
+        trained = _train(jobs, engine, progress, processes)
+        done |= {plan.seed: run for run, (plan, _) in zip(trained, jobs, strict=True)}
+    return [done[plan.seed] for plan in plans] if seeds is not None else done[seed]
+
+
+def _check_processes(processes: Processes, plan: Plan) -> None:
+    """Refuse what several processes cannot share, and processes that are not set up alike."""
+    if not processes.joined:
+        return
+    groups = plan.training.groups // plan.training.accumulate
+    if groups > 1 and groups % processes.count:
+        every = processes.count * plan.training.accumulate
+        refusal = ConfigurationError(
+            f"`groups` are 1 in a micro-batch, the same ray for all processes, or a multiple of "
+            f"their number, {processes.count}, found {groups}: use --set groups={every}"
+        )
+        refusal.shared = True
+        raise refusal
+    settings = _flat(plan.configuration.to_dict())
+    facts = {f"`{k}`": json.dumps(v) for k, v in settings.items() if k not in OWN_TO_A_PROCESS}
+    facts["version of paretocosmos"] = paretocosmos.__version__
+    facts["data"] = fingerprint(plan.problem)
+    processes.agree(facts)
+
+
+def _folders(
+    processes: Processes,
+    plans: Sequence[Plan],
+    out: str | Path | None,
+    *,
+    several: bool,
+    resume: bool,
+) -> list[Path]:
+    """The run folder of every plan, as the first process chooses them."""
+
+    def chosen() -> list[str]:
+        if not processes.first:
+            return []
+        lead = plans[0]
+        if not several:
+            return [str(_folder(out, lead, str(lead.seed), resume=resume))]
         root = Path(out) if out is not None else _folder(None, lead, "seeds", resume=resume)
         if (root / "run.json").exists():
             raise RunError(
                 f"`{root}` is the folder of one run, not of several seeds; choose another --out"
             )
         places = [root / f"seed-{plan.seed}" for plan in plans]
-        folders = [_folder(place, lead, "", resume=resume) for place in places]
-    done: dict[int, Run] = {}
-    behind: dict[int, list[Job]] = {}
-    for plan, folder in zip(plans, folders, strict=True):
-        found = _finished(folder, plan) if resume and (folder / "run.json").exists() else None
-        if found is not None:
-            done[plan.seed] = found
-        else:
-            # seeds train together from the same epoch only; a kill may have left them apart
-            behind.setdefault(_epoch_of(folder), []).append((plan, folder))
-    for _, jobs in sorted(behind.items(), reverse=True):  # one that diverged has stayed behind
-        for run, (plan, _) in zip(_train(jobs, engine, progress), jobs, strict=True):
-            done[plan.seed] = run
-    return [done[plan.seed] for plan in plans] if seeds is not None else done[seed]
+        return [str(_folder(place, lead, "", resume=resume)) for place in places]
+
+    said = processes.told(json.dumps(processes.together(chosen)).encode())
+    return [Path(folder) for folder in json.loads(said)]
+
+
+def _stands(processes: Processes, folder: Path, plan: Plan, *, resume: bool) -> int | None:
+    """The epoch a run has come to, `None` if to the end, as the first process finds it."""
+
+    def standing() -> int | None:
+        if not processes.first:
+            return None
+        if resume and (folder / "run.json").exists() and _finished(folder, plan):
+            return None
+        return _epoch_of(folder)
+
+    epoch: int | None = json.loads(
+        processes.told(json.dumps(processes.together(standing)).encode())
+    )
+    return epoch
 
 
 def _seeds(seed: int, seeds: Sequence[int] | None) -> list[int]:
@@ -184,7 +249,12 @@ def check_seeds(seeds: Sequence[int]) -> list[int]:
 
 
 def _train(
-    jobs: list[Job], engine: str, progress: Report | None, *, stacked: bool = True
+    jobs: list[Job],
+    engine: str,
+    progress: Report | None,
+    processes: Processes,
+    *,
+    stacked: bool = True,
 ) -> list[Run]:
     """Train seeds together where that is possible and faster, else one after the other.
 
@@ -192,33 +262,40 @@ def _train(
         jobs: plans and their folders.
         engine: how steps are run.
         progress: called after every epoch.
+        processes: those that train together.
         stacked: whether networks may train as one; they may not once memory has run out.
     """
     lead, folder = jobs[0]
-    stacked = stacked and _together(lead)
+    stacked = stacked and _together(lead) and not processes.joined
     if len(jobs) > 1 and not stacked:
-        return [run for job in jobs for run in _train([job], engine, progress)]
+        return [run for job in jobs for run in _train([job], engine, progress, processes)]
     networks = len(jobs) * len(networks_of(lead.model))
     try:
         with streamed(lead.device):
             # no name for them: what ran out of memory must be let go
-            return Trainer([Lane(*job) for job in jobs], engine, progress, stacked=stacked).run()
+            return processes.together(
+                lambda: Trainer(
+                    [Lane(*job, processes) for job in jobs], engine, progress, stacked=stacked
+                )
+            ).run()
+    except LostProcessError as error:
+        raise LostProcessError(f"{error}{_kept(folder)}") from error
     except torch.cuda.OutOfMemoryError as error:
         if networks == 1 or not stacked:
-            kept = f"; the last good checkpoint is in `{folder}`: add --resume to go on from it"
             raise RunError(
-                "the GPU is out of memory; lower `batch_size` (--set batch_size=64) or use "
-                f"--device cpu{kept if checkpoint_in(folder).exists() else ''}"
+                "the GPU is out of memory; lower `batch_size` (--set batch_size=64), accumulate "
+                "smaller ones (--set groups=4 --set accumulate=4) or use --device cpu"
+                f"{_kept(folder)}"
             ) from error
     # too many for the memory: their checkpoints are where they stopped, their networks are let go
     torch.cuda.empty_cache()
     if len(jobs) == 1:
-        return _train(jobs, engine, progress, stacked=False)
+        return _train(jobs, engine, progress, processes, stacked=False)
     half = len(jobs) // 2
     # where it ran out between two checkpoints they stand at different epochs
     apart = len({_epoch_of(place) for _, place in jobs}) > 1
     parts = [[job] for job in jobs] if apart else [jobs[:half], jobs[half:]]
-    return [run for part in parts for run in _train(part, engine, progress)]
+    return [run for part in parts for run in _train(part, engine, progress, processes)]
 
 
 def _together(plan: Plan) -> bool:
@@ -232,8 +309,14 @@ def _together(plan: Plan) -> bool:
     return plan.stackable and (plan.device.type == "cuda" or small)
 
 
-def _finished(folder: Path, plan: Plan) -> Run | None:
-    """The run in a folder if it is finished; refuses one with other settings."""
+def _kept(folder: Path) -> str:
+    if not checkpoint_in(folder).exists():
+        return ""
+    return f"; the last whole epoch is kept in `{folder}`: add --resume to go on from it"
+
+
+def _finished(folder: Path, plan: Plan) -> bool:
+    """Whether the run in a folder is finished; refuses one with other settings."""
     record = read_record(folder)
     if record["format"] != FORMAT:
         raise RunError(
@@ -241,10 +324,7 @@ def _finished(folder: Path, plan: Plan) -> Run | None:
             "can read but not continue; choose another --out"
         )
     refuse_other(folder, record, plan)
-    if record["status"] != "finished":
-        return None
-    model = None if plan.rebuildable else plan.model
-    return load_run(folder, model=model, device=str(plan.device))
+    return bool(record["status"] == "finished")
 
 
 def _epoch_of(folder: Path) -> int:
@@ -294,12 +374,19 @@ def refuse_other(folder: Path, record: Mapping[str, Any], plan: Plan) -> None:
 
 
 def _differences(
-    before: Mapping[str, Any], now: Mapping[str, Any], prefix: str = ""
+    before: Mapping[str, Any], now: Mapping[str, Any]
 ) -> Iterator[tuple[str, Any, Any]]:
     # the record holds more than the configuration, but inside of it every key counts
-    for key in now if not prefix else dict.fromkeys([*now, *before]):
-        old, value = before.get(key), now.get(key)
-        if isinstance(value, dict) and isinstance(old, dict):
-            yield from _differences(old, value, f"{prefix}{key}.")
-        elif old != value:
-            yield f"{prefix}{key}", old, value
+    old, new = _flat({key: before.get(key) for key in now}), _flat(now)
+    for key in dict.fromkeys([*new, *old]):
+        if old.get(key) != new.get(key):
+            yield key, old.get(key), new.get(key)
+
+
+def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested settings by dotted names."""
+    flat: dict[str, Any] = {}
+    for key, value in values.items():
+        inner = isinstance(value, Mapping)
+        flat |= _flat(value, f"{prefix}{key}.") if inner else {f"{prefix}{key}": value}
+    return flat

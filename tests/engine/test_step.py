@@ -330,3 +330,52 @@ def test_kept_inputs_are_prepared_inside_the_step() -> None:
     ready = Batch(batch.inputs.float() / 255, batch.targets)
     expected = make_step(model, objectives, Cosmos())(parameters, ready, _two_rays(), {})
     torch.testing.assert_close(result.losses, expected.losses)
+
+
+# ---------------------------------------------------------------- micro-batches
+
+
+@pytest.mark.parametrize("accumulate", [2, 3, 6])
+@pytest.mark.parametrize("method", [Cosmos(penalty=2.0), Linear()])
+def test_micro_batches_give_the_step_of_the_whole_batch(
+    batch: Batch, method: Method, accumulate: int
+) -> None:
+    model, rays = Joined(), _rays(6)
+    parameters = dict(model.named_parameters())
+    whole = make_step(model, OBJECTIVES, method)(parameters, batch, rays, {})
+    seen: list[int] = []
+    model.net.register_forward_hook(lambda _, inputs, out: seen.append(len(inputs[0])))
+    step = make_step(model, OBJECTIVES, method, accumulate=accumulate)
+    parts = step(parameters, batch, rays, {})
+    assert seen == [B // accumulate] * accumulate
+    torch.testing.assert_close(parts.losses, whole.losses, rtol=0, atol=1e-14)
+    for name, gradient in whole.gradients.items():
+        torch.testing.assert_close(parts.gradients[name], gradient, rtol=0, atol=1e-14)
+
+
+def test_micro_batches_hand_the_methods_state_on(batch: Batch) -> None:
+    model, rays = Joined(), _rays(4)
+    step = make_step(model, OBJECTIVES, Watching(), accumulate=4)
+    state = {"steps": torch.zeros(()), "gram": torch.zeros(()), "losses": torch.zeros(())}
+    after = step(dict(model.named_parameters()), batch, rays, state).state
+    assert after["steps"] == 4
+    torch.testing.assert_close(after["losses"][0], _by_hand(model, batch, rays, 3))
+
+
+def test_micro_batches_of_several_seeds(batch: Batch) -> None:
+    models, rays = [Joined() for _ in range(2)], torch.stack([_rays(4), _rays(4)])
+    stacked = {
+        name: torch.stack([dict(m.named_parameters())[name] for m in models])
+        for name, _ in models[0].named_parameters()
+    }
+    twice = Batch(
+        *(each(lambda t: torch.stack([t, t]), part) for part in (batch.inputs, batch.targets))
+    )
+    step = make_step(models[0], OBJECTIVES, Cosmos(), stacked=True, accumulate=2)
+    both = step(stacked, twice, rays, {})
+    for seed, model in enumerate(models):
+        alone = make_step(model, OBJECTIVES, Cosmos())
+        own = alone(dict(model.named_parameters()), batch, rays[seed], {})
+        torch.testing.assert_close(both.losses[seed], own.losses, rtol=0, atol=1e-14)
+        for name, gradient in own.gradients.items():
+            torch.testing.assert_close(both.gradients[name][seed], gradient, rtol=0, atol=1e-14)

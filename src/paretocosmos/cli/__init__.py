@@ -11,6 +11,7 @@ from paretocosmos.cli._compare import compare
 from paretocosmos.cli._evaluate import evaluate
 from paretocosmos.cli._list import ROOMS, list_things
 from paretocosmos.cli._train import train
+from paretocosmos.distributed import launched_rank
 from paretocosmos.errors import ParetoCosmosError
 
 __all__ = ["ROOMS", "app", "main"]
@@ -34,7 +35,9 @@ def main() -> None:
     try:
         app()
     except ParetoCosmosError as error:
-        printing.error(str(error))
+        rank = launched_rank()
+        if not (rank and error.shared):
+            printing.error(f"process {rank}: {error}" if rank else str(error))
         sys.exit(2)
     except BrokenPipeError:  # the reader of our output left
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -28,6 +28,8 @@ from paretocosmos.cli._options import (
     settings_of,
     whole_numbers,
 )
+from paretocosmos.distributed import launched_rank
+from paretocosmos.machine import ended_gently
 from paretocosmos.printing import (
     bar,
     note,
@@ -83,7 +85,7 @@ def train(
     settings = settings_of(problem, options, changes)
     seen: list[Path] = []
     try:
-        with notes(), bar(seen, quiet=as_json) as show:
+        with ended_gently(), notes(), bar(seen, quiet=as_json) as show:
             one = partial(
                 fit,
                 problem,
@@ -104,6 +106,8 @@ def train(
             runs: list[Run] = (
                 [one(seed=seed)] if seeds is None else one(seed=seed, seeds=whole_numbers(seeds))  # type: ignore[assignment]
             )
+            if launched_rank():  # the first of several processes draws and prints
+                return
             for run in runs:
                 draw(run)
     except KeyboardInterrupt:

@@ -1,7 +1,7 @@
 """Gradients of several losses: their weighted sum, and their inner products for who asks."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -27,17 +27,24 @@ class EachLoss:
         losses: with their graph.
         leaves: the parameters by name; with several seeds, stacked along the first axis.
         apart: modules left out of the Gram matrix, by dotted name.
+        total: what several processes make of their gradients: the sums.
         stacked: whether there are several seeds.
     """
 
     def __init__(
-        self, losses: Tensor, leaves: Mapping[str, Tensor], apart: tuple[str, ...], *, stacked: bool
+        self,
+        losses: Tensor,
+        leaves: Mapping[str, Tensor],
+        apart: tuple[str, ...],
+        total: Callable[[Sequence[Tensor]], list[Tensor]] = list,
+        *,
+        stacked: bool,
     ) -> None:
         own = [name for name in leaves if inside(name, apart)]
         shared = [name for name in leaves if name not in own]
         # those that count come first, so that they lie side by side
         self._leaves = {name: leaves[name] for name in (*shared, *own)}
-        self._losses, self._axes = losses, int(stacked)
+        self._losses, self._total, self._axes = losses, total, int(stacked)
         self._shared = sum(_size(leaves[name], self._axes) for name in shared)
         self._rows: Tensor | None = None
 
@@ -55,7 +62,7 @@ class EachLoss:
         names, leaves = list(self._leaves), list(self._leaves.values())
         if self._rows is None:
             parts = torch.autograd.grad(self._losses, leaves, weights, materialize_grads=True)
-            return dict(zip(names, parts, strict=True))
+            return dict(zip(names, self._total(parts), strict=True))
         total = (weights.unsqueeze(-1) * self._rows).flatten(self._axes, -2).sum(dim=self._axes)
         pieces = total.split([_size(leaf, self._axes) for leaf in leaves], dim=-1)
         shaped = (piece.reshape(leaf.shape) for piece, leaf in zip(pieces, leaves, strict=True))
@@ -73,7 +80,8 @@ class EachLoss:
             )
             flat += [self._flat(part) for part in parts]
         shape = (*self._losses.shape[-2:], -1)
-        self._rows = torch.unflatten(torch.cat(flat, dim=-1), -1, shape)
+        (rows,) = self._total([torch.cat(flat, dim=-1)])
+        self._rows = torch.unflatten(rows, -1, shape)
         return self._rows
 
     def _flat(self, part: Tensor) -> Tensor:

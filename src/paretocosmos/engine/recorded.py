@@ -36,13 +36,13 @@ class Recorded:
 
     def __init__(self, step: Step, model: nn.Module, how: Literal["traced", "compiled"]) -> None:
         self._step, self._model, self.how = step, model, how
-        self._made: dict[tuple[torch.Size, torch.Size], Step] = {}
+        self._made: dict[tuple[torch.Size, ...], Step] = {}
         self.failure: str | None = None
 
     def __call__(
         self, parameters: Mapping[str, Tensor], batch: Batch, rays: Tensor, state: State
     ) -> Result:
-        replay = self._made.get((first(batch.inputs).shape, rays.shape))
+        replay = self._made.get(_shapes(batch, rays))
         if replay is not None:
             with torch.inference_mode():
                 return replay(parameters, batch, rays, state)
@@ -77,7 +77,7 @@ class Recorded:
             # on a CPU the same operations give the same bits; a GPU may sum in another order
             exact = not self._compiled and rays.device.type == "cpu"
             if _apart(replayed, result) <= (0.0 if exact else CLOSE):
-                self._made[first(batch.inputs).shape, rays.shape] = replay
+                self._made[_shapes(batch, rays)] = replay
             else:
                 self.failure = f"the {self.how} step does not repeat the eager one"
         if self.failure is not None:
@@ -87,6 +87,11 @@ class Recorded:
     @property
     def _compiled(self) -> bool:
         return self.how == "compiled"
+
+
+def _shapes(batch: Batch, rays: Tensor) -> tuple[torch.Size, ...]:
+    # the targets' too: shares of batches of different sizes may be of one size
+    return first(batch.inputs).shape, first(batch.targets).shape, rays.shape
 
 
 def _drawn(device: torch.device) -> list[Tensor]:

@@ -1,6 +1,7 @@
 """One training step as a pure function: parameters and a batch in, losses and gradients out."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import torch
@@ -8,11 +9,12 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from paretocosmos.conditioning import Conditioning
+from paretocosmos.distributed import ALONE, Processes
 from paretocosmos.engine.gradients import EachLoss, apart_of
 from paretocosmos.engine.losses import group_losses
 from paretocosmos.methods import Method, State
 from paretocosmos.objectives import Objective
-from paretocosmos.types import Batch, Inputs, Outputs, Targets, each
+from paretocosmos.types import Batch, Inputs, Outputs, Targets, each, first
 
 __all__ = ["Result", "Step", "laid_out", "make_step"]
 
@@ -30,7 +32,8 @@ class Result(NamedTuple):
 Step = Callable[[Parameters, Batch, Tensor, State], Result]
 """Parameters by name, a batch, rays ``[G, J]`` and the method's state to a result.
 
-A stacked step does this for S seeds at once: everything in and out has a leading axis S.
+A stacked step does this for S seeds at once: everything in and out has a leading axis S. Where
+several processes share a step, the batch's inputs are one's own share, its targets are all.
 """
 
 
@@ -42,6 +45,8 @@ def make_step(
     prepare: Callable[[Inputs, torch.dtype], Inputs] | None = None,
     half: bool = False,
     stacked: bool = False,
+    accumulate: int = 1,
+    processes: Processes = ALONE,
 ) -> Step:
     """The step of a model under a method; the optimiser's update is the caller's.
 
@@ -52,39 +57,66 @@ def make_step(
         prepare: from kept inputs to what the network eats (`Problem.prepare`).
         half: run the network in bfloat16 where torch deems it safe (autocast).
         stacked: make the step for several seeds at once.
+        accumulate: micro-batches, one after the other, each with an equal share of the ray groups.
+        processes: those that share the step.
     """
     plain = not isinstance(model, Conditioning)
     dtype = next(model.parameters()).dtype
 
     def losses_of(leaves: Parameters, inputs: Inputs, targets: Targets, rays: Tensor) -> Tensor:
-        samples = len(next(iter(targets.values())))
-        given = _for_plain(rays, samples) if plain else rays
+        samples, own = len(next(iter(targets.values()))), processes.share_of_rays(rays)
+        given = _for_plain(own, len(first(inputs))) if plain else own
         ready = inputs if prepare is None else prepare(inputs, dtype)
         # without its cache of cast weights, which would outlive a trace
         with torch.autocast(rays.device.type, torch.bfloat16, enabled=half, cache_enabled=False):
             outputs: Outputs = functional_call(model, dict(leaves), (ready, given))
         if half:
             outputs = each(lambda out: out.to(dtype), outputs)
-        return group_losses(objectives, outputs, targets, len(rays))
+        return group_losses(objectives, processes.gather(outputs, samples), targets, len(rays))
 
     every = torch.vmap(losses_of) if stacked else losses_of
 
     def step(parameters: Parameters, batch: Batch, rays: Tensor, state: State) -> Result:
         leaves = {name: p.detach().requires_grad_() for name, p in parameters.items()}
         rays = rays.to(dtype)
-        with torch.enable_grad():
-            losses = every(leaves, batch.inputs, batch.targets, rays)
-        each_loss = EachLoss(losses, leaves, apart_of(model, method), stacked=stacked)
-        weights, after = method.weights(losses.detach(), rays, each_loss.gram, state)
-        weights = weights.to(losses.dtype)
-        if rays.shape[-2] > 1:
-            # the mean over groups, so that the step's size does not depend on how many there are
-            weights = weights / rays.shape[-2]
-        gradients = each_loss.weighted(weights)
-        placed = {name: laid_out(gradients[name], leaf) for name, leaf in leaves.items()}
-        return Result(losses.detach(), placed, after)
+        found: list[Tensor] = []
+        total: dict[str, Tensor] = {}
+        for micro, own_rays in _micro_batches(batch, rays, accumulate, axis=int(stacked)):
+            with torch.enable_grad():
+                losses = every(leaves, micro.inputs, micro.targets, own_rays)
+            samples = first(micro.targets).shape[int(stacked)]
+            apart = apart_of(model, method)
+            each_loss = EachLoss(
+                losses, leaves, apart, partial(processes.total, samples=samples), stacked=stacked
+            )
+            weights, state = method.weights(losses.detach(), own_rays, each_loss.gram, state)
+            weights = weights.to(losses.dtype)
+            if rays.shape[-2] > 1:
+                # the mean over groups, so that the step's size does not depend on their number
+                weights = weights / rays.shape[-2]
+            gradients = each_loss.weighted(weights)
+            total = {n: total[n] + g for n, g in gradients.items()} if total else gradients
+            found.append(losses.detach())
+        placed = {name: laid_out(total[name], leaf) for name, leaf in leaves.items()}
+        return Result(found[0] if accumulate == 1 else torch.cat(found, dim=-2), placed, state)
 
     return step
+
+
+def _micro_batches(
+    batch: Batch, rays: Tensor, count: int, *, axis: int
+) -> Iterator[tuple[Batch, Tensor]]:
+    """A batch and its rays ``[..., G, J]`` in equal parts, in order."""
+    if count == 1:
+        yield batch, rays
+        return
+    for at, own in enumerate(rays.chunk(count, dim=-2)):
+
+        def part(whole: Tensor, at: int = at) -> Tensor:
+            size = whole.shape[axis] // count
+            return whole.narrow(axis, at * size, size)
+
+        yield Batch(each(part, batch.inputs), each(part, batch.targets)), own
 
 
 def laid_out(gradient: Tensor, parameter: Tensor) -> Tensor:

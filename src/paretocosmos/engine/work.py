@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
+from paretocosmos.distributed import ALONE, Processes
 from paretocosmos.engine.adam import Adam
 from paretocosmos.engine.step import Step
 from paretocosmos.types import Batch, each
@@ -27,6 +28,8 @@ class Work:
         batch_size: samples per step and seed.
         groups: rays per batch.
         buffers: what else a network may change as it goes.
+        accumulate: micro-batches in a step.
+        processes: those that share the steps.
     """
 
     step: Step
@@ -37,6 +40,8 @@ class Work:
     batch_size: int
     groups: int
     buffers: list[Tensor] = field(default_factory=list)
+    accumulate: int = 1
+    processes: Processes = ALONE
 
     def __post_init__(self) -> None:
         # targets of one kind lie side by side: however many tasks, a batch is gathered once
@@ -62,16 +67,20 @@ class Work:
                 yield index[..., :usable], ray
 
     def look(self, index: Tensor) -> Batch:
-        """Samples by their index ``[..., B]``."""
+        """Samples by their index ``[..., B]``: the inputs of this process's share, all targets."""
+        mine = index
+        if self.processes.count > 1:
+            parts = index.chunk(self.accumulate, dim=-1)
+            mine = torch.cat([p[self.processes.share(len(p))] for p in parts])
 
-        def take(part: Tensor) -> Tensor:
+        def take(part: Tensor, index: Tensor) -> Tensor:
             taken = part.index_select(0, index.flatten())
             return taken if index.ndim == 1 else taken.unflatten(0, index.shape)
 
         targets: dict[str, Tensor] = {}
         for names, joined in self._joined:
-            targets |= dict(zip(names, take(joined).unbind(index.ndim), strict=True))
-        return Batch(each(take, self.data.inputs), targets)
+            targets |= dict(zip(names, take(joined, index).unbind(index.ndim), strict=True))
+        return Batch(each(lambda part: take(part, mine), self.data.inputs), targets)
 
     def advance(self, index: Tensor, rays: Tensor) -> Tensor:
         """One step on samples ``[..., B]`` and rays ``[..., G, J]``; its losses ``[..., G, J]``."""

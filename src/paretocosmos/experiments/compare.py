@@ -12,6 +12,7 @@ import torch
 
 from paretocosmos import find
 from paretocosmos.conditioning import networks_of
+from paretocosmos.distributed import join
 from paretocosmos.engine import check_engine
 from paretocosmos.errors import ConfigurationError, FrontWarning, ParetoCosmosError, RunError
 from paretocosmos.experiments._asked import all_planned, check_methods, share_out
@@ -75,6 +76,11 @@ def compare(
     >>> [(row["method"], row["points"]) for row in done.rows]
     [('cosmos', 25), ('uniform', 1)]
     """
+    if join(device)[0].count > 1:
+        raise ConfigurationError(
+            "`compare` trains in one process, found several: start it without torchrun, or train "
+            "the methods one by one with `train`"
+        )
     wanted, all_seeds = check_methods(methods), check_seeds(seeds)
     asked = dict(settings or {}) | ({} if epochs is None else {"epochs": epochs})
 

@@ -9,14 +9,19 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.markup import escape
 
+from paretocosmos.distributed import launched_rank
+
 __all__ = ["err", "error", "note", "notes", "print_json", "wide"]
 
 err = Console(stderr=True, highlight=False)
+if launched_rank():  # of several processes that train together the first one speaks
+    err.quiet = True
 
 
 def error(message: str) -> None:
     """One sentence on stderr."""
-    err.print(f"[bold red]error:[/] {escape(message)}", soft_wrap=True)
+    loud = Console(stderr=True, highlight=False) if err.quiet else err
+    loud.print(f"[bold red]error:[/] {escape(message)}", soft_wrap=True)
 
 
 def note(message: str) -> None:

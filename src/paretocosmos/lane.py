@@ -20,7 +20,7 @@ from paretocosmos.errors import DataError, DivergedError, FrontWarning, RunError
 from paretocosmos.evaluation import evaluate_batch
 from paretocosmos.files import write_json
 from paretocosmos.front import Front
-from paretocosmos.machine import place
+from paretocosmos.machine import peak_memory, place
 from paretocosmos.plan import Plan
 from paretocosmos.problems import TabularProblem
 from paretocosmos.provenance import provenance
@@ -76,6 +76,7 @@ class Lane:
             "seconds": 0.0,
             "seconds_preparing": 0.0,
             "seconds_evaluating": 0.0,
+            "seconds_waiting": 0.0,
         }
         self.at = Progressed(self.model, optimiser, self.generator, method_state, numbers=numbers)
         checkpoint = checkpoint_in(self.folder)
@@ -85,6 +86,7 @@ class Lane:
             checkpoint.parent.mkdir(parents=True, exist_ok=True)
             if checkpoint.exists():
                 load_checkpoint(checkpoint, self.at)
+                self.at.numbers = numbers | self.at.numbers  # it may be older than some of them
             else:
                 write_json(self.folder / "run.json", self._record("training"))
                 self.save()
@@ -195,9 +197,17 @@ class Lane:
         """Write the checkpoint."""
         save_checkpoint(checkpoint_in(self.folder), self.at)
 
-    def finish(self, test: Batch, *, engine: str, together: int) -> Run:
-        """Take the best epoch's network and leave the finished run in the folder."""
+    def finish(self, test: Batch, said: Mapping[str, str], *, samples: int, together: int) -> Run:
+        """Take the best epoch's network and leave the finished run in the folder.
+
+        Args:
+            test: the split the front is of.
+            said: how steps were run and where the data was, for the record.
+            samples: in an epoch.
+            together: seeds that trained together.
+        """
         numbers, plan = self.at.numbers, self.plan
+        seconds, seen = numbers["seconds"], samples * numbers["epoch"] * len(self.networks)
         selected = numbers["selected"]
         last = max(selected, key=lambda one: one["epoch"])
         self.model.load_state_dict(self.at.best)
@@ -214,13 +224,16 @@ class Lane:
             "metrics": {split: _summary(front) for split, front in fronts.items()},
             "epoch_selected": last["epoch"],
             "networks": self._networks(),
-            "seconds_training": numbers["seconds"],
+            "seconds_training": seconds,
             "seconds_to_selected": last["seconds_training"],
             "seconds_preparing": numbers["seconds_preparing"],
             "seconds_evaluating": numbers["seconds_evaluating"],
+            "samples_per_second": seen / seconds if seconds else None,
+            "share_waiting": numbers["seconds_waiting"] / seconds if seconds else 0.0,
+            "peak_memory": peak_memory(plan.device),
             "seeds_together": together,
             "evaluations": numbers["evaluations"],
-            "engine": engine,
+            **said,
         }
         write_json(self.folder / "run.json", record)
         return Run(self.folder, record, fronts["test"], fronts["val"], self.model, table)

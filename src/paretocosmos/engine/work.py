@@ -1,4 +1,4 @@
-"""What a training advances: parameters, moments, the method's state, and the data it reads."""
+"""What a training advances: parameters, moments, the method's state; and what it reads."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,8 +8,9 @@ import torch
 from torch import Tensor
 
 from paretocosmos.engine.adam import Adam
+from paretocosmos.engine.feed import Feed
 from paretocosmos.engine.step import Step
-from paretocosmos.types import Batch, each
+from paretocosmos.types import Batch
 
 __all__ = ["Work"]
 
@@ -23,7 +24,7 @@ class Work:
         parameters: by name, changed in place by `adam`.
         adam: the optimiser.
         state: the method's, changed in place.
-        data: the whole training split, on the device, the same for all seeds.
+        feed: where batches come from, the same for all seeds.
         batch_size: samples per step and seed.
         groups: rays per batch.
         buffers: what else a network may change as it goes.
@@ -33,20 +34,10 @@ class Work:
     parameters: dict[str, Tensor]
     adam: Adam
     state: dict[str, Tensor]
-    data: Batch
+    feed: Feed
     batch_size: int
     groups: int
     buffers: list[Tensor] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        # targets of one kind lie side by side: however many tasks, a batch is gathered once
-        kinds: dict[object, list[str]] = {}
-        for name, target in self.data.targets.items():
-            kinds.setdefault((target.dtype, target.shape), []).append(name)
-        self._joined = [
-            (names, torch.stack([self.data.targets[name] for name in names], dim=1))
-            for names in kinds.values()
-        ]
 
     def batches(self, order: Tensor, rays: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
         """An epoch's order ``[..., samples]`` and rays ``[..., steps * G, J]``, step by step.
@@ -61,21 +52,9 @@ class Work:
             if usable:
                 yield index[..., :usable], ray
 
-    def look(self, index: Tensor) -> Batch:
-        """Samples by their index ``[..., B]``."""
-
-        def take(part: Tensor) -> Tensor:
-            taken = part.index_select(0, index.flatten())
-            return taken if index.ndim == 1 else taken.unflatten(0, index.shape)
-
-        targets: dict[str, Tensor] = {}
-        for names, joined in self._joined:
-            targets |= dict(zip(names, take(joined).unbind(index.ndim), strict=True))
-        return Batch(each(take, self.data.inputs), targets)
-
-    def advance(self, index: Tensor, rays: Tensor) -> Tensor:
+    def advance(self, batch: Batch, rays: Tensor) -> Tensor:
         """One step on samples ``[..., B]`` and rays ``[..., G, J]``; its losses ``[..., G, J]``."""
-        losses, gradients, after = self.step(self.parameters, self.look(index), rays, self.state)
+        losses, gradients, after = self.step(self.parameters, batch, rays, self.state)
         self.adam.update(gradients)
         for name, value in after.items():
             if value is not self.state[name]:

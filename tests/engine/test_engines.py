@@ -193,14 +193,21 @@ def _made(engine: str, model: nn.Module, work: Work) -> Engine:
     return Captured(work)
 
 
+FEEDS = pytest.mark.parametrize("feed", [Resident, _streamed], ids=["resident", "streamed"])
+
+
+@FEEDS
 @pytest.mark.parametrize("engine", ["eager", "traced", "captured"])
 @pytest.mark.parametrize("make", [_plain, _stateful])
 def test_preparing_trains_nothing(
-    no_cuda: pytest.MonkeyPatch, engine: str, make: Callable[[], nn.Module]
+    no_cuda: pytest.MonkeyPatch,
+    engine: str,
+    make: Callable[[], nn.Module],
+    feed: Callable[[Batch], Feed],
 ) -> None:
     model = make()
     twin = copy.deepcopy(model)
-    work, other = _work(model), _work(twin)
+    work, other = _work(model, feed=feed), _work(twin)
     prepared = _made(engine, model, work)
     before = _everything(work)
     prepared.prepare(*_drawn(work))
@@ -261,6 +268,13 @@ def test_pieces_cover_the_epoch_once_and_in_order(
     for one, two in zip(found, expected, strict=True):
         assert torch.equal(one[0], two[0])
         assert torch.equal(one[1], two[1])
+    # streamed samples come step by step
+    alone = Captured(_work(model, batch, groups, samples, _streamed))._pieces(order, rays)
+    assert len(alone) == len(expected)
+    for (index, ray, key), two in zip(alone, expected, strict=True):
+        assert torch.equal(index, two[0])
+        assert torch.equal(ray, two[1])
+        assert key == (index.shape[-1], 1)
     # and few graphs hold them: long runs, single steps, and the short batch
     shapes = {(index.shape[-1], ray.shape[-2]): key for index, ray, key in pieces}
     assert len(set(shapes.values())) == len(shapes) <= 3
@@ -270,13 +284,14 @@ def test_pieces_cover_the_epoch_once_and_in_order(
         assert samples - joined.shape[-1] < groups
 
 
+@FEEDS
 @pytest.mark.parametrize(("samples", "batch"), [(70, 16), (64, 16), (10, 16), (200, 2), (67, 2)])
 def test_captured_epochs_are_those_of_single_steps(
-    no_cuda: pytest.MonkeyPatch, samples: int, batch: int
+    no_cuda: pytest.MonkeyPatch, samples: int, batch: int, feed: Callable[[Batch], Feed]
 ) -> None:
     model = _plain()
     twin = copy.deepcopy(model)
-    work, other = _work(model, batch, 2, samples), _work(twin, batch, 2, samples)
+    work, other = _work(model, batch, 2, samples, feed), _work(twin, batch, 2, samples)
     engine = Captured(work)
     engine.prepare(*_drawn(work))
     made = Replayed.made

@@ -18,10 +18,12 @@ from paretocosmos.printing._cost import amount, rate, share
 
 __all__ = ["bar", "bars"]
 
-# Columns of a line of 100 that are left for the losses.
-ROOM = 44
+# Columns that a bar takes beside the losses, the hypervolume and the epochs.
+TAKEN = 41
 # The longest name of a loss where the whole ones have no room.
 SHORT = 12
+# Columns of a line in a log that the losses may take.
+WIDE = 100
 # Seconds between two lines where stderr is no terminal; a training that is over earlier has none.
 EVERY = 30.0
 
@@ -62,7 +64,7 @@ class _Lines:
         parts = [
             *([method] if method else []),
             f"epoch {at.epoch}/{at.epochs}",
-            _losses(at),
+            _losses(at, WIDE),
             f"HV val {_reached(at)}",
             _cost(at),
             f"{_clock(at.seconds_left)} left",
@@ -119,11 +121,12 @@ def bar(seen: list[Path], *, quiet: bool) -> Iterator[Callable[[Progress], None]
 
 def _advance(live: _Bars, task: TaskID, at: Progress) -> None:
     live.cost = _cost(at)
+    room = err.width - TAKEN - len(_reached(at)) - 2 * len(str(at.epochs))
     live.update(
         task,
         total=at.epochs,
         completed=at.epoch,
-        losses=escape(_losses(at)),
+        losses=escape(_losses(at, room)),
         hypervolume=_reached(at),
         end=time.monotonic() + at.seconds_left,
     )
@@ -143,14 +146,14 @@ def _reached(at: Progress) -> str:
     return "-" if at.hypervolume_val is None else f"{at.hypervolume_val:.4f}"
 
 
-def _losses(at: Progress) -> str:
-    """Every loss by its name, the names cut where need be; of many, the mean."""
+def _losses(at: Progress, room: int) -> str:
+    """Every loss by its name, the names cut where need be; their mean where that is too much."""
     for longest in (None, SHORT):
         names = [
             n if longest is None or len(n) <= longest else f"{n[: longest - 1]}…" for n in at.losses
         ]
         said = "  ".join(f"{n} {v:.3f}" for n, v in zip(names, at.losses.values(), strict=True))
-        if len(said) <= ROOM:
+        if len(said) <= room:
             return said
     return f"mean of {len(at.losses)} losses {fmean(at.losses.values()):.3f}"
 

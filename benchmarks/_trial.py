@@ -14,8 +14,7 @@ from paretocosmos.backbones.efficientnet import EfficientNet
 from paretocosmos.conditioning import Conditioning
 from paretocosmos.conditioning.none import Unconditioned
 from paretocosmos.conditioning.transposed_conv import TransposedConv
-from paretocosmos.engine import Adam, Engine, Work, choose, make_step
-from paretocosmos.evaluation import move
+from paretocosmos.engine import Adam, Engine, Work, choose, feed_of, make_step
 from paretocosmos.methods import Cosmos, Method
 from paretocosmos.methods.uniform import Uniform
 
@@ -97,7 +96,7 @@ class Trial:
             parameters=parameters,
             adam=adam,
             state=dict(method.init(objectives)),
-            data=move(problem.split("train"), device),
+            feed=feed_of(problem.split("train"), device, torch.float32),
             batch_size=kind.batch_size,
             groups=1,
             buffers=list(model.buffers()),

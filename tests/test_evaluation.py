@@ -407,6 +407,24 @@ def test_moving_keeps_bytes_and_labels_as_they_are(digits: ImageProblem) -> None
     assert move(floats, torch.device("cpu")).targets["y"].dtype == torch.float32
 
 
+@pytest.mark.parametrize("large", [False, True])
+def test_a_split_that_does_not_fit_is_fetched_chunk_by_chunk(
+    clean: TabularProblem, model: Concat, monkeypatch: pytest.MonkeyPatch, large: bool
+) -> None:
+    whole = clean.split("test")
+    assert isinstance(whole.inputs, Tensor)
+    # of another type, as it would be on another device
+    elsewhere = Batch(whole.inputs.double(), {k: v.double() for k, v in whole.targets.items()})
+    monkeypatch.setattr(evaluation, "fits", lambda *given: not large)
+    monkeypatch.setattr(evaluation, "CHUNK", 25 * 3 * 100)
+    batch = evaluation.bring(elsewhere, torch.device("cpu"), torch.float32)
+    assert isinstance(batch.inputs, Tensor)
+    assert (batch.inputs is elsewhere.inputs) == large
+    assert {target.dtype for target in batch.targets.values()} == {torch.float32}
+    problem = replace(clean, splits={**clean.splits, "test": elsewhere})
+    assert evaluate(model, problem) == evaluate(model, clean)
+
+
 def test_a_model_in_double_is_evaluated_in_double(clean: TabularProblem, model: Concat) -> None:
     single = evaluate(model, clean)
     double = evaluate(model.double(), clean)

@@ -4,13 +4,24 @@ import dataclasses
 import re
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from paretocosmos import Run, fit
 from paretocosmos.experiments.compare import BASELINES, Comparison
-from paretocosmos.printing import numbers_of_run, print_comparison, print_run, print_runs
+from paretocosmos.loop import Progress
+from paretocosmos.printing import (
+    _bars,
+    bar,
+    bars,
+    numbers_of_run,
+    print_comparison,
+    print_run,
+    print_runs,
+)
+from paretocosmos.printing._console import err
 
 
 @pytest.fixture(scope="module")
@@ -251,3 +262,170 @@ def test_a_little_is_not_nothing(
     monkeypatch.setattr(Comparison, "rows", [row])
     print_comparison(_compared(run))
     assert f"other {said}" in capsys.readouterr().out
+
+
+# ---------------------------------------------------------------- what it costs
+
+
+def test_the_cost_is_one_line(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    given = {"samples_per_second": 12345.6, "peak_memory": 3_140_000_000, "share_waiting": 0.034}
+    images = {"input_shape": [3, 64, 64]}
+    print_run(dataclasses.replace(run, record={**run.record, **given, **images}))
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "cost 12,346 images/s, 3.1 GB at most, data on the device" in shown
+    assert "waiting" not in shown
+    record = {**run.record, **given, "data": "streamed", "peak_memory": None}
+    print_run(dataclasses.replace(run, record=record))
+    shown = " ".join(capsys.readouterr().out.split())
+    said = "cost 12,346 samples/s, data streamed, 3 % of training waiting for it"
+    assert said in shown
+    for key, value in given.items():
+        assert (
+            numbers_of_run(dataclasses.replace(run, record={**run.record, **given}))[key] == value
+        )
+
+
+def test_a_run_of_before_costs_were_recorded(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    later = ("samples_per_second", "peak_memory", "share_waiting", "data")
+    old = {key: value for key, value in run.record.items() if key not in later}
+    print_run(dataclasses.replace(run, record=old))
+    assert "cost" not in capsys.readouterr().out
+    assert numbers_of_run(dataclasses.replace(run, record=old))["data"] is None
+
+
+def _at(**changes: Any) -> Progress:
+    at = Progress(
+        epoch=99,
+        epochs=100,
+        losses={"binary_cross_entropy": 0.4567, "demographic_parity": 0.0123},
+        hypervolume_val=3.34567,
+        seconds=12.0,
+        engine="captured",
+        folder=Path("run"),
+        unit="images",
+        samples_per_second=1_234_567.0,
+        seconds_left=3_725.0,
+        memory=130_100_000_000,
+        waiting=0.034,
+    )
+    return dataclasses.replace(at, **changes)
+
+
+LONG = {"a_loss_with_a_long_name": 0.1234, "another_loss_with_a_long_name": 12.3456}
+MANY = {f"task_{number}": 0.5 + number for number in range(10)}
+SHOWN: dict[str, tuple[dict[str, float], tuple[str, ...]]] = {
+    "two": ({"top_left": 0.1234, "bottom_right": 0.4567}, ("top_left 0.123", "bottom_right 0.457")),
+    "three": ({"a": 0.1, "b": 0.2, "c": 0.3}, ("a 0.100  b 0.200  c 0.300",)),
+    "long": (LONG, ("a_loss_with… 0.123  another_los… 12.346",)),
+    "many": (MANY, ("mean of 10 losses 5.000",)),
+}
+
+
+@pytest.fixture
+def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A terminal of 100 columns, as rich sees it."""
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setattr(err, "_width", 100)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("NO_COLOR", "1")
+
+
+def _plain(text: str) -> list[str]:
+    """Lines of a terminal without what moves its cursor."""
+    return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]|\r", "\n", text).splitlines()
+
+
+@pytest.mark.parametrize(("losses", "said"), SHOWN.values(), ids=list(SHOWN))
+def test_a_bar_has_room_in_100_columns(
+    terminal: None,
+    capsys: pytest.CaptureFixture[str],
+    losses: dict[str, float],
+    said: tuple[str, ...],
+) -> None:
+    seen: list[Path] = []
+    with bar(seen, quiet=False) as show:
+        show(_at(losses=losses))
+    shown = capsys.readouterr().err
+    lines = _plain(shown)
+    assert max(map(len, lines)) <= 100
+    assert seen == [Path("run")]
+    for words in (*said, "99/100", "HV val 3.3457", "1:02:0"):
+        assert any(words in line for line in lines), words
+    assert "1,234,567 images/s  130.1 GB  3 % waiting for data" in lines
+    if losses is not LONG:
+        assert "…" not in shown
+
+
+def test_a_bar_for_each_method_and_one_cost(
+    terminal: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with bars([], quiet=False) as show:
+        show("cosmos", _at(hypervolume_val=None))
+        show("phn_epo", _at(samples_per_second=3.21, unit="samples", memory=None, waiting=0.0))
+    lines = _plain(capsys.readouterr().err)
+    last = [line for line in lines if line.strip()][-3:]
+    assert [line.split()[0] for line in last] == ["cosmos", "phn_epo", "3.2"]
+    assert last[-1] == "3.2 samples/s  0 % waiting for data"
+    assert max(map(len, lines)) <= 100
+
+
+class Clock:
+    """Time that passes when told to, beside a console of 80 columns."""
+
+    now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(_bars, "time", SimpleNamespace(monotonic=clock))
+    monkeypatch.setattr(err, "_width", 80)
+    return clock
+
+
+def test_a_log_gets_a_line_now_and_then(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
+    with bar([], quiet=False) as show:
+        for epoch in range(1, 101):
+            clock.now += 2.0
+            show(_at(epoch=epoch))
+        lines = capsys.readouterr().err.splitlines()
+    assert [line.split("  ")[0] for line in lines] == [f"epoch {n}/100" for n in range(15, 101, 15)]
+    assert lines[0] == (
+        "epoch 15/100  binary_cross_entropy 0.457  demographic_parity 0.012  HV val 3.3457  "
+        "1,234,567 images/s  130.1 GB  3 % waiting for data  1:02:05 left"
+    )
+    last = capsys.readouterr().err.splitlines()  # the bar as it ended, in 80 columns
+    assert "100/100" in last[0]
+    assert "mean of 2 losses 0.234 HV val 3.3457 1:02:05" in last[0]
+    with bars([], quiet=False) as both:
+        clock.now += 31
+        both("phn_ls", _at(hypervolume_val=None))
+        assert capsys.readouterr().err.startswith("phn_ls  epoch 99/100  ")
+
+
+@pytest.mark.parametrize("seconds", [0.1, 29.0])
+def test_a_short_training_has_no_lines(
+    clock: Clock, capsys: pytest.CaptureFixture[str], seconds: float
+) -> None:
+    with bar([], quiet=False) as show:
+        clock.now += seconds
+        show(_at())
+        assert capsys.readouterr().err == ""
+
+
+def test_a_terminal_has_no_lines_and_quiet_has_nothing(
+    terminal: None, clock: Clock, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with bar([], quiet=False) as show:
+        clock.now += 100
+        show(_at())
+    shown = capsys.readouterr().err
+    assert "\x1b[" in shown
+    assert "left" not in shown
+    with bar([], quiet=True) as show:
+        clock.now += 100
+        show(_at())
+    assert capsys.readouterr().err == ""

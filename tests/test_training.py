@@ -328,10 +328,10 @@ def test_images_stay_bytes(
     )  # twenty images under five rays
     train(digits, epochs=1, settings=IMAGES, engine="eager")
     (trainer,) = trainers
-    for batch in (trainer.train, trainer.val, trainer.stacks[0].work.data):
+    for batch in (trainer.feed.look(torch.arange(7)), trainer.val):
         assert first(batch.inputs).dtype == torch.uint8
         assert {target.dtype for target in batch.targets.values()} == {torch.int64}
-    assert trainer.train.inputs is trainer.stacks[0].work.data.inputs
+    assert trainer.feed is trainer.stacks[0].work.feed
     assert max(sizes) == 40  # never more than a batch
     assert sizes.count(40) == 4
 
@@ -349,7 +349,7 @@ def test_double_precision_is_double_everywhere(
         work = self.stacks[0].work
         live = [*work.parameters.values(), *work.adam.state().values()]
         seen.extend(tensor.dtype for tensor in live if tensor.ndim)
-        seen.append(first(self.train.inputs).dtype)
+        seen.append(first(self.feed.look(torch.arange(2)).inputs).dtype)
         return inside(self)
 
     monkeypatch.setattr(Trainer, "run", spied)

@@ -61,6 +61,12 @@ class Processes:
             return slice(0, samples)
         return slice(*(_sizes_before(samples, self.count, at) for at in (self.rank, self.rank + 1)))
 
+    def share_of_index(self, index: Tensor, *, parts: int = 1) -> Tensor:
+        """Of a batch's indices ``[B]`` this process's share, of each of so many equal parts."""
+        if self.count == 1:
+            return index
+        return torch.cat([part[self.share(len(part))] for part in index.chunk(parts)])
+
     def share_of_rays(self, rays: Tensor) -> Tensor:
         """The rays ``[G, J]`` of this process's share of a batch: one for all, or its groups'."""
         return rays if len(rays) == 1 else rays[self.share(len(rays))]

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,12 +13,12 @@ from torch import Tensor, nn
 from paretocosmos.conditioning import Conditioning
 from paretocosmos.distributed import ALONE, Processes
 from paretocosmos.front import Front
-from paretocosmos.machine import precise
+from paretocosmos.machine import fits, precise
 from paretocosmos.problems._base import Problem, check_split
 from paretocosmos.rays import as_rays, even_rays
 from paretocosmos.types import Batch, Inputs, Metric, Outputs, Targets, each, first
 
-__all__ = ["evaluate", "move", "sweep"]
+__all__ = ["bring", "evaluate", "move", "sweep"]
 
 # Numbers in one pass: samples times rays times the size of an input. Larger chunks fall out of a
 # CPU's cache, smaller ones pay for more calls. An image grows in its first convolution, a row of a
@@ -52,7 +53,7 @@ def evaluate(
     count = len(problem.objectives)
     wanted = even_rays(rays, count) if isinstance(rays, int) else as_rays(rays, count)
     parameter = next(model.parameters(), torch.zeros(()))
-    batch = move(problem.split(check_split(split)), parameter.device, parameter.dtype)
+    batch = bring(problem.split(check_split(split)), parameter.device, parameter.dtype)
     return evaluate_batch(model, problem, batch, wanted, split=split, provenance=provenance)
 
 
@@ -66,7 +67,7 @@ def evaluate_batch(
     provenance: Mapping[str, Any] | None = None,
     processes: Processes = ALONE,
 ) -> Front:
-    """`evaluate` for a split that is already on the model's device and rays already checked.
+    """`evaluate` for rays already checked and targets on the model's device.
 
     In float32 even where a network was trained in less, so that a front can be had again. Several
     processes run the network on their shares of the samples.
@@ -116,15 +117,20 @@ def sweep(
     rays: Tensor,
     prepare: Callable[[Inputs, torch.dtype], Inputs] | None = None,
 ) -> Outputs:
-    """Outputs of all samples under all rays, ``[N, B, ...]``, in chunks of samples."""
+    """Outputs of all samples under all rays, ``[N, B, ...]``, in chunks of samples.
+
+    Inputs may lie elsewhere than the model: a chunk is moved when its turn comes.
+    """
     some = first(inputs)
-    numbers = CHUNK_CUDA if some.is_cuda else CHUNK_IMAGES if some.ndim > 2 else CHUNK
+    parameter = next(model.parameters(), torch.zeros((), device=some.device))
+    device, dtype = parameter.device, parameter.dtype
+    numbers = CHUNK_CUDA if device.type == "cuda" else CHUNK_IMAGES if some.ndim > 2 else CHUNK
     size = max(1, numbers // (len(rays) * math.prod(some.shape[1:])))
-    dtype = next(model.parameters(), torch.zeros(())).dtype
-    rays = rays.to(some.device, dtype)
+    rays = rays.to(device, dtype)
     chunks = []
     for start in range(0, len(some), size):
         chunk = each(lambda part, at=start: part[at : at + size], inputs)
+        chunk = each(partial(_there, device=device, dtype=dtype), chunk)
         ready = chunk if prepare is None else prepare(chunk, dtype)
         chunks.append(_each_ray(model, ready, rays))
     joined: Outputs = each(lambda *parts: torch.cat(parts, dim=1), *chunks)
@@ -133,11 +139,19 @@ def sweep(
 
 def move(batch: Batch, device: torch.device, dtype: torch.dtype | None = None) -> Batch:
     """A batch on a device, its floats as that type."""
-
-    def there(part: Tensor) -> Tensor:
-        return part.to(device, dtype if part.is_floating_point() else None)
-
+    there = partial(_there, device=device, dtype=dtype)
     return Batch(each(there, batch.inputs), each(there, batch.targets))
+
+
+def bring(batch: Batch, device: torch.device, dtype: torch.dtype | None = None) -> Batch:
+    """A split to evaluate on a device: moved there, or its targets alone where it does not fit."""
+    if fits(batch, device, dtype):
+        return move(batch, device, dtype)
+    return Batch(batch.inputs, each(partial(_there, device=device, dtype=dtype), batch.targets))
+
+
+def _there(part: Tensor, *, device: torch.device, dtype: torch.dtype | None) -> Tensor:
+    return part.to(device, dtype if part.is_floating_point() else None)
 
 
 def _each_ray(model: nn.Module, inputs: Inputs, rays: Tensor) -> Outputs:

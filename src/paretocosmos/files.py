@@ -33,7 +33,7 @@ def write_bytes(path: Path, content: bytes) -> None:
         ) from error
 
 
-def one_line(error: Exception) -> str:
+def one_line(error: BaseException) -> str:
     """What another library complained about, without its line breaks."""
     return " ".join(str(error).split())
 

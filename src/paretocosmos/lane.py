@@ -22,7 +22,7 @@ from paretocosmos.errors import DataError, DivergedError, FrontWarning, RunError
 from paretocosmos.evaluation import evaluate_batch
 from paretocosmos.files import write_json
 from paretocosmos.front import Front
-from paretocosmos.machine import place
+from paretocosmos.machine import peak_memory, place
 from paretocosmos.plan import Plan
 from paretocosmos.problems import TabularProblem
 from paretocosmos.provenance import provenance
@@ -78,6 +78,7 @@ class Lane:
             "seconds": 0.0,
             "seconds_preparing": 0.0,
             "seconds_evaluating": 0.0,
+            "seconds_waiting": 0.0,
         }
         self.at = Progressed(self.model, optimiser, self.generator, method_state, numbers=numbers)
         self.processes.together(self._begin)
@@ -93,7 +94,9 @@ class Lane:
         try:
             checkpoint.parent.mkdir(parents=True, exist_ok=True)
             if checkpoint.exists():
+                fresh = self.at.numbers
                 load_checkpoint(checkpoint, self.at)
+                self.at.numbers = fresh | self.at.numbers  # it may be older than some of them
             else:
                 write_json(self.folder / "run.json", self._record("training"))
                 self.save()
@@ -222,9 +225,17 @@ class Lane:
         if self.processes.first:
             save_checkpoint(checkpoint_in(self.folder), self.at)
 
-    def finish(self, test: Batch, *, engine: str, together: int) -> Run:
-        """Take the best epoch's network and leave the finished run in the folder."""
+    def finish(self, test: Batch, said: Mapping[str, str], *, samples: int, together: int) -> Run:
+        """Take the best epoch's network and leave the finished run in the folder.
+
+        Args:
+            test: the split the front is of.
+            said: how steps were run and where the data was, for the record.
+            samples: in an epoch.
+            together: seeds that trained together.
+        """
         numbers, plan = self.at.numbers, self.plan
+        seconds, seen = numbers["seconds"], samples * numbers["epoch"] * len(self.networks)
         selected = numbers["selected"]
         last = max(selected, key=lambda one: one["epoch"])
         self.model.load_state_dict(self.at.best)
@@ -236,14 +247,17 @@ class Lane:
             "metrics": {split: _summary(front) for split, front in fronts.items()},
             "epoch_selected": last["epoch"],
             "networks": self._networks(),
-            "seconds_training": numbers["seconds"],
+            "seconds_training": seconds,
             "seconds_to_selected": last["seconds_training"],
             "seconds_preparing": numbers["seconds_preparing"],
             "seconds_evaluating": numbers["seconds_evaluating"],
+            "samples_per_second": seen / seconds if seconds else None,
+            "share_waiting": numbers["seconds_waiting"] / seconds if seconds else 0.0,
+            "peak_memory": peak_memory(plan.device),
             "seeds_together": together,
             "processes": self.processes.count,
             "evaluations": numbers["evaluations"],
-            "engine": engine,
+            **said,
         }
         if self.processes.first:
             epoch = {"epoch": last["epoch"]}

@@ -5,45 +5,23 @@ import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from functools import partial
 from statistics import fmean
 
 import torch
 from torch import Tensor, nn
 
-from paretocosmos.engine import Adam, Engine, Work, choose, make_step
+from paretocosmos.engine import Adam, Engine, Work, choose, feed_of, make_step
 from paretocosmos.errors import ConfigurationError, DivergedError, EngineWarning
-from paretocosmos.evaluation import move
+from paretocosmos.evaluation import bring
 from paretocosmos.lane import Lane
-from paretocosmos.machine import keep_memory, precise, seeded, threads_for
+from paretocosmos.machine import keep_memory, peak_memory, precise, seeded, threads_for
 from paretocosmos.methods import Method
+from paretocosmos.pace import Pace, Progress, unit_of
 from paretocosmos.rehearsal import rehearse, split_of
 from paretocosmos.run import Run
 
 __all__ = ["Progress", "Trainer"]
-
-
-@dataclass(frozen=True)
-class Progress:
-    """Where a training stands; handed to `fit`'s `progress` after every epoch.
-
-    Attributes:
-        epoch: epochs done.
-        epochs: epochs in all.
-        losses: the epoch's mean training loss of every objective, over all seeds.
-        hypervolume_val: the last validation's hypervolume, their mean; `None` before the first.
-        seconds: training time so far.
-        engine: how steps are run.
-        folder: the run folder; that of the first seed where several train together.
-    """
-
-    epoch: int
-    epochs: int
-    losses: Mapping[str, float]
-    hypervolume_val: float | None
-    seconds: float
-    engine: str
-    folder: Path
 
 
 @dataclass(frozen=True)
@@ -82,7 +60,7 @@ class _Stack:
             parts[0] if self.networks == 1 else torch.stack(parts)
             for parts in zip(*drawn, strict=True)
         )
-        return order.to(device), rays.to(device)
+        return order.to(self.work.feed.device), rays.to(device)
 
 
 class Trainer:
@@ -101,23 +79,27 @@ class Trainer:
         stacked: bool,
     ) -> None:
         self.lanes, self.progress = lanes, progress
-        self.plan, self.processes = lanes[0].plan, lanes[0].processes
-        plan = self.plan
+        self.plan = plan = lanes[0].plan
+        self.processes = lanes[0].processes
+        self.pace = Pace(plan.training.epochs, plan.training.evaluate_every)
         keep_memory(plan.device)
         if plan.configuration.precision == "fp64":
             for lane in lanes:
                 lane.model.double()
         self.networks = [network for lane in lanes for network in lane.networks]
         self.dtype = next(self.networks[0].parameters()).dtype
-        self.train, self.val = (
-            move(split_of(plan.problem, name), plan.device, self.dtype) for name in ("train", "val")
-        )
-        if len(self.train) < plan.training.groups:
+        if plan.device.type == "cuda":
+            torch.cuda.reset_peak_memory_stats(plan.device)
+        train, val = (split_of(plan.problem, name) for name in ("train", "val"))
+        share = partial(self.processes.share_of_index, parts=plan.training.accumulate)
+        self.feed = feed_of(train, plan.device, self.dtype, share)
+        self.val = bring(val, plan.device, self.dtype)
+        if len(train) < plan.training.groups:
             raise ConfigurationError(
-                f"`groups` must be at most the {len(self.train)} training samples, found "
+                f"`groups` must be at most the {len(train)} training samples, found "
                 f"{plan.training.groups}"
             )
-        rehearse(self.networks[0], plan.problem, plan.method, self.train, plan.training.batch_size)
+        rehearse(self.networks[0], plan.problem, plan.method, train, plan.training.batch_size)
         together = len(self.networks) if stacked else 1
         # multiply-adds of a forward pass, known only for networks without convolutions
         dense = len(plan.problem.input_shape) == 1
@@ -154,12 +136,10 @@ class Trainer:
             parameters=parameters,
             adam=Adam(parameters, weight_decay=plan.training.weight_decay, stacked=count > 1),
             state=state,
-            data=self.train,
+            feed=self.feed,
             batch_size=plan.training.batch_size,
             groups=plan.training.groups,
             buffers=list(model.buffers()),
-            accumulate=plan.training.accumulate,
-            processes=self.processes,
         )
         return _Stack(work, choose(engine, work, model, traceable=plan.traceable), count)
 
@@ -189,7 +169,7 @@ class Trainer:
     def _epoch(self, *, prepare: bool) -> None:
         plan, training = self.plan, self.plan.training
         epoch = self.lanes[0].epoch
-        drawn = [one for lane in self.lanes for one in lane.draw(len(self.train))]
+        drawn = [one for lane in self.lanes for one in lane.draw(len(self.feed))]
         pieces = [
             (stack, drawn[at * stack.networks : (at + 1) * stack.networks])
             for at, stack in enumerate(self.stacks)
@@ -214,12 +194,15 @@ class Trainer:
                         EngineWarning,
                         stacklevel=2,
                     )
+            waited = self.feed.waited
             # the one time an epoch is read back
             every = [stack.epoch(own, plan.device) for stack, own in pieces]
             losses = torch.cat(every, dim=1).cpu()
         for network in self.networks:  # statistics of batches, each process's of its own
             self.processes.follow(list(network.buffers()))
         seconds = time.perf_counter() - started - preparing
+        waited = self.feed.waited - waited
+        judged = sum(lane.at.numbers["seconds_evaluating"] for lane in self.lanes)
         diverged: list[DivergedError] = []
         means = []
         for lane, share in zip(self.lanes, self._shares(), strict=True):
@@ -231,6 +214,7 @@ class Trainer:
             numbers = lane.at.numbers
             numbers["seconds"] += seconds
             numbers["seconds_preparing"] += preparing
+            numbers["seconds_waiting"] += waited
             numbers["epoch"] += 1
             means.append(lane.mean(losses[:, share]))
             if lane.epoch % training.evaluate_every == 0 or lane.epoch == training.epochs:
@@ -241,8 +225,10 @@ class Trainer:
             refusal = DivergedError(f"{diverged[0]}{others if len(self.lanes) > 1 else ''}")
             refusal.shared = self.processes.joined  # all have the same losses
             raise refusal
+        judged = sum(lane.at.numbers["seconds_evaluating"] for lane in self.lanes) - judged
+        self.pace.note(time.perf_counter() - started - preparing - judged, judged)
         if self.progress is not None and self.processes.first:
-            self.progress(self._standing(means))
+            self.progress(self._standing(means, seconds, waited))
 
     @property
     def engine_name(self) -> str:
@@ -254,7 +240,9 @@ class Trainer:
         """Why they are not run as they were meant to be."""
         return next((s.engine.failure for s in self.stacks if s.engine.failure), None)
 
-    def _standing(self, means: Sequence[Mapping[str, float]]) -> Progress:
+    def _standing(
+        self, means: Sequence[Mapping[str, float]], seconds: float, waited: float
+    ) -> Progress:
         lead = self.lanes[0]
         reached = [lane.hypervolume_val for lane in self.lanes if lane.hypervolume_val is not None]
         return Progress(
@@ -265,14 +253,23 @@ class Trainer:
             lead.at.numbers["seconds"],
             self.engine_name,
             lead.folder,
+            unit_of(self.plan.problem.input_shape),
+            len(self.feed) * len(self.networks) / seconds,
+            self.pace.left(lead.epoch),
+            peak_memory(self.plan.device),
+            waited / seconds,
         )
 
     def _finish(self) -> list[Run]:
-        test = move(split_of(self.plan.problem, "test"), self.plan.device, self.dtype)
+        test = bring(split_of(self.plan.problem, "test"), self.plan.device, self.dtype)
         failure, name = self.failure, self.engine_name
         engine = name if failure is None else f"{name}: {failure}"
         together = len(self.lanes)
-        return [lane.finish(test, engine=engine, together=together) for lane in self.lanes]
+        said = {"engine": engine, "data": "on the device" if self.feed.resident else "streamed"}
+        return [
+            lane.finish(test, said, samples=len(self.feed), together=together)
+            for lane in self.lanes
+        ]
 
 
 def _stack(models: Sequence[nn.Module]) -> dict[str, Tensor]:

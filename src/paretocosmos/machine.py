@@ -1,6 +1,7 @@
 """The machine a training runs on: seeds, switches and threads, put back afterwards."""
 
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,16 +9,19 @@ from functools import cache
 from typing import Literal
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from paretocosmos.errors import ConfigurationError, unknown
+from paretocosmos.types import Batch, each
 
 __all__ = [
     "Precision",
     "check_precision",
     "device_of",
     "ended_gently",
+    "fits",
     "keep_memory",
+    "peak_memory",
     "place",
     "precise",
     "seeded",
@@ -27,6 +31,9 @@ __all__ = [
 
 Precision = Literal["tf32", "fp32", "bf16", "fp64"]
 PRECISIONS: tuple[Precision, ...] = ("tf32", "fp32", "bf16", "fp64")
+
+# The share of a device's free memory that a split may take: networks and batches need the rest.
+SHARE = 0.4
 
 # Multiply-adds of a forward pass below which a step runs on one thread. At 2 million (Adult) one is
 # as fast as two on an idle machine and far faster on a busy one, where threads wait for each other;
@@ -124,6 +131,43 @@ def streamed(device: torch.device) -> Iterator[None]:
             yield
     finally:
         outside.wait_stream(inside)
+
+
+def fits(batch: Batch, device: torch.device, dtype: torch.dtype | None = None) -> bool:
+    """Whether a split may lie on a device, its floats of that type.
+
+    On a CPU it stays where it is, so it always does.
+    """
+    if device.type != "cuda":
+        return True
+    sizes: list[int] = []
+
+    def measure(part: Tensor) -> Tensor:
+        kept = dtype if dtype is not None and part.is_floating_point() else part.dtype
+        sizes.append(part.numel() * kept.itemsize)
+        return part
+
+    each(measure, batch.inputs)
+    each(measure, batch.targets)
+    free, _ = torch.cuda.mem_get_info(device)
+    # what torch holds in reserve is free to it
+    free += torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+    return sum(sizes) <= SHARE * free
+
+
+def peak_memory(device: torch.device) -> int | None:
+    """The most bytes torch held on a GPU since it last began to count.
+
+    On a CPU, the most the process ever held; `None` where the system does not say.
+    """
+    if device.type == "cuda":
+        return torch.cuda.max_memory_allocated(device)
+    try:
+        import resource
+    except ImportError:  # on Windows
+        return None
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024  # elsewhere it is in kilobytes
 
 
 def check_precision(precision: str) -> Precision:

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from paretocosmos.conditioning import inside
 from paretocosmos.engine.gradients import apart_of
 from paretocosmos.errors import ConfigurationError, DataError, ParetoCosmosError, unknown
-from paretocosmos.evaluation import evaluate_batch, evaluating, sweep
+from paretocosmos.evaluation import evaluate_batch, evaluating, move, sweep
 from paretocosmos.files import one_line
 from paretocosmos.methods import Method
 from paretocosmos.objectives._base import pick
@@ -27,7 +27,7 @@ def rehearse(
 ) -> None:
     """Refuse a network, objectives, method and data that do not fit together, in one sentence."""
     split_of(problem, "test")
-    few = _first(train, SAMPLES)
+    few = _first(train, SAMPLES, model)
     rays = even_rays(2, len(problem.objectives))
     try:
         with evaluating(model):
@@ -54,14 +54,17 @@ def rehearse(
                 f"the loss of `{name}` is one number, found {tuple(loss.shape)}: take its mean"
             )
     if type(method).check is not Method.check:
-        losses = _losses(model, problem, _first(train, batch_size))
+        losses = _losses(model, problem, _first(train, batch_size, model))
         method.check(torch.stack(losses).detach(), problem.names)
     if method.over == "shared":
         _check_shared(model, problem, method, few)
 
 
-def _first(batch: Batch, count: int) -> Batch:
-    return Batch(*(each(lambda t: t[:count], part) for part in (batch.inputs, batch.targets)))
+def _first(batch: Batch, count: int, model: nn.Module) -> Batch:
+    """The first samples, where the model is: the split may lie elsewhere."""
+    few = Batch(*(each(lambda t: t[:count], part) for part in (batch.inputs, batch.targets)))
+    parameter = next(model.parameters())
+    return move(few, parameter.device, parameter.dtype)
 
 
 def _losses(model: nn.Module, problem: Problem, batch: Batch) -> list[Tensor]:

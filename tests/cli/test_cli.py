@@ -143,6 +143,10 @@ def test_train_prints_one_json_object_and_nothing_else(cli: Call, undrawn: None)
         "seconds_training": run.record["seconds_training"],
         "seconds_preparing": run.record["seconds_preparing"],
         "seconds_evaluating": run.record["seconds_evaluating"],
+        "samples_per_second": 2 * 512 / run.record["seconds_training"],
+        "peak_memory": run.record["peak_memory"],
+        "share_waiting": 0.0,
+        "data": "on the device",
         "seeds_together": 1,
         "precision": "tf32",
         "engine": "traced",
@@ -162,6 +166,25 @@ def test_train_ends_with_a_table_and_the_folder(cli: Call, undrawn: None, tmp_pa
     assert "2/2" in ended.err  # the bar is not on stdout
     assert "HV val" in ended.err
     assert "first" in ended.err
+
+
+@pytest.mark.parametrize("columns", [80])
+def test_a_log_sees_a_long_training_advance(
+    cli: Call, undrawn: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("paretocosmos.printing._bars.EVERY", 0.0)
+    ended = cli("train", "toy_convex", *SMALL, "--out", "here")
+    one, two, *last = ended.err.splitlines()
+    for epoch, line in enumerate((one, two), start=1):
+        assert re.match(
+            rf"epoch {epoch}/2  first \d\.\d{{3}}  second \d\.\d{{3}}  HV val (-|\d\.\d{{4}})  "
+            r"[\d,]+ samples/s  \d+ MB  0 % waiting for data  0:00:\d\d left$",
+            line,
+        ), line
+    assert "2/2" in last[0]
+    assert "cost" in ended.out
+    assert "data on the device" in ended.out
+    assert cli("train", "toy_convex", *SMALL, "--out", "there", "--json").err == ""
 
 
 def test_every_option_arrives(cli: Call, undrawn: None) -> None:

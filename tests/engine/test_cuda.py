@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from paretocosmos.checkpoint import load_tensors
-from paretocosmos.engine import Adam, Work, make_step
+from paretocosmos.engine import Adam, Resident, Work, make_step
 from paretocosmos.engine.captured import Captured
 from paretocosmos.engine.recorded import Recorded
 from paretocosmos.engine.stepwise import Stepwise
@@ -270,7 +270,7 @@ def _work(model: nn.Module, rate: float = 0.01) -> Work:
         parameters=parameters,
         adam=adam,
         state={},
-        data=Batch(*there),
+        feed=Resident(Batch(*there)),
         batch_size=8,
         groups=1,
         buffers=list(model.buffers()),

@@ -13,15 +13,27 @@ from torch import Tensor, nn
 
 from paretocosmos.backbones.mlp import Mlp
 from paretocosmos.conditioning import Concat
-from paretocosmos.engine import ENGINES, Adam, Engine, Work, captured, check_engine, choose
+from paretocosmos.engine import (
+    ENGINES,
+    Adam,
+    Engine,
+    Feed,
+    Resident,
+    Streamed,
+    Work,
+    captured,
+    check_engine,
+    choose,
+)
 from paretocosmos.engine.captured import Captured
+from paretocosmos.engine.feed import Given
 from paretocosmos.engine.recorded import Recorded
 from paretocosmos.engine.step import make_step
 from paretocosmos.engine.stepwise import Stepwise
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.methods import Cosmos, Gram, State
 from paretocosmos.objectives.mean_squared_error import MeanSquaredError
-from paretocosmos.types import Batch
+from paretocosmos.types import Batch, each
 
 SAMPLES, FEATURES, J = 70, 3, 2
 OBJECTIVES = (MeanSquaredError(name="a", target="a"), MeanSquaredError(name="b", target="b"))
@@ -53,7 +65,17 @@ def _stateful() -> nn.Module:
     return Concat(nn.Sequential(*layers), J)
 
 
-def _work(model: nn.Module, batch_size: int = 16, groups: int = 2, samples: int = SAMPLES) -> Work:
+def _streamed(data: Batch) -> Feed:
+    return Streamed(data, torch.device("cpu"), torch.float32)
+
+
+def _work(
+    model: nn.Module,
+    batch_size: int = 16,
+    groups: int = 2,
+    samples: int = SAMPLES,
+    feed: Callable[[Batch], Feed] = Resident,
+) -> Work:
     draw = torch.Generator().manual_seed(5)
     numbers = torch.randn(samples, FEATURES + 4, generator=draw)
     parameters = {name: p.detach() for name, p in model.named_parameters()}
@@ -65,7 +87,7 @@ def _work(model: nn.Module, batch_size: int = 16, groups: int = 2, samples: int 
         parameters=parameters,
         adam=adam,
         state=dict(method.init(J)),
-        data=Batch(numbers[:, :FEATURES], {"a": numbers[:, 3:5], "b": numbers[:, 5:]}),
+        feed=feed(Batch(numbers[:, :FEATURES], {"a": numbers[:, 3:5], "b": numbers[:, 5:]})),
         batch_size=batch_size,
         groups=groups,
         buffers=list(model.buffers()),
@@ -73,7 +95,7 @@ def _work(model: nn.Module, batch_size: int = 16, groups: int = 2, samples: int 
 
 
 def _drawn(work: Work, epoch: int = 0) -> tuple[Tensor, Tensor]:
-    draw, samples = torch.Generator().manual_seed(epoch), len(work.data)
+    draw, samples = torch.Generator().manual_seed(epoch), len(work.feed)
     steps = -(-samples // work.batch_size)
     rays = torch.rand(steps * work.groups, J, generator=draw).softmax(dim=-1)
     return torch.randperm(samples, generator=draw), rays
@@ -84,23 +106,29 @@ def _everything(work: Work) -> list[Tensor]:
     return [tensor.clone() for tensor in live]
 
 
+def _fill(place: Tensor, value: Tensor) -> Tensor:
+    assert place.shape == value.shape  # a graph has fixed places
+    return place.copy_(value)
+
+
 class Replayed:
     """Stands in for a CUDA graph: does what it was captured from, on what is copied into it."""
 
     made = 0
 
-    def __init__(self, work: Work, index: Tensor, rays: Tensor, *places: object) -> None:
+    def __init__(self, work: Work, place: Given, rays: Tensor, *places: object) -> None:
         type(self).made += 1
-        self.work, self.index, self.rays = work, index.clone(), rays.clone()
+        self.work, self.place, self.rays = work, place, rays.clone()
         self.losses: Tensor | None = None
 
-    def replay(self, index: Tensor, rays: Tensor) -> Tensor:
-        assert index.shape == self.index.shape  # a graph has fixed places
-        assert rays.shape == self.rays.shape
-        self.index.copy_(index)
-        self.rays.copy_(rays)
-        pieces = self.work.batches(self.index, self.rays)
-        found = torch.stack([self.work.advance(i, r) for i, r in pieces])
+    def replay(self, given: Given, rays: Tensor) -> Tensor:
+        each(_fill, self.place, given)
+        _fill(self.rays, rays)
+        steps: Any = [(self.place, self.rays)]
+        if isinstance(self.place, Tensor):
+            steps = self.work.batches(self.place, self.rays)
+        look = self.work.feed.look
+        found = torch.stack([self.work.advance(look(one), ray) for one, ray in steps])
         self.losses = found if self.losses is None else self.losses.copy_(found)
         return self.losses
 
@@ -165,14 +193,21 @@ def _made(engine: str, model: nn.Module, work: Work) -> Engine:
     return Captured(work)
 
 
+FEEDS = pytest.mark.parametrize("feed", [Resident, _streamed], ids=["resident", "streamed"])
+
+
+@FEEDS
 @pytest.mark.parametrize("engine", ["eager", "traced", "captured"])
 @pytest.mark.parametrize("make", [_plain, _stateful])
 def test_preparing_trains_nothing(
-    no_cuda: pytest.MonkeyPatch, engine: str, make: Callable[[], nn.Module]
+    no_cuda: pytest.MonkeyPatch,
+    engine: str,
+    make: Callable[[], nn.Module],
+    feed: Callable[[Batch], Feed],
 ) -> None:
     model = make()
     twin = copy.deepcopy(model)
-    work, other = _work(model), _work(twin)
+    work, other = _work(model, feed=feed), _work(twin)
     prepared = _made(engine, model, work)
     before = _everything(work)
     prepared.prepare(*_drawn(work))
@@ -233,6 +268,13 @@ def test_pieces_cover_the_epoch_once_and_in_order(
     for one, two in zip(found, expected, strict=True):
         assert torch.equal(one[0], two[0])
         assert torch.equal(one[1], two[1])
+    # streamed samples come step by step
+    alone = Captured(_work(model, batch, groups, samples, _streamed))._pieces(order, rays)
+    assert len(alone) == len(expected)
+    for (index, ray, key), two in zip(alone, expected, strict=True):
+        assert torch.equal(index, two[0])
+        assert torch.equal(ray, two[1])
+        assert key == (index.shape[-1], 1)
     # and few graphs hold them: long runs, single steps, and the short batch
     shapes = {(index.shape[-1], ray.shape[-2]): key for index, ray, key in pieces}
     assert len(set(shapes.values())) == len(shapes) <= 3
@@ -242,13 +284,14 @@ def test_pieces_cover_the_epoch_once_and_in_order(
         assert samples - joined.shape[-1] < groups
 
 
+@FEEDS
 @pytest.mark.parametrize(("samples", "batch"), [(70, 16), (64, 16), (10, 16), (200, 2), (67, 2)])
 def test_captured_epochs_are_those_of_single_steps(
-    no_cuda: pytest.MonkeyPatch, samples: int, batch: int
+    no_cuda: pytest.MonkeyPatch, samples: int, batch: int, feed: Callable[[Batch], Feed]
 ) -> None:
     model = _plain()
     twin = copy.deepcopy(model)
-    work, other = _work(model, batch, 2, samples), _work(twin, batch, 2, samples)
+    work, other = _work(model, batch, 2, samples, feed), _work(twin, batch, 2, samples)
     engine = Captured(work)
     engine.prepare(*_drawn(work))
     made = Replayed.made

@@ -1,12 +1,10 @@
 """What a training advances: batches cut by hand, and trials that leave no trace."""
 
-import dataclasses
-
 import pytest
 import torch
 from torch import Tensor, nn
 
-from paretocosmos.engine import Adam, Result, Work
+from paretocosmos.engine import Adam, Resident, Result, Work
 from paretocosmos.methods import State
 from paretocosmos.types import Batch
 
@@ -28,7 +26,7 @@ def _work(batch_size: int = 8, groups: int = 2) -> Work:
         parameters=parameters,
         adam=Adam(parameters, weight_decay=0.0),
         state={"seen": torch.zeros(()), "same": torch.ones(2)},
-        data=Batch(torch.arange(SAMPLES), {"y": torch.arange(SAMPLES) % 7}),
+        feed=Resident(Batch(torch.arange(SAMPLES), {"y": torch.arange(SAMPLES) % 7})),
         batch_size=batch_size,
         groups=groups,
         buffers=[torch.zeros(2)],
@@ -62,27 +60,12 @@ def test_an_epoch_is_cut_into_batches(batch_size: int, groups: int, lead: tuple[
         assert one[0].shape[-1] % groups == 0
 
 
-def test_samples_are_looked_up_by_their_index() -> None:
-    data = Batch(
-        {"x": torch.randn(SAMPLES, 1, 3, 3), "z": torch.arange(SAMPLES)},
-        {"y": torch.randn(SAMPLES)},
-    )
-    work = dataclasses.replace(_work(), data=data)
-    assert isinstance(data.inputs, dict)
-    for index in (torch.tensor([4, 0, 4]), torch.tensor([[1, 2], [49, 1], [0, 0]])):
-        found = work.look(index)
-        assert isinstance(found.inputs, dict)
-        assert torch.equal(found.inputs["x"], data.inputs["x"][index])
-        assert torch.equal(found.inputs["z"], index)
-        assert torch.equal(found.targets["y"], data.targets["y"][index])
-
-
 def test_a_step_advances_everything_in_place() -> None:
     work = _work()
     work.adam.set_learning_rate(0.1)
     kept = work.parameters["w"], work.state["seen"]
     index, rays = torch.arange(8), torch.rand(2, 2)
-    losses = work.advance(index, rays)
+    losses = work.advance(work.feed.look(index), rays)
     torch.testing.assert_close(losses, rays + 28.0)
     assert work.parameters["w"] is kept[0]
     assert work.state["seen"] is kept[1]
@@ -94,14 +77,14 @@ def test_a_step_advances_everything_in_place() -> None:
 def test_a_rehearsal_is_taken_back(fails: bool) -> None:
     work = _work()
     work.adam.set_learning_rate(0.1)
-    work.advance(torch.arange(8), torch.rand(2, 2))
+    work.advance(work.feed.look(torch.arange(8)), torch.rand(2, 2))
     live = [*work.adam.tensors(), *work.state.values(), *work.buffers]
     before, drawn = [tensor.clone() for tensor in live], torch.get_rng_state()
 
     def rehearse() -> None:
         with work.rehearsing():
             for _ in range(3):
-                work.advance(torch.arange(8), torch.rand(2, 2))
+                work.advance(work.feed.look(torch.arange(8)), torch.rand(2, 2))
             nn.Dropout()(torch.ones(5))
             work.buffers[0].add_(1)
             changed = [torch.equal(a, b) for a, b in zip(before, live, strict=True)]

@@ -1,4 +1,4 @@
-"""Which engine runs a training."""
+"""Which engine runs a training, and where its batches come from."""
 
 from typing import Protocol
 
@@ -6,12 +6,17 @@ import torch
 from torch import Tensor, nn
 
 from paretocosmos.engine.captured import Captured
+from paretocosmos.engine.feed import Feed, Resident, Share, all_of_it
 from paretocosmos.engine.recorded import Recorded
 from paretocosmos.engine.stepwise import Stepwise
+from paretocosmos.engine.streamed import Streamed
 from paretocosmos.engine.work import Work
 from paretocosmos.errors import ConfigurationError, unknown
+from paretocosmos.evaluation import move
+from paretocosmos.machine import fits
+from paretocosmos.types import Batch
 
-__all__ = ["ENGINES", "Engine", "check_engine", "choose"]
+__all__ = ["ENGINES", "Engine", "check_engine", "choose", "feed_of"]
 
 ENGINES = ("auto", "eager", "traced", "compiled", "captured")
 
@@ -65,3 +70,19 @@ def choose(engine: str, work: Work, model: nn.Module, *, traceable: bool) -> Eng
         return Stepwise(work)
     work.step = Recorded(work.step, model, "compiled" if engine == "compiled" else "traced")
     return Captured(work) if device.type == "cuda" and engine != "traced" else Stepwise(work)
+
+
+def feed_of(
+    data: Batch, device: torch.device, dtype: torch.dtype, share: Share = all_of_it
+) -> Feed:
+    """The feed of a split: resident where it fits, its floats of that type.
+
+    Args:
+        data: the split.
+        device: where steps run.
+        dtype: of floats.
+        share: which of a batch's inputs this process needs.
+    """
+    if fits(data, device, dtype):
+        return Resident(move(data, device, dtype), share)
+    return Streamed(data, device, dtype, share)

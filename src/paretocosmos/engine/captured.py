@@ -3,18 +3,23 @@
 A GPU runs a step of a small network in less time than Python needs to ask for it. A CUDA graph
 holds the kernels of several steps, gathering the batch and updating the parameters included, and is
 asked for once. It reads indices and rays from fixed places; the learning rate, the parameters and
-the moments live on the device anyway.
+the moments live on the device anyway. Where samples are streamed to the device, a graph holds one
+step and reads the samples themselves.
 """
 
+from collections.abc import Iterator
+from contextlib import closing
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from paretocosmos.engine.feed import Given, gathered
 from paretocosmos.engine.recorded import Recorded
 from paretocosmos.engine.stepwise import Stepwise
 from paretocosmos.engine.work import Work
 from paretocosmos.files import one_line
+from paretocosmos.types import Batch, each
 
 __all__ = ["Captured"]
 
@@ -30,9 +35,9 @@ class _Graph:
     """A number of steps, captured, with the places it reads and writes."""
 
     def __init__(
-        self, work: Work, index: Tensor, rays: Tensor, pool: Any, aside: torch.cuda.Stream
+        self, work: Work, place: Given, rays: Tensor, pool: Any, aside: torch.cuda.Stream
     ) -> None:
-        self.index, self.rays = index.clone(), rays.clone()
+        self.place, self.rays = place, rays.clone()
         with work.rehearsing():
             # kernels are chosen and compiled before the capture, on the stream of the capture: each
             # stream has its own workspace for products
@@ -45,23 +50,29 @@ class _Graph:
         self.losses = torch.empty_like(tried)
         self._graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(self._graph, pool=pool, stream=aside):
-            pieces = work.batches(self.index, self.rays)
-            for place, (index, ray) in zip(self.losses, pieces, strict=True):
+            for loss, (batch, ray) in zip(self.losses, self._batches(work), strict=True):
                 # a kernel, where `copy_` would be a transfer, for which a graph waits far longer
-                torch.mul(work.advance(index, ray), 1.0, out=place)
+                torch.mul(work.advance(batch, ray), 1.0, out=loss)
         with work.rehearsing():
             self._graph.replay()
             ours, theirs = self.losses[:COMPARED], tried[:COMPARED]
         if not torch.allclose(ours, theirs, rtol=CLOSE, atol=1e-6, equal_nan=True):
             raise RuntimeError("the captured steps do not repeat those they were captured from")
 
-    def _steps(self, work: Work) -> Tensor:
-        pieces = work.batches(self.index, self.rays)
-        return torch.stack([work.advance(index, ray) for index, ray in pieces])
+    def _batches(self, work: Work) -> Iterator[tuple[Batch, Tensor]]:
+        """The steps' batches and rays; indices may be those of several steps."""
+        if not isinstance(self.place, Tensor):
+            yield work.feed.look(self.place), self.rays
+            return
+        for index, ray in work.batches(self.place, self.rays):
+            yield work.feed.look(index), ray
 
-    def replay(self, index: Tensor, rays: Tensor) -> Tensor:
+    def _steps(self, work: Work) -> Tensor:
+        return torch.stack([work.advance(batch, ray) for batch, ray in self._batches(work)])
+
+    def replay(self, given: Given, rays: Tensor) -> Tensor:
         """The steps on these samples and rays; their losses, good until the next replay."""
-        self.index.copy_(index)
+        each(Tensor.copy_, self.place, given)
         self.rays.copy_(rays)
         self._graph.replay()
         return self.losses
@@ -81,13 +92,17 @@ class Captured:
         # the eager steps it compares with took a workspace on autograd's thread, needed no more;
         # torch has no public name for giving it back, and may take this one away
         getattr(torch._C, "_cuda_clearCublasWorkspaces", lambda: None)()
+        firsts: dict[tuple[int, int], tuple[Tensor, Tensor]] = {}
+        for index, ray, key in self._pieces(order, rays):
+            firsts.setdefault(key, (index, ray))
+        # all of them before the first capture, which bears no other thread at work on the device
+        places = gathered(self._work.feed, [index for index, _ in firsts.values()])
         pool, aside = torch.cuda.graph_pool_handle(), torch.cuda.current_stream()
         if aside == torch.cuda.default_stream():  # which cannot be captured
             aside = torch.cuda.Stream()
         try:
-            for index, ray, key in self._pieces(order, rays):
-                if key not in self._graphs:
-                    self._graphs[key] = _Graph(self._work, index, ray, pool, aside)
+            for place, (key, (_, ray)) in zip(places, firsts.items(), strict=True):
+                self._graphs[key] = _Graph(self._work, place, ray, pool, aside)
         except torch.cuda.OutOfMemoryError:
             raise
         except Exception as error:  # whatever a network does that a graph cannot hold
@@ -101,8 +116,11 @@ class Captured:
         """Samples in order and rays to the losses ``[steps, ..., G, J]``, still on the device."""
         if self._failure is not None:
             return self._stepwise.epoch(order, rays)
-        pieces = self._pieces(order, rays)
-        return torch.cat([self._graphs[key].replay(i, r).clone() for i, r, key in pieces])
+        pieces, losses = self._pieces(order, rays), []
+        with closing(self._work.feed.run([index for index, _, _ in pieces])) as every:
+            for given, (_, ray, key) in zip(every, pieces, strict=True):
+                losses.append(self._graphs[key].replay(given, ray).clone())
+        return torch.cat(losses)
 
     @property
     def name(self) -> str:
@@ -123,17 +141,22 @@ class Captured:
         return self._failure or (self._stepwise.failure if compiled else None)
 
     def _pieces(self, order: Tensor, rays: Tensor) -> list[tuple[Tensor, Tensor, tuple[int, int]]]:
-        """The epoch cut into runs of full batches of at most `STEPS`, and the short batch."""
+        """The epoch cut into runs of full batches of at most `STEPS`, and the short batch.
+
+        Streamed samples come step by step.
+        """
         size, groups = self._work.batch_size, self._work.groups
+        longest = STEPS if self._work.feed.resident else 1
         full = order.shape[-1] // size
         pieces, start = [], 0
         while start < full:
-            steps = STEPS if full - start >= STEPS else 1
+            steps = longest if full - start >= longest else 1
             stop = start + steps
             index = order[..., start * size : stop * size]
             pieces.append((index, rays[..., start * groups : stop * groups, :], (size, steps)))
             start = stop
-        rest = order[..., full * size :]
-        if rest.shape[-1] >= groups:
-            pieces.append((rest, rays[..., full * groups :, :], (rest.shape[-1], 1)))
+        usable = (order.shape[-1] - full * size) // groups * groups
+        if usable:
+            rest = order[..., full * size : full * size + usable]
+            pieces.append((rest, rays[..., full * groups :, :], (usable, 1)))
         return pieces

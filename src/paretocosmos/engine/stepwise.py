@@ -1,8 +1,11 @@
 """An epoch as a Python loop over steps."""
 
+from contextlib import closing
+
 import torch
 from torch import Tensor
 
+from paretocosmos.engine.feed import gathered
 from paretocosmos.engine.recorded import Recorded
 from paretocosmos.engine.work import Work
 
@@ -17,17 +20,23 @@ class Stepwise:
 
     def prepare(self, order: Tensor, rays: Tensor) -> None:
         """Make whatever the epoch will need, so that it is not counted as training."""
-        step = self._work.step
+        work, step = self._work, self._work.step
         if not isinstance(step, Recorded):
             return
-        with self._work.rehearsing():
-            for index, ray in distinct(self._work, order, rays):
-                step(self._work.parameters, self._work.look(index), ray, self._work.state)
+        pieces = distinct(work, order, rays)
+        every = gathered(work.feed, [index for index, _ in pieces])
+        with work.rehearsing():
+            for given, (_, ray) in zip(every, pieces, strict=True):
+                step(work.parameters, work.feed.look(given), ray, work.state)
 
     def epoch(self, order: Tensor, rays: Tensor) -> Tensor:
         """Samples in order and rays to the losses ``[steps, ..., G, J]``, still on the device."""
-        pieces = self._work.batches(order, rays)
-        return torch.stack([self._work.advance(index, ray) for index, ray in pieces])
+        work, pieces = self._work, [*self._work.batches(order, rays)]
+        losses = []
+        with closing(work.feed.run([index for index, _ in pieces])) as every:
+            for given, (_, ray) in zip(every, pieces, strict=True):
+                losses.append(work.advance(work.feed.look(given), ray))
+        return torch.stack(losses)
 
     @property
     def name(self) -> str:

@@ -1,4 +1,4 @@
-"""What a training advances: parameters, moments, the method's state, and the data it reads."""
+"""What a training advances: parameters, moments, the method's state; and what it reads."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from paretocosmos.distributed import ALONE, Processes
 from paretocosmos.engine.adam import Adam
+from paretocosmos.engine.feed import Feed
 from paretocosmos.engine.step import Step
-from paretocosmos.types import Batch, each
+from paretocosmos.types import Batch
 
 __all__ = ["Work"]
 
@@ -24,34 +24,20 @@ class Work:
         parameters: by name, changed in place by `adam`.
         adam: the optimiser.
         state: the method's, changed in place.
-        data: the whole training split, on the device, the same for all seeds.
+        feed: where batches come from, the same for all seeds.
         batch_size: samples per step and seed.
         groups: rays per batch.
         buffers: what else a network may change as it goes.
-        accumulate: micro-batches in a step.
-        processes: those that share the steps.
     """
 
     step: Step
     parameters: dict[str, Tensor]
     adam: Adam
     state: dict[str, Tensor]
-    data: Batch
+    feed: Feed
     batch_size: int
     groups: int
     buffers: list[Tensor] = field(default_factory=list)
-    accumulate: int = 1
-    processes: Processes = ALONE
-
-    def __post_init__(self) -> None:
-        # targets of one kind lie side by side: however many tasks, a batch is gathered once
-        kinds: dict[object, list[str]] = {}
-        for name, target in self.data.targets.items():
-            kinds.setdefault((target.dtype, target.shape), []).append(name)
-        self._joined = [
-            (names, torch.stack([self.data.targets[name] for name in names], dim=1))
-            for names in kinds.values()
-        ]
 
     def batches(self, order: Tensor, rays: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
         """An epoch's order ``[..., samples]`` and rays ``[..., steps * G, J]``, step by step.
@@ -66,25 +52,9 @@ class Work:
             if usable:
                 yield index[..., :usable], ray
 
-    def look(self, index: Tensor) -> Batch:
-        """Samples by their index ``[..., B]``: the inputs of this process's share, all targets."""
-        mine = index
-        if self.processes.count > 1:
-            parts = index.chunk(self.accumulate, dim=-1)
-            mine = torch.cat([p[self.processes.share(len(p))] for p in parts])
-
-        def take(part: Tensor, index: Tensor) -> Tensor:
-            taken = part.index_select(0, index.flatten())
-            return taken if index.ndim == 1 else taken.unflatten(0, index.shape)
-
-        targets: dict[str, Tensor] = {}
-        for names, joined in self._joined:
-            targets |= dict(zip(names, take(joined, index).unbind(index.ndim), strict=True))
-        return Batch(each(lambda part: take(part, mine), self.data.inputs), targets)
-
-    def advance(self, index: Tensor, rays: Tensor) -> Tensor:
+    def advance(self, batch: Batch, rays: Tensor) -> Tensor:
         """One step on samples ``[..., B]`` and rays ``[..., G, J]``; its losses ``[..., G, J]``."""
-        losses, gradients, after = self.step(self.parameters, self.look(index), rays, self.state)
+        losses, gradients, after = self.step(self.parameters, batch, rays, self.state)
         self.adam.update(gradients)
         for name, value in after.items():
             if value is not self.state[name]:

@@ -9,7 +9,9 @@ from rich.markup import escape
 from rich.table import Table
 
 from paretocosmos.front import Front
+from paretocosmos.pace import unit_of
 from paretocosmos.printing._console import note, wide
+from paretocosmos.printing._cost import amount, rate, share
 from paretocosmos.rays import each_alone
 from paretocosmos.run import Run
 
@@ -34,6 +36,10 @@ def numbers_of_run(run: Run) -> dict[str, Any]:
         "seconds_to_selected": record["seconds_to_selected"],
         "seconds_preparing": record["seconds_preparing"],
         "seconds_evaluating": record["seconds_evaluating"],
+        "samples_per_second": record.get("samples_per_second"),
+        "peak_memory": record.get("peak_memory"),
+        "share_waiting": record.get("share_waiting"),
+        "data": record.get("data"),
         "seeds_together": record["seeds_together"],
         "precision": record["precision"],
         "engine": record["engine"],
@@ -58,6 +64,7 @@ def print_run(run: Run) -> None:
         **_infeasible(record),
         "engine": f"{numbers['engine']} on {_device(run)}, {numbers['seconds_preparing']:.1f} s to "
         f"prepare",
+        **_cost(record),
         "scores": f"{numbers['scores']} ({numbers['protocol']} protocol)",
     }
     for name, value in rows.items():
@@ -158,6 +165,19 @@ def _infeasible(record: Mapping[str, Any]) -> dict[str, str]:
         return {}
     said = f"{fmean(shares):.1%} of steps, where the ray weighed the losses"
     return {"infeasible": said if fmean(shares) > 0 else "no step"}
+
+
+def _cost(record: Mapping[str, Any]) -> dict[str, str]:
+    """How fast, how large, and where the data was; not of a run of before this was recorded."""
+    if record.get("samples_per_second") is None:
+        return {}
+    parts = [rate(record["samples_per_second"], unit_of(record["input_shape"]))]
+    if record["peak_memory"] is not None:
+        parts.append(f"{amount(record['peak_memory'])} at most")
+    parts.append(f"data {record['data']}")
+    if record["data"] == "streamed":
+        parts.append(f"{share(record['share_waiting'])} of training waiting for it")
+    return {"cost": ", ".join(parts)}
 
 
 def _device(run: Run) -> str:

@@ -1,0 +1,127 @@
+"""What a loop of somebody else's is handed, checked before it begins."""
+
+import inspect
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import nn
+
+from paretocosmos import find
+from paretocosmos.conditioning import Conditioning
+from paretocosmos.errors import ConfigurationError
+from paretocosmos.find import Spec
+from paretocosmos.methods import Method
+from paretocosmos.networks import a
+from paretocosmos.objectives import Objective
+from paretocosmos.settings import distribute, pair_of, spec_name
+
+__all__ = ["checked_model", "checked_objectives", "checked_reference", "method_of"]
+
+
+def checked_objectives(objectives: Sequence[Objective]) -> tuple[Objective, ...]:
+    """At least two objectives with names of their own."""
+    given = tuple(objectives)
+    for one in given:
+        if not isinstance(one, Objective):
+            raise ConfigurationError(
+                f"`objectives` are objectives, found {one!r}: derive a class from `Objective`, "
+                "whose `loss(outputs, targets)` is one number"
+            )
+    if len(given) < 2:
+        raise ConfigurationError(
+            f"`objectives` are what is traded, at least two, found {len(given)}: with one there is "
+            "no front"
+        )
+    names = [one.name for one in given]
+    twice = [name for name in names if names.count(name) > 1]
+    if twice:
+        raise ConfigurationError(
+            f"`objectives` need names of their own, found `{twice[0]}` twice: pass `name`"
+        )
+    return given
+
+
+def checked_reference(reference: Sequence[float], objectives: int) -> tuple[float, ...]:
+    """A finite number per objective."""
+    point = tuple(float(value) for value in reference)
+    if len(point) != objectives or not all(math.isfinite(value) for value in point):
+        raise ConfigurationError(
+            f"`reference` is a finite number per objective, here {objectives}; found {reference}"
+        )
+    return point
+
+
+def method_of(method: str | Method, settings: Mapping[str, Any] | None, objectives: int) -> Method:
+    """The method, or the one of that name, if it serves one network that is told its ray."""
+    if isinstance(method, str):
+        pair = pair_of(method)
+        if pair is not None:
+            raise ConfigurationError(
+                f"`{method}` is the method `{pair[0]}` with the conditioning `{pair[1]}`, found it "
+                f'as `method`: pass "{pair[0]}", and a network made by condition(..., '
+                f'how="{pair[1]}")'
+            )
+        own = distribute(settings or {}, {"method": find.find("methods", method)})["method"]
+        built: Method = a(Method, Spec(method, own), "methods")
+    elif not isinstance(method, Method):
+        raise ConfigurationError(f"`method` is a Method or the name of one, found {method!r}")
+    elif settings:
+        raise ConfigurationError(
+            f"`settings` are those of a method by name, found them beside {method!r}: build it "
+            "with them"
+        )
+    else:
+        built = method
+    if built.fixed_rays(objectives) is not None:
+        raise ConfigurationError(
+            f"`{spec_name('methods', type(built))}` trains networks of their own, each for one ray "
+            "it is never told, found it for a network that takes a ray: use `fit`, or a method "
+            "that draws rays, such as `cosmos`"
+        )
+    built.sample(objectives, 1, torch.Generator())  # its settings may not fit the objectives
+    return built
+
+
+def checked_model(model: nn.Module, objectives: int) -> nn.Module:
+    """A network that is called as ``forward(inputs, ray)``."""
+    if not isinstance(model, nn.Module):
+        raise ConfigurationError(
+            f"`model` is a network, an nn.Module, found {model!r}: build it first"
+        )
+    if isinstance(model, Conditioning):
+        if model.objectives != objectives:
+            raise ConfigurationError(
+                f"`model` takes rays of {model.objectives} entries, found {objectives} objectives: "
+                f"condition it with objectives={objectives}"
+            )
+    elif not _takes_ray(model):
+        raise ConfigurationError(
+            f"`model` is called as `forward(inputs, ray)`, found {type(model).__name__} with "
+            f"`forward({_arguments(model)})`: make one that takes a ray of it with "
+            f"`condition(model, objectives={objectives})`"
+        )
+    return model
+
+
+def _takes_ray(model: nn.Module) -> bool:
+    """Whether a second argument is asked for; an optional one must be called `ray`.
+
+    Or else a network that takes an attention mask would pass.
+    """
+    try:
+        signature = inspect.signature(model.forward)
+    except (TypeError, ValueError):  # wrapped by something that does not say
+        return True
+    try:
+        bound = signature.bind(None, None)
+    except TypeError:
+        return False
+    second = [signature.parameters[name] for name in bound.arguments][1:]
+    return all(one.default is one.empty or one.name == "ray" for one in second)
+
+
+def _arguments(model: nn.Module) -> str:
+    names = list(inspect.signature(model.forward).parameters)
+    return ", ".join(names[:2]) + ", ..." * (len(names) > 2)

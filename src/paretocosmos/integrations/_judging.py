@@ -1,0 +1,130 @@
+"""A front from what a loop of somebody else's evaluates, batch by batch."""
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from paretocosmos import metrics
+from paretocosmos.errors import ConfigurationError, DataError, FrontWarning
+from paretocosmos.front import Front
+from paretocosmos.integrations._checks import checked_reference
+from paretocosmos.integrations._weighing import full
+from paretocosmos.objectives import Objective
+from paretocosmos.rays import as_rays, even_rays
+from paretocosmos.types import Batch, Inputs, Metric, Targets, each, first
+
+__all__ = ["Gathered", "Judge", "Rays"]
+
+Rays = int | Tensor | Sequence[Sequence[float]]
+
+
+@dataclass
+class Gathered:
+    """Outputs ``[B, N + 1, ...]`` and targets ``[B, ...]``, batch after batch."""
+
+    outputs: list[Any] = field(default_factory=list)
+    targets: list[Targets] = field(default_factory=list)
+
+    def joined(self, gather: Callable[[Tensor], Tensor]) -> tuple[Any, Any]:
+        """All of them, and those of other processes, which `gather` puts along the first axis."""
+        if not self.targets:
+            raise DataError("a front needs a batch at least, found none: look at the loader")
+
+        def one(*parts: Tensor) -> Tensor:
+            return gather(torch.cat(parts))
+
+        return each(one, *self.outputs), each(one, *self.targets)
+
+
+class Judge:
+    """Scores a network at even rays, and at the centre of the simplex.
+
+    A batch is shown to the network once per ray, so that whatever fits into memory in training
+    fits here. Scores are computed over all samples at once.
+
+    Args:
+        objectives: what is scored.
+        reference: the point hypervolume is measured from.
+        metrics: further numbers per ray.
+        rays: how many even ones, or rays ``[N, J]``.
+    """
+
+    def __init__(
+        self,
+        objectives: Sequence[Objective],
+        reference: Sequence[float],
+        metrics: Mapping[str, Metric] | None,
+        rays: Rays,
+    ) -> None:
+        self.objectives, self.metrics = tuple(objectives), dict(metrics or {})
+        self.reference = checked_reference(reference, len(self.objectives))
+        self.rays = self._checked(rays)
+
+    def at(self, rays: Rays | None) -> "Judge":
+        """The same at other rays."""
+        wanted = self.rays if rays is None else rays
+        return Judge(self.objectives, self.reference, self.metrics, wanted)
+
+    def outputs(self, model: nn.Module, inputs: Inputs) -> Any:
+        """What a network gives at every ray and, last, at the centre: ``[B, N + 1, ...]``."""
+        parameter = next(p for p in model.parameters() if p.is_floating_point())
+        centre = torch.full_like(self.rays[:1], 1 / len(self.objectives))
+        rays = torch.cat([self.rays, centre]).to(parameter)
+        every = (_tensors(full(model(inputs, ray))) for ray in rays)
+        return each(lambda *parts: torch.stack(parts, dim=1), *every)
+
+    def add(self, gathered: Gathered, model: nn.Module, batch: Batch) -> None:
+        """Evaluate a batch in float32, whatever the loop around it does."""
+        with _in_full(next(model.parameters()).device):
+            gathered.outputs.append(self.outputs(model, batch.inputs))
+        gathered.targets.append(batch.targets)
+
+    def front(self, outputs: Any, targets: Any, *, split: str) -> tuple[Front, dict[str, float]]:
+        """The front of a whole split, and the numbers to report of it.
+
+        They are its hypervolume, and every score and metric at the centre.
+        """
+        scored = [o.score for o in self.objectives] + list(self.metrics.values())
+        with torch.no_grad(), _in_full(first(targets).device):
+            numbers = [torch.vmap(f, in_dims=(1, None))(outputs, targets) for f in scored]
+            table = torch.stack(numbers).double().cpu().numpy()
+        count = len(self.objectives)
+        names = tuple(objective.name for objective in self.objectives)
+        front = Front(
+            rays=self.rays.double().numpy(),
+            values=table[:count, :-1].T,
+            names=names,
+            reference=np.asarray(self.reference),
+            metrics=dict(zip(self.metrics, table[count:, :-1], strict=True)),
+            split=split,
+            provenance={"scores": "whole split"},
+        )
+        with warnings.catch_warnings():
+            # an early front may lie beyond the reference point
+            warnings.simplefilter("ignore", FrontWarning)
+            reached = {"hypervolume": metrics.hypervolume(front)}
+        centre = zip((*names, *self.metrics), table[:, -1].tolist(), strict=True)
+        return front, reached | dict(centre)
+
+    def _checked(self, rays: Rays) -> Tensor:
+        if not isinstance(rays, int):
+            return as_rays(rays, len(self.objectives))
+        if rays < 1:
+            raise ConfigurationError(f"`rays` must be at least 1, found {rays}")
+        return even_rays(rays, len(self.objectives))
+
+
+def _in_full(device: torch.device) -> torch.autocast:
+    return torch.autocast(device.type, enabled=False)
+
+
+def _tensors(outputs: Any) -> Any:
+    """Of a mapping, its tensors: a cache or a tuple of hidden states is not evaluated."""
+    if not isinstance(outputs, Mapping):
+        return outputs
+    return {name: part for name, part in outputs.items() if isinstance(part, Tensor)}

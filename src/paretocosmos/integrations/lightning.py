@@ -1,0 +1,194 @@
+"""A LightningModule that trains one network for the whole front."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from paretocosmos.errors import ConfigurationError
+from paretocosmos.evaluation import evaluating, move
+from paretocosmos.front import Front
+from paretocosmos.integrations._extra import base
+from paretocosmos.integrations._judging import Gathered, Judge, Rays
+from paretocosmos.integrations._weighing import Ranks, Weighing
+from paretocosmos.methods import Method
+from paretocosmos.objectives import Objective
+from paretocosmos.problems._base import check_split
+from paretocosmos.types import Batch, Inputs, Metric, Outputs
+
+__all__ = ["ParetoModule"]
+
+LightningModule: Any = base("lightning", "LightningModule", "`ParetoModule`")
+KEPT = "paretocosmos"
+STAGES = {"train": "fit", "val": "validate", "test": "test"}
+
+
+class ParetoModule(LightningModule):  # type: ignore[misc]
+    """A network that takes a ray, trained by a Lightning `Trainer`.
+
+    Every batch gets a ray of its own, also within an accumulated step. Validation logs
+    ``val_hypervolume``, by which `ModelCheckpoint` and `EarlyStopping` can choose, and every
+    objective at the centre of the simplex; in float32, over the whole validation set. Training logs
+    every loss as ``train_`` and its name; ``train_loss`` has the method's gradient, and its value
+    means little. Override `configure_optimizers` for another optimiser or a schedule.
+
+    A batch is inputs and a mapping of targets; or inputs and a tensor for each target, in the
+    objectives' order; or a mapping, in which the columns called as a target are targets and the
+    others the network's inputs; or a `Batch`.
+
+    Args:
+        model: ``forward(inputs, ray) -> outputs``, such as `condition` makes.
+        objectives: what is traded, at least two.
+        reference: the point hypervolume is measured from, a number per objective.
+        method: a method that draws rays, or its name.
+        settings: of a method by name.
+        metrics: further numbers a front reports, by name.
+        targets: those that objectives of one's own read beside their `target`.
+        learning_rate: Adam's.
+        groups: rays per batch, each for an equal share of it; a batch that cannot be shared
+            equally has fewer.
+        rays: how many even rays a front has, or rays ``[N, J]``.
+        ranks: whether several processes draw rays that ``"differ"``, or ``"agree"`` on them and
+            weigh the mean of their losses, as one process with the whole batch would.
+        seed: of the rays, which depend on it, the epoch and the batch's number: a training that is
+            resumed draws what it would have drawn.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        objectives: Sequence[Objective],
+        *,
+        reference: Sequence[float],
+        method: str | Method = "cosmos",
+        settings: Mapping[str, Any] | None = None,
+        metrics: Mapping[str, Metric] | None = None,
+        targets: Sequence[str] = (),
+        learning_rate: float = 1e-3,
+        groups: int = 1,
+        rays: Rays = 25,
+        ranks: Ranks = "differ",
+        seed: int = 1,
+    ) -> None:
+        super().__init__()
+        self._weighing = Weighing(
+            model,
+            objectives,
+            method=method,
+            settings=settings,
+            targets=targets,
+            groups=groups,
+            ranks=ranks,
+            seed=seed,
+        )
+        self._judge = Judge(self._weighing.objectives, reference, metrics, rays)
+        self._gathered = Gathered()
+        self.model, self.learning_rate = model, learning_rate
+
+    def forward(self, inputs: Inputs, ray: Tensor) -> Outputs:
+        """What the network gives."""
+        outputs: Outputs = self.model(inputs, ray)
+        return outputs
+
+    def configure_optimizers(self) -> Any:
+        return torch.optim.Adam(self.parameters(), lr=self.learning_rate)
+
+    def on_before_batch_transfer(self, batch: Any, dataloader_idx: int) -> Any:
+        # Lightning moves no frozen dataclass
+        return (batch.inputs, batch.targets) if isinstance(batch, Batch) else batch
+
+    def training_step(self, batch: Any, batch_idx: int) -> Tensor:
+        ready = self._weighing.batch(batch)
+        weighed = self._weighing(
+            self.model,
+            ready,
+            epoch=self.current_epoch,
+            place=(self.current_epoch, batch_idx),
+            rank=self.global_rank,
+            mean=self._mean,
+        )
+        losses = zip(self._weighing.names, weighed.losses, strict=True)
+        shown = {f"train_{name}": loss for name, loss in losses}
+        self.log_dict(shown, prog_bar=True, batch_size=len(ready))
+        self.log("train_loss", weighed.total.detach(), batch_size=len(ready))
+        return weighed.total
+
+    def validation_step(self, batch: Any, batch_idx: int, dataloader_idx: int = 0) -> None:
+        self._evaluate(batch, dataloader_idx)
+
+    def test_step(self, batch: Any, batch_idx: int, dataloader_idx: int = 0) -> None:
+        self._evaluate(batch, dataloader_idx)
+
+    def on_validation_epoch_start(self) -> None:
+        self._gathered = Gathered()
+
+    def on_test_epoch_start(self) -> None:
+        self._gathered = Gathered()
+
+    def on_validation_epoch_end(self) -> None:
+        self._report("val")
+
+    def on_test_epoch_end(self) -> None:
+        self._report("test")
+
+    def front(self, data: Any, *, rays: Rays | None = None, split: str = "val") -> Front:
+        """Evaluate the network as it is, in this process.
+
+        Args:
+            data: a loader, or a `LightningDataModule`, whose loader of the split is taken.
+            rays: a number of even rays, or rays ``[N, J]``; those of the module if `None`.
+            split: ``"train"``, ``"val"`` or ``"test"``.
+        """
+        judge, gathered = self._judge.at(rays), Gathered()
+        with evaluating(self):
+            for given in _loader(data, check_split(split)):
+                judge.add(gathered, self.model, self._here(self._weighing.batch(given)))
+            outputs, targets = gathered.joined(lambda part: part)
+            return judge.front(outputs, targets, split=split)[0]
+
+    def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        checkpoint[KEPT] = self._weighing.kept()
+
+    def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        self._weighing.restore(checkpoint[KEPT])
+
+    def _evaluate(self, batch: Any, loader: int) -> None:
+        if loader:
+            raise ConfigurationError(
+                "a front is that of one loader, found several: pass one to the Trainer, and the "
+                "others to `front`"
+            )
+        self._judge.add(self._gathered, self.model, self._weighing.batch(batch))
+
+    def _here(self, batch: Batch) -> Batch:
+        """On the network's device, the inputs' floats in its type: what the Trainer does."""
+        dtype = next(p.dtype for p in self.model.parameters() if p.is_floating_point())
+        inputs = move(Batch(batch.inputs, {}), self.device, dtype).inputs
+        return Batch(inputs, move(batch, self.device).targets)
+
+    def _report(self, split: str) -> None:
+        outputs, targets = self._gathered.joined(self._everywhere)
+        self._gathered = Gathered()
+        numbers = self._judge.front(outputs, targets, split=split)[1]
+        shown = {f"{split}_{name}": value for name, value in numbers.items()}
+        self.log_dict(shown, sync_dist=True)  # the same everywhere, but Lightning would warn
+
+    def _everywhere(self, part: Tensor) -> Tensor:
+        """Samples of all processes along the first axis."""
+        alone = self.trainer.world_size == 1
+        return part if alone else self.all_gather(part).flatten(0, 1)
+
+    def _mean(self, losses: Tensor) -> Tensor:
+        """Over processes."""
+        alone = self._trainer is None or self.trainer.world_size == 1
+        return losses if alone else self.all_gather(losses).mean(dim=0)
+
+
+def _loader(data: Any, split: str) -> Iterable[Any]:
+    named = getattr(data, f"{split}_dataloader", None)
+    if named is None:
+        return data  # type: ignore[no-any-return]
+    data.prepare_data()
+    data.setup(STAGES[split])
+    return named()  # type: ignore[no-any-return]

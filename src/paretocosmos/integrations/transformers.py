@@ -1,0 +1,217 @@
+"""A Hugging Face Trainer that trains one network for the whole front."""
+
+import copy
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from paretocosmos.errors import ConfigurationError
+from paretocosmos.front import Front
+from paretocosmos.integrations._extra import base
+from paretocosmos.integrations._judging import Judge, Rays
+from paretocosmos.integrations._weighing import Ranks, Weighing
+from paretocosmos.methods import Method
+from paretocosmos.objectives import Objective
+from paretocosmos.types import Metric
+
+__all__ = ["ParetoTrainer"]
+
+Trainer: Any = base("transformers", "Trainer", "`ParetoTrainer`")
+KEPT = "paretocosmos"
+
+
+class ParetoTrainer(Trainer):  # type: ignore[misc]
+    """A Trainer for a network that takes a ray.
+
+    Every batch gets a ray of its own, also within an accumulated step. `evaluate` reports
+    ``eval_hypervolume``, which `metric_for_best_model` can name, and every objective at the centre
+    of the simplex; scores are computed in float32 over the whole set, the network runs in the
+    Trainer's precision. Training logs every loss as ``loss_`` and its name; ``loss`` has the
+    method's gradient, and its value means little.
+
+    The columns of a batch that are called as a target are targets, all others the network's
+    inputs, as a mapping; none is removed. ``labels``, as collators write it, is ``label``.
+
+    Args:
+        model: ``forward(inputs, ray) -> outputs``, such as `condition` makes.
+        args: the `TrainingArguments`; their seed is also that of the rays, which depend on it, the
+            step and the batch's number in it: a training that is resumed draws what it would have
+            drawn.
+        objectives: what is traded, at least two.
+        reference: the point hypervolume is measured from, a number per objective.
+        method: a method that draws rays, or its name.
+        settings: of a method by name.
+        metrics: further numbers a front reports, by name.
+        targets: those that objectives of one's own read beside their `target`.
+        groups: rays per batch, each for an equal share of it; a batch that cannot be shared
+            equally has fewer.
+        rays: how many even rays a front has, or rays ``[N, J]``.
+        ranks: whether several processes draw rays that ``"differ"``, or ``"agree"`` on them and
+            weigh the mean of their losses, as one process with the whole batch would.
+        train_dataset: as for any Trainer; so are those below.
+        eval_dataset: one, or several by name.
+        data_collator: what makes a batch of samples.
+        processing_class: a tokenizer or the like.
+        callbacks: further ones.
+        optimizers: an optimiser and a scheduler.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        args: Any,
+        *,
+        objectives: Sequence[Objective],
+        reference: Sequence[float],
+        method: str | Method = "cosmos",
+        settings: Mapping[str, Any] | None = None,
+        metrics: Mapping[str, Metric] | None = None,
+        targets: Sequence[str] = (),
+        groups: int = 1,
+        rays: Rays = 25,
+        ranks: Ranks = "differ",
+        train_dataset: Any = None,
+        eval_dataset: Any = None,
+        data_collator: Any = None,
+        processing_class: Any = None,
+        callbacks: list[Any] | None = None,
+        optimizers: tuple[Any, Any] = (None, None),
+    ) -> None:
+        self._weighing = Weighing(
+            model,
+            objectives,
+            method=method,
+            settings=settings,
+            targets=targets,
+            groups=groups,
+            ranks=ranks,
+            seed=args.seed,
+        )
+        self._judge = Judge(self._weighing.objectives, reference, metrics, rays)
+        self._front: Front
+        self._at = (-1, 0)  # the step, and the batch's number in it
+        self._summed, self._batches = torch.zeros(()), 0  # losses since they were logged
+        super().__init__(
+            model=model,
+            args=_arguments(model, args),
+            data_collator=data_collator,
+            train_dataset=train_dataset,
+            eval_dataset=eval_dataset,
+            processing_class=processing_class,
+            compute_metrics=self._metrics,
+            callbacks=callbacks,
+            optimizers=optimizers,
+        )
+        # our losses are means of a batch: the Trainer divides by how many it accumulates
+        self.model_accepts_loss_kwargs = False
+
+    def compute_loss(
+        self,
+        model: nn.Module,
+        inputs: Mapping[str, Any],
+        return_outputs: bool = False,
+        num_items_in_batch: Any = None,
+    ) -> Any:
+        """The scalar to back-propagate at the next ray."""
+        kept = self.state.stateful_callbacks.pop(KEPT, None)
+        if kept is not None:  # resumed
+            self._weighing.restore(kept)
+        step = self.state.global_step
+        self._at = (step, self._at[1] + 1 if self._at[0] == step else 0)
+        weighed = self._weighing(
+            model,
+            self._weighing.batch(inputs),
+            epoch=int(self.state.epoch or 0),
+            place=self._at,
+            rank=self.args.process_index,
+            network=self.model,
+            mean=self._mean,
+        )
+        self._summed, self._batches = weighed.losses + self._summed, self._batches + 1
+        return (weighed.total, weighed.outputs) if return_outputs else weighed.total
+
+    def prediction_step(
+        self,
+        model: nn.Module,
+        inputs: Mapping[str, Any],
+        prediction_loss_only: bool,
+        ignore_keys: list[str] | None = None,
+    ) -> tuple[None, Any, dict[str, Tensor]]:
+        """Outputs ``[B, N + 1, ...]`` at every ray and, last, at the centre; and the targets."""
+        batch = self._weighing.batch(self._prepare_inputs(inputs))
+        with torch.no_grad(), self.compute_loss_context_manager():
+            return None, self._judge.outputs(model, batch.inputs), dict(batch.targets)
+
+    def front(self, dataset: Any, *, rays: Rays | None = None, split: str = "test") -> Front:
+        """Evaluate the network as it is.
+
+        Args:
+            dataset: samples, as for `evaluate`.
+            rays: a number of even rays, or rays ``[N, J]``; those of the Trainer if `None`.
+            split: what the front calls the data.
+        """
+        before, self._judge = self._judge, self._judge.at(rays)
+        try:
+            self.evaluation_loop(
+                self.get_test_dataloader(dataset), "Front", metric_key_prefix=split
+            )
+        finally:
+            self._judge = before
+        return dataclasses.replace(self._front, split=split)
+
+    def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
+        """Log, beside the Trainer's loss, the mean of every objective's since the last time."""
+        if "loss" in logs and self._batches:
+            means = self._mean(self._summed / self._batches).tolist()
+            self._summed, self._batches = torch.zeros(()), 0
+            names = (f"loss_{name}" for name in self._weighing.names)
+            logs = logs | dict(zip(names, means, strict=True))
+        super().log(logs, start_time)
+
+    def _save_checkpoint(self, *given: Any) -> None:
+        # the dictionary of the Trainer's state, which is written as JSON and read again
+        self.state.stateful_callbacks[KEPT] = self._weighing.kept()
+        super()._save_checkpoint(*given)
+        del self.state.stateful_callbacks[KEPT]
+
+    def _metrics(self, evaluated: Any) -> dict[str, float]:
+        outputs, targets = _tensors(evaluated.predictions), _tensors(evaluated.label_ids)
+        self._front, numbers = self._judge.front(outputs, targets, split="val")
+        return numbers
+
+    def _mean(self, part: Tensor) -> Tensor:
+        """Over processes."""
+        mean: Tensor = self.accelerator.reduce(part, reduction="mean")
+        return mean
+
+
+def _arguments(model: nn.Module, args: Any) -> Any:
+    """A copy of the arguments as a front needs them."""
+    if args.n_gpu > 1:
+        raise ConfigurationError(
+            f"a process uses one GPU, or the ray would be cut in pieces, found {args.n_gpu}: start "
+            "one for each with `torchrun`, or show it one with CUDA_VISIBLE_DEVICES"
+        )
+    if args.gradient_checkpointing and not hasattr(model, "gradient_checkpointing_enable"):
+        raise ConfigurationError(
+            f"`gradient_checkpointing` is the network's own, which {type(model).__name__} is "
+            "around, found it in `args`: call `model.backbone.gradient_checkpointing_enable()` "
+            "instead"
+        )
+    own = copy.copy(args)
+    own.remove_unused_columns = False
+    # outputs of all samples at once
+    own.prediction_loss_only, own.batch_eval_metrics = False, False
+    own.eval_do_concat_batches = True
+    return own
+
+
+def _tensors(arrays: Any) -> Any:
+    if isinstance(arrays, Mapping):
+        return {name: _tensors(part) for name, part in arrays.items()}
+    if isinstance(arrays, list | tuple):
+        return tuple(_tensors(part) for part in arrays)
+    return torch.from_numpy(arrays)

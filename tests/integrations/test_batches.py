@@ -1,0 +1,83 @@
+"""Batches of other people's loaders become inputs and targets."""
+
+from collections import UserDict
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from paretocosmos.errors import DataError
+from paretocosmos.integrations._batches import as_batch, targets_of
+from paretocosmos.objectives.deo import Deo
+from paretocosmos.objectives.mean_squared_error import MeanSquaredError
+from paretocosmos.types import Batch
+
+X, A, B = torch.rand(4, 3), torch.rand(4), torch.rand(4)
+NAMES = ("a", "b")
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        Batch(X, {"a": A, "b": B}),
+        (X, {"a": A, "b": B}),
+        [X, A, B],
+        (X, A, B),
+    ],
+    ids=["batch", "mapping", "list", "tuple"],
+)
+def test_inputs_and_targets(given: Any) -> None:
+    batch = as_batch(given, NAMES)
+    assert batch.inputs is X
+    assert batch.targets["a"] is A
+    assert batch.targets["b"] is B
+
+
+@pytest.mark.parametrize("kind", [dict, UserDict])
+def test_columns_called_as_a_target_are_targets(kind: type) -> None:
+    columns = {"x": X, "a": A, "mask": X > 0, "b": B, "weight": A}
+    batch = as_batch(kind(columns), NAMES)
+    assert isinstance(batch.inputs, dict)
+    assert set(batch.inputs) == {"x", "mask"}
+    assert set(batch.targets) == {"a", "b", "weight"}
+    assert set(columns) == {"x", "a", "mask", "b", "weight"}  # untouched
+
+
+@pytest.mark.parametrize(
+    ("columns", "names", "inputs"),
+    [
+        ({"x": X, "labels": A}, ["label"], {"x"}),
+        ({"x": X, "labels": B, "label": A}, ["label"], {"x", "labels"}),
+        ({"x": X, "labels": A}, ["labels"], {"x"}),
+    ],
+    ids=["renamed", "both", "by name"],
+)
+def test_labels_is_label(columns: dict[str, Tensor], names: list[str], inputs: set[str]) -> None:
+    batch = as_batch(columns, names)
+    assert batch.targets[names[0]] is A
+    assert set(batch.inputs) == inputs
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"x": X, "a": A}, "read the target `b`, found `a` in the batch: add it"),
+        ((X, {"b": B}), "read the target `a`, found `b` in the batch"),
+        (Batch(X, {}), "read the target `a`, found none in the batch"),
+        ((X, A), "a tensor for each target, a, b, found 1: hand over the targets as a mapping"),
+        ({"a": A, "b": B}, "needs inputs beside its targets, found `a`, `b` alone"),
+        (X, "found Tensor: let the loader's `collate_fn` give one"),
+        ((X,), "found tuple"),
+    ],
+    ids=["column", "mapping", "batch", "tuple", "no inputs", "tensor", "inputs alone"],
+)
+def test_a_batch_that_lacks_something_is_refused(given: Any, says: str) -> None:
+    with pytest.raises(DataError, match=says):
+        as_batch(given, NAMES)
+
+
+def test_the_targets_are_those_the_objectives_read() -> None:
+    fair = Deo(target="income", sensitive="sex")
+    error = MeanSquaredError(target="income")
+    assert targets_of([error, fair], ["cost"]) == ("income", "sex", "cost")

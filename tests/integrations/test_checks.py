@@ -1,0 +1,138 @@
+"""What cannot work in somebody else's loop is refused in a sentence, before it begins."""
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from paretocosmos import Concat, Cosmos, Method, Objective, condition, find
+from paretocosmos.errors import ConfigurationError
+from paretocosmos.integrations._checks import (
+    checked_model,
+    checked_objectives,
+    checked_reference,
+    method_of,
+)
+from paretocosmos.objectives.cross_entropy import CrossEntropy
+from paretocosmos.objectives.mean_squared_error import MeanSquaredError
+
+
+class Own(nn.Module):
+    def forward(self, x: Tensor, ray: Tensor) -> Tensor:
+        return x * ray[..., :1]
+
+
+class Open(nn.Module):
+    def forward(self, *parts: Tensor) -> Tensor:
+        return parts[0]
+
+
+class Optional(nn.Module):
+    def forward(self, x: Tensor, ray: Tensor | None = None) -> Tensor:
+        return x
+
+
+class Masked(nn.Module):
+    """As language models are called: the second argument is no ray."""
+
+    def forward(self, input_ids: Tensor, attention_mask: Tensor | None = None) -> Tensor:
+        return input_ids
+
+
+@pytest.mark.parametrize("model", [Own(), Open(), Optional(), Concat(nn.Linear(3, 1), 2)])
+def test_networks_that_take_a_ray_pass(model: nn.Module) -> None:
+    assert checked_model(model, 2) is model
+
+
+@pytest.mark.parametrize(
+    "model",
+    [nn.Linear(3, 1), Masked(), nn.Sequential(nn.Linear(3, 1))],
+    ids=["linear", "masked", "all"],
+)
+def test_networks_that_take_none_are_refused(model: nn.Module) -> None:
+    says = (
+        r"`model` is called as `forward\(inputs, ray\)`, found .*condition\(model, objectives=2\)"
+    )
+    with pytest.raises(ConfigurationError, match=says):
+        checked_model(model, 2)
+
+
+def test_a_network_for_other_rays_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="rays of 3 entries, found 2 objectives"):
+        checked_model(condition(nn.Linear(3, 1), 3), 2)
+
+
+def test_what_is_no_network_is_refused() -> None:
+    wrong: Any = nn.Linear
+    with pytest.raises(ConfigurationError, match="build it first"):
+        checked_model(wrong, 2)
+
+
+ONE = MeanSquaredError(name="one")
+
+
+@pytest.mark.parametrize(
+    ("objectives", "says"),
+    [
+        ([], "at least two, found 0"),
+        ([ONE], "at least two, found 1"),
+        ([CrossEntropy(), CrossEntropy()], "found `cross_entropy` twice: pass `name`"),
+        ([ONE, nn.MSELoss()], "derive a class from `Objective`"),
+    ],
+    ids=["none", "one", "names", "callable"],
+)
+def test_objectives_are_two_with_names(objectives: Sequence[Objective], says: str) -> None:
+    with pytest.raises(ConfigurationError, match=says):
+        checked_objectives(objectives)
+
+
+@pytest.mark.parametrize("reference", [(2.0,), (2.0, 2.0, 2.0), (2.0, float("inf"))])
+def test_a_reference_is_a_finite_number_each(reference: tuple[float, ...]) -> None:
+    with pytest.raises(ConfigurationError, match="`reference` is a finite number per objective"):
+        checked_reference(reference, 2)
+
+
+@pytest.mark.parametrize("name", find.names("methods"))
+def test_methods_with_networks_of_their_own_are_refused_and_the_others_not(name: str) -> None:
+    built = find.find("methods", name)()
+    if built.fixed_rays(2) is None:
+        assert method_of(name, None, 2) == built
+        return
+    with pytest.raises(ConfigurationError, match=f"`{name}` trains networks of their own.*`fit`"):
+        method_of(name, None, 2)
+    with pytest.raises(ConfigurationError, match=f"`{name}` trains networks of their own"):
+        method_of(built, None, 2)
+
+
+def test_settings_are_the_named_methods() -> None:
+    assert method_of("cosmos", {"penalty": "2"}, 2) == Cosmos(penalty=2.0)
+    with pytest.raises(ConfigurationError, match="did you mean `penalty`"):
+        method_of("cosmos", {"penalti": 2}, 2)
+    with pytest.raises(ConfigurationError, match="build it with them"):
+        method_of(Cosmos(), {"penalty": 2}, 2)
+
+
+@pytest.mark.parametrize(
+    ("method", "says"),
+    [
+        ("cosmo", "unknown method `cosmo`; did you mean `cosmos`"),
+        (
+            "phn_ls",
+            re.escape('pass "linear", and a network made by condition(..., how="hypernet")'),
+        ),
+        (Cosmos, "`method` is a Method or the name of one"),
+        (Cosmos(alpha=(1.0, 1.0, 1.0)), "one number or one per objective, here 2; found 3"),
+    ],
+    ids=["name", "pair", "class", "alpha"],
+)
+def test_methods_that_cannot_be_used(method: str | Method, says: str) -> None:
+    with pytest.raises(ConfigurationError, match=says):
+        method_of(method, None, 2)
+
+
+def test_a_compiled_network_takes_a_ray() -> None:
+    compiled: Any = torch.compile(Own(), backend="eager")
+    assert checked_model(compiled, 2) is compiled

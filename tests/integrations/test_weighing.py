@@ -1,0 +1,232 @@
+"""The scalar of somebody else's loop has the gradient of ours; its rays depend on the place."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from paretocosmos import Cosmos, Method, Objective, condition, cosmos_loss
+from paretocosmos.engine import make_step
+from paretocosmos.errors import ConfigurationError
+from paretocosmos.integrations._weighing import Weighing
+from paretocosmos.methods import DirichletRays, Gram, State
+from paretocosmos.methods.epo import Epo
+from paretocosmos.methods.linear import Linear
+from paretocosmos.objectives.mean_squared_error import MeanSquaredError
+from paretocosmos.types import Batch, Targets
+
+B, J = 12, 2
+OBJECTIVES = tuple(MeanSquaredError(name=name, target=name) for name in ("a", "b"))
+
+
+class Own(nn.Module):
+    """A network of one's own: it sees one ray, or one per sample."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(3 + J, 2)
+
+    def forward(self, x: Tensor, ray: Tensor) -> Tensor:
+        out: Tensor = self.layer(torch.cat([x, ray.expand(len(x), J)], dim=1))
+        return out
+
+
+def _model(own: bool) -> nn.Module:
+    torch.manual_seed(1)
+    network = nn.Sequential(nn.Linear(3, 8), nn.Tanh(), nn.Linear(8, 2))
+    return Own() if own else condition(network, J, how="film")
+
+
+def _batch() -> Batch:
+    generator = torch.Generator().manual_seed(2)
+    x, a, b = (torch.randn(B, size, generator=generator) for size in (3, 2, 2))
+    return Batch(x, {"a": a + 1, "b": b - 1})
+
+
+def _weighing(model: nn.Module, method: str | Method = "cosmos", **given: Any) -> Weighing:
+    rest: dict[str, Any] = {"settings": None, "targets": (), "groups": 1, "ranks": "differ"}
+    return Weighing(model, OBJECTIVES, method=method, **(rest | {"seed": 1} | given))
+
+
+def _gradients(model: nn.Module, total: Tensor) -> list[Tensor]:
+    return list(torch.autograd.grad(total, list(model.parameters()), materialize_grads=True))
+
+
+@pytest.mark.parametrize("groups", [1, 3])
+@pytest.mark.parametrize("own", [False, True], ids=["conditioned", "own"])
+def test_the_gradient_is_that_of_the_cosmos_loss(own: bool, groups: int) -> None:
+    model, batch = _model(own), _batch()
+    weighing = _weighing(model, Cosmos(penalty=2.0), groups=groups)
+    weighed = weighing(model, batch, epoch=0, place=(0, 5))
+    size = B // groups
+    terms = []
+    for at, ray in enumerate(weighing.rays((0, 5), 0, groups)):
+        share = slice(at * size, (at + 1) * size)
+        outputs = model(batch.inputs[share], ray)  # type: ignore[index]
+        losses = [(outputs - batch.targets[name][share]).square().mean() for name in ("a", "b")]
+        terms.append(cosmos_loss(torch.stack(losses), ray, penalty=2.0))
+    literal = _gradients(model, torch.stack(terms).mean())
+    for found, expected in zip(_gradients(model, weighed.total), literal, strict=True):
+        torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("method", [Cosmos(penalty=0.5), Linear(), Epo()], ids=lambda m: str(m)[:4])
+@pytest.mark.parametrize("groups", [1, 2])
+def test_it_is_a_step_of_our_own_loop(method: Method, groups: int) -> None:
+    model, batch = _model(False), _batch()
+    weighing = _weighing(model, method, groups=groups)
+    weighed = weighing(model, batch, epoch=0, place=(0, 0))
+    step = make_step(model, OBJECTIVES, method)
+    rays = weighing.rays((0, 0), 0, groups)
+    expected = step(dict(model.named_parameters()), batch, rays, method.init(J))
+    torch.testing.assert_close(weighed.losses, expected.losses.mean(dim=0))
+    found = dict(zip(expected.gradients, _gradients(model, weighed.total), strict=True))
+    for name, gradient in expected.gradients.items():
+        torch.testing.assert_close(found[name], gradient, rtol=1e-4, atol=1e-6)
+    assert weighing.state.keys() == expected.state.keys()
+    for name, value in expected.state.items():
+        assert torch.equal(weighing.state[name], value)
+
+
+def test_a_batch_that_cannot_be_shared_equally_has_fewer_groups() -> None:
+    model, seen = _model(False), []
+    model.register_forward_pre_hook(lambda _, given: seen.append(len(given[1])))
+    weighing = _weighing(model, groups=8)
+    weighing(model, _batch(), epoch=0, place=(0, 0))
+    assert seen == [4]  # of 12 samples
+
+
+def test_rays_depend_on_seed_place_and_rank_alone() -> None:
+    model = _model(False)
+    one = _weighing(model)
+    places = [(epoch, index) for epoch in range(3) for index in range(3)]
+    drawn = {place: one.rays(place, 0, 1) for place in places}
+    one.rays((7, 7), 0, 1)
+    again = _weighing(model)
+    for place in reversed(places):
+        assert torch.equal(again.rays(place, 0, 1), drawn[place])
+    firsts = [round(float(ray[0, 0]), 6) for ray in drawn.values()]
+    assert len(set(firsts)) == len(places)
+    assert not torch.equal(_weighing(model, seed=2).rays((0, 0), 0, 1), drawn[0, 0])
+
+
+def test_ranks_differ_or_agree() -> None:
+    model = _model(False)
+    differ, agree = (_weighing(model, ranks=ranks) for ranks in ("differ", "agree"))
+    assert not torch.equal(differ.rays((0, 0), 0, 1), differ.rays((0, 0), 1, 1))
+    assert torch.equal(agree.rays((0, 0), 0, 1), agree.rays((0, 0), 1, 1))
+    with pytest.raises(ConfigurationError, match="known: agree, differ"):
+        _weighing(model, ranks="agre")
+
+
+def test_rays_drawn_place_by_place_follow_the_dirichlet_distribution() -> None:
+    weighing = _weighing(_model(False), Cosmos(alpha=0.5))
+    first = torch.stack([weighing.rays((0, at), 0, 1)[0, 0] for at in range(4000)]).double()
+    # Beta(a, a): mean 1/2, variance 1 / (4 (2a + 1)); a mean of 4000 is within 4 deviations
+    assert float(first.mean()) == pytest.approx(0.5, abs=4 * (0.125 / 4000) ** 0.5)
+    assert float(first.var()) == pytest.approx(0.125, rel=0.06)
+    neighbours = torch.corrcoef(torch.stack([first[:-1], first[1:]]))[0, 1]
+    assert abs(float(neighbours)) < 4 / 4000**0.5
+
+
+@pytest.mark.parametrize("ranks", ["differ", "agree"])
+def test_where_ranks_agree_the_losses_of_all_are_weighed(ranks: str) -> None:
+    model, batch, others = _model(False), _batch(), torch.tensor([[3.0, 0.5]])
+    weighing = _weighing(model, Cosmos(penalty=2.0), ranks=ranks)
+    own = weighing(model, batch, epoch=0, place=(0, 0), mean=lambda seen: (seen + others) / 2)
+    ray = weighing.rays((0, 0), 0, 1)[0]
+    seen = own.losses if ranks == "differ" else (own.losses + others[0]) / 2
+    seen = seen.clone().requires_grad_()
+    (weights,) = torch.autograd.grad(cosmos_loss(seen, ray, penalty=2.0), seen)
+    expected = (weights * own.losses).sum()
+    torch.testing.assert_close(own.total.detach(), expected.detach(), rtol=1e-5, atol=1e-6)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Watching(DirichletRays):
+    """Counts its epochs, and refuses to weigh anything in less than float32."""
+
+    def init(self, objectives: int) -> State:
+        return {"begun": torch.zeros((), dtype=torch.int64), "sums": torch.zeros(objectives)}
+
+    def at_epoch(self, epoch: int, state: State) -> State:
+        return {**state, "begun": state["begun"] + 1}
+
+    def weights(
+        self, losses: Tensor, rays: Tensor, gram: Gram, state: State
+    ) -> tuple[Tensor, State]:
+        assert losses.dtype == rays.dtype == torch.float32
+        assert not torch.is_autocast_enabled("cpu")
+        assert not losses.requires_grad
+        return rays, {**state, "sums": state["sums"] + losses[0] / 3}
+
+
+class Square(Objective):
+    """In the type of the outputs, whatever that is."""
+
+    def loss(self, outputs: Any, targets: Targets) -> Tensor:
+        return torch.square(outputs).mean()
+
+
+def test_losses_are_never_in_half_precision() -> None:
+    model, batch = _model(False), _batch()
+    weighing = _weighing(model, Watching())
+    weighing.objectives = (Square(name="a"), Square(name="b"))
+    with torch.autocast("cpu", torch.bfloat16):
+        weighed = weighing(model, batch, epoch=0, place=(0, 0))
+    outputs: Any = weighed.outputs
+    assert outputs.dtype == torch.bfloat16  # the network was
+    assert weighed.total.dtype == weighed.losses.dtype == torch.float32
+
+
+def test_what_a_method_remembers_survives_json_and_an_epoch_begins_once() -> None:
+    model, batch = _model(False), _batch()
+    whole = _weighing(model, Watching())
+    halves = _weighing(model, Watching())
+    for at in range(4):
+        whole(model, batch, epoch=at // 2, place=(at // 2, at % 2))
+    for at in range(3):
+        halves(model, batch, epoch=at // 2, place=(at // 2, at % 2))
+    kept = json.loads(json.dumps(halves.kept()))
+    resumed = _weighing(model, Watching())
+    resumed.restore(kept)
+    resumed(model, batch, epoch=1, place=(1, 1))
+    assert int(resumed.state["begun"]) == 2
+    for name, value in whole.state.items():
+        assert resumed.state[name].dtype == value.dtype
+        assert torch.equal(resumed.state[name], value)
+
+
+def test_a_checkpoint_of_another_method_is_refused() -> None:
+    kept = _weighing(_model(False), Epo()).kept()
+    with pytest.raises(ConfigurationError, match="remembers steps, infeasible, gap, found one"):
+        _weighing(_model(False)).restore(kept)
+
+
+def test_losses_a_method_cannot_weigh_are_refused_on_the_first_batch() -> None:
+    model = _model(False)
+    outputs = model(_batch().inputs, torch.tensor([0.5, 0.5])).detach()
+    targets: Mapping[str, Tensor] = {
+        "a": outputs,
+        "b": outputs + 1,
+    }  # film starts deaf: a loss of 0
+    with pytest.raises(ConfigurationError, match="`epo` needs positive losses, found 0 for `a`"):
+        _weighing(model, "epo")(model, Batch(_batch().inputs, targets), epoch=0, place=(0, 0))
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"groups": 0}, "`groups` must be at least 1"),
+        ({"seed": -1}, "`seed` is a whole number"),
+        ({"seed": 1.5}, "`seed` is a whole number"),
+    ],
+    ids=["groups", "negative", "fraction"],
+)
+def test_settings_out_of_range(given: dict[str, Any], says: str) -> None:
+    with pytest.raises(ConfigurationError, match=says):
+        _weighing(_model(False), **given)

@@ -13,11 +13,11 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save
+from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from paretocosmos.errors import RunError
-from paretocosmos.files import one_line, write_bytes
+from paretocosmos.files import one_line, replacing
 
 __all__ = ["Progressed", "load_checkpoint", "load_tensors", "save_checkpoint", "save_tensors"]
 
@@ -73,8 +73,26 @@ def load_checkpoint(path: Path, at: Progressed) -> None:
 
 def save_tensors(path: Path, tensors: Mapping[str, Tensor], numbers: Mapping[str, Any]) -> None:
     """Write named tensors and JSON-able numbers into one safetensors file."""
-    plain = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
-    write_bytes(path, save(plain, metadata={HEADER: json.dumps(numbers)}))
+    # straight from the tensors' memory to the file: a network's checkpoint may be gigabytes
+    with replacing(path) as temporary:
+        try:
+            save_file(_apart(tensors), temporary, metadata={HEADER: json.dumps(numbers)})
+        except SafetensorError as error:  # a full disk, for one
+            raise OSError(one_line(error)) from error
+
+
+def _apart(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The tensors on the CPU, each in memory of its own; copied only where it was not."""
+    seen: set[int] = set()
+    plain = {}
+    for name, tensor in tensors.items():
+        own = tensor.detach().cpu().contiguous()
+        memory = own.untyped_storage()
+        if memory.nbytes() != own.nbytes or memory.data_ptr() in seen:
+            own = own.clone()
+        seen.add(own.untyped_storage().data_ptr())
+        plain[name] = own
+    return plain
 
 
 def load_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:

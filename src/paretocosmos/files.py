@@ -2,11 +2,32 @@
 
 import json
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from paretocosmos.errors import RunError
 
-__all__ = ["one_line", "read_json", "write_bytes", "write_json"]
+__all__ = ["one_line", "read_json", "replacing", "write_bytes", "write_json"]
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A temporary name beside `path` to write to; then it is flushed to the disk and renamed."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        yield temporary
+        with temporary.open("rb+") as stream:
+            os.fsync(stream.fileno())
+        temporary.replace(path)
+    except OSError as error:
+        raise RunError(
+            f"could not write `{path}`: {error.strerror or one_line(error)}; what was saved before "
+            "is intact: make room or choose another folder, then continue with --resume"
+        ) from error
+    finally:
+        with suppress(OSError):  # a folder that cannot be written holds nothing to remove
+            temporary.unlink(missing_ok=True)
 
 
 def write_bytes(path: Path, content: bytes) -> None:
@@ -18,19 +39,8 @@ def write_bytes(path: Path, content: bytes) -> None:
     >>> [file.name for file in folder.iterdir()]
     ['a.txt']
     """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        with temporary.open("wb") as stream:
-            stream.write(content)
-            stream.flush()
-            os.fsync(stream.fileno())
-        temporary.replace(path)
-    except OSError as error:
-        temporary.unlink(missing_ok=True)
-        raise RunError(
-            f"could not write `{path}`: {error.strerror}; what was saved before is intact: "
-            "make room or choose another folder, then continue with --resume"
-        ) from error
+    with replacing(path) as temporary:
+        temporary.write_bytes(content)
 
 
 def one_line(error: BaseException) -> str:

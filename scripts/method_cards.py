@@ -10,6 +10,7 @@ from statistics import fmean
 from typing import Any
 
 from paretocosmos import find
+from paretocosmos.experiments.published import paper_row
 from paretocosmos.settings import about_pair, pairs, paper_settings
 
 RESULTS = Path(__file__).resolve().parents[1] / "results"
@@ -130,7 +131,6 @@ def reached(found: Any) -> str:
 
 def baselines_table(protocol: str = "paper") -> Iterator[str]:
     """Hypervolume of every method on the fairness sets, beside the paper's where they compare."""
-    published = load("published.json")["paper_methods"] if protocol == "paper" else {}
     yield (
         f"| protocol `{protocol}`: test hypervolume at (2, 2), 5 seeds | "
         + " | ".join(PROBLEMS.values())
@@ -140,9 +140,9 @@ def baselines_table(protocol: str = "paper") -> Iterator[str]:
     for name in ORDER:
         texts = []
         for problem in PROBLEMS:
-            theirs = published.get(name, {}).get(problem)
+            theirs = paper_row(problem, name) if protocol == "paper" else None
             text = reached(cell(problem, name, protocol=protocol))
-            texts.append(text if theirs is None else f"{text} (paper {theirs:.2f})")
+            texts.append(text if theirs is None else f"{text} (paper {theirs['hypervolume']:.2f})")
         label = "`single_task`, its ideal point" if name == "single_task" else f"`{name}`"
         yield f"| {label} | " + " | ".join(texts) + " |"
 

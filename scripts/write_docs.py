@@ -148,13 +148,13 @@ def fairness_table() -> Iterator[str]:
     cells = cosmos_cells()
     for protocol, label in (("paper", "as published"), ("clean", "without leaks")):
         row = {c["problem"]: c["hypervolume"] for c in cells if c["protocol"] == protocol}
-        numbers = " | ".join(f"{row[p]['mean']:.3f} ± {row[p]['std']:.3f}" for p in PROBLEMS)
-        yield f"| paretocosmos, protocol `{protocol}` ({label}) | {numbers} |"
-    for label, numbers in (
+        printed = " | ".join(f"{row[p]['mean']:.3f} ± {row[p]['std']:.3f}" for p in PROBLEMS)
+        yield f"| paretocosmos, protocol `{protocol}` ({label}) | {printed} |"
+    for label, printed in (
         ("the authors' code, same data", [f"{authors_code(p)}" for p in PROBLEMS]),
         ("the paper", [f"{paper_volume(p)}" for p in PROBLEMS]),
     ):
-        yield f"| {label} | {' | '.join(numbers)} |"
+        yield f"| {label} | {' | '.join(printed)} |"
 
 
 def paper_volume(problem: str, method: str = "cosmos") -> float:

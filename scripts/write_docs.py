@@ -148,8 +148,8 @@ def fairness_table() -> Iterator[str]:
     cells = cosmos_cells()
     for protocol, label in (("paper", "as published"), ("clean", "without leaks")):
         row = {c["problem"]: c["hypervolume"] for c in cells if c["protocol"] == protocol}
-        printed = " | ".join(f"{row[p]['mean']:.3f} ± {row[p]['std']:.3f}" for p in PROBLEMS)
-        yield f"| paretocosmos, protocol `{protocol}` ({label}) | {printed} |"
+        numbers = " | ".join(f"{row[p]['mean']:.3f} ± {row[p]['std']:.3f}" for p in PROBLEMS)
+        yield f"| paretocosmos, protocol `{protocol}` ({label}) | {numbers} |"
     for label, printed in (
         ("the authors' code, same data", [f"{authors_code(p)}" for p in PROBLEMS]),
         ("the paper", [f"{paper_volume(p)}" for p in PROBLEMS]),

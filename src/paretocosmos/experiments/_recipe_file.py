@@ -1,0 +1,187 @@
+"""A recipe's file: what may stand in it, and every mistake with its line and the way out."""
+
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from paretocosmos import find
+from paretocosmos.errors import ConfigurationError, unknown
+from paretocosmos.experiments._toml_lines import Lines
+from paretocosmos.plan import BY_SHAPE
+from paretocosmos.settings import Training, distribute, pair_of, pairs, paper_settings
+
+__all__ = ["PROTOCOLS", "SHOWS", "read_recipe"]
+
+SHOWS = ("table", "fronts", "convergence", "ablation", "celeba", "intuition")
+PROTOCOLS = ("paper", "clean")
+TOP = ("title", "section", "shows", "seeds", "grid")
+GRID = ("problems", "protocols", "methods", "seeds", "settings", "vary")
+
+Place = tuple[str | int, ...]
+Mistake = tuple[int, str]
+
+
+def read_recipe(file: str, text: str) -> dict[str, Any]:
+    """What a recipe says, if all of it can be used.
+
+    Args:
+        file: what it is called in a refusal.
+        text: TOML.
+    """
+    try:
+        content = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigurationError(
+            f"`{file}` is no TOML: {str(error)[0].lower()}{str(error)[1:]}; a text stands in "
+            "quotes, a list in brackets"
+        ) from error
+    mistakes = sorted(_mistakes(content, Lines(text)))
+    if mistakes:
+        count = "a mistake" if len(mistakes) == 1 else f"{len(mistakes)} mistakes"
+        said = "; ".join(f"line {line}: {what}" for line, what in mistakes)
+        raise ConfigurationError(f"`{file}` has {count}: {said}")
+    return content
+
+
+def _mistakes(content: Mapping[str, Any], lines: Lines) -> Iterator[Mistake]:
+    yield from _keys(content, (), TOP, ("title", "section", "shows", "seeds", "grid"), lines)
+    for key in ("title", "section", "shows"):
+        if key in content and not (isinstance(content[key], str) and content[key].strip()):
+            yield lines.of((key,)), f"`{key}` is a text, found {content[key]!r}"
+    shows = content.get("shows")
+    if isinstance(shows, str) and shows.strip() and shows not in SHOWS:
+        yield lines.of(("shows",)), str(unknown("`shows`", shows, SHOWS))
+    yield from _seeds(content, (), lines)
+    grids = content.get("grid", [])
+    if not (isinstance(grids, list) and all(isinstance(grid, dict) for grid in grids)):
+        yield lines.of(("grid",)), "`grid` is a table: begin it with [[grid]]"
+        return
+    seen: dict[tuple[Any, ...], int] = {}
+    for at, grid in enumerate(grids):
+        place = ("grid", at)
+        wrong = list(_grid(grid, place, lines))
+        yield from wrong
+        if not wrong:
+            yield from _settings(grid, place, lines)
+            yield from _twice(grid, place, lines, seen)
+
+
+def _keys(
+    table: Mapping[str, Any],
+    place: Place,
+    known: Sequence[str],
+    needed: Sequence[str],
+    lines: Lines,
+) -> Iterator[Mistake]:
+    for key in table:
+        if key not in known:
+            yield lines.of((*place, key)), str(unknown("key", key, known))
+    for key in needed:
+        if key not in table:
+            yield lines.of(place), f"`{key}` is missing"
+
+
+def _grid(grid: Mapping[str, Any], place: Place, lines: Lines) -> Iterator[Mistake]:
+    yield from _keys(grid, place, GRID, ("problems", "methods"), lines)
+    yield from _seeds(grid, place, lines)
+    known = {
+        "problems": find.names("problems"),
+        "methods": [*find.names("methods"), *pairs()],
+        "protocols": list(PROTOCOLS),
+    }
+    for key, names in known.items():
+        found = grid.get(key, names)
+        if not (isinstance(found, list) and found and all(isinstance(n, str) for n in found)):
+            yield lines.of((*place, key)), f"`{key}` is a list of names, found {found!r}"
+            continue
+        for name in dict.fromkeys(found):
+            line = lines.of((*place, key), name)
+            if found.count(name) > 1:
+                yield line, f"`{name}` stands twice in `{key}`"
+            if name not in names and (":" not in name or key == "protocols"):
+                yield line, str(unknown(key.removesuffix("s"), name, names))
+            elif ":" in name:
+                yield from _outside(line, key, name)
+    for key in ("settings", "vary"):
+        if not isinstance(grid.get(key, {}), dict):
+            yield lines.of((*place, key)), f"`{key}` is a table, found {grid[key]!r}"
+    varied = grid.get("vary", {})
+    for key, values in varied.items() if isinstance(varied, dict) else ():
+        if not (isinstance(values, list) and values):
+            line = lines.of((*place, "vary", key))
+            yield line, f"`vary` has a list of values for `{key}`, found {values!r}"
+
+
+def _outside(line: int, key: str, name: str) -> Iterator[Mistake]:
+    """A thing of one's own must be there."""
+    try:
+        find.find(key, name)
+    except ConfigurationError as error:
+        yield line, str(error)
+
+
+def _seeds(table: Mapping[str, Any], place: Place, lines: Lines) -> Iterator[Mistake]:
+    seeds = table.get("seeds", [1])
+    whole = isinstance(seeds, list) and seeds and all(type(s) is int and s >= 0 for s in seeds)
+    if not whole or len(set(seeds)) < len(seeds):
+        line = lines.of((*place, "seeds"))
+        yield line, f"`seeds` are different whole numbers, found {seeds!r}"
+
+
+def _settings(grid: Mapping[str, Any], place: Place, lines: Lines) -> Iterator[Mistake]:
+    """Every setting must be one of the problem, the method, the network or the training."""
+    tried = [("settings", key, value) for key, value in grid.get("settings", {}).items()]
+    varied = grid.get("vary", {})
+    tried += [("vary", key, value) for key, values in varied.items() for value in values]
+    said: set[Mistake] = set()
+    for table, key, value in tried:
+        for problem in grid["problems"]:
+            for method in grid["methods"]:
+                for what in _refused(problem, method, key, value):
+                    said.add((lines.of((*place, table, key)), what))
+    yield from said
+    both = grid.get("settings", {}).keys() & varied.keys()
+    for key in sorted(both):
+        line = lines.of((*place, "vary", key))
+        yield line, f"`{key}` is in `settings` and in `vary`: leave one out"
+
+
+def _refused(problem: str, method: str, key: str, value: Any) -> Iterator[str]:
+    pair = pair_of(method)
+    how = find.find("methods", method if pair is None else pair[0])
+    owners = {"training": Training, "method": how, "problem": find.find("problems", problem)}
+    parts = [("conditioning", n) for n in ("none", *([] if pair is None else [pair[1]]))]
+    parts += [(role, n) for usual in BY_SHAPE.values() for role, n in usual.items()]
+    parts += [("backbone", "efficientnet")]
+    network = {
+        name
+        for role, one in parts
+        for name in find.parameters(find.find("backbones" if role == "backbone" else role, one))
+    }
+    name = key.rpartition(".")[2]
+    known = {one for owner in owners.values() for one in find.parameters(owner)}
+    if name not in known:
+        if name not in network:
+            yield f"{unknown('setting', key, known | network)}"
+        return
+    try:
+        given = distribute({key: value}, owners)
+        usual = distribute(paper_settings(problem, method), owners, lenient=True)
+        Training(**(usual["training"] | given["training"]))
+        how(**(usual["method"] | given["method"]))
+    except ConfigurationError as error:
+        yield str(error)
+
+
+def _twice(
+    grid: Mapping[str, Any], place: Place, lines: Lines, seen: dict[tuple[Any, ...], int]
+) -> Iterator[Mistake]:
+    """A cell belongs to one grid."""
+    more = str(sorted(grid.get("settings", {}).items())), str(sorted(grid.get("vary", {}).items()))
+    for problem in grid["problems"]:
+        for protocol in grid.get("protocols", [None]):
+            for method in grid["methods"]:
+                line = lines.of((*place, "methods"), method)
+                first = seen.setdefault((problem, protocol, method, *more), line)
+                if first != line:
+                    yield line, f"`{method}` on `{problem}` stands in line {first} already"

@@ -1,0 +1,211 @@
+"""A recipe: the cells that make a table or a figure of the paper, read from a TOML file."""
+
+import dataclasses
+import itertools
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from paretocosmos.errors import ConfigurationError, unknown
+from paretocosmos.experiments._recipe_file import PROTOCOLS, read_recipe
+from paretocosmos.settings import paper_settings
+
+__all__ = ["Cell", "Recipe", "load_recipe", "recipe_names"]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One method on one problem with certain settings: a folder with a run for every seed.
+
+    Attributes:
+        problem: its name.
+        method: its name, or a name of the paper for one with its conditioning.
+        protocol: ``"paper"`` or ``"clean"``; the problem's default if `None`.
+        settings: what is not as in the paper.
+        seeds: a run for each.
+        epochs: of a rehearsal; `None` for as many as the paper has.
+    """
+
+    problem: str
+    method: str
+    protocol: str | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    seeds: tuple[int, ...] = (1,)
+    epochs: int | None = None
+
+    @property
+    def name(self) -> str:
+        """What it is called, the same in all recipes; also its folder below ``cells``.
+
+        >>> Cell("adult", "cosmos", "paper", {"penalty": 0.1}).name
+        'adult-paper/cosmos-penalty_0.1'
+        """
+        first = self.problem if self.protocol is None else f"{self.problem}-{self.protocol}"
+        varied = [f"{key}_{_short(self.settings[key])}" for key in sorted(self.settings)]
+        return f"{_plain(first)}/{_plain('-'.join([self.method, *varied]))}"
+
+    def folder(self, out: Path) -> Path:
+        """Where its runs are, each in ``seed-SEED``, below the folder of a reproduction.
+
+        >>> Cell("adult", "cosmos", epochs=1).folder(Path("out")).as_posix()
+        'out/rehearsal-1/cells/adult/cosmos'
+        """
+        return root_of(out, self.epochs) / "cells" / self.name
+
+    def runs(self, out: Path) -> dict[int, Path]:
+        """The run folder of every seed."""
+        return {seed: self.folder(out) / f"seed-{seed}" for seed in self.seeds}
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What a table or a figure of the paper is made of.
+
+    Attributes:
+        name: of its file.
+        title: what it is.
+        section: where the paper has it.
+        shows: what is drawn from it, one of `SHOWS`.
+        cells: in the order in which they are trained.
+        epochs: of a rehearsal; `None` for the real thing.
+    """
+
+    name: str
+    title: str
+    section: str
+    shows: str
+    cells: tuple[Cell, ...]
+    epochs: int | None = None
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """Their names, each once."""
+        return tuple(dict.fromkeys(cell.problem for cell in self.cells))
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """Their names, each once."""
+        return tuple(dict.fromkeys(cell.method for cell in self.cells))
+
+    def root(self, out: Path) -> Path:
+        """Where all of it goes: the folder itself, or for a rehearsal one inside of it."""
+        return root_of(out, self.epochs)
+
+    def rehearsal(self, epochs: int | None) -> "Recipe":
+        """The same with that many epochs, to see that everything runs; `None` changes nothing."""
+        if epochs is None:
+            return self
+        if epochs < 1:
+            raise ConfigurationError(f"`epochs` must be at least 1, found {epochs}")
+        cells = tuple(dataclasses.replace(cell, epochs=epochs) for cell in self.cells)
+        return dataclasses.replace(self, cells=cells, epochs=epochs)
+
+    def with_seeds(self, seeds: Sequence[int] | None) -> "Recipe":
+        """The same with other seeds; `None` changes nothing."""
+        if seeds is None:
+            return self
+        cells = tuple(dataclasses.replace(cell, seeds=tuple(seeds)) for cell in self.cells)
+        return dataclasses.replace(self, cells=cells)
+
+    def only(self, names: Sequence[str]) -> tuple[Cell, ...]:
+        """The cells of these problems, methods and protocols; all of them if none is named.
+
+        Several problems are any of them, and so are several methods; a problem and a method are
+        both.
+        """
+        has = {"problem": self.problems, "method": self.methods}
+        has["protocol"] = tuple(p for p in PROTOCOLS if any(c.protocol == p for c in self.cells))
+        every = [name for known in has.values() for name in known]
+        wrong = [name for name in names if name not in every]
+        if wrong:
+            each = (str(unknown(f"problem or method of `{self.name}`", n, every)) for n in wrong)
+            raise ConfigurationError("; ".join(each))
+        asked = {kind: {n for n in names if n in known} for kind, known in has.items()}
+        found = tuple(
+            cell
+            for cell in self.cells
+            if all(not wanted or getattr(cell, kind) in wanted for kind, wanted in asked.items())
+        )
+        if not found:
+            raise ConfigurationError(
+                f"`{self.name}` has no cell for all of {', '.join(names)} together: name fewer"
+            )
+        return found
+
+
+def recipe_names() -> list[str]:
+    """The recipes that come with this package.
+
+    >>> "table_1" in recipe_names()
+    True
+    """
+    return sorted(path.name.removesuffix(".toml") for path in _ours() if path.name[-5:] == ".toml")
+
+
+def load_recipe(name: str | Path) -> Recipe:
+    """A recipe by its name, or from a TOML file; every mistake in it is reported at once.
+
+    Args:
+        name: one of `recipe_names`, or a path that ends in ``.toml``.
+
+    >>> recipe = load_recipe("table_1")
+    >>> recipe.methods
+    ('cosmos', 'phn_ls', 'phn_epo', 'single_task', 'pareto_mtl')
+    """
+    if str(name).endswith(".toml"):
+        path = Path(name).expanduser()
+        try:
+            text = path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            why = error.strerror if isinstance(error, OSError) else "it is not text in UTF-8"
+            raise ConfigurationError(
+                f"the recipe `{path}` cannot be read: {why}; name a file, or one of "
+                f"{', '.join(recipe_names())}"
+            ) from error
+        return _made(path.stem, read_recipe(str(path), text))
+    if name not in recipe_names():
+        raise unknown("recipe", str(name), recipe_names())
+    (file,) = (path for path in _ours() if path.name == f"{name}.toml")
+    return _made(str(name), read_recipe(f"{name}.toml", file.read_text(encoding="utf-8")))
+
+
+def root_of(out: Path, epochs: int | None) -> Path:
+    """The folder of a reproduction, or that of its rehearsal inside of it."""
+    return out if epochs is None else out / f"rehearsal-{epochs}"
+
+
+def _made(name: str, content: Mapping[str, Any]) -> Recipe:
+    cells: list[Cell] = []
+    for grid in content["grid"]:
+        varied = grid.get("vary", {})
+        places = itertools.product(
+            grid["problems"],
+            grid.get("protocols", [None]),
+            grid["methods"],
+            itertools.product(*varied.values()),
+        )
+        for problem, protocol, method, values in places:
+            given = grid.get("settings", {}) | dict(zip(varied, values, strict=True))
+            usual = paper_settings(problem, method)
+            own = {key: value for key, value in given.items() if usual.get(key) != value}
+            seeds = tuple(grid.get("seeds", content["seeds"]))
+            cells.append(Cell(problem, method, protocol, own, seeds))
+    return Recipe(name, content["title"], content["section"], content["shows"], tuple(cells))
+
+
+def _ours() -> list[Any]:
+    return list((resources.files("paretocosmos") / "experiments" / "recipes").iterdir())
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, list | tuple):
+        return "_".join(_short(part) for part in value)
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return f"{value:g}" if number else str(value)
+
+
+def _plain(text: str) -> str:
+    return re.sub(r"[^\w.-]+", "-", text)

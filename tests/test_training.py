@@ -37,7 +37,7 @@ from paretocosmos.problems._base import SPLITS, Split
 from paretocosmos.problems._images import ImageProblem
 from paretocosmos.problems._toy import ToyProblem
 from paretocosmos.rays import even_rays, sample_rays
-from paretocosmos.run import Run
+from paretocosmos.run import Run, course_of
 from paretocosmos.scalarize import cosmos_loss
 from paretocosmos.training import Progress, fit
 from paretocosmos.types import Batch, Inputs, Outputs, Targets, each, first
@@ -558,6 +558,23 @@ def test_the_best_validation_epoch_is_selected(train: Callable[..., Run]) -> Non
 
     better = train(_constant(), epochs=7, settings=settings)  # here validation asks for the same
     assert better.record["epoch_selected"] == 7
+
+
+def test_a_run_keeps_its_validation_fronts(train: Callable[..., Run]) -> None:
+    run = train(epochs=5, settings={"evaluate_every": 2, "rays": 4})
+    course = course_of(run.record, run.front_val)
+    evaluations = run.record["evaluations"]
+    assert [epoch for epoch, _ in course] == [2, 4, 5]
+    for (_, front), judged in zip(course, evaluations, strict=True):
+        assert front.split == "val"
+        assert np.array_equal(front.rays, run.front_val.rays)
+        assert hypervolume(front) == judged["hypervolume_val"]
+    selected = dict(course)[run.record["epoch_selected"]]
+    assert np.array_equal(selected.values, run.front_val.values)
+    short = train(epochs=2, settings={"evaluate_every": 2, "rays": 4})
+    assert np.array_equal(course[0][1].values, short.front_val.values)
+    earlier = [{k: v for k, v in one.items() if k != "values"} for one in evaluations]
+    assert course_of(dict(run.record) | {"evaluations": earlier}, run.front_val) == []
 
 
 def test_while_no_point_counts_the_nearest_epoch_is_selected(train: Callable[..., Run]) -> None:

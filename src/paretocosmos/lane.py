@@ -196,6 +196,7 @@ class Lane:
         evaluation = {
             "epoch": numbers["epoch"],
             "hypervolume_val": reached,
+            "values": front.to_dict()["values"],  # its rays are those of the last one
             "losses": dict(losses),
             "seconds_training": numbers["seconds"],
         }

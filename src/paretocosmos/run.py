@@ -27,7 +27,7 @@ from paretocosmos.types import Outputs
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["FORMAT", "Run", "build_model", "load_run"]
+__all__ = ["FORMAT", "Run", "build_model", "course_of", "load_run"]
 
 # Raised when a run folder of today could not be read by yesterday's code.
 FORMAT = 2
@@ -206,6 +206,20 @@ def read_record(folder: Path) -> dict[str, Any]:
     if absent:
         raise RunError(f"`{folder / 'run.json'}` is damaged: it lacks {absent}; train again")
     return record
+
+
+def course_of(record: Mapping[str, Any], front_val: Front) -> list[tuple[int, Front]]:
+    """The validation front after every epoch that had one: how a training came to its front.
+
+    Args:
+        record: `run.json`; one of an earlier version keeps no fronts, and gives none.
+        front_val: `front_val.json`, which has the rays.
+    """
+    return [
+        (int(one["epoch"]), dataclasses.replace(front_val, values=one["values"], metrics={}))
+        for one in record["evaluations"]
+        if "values" in one
+    ]
 
 
 def build_model(record: Mapping[str, Any], backbone: nn.Module | None = None) -> nn.Module:

@@ -1,4 +1,7 @@
-"""Pictures of fronts and of methods: two objectives in one panel, more in a grid of pairs."""
+"""Pictures of fronts and of methods: two objectives in one panel, more in a grid of pairs.
+
+Sheets of panels, three a row as the paper has them, are for reproductions.
+"""
 
 import copy
 import math
@@ -10,25 +13,42 @@ from typing import TYPE_CHECKING
 from paretocosmos.errors import ConfigurationError, DataError
 from paretocosmos.front import Front
 from paretocosmos.metrics import ideal_hypervolume
+from paretocosmos.plotting._ablation import ablation_figure
 from paretocosmos.plotting._comparison import comparison_figure, save_comparison
+from paretocosmos.plotting._convergence import convergence_figure
+from paretocosmos.plotting._fronts import fronts_figure
 from paretocosmos.plotting._grid import draw_grid
+from paretocosmos.plotting._intuition import Known, intuition_figure
 from paretocosmos.plotting._pair import STAR, draw_pair, joined
 from paretocosmos.plotting._sheet import (
     blank,
     finish,
     finite,
     same_objectives,
+    save_figure,
     volume,
-    write,
 )
 from paretocosmos.plotting._style import FADED, INK, MARKS, MUTED, shown, styled
+from paretocosmos.plotting._three import three_figure
 from paretocosmos.rays import each_alone
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
 
-__all__ = ["comparison_figure", "front_figure", "save_comparison", "save_front"]
+__all__ = [
+    "Known",
+    "ablation_figure",
+    "comparison_figure",
+    "convergence_figure",
+    "front_figure",
+    "fronts_figure",
+    "intuition_figure",
+    "save_comparison",
+    "save_figure",
+    "save_front",
+    "three_figure",
+]
 
 
 def front_figure(fronts: Sequence[Front], *, title: str = "") -> "Figure":
@@ -77,7 +97,7 @@ def save_front(path: Path, fronts: Sequence[Front], *, title: str = "") -> None:
     >>> path.read_bytes()[1:4]
     b'PNG'
     """
-    write(path, front_figure(fronts, title=title))
+    save_figure(path, front_figure(fronts, title=title))
 
 
 def _checked(fronts: Sequence[Front]) -> list[Front]:

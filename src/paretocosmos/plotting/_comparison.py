@@ -9,10 +9,9 @@ import numpy as np
 from paretocosmos.errors import ConfigurationError, DataError, unknown
 from paretocosmos.front import Array, Front
 from paretocosmos.plotting._key import key, key_title
-from paretocosmos.plotting._limits import limits
-from paretocosmos.plotting._methods import Method, draw_methods
-from paretocosmos.plotting._pair import padded
-from paretocosmos.plotting._sheet import blank, finish, finite, same_objectives, write
+from paretocosmos.plotting._methods import Method, box_of, draw_methods
+from paretocosmos.plotting._pair import frame
+from paretocosmos.plotting._sheet import blank, finish, finite, same_objectives, save_figure
 from paretocosmos.plotting._style import MUTED, look, shown_names, styled
 
 if TYPE_CHECKING:
@@ -51,7 +50,7 @@ def comparison_figure(
     drawn = [method for method in methods if method.fronts]
     with styled():
         figure = blank()
-        box = _box(drawn)
+        box = box_of(drawn)
         entries = key(methods, fronts, box)
         draw = _draw_pair if drawn[0].fronts[0].objectives == 2 else _draw_grid
         draw(figure, drawn, box)
@@ -82,7 +81,7 @@ def save_comparison(
     >>> path.read_bytes()[1:4]
     b'PNG'
     """
-    write(path, comparison_figure(fronts, title=title, ideal=ideal))
+    save_figure(path, comparison_figure(fronts, title=title, ideal=ideal))
 
 
 def _checked(fronts: Mapping[str, Sequence[Front]], ideal: Collection[str]) -> list[Method]:
@@ -118,19 +117,13 @@ def _checked(fronts: Mapping[str, Sequence[Front]], ideal: Collection[str]) -> l
     return methods
 
 
-def _box(methods: list[Method]) -> tuple[Array, Array]:
-    """The limits of the panels: what gives a front decides, or else what there is."""
-    several = [m for m in methods if not (m.is_point or m.ideal)]
-    leading = several or [m for m in methods if not m.ideal] or methods
-    beside, always = [m.points for m in methods], [m.ideals for m in methods]
-    return padded(*limits([m.best for m in leading], beside, always))
-
-
 def _draw_pair(figure: "Figure", methods: list[Method], box: tuple[Array, Array]) -> None:
     """One large panel."""
     figure.set_size_inches(8.4, 4.9)
     labels = [f"{name}   ← smaller is better" for name in shown_names(methods[0].fronts[0], 40)]
-    draw_methods(figure.add_subplot(label="front"), methods, (0, 1), labels, box)
+    axes = figure.add_subplot(label="front")
+    frame(axes, *labels)
+    draw_methods(axes, methods, (0, 1), box)
 
 
 def _draw_grid(figure: "Figure", methods: list[Method], box: tuple[Array, Array]) -> None:
@@ -144,7 +137,8 @@ def _draw_grid(figure: "Figure", methods: list[Method], box: tuple[Array, Array]
     for row in range(size):
         for column in range(row + 1):
             axes = figure.add_subplot(grid[row, column], label=f"front {column} {row + 1}")
-            draw_methods(axes, methods, (column, row + 1), labels, box)
+            frame(axes, labels[column], labels[row + 1])
+            draw_methods(axes, methods, (column, row + 1), box)
             axes.label_outer()
 
 

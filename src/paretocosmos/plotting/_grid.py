@@ -28,10 +28,10 @@ def draw_grid(figure: "Figure", fronts: list[Front]) -> None:
             draw_panel(axes, fronts, (column, row + 1), labels)
             axes.label_outer()
     room = max(size // 2, 1)
-    _draw_star(figure.add_subplot(grid[:room, size - room :], label="rays"), fronts, names)
+    draw_star(figure.add_subplot(grid[:room, size - room :], label="rays"), fronts, names)
 
 
-def _draw_star(axes: "Axes", fronts: list[Front], names: list[str]) -> None:
+def draw_star(axes: "Axes", fronts: list[Front], names: list[str]) -> None:
     """The rays between the corners of a polygon, one corner per objective (J = 3: the simplex)."""
     objectives = len(names)
     turn = math.pi / 2 + 2 * math.pi * np.arange(objectives) / objectives

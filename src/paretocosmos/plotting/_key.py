@@ -36,7 +36,7 @@ def key(
     for method in methods:
         colour, shape, size = method.look
         if not method.fronts:
-            handles.append(_mark(f"{_name(method)}\nnot one finite value", colour, shape, size))
+            handles.append(mark(f"{_name(method)}\nnot one finite value", colour, shape, size))
             continue
         seeds = fronts[method.name]
         count = int(method.outside(*box).sum())
@@ -44,31 +44,32 @@ def key(
         said = _number([volume(front) for front in seeds])
         said += f", {count} outside" if count else ""
         said += f", {lost} not finite" if lost else ""
-        handles.append(_mark(f"{_name(method)}\n{said}", colour, shape, method.size))
+        handles.append(mark(f"{_name(method)}\n{said}", colour, shape, method.size))
         if method.joined:
             handles[-1].set_linewidth(1.0)
         if method.ideal:
             said = _number([ideal_hypervolume(front) for front in seeds])
-            handles.append(_mark(f"ideal point of {_name(method)}\n{said}", colour, "*", 130))
+            handles.append(mark(f"ideal point of {_name(method)}\n{said}", colour, "*", 130))
         outside += count
     drawn = [front for method in methods for front in method.fronts]
     if not all(front.non_dominated.all() for front in drawn):
-        handles.append(_mark("dominated by its own front", MUTED, "o", 20, FADED))
+        handles.append(mark("dominated by its own front", MUTED, "o", 20, FADED))
     if any(len(method.fronts) > 1 for method in methods):
-        handles.append(_mark("other seeds than the first", MUTED, "o", 10, PALE))
+        handles.append(mark("other seeds than the first", MUTED, "o", 10, PALE))
     if outside:
         points = "1 point lies" if outside == 1 else f"{outside} points lie"
-        handles.append(_mark(f"{points} outside", MUTED, (3, 0, -90), 30))
+        handles.append(mark(f"{points} outside", MUTED, (3, 0, -90), 30))
     return handles
 
 
-def _mark(
+def mark(
     text: str,
     colour: str,
     shape: "MarkerType",
     size: float,
     opacity: float = 1.0,
 ) -> "Line2D":
+    """How something looks, with its name, for a legend."""
     from matplotlib.lines import Line2D
 
     return Line2D(

@@ -9,7 +9,8 @@ import numpy.typing as npt
 
 from paretocosmos import metrics
 from paretocosmos.front import Array, Front
-from paretocosmos.plotting._pair import frame, in_order
+from paretocosmos.plotting._limits import limits
+from paretocosmos.plotting._pair import in_order, padded
 from paretocosmos.plotting._sheet import separate
 from paretocosmos.plotting._style import FADED, Look
 
@@ -68,15 +69,18 @@ class Method:
         return np.asarray(((self.points < low) | (self.points > high)).any(axis=1))
 
 
+def box_of(methods: list[Method]) -> tuple[Array, Array]:
+    """The limits of the panels: what gives a front decides, or else what there is."""
+    several = [m for m in methods if not (m.is_point or m.ideal)]
+    leading = several or [m for m in methods if not m.ideal] or methods
+    beside, always = [m.points for m in methods], [m.ideals for m in methods]
+    return padded(*limits([m.best for m in leading], beside, always))
+
+
 def draw_methods(
-    axes: "Axes",
-    methods: list[Method],
-    pair: tuple[int, int],
-    labels: list[str],
-    box: tuple[Array, Array],
+    axes: "Axes", methods: list[Method], pair: tuple[int, int], box: tuple[Array, Array]
 ) -> None:
     """All methods in two of their objectives, inside the box; what lies further at its border."""
-    frame(axes, labels[pair[0]], labels[pair[1]])
     low, high = box[0][list(pair)], box[1][list(pair)]
     axes.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]))
     for method in methods:

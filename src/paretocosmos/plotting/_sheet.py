@@ -33,7 +33,7 @@ def finish(figure: "Figure", title: str) -> None:
     figure.draw_without_rendering()
 
 
-def write(path: Path, figure: "Figure") -> None:
+def save_figure(path: Path, figure: "Figure") -> None:
     """A PNG, or a PDF if the path ends so, whole or not at all, the same bytes every time."""
     stream = io.BytesIO()
     with styled():
@@ -56,6 +56,16 @@ def same_objectives(fronts: Sequence[Front]) -> None:
             raise ConfigurationError(
                 f"fronts in one picture need the same objectives, found {', '.join(names)} and "
                 f"{', '.join(front.names)}: draw them in two pictures"
+            )
+
+
+def two_objectives(fronts: Sequence[Front]) -> None:
+    """Refuse fronts that a plane cannot show."""
+    for front in fronts:
+        if front.objectives != 2:
+            raise ConfigurationError(
+                f"a panel shows two objectives, found {', '.join(front.names)}: draw this front "
+                "with `front_figure`"
             )
 
 

@@ -577,6 +577,19 @@ def test_a_run_keeps_its_validation_fronts(train: Callable[..., Run]) -> None:
     assert course_of(dict(run.record) | {"evaluations": earlier}, run.front_val) == []
 
 
+@pytest.mark.parametrize("rays", [2, 3])
+def test_a_run_says_what_it_reaches_with_equal_weights(
+    rays: int, train: Callable[..., Run]
+) -> None:
+    """Whether its front has that ray, as three rays have, or not."""
+    run = train(epochs=2, settings={"rays": rays})
+    front = evaluate(run.model, load_problem("toy_convex"), rays=[[0.5, 0.5]])
+    centre = run.record["centre"]
+    assert centre["values"] == pytest.approx(dict(zip(front.names, front.values[0], strict=True)))
+    assert centre["metrics"] == pytest.approx({k: v[0] for k, v in front.metrics.items()})
+    assert train(method="single_task", epochs=1).record["centre"] is None
+
+
 def test_while_no_point_counts_the_nearest_epoch_is_selected(train: Callable[..., Run]) -> None:
     """A hypervolume of 0 says nothing; the distance to the reference point does."""
     settings = {"evaluate_every": 1, "learning_rate": 1e-2, "reference": "0.001,0.001"}

@@ -248,6 +248,7 @@ class Lane:
             "metrics": {split: _summary(front) for split, front in fronts.items()},
             "epoch_selected": last["epoch"],
             "networks": self._networks(),
+            "centre": self._centre(fronts["test"], test),
             "seconds_training": seconds,
             "seconds_to_selected": last["seconds_training"],
             "seconds_preparing": numbers["seconds_preparing"],
@@ -278,6 +279,29 @@ class Lane:
             {"ray": ray, "epoch_selected": selected["epoch"], **self.plan.method.report(state)}
             for ray, selected, state in parts
         ]
+
+    def _centre(self, front: Front, test: Batch) -> dict[str, dict[str, float | None]] | None:
+        """What one network for all rays reaches with equal weights, where the paper judges faces.
+
+        Args:
+            front: on test; with two objectives and an odd number of rays it has that ray.
+            test: what to evaluate it on where the front has not.
+        """
+        if self.fixed is not None:
+            return None
+        even = torch.full((1, front.objectives), 1 / front.objectives)
+        there = np.abs(front.rays - 1 / front.objectives).max(axis=1) < 1e-6
+        if there.any():
+            one = front.take([int(there.argmax())])
+        else:
+            one = evaluate_batch(
+                self.model, self.plan.problem, test, even, split="test", processes=self.processes
+            )
+        found = one.to_dict()
+        return {
+            "values": dict(zip(one.names, found["values"][0], strict=True)),
+            "metrics": {name: value for name, (value,) in found["metrics"].items()},
+        }
 
     def _front(self, batch: Batch, split: Literal["val", "test"]) -> Front:
         plan = self.plan

@@ -10,6 +10,7 @@ from paretocosmos import __version__, printing
 from paretocosmos.cli._compare import compare
 from paretocosmos.cli._evaluate import evaluate
 from paretocosmos.cli._list import ROOMS, list_things
+from paretocosmos.cli._reproduce import reproduce, with_address
 from paretocosmos.cli._train import train
 from paretocosmos.distributed import launched_rank
 from paretocosmos.errors import ParetoCosmosError
@@ -27,13 +28,14 @@ app.command("list")(list_things)
 app.command()(train)
 app.command()(evaluate)
 app.command()(compare)
+app.command()(reproduce)
 
 
 def main() -> None:
     """Run the command line; what we refuse is one sentence and exit code 2."""
     sys.path.insert(0, "")  # as `python -m` does: things of one's own lie beside one
     try:
-        app()
+        app(with_address(sys.argv[1:]))
     except ParetoCosmosError as error:
         rank = launched_rank()
         if not (rank and error.shared):

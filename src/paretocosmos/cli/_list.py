@@ -6,6 +6,7 @@ from rich.table import Table
 
 from paretocosmos import find
 from paretocosmos.cli._options import AsJson
+from paretocosmos.experiments.recipe import load_recipe, recipe_names
 from paretocosmos.printing import print_json
 from paretocosmos.settings import about_pair, pairs
 
@@ -15,9 +16,10 @@ ROOMS = ("problems", "methods", "conditioning", "backbones", "objectives")
 
 
 def list_things(as_json: AsJson = False) -> None:
-    """List problems, methods, conditionings, backbones and objectives."""
+    """List problems, methods, conditionings, backbones, objectives and recipes."""
     found = {room: {n: find.summary(room, n) for n in find.names(room)} for room in ROOMS}
     found["methods"] |= {name: about_pair(name)["summary"] for name in pairs()}
+    found["recipes"] = {name: load_recipe(name).title for name in recipe_names()}
     if as_json:
         print_json(found)
         return

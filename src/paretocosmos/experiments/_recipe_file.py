@@ -8,7 +8,14 @@ from paretocosmos import find
 from paretocosmos.errors import ConfigurationError, unknown
 from paretocosmos.experiments._toml_lines import Lines
 from paretocosmos.plan import BY_SHAPE
-from paretocosmos.settings import Training, distribute, pair_of, pairs, paper_settings
+from paretocosmos.settings import (
+    Training,
+    distribute,
+    pair_of,
+    pairs,
+    paper_network,
+    paper_settings,
+)
 
 __all__ = ["PROTOCOLS", "SHOWS", "read_recipe"]
 
@@ -150,19 +157,17 @@ def _refused(problem: str, method: str, key: str, value: Any) -> Iterator[str]:
     pair = pair_of(method)
     how = find.find("methods", method if pair is None else pair[0])
     owners = {"training": Training, "method": how, "problem": find.find("problems", problem)}
-    parts = [("conditioning", n) for n in ("none", *([] if pair is None else [pair[1]]))]
-    parts += [(role, n) for usual in BY_SHAPE.values() for role, n in usual.items()]
-    parts += [("backbone", "efficientnet")]
     network = {
-        name
-        for role, one in parts
-        for name in find.parameters(find.find("backbones" if role == "backbone" else role, one))
+        setting
+        for role, room in (("backbone", "backbones"), ("conditioning", "conditioning"))
+        for part in _parts(problem, role, pair)
+        for setting in find.parameters(find.find(room, part))
     }
     name = key.rpartition(".")[2]
     known = {one for owner in owners.values() for one in find.parameters(owner)}
     if name not in known:
         if name not in network:
-            yield f"{unknown('setting', key, known | network)}"
+            yield str(unknown("setting", key, known | network))
         return
     try:
         given = distribute({key: value}, owners)
@@ -171,6 +176,14 @@ def _refused(problem: str, method: str, key: str, value: Any) -> Iterator[str]:
         how(**(usual["method"] | given["method"]))
     except ConfigurationError as error:
         yield str(error)
+
+
+def _parts(problem: str, role: str, pair: tuple[str, str] | None) -> list[str]:
+    """The backbones or conditionings a network may have; its shape is known with the data only."""
+    if pair is not None and role == "conditioning":
+        return [pair[1]]
+    named = paper_network(problem).get(role)
+    return [named] if named is not None else [usual[role] for usual in BY_SHAPE.values()]
 
 
 def _twice(

@@ -121,7 +121,7 @@ class Recipe:
         every = [name for known in has.values() for name in known]
         wrong = [name for name in names if name not in every]
         if wrong:
-            each = (str(unknown(f"problem or method of `{self.name}`", n, every)) for n in wrong)
+            each = (str(unknown("problem or method", name, every)) for name in wrong)
             raise ConfigurationError("; ".join(each))
         asked = {kind: {n for n in names if n in known} for kind, known in has.items()}
         found = tuple(

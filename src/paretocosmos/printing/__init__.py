@@ -4,11 +4,13 @@ from paretocosmos.printing._bars import bar, bars
 from paretocosmos.printing._comparison import print_comparison
 from paretocosmos.printing._console import error, note, notes, print_json
 from paretocosmos.printing._front import print_front
+from paretocosmos.printing._reproduction import cells, print_reproduction
 from paretocosmos.printing._run import numbers_of_run, print_run, print_runs
 
 __all__ = [
     "bar",
     "bars",
+    "cells",
     "error",
     "note",
     "notes",
@@ -16,6 +18,7 @@ __all__ = [
     "print_comparison",
     "print_front",
     "print_json",
+    "print_reproduction",
     "print_run",
     "print_runs",
 ]

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from paretocosmos.pace import Progress
 from paretocosmos.printing._console import err
-from paretocosmos.printing._cost import amount, rate, share
+from paretocosmos.printing._cost import amount, clock, rate, share
 
 __all__ = ["bar", "bars"]
 
@@ -33,7 +33,7 @@ class _Left(ProgressColumn):
 
     def render(self, task: Task) -> Text:
         end = task.fields["end"]
-        left = "-:--:--" if end is None else _clock(end - time.monotonic())
+        left = "-:--:--" if end is None else clock(end - time.monotonic())
         return Text(left, style="progress.remaining")
 
 
@@ -67,7 +67,7 @@ class _Lines:
             _losses(at, WIDE),
             f"HV val {_reached(at)}",
             _cost(at),
-            f"{_clock(at.seconds_left)} left",
+            f"{clock(at.seconds_left)} left",
         ]
         err.print("  ".join(parts), markup=False, soft_wrap=True)
 
@@ -163,8 +163,3 @@ def _cost(at: Progress) -> str:
     if at.memory is not None:
         parts.append(amount(at.memory))
     return "  ".join([*parts, f"{share(at.waiting)} waiting for data"])
-
-
-def _clock(seconds: float) -> str:
-    whole = max(0, round(seconds))
-    return f"{whole // 3600}:{whole // 60 % 60:02}:{whole % 60:02}"

@@ -1,6 +1,6 @@
-"""How speed and memory are written."""
+"""How speed, memory and time are written."""
 
-__all__ = ["amount", "rate", "share"]
+__all__ = ["amount", "clock", "rate", "share"]
 
 
 def rate(per_second: float, unit: str) -> str:
@@ -28,3 +28,13 @@ def share(part: float) -> str:
     ('0 %', '<1 %', '3 %')
     """
     return "<1 %" if 0 < part < 0.005 else f"{part:.0%}".replace("%", " %")
+
+
+def clock(seconds: float) -> str:
+    """Hours, minutes and seconds.
+
+    >>> clock(3725.4), clock(-1)
+    ('1:02:05', '0:00:00')
+    """
+    whole = max(0, round(seconds))
+    return f"{whole // 3600}:{whole // 60 % 60:02}:{whole % 60:02}"

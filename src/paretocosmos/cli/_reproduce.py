@@ -1,0 +1,92 @@
+"""`paretocosmos reproduce`."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from paretocosmos.cli._options import AsJson, Device, Precision, whole_numbers
+from paretocosmos.experiments.reproduce import reproduce as reproduce_cells
+from paretocosmos.machine import ended_gently
+from paretocosmos.printing import cells, error, note, print_json, print_reproduction
+
+__all__ = ["reproduce", "with_address"]
+
+LOCAL = "local"
+
+
+def reproduce(
+    recipe: Annotated[
+        str, typer.Argument(metavar="RECIPE", help="A name from `list`, or a TOML file.")
+    ],
+    out: Annotated[
+        Path, typer.Option(help="The folder of all recipes; what is done in it stays.")
+    ] = Path("reproduction"),
+    only: Annotated[
+        str | None, typer.Option(help="Problems, methods or protocols, as adult,cosmos.")
+    ] = None,
+    seeds: Annotated[str | None, typer.Option(help="Others than the recipe's, as 1,2,3.")] = None,
+    epochs: Annotated[
+        int | None, typer.Option(help="For a rehearsal, which is marked and kept apart.")
+    ] = None,
+    data: Annotated[
+        Path | None, typer.Option(help="Where to look for data, before the cache.")
+    ] = None,
+    device: Device = "auto",
+    precision: Precision = "tf32",
+    workers: Annotated[int, typer.Option(help="Processes on this machine, a cell each.")] = 1,
+    ray: Annotated[
+        str | None,
+        typer.Option(
+            metavar="[ADDRESS]",
+            help="Train on a Ray cluster; without ADDRESS, one on this machine.",
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Train all that a table or figure of the paper needs, from RECIPE; start again to go on."""
+    names = [name.strip() for name in (only or "").split(",") if name.strip()]
+    try:
+        with ended_gently(), cells(quiet=as_json) as show:
+            done = reproduce_cells(
+                recipe,
+                out=out,
+                only=names,
+                seeds=None if seeds is None else whole_numbers(seeds),
+                epochs=epochs,
+                data=data,
+                device=device,
+                precision=precision,
+                workers=workers,
+                ray=ray,
+                progress=show,
+            )
+    except KeyboardInterrupt:
+        note(f"interrupted; what is done is saved in {out}: the same command goes on from there")
+        raise typer.Exit(130) from None
+    if as_json:
+        print_json(done.to_dict())
+    else:
+        for said in done.notes:
+            note(said)
+        print_reproduction(done)
+    for name, why in done.failures.items():
+        error(f"{name}: {why}")
+    if done.failures:
+        raise typer.Exit(1)
+
+
+def with_address(arguments: Sequence[str]) -> list[str]:
+    """`--ray` without an address, which Typer has no way to say, gets one.
+
+    >>> with_address(["reproduce", "table_1", "--ray", "--json"])
+    ['reproduce', 'table_1', '--ray', 'local', '--json']
+    """
+    filled: list[str] = []
+    for at, argument in enumerate(arguments):
+        filled.append(argument)
+        bare = at + 1 == len(arguments) or arguments[at + 1].startswith("-")
+        if argument == "--ray" and bare and arguments[0] == "reproduce":
+            filled.append(LOCAL)
+    return filled

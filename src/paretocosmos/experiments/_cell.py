@@ -1,0 +1,247 @@
+"""A cell: what is done of it on the disk, and one sitting of its training."""
+
+import json
+import os
+import time
+import traceback
+import warnings
+from collections.abc import Callable, Iterator, MutableMapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import paretocosmos
+from paretocosmos import find
+from paretocosmos.errors import (
+    BenchmarkWarning,
+    DivergedError,
+    FrontWarning,
+    ParetoCosmosError,
+    RunError,
+)
+from paretocosmos.experiments.recipe import Cell
+from paretocosmos.files import one_line, write_bytes
+from paretocosmos.places import VARIABLE
+from paretocosmos.rays import each_alone
+from paretocosmos.run import FORMAT, read_record
+from paretocosmos.settings import Training, distribute, paper_settings
+from paretocosmos.training import Progress, fit
+
+__all__ = ["How", "Outcome", "finished", "train"]
+
+LOG = "error.log"
+
+
+@dataclass(frozen=True)
+class How:
+    """What the cells of a reproduction share.
+
+    Attributes:
+        out: the folder of the reproduction.
+        device: as for `fit`; results of any device count as done where it is ``"auto"``.
+        precision: as for `fit`.
+        data: a folder to look for data in, before the cache.
+    """
+
+    out: Path
+    device: str = "auto"
+    precision: str = "tf32"
+    data: str | None = None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a sitting of a cell ended.
+
+    Attributes:
+        error: why it failed, in a sentence; `None` if it did not.
+        seconds: it took, all in all.
+        notes: warnings, each once.
+    """
+
+    error: str | None
+    seconds: float
+    notes: tuple[str, ...] = ()
+
+
+def finished(cell: Cell, how: How, images: MutableMapping[str, str]) -> list[int]:
+    """The seeds of a cell that are done; what is there but is not the same cell is refused.
+
+    Args:
+        cell: the cell.
+        how: the folder and what has to be the same.
+        images: the checksum of every problem's images; what this cell says of its own is added.
+    """
+    done = []
+    for seed, folder in cell.runs(how.out).items():
+        if not (folder / "run.json").exists():
+            continue
+        record = read_record(folder)
+        differences = list(_differences(record, cell, how))
+        made = (record.get("about") or {}).get("sha256")
+        if made is not None and images.setdefault(cell.problem, made) != made:
+            differences.append(f"images: sha256 {made} there, {images[cell.problem]} elsewhere")
+        if differences:
+            raise RunError(
+                f"`{folder}` holds a run that must not be mixed with this recipe's "
+                f"({'; '.join(differences)}): choose another --out, or remove that folder"
+            )
+        if record["status"] == "finished":
+            done.append(seed)
+    return done
+
+
+def _differences(record: dict[str, Any], cell: Cell, how: How) -> Iterator[str]:
+    """What a run has otherwise than the cell asks for; its data need not be there to tell."""
+    asked = paper_settings(cell.problem, cell.method) | dict(cell.settings)
+    asked |= {} if cell.epochs is None else {"epochs": cell.epochs}
+    facts: list[tuple[str, Any, Any]] = [
+        ("format", record["format"], FORMAT),
+        ("version", record.get("version"), paretocosmos.__version__),
+        ("problem", (record["problem"] or {}).get("name"), cell.problem),
+        ("method", record.get("label"), cell.method),
+        ("precision", record.get("precision"), how.precision),
+    ]
+    if cell.protocol is not None:
+        facts.append(("protocol", record.get("protocol"), cell.protocol))
+    if how.device != "auto":
+        facts.append(("device", record.get("device"), how.device))
+    rooms = {"method": "methods", "conditioning": "conditioning", "backbone": "backbones"}
+    rooms["problem"] = "problems"
+    there = {role: record[role]["settings"] for role in rooms if record[role] is not None}
+    owners = {role: find.find(rooms[role], record[role]["name"]) for role in there}
+    there["training"] = record["training"]
+    for role, own in distribute(asked, owners | {"training": Training}, lenient=True).items():
+        facts += [(f"{role}.{key}", there[role].get(key), own[key]) for key in own]
+    for name, before, now in facts:
+        if before != json.loads(json.dumps(now)):  # a tuple is a list there
+            yield f"{name}: {before!r} there, {now!r} now"
+
+
+def train(
+    cell: Cell, how: How, seeds: Sequence[int], progress: Callable[[Progress], None]
+) -> Outcome:
+    """Train seeds of a cell together, or go on where they stopped; what fails is told, not raised.
+
+    Args:
+        cell: the cell.
+        how: the folder, the device, the precision.
+        seeds: those that are not done.
+        progress: called after every epoch.
+    """
+    started = time.perf_counter()
+    folder = cell.folder(how.out)
+    settings = dict(cell.settings) | ({} if cell.epochs is None else {"epochs": cell.epochs})
+
+    alone = False  # whether each network is for one objective, and so need not be a front
+
+    def together(some: Sequence[int]) -> None:
+        nonlocal alone
+        runs = fit(
+            cell.problem,
+            method=cell.method,
+            protocol=cell.protocol,
+            seeds=some,
+            settings=settings,
+            out=folder,
+            resume=True,
+            device=how.device,
+            precision=how.precision,
+            progress=progress,
+        )
+        alone = each_alone(runs[0].record["fixed_rays"])
+
+    error = None
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        try:
+            with _alone(folder), _looking_in(how.data):
+                try:
+                    together(seeds)
+                except DivergedError:
+                    if len(seeds) == 1:
+                        raise
+                    _each(together, seeds)
+        except ParetoCosmosError as refused:
+            error = str(refused)
+        except Exception as bug:
+            error = _logged(folder, bug)
+    notes = dict.fromkeys(
+        str(one.message)
+        if issubclass(one.category, BenchmarkWarning)
+        else f"{cell.name}: {one.message}"
+        for one in caught
+        if not (alone and issubclass(one.category, FrontWarning))
+    )
+    return Outcome(error, time.perf_counter() - started, tuple(notes))
+
+
+def _each(together: Callable[[Sequence[int]], None], seeds: Sequence[int]) -> None:
+    """One after the other, so that a seed that diverges does not keep the others back."""
+    why = []
+    for seed in seeds:
+        try:
+            together([seed])
+        except DivergedError as error:
+            why.append(f"seed {seed}: {error}")
+    if why:
+        raise DivergedError("; ".join(why))
+
+
+def _logged(folder: Path, bug: Exception) -> str:
+    """A sentence on what nobody foresaw; all of it goes to a file."""
+    with suppress(OSError):
+        folder.mkdir(parents=True, exist_ok=True)
+        write_bytes(folder / LOG, "".join(traceback.format_exception(bug)).encode())
+    return (
+        f"stopped by {type(bug).__name__} ({one_line(bug)}), which nobody foresaw: "
+        f"`{folder / LOG}` has the details"
+    )
+
+
+@contextmanager
+def _looking_in(data: str | None) -> Iterator[None]:
+    """Problems look for their files in that folder first, and those that carry them need not.
+
+    It is no setting of theirs: the same cell may find its data elsewhere the next time.
+    """
+    before = os.environ.get(VARIABLE)
+    if data is not None:
+        os.environ[VARIABLE] = data
+    try:
+        yield
+    finally:
+        if before is not None:
+            os.environ[VARIABLE] = before
+        elif data is not None:
+            del os.environ[VARIABLE]
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Keep other processes from the cell; a process that is killed lets it go."""
+    try:
+        import fcntl
+    except ImportError:  # on Windows
+        yield
+        return
+    lock = folder / ".lock"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        stream = lock.open("w")
+    except OSError as error:
+        raise RunError(f"cannot use `{folder}`: {error.strerror}; choose another --out") from error
+    with stream:
+        try:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise RunError(
+                f"`{folder}` is being trained by another process: wait for it, then start again"
+            ) from error
+        except OSError:  # a disk of another machine without locks
+            pass
+        try:
+            yield
+        finally:
+            lock.unlink(missing_ok=True)

@@ -1,6 +1,6 @@
 """`make docs`: write what a program can write, from the code and from results/.
 
-The marked regions of README.md, docs/results.md, docs/cli.md, docs/things.md and the pictures. A test
+The marked regions of README.md, the pages of docs/ that say so, and the pictures. A test
 calls `texts()` and compares with what is committed.
 """
 
@@ -31,6 +31,7 @@ from method_cards import (  # noqa: E402
     cards,
     trainings_table,
 )
+from reproduction_page import draw_reproduction, reproduction_page  # noqa: E402
 
 RESULTS = ROOT / "results"
 
@@ -52,6 +53,7 @@ def main() -> None:
     fronts = [Front.from_dict(demo[name]) for name in FRONTS]
     save_front(ROOT / "docs" / "adult.png", fronts, title="Adult: one network, 25 trade-offs")
     draw_images(ROOT / "docs" / "images.png")
+    draw_reproduction()
     cells = [c for c in load("baselines.json")["cells"] if not c["settings"]]
     own = {
         c["method"]: c["runs"] for c in cells if (c["problem"], c["protocol"]) == ("adult", "paper")
@@ -89,6 +91,7 @@ def texts() -> dict[str, str]:
         "docs/cli.md": cli(),
         "docs/things.md": things(),
         "docs/methods.md": cards(),
+        "docs/reproduction.md": reproduction_page(),
     }
 
 
@@ -508,7 +511,7 @@ def penalty_table() -> Iterator[str]:
 def cli() -> str:
     """docs/cli.md: what `--help` says."""
     parts = ["# Command line", "", "Written by `make docs` from `--help`.", ""]
-    for name in ("", "list", "train", "evaluate", "compare"):
+    for name in ("", "list", "train", "evaluate", "compare", "reproduce", "report"):
         arguments = [name, "--help"] if name else ["--help"]
         shown = CliRunner().invoke(app, arguments, prog_name="paretocosmos", terminal_width=100)
         title = f"paretocosmos {name}".strip()

@@ -128,6 +128,9 @@ def test_a_method_looks_the_same_in_every_panel() -> None:
 
     assert colour(figure.axes[0]) == colour(figure.axes[1])
     assert entries(figure) == ["a", "b"]
+    alone = fronts_figure({"two": {"b": curve(0.1)}}, order=["a", "b"])
+    assert colour(alone.axes[0]) == colour(figure.axes[0])
+    assert entries(alone) == ["b"]
 
 
 def test_all_points_of_the_fronts_are_drawn_and_far_ones_told() -> None:

@@ -10,6 +10,7 @@ from paretocosmos import __version__, printing
 from paretocosmos.cli._compare import compare
 from paretocosmos.cli._evaluate import evaluate
 from paretocosmos.cli._list import ROOMS, list_things
+from paretocosmos.cli._report import report
 from paretocosmos.cli._reproduce import reproduce, with_address
 from paretocosmos.cli._train import train
 from paretocosmos.distributed import launched_rank
@@ -29,6 +30,7 @@ app.command()(train)
 app.command()(evaluate)
 app.command()(compare)
 app.command()(reproduce)
+app.command()(report)
 
 
 def main() -> None:

@@ -1,6 +1,6 @@
 """The fronts of methods, a panel for each problem."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -18,7 +18,11 @@ if TYPE_CHECKING:
 
 
 def fronts_figure(
-    panels: Mapping[str, Mapping[str, Front]], *, title: str = "", ideal: Collection[str] = ()
+    panels: Mapping[str, Mapping[str, Front]],
+    *,
+    title: str = "",
+    ideal: Collection[str] = (),
+    order: Sequence[str] = (),
 ) -> "Figure":
     """Draw a panel for each problem, with one front for each method, three panels a row.
 
@@ -29,13 +33,16 @@ def fronts_figure(
         panels: by the title of the panel, by the name of the method; two objectives each.
         title: a line above the picture.
         ideal: methods with one network per objective; their ideal point is a star.
+        order: methods, drawn here or not, each of which keeps its look from picture to picture;
+            others come after them.
 
     >>> front = Front([[0.9, 0.1], [0.1, 0.9]], [[0.3, 0.2], [0.5, 0.1]], ("loss", "gap"), (2, 2))
     >>> figure = fronts_figure({"Adult": {"COSMOS": front}, "COMPAS": {"COSMOS": front}})
     >>> [axes.get_title(loc="left") for axes in figure.axes]
     ['Adult', 'COMPAS']
     """
-    names = list(dict.fromkeys(name for fronts in panels.values() for name in fronts))
+    found = (name for fronts in panels.values() for name in fronts)
+    names = list(dict.fromkeys([*order, *found]))
     two_objectives([front for fronts in panels.values() for front in fronts.values()])
     drawn = {
         panel: [

@@ -4,6 +4,7 @@ from paretocosmos.printing._bars import bar, bars
 from paretocosmos.printing._comparison import print_comparison
 from paretocosmos.printing._console import error, note, notes, print_json
 from paretocosmos.printing._front import print_front
+from paretocosmos.printing._report import print_report
 from paretocosmos.printing._reproduction import cells, print_reproduction
 from paretocosmos.printing._run import numbers_of_run, print_run, print_runs
 
@@ -18,6 +19,7 @@ __all__ = [
     "print_comparison",
     "print_front",
     "print_json",
+    "print_report",
     "print_reproduction",
     "print_run",
     "print_runs",

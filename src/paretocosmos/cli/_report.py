@@ -1,0 +1,46 @@
+"""`paretocosmos report`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from paretocosmos.cli._options import AsJson, whole_numbers
+from paretocosmos.errors import RunError
+from paretocosmos.experiments.collected import collect, found_in
+from paretocosmos.experiments.recipe import load_recipe
+from paretocosmos.experiments.report import write_report
+from paretocosmos.printing import note, print_json, print_report
+
+__all__ = ["report"]
+
+
+def report(
+    recipe: Annotated[
+        str | None,
+        typer.Argument(metavar="[RECIPE]", help="A name from `list`, or a TOML file; else all."),
+    ] = None,
+    out: Annotated[Path, typer.Option(help="The folder that `reproduce` filled.")] = Path(
+        "reproduction"
+    ),
+    seeds: Annotated[str | None, typer.Option(help="Others than the recipe's, as 1,2,3.")] = None,
+    epochs: Annotated[int | None, typer.Option(help="Of a rehearsal to report on.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show what was reproduced beside the paper: Markdown, LaTeX, JSON, HTML and figures."""
+    folder = out.expanduser()
+    wanted = [load_recipe(recipe).rehearsal(epochs)] if recipe else found_in(folder, epochs)
+    if not wanted:
+        raise RunError(
+            f"`{folder}` holds no recipe that was begun: train one with `paretocosmos reproduce`, "
+            "or name the folder with --out"
+        )
+    asked = None if seeds is None else whole_numbers(seeds)
+    contents = [collect(one.with_seeds(asked), folder) for one in wanted]
+    place = wanted[0].root(folder) / "report"
+    for said in write_report(contents, place):
+        note(said)
+    if as_json:
+        print_json(contents)
+    else:
+        print_report(contents, place)

@@ -1,0 +1,110 @@
+"""What a recipe gave: all its cells as one value, beside the paper's numbers."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from paretocosmos.errors import RunError
+from paretocosmos.experiments._against import against_paper
+from paretocosmos.experiments._claim import paper_claim
+from paretocosmos.experiments._claim_ablation import ablation_claims
+from paretocosmos.experiments._numbers import cell_numbers
+from paretocosmos.experiments.recipe import Recipe, load_recipe, recipe_names
+from paretocosmos.files import read_json
+
+__all__ = ["collect", "found_in", "in_order", "read_collected"]
+
+FORMAT = 1
+"""Raised when a file of today could not be read by yesterday's code."""
+
+# As they follow each other in the paper; others come after them.
+ORDER = (
+    *("table_1", "figure_vs_sota", "figure_vs_single_task", "figure_convergence"),
+    *("figure_ablation", "table_celeba", "figure_celeba", "celeba_objectives", "intuition"),
+)
+
+
+def collect(recipe: Recipe, out: Path) -> dict[str, Any]:
+    """The numbers of a recipe from its run folders: a JSON value.
+
+    Args:
+        recipe: with the seeds and epochs that were asked for.
+        out: the folder of the reproduction.
+
+    Returns:
+        `recipe`, `title`, `section`, `shows`, `rehearsal` (epochs, or `None`), `cells` (each with
+        what the paper prints of it under `against`), `seconds` (what the time went into) and
+        `claims` (what the paper says of it, and whether that is so).
+    """
+    cells = []
+    for cell in recipe.cells:
+        told = cell_numbers(cell, out, course=recipe.shows == "convergence")
+        cells.append(told | {"against": against_paper(told)})
+    done = [cell for cell in cells if cell["seeds"]]
+    if not done:
+        raise RunError(
+            f"`{recipe.root(out)}` holds no finished run of `{recipe.name}`: train it with "
+            f"`paretocosmos reproduce {recipe.name}`{_elsewhere(out, recipe)}"
+        )
+    parts = ("training", "preparing", "evaluating")
+    return {
+        "format": FORMAT,
+        "recipe": recipe.name,
+        "title": recipe.title,
+        "section": recipe.section,
+        "shows": recipe.shows,
+        "rehearsal": recipe.epochs,
+        "cells": cells,
+        "seconds": {part: sum(cell["seconds"][f"all_{part}"] for cell in done) for part in parts},
+        "claims": _claims(recipe, done),
+    }
+
+
+def read_collected(path: Path) -> dict[str, Any]:
+    """A value that `collect` gave, from a file."""
+    content: dict[str, Any] = dict(read_json(path))
+    if content.get("format") != FORMAT or not isinstance(content.get("cells"), list):
+        raise RunError(
+            f"`{path}` does not hold what this version of `paretocosmos report` writes (format "
+            f"{content.get('format')!r}, here {FORMAT}): write it again from the run folders"
+        )
+    return content
+
+
+def _claims(recipe: Recipe, done: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    if recipe.shows == "table":
+        return paper_claim(done)
+    return ablation_claims(done) if recipe.shows == "ablation" else []
+
+
+def _elsewhere(out: Path, recipe: Recipe) -> str:
+    """What else is there that one may have meant."""
+    rehearsals = sorted(path.name.partition("-")[2] for path in out.glob("rehearsal-*/"))
+    if recipe.epochs is None and rehearsals:
+        return f"; there is a rehearsal, shown with --epochs {rehearsals[0]}"
+    return ""
+
+
+def found_in(out: Path, epochs: int | None) -> list[Recipe]:
+    """The recipes of this package of which a folder has results, in the order of the paper.
+
+    They were begun there, or other recipes have trained all of their cells.
+    """
+    made = [load_recipe(name).rehearsal(epochs) for name in in_order(recipe_names())]
+    return [recipe for recipe in made if _is_there(recipe, out)]
+
+
+def in_order(names: Sequence[str]) -> list[str]:
+    """Names of recipes in the order of the paper.
+
+    >>> in_order(["mine", "intuition", "table_1"])
+    ['table_1', 'intuition', 'mine']
+    """
+    return [*(name for name in ORDER if name in names), *(n for n in names if n not in ORDER)]
+
+
+def _is_there(recipe: Recipe, out: Path) -> bool:
+    begun = (recipe.root(out) / f"{recipe.name}.json").exists()
+    runs = [folder for cell in recipe.cells for folder in cell.runs(out).values()]
+    finished = [(folder / "front.json").exists() for folder in runs]
+    return any(finished) if begun else all(finished)

@@ -1,0 +1,86 @@
+"""`report`: what was reproduced, beside the paper, as Markdown, LaTeX, JSON and one HTML page."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from paretocosmos.errors import MissingExtraError, RunError
+from paretocosmos.experiments.report._latex import latex
+from paretocosmos.experiments.report._markdown import markdown
+from paretocosmos.experiments.report._page import page
+from paretocosmos.experiments.report._parts import Picture, Section
+from paretocosmos.experiments.report._pictures import figures
+from paretocosmos.experiments.report._section import section
+from paretocosmos.files import write_bytes, write_json
+from paretocosmos.plotting import save_figure
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["markdown", "sections", "write_report"]
+
+FOLDER = "figures"
+ENDINGS = ("png", "pdf")
+
+
+def write_report(contents: Sequence[Mapping[str, Any]], folder: Path) -> list[str]:
+    """Write a report of some recipes into a folder; what is there of an earlier one is replaced.
+
+    It has ``report.md``, ``report.tex``, ``report.html`` (which holds its pictures itself), a
+    ``RECIPE.json`` for each recipe, and its figures as PNG and PDF in ``figures``.
+
+    Args:
+        contents: what `collect` gave for each recipe.
+        folder: where it goes.
+
+    Returns:
+        What could not be done, in sentences: no pictures where matplotlib is missing.
+    """
+    try:
+        (folder / FOLDER).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise RunError(f"cannot use `{folder}`: {error.strerror}; choose another --out") from error
+    found, notes = sections(contents, folder / FOLDER)
+    for content in contents:
+        write_json(folder / f"{content['recipe']}.json", content)
+    write_bytes(folder / "report.md", markdown(found, folder=FOLDER).encode())
+    write_bytes(folder / "report.tex", latex(found, folder=FOLDER).encode())
+    write_bytes(folder / "report.html", page(found).encode())
+    return notes
+
+
+def sections(
+    contents: Sequence[Mapping[str, Any]],
+    pictures: Path | None,
+    *,
+    endings: Sequence[str] = ENDINGS,
+) -> tuple[list[Section], list[str]]:
+    """Every recipe as a section; its pictures are written into a folder.
+
+    Args:
+        contents: what `collect` gave for each recipe.
+        pictures: the folder of the pictures; `None` names them without drawing.
+        endings: in what the pictures are written, PNG among it.
+
+    Returns:
+        The sections, and what could not be done.
+    """
+    found, notes = [], []
+    for content in contents:
+        kept = []
+        for number, (caption, draw) in enumerate(figures(content), start=1):
+            name = content["recipe"] if number == 1 else f"{content['recipe']}-{number}"
+            try:
+                png = b"" if pictures is None else _write(draw(), pictures / name, endings)
+            except MissingExtraError as missing:
+                notes.append(f"no pictures: {missing}")
+                break
+            kept.append(Picture(name, caption, png))
+        found.append(section(content, kept))
+    return found, list(dict.fromkeys(notes))
+
+
+def _write(figure: "Figure", path: Path, endings: Sequence[str]) -> bytes:
+    for ending in endings:
+        save_figure(path.with_name(f"{path.name}.{ending}"), figure)
+    return path.with_name(f"{path.name}.png").read_bytes()

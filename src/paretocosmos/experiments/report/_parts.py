@@ -1,0 +1,72 @@
+"""What a report is made of, whatever it is written in: sections of sentences, tables, pictures."""
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+__all__ = ["NONE", "Claim", "Picture", "Section", "Table"]
+
+NONE = "–"
+"""Stands where there is no number."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """Texts in rows and columns.
+
+    Attributes:
+        title: what stands above it.
+        head: the columns' names; the first column names the rows.
+        rows: as many texts each.
+        strong: rows and columns of what is best.
+        notes: sentences below, by their marks, such as "1".
+        named: how many columns at the left are names, not numbers.
+    """
+
+    title: str
+    head: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    strong: frozenset[tuple[int, int]] = frozenset()
+    notes: dict[str, str] = field(default_factory=dict)
+    named: int = 1
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A drawn figure: the stem of its files, what it shows, and its PNG."""
+
+    name: str
+    caption: str
+    png: bytes = field(repr=False)
+
+
+class Claim(NamedTuple):
+    """What the paper says, what is found, and of what that is made up."""
+
+    text: str
+    found: str
+    details: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Section:
+    """All there is to say of one recipe.
+
+    Attributes:
+        name: the recipe's.
+        title: the recipe's.
+        source: where the paper has it.
+        warning: that it was a rehearsal; empty if not.
+        claims: what the paper says, and what is found.
+        tables: the numbers.
+        pictures: the figures.
+        notes: what is missing, what failed, where it was made.
+    """
+
+    name: str
+    title: str
+    source: str
+    warning: str
+    claims: tuple[Claim, ...]
+    tables: tuple[Table, ...]
+    pictures: tuple[Picture, ...]
+    notes: tuple[str, ...]

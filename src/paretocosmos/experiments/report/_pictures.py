@@ -1,0 +1,124 @@
+"""The figures of a recipe, from what was collected of it."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from paretocosmos.experiments._names import method_title, problem_title
+from paretocosmos.experiments.report._fronts import course_fronts, exact_front, front_of, on_a_grid
+from paretocosmos.front import Front
+from paretocosmos.plotting import (
+    Known,
+    ablation_figure,
+    convergence_figure,
+    fronts_figure,
+    intuition_figure,
+    three_figure,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["figures"]
+
+# The paper's methods look the same in all pictures.
+LOOKS = ("COSMOS", "PHN-LS", "PHN-EPO", "ParetoMTL", "Single Task")
+
+Cell = Mapping[str, Any]
+Drawn = tuple[str, Callable[[], "Figure"]]
+
+
+def figures(content: Mapping[str, Any]) -> Iterator[Drawn]:
+    """Every figure of a recipe: its caption, which is its title too, and how to draw it.
+
+    Args:
+        content: what `collect` gave.
+    """
+    cells = [cell for cell in content["cells"] if cell["seeds"]]
+    kinds: dict[str, Callable[[Sequence[Cell], str], Iterator[Drawn]]] = {
+        "table": _fronts,
+        "fronts": _fronts,
+        "convergence": _convergence,
+        "ablation": _ablation,
+        "celeba": _faces,
+        "intuition": _intuition,
+    }
+    epochs = content["rehearsal"]
+    mark = "" if epochs is None else f"REHEARSAL, {epochs} epoch{'s' * (epochs > 1)}: "
+    yield from kinds[content["shows"]](cells, mark)
+
+
+def _fronts(cells: Sequence[Cell], mark: str) -> Iterator[Drawn]:
+    """A panel per set, those with the same objectives and protocol beside each other."""
+    planar = [cell for cell in cells if len(cell["objectives"]) == 2]
+    groups = list(dict.fromkeys((tuple(c["objectives"]), c["protocol"]) for c in planar))
+    planar.sort(key=lambda c: groups.index((tuple(c["objectives"]), c["protocol"])))
+    several = len({c["protocol"] for c in planar}) > 1
+    panels: dict[str, dict[str, Front]] = {}
+    for cell in planar:
+        title = problem_title(cell["problem"], cell["protocol"] if several else None)
+        panels.setdefault(title, {})[method_title(cell["method"])] = front_of(cell)
+    if panels:
+        ideal = {method_title(c["method"]) for c in planar if c["volume_of"] == "ideal point"}
+        caption = f"{mark}fronts on the test split, {_seeds(planar)}"
+        title = _first_up(caption)
+        yield caption, partial(fronts_figure, panels, title=title, ideal=ideal, order=LOOKS)
+
+
+def _convergence(cells: Sequence[Cell], mark: str) -> Iterator[Drawn]:
+    panels = {
+        problem_title(cell["problem"]): course for cell in cells if (course := course_fronts(cell))
+    }
+    if panels:
+        names = ", ".join(dict.fromkeys(method_title(cell["method"]) for cell in cells))
+        caption = f"{mark}validation fronts of {names} over epochs, {_seeds(cells)}"
+        yield caption, partial(convergence_figure, panels, title=_first_up(caption))
+
+
+def _ablation(cells: Sequence[Cell], mark: str) -> Iterator[Drawn]:
+    panels: dict[str, dict[tuple[float, float], Front]] = {}
+    for at, cell in on_a_grid(cells):
+        panels.setdefault(problem_title(cell["problem"]), {})[at] = front_of(cell)
+    if panels:
+        caption = f"{mark}what the penalty λ and the Dirichlet parameter α do, {_seeds(cells)}"
+        yield caption, partial(ablation_figure, panels, title=_first_up(caption))
+
+
+def _faces(cells: Sequence[Cell], mark: str) -> Iterator[Drawn]:
+    """Methods that are compared on two tasks, and what COSMOS reaches on three."""
+    sets = [cell["problem"] for cell in cells]
+    yield from _fronts([cell for cell in cells if sets.count(cell["problem"]) > 1], mark)
+    for cell in cells:
+        if len(cell["objectives"]) == 3 and cell["volume_of"] == "front":
+            who = method_title(cell["method"])
+            caption = f"{mark}front of {who} on {problem_title(cell['problem'])}, {_seeds([cell])}"
+            yield caption, partial(three_figure, front_of(cell), title=_first_up(caption))
+
+
+def _intuition(cells: Sequence[Cell], mark: str) -> Iterator[Drawn]:
+    """A row per problem that knows its front, a panel per method and penalty."""
+    toys = [cell for cell in cells if exact_front(cell["problem"]) is not None]
+    names = list(dict.fromkeys(cell["problem"] for cell in toys))
+    panels = {}
+    for cell in sorted(toys, key=lambda one: names.index(one["problem"])):
+        penalty = cell["varied"].get("penalty")
+        what = method_title(cell["method"]) if penalty is None else f"λ {penalty:g}"
+        exact = exact_front(cell["problem"])
+        assert exact is not None
+        panels[f"{problem_title(cell['problem'])}: {what}"] = Known(front_of(cell), exact.values)
+    if panels:
+        columns = max(sum(cell["problem"] == name for cell in toys) for name in names)
+        caption = f"{mark}what a weighted sum finds, and what the penalty λ of COSMOS does"
+        title = _first_up(caption)
+        yield caption, partial(intuition_figure, panels, title=title, columns=columns)
+
+
+def _seeds(cells: Sequence[Cell]) -> str:
+    counts = sorted({len(cell["seeds"]) for cell in cells})
+    if counts == [1]:
+        return "one seed"
+    return f"mean of {counts[0] if len(counts) == 1 else f'{counts[0]} to {counts[-1]}'} seeds"
+
+
+def _first_up(text: str) -> str:
+    return text[:1].upper() + text[1:]

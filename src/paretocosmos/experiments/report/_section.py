@@ -1,0 +1,82 @@
+"""From what was collected of a recipe to a section: its claims, tables, pictures and notes."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from paretocosmos.experiments._names import problem_title
+from paretocosmos.experiments.report._parts import Claim, Picture, Section, Table
+from paretocosmos.experiments.report._table_1 import table_1
+from paretocosmos.experiments.report._table_faces import tables_of_faces
+from paretocosmos.experiments.report._table_others import (
+    table_of_ablation,
+    table_of_convergence,
+    table_of_fronts,
+    table_of_intuition,
+)
+from paretocosmos.experiments.report._texts import about, duration, undone
+
+__all__ = ["section"]
+
+TABLES: dict[str, Callable[[Sequence[Mapping[str, Any]]], list[Table]]] = {
+    "table": table_1,
+    "fronts": table_of_fronts,
+    "convergence": table_of_convergence,
+    "ablation": table_of_ablation,
+    "celeba": tables_of_faces,
+    "intuition": table_of_intuition,
+}
+
+
+def section(content: Mapping[str, Any], pictures: Sequence[Picture] = ()) -> Section:
+    """A recipe in words, tables and pictures.
+
+    Args:
+        content: what `collect` gave.
+        pictures: its figures.
+    """
+    cells, epochs = content["cells"], content["rehearsal"]
+    mark, warning = "", ""
+    if epochs is not None:
+        many = f"{epochs} epoch{'s' * (epochs > 1)}"
+        mark = f" (rehearsal, {many})"
+        warning = f"Rehearsal: {many} instead of the paper's. The numbers say nothing of a method."
+    return Section(
+        name=content["recipe"],
+        title=content["title"],
+        source=content["section"],
+        warning=warning,
+        claims=tuple(_claims(content)),
+        tables=tuple(replace(t, title=t.title + mark) for t in TABLES[content["shows"]](cells)),
+        pictures=tuple(pictures),
+        notes=(*undone(cells), _time(content), about(cells), *_caveats(cells)),
+    )
+
+
+def _claims(content: Mapping[str, Any]) -> list[Claim]:
+    """What the paper says and what is found; a rehearsal has nothing to say of it."""
+    return [
+        Claim(
+            claim["claim"],
+            claim["sentence"],
+            tuple(
+                f"{problem_title(row['problem'], row['protocol'])}: {row['sentence']}."
+                for row in claim["rows"]
+                if "sentence" in row
+            ),
+        )
+        for claim in (content["claims"] if content["rehearsal"] is None else ())
+    ]
+
+
+def _time(content: Mapping[str, Any]) -> str:
+    parts = content["seconds"]
+    told = ", ".join(f"{duration(seconds)} {part}" for part, seconds in parts.items())
+    return f"Time: {told}."
+
+
+def _caveats(cells: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What images are, and what is to be known of a set, each once."""
+    done = [cell for cell in cells if cell["seeds"]]
+    images = [f"{problem_title(c['problem'])}: {one}." for c in done for one in c["made"]["images"]]
+    return list(dict.fromkeys([*images, *(one for c in done for one in c["made"]["caveats"])]))

@@ -1,0 +1,201 @@
+"""The paper's Table 1 and its detailed table: hypervolume, time and parameters of every method."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from paretocosmos.experiments._names import method_title, problem_title
+from paretocosmos.experiments.report._parts import NONE, Table
+from paretocosmos.experiments.report._texts import (
+    by_method,
+    duration,
+    in_order,
+    signed,
+    spread,
+    thousands,
+)
+
+__all__ = ["table_1"]
+
+Cell = Mapping[str, Any]
+Place = tuple[str, str | None]
+
+UNEXPLAINED = "This differs from the paper, and we know of no reason."
+
+
+def table_1(cells: Sequence[Cell]) -> list[Table]:
+    """As the paper prints it, both protocols side by side, times, details, and where time goes."""
+    done = [cell for cell in cells if cell["seeds"]]
+    places = list(dict.fromkeys((cell["problem"], cell["protocol"]) for cell in done))
+    both = {p for p, _ in places if {(p, "paper"), (p, "clean")} <= set(places)}
+    published = [place for place in places if not (place[0] in both and place[1] == "clean")]
+    of = {(cell["problem"], cell["protocol"], cell["method"]): cell for cell in done}
+    usual = max(len(cell["seeds"]) for cell in done)
+    seeds = f"mean of {usual} seeds" if usual > 1 else "one seed"
+    volumes = f"Test hypervolume, {seeds}: ours (the paper's)"
+    times = "Training time of a seed to its selected epoch: ours (the paper's)"
+    found = [
+        _matrix(volumes, of, published, _volume, best=_mean_volume),
+        replace(_matrix(times, of, published, _time), notes=_hardware(done)),
+    ]
+    if both:
+        side = [place for place in places if place[0] in both]
+        side.sort(key=lambda place: (places.index((place[0], "paper")), place[1] != "paper"))
+        title = f"Test hypervolume, {seeds}, under both protocols: as published, and clean"
+        found.append(_matrix(title, of, side, _volume_alone, best=_mean_volume))
+    return [*found, _detailed(cells), _time_went(done)]
+
+
+def _matrix(
+    title: str,
+    of: Mapping[tuple[str, str | None, str], Cell],
+    places: Sequence[Place],
+    text: Callable[[Cell], str],
+    *,
+    best: Callable[[Cell], float] | None = None,
+) -> Table:
+    """A row per method, a column per set; the best of a column is strong, ideal points aside."""
+    methods = by_method(of.values())
+    several = len({protocol for _, protocol in places}) > 1
+    usual = max(len(cell["seeds"]) for cell in of.values())
+    rows, strong = [], set()
+    for method in methods:
+        own = [of.get((*place, method)) for place in places]
+        texts = (NONE if cell is None else text(cell) + _few(cell, usual) for cell in own)
+        rows.append((_titled(own, method, ideal=best is not None), *texts))
+    for column, place in enumerate(places, start=1):
+        fronts = [(m, of[*place, m]) for m in methods if (*place, m) in of]
+        fronts = [(m, c) for m, c in fronts if c["volume_of"] == "front" and c["volume"]]
+        if best is not None and fronts:
+            leader = max(fronts, key=lambda one: best(one[1]))[0]
+            strong.add((methods.index(leader), column))
+    head = [problem_title(p, protocol if several else None) for p, protocol in places]
+    return Table(title, ("", *head), tuple(rows), frozenset(strong))
+
+
+def _few(cell: Cell, usual: int) -> str:
+    """That a number has fewer seeds than others."""
+    count = len(cell["seeds"])
+    return "" if count == usual else f" [{count} seed{'s' * (count > 1)}]"
+
+
+def _titled(cells: Sequence[Cell | None], method: str, *, ideal: bool) -> str:
+    ideal &= any(cell is not None and cell["volume_of"] == "ideal point" for cell in cells)
+    return f"{method_title(method)}{', ideal point' if ideal else ''}"
+
+
+def _mean_volume(cell: Cell) -> float:
+    return float(cell["volume"]["mean"])
+
+
+def _paper(cell: Cell, quantity: str, key: str = "paper") -> Any:
+    return ((cell["against"] or {}).get(quantity) or {}).get(key)
+
+
+def _volume(cell: Cell) -> str:
+    theirs = _paper(cell, "hypervolume")
+    return _volume_alone(cell) + ("" if theirs is None else f" ({theirs:.2f})")
+
+
+def _volume_alone(cell: Cell) -> str:
+    return spread(cell["volume"])
+
+
+def _time(cell: Cell) -> str:
+    theirs = _paper(cell, "seconds")
+    ours = duration(cell["seconds"]["to_selected"]["mean"])
+    return ours + ("" if theirs is None else f" ({duration(theirs)})")
+
+
+def _seeds(cell: Cell) -> int:
+    return len(cell["seeds"]) + len(cell["missing"])
+
+
+def _hardware(done: Sequence[Cell]) -> dict[str, str]:
+    """Why all times differ, once."""
+    reasons = (one for cell in done if cell["against"] for one in cell["against"]["reasons"])
+    found = dict.fromkeys(r["sentence"] for r in reasons if "seconds" in r["quantities"])
+    return {str(number): sentence for number, sentence in enumerate(found, start=1)}
+
+
+def _detailed(cells: Sequence[Cell]) -> Table:
+    """A row per cell, what failed among them, with the reasons for differences below."""
+    marks: dict[str, str] = {}
+
+    def marked(sentence: str) -> str:
+        return marks.setdefault(sentence, str(len(marks) + 1))
+
+    rows = []
+    for cell in in_order(cells):
+        title = problem_title(cell["problem"], cell["protocol"])
+        start = (title, method_title(cell["method"]))
+        if not cell["seeds"]:
+            state = "not run" if cell["error"] is None else "failed"
+            rows.append((*start, state, *(NONE,) * 9))
+            continue
+        theirs = _paper(cell, "seconds")
+        compared = theirs is not None and cell["rehearsal"] is None
+        ours = cell["seconds"]["to_selected"]["mean"]
+        rows.append(
+            (
+                *start,
+                spread(cell["volume"]),
+                _paper_volume(cell),
+                signed(_paper(cell, "hypervolume", "difference")),
+                duration(ours),
+                duration(theirs),
+                f"{theirs / ours:,.0f}" if compared and ours else NONE,
+                f"{cell['networks']} x {cell['parameters']:,}",
+                thousands(_paper(cell, "parameters")),
+                f"{len(cell['seeds'])} of {_seeds(cell)}",
+                " ".join(marked(sentence) for sentence in _why(cell)),
+            )
+        )
+    head = (
+        "set",
+        "method",
+        "HV, ours",
+        "paper",
+        "difference",
+        "time, ours",
+        "paper",
+        "times faster",
+    )
+    more = ("parameters, ours", "paper", "seeds", "why")
+    notes = {mark: sentence for sentence, mark in marks.items()}
+    return Table("In detail", (*head, *more), tuple(rows), notes=notes, named=2)
+
+
+def _paper_volume(cell: Cell) -> str:
+    mean, deviation = (_paper(cell, "hypervolume", key) for key in ("paper", "paper_std"))
+    return NONE if mean is None else f"{mean:.2f} ± {deviation:.2f}"
+
+
+def _why(cell: Cell) -> list[str]:
+    """The reasons, those for time aside, which are the same everywhere; or that there is none."""
+    against = cell["against"]
+    if against is None or cell["rehearsal"] is not None:
+        return []
+    differs = against.get("hypervolume", {}).get("differs", False)
+    reasons = against["reasons"]
+    found = [one["sentence"] for one in reasons if "seconds" not in one["quantities"]]
+    return found or ([UNEXPLAINED] if differs else [])
+
+
+def _time_went(done: Sequence[Cell]) -> Table:
+    """All seconds, method by method, and the paper's for the same cells."""
+    rows = []
+    for method in [*by_method(done), None]:
+        own = [cell for cell in done if method in (None, cell["method"])]
+        parts = [sum(cell["seconds"][f"all_{p}"] for cell in own) for p in PARTS]
+        printed = [
+            len(c["seeds"]) * (_paper(c, "seconds") or 0) for c in own if c["protocol"] != "clean"
+        ]
+        theirs = duration(sum(printed)) if sum(printed) else NONE
+        name = "all" if method is None else method_title(method)
+        rows.append((name, str(len(own)), *map(duration, [*parts, sum(parts)]), theirs))
+    head = ("", "cells", "training", "preparing", "evaluating", "all", "the paper's, clean aside")
+    return Table("Where the time went, all seeds", head, tuple(rows))
+
+
+PARTS = ("training", "preparing", "evaluating")

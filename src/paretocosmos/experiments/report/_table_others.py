@@ -1,0 +1,98 @@
+"""Tables beside figures: what the fronts, courses and grids that are drawn amount to."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from paretocosmos.experiments._names import method_title, problem_title
+from paretocosmos.experiments.report._fronts import exact_front, on_a_grid
+from paretocosmos.experiments.report._parts import NONE, Table
+from paretocosmos.experiments.report._texts import in_order, spread, varied
+from paretocosmos.metrics import hypervolume
+
+__all__ = ["table_of_ablation", "table_of_convergence", "table_of_fronts", "table_of_intuition"]
+
+Cell = Mapping[str, Any]
+
+
+def table_of_fronts(cells: Sequence[Cell]) -> list[Table]:
+    """How good and how wide every front is."""
+    done = [cell for cell in cells if cell["seeds"]]
+    rows = [
+        (
+            problem_title(cell["problem"], cell["protocol"]),
+            method_title(cell["method"]),
+            spread(cell["metrics"]["hypervolume"]),
+            spread(cell["metrics"]["hypervolume_ideal"]),
+            spread(cell["metrics"]["span"]) if cell["volume_of"] == "front" else NONE,
+            str(len(cell["front"])),
+            str(len(cell["seeds"])),
+        )
+        for cell in in_order(done)
+    ]
+    head = ("set", "method", "hypervolume", "of the ideal point", "width", "points", "seeds")
+    return [Table("The fronts in numbers", head, tuple(rows), named=2)]
+
+
+def table_of_ablation(cells: Sequence[Cell]) -> list[Table]:
+    """Hypervolume and width for every penalty and alpha, a row per set and penalty."""
+    found: dict[tuple[str, str | None, float], dict[float, Cell]] = {}
+    for (penalty, alpha), cell in on_a_grid(cells):
+        place = (cell["problem"], cell["protocol"], penalty)
+        found.setdefault(place, {})[alpha] = cell
+    alphas = sorted({alpha for row in found.values() for alpha in row})
+    sets = list(dict.fromkeys(place[:2] for place in found))
+    rows = []
+    for place, row in sorted(found.items(), key=lambda one: (sets.index(one[0][:2]), one[0][2])):
+        problem, protocol, penalty = place
+        texts = [problem_title(problem, protocol), f"{penalty:g}"]
+        for alpha in alphas:
+            own = row.get(alpha)
+            texts.append(NONE if own is None else spread(own["volume"]))
+            texts.append(NONE if own is None else spread(own["metrics"]["span"]))
+        rows.append(tuple(texts))
+    head = ("set", "λ", *(text for alpha in alphas for text in (f"HV, α {alpha:g}", "width")))
+    return [Table("Hypervolume and width by penalty and alpha", head, tuple(rows))]
+
+
+def table_of_convergence(cells: Sequence[Cell]) -> list[Table]:
+    """The validation hypervolume after some epochs, and how wide the first and last fronts are."""
+    found = []
+    for cell in (cell for cell in cells if cell["seeds"] and cell.get("course")):
+        course = cell["course"]
+        last = course[-1]["hypervolume"]["mean"]
+        rows = tuple(
+            (
+                str(one["epoch"]),
+                spread(one["hypervolume"]),
+                f"{one['hypervolume']['mean'] / last:.1%}" if last else NONE,
+                spread(one["span"]),
+            )
+            for one in course
+        )
+        title = f"{problem_title(cell['problem'], cell['protocol'])}: validation fronts over epochs"
+        found.append(Table(title, ("epoch", "hypervolume", "of the last", "width"), rows))
+    return found
+
+
+def table_of_intuition(cells: Sequence[Cell]) -> list[Table]:
+    """How much of a true front was found."""
+    rows = []
+    done = [cell for cell in cells if cell["seeds"]]
+    names = list(dict.fromkeys(cell["problem"] for cell in done))
+    for cell in sorted(done, key=lambda one: names.index(one["problem"])):
+        exact = exact_front(cell["problem"])
+        angle = cell["metrics"]["angle"]
+        rows.append(
+            (
+                problem_title(cell["problem"]),
+                method_title(cell["method"]),
+                varied(cell) or NONE,
+                spread(cell["volume"]),
+                NONE if exact is None else f"{hypervolume(exact):.3f}",
+                spread(cell["metrics"]["span"]),
+                NONE if angle is None or math.isnan(angle["mean"]) else spread(angle, 1),
+            )
+        )
+    head = ("problem", "method", "settings", "hypervolume", "of the true front", "width")
+    return [Table("What was found", (*head, "degrees from the rays"), tuple(rows), named=3)]

@@ -1,0 +1,132 @@
+"""Numbers as a table shows them, and what can be said of cells in words."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from paretocosmos.experiments._names import METHODS, device_title, method_title, problem_title
+from paretocosmos.experiments.report._parts import NONE
+
+__all__ = [
+    "about",
+    "by_method",
+    "duration",
+    "in_order",
+    "signed",
+    "spread",
+    "thousands",
+    "undone",
+    "varied",
+]
+
+Cell = Mapping[str, Any]
+
+
+def spread(found: Mapping[str, Any] | None, digits: int = 3, scale: float = 1.0) -> str:
+    """Mean and deviation.
+
+    >>> spread({"mean": 3.3456, "std": 0.0031, "each": [3.3, 3.4]})
+    '3.346 ± 0.003'
+    """
+    if found is None:
+        return NONE
+    deviation = found["std"]
+    tail = "" if deviation is None else f" ± {scale * deviation:.{digits}f}"
+    return f"{scale * found['mean']:.{digits}f}{tail}"
+
+
+def signed(value: float | None, digits: int = 3, scale: float = 1.0) -> str:
+    """A difference with its sign.
+
+    >>> signed(-0.0123), signed(0.0001), signed(None)
+    ('−0.012', '+0.000', '–')
+    """
+    return NONE if value is None else f"{scale * value:+.{digits}f}".replace("-", "−")
+
+
+def duration(seconds: float | None) -> str:
+    """Seconds, or hours where they are many.
+
+    >>> duration(0.123), duration(31), duration(1554), duration(11880)
+    ('0.12 s', '31 s', '1,554 s', '3.30 h')
+    """
+    if seconds is None:
+        return NONE
+    if seconds >= 7200:
+        return f"{seconds / 3600:.2f} h"
+    whole = seconds >= 10 or float(seconds).is_integer()
+    return f"{seconds:,.0f} s" if whole else f"{seconds:.2f} s"
+
+
+def thousands(count: float | None) -> str:
+    """A number of parameters as the paper prints it.
+
+    >>> thousands(7011), thousands(3_243_410)
+    ('7k', '3,243k')
+    """
+    return NONE if count is None else f"{count / 1000:,.0f}k"
+
+
+def varied(cell: Cell) -> str:
+    """What tells a cell from another with the same method and problem.
+
+    >>> varied({"varied": {"penalty": 0.1, "alpha": 1.2}})
+    'λ 0.1, α 1.2'
+    """
+    signs = {"penalty": "λ", "alpha": "α"}
+    known = ((signs[key], value) for key, value in cell["varied"].items() if key in signs)
+    return ", ".join(f"{sign} {_plain(value)}" for sign, value in known)
+
+
+def by_method(cells: Iterable[Cell]) -> list[str]:
+    """The methods of cells, in the order of the paper's table, others after them."""
+    found = dict.fromkeys(cell["method"] for cell in cells)
+    return [*(m for m in METHODS if m in found), *(m for m in found if m not in METHODS)]
+
+
+def in_order(cells: Sequence[Cell]) -> list[Cell]:
+    """Cells set by set, as they come, and in each in the order of the paper's table."""
+    places = list(dict.fromkeys((cell["problem"], cell["protocol"]) for cell in cells))
+    methods = by_method(cells)
+
+    def place(cell: Cell) -> tuple[int, int]:
+        own = (cell["problem"], cell["protocol"])
+        return places.index(own), methods.index(cell["method"])
+
+    return sorted(cells, key=place)
+
+
+def undone(cells: Sequence[Cell]) -> Iterator[str]:
+    """What failed and why, and which seeds are missing where."""
+    missing: dict[tuple[int, ...], list[str]] = {}
+    for cell in cells:
+        where = problem_title(cell["problem"], cell["protocol"])
+        name = f"{method_title(cell['method'])} on {where}"
+        more = varied(cell) if cell["settings"] and cell["seeds"] else ""
+        if cell["error"] is not None:
+            yield f"Failed: {name} (`{cell['name']}`): {cell['error']}"
+        if cell["missing"]:
+            told = f"{name} ({more})" if more else name
+            missing.setdefault(tuple(cell["missing"]), []).append(told)
+    for seeds, names in missing.items():
+        where = "all cells" if len(names) == len(cells) else "; ".join(names)
+        listed = ", ".join(map(str, seeds))
+        yield f"Missing: seed{'s' * (len(seeds) > 1)} {listed} of {where}."
+
+
+def about(cells: Sequence[Cell]) -> str:
+    """Where the numbers were made; every answer once."""
+    made = [cell["made"] for cell in cells if cell["seeds"]]
+
+    def every(key: str) -> str:
+        found = dict.fromkeys(device_title(str(one)) for part in made for one in part[key])
+        return " and ".join(found) or "unknown"
+
+    return (
+        f"Made by paretocosmos {every('version')} (source {every('source')}) on {every('device')}, "
+        f"torch {every('torch')}, precision {every('precision')}, engine {every('engine')}, seeds "
+        f"trained together: {every('seeds_together')}."
+    )
+
+
+def _plain(value: Any) -> str:
+    return "/".join(f"{part:g}" for part in value) if isinstance(value, list) else f"{value:g}"

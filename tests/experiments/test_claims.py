@@ -1,0 +1,123 @@
+"""What the paper says, judged on numbers made so that one knows the answer."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.experiments.hand_made import write_recipe
+
+from paretocosmos.experiments._claim import paper_claim
+from paretocosmos.experiments._claim_ablation import ablation_claims
+from paretocosmos.experiments.collected import collect
+from paretocosmos.experiments.recipe import load_recipe
+
+
+def cell(problem: str, method: str, each: list[float], **more: Any) -> dict[str, Any]:
+    deviation = float(np.std(each, ddof=1)) if len(each) > 1 else None
+    return {
+        "problem": problem,
+        "protocol": "paper",
+        "method": method,
+        "settings": {},
+        "objectives": ["loss", "deo"] if problem == "adult" else ["a", "b"],
+        "volume": {"mean": float(np.mean(each)), "std": deviation, "each": each},
+    } | more
+
+
+def test_nobody_ahead_is_as_the_paper_says() -> None:
+    cells = [
+        cell("adult", "cosmos", [3.34, 3.36]),
+        cell("adult", "phn_ls", [3.33, 3.35]),
+        cell("adult", "single_task", [3.9, 3.91]),  # its optima exclude each other there
+        cell("multi_mnist", "cosmos", [2.9, 2.92]),
+        cell("multi_mnist", "single_task", [2.8, 2.81]),
+        cell("multi_mnist", "mgda", [3.9, 3.91]),  # not of the paper's table
+    ]
+    (claim,) = paper_claim(cells)
+    assert claim["holds"] is True
+    assert [(row["problem"], row["method"]) for row in claim["rows"]] == [
+        ("adult", "phn_ls"),
+        ("multi_mnist", "single_task"),
+    ]
+    assert "2 comparisons on 2 sets" in claim["sentence"]
+
+
+def test_a_baseline_ahead_beyond_the_noise_is_told() -> None:
+    cells = [
+        cell("adult", "cosmos", [3.30, 3.32, 3.34]),
+        cell("adult", "phn_ls", [3.31, 3.33, 3.35]),
+        cell("adult", "pareto_mtl", [3.40, 3.42, 3.44]),
+    ]
+    (claim,) = paper_claim(cells)
+    assert claim["holds"] is False
+    assert [row["verdict"] for row in claim["rows"]] == ["within the noise", "ahead"]
+    noise = np.sqrt(0.02**2 / 3 + 0.02**2 / 3)
+    assert claim["rows"][1]["in_deviations"] == pytest.approx(0.1 / noise)
+    assert "ahead of COSMOS are ParetoMTL on Adult, paper (by 0.100, 6.1" in claim["sentence"]
+    assert "within the noise: PHN-LS on Adult" in claim["sentence"]
+
+
+def test_one_seed_does_not_tell() -> None:
+    cells = [cell("adult", "cosmos", [3.3]), cell("adult", "phn_ls", [3.4])]
+    (claim,) = paper_claim(cells)
+    assert claim["holds"] is None
+    assert "One seed does not tell" in claim["sentence"]
+    assert paper_claim([cell("adult", "cosmos", [3.3])]) == []
+    variant = cell("adult", "phn_ls", [3.9], settings={"alpha": 0.5})
+    assert paper_claim([cell("adult", "cosmos", [3.3]), variant]) == []
+
+
+def grid(span: Any, volume: Any, worse: Any) -> list[dict[str, Any]]:
+    """Two penalties by two alphas; `worse` is how far a front lies behind."""
+    found = []
+    for penalty in (1.0, 3.0):
+        for alpha in (0.1, 1.2):
+            t = np.linspace(0, 1, 9)[:, None]
+            values = np.concatenate([t, 1 - t], axis=1) + worse(penalty)
+            one = cell("multi_mnist", "cosmos", [volume(penalty, alpha)] * 2)
+            one |= {
+                "seeds": [1, 2],
+                "varied": {"penalty": penalty, "alpha": alpha},
+                "metrics": {"span": {"mean": span(penalty, alpha)}},
+                "front": values.tolist(),
+                "rays": values.tolist(),
+                "reference": [2.0, 2.0],
+            }
+            found.append(one)
+    return found
+
+
+def test_wider_with_the_penalty_and_optimal_without_is_as_the_paper_says() -> None:
+    cells = grid(lambda p, a: p, lambda p, a: 2 + a, lambda p: 0.01 * p)
+    penalty, alpha = ablation_claims(cells)
+    assert (penalty["holds"], alpha["holds"]) == (True, True)
+    (row,) = penalty["rows"]
+    assert row["span_by_penalty"] == [1.0, 3.0]
+    assert row["smallest_dominated"] == 0.0
+    assert penalty["sentence"] == "So on Multi-MNIST, paper."
+    assert "width 1.000 → 3.000" in row["sentence"]
+    assert "hypervolume by 1.100" in alpha["rows"][0]["sentence"]
+
+
+def test_what_is_otherwise_is_told() -> None:
+    narrower = grid(lambda p, a: -p, lambda p, a: 2.0, lambda p: 0.0)
+    assert ablation_claims(narrower)[0]["sentence"] == "Not so on Multi-MNIST, paper."
+    dominated = grid(lambda p, a: p, lambda p, a: 2.0, lambda p: -p)
+    (row,) = ablation_claims(dominated)[0]["rows"]
+    assert row["smallest_dominated"] == 1.0
+    assert row["holds"] is False
+    by_alpha = grid(lambda p, a: 9 * a, lambda p, a: 2.0, lambda p: 0.0)
+    assert ablation_claims(by_alpha)[1]["holds"] is False
+    assert ablation_claims(by_alpha[:3])[0]["holds"] is None  # not a whole grid
+
+
+def test_the_claims_of_a_recipe_are_collected(tmp_path: Path) -> None:
+    table, ablation = load_recipe("table_1_small"), load_recipe("figure_ablation")
+    for recipe in (table, ablation):
+        write_recipe(recipe, tmp_path, seeds=[1, 2])
+    assert [claim["holds"] for claim in collect(table, tmp_path)["claims"]] == [True]
+    claims = collect(ablation, tmp_path)["claims"]
+    assert len(claims) == 2
+    assert len(claims[0]["rows"]) == 6
+    assert all(row["span_by_penalty"][0] < row["span_by_penalty"][-1] for row in claims[0]["rows"])

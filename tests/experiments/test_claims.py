@@ -20,7 +20,7 @@ def cell(problem: str, method: str, each: list[float], **more: Any) -> dict[str,
         "protocol": "paper",
         "method": method,
         "settings": {},
-        "objectives": ["loss", "deo"] if problem == "adult" else ["a", "b"],
+        "objectives": ["a", "b"],
         "volume": {"mean": float(np.mean(each)), "std": deviation, "each": each},
     } | more
 
@@ -34,13 +34,15 @@ def test_nobody_ahead_is_as_the_paper_says() -> None:
         cell("multi_mnist", "single_task", [2.8, 2.81]),
         cell("multi_mnist", "mgda", [3.9, 3.91]),  # not of the paper's table
     ]
-    (claim,) = paper_claim(cells)
-    assert claim["holds"] is True
-    assert [(row["problem"], row["method"]) for row in claim["rows"]] == [
-        ("adult", "phn_ls"),
-        ("multi_mnist", "single_task"),
-    ]
-    assert "2 comparisons on 2 sets" in claim["sentence"]
+    fronts, alone = paper_claim(cells)
+    assert (fronts["holds"], alone["holds"]) == (True, True)
+    assert [(row["problem"], row["method"]) for row in fronts["rows"]] == [("adult", "phn_ls")]
+    assert [(r["problem"], r["method"]) for r in alone["rows"]] == [("multi_mnist", "single_task")]
+    assert fronts["sentence"].startswith("1 comparison on 1 set. It is so")
+    assert "It is so: Single Task on Multi-MNIST, paper (−0.105, " in alone["sentence"]
+    absent = {k: v for k, v in cell("adult", "phn_epo", [0.0]).items() if k != "volume"}
+    fronts = paper_claim([*cells, absent])[0]
+    assert fronts["sentence"].startswith("1 comparison on 1 set, 1 more missing. It is so")
 
 
 def test_a_baseline_ahead_beyond_the_noise_is_told() -> None:
@@ -51,18 +53,40 @@ def test_a_baseline_ahead_beyond_the_noise_is_told() -> None:
     ]
     (claim,) = paper_claim(cells)
     assert claim["holds"] is False
-    assert [row["verdict"] for row in claim["rows"]] == ["within the noise", "ahead"]
+    assert [row["verdict"] for row in claim["rows"]] == ["ahead within the noise", "ahead"]
     noise = np.sqrt(0.02**2 / 3 + 0.02**2 / 3)
     assert claim["rows"][1]["in_deviations"] == pytest.approx(0.1 / noise)
-    assert "ahead of COSMOS are ParetoMTL on Adult, paper (by 0.100, 6.1" in claim["sentence"]
+    assert "It is not so" in claim["sentence"]
+    assert "ParetoMTL on Adult, paper (+0.100, 6.1 deviations)" in claim["sentence"]
     assert "within the noise: PHN-LS on Adult" in claim["sentence"]
+
+
+@pytest.mark.parametrize(
+    ("each", "holds", "words"),
+    [
+        ([3.0, 3.01], False, "It is not so: Single Task on Multi-Fashion"),
+        ([2.0, 2.01], True, "It is so: Single Task on Multi-Fashion"),
+        ([2.5, 2.51], False, "Within the noise: Single Task on Multi-Fashion"),
+    ],
+    ids=["ahead", "behind", "near"],
+)
+def test_single_task_must_be_behind_beyond_the_noise(
+    each: list[float], holds: bool, words: str
+) -> None:
+    """To outperform is more than not to be outperformed."""
+    own = cell("multi_fashion", "cosmos", [2.5, 2.51])
+    (claim,) = paper_claim([own, cell("multi_fashion", "single_task", each)])
+    assert claim["holds"] is holds
+    assert words in claim["sentence"]
 
 
 def test_one_seed_does_not_tell() -> None:
     cells = [cell("adult", "cosmos", [3.3]), cell("adult", "phn_ls", [3.4])]
     (claim,) = paper_claim(cells)
     assert claim["holds"] is None
-    assert "One seed does not tell" in claim["sentence"]
+    assert "One seed does not tell: ahead are PHN-LS on Adult, paper (+0.100)" in claim["sentence"]
+    (behind,) = paper_claim([cells[0], cell("adult", "phn_ls", [3.2])])
+    assert behind["holds"] is True
     assert paper_claim([cell("adult", "cosmos", [3.3])]) == []
     variant = cell("adult", "phn_ls", [3.9], settings={"alpha": 0.5})
     assert paper_claim([cell("adult", "cosmos", [3.3]), variant]) == []
@@ -116,7 +140,7 @@ def test_the_claims_of_a_recipe_are_collected(tmp_path: Path) -> None:
     table, ablation = load_recipe("table_1_small"), load_recipe("figure_ablation")
     for recipe in (table, ablation):
         write_recipe(recipe, tmp_path, seeds=[1, 2])
-    assert [claim["holds"] for claim in collect(table, tmp_path)["claims"]] == [True]
+    assert [claim["holds"] for claim in collect(table, tmp_path)["claims"]] == [True, True]
     claims = collect(ablation, tmp_path)["claims"]
     assert len(claims) == 2
     assert len(claims[0]["rows"]) == 6

@@ -289,6 +289,9 @@ def test_latex_commands_in_names_are_text() -> None:
     assert r"\textbackslash{}input\{/etc/passwd\}" in text
     body = text.partition(r"\begin{document}")[2]
     assert re.findall(r"(?<!\\)[#%^~_]", body) == []
+    table = Table("t", ("a",), (("[1cm]",), ("*",)))
+    rows = next(bodies(latex([Section("s", "s", "s", "", (), (table,), (), ("[x]",))])))
+    assert rows == ["{[}1cm{]} \\\\", "{*} \\\\"]
 
 
 def test_without_matplotlib_there_is_a_report_and_a_note(

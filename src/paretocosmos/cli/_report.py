@@ -18,7 +18,7 @@ __all__ = ["report"]
 def report(
     recipe: Annotated[
         str | None,
-        typer.Argument(metavar="[RECIPE]", help="A name from `list`, or a TOML file; else all."),
+        typer.Argument(metavar="RECIPE", help="A name from `list`, or a TOML file; else all."),
     ] = None,
     out: Annotated[Path, typer.Option(help="The folder that `reproduce` filled.")] = Path(
         "reproduction"

@@ -116,6 +116,7 @@ def _reasons(told: Mapping[str, Any], found: Mapping[str, Any]) -> Iterator[dict
         "device": " and ".join(map(device_title, made["device"])),
         "together": f"{together} seeds together" if together > 1 else "one seed at a time",
     }
+    gap = found.get("hypervolume", {}).get("difference", 0.0)
     for reason in _known():
         own = told["varied"]
         if (
@@ -125,6 +126,7 @@ def _reasons(told: Mapping[str, Any], found: Mapping[str, Any]) -> Iterator[dict
             and told["protocol"] in reason.get("protocols", [told["protocol"]])
             and all(own.get(key) == value for key, value in reason.get("settings", {}).items())
             and holds.get(reason.get("when", ""), "when" not in reason)
+            and reason.get("least", -math.inf) < gap < reason.get("most", math.inf)
         ):
             sentence = reason["sentence"].format(**words)
             yield {"quantities": reason["quantities"], "sentence": sentence}

@@ -33,7 +33,8 @@ def ablation_claims(cells: Sequence[Cell]) -> list[dict[str, Any]]:
     grids: dict[tuple[str, str | None], Grid] = {}
     for cell in cells:
         own = cell["varied"]
-        if {"penalty", "alpha"} <= own.keys() and not isinstance(own["alpha"], list):
+        numbers = cell["volume"] is not None and cell["metrics"]["span"] is not None
+        if numbers and {"penalty", "alpha"} <= own.keys() and not isinstance(own["alpha"], list):
             at = (float(own["penalty"]), float(own["alpha"]))
             grids.setdefault((cell["problem"], cell["protocol"]), {})[at] = cell
     rows = [_row(*key, grid) for key, grid in grids.items() if _is_grid(grid)]

@@ -26,9 +26,10 @@ def spread(values: Iterable[float | None]) -> dict[str, Any] | None:
 
     >>> spread([1.0, 2.0, 3.0])
     {'mean': 2.0, 'std': 1.0, 'each': [1.0, 2.0, 3.0]}
+    >>> spread([1.0, float("nan")])
     """
     given = list(values)
-    known = [float(value) for value in given if value is not None]
+    known = [float(value) for value in given if value is not None and math.isfinite(value)]
     if not known or len(known) < len(given):
         return None
     deviation = stdev(known) if len(known) > 1 else None

@@ -56,7 +56,7 @@ def collect(recipe: Recipe, out: Path) -> dict[str, Any]:
         "rehearsal": recipe.epochs,
         "cells": cells,
         "seconds": {part: sum(cell["seconds"][f"all_{part}"] for cell in done) for part in parts},
-        "claims": _claims(recipe, done),
+        "claims": _claims(recipe, cells),
     }
 
 
@@ -71,9 +71,10 @@ def read_collected(path: Path) -> dict[str, Any]:
     return content
 
 
-def _claims(recipe: Recipe, done: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def _claims(recipe: Recipe, cells: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     if recipe.shows == "table":
-        return paper_claim(done)
+        return paper_claim(cells)
+    done = [cell for cell in cells if cell["seeds"]]
     return ablation_claims(done) if recipe.shows == "ablation" else []
 
 

@@ -35,6 +35,9 @@ LETTERS = {
     ">": r"\textgreater{}",
     "|": r"\textbar{}",
     '"': r"\textquotedbl{}",
+    "[": "{[}",  # after a line's end or an item it would be an argument, and a star a command
+    "]": "{]}",
+    "*": "{*}",
     "`": r"\textasciigrave{}",
     "±": r"$\pm$",
     "−": r"$-$",

@@ -27,9 +27,11 @@ def texts(figure: Figure) -> list[str]:
     return [one.get_text() for one in found if isinstance(one, Text)]
 
 
-def test_exactly_four_names_are_exported() -> None:
+def test_exactly_these_names_are_exported() -> None:
     assert paretocosmos.plotting.__all__ == [
-        *("comparison_figure", "front_figure", "save_comparison", "save_front")
+        *("Known", "ablation_figure", "comparison_figure", "convergence_figure", "front_figure"),
+        *("fronts_figure", "intuition_figure", "save_comparison", "save_figure", "save_front"),
+        "three_figure",
     ]
 
 

@@ -27,6 +27,7 @@ from paretocosmos import find
 from paretocosmos.checkpoint import load_tensors
 from paretocosmos.cli import ROOMS
 from paretocosmos.errors import BenchmarkWarning
+from paretocosmos.experiments.recipe import load_recipe, recipe_names
 from paretocosmos.loop import Trainer
 from paretocosmos.objectives.mean_squared_error import MeanSquaredError
 from paretocosmos.plan import make_plan
@@ -113,6 +114,8 @@ def test_list_is_what_find_finds(cli: Call) -> None:
     ended = cli("list", "--json")
     found = json.loads(ended.out)
     assert ended.code == 0
+    recipes = found.pop("recipes")
+    assert recipes == {name: load_recipe(name).title for name in recipe_names()}
     assert {room: list(things) for room, things in found.items()} == {
         room: [*find.names(room), *(pairs() if room == "methods" else ())] for room in ROOMS
     }

@@ -22,7 +22,7 @@ def reproduce(
     ],
     out: Annotated[
         Path, typer.Option(help="The folder of all recipes; what is done in it stays.")
-    ] = Path("reproduction"),
+    ] = Path("runs/reproduction"),
     only: Annotated[
         str | None, typer.Option(help="Problems, methods or protocols, as adult,cosmos.")
     ] = None,
@@ -35,7 +35,10 @@ def reproduce(
     ] = None,
     device: Device = "auto",
     precision: Precision = "tf32",
-    workers: Annotated[int, typer.Option(help="Processes on this machine, a cell each.")] = 1,
+    workers: Annotated[
+        int | None,
+        typer.Option(help="Processes on this machine, a cell each; 0 for none.  [default: 1]"),
+    ] = None,
     ray: Annotated[
         str | None,
         typer.Option(
@@ -58,7 +61,7 @@ def reproduce(
                 data=data,
                 device=device,
                 precision=precision,
-                workers=workers,
+                workers=(1 if ray is None else 0) if workers is None else workers,
                 ray=ray,
                 progress=show,
             )

@@ -1,1 +1,1 @@
-"""Experiments: the paper's settings (`paper.toml`) and, in time, its tables and figures."""
+"""Experiments: the paper's settings, its recipes, and what they give."""

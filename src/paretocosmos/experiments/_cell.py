@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import time
 import traceback
 import warnings
@@ -25,7 +26,7 @@ from paretocosmos.files import one_line, write_bytes
 from paretocosmos.places import VARIABLE
 from paretocosmos.rays import each_alone
 from paretocosmos.run import FORMAT, read_record
-from paretocosmos.settings import Training, distribute, paper_settings
+from paretocosmos.settings import Training, distribute
 from paretocosmos.training import Progress, fit
 
 __all__ = ["How", "Outcome", "finished", "train"]
@@ -94,8 +95,6 @@ def finished(cell: Cell, how: How, images: MutableMapping[str, str]) -> list[int
 
 def _differences(record: dict[str, Any], cell: Cell, how: How) -> Iterator[str]:
     """What a run has otherwise than the cell asks for; its data need not be there to tell."""
-    asked = paper_settings(cell.problem, cell.method) | dict(cell.settings)
-    asked |= {} if cell.epochs is None else {"epochs": cell.epochs}
     facts: list[tuple[str, Any, Any]] = [
         ("format", record["format"], FORMAT),
         ("version", record.get("version"), paretocosmos.__version__),
@@ -112,7 +111,7 @@ def _differences(record: dict[str, Any], cell: Cell, how: How) -> Iterator[str]:
     there = {role: record[role]["settings"] for role in rooms if record[role] is not None}
     owners = {role: find.find(rooms[role], record[role]["name"]) for role in there}
     there["training"] = record["training"]
-    for role, own in distribute(asked, owners | {"training": Training}, lenient=True).items():
+    for role, own in distribute(cell.asked, owners | {"training": Training}, lenient=True).items():
         facts += [(f"{role}.{key}", there[role].get(key), own[key]) for key in own]
     for name, before, now in facts:
         if before != json.loads(json.dumps(now)):  # a tuple is a list there
@@ -163,6 +162,8 @@ def train(
                     if len(seeds) == 1:
                         raise
                     _each(together, seeds)
+                for seed in seeds:  # there may be hundreds, and nobody goes on from the end
+                    shutil.rmtree(folder / f"seed-{seed}" / "checkpoint", ignore_errors=True)
         except ParetoCosmosError as refused:
             error = str(refused)
         except Exception as bug:

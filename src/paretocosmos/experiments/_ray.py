@@ -3,6 +3,7 @@
 import dataclasses
 import logging
 import shutil
+import socket
 import tempfile
 import time
 import uuid
@@ -18,7 +19,7 @@ from paretocosmos.experiments.recipe import Cell
 from paretocosmos.files import one_line, write_bytes
 from paretocosmos.training import Progress
 
-__all__ = ["on_ray"]
+__all__ = ["need_ray", "on_ray"]
 
 Job = tuple[Cell, list[int]]
 Files = Mapping[str, bytes]
@@ -27,6 +28,8 @@ Files = Mapping[str, bytes]
 RETRIES = 2
 # Seconds between two looks at how the cells stand.
 POLL = 0.5
+# Seconds to wait for an answer of the cluster.
+PATIENCE = 10.0
 # What a cell takes of a machine; and one GPU where the cluster has some and --device is not cpu.
 CPUS = 1
 
@@ -73,19 +76,26 @@ def on_ray(
                     ray.cancel(one, force=True)
 
 
-@contextmanager
-def _cluster(address: str) -> Iterator[Any]:
-    """Ray, joined to a cluster, which is left again; one that was started here ends."""
+def need_ray() -> Any:
+    """Ray, or a refusal."""
     try:
         import ray
     except ImportError as error:
         raise MissingExtraError("ray", "ray", "--ray") from error
+    return ray
+
+
+@contextmanager
+def _cluster(address: str) -> Iterator[Any]:
+    """Ray, joined to a cluster, which is left again; one that was started here ends."""
+    ray = need_ray()
     ours = not ray.is_initialized()
     if ours:
         here = {"include_dashboard": False} if address == "local" else {}
         try:
+            _knock(address)
             ray.init(address, log_to_driver=False, logging_level=logging.ERROR, **here)
-        except (ConnectionError, RuntimeError, ValueError) as error:
+        except (OSError, RuntimeError, ValueError) as error:
             raise ConfigurationError(
                 f"there is no Ray cluster at `{address}` ({one_line(error)}): start one with `ray "
                 "start --head`, or use --ray local"
@@ -95,6 +105,13 @@ def _cluster(address: str) -> Iterator[Any]:
     finally:
         if ours:
             ray.shutdown()
+
+
+def _knock(address: str) -> None:
+    """See that somebody answers at HOST:PORT: Ray itself would ask for minutes."""
+    host, colon, port = address.removeprefix("ray://").rpartition(":")
+    if colon and port.isdecimal():
+        socket.create_connection((host, int(port)), timeout=PATIENCE).close()
 
 
 def _gpus(cluster: Mapping[str, float], how: How) -> int:

@@ -3,6 +3,7 @@
 import dataclasses
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import fmean
@@ -124,7 +125,8 @@ class Reproduction:
                 at=None,
             )
             self.standings[cell.name] = now = _with_results(now, self.out)
-            _keep(now, self.out)
+            with suppress(OSError):  # where nothing can be written, the cell has failed for it
+                _keep(now, self.out)
             self.notes += [one for one in what.notes if one not in self.notes]
             return
         began = time.monotonic() if what is None else before.began

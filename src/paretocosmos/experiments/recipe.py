@@ -13,7 +13,7 @@ from paretocosmos.errors import ConfigurationError, unknown
 from paretocosmos.experiments._recipe_file import PROTOCOLS, read_recipe
 from paretocosmos.settings import paper_settings
 
-__all__ = ["Cell", "Recipe", "load_recipe", "recipe_names"]
+__all__ = ["Cell", "Recipe", "load_recipe", "recipe_names", "root_of"]
 
 
 @dataclass(frozen=True)
@@ -46,6 +46,18 @@ class Cell:
         first = self.problem if self.protocol is None else f"{self.problem}-{self.protocol}"
         varied = [f"{key}_{_short(self.settings[key])}" for key in sorted(self.settings)]
         return f"{_plain(first)}/{_plain('-'.join([self.method, *varied]))}"
+
+    @property
+    def asked(self) -> dict[str, Any]:
+        """All that is set: the paper's settings, over them its own, and a rehearsal's epochs.
+
+        >>> Cell("adult", "cosmos", settings={"alpha": 1.2}, epochs=1).asked["penalty"]
+        0.01
+        """
+        usual = paper_settings(self.problem, self.method)
+        return (
+            usual | dict(self.settings) | ({} if self.epochs is None else {"epochs": self.epochs})
+        )
 
     def folder(self, out: Path) -> Path:
         """Where its runs are, each in ``seed-SEED``, below the folder of a reproduction.
@@ -178,7 +190,7 @@ def root_of(out: Path, epochs: int | None) -> Path:
 
 
 def _made(name: str, content: Mapping[str, Any]) -> Recipe:
-    cells: list[Cell] = []
+    cells: dict[str, Cell] = {}  # a value of `vary` may be the paper's, and so another grid's cell
     for grid in content["grid"]:
         varied = grid.get("vary", {})
         places = itertools.product(
@@ -191,9 +203,12 @@ def _made(name: str, content: Mapping[str, Any]) -> Recipe:
             given = grid.get("settings", {}) | dict(zip(varied, values, strict=True))
             usual = paper_settings(problem, method)
             own = {key: value for key, value in given.items() if usual.get(key) != value}
-            seeds = tuple(grid.get("seeds", content["seeds"]))
-            cells.append(Cell(problem, method, protocol, own, seeds))
-    return Recipe(name, content["title"], content["section"], content["shows"], tuple(cells))
+            cell = Cell(problem, method, protocol, own)
+            before = cells[cell.name].seeds if cell.name in cells else ()
+            seeds = dict.fromkeys([*before, *grid.get("seeds", content["seeds"])])
+            cells[cell.name] = dataclasses.replace(cell, seeds=tuple(seeds))
+    title, section, shows = (content[key] for key in ("title", "section", "shows"))
+    return Recipe(name, title, section, shows, tuple(cells.values()))
 
 
 def _ours() -> list[Any]:

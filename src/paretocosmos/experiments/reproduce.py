@@ -7,7 +7,7 @@ from pathlib import Path
 from paretocosmos.distributed import join
 from paretocosmos.errors import ConfigurationError, ParetoCosmosError, RunError
 from paretocosmos.experiments._cell import How, Outcome, finished, train
-from paretocosmos.experiments._ray import on_ray
+from paretocosmos.experiments._ray import need_ray, on_ray
 from paretocosmos.experiments._reproduction import Reproduction, Standing
 from paretocosmos.experiments._workers import on_workers
 from paretocosmos.experiments.recipe import Cell, Recipe, load_recipe
@@ -23,14 +23,14 @@ Tell = Callable[[Cell, Progress | Outcome | None], None]
 def reproduce(
     recipe: str | Path | Recipe,
     *,
-    out: str | Path = "reproduction",
+    out: str | Path = "runs/reproduction",
     only: Sequence[str] = (),
     seeds: Sequence[int] | None = None,
     epochs: int | None = None,
     data: str | Path | None = None,
     device: str = "auto",
     precision: str = "tf32",
-    workers: int = 1,
+    workers: int = 0,
     ray: str | None = None,
     progress: Callable[[Reproduction], None] | None = None,
 ) -> Reproduction:
@@ -49,7 +49,8 @@ def reproduce(
         data: a folder to look for data in, before the cache; as ``$PARETOCOSMOS_DATA``.
         device: as for `fit`; with ``"auto"``, what was done on another device counts as well.
         precision: as for `fit`.
-        workers: processes on this machine, a cell each.
+        workers: processes on this machine that train the cells, each of them one; a cell that
+            kills its process costs no other. 0 trains in this process.
         ray: the address of a Ray cluster whose workers train the cells; ``"local"`` starts one on
             this machine.
         progress: called after every epoch and whenever a cell begins or ends.
@@ -64,21 +65,24 @@ def reproduce(
             "`reproduce` is started once, found several processes: start it without torchrun, and "
             "use --workers or --ray"
         )
-    if workers < 1:
-        raise ConfigurationError(f"`workers` must be at least 1, found {workers}")
-    if workers > 1 and ray is not None:
+    if workers < 0:
+        raise ConfigurationError(f"`workers` must be at least 0, found {workers}")
+    if workers and ray is not None:
         raise ConfigurationError(
             "--workers are processes of this machine, --ray names a cluster, found both: give one"
         )
-    if ray is None:
+    if ray is not None:
+        need_ray()
+    else:
         device_of(device)
         if data is not None and not Path(data).expanduser().is_dir():
             raise ConfigurationError(f"`data` is a folder, found `{data}`: see where it lies")
     made = recipe if isinstance(recipe, Recipe) else load_recipe(recipe)
     made = made.with_seeds(None if seeds is None else check_seeds(seeds)).rehearsal(epochs)
     asked = {cell.name for cell in made.only(only)}
+    exact = check_precision(precision)
     where = None if data is None else str(Path(data).expanduser().absolute())
-    how = How(_folder(out), device, check_precision(precision), where)
+    how = How(_folder(out), device, exact, where)
     reproduction = Reproduction(made, how.out)
     images: dict[str, str] = {}
     jobs: list[Job] = []
@@ -105,9 +109,9 @@ def reproduce(
         show(reproduction)
 
     try:
-        if ray is not None:
+        if jobs and ray is not None:
             on_ray(jobs, how, tell, address=ray)
-        elif workers > 1 and len(jobs) > 1:
+        elif jobs and workers:
             on_workers(jobs, how, tell, count=workers)
         else:
             _here(jobs, how, tell)

@@ -97,15 +97,19 @@ def print_reproduction(done: Reproduction) -> None:
     for name in ("hypervolume", "seeds", "time"):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("state")
-    for one in done.standings.values():
+    every = done.standings.values()
+    shown = [one for one in every if one.asked or one.seeds_done or one.state == "failed"]
+    for one in shown:
         table.add_row(
             escape(one.cell.name),
             _reached(one.hypervolume),
             f"{len(one.seeds_done)}/{len(one.cell.seeds)}",
             clock(one.seconds) if one.seconds else "-",
-            one.state if one.asked or one.state != "waiting" else "not asked",
+            one.state if one.asked or one.state != "waiting" else "begun",
         )
     console.print(table)
+    if len(shown) < len(every):
+        console.print(f"and {len(every) - len(shown)} cells that were not asked for")
     spent = done.to_dict()["seconds"]
     by_method = ", ".join(f"{name} {clock(s)}" for name, s in spent["by_method"].items() if s)
     parts = ", ".join(

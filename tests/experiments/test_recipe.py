@@ -1,0 +1,289 @@
+"""Recipes: their grids against the paper's, what cells share, and every mistake in one answer."""
+
+import itertools
+import re
+from pathlib import Path
+
+import pytest
+
+from paretocosmos.errors import ConfigurationError
+from paretocosmos.experiments._toml_lines import Lines
+from paretocosmos.experiments.recipe import Cell, Recipe, load_recipe, recipe_names
+
+FAIR = ("adult", "compas", "default_credit")
+PAIRS = ("multi_mnist", "multi_fashion", "fashion_and_mnist")
+SEEDS = (1, 2, 3, 4, 42)
+METHODS = ("single_task", "phn_epo", "phn_ls", "pareto_mtl", "cosmos")
+
+GOOD = """\
+title = "Toys"
+section = "nowhere"
+shows = "fronts"
+seeds = [1, 2]
+
+[[grid]]
+problems = ["toy_convex"]
+methods = ["cosmos", "linear"]
+"""
+
+
+def _names(recipe: str) -> list[str]:
+    return [cell.name for cell in load_recipe(recipe).cells]
+
+
+def _written(folder: Path, text: str) -> Recipe:
+    path = folder / "mine.toml"
+    path.write_text(text, encoding="utf-8")
+    return load_recipe(path)
+
+
+def _refusal(folder: Path, text: str) -> str:
+    with pytest.raises(ConfigurationError) as refused:
+        _written(folder, text)
+    return str(refused.value)
+
+
+# ---------------------------------------------------------------- those of the paper
+
+
+def test_there_is_a_recipe_for_every_table_and_figure() -> None:
+    assert set(recipe_names()) == {
+        *("table_1", "table_1_small", "table_celeba", "celeba_objectives", "intuition"),
+        *("figure_vs_sota", "figure_vs_single_task", "figure_convergence", "figure_ablation"),
+        "figure_celeba",
+    }
+
+
+@pytest.mark.parametrize("name", sorted(recipe_names()))
+def test_every_recipe_cites_its_place_and_names_each_cell_once(name: str) -> None:
+    recipe = load_recipe(name)
+    assert recipe.name == name
+    assert re.search(r"section \d|appendix", recipe.section)
+    assert recipe.title
+    names = [cell.name for cell in recipe.cells]
+    assert len(set(names)) == len(names)
+
+
+def test_table_1_is_six_sets_by_five_methods_by_five_seeds() -> None:
+    cells = load_recipe("table_1").cells
+    as_published = [cell for cell in cells if cell.protocol == "paper"]
+    runs = {(cell.problem, cell.method, seed) for cell in as_published for seed in cell.seeds}
+    assert runs == set(itertools.product((*FAIR, *PAIRS), METHODS, SEEDS))
+    clean = {(cell.problem, cell.method) for cell in cells if cell.protocol == "clean"}
+    assert clean == set(itertools.product(FAIR, METHODS))
+    assert not any(cell.settings for cell in cells)
+
+
+def test_pareto_mtl_on_images_comes_last() -> None:
+    """Should time run short, these are the cells to do without."""
+    for name in ("table_1", "figure_vs_sota"):
+        last = load_recipe(name).cells[-3:]
+        assert [(cell.problem, cell.method) for cell in last] == [(p, "pareto_mtl") for p in PAIRS]
+
+
+def test_the_ablation_is_the_papers_grid() -> None:
+    cells = load_recipe("figure_ablation").cells
+    grid = [(c.problem, c.asked["penalty"], c.asked["alpha"]) for c in cells]
+    alphas = (0.1, 0.7, 1.2)
+    expected = [
+        *itertools.product(FAIR, (0, 0.01, 0.1), alphas),
+        *itertools.product(PAIRS, (1, 3, 5), alphas),
+    ]
+    assert grid == expected
+    assert {cell.method for cell in cells} == {"cosmos"}
+
+
+def test_figures_are_drawn_from_the_cells_of_the_tables() -> None:
+    table = set(_names("table_1"))
+    for name in ("figure_vs_sota", "figure_vs_single_task", "figure_convergence"):
+        assert set(_names(name)) <= table
+    assert set(_names("figure_celeba")) <= set(_names("table_celeba"))
+    # the fronts, without what is no front
+    assert table - set(_names("figure_vs_sota")) == {n for n in table if "single_task" in n}
+
+
+def test_celeba_is_trained_once() -> None:
+    for name in ("table_celeba", "celeba_objectives", "figure_celeba"):
+        assert {cell.seeds for cell in load_recipe(name).cells} == {(1,)}
+
+
+# ---------------------------------------------------------------- cells
+
+
+def test_a_cell_is_named_by_what_is_not_the_papers(tmp_path: Path) -> None:
+    vary = "[grid.vary]\npenalty = [0.01, 2, 2.5]\n[grid.settings]\nalpha = [0.1, 0.5]\n"
+    text = GOOD.replace('"toy_convex"', '"default_credit"').replace(', "linear"', "") + vary
+    names = [cell.name for cell in _written(tmp_path, text).cells]
+    # 0.01 and (0.1, 0.5) are what the paper has for it
+    assert names == [f"default_credit/cosmos{end}" for end in ("", "-penalty_2", "-penalty_2.5")]
+
+
+def test_the_same_number_is_the_same_cell() -> None:
+    one, two = (Cell("adult", "cosmos", "paper", {"penalty": p}) for p in (1, 1.0))
+    assert one.name == two.name == "adult-paper/cosmos-penalty_1"
+
+
+def test_a_value_that_is_the_papers_is_no_second_cell(tmp_path: Path) -> None:
+    varied = '[[grid]]\nproblems = ["adult"]\nmethods = ["cosmos"]\nseeds = [2, 3]\n'
+    varied += "vary.penalty = [0.01, 1]\n"
+    recipe = _written(tmp_path, GOOD.replace("toy_convex", "adult") + varied)
+    found = {cell.name: cell.seeds for cell in recipe.cells}
+    assert found == {
+        "adult/cosmos": (1, 2, 3),
+        "adult/linear": (1, 2),
+        "adult/cosmos-penalty_1": (2, 3),
+    }
+
+
+def test_names_of_ones_own_are_folders() -> None:
+    cell = Cell("package.module:Thing", "cosmos", None, {"alpha": (0.1, 0.5)})
+    assert cell.name == "package.module-Thing/cosmos-alpha_0.1_0.5"
+    assert cell.runs(Path("out")) == {1: Path("out/cells") / cell.name / "seed-1"}
+
+
+def test_a_rehearsal_lies_elsewhere() -> None:
+    recipe = load_recipe("table_1")
+    short = recipe.rehearsal(3)
+    assert short.root(Path("out")) == Path("out/rehearsal-3")
+    assert [cell.name for cell in short.cells] == [cell.name for cell in recipe.cells]
+    for before, after in zip(recipe.cells, short.cells, strict=True):
+        assert after.folder(Path("out")) == Path("out/rehearsal-3/cells") / after.name
+        assert before.folder(Path("out")) == Path("out/cells") / before.name
+    assert recipe.rehearsal(None) is recipe
+    with pytest.raises(ConfigurationError, match="`epochs` must be at least 1, found 0"):
+        recipe.rehearsal(0)
+
+
+def test_only_problems_methods_and_protocols() -> None:
+    recipe = load_recipe("table_1")
+
+    def found(*names: str) -> set[str]:
+        return {cell.name for cell in recipe.only(names)}
+
+    assert found() == set(_names("table_1"))
+    assert found("adult") == {n for n in _names("table_1") if n.startswith("adult")}
+    assert found("adult", "cosmos") == {"adult-paper/cosmos", "adult-clean/cosmos"}
+    assert found("adult", "multi_mnist", "cosmos", "phn_ls", "paper") == {
+        f"{p}-paper/{m}" for p in ("adult", "multi_mnist") for m in ("cosmos", "phn_ls")
+    }
+    with pytest.raises(ConfigurationError, match=r"`cosmo`; did you mean `cosmos`\?.*`aldut`"):
+        found("cosmo", "aldut")
+    with pytest.raises(ConfigurationError, match="no cell for all of multi_mnist, clean together"):
+        found("multi_mnist", "clean")
+
+
+# ---------------------------------------------------------------- mistakes
+
+
+def test_all_mistakes_are_told_at_once_with_their_lines(tmp_path: Path) -> None:
+    text = """\
+title = "Toys"
+sektion = "nowhere"
+shows = "front"     # line 3
+seeds = [1, 1]
+
+[[grid]]
+problems = [
+    "toy_convex",
+    "adlut",        # line 9
+]
+methods = ["cosmos", "liner"]
+
+[[grid]]
+problems = ["toy_convex"]
+methods = ["cosmos"]
+
+[grid.settings]
+penalti = 0.1       # line 18
+
+[grid.vary]
+alpha = [0.5, -1]
+"""
+    said = _refusal(tmp_path, text)
+    assert said.startswith(f"`{tmp_path / 'mine.toml'}` has 8 mistakes: ")
+    parts = said.partition("mistakes: ")[2].split("; line ")
+    expected = [
+        r"line 1: `section` is missing",
+        r"2: unknown key `sektion`; did you mean `section`\? known: grid, ",
+        r"3: unknown `shows` `front`; did you mean `fronts`\?",
+        r"4: `seeds` are different whole numbers, found \[1, 1\]",
+        r"9: unknown problem `adlut`; did you mean `adult`\?",
+        r"11: unknown method `liner`; did you mean `linear`\?",
+        r"18: unknown setting `penalti`; did you mean `penalty`\?",
+        r"21: `alpha` .*-1",
+    ]
+    assert len(parts) == len(expected), parts
+    for found, wanted in zip(parts, expected, strict=True):
+        assert re.match(wanted, found), (wanted, found)
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (("[[grid]]", "[grid]"), r"line 6: `grid` is a table: begin it with \[\[grid\]\]"),
+        (("[1, 2]", "1"), "line 4: `seeds` are different whole numbers, found 1"),
+        (("[1, 2]", "[-1]"), "line 4: `seeds` are different whole numbers"),
+        (("[1, 2]", "[true]"), "line 4: `seeds` are different whole numbers"),
+        (('"Toys"', "7"), "line 1: `title` is a text, found 7"),
+        (('"fronts"', '" "'), "line 3: `shows` is a text, found ' '"),
+        (('["toy_convex"]', '"toy_convex"'), "line 7: `problems` is a list of names"),
+        (('["toy_convex"]', "[]"), r"line 7: `problems` is a list of names, found \[\]"),
+        (('"linear"', '"cosmos"'), "line 8: `cosmos` stands twice in `methods`"),
+        (('"linear"', '"no.module:Thing"'), "line 8: `no.module:Thing` cannot be imported"),
+        (("methods", 'protocols = ["papr"]\nmethods'), "line 8: .*did you mean `paper`"),
+        (("methods", "vary = 3\nmethods"), "line 8: `vary` is a table, found 3"),
+        (
+            ("methods", "vary.penalty = 3\nmethods"),
+            "line 8: `vary` has a list of values for `penalty`, found 3",
+        ),
+        (
+            ("methods", "vary.epochs = [3]\nsettings.epochs = 4\nmethods"),
+            "line 8: `epochs` is in `settings` and in `vary`",
+        ),
+        (("methods", "settings.epochs = 0\nmethods"), "line 8: `epochs` must be at least 1"),
+        (("methods", 'settings.epochs = "x"\nmethods'), "line 8: `epochs` takes int, found 'x'"),
+        # a setting of one of the methods only
+        (("methods", "settings.penalty = 1\nmethods"), "line 8: unknown setting `penalty`"),
+    ],
+)
+def test_a_mistake_has_its_line(tmp_path: Path, change: tuple[str, str], says: str) -> None:
+    said = _refusal(tmp_path, GOOD.replace(*change))
+    assert re.search(f"has a mistake: {says}", said), said
+
+
+def test_what_is_no_toml_is_told_with_its_line(tmp_path: Path) -> None:
+    said = _refusal(tmp_path, GOOD.replace('"toy_convex"]', '"toy_convex]'))
+    assert re.search(r"`.*mine.toml` is no TOML: .*line 7", said), said
+
+
+def test_a_cell_belongs_to_one_grid(tmp_path: Path) -> None:
+    again = '\n[[grid]]\nproblems = ["toy_concave", "toy_convex"]\nmethods = ["linear"]\n'
+    said = _refusal(tmp_path, GOOD + again)
+    assert "line 12: `linear` on `toy_convex` stands in line 8 already" in said
+
+
+def test_settings_of_problem_network_and_training_are_known(tmp_path: Path) -> None:
+    settings = "[grid.settings]\ncopies = 2\nkernel = 9\nepochs = 3\ngroups = 2\n"
+    text = GOOD.replace('"toy_convex"', '"multi_digits"') + settings
+    cell = _written(tmp_path, text).cells[0]
+    assert cell.settings == {"copies": 2, "kernel": 9, "epochs": 3, "groups": 2}
+
+
+def test_an_unknown_recipe_and_a_file_that_is_none(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="did you mean `table_1`"):
+        load_recipe("tabel_1")
+    with pytest.raises(ConfigurationError, match="cannot be read: No such file"):
+        load_recipe(tmp_path / "none.toml")
+    (tmp_path / "picture.toml").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(ConfigurationError, match="not text in UTF-8"):
+        load_recipe(tmp_path / "picture.toml")
+
+
+def test_lines_bear_what_recipes_do_not_have() -> None:
+    lines = Lines('"quoted" = 1\n\n[a]\nb = {c = 2}\n[[d]]\n[[d]]\ne.f = """\nx = 1"""\n')
+    assert lines.of(("quoted",)) == 1
+    assert lines.of(("a", "b", "c")) == 4  # where what it is in begins
+    assert lines.of(("d", 0)) == 5
+    assert lines.of(("d", 1, "e", "f")) == 7
+    assert lines.of(("nowhere",)) == 1
+    assert lines.of(("a", "b"), "absent") == 4

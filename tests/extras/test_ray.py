@@ -1,0 +1,232 @@
+"""Cells on a Ray cluster of two workers: the same runs, also where they share no disk."""
+
+import dataclasses
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import paretocosmos
+from paretocosmos.errors import ConfigurationError
+from paretocosmos.experiments import _ray
+from paretocosmos.experiments._cell import How, Outcome
+from paretocosmos.experiments.recipe import Cell, Recipe
+from paretocosmos.experiments.reproduce import Reproduction, reproduce
+from paretocosmos.run import load_run
+
+ray = pytest.importorskip("ray")
+
+# What the workers import besides the package: a problem that kills its worker, so many times, and
+# one that waits for another worker to have it too.
+OWN = '''
+import os, signal, time
+from pathlib import Path
+from paretocosmos.problems import load_problem
+
+def deadly(*, protocol: str = "clean", marks: str = "", times: int = 1):
+    """Kills its process, so many times."""
+    begun = len(list(Path(marks).iterdir()))
+    Path(marks, str(begun)).touch()
+    if begun < times:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return load_problem("toy_convex")
+
+def meeting(*, protocol: str = "clean", marks: str = ""):
+    """Waits until two processes are here."""
+    Path(marks, str(os.getpid())).touch()
+    limit = time.monotonic() + 120
+    while len(list(Path(marks).iterdir())) < 2:
+        assert time.monotonic() < limit, "nobody came"
+        time.sleep(0.05)
+    return load_problem("toy_convex")
+'''
+SETTINGS = {"epochs": 2, "hidden": [8]}
+RESULTS = ("front.json", "front_val.json", "model.safetensors")
+
+
+@pytest.fixture(scope="module")
+def modules(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("modules")
+    (folder / "own_problems.py").write_text(OWN)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def cluster(modules: Path) -> Iterator[str]:
+    """Two nodes of one CPU each; gives the address."""
+    from ray.cluster_utils import Cluster
+
+    with pytest.MonkeyPatch.context() as patched:
+        paths = [str(modules), os.environ.get("PYTHONPATH", "")]
+        patched.setenv("PYTHONPATH", ":".join(path for path in paths if path))
+        patched.setenv("RAY_USAGE_STATS_ENABLED", "0")
+        patched.syspath_prepend(modules)
+        made = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
+        made.add_node(num_cpus=1)
+        try:
+            yield made.address
+        finally:
+            made.shutdown()
+
+
+def _recipe(*cells: Cell) -> Recipe:
+    return Recipe("mine", "Mine", "none", "table", cells)
+
+
+def _cells(seeds: tuple[int, ...] = (1,)) -> tuple[Cell, ...]:
+    pairs = ((p, m) for p in ("toy_convex", "toy_concave") for m in ("cosmos", "linear"))
+    return tuple(Cell(p, m, None, SETTINGS, seeds) for p, m in pairs)
+
+
+@contextmanager
+def _unseen(out: Path) -> Iterator[str]:
+    """A mark that no worker finds, as on a machine that does not share the disk."""
+    yield ".nowhere"
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_a_cluster_trains_the_same_cells(
+    cluster: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shared: bool
+) -> None:
+    if not shared:
+        monkeypatch.setattr(_ray, "_mark", _unseen)
+    recipe = _recipe(*_cells(seeds=(1, 2)))
+    here = reproduce(recipe, out=tmp_path / "here", device="cpu")
+    there = reproduce(recipe, out=tmp_path / "there", device="cpu", ray=cluster)
+    assert (here.failures, there.failures) == ({}, {})
+    for cell in recipe.cells:
+        for seed in (1, 2):
+            one, two = (cell.runs(tmp_path / out)[seed] for out in ("here", "there"))
+            assert [(one / n).read_bytes() for n in RESULTS] == [
+                (two / n).read_bytes() for n in RESULTS
+            ]
+            assert load_run(two).record["seeds_together"] == 2
+            assert not (two / "checkpoint").exists()
+    left = {path.name for path in (tmp_path / "there").iterdir()}
+    assert left == {"cells", "mine.json"}
+    assert not ray.is_initialized()
+
+
+def test_cells_run_side_by_side(cluster: str, tmp_path: Path) -> None:
+    (tmp_path / "marks").mkdir()
+    settings = SETTINGS | {"marks": str(tmp_path / "marks")}
+    cells = [Cell("own_problems:meeting", m, None, settings) for m in ("cosmos", "linear")]
+    done = reproduce(_recipe(*cells), out=tmp_path / "out", device="cpu", ray=cluster)
+    assert done.failures == {}
+    assert len(list((tmp_path / "marks").iterdir())) == 2
+
+
+def test_a_cell_says_where_it_stands(cluster: str, tmp_path: Path) -> None:
+    cell = Cell("toy_convex", "linear", None, SETTINGS | {"epochs": 1000})
+    seen: list[int] = []
+
+    def look(at: Reproduction) -> None:
+        seen.extend(one.at.epoch for one in at.having("running") if one.at is not None)
+
+    reproduce(_recipe(cell), out=tmp_path, device="cpu", ray=cluster, progress=look)
+    assert seen
+    assert seen == sorted(seen)
+    assert 1 <= seen[0] <= seen[-1] <= 1000
+
+
+def test_a_lost_workers_cell_is_tried_again(cluster: str, tmp_path: Path) -> None:
+    marks = tmp_path / "marks"
+    marks.mkdir()
+    settings = SETTINGS | {"marks": str(marks), "times": 1}
+    deadly = Cell("own_problems:deadly", "linear", None, settings)
+    done = reproduce(_recipe(deadly, _cells()[0]), out=tmp_path / "out", device="cpu", ray=cluster)
+    assert [one.state for one in done.standings.values()] == ["done", "done"]
+    assert len(list(marks.iterdir())) == 2
+
+
+def test_a_cell_whose_workers_are_all_lost_fails_alone(cluster: str, tmp_path: Path) -> None:
+    marks = tmp_path / "marks"
+    marks.mkdir()
+    settings = SETTINGS | {"marks": str(marks), "times": 99}
+    deadly = Cell("own_problems:deadly", "linear", None, settings)
+    done = reproduce(_recipe(deadly, _cells()[0]), out=tmp_path / "out", device="cpu", ray=cluster)
+    assert [one.state for one in done.standings.values()] == ["failed", "done"]
+    assert len(list(marks.iterdir())) == 3
+    (why,) = done.failures.values()
+    assert why.startswith("its worker was lost 3 times (")
+    assert "\n" not in why
+
+
+def test_a_bug_far_away_leaves_its_log_here(
+    cluster: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_ray, "_mark", _unseen)
+    # there are no such marks, which nobody foresaw
+    settings = SETTINGS | {"marks": "/nowhere", "times": 1}
+    broken = Cell("own_problems:deadly", "linear", None, settings)
+    done = reproduce(_recipe(broken, _cells()[0]), out=tmp_path / "out", device="cpu", ray=cluster)
+    assert [one.state for one in done.standings.values()] == ["failed", "done"]
+    log = broken.folder(tmp_path / "out") / "error.log"
+    assert f"`{log}`" in done.failures[broken.name]
+    assert "FileNotFoundError" in log.read_text()
+
+
+def test_what_was_begun_here_is_replaced_by_what_comes_back(tmp_path: Path) -> None:
+    folder = tmp_path / "cell"
+    checkpoint = folder / "seed-1" / "checkpoint" / "last.safetensors"
+    checkpoint.parent.mkdir(parents=True)
+    checkpoint.write_bytes(b"old")
+    (folder / "seed-1" / "run.json").write_text("old")
+    _ray._unpack(folder, {"seed-1/run.json": b"{}", "seed-1/front.json": b"[]", "error.log": b"x"})
+    assert not checkpoint.exists()
+    assert (folder / "seed-1" / "run.json").read_bytes() == b"{}"
+    assert _ray._packed(folder) == {
+        "error.log": b"x",
+        "seed-1/front.json": b"[]",
+        "seed-1/run.json": b"{}",
+    }
+
+
+def test_a_worker_with_another_version_is_refused(tmp_path: Path) -> None:
+    cell = _cells()[0]
+    outcome, files = _ray._away(cell, [1], How(tmp_path), "mark", "99.0", None)
+    assert isinstance(outcome, Outcome)
+    assert outcome.error == (
+        f"its worker has paretocosmos {paretocosmos.__version__}, not 99.0: install the same "
+        "everywhere"
+    )
+    assert files == {}
+
+
+def test_needs_are_declared() -> None:
+    how = How(Path())
+    assert _ray._gpus({"CPU": 4.0, "GPU": 2.0}, how) == 1
+    assert _ray._gpus({"CPU": 4.0}, how) == 0
+    assert _ray._gpus({"GPU": 2.0}, dataclasses.replace(how, device="cpu")) == 0
+    with pytest.raises(ConfigurationError, match="no machine of the cluster has one"):
+        _ray._gpus({"CPU": 4.0}, dataclasses.replace(how, device="cuda"))
+
+
+def test_the_board_keeps_a_beginning_and_the_last_word() -> None:
+    board: Any = _ray._Board()
+    one, two = object(), object()
+    for what in (None, one, two):
+        board.write("a", what)
+    board.write("b", one)
+    assert board.take() == [("a", None), ("a", two), ("b", one)]
+    assert board.take() == []
+    board.write("a", two)
+    board.write("a", None)  # it was lost, and begins again
+    assert board.take() == [("a", None)]
+
+
+def test_no_cluster_is_one_sentence(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=r"there is no Ray cluster at `127\.0\.0\.1:1`"):
+        reproduce(_recipe(*_cells()), out=tmp_path, device="cpu", ray="127.0.0.1:1")
+
+
+def test_one_on_this_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+    done = reproduce(_recipe(_cells()[0]), out=tmp_path, device="cpu", ray="local")
+    assert [one.state for one in done.standings.values()] == ["done"]
+    saved = json.loads((tmp_path / "mine.json").read_text())
+    assert saved["cells"][0]["seeds_done"] == [1]

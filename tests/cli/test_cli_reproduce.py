@@ -45,13 +45,13 @@ def go(cli: Call) -> Call:
 def test_cells_are_told_as_they_end_and_all_at_the_end(go: Call) -> None:
     ended = go()
     assert ended.code == 0
-    found = json.loads(Path("runs/reproduction/mine.json").read_text())
+    found = json.loads(Path("reproduction/mine.json").read_text())
     for name, cell in zip(NAMES, found["cells"], strict=True):
         hypervolume = f"{cell['hypervolume']:.4f}"
         assert re.search(rf"^done +{name}  HV {hypervolume}  2 seeds", ended.err, re.MULTILINE)
         assert re.search(rf"^{name} +{hypervolume} +2/2 .* done", ended.out, re.MULTILINE)
     assert "2 of 2 cells done, 0 running" in ended.err
-    assert "runs/reproduction/mine.json" in ended.out
+    assert "reproduction/mine.json" in ended.out
     assert "rehearsal" not in (ended.out + ended.err).lower()
     again = go()
     assert again.code == 0
@@ -79,8 +79,8 @@ def test_a_rehearsal_says_so_everywhere(go: Call) -> None:
     for text in (ended.out, ended.err):
         assert text.startswith("REHEARSAL, 1 epoch, no results: mine: Two toys")
     assert "and 1 cells that were not asked for" in ended.out
-    assert json.loads(Path("runs/reproduction/rehearsal-1/mine.json").read_text())["rehearsal"] == 1
-    assert not Path("runs/reproduction/mine.json").exists()
+    assert json.loads(Path("reproduction/rehearsal-1/mine.json").read_text())["rehearsal"] == 1
+    assert not Path("reproduction/mine.json").exists()
 
 
 def test_a_failed_cell_is_told_at_the_end_and_in_the_code(
@@ -96,7 +96,7 @@ def test_a_failed_cell_is_told_at_the_end_and_in_the_code(
     assert ended.code == 1
     assert "Traceback" not in ended.err
     last = ended.err.strip().splitlines()[-1]
-    log = f"runs/reproduction/cells/{NAMES[0]}/error.log"
+    log = f"reproduction/cells/{NAMES[0]}/error.log"
     assert last.startswith(f"error: {NAMES[0]}: stopped by TypeError (no way), which nobody")
     assert f"`{log}`" in last
     assert "Traceback" in Path(log).read_text()
@@ -126,7 +126,7 @@ def test_an_interrupt_says_how_to_go_on(go: Call, monkeypatch: pytest.MonkeyPatc
         ended = go()
     assert ended.code == 130
     assert ended.err.strip().endswith(
-        "note: interrupted; what is done is saved in runs/reproduction: the same command goes on from "
+        "note: interrupted; what is done is saved in reproduction: the same command goes on from "
         "there"
     )
     again = go()
@@ -167,4 +167,4 @@ def test_a_missing_ray_is_one_sentence(cli: Call, monkeypatch: pytest.MonkeyPatc
     assert (ended.code, ended.out) == (2, "")
     assert ended.err.startswith("error: --ray needs `ray`, which is not installed")
     assert 'pip install "paretocosmos[ray]"' in ended.err
-    assert not Path("runs/reproduction").exists()
+    assert not Path("reproduction").exists()

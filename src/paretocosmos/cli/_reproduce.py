@@ -22,7 +22,7 @@ def reproduce(
     ],
     out: Annotated[
         Path, typer.Option(help="The folder of all recipes; what is done in it stays.")
-    ] = Path("runs/reproduction"),
+    ] = Path("reproduction"),
     only: Annotated[
         str | None, typer.Option(help="Problems, methods or protocols, as adult,cosmos.")
     ] = None,

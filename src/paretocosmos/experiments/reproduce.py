@@ -23,7 +23,7 @@ Tell = Callable[[Cell, Progress | Outcome | None], None]
 def reproduce(
     recipe: str | Path | Recipe,
     *,
-    out: str | Path = "runs/reproduction",
+    out: str | Path = "reproduction",
     only: Sequence[str] = (),
     seeds: Sequence[int] | None = None,
     epochs: int | None = None,

@@ -18,7 +18,8 @@ from paretocosmos.lane import Lane
 from paretocosmos.loop import Progress, Trainer
 from paretocosmos.machine import SMALL_STEP, streamed
 from paretocosmos.methods import Method
-from paretocosmos.plan import Plan, make_plan
+from paretocosmos.plan import Plan
+from paretocosmos.planning import make_plan
 from paretocosmos.problems import Problem
 from paretocosmos.provenance import fingerprint
 from paretocosmos.run import Run, load_run

@@ -29,7 +29,7 @@ from paretocosmos.cli import ROOMS
 from paretocosmos.errors import BenchmarkWarning
 from paretocosmos.loop import Trainer
 from paretocosmos.objectives.mean_squared_error import MeanSquaredError
-from paretocosmos.plan import make_plan
+from paretocosmos.planning import make_plan
 from paretocosmos.problems import Problem
 from paretocosmos.problems._base import Split
 from paretocosmos.run import FORMAT, load_run

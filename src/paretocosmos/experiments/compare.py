@@ -18,7 +18,8 @@ from paretocosmos.errors import ConfigurationError, FrontWarning, ParetoCosmosEr
 from paretocosmos.experiments._asked import all_planned, check_methods, share_out
 from paretocosmos.experiments._comparison import Comparison
 from paretocosmos.folders import folder_for, refuse_one_run, refuse_other
-from paretocosmos.plan import Plan, make_plan
+from paretocosmos.plan import Plan
+from paretocosmos.planning import make_plan
 from paretocosmos.problems import Problem, problem_name
 from paretocosmos.rays import each_alone
 from paretocosmos.rehearsal import rehearse, split_of

@@ -1,4 +1,4 @@
-"""What the pages say of faces: results/efficientnet.json, loader.json, processes.json and celeba.json."""
+"""What the pages say of faces: results/efficientnet.json and celeba.json."""
 
 import json
 from collections.abc import Iterator
@@ -102,13 +102,13 @@ def celeba_table() -> Iterator[str]:
     yield ""
     narrow = [c for c in cells if c["method"] == "cosmos" and c["metrics"]["test"]["span"] < 0.01]
     for cell in narrow:
-        first, last = cell["front"]["values"][0], cell["front"]["values"][-1]
-        yield (
-            f"The front of `{cell['problem']}` with λ {cell['method_settings']['penalty']:g} and `groups` {cell['training']['groups']} is narrow, from "
-            f"({', '.join(f'{v:.3f}' for v in first)}) to ({', '.join(f'{v:.3f}' for v in last)}): "
-            + (
-                "it never heard the ray. "
-                if cell["training"]["groups"] == 1
-                else "these tasks help each other more than they compete. "
+        points = [f"({', '.join(f'{v:.3f}' for v in point)})" for point in cell["front"]["values"]]
+        lead = f"The front of `{cell['problem']}` with λ {cell['method_settings']['penalty']:g} and `groups` {cell['training']['groups']}"
+        if len(set(points)) == 1:
+            yield f"{lead} is a point, {points[0]} at every ray to three digits: this network does not hear the ray. "
+        else:
+            share = cell["metrics"]["test"]["dominated_share"]
+            yield (
+                f"{lead} is narrow: the losses go from {points[0]} at the first ray to {points[-1]} at the last, but {share:.0%} of the "
+                "rays are dominated. On these pictures and with these settings the losses hardly compete. "
             )
-        )

@@ -151,6 +151,8 @@ def _differences(
 ) -> Iterator[tuple[str, Any, Any]]:
     # the record holds more than the configuration, but inside of it every key counts
     old, new = flat({key: before.get(key) for key in now}), flat(now)
+    for settings in (old, new):  # whichever of several GPUs: the kind decides the result
+        settings["device"] = str(settings["device"]).partition(":")[0]
     for key in dict.fromkeys([*new, *old]):
         if old.get(key) != new.get(key):
             yield key, old.get(key), new.get(key)

@@ -120,10 +120,10 @@ class Lane:
             at.best = {
                 n: at.best.get(n, own).to(own.device, copy=True) for n, own in network.items()
             }
-        drawn = self.generator.get_state()
         kept = (network, at.optimiser, at.method_state, at.best)
-        processes.follow([*(tensor for part in kept for tensor in part.values()), drawn])
-        self.generator.set_state(drawn)
+        processes.follow([tensor for part in kept for tensor in part.values()])
+        drawn = processes.told(self.generator.get_state().numpy().tobytes())
+        self.generator.set_state(torch.frombuffer(bytearray(drawn), dtype=torch.uint8))
 
     @property
     def epoch(self) -> int:
@@ -230,7 +230,7 @@ class Lane:
         Args:
             test: the split the front is of.
             said: how steps were run and where the data was, for the record.
-            samples: in an epoch.
+            samples: in an epoch, of all seeds together.
             together: seeds that trained together.
         """
         numbers, plan = self.at.numbers, self.plan

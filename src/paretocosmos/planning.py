@@ -117,10 +117,11 @@ def make_plan(
     )
     single = chosen.fixed_rays(len(problem.objectives)) is not None
     check_pair(how.name, conditioning if model is None else model, single=single)
-    if single and training.groups > 1:
+    if single and training.groups != training.accumulate:
         raise ConfigurationError(
             f"`groups` are several rays in a batch, found {training.groups}, but `{how.name}` has "
-            "one ray for each network: leave it out"
+            "one ray for each network: leave it out, or set it to `accumulate`, "
+            f"{training.accumulate}"
         )
     if {"batch_size", "training.batch_size"} & given.keys():
         _check_batch_size(training.batch_size, problem)

@@ -131,10 +131,11 @@ def fit(
     >>> run.front.names
     ('first', 'second')
     """
-    wanted = _seeds(seed, seeds)
-    processes, device = join(device)
-    lead = processes.together(
-        lambda: make_plan(
+    processes, where = join(device)
+
+    def planned() -> list[Plan]:
+        wanted = _seeds(seed, seeds)
+        lead = make_plan(
             problem,
             method=method,
             model=model,
@@ -143,14 +144,15 @@ def fit(
             protocol=protocol,
             settings=dict(settings or {}) | ({} if epochs is None else {"epochs": epochs}),
             seed=wanted[0],
-            device=device,
+            device=where,
             deterministic=deterministic,
             precision=precision,
         )
-    )
-    check_engine(engine, lead.device)
-    _check_processes(processes, lead)
-    plans = [lead, *(lead.for_seed(other) for other in wanted[1:])]
+        check_engine(engine, lead.device)
+        return [lead, *(lead.for_seed(other) for other in wanted[1:])]
+
+    plans = processes.together(planned)
+    _check_processes(processes, plans[0])
     folders = folders_of(processes, plans, out, several=seeds is not None, resume=resume)
     done: dict[int, Run] = {}
     behind: dict[int, list[Job]] = {}

@@ -35,7 +35,6 @@ def test_messages_are_captured(
     given: dict[str, Any] = {
         "method": method,
         "settings": SETTINGS,
-        "epochs": 2,
         "precision": "fp64",
     }
     sent: list[str] = []

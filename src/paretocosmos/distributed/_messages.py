@@ -6,6 +6,7 @@ any other.
 
 # ruff: noqa: ARG001 (a fake version takes what its operator takes)
 
+import re
 from collections.abc import Callable
 
 import torch
@@ -57,10 +58,18 @@ def send(message: Callable[[], object]) -> None:
     """Send and receive; where another process has gone, say so."""
     try:
         message()
+    except torch.OutOfMemoryError:
+        raise
     except RuntimeError as error:  # all of torch.distributed's are
         raise LostProcessError(
-            f"another process of this training was lost ({one_line(error)})"
+            f"another process of this training was lost ({_cause(error)})"
         ) from error
+
+
+def _cause(error: RuntimeError) -> str:
+    """The first sentence of what a backend says, without its place in the source."""
+    said = re.sub(r"^\[\S+:\d+\]\s*", "", one_line(error))
+    return re.split(r"\. |; ", said, maxsplit=1)[0]
 
 
 def before(samples: int, count: int, rank: int) -> int:

@@ -192,7 +192,13 @@ ALONE = Processes()
 
 def launched_rank() -> int:
     """This process's number among those that torchrun started; 0 where it did not."""
-    return int(os.environ.get(RANK, "0"))
+    return int(os.environ.get(RANK, "0")) if _launched() else 0
+
+
+def _launched() -> bool:
+    """Whether torchrun, or what speaks as it does, started several processes."""
+    numbers = (os.environ.get(name, "") for name in (RANK, COUNT))
+    return all(number.isdigit() for number in numbers) and int(os.environ[COUNT]) > 1
 
 
 def join(device: str) -> tuple[Processes, str]:
@@ -205,7 +211,7 @@ def join(device: str) -> tuple[Processes, str]:
     """
     if not dist.is_available():
         return ALONE, device
-    if not dist.is_initialized() and int(os.environ.get(COUNT, "1")) > 1:
+    if not dist.is_initialized() and _launched():
         _begin(device)
     if not dist.is_initialized():
         return ALONE, device

@@ -79,10 +79,12 @@ def compare(
     [('cosmos', 25), ('uniform', 1)]
     """
     if join(device)[0].count > 1:
-        raise ConfigurationError(
+        refusal = ConfigurationError(
             "`compare` trains in one process, found several: start it without torchrun, or train "
             "the methods one by one with `train`"
         )
+        refusal.shared = True
+        raise refusal
     wanted, all_seeds = check_methods(methods), check_seeds(seeds)
     asked = dict(settings or {}) | ({} if epochs is None else {"epochs": epochs})
 

@@ -117,7 +117,9 @@ def training(problem: ImageProblem, size: int, device: torch.device) -> dict[str
     for name in FEEDS:
         with (
             tempfile.TemporaryDirectory() as folder,
-            patch("paretocosmos.engine._choose.fits", lambda *_, name=name: name == "resident"),
+            patch(
+                "paretocosmos.engine._choose.fits", lambda *_, name=name, **__: name == "resident"
+            ),
         ):
             run = fit(
                 problem,

@@ -23,6 +23,7 @@ from paretocosmos.settings import about_pair, pairs
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "scripts"))  # for those who import this file
 
+from faces import celeba_table, faces_short, steps_table  # noqa: E402
 from method_cards import (  # noqa: E402
     ORDER,
     baselines_cost,
@@ -106,6 +107,7 @@ def fill(readme: str) -> str:
         "speed": "\n".join(speed_table()),
         "images": "\n".join(images_table()),
         "gpu": "\n".join(gpu_short()),
+        "faces": "\n".join(faces_short()),
     }
 
     def written(match: re.Match[str]) -> str:
@@ -227,6 +229,12 @@ def results() -> str:
             "![Fronts of five seeds on the three pairs of images](images.png)",
             "",
             *images_seeds(),
+            "",
+            "## Faces and a deep network",
+            "",
+            *steps_table(),
+            "",
+            *celeba_table(),
             "",
             "## On a GPU",
             "",

@@ -5,9 +5,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from paretocosmos.checkpoint import save_tensors
 from paretocosmos.errors import RunError
 from paretocosmos.files import read_json, write_bytes, write_json
 
@@ -119,3 +121,14 @@ def test_unreadable_json_is_one_sentence(
         read_json(path)
     assert f"`{path}`" in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_what_is_written_may_be_read_as_the_user_has_it(tmp_path: Path) -> None:
+    before = os.umask(0o027)
+    try:
+        write_bytes(tmp_path / "bytes", b"1")
+        save_tensors(tmp_path / "tensors", {"a": torch.zeros(2)}, {})
+    finally:
+        os.umask(before)
+    modes = {(tmp_path / name).stat().st_mode & 0o777 for name in ("bytes", "tensors")}
+    assert modes == {0o640}

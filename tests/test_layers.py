@@ -18,8 +18,8 @@ LAYERS = {
             "types errors find files places",
             "rays scalarize front metrics solvers kernels stand_in norms",
             "objectives backbones conditioning methods problems",
-            "settings networks plan provenance machine rehearsal lane loop training evaluation "
-            "engine distributed checkpoint run pace",
+            "settings networks folders plan planning provenance machine rehearsal lane loop "
+            "training evaluation engine record distributed checkpoint run pace",
             "plotting export explorer serving estimators integrations experiments",
             "cli printing __main__",
         )

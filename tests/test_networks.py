@@ -23,7 +23,8 @@ from paretocosmos.lane import Lane, checkpoint_in
 from paretocosmos.loop import Trainer
 from paretocosmos.metrics import hypervolume
 from paretocosmos.objectives.mean_squared_error import MeanSquaredError
-from paretocosmos.plan import Plan, make_plan
+from paretocosmos.plan import Plan
+from paretocosmos.planning import make_plan
 from paretocosmos.problems import Problem, load_problem
 from paretocosmos.problems._base import SPLITS, Split
 from paretocosmos.problems._images import ImageProblem

@@ -21,7 +21,8 @@ from paretocosmos.methods.pareto_mtl import ParetoMtl
 from paretocosmos.methods.single_task import SingleTask
 from paretocosmos.objectives import Objective
 from paretocosmos.objectives.mean_squared_error import MeanSquaredError
-from paretocosmos.plan import Plan, make_plan
+from paretocosmos.plan import Plan
+from paretocosmos.planning import make_plan
 from paretocosmos.problems import Problem, load_problem
 from paretocosmos.problems._base import Split
 from paretocosmos.run import Run

@@ -16,7 +16,8 @@ from paretocosmos.errors import ConfigurationError, DataError, MissingExtraError
 from paretocosmos.find import Spec
 from paretocosmos.methods import Cosmos, Gram, Method, State
 from paretocosmos.objectives.mean_squared_error import MeanSquaredError
-from paretocosmos.plan import Plan, make_plan
+from paretocosmos.plan import Plan
+from paretocosmos.planning import make_plan
 from paretocosmos.problems import Problem, load_problem
 from paretocosmos.problems._base import Split
 from paretocosmos.problems._toy import ToyProblem

@@ -7,6 +7,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from paretocosmos import Run, fit
@@ -42,12 +43,50 @@ def test_a_front_with_little_to_choose_from_is_pointed_out(
     assert f"{share:.0%} of 25 rays" in shown.out
 
 
+def _collapsed(run: Run, apart: float, **changes: Any) -> Run:
+    """The run with losses of 3 and 4 that differ by so much, and most rays dominated."""
+    steps = np.linspace(0, apart, len(run.front))
+    front = dataclasses.replace(run.front, values=np.array([3.0, 4.0]) + np.outer(steps, [1, 0]))
+    test = run.record["metrics"]["test"] | {"dominated_share": 0.96, "span": 0.0}
+    record = {**run.record, **changes, "metrics": {**run.record["metrics"], "test": test}}
+    return dataclasses.replace(run, front=front, record=record)
+
+
+# 1 % of the largest losses, (3 + apart, 4), is 0.0500 where they are 0.05 apart or so
+@pytest.mark.parametrize(("apart", "told"), [(0.0, True), (0.049, True), (0.052, False)])
+def test_a_front_that_is_a_point_is_pointed_out_once(
+    run: Run, capsys: pytest.CaptureFixture[str], apart: float, told: bool
+) -> None:
+    print_run(_collapsed(run, apart))
+    said = " ".join(capsys.readouterr().err.split())
+    assert said.count("note:") == 1
+    assert ("the front is a point" in said) == told
+    assert ("most rays are dominated" in said) != told
+    if told:
+        ways = "more rays a batch (--set groups=32), or a smaller --penalty, or more epochs"
+        assert ways in said
+
+
+def test_what_is_tried_already_is_not_advised(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    linear = {"name": "linear", "settings": {}}
+    fewer = {**run.record["training"], "batch_size": 20}
+    print_run(_collapsed(run, 0.0, method=linear, training=fewer))
+    assert "try more rays a batch (--set groups=20), or more epochs" in capsys.readouterr().err
+    print_run(_collapsed(run, 0.0, method=linear, training={**fewer, "groups": 20}))
+    assert "try more epochs" in capsys.readouterr().err
+    print_run(_collapsed(run, 0.0, fixed_rays=run.front.rays.tolist()))  # a network for each
+    assert capsys.readouterr().err == ""
+
+
 def test_how_it_was_run_is_said(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
     changed = {"engine": "captured", "precision": "bf16", "device": "cuda:1"}
     changed |= {"seconds_preparing": 12.34, "seconds_evaluating": 5.67}  # type: ignore[dict-item]
     print_run(dataclasses.replace(run, record={**run.record, **changed}))
     shown = " ".join(capsys.readouterr().out.split())
-    assert "captured on cuda:1, bf16, 12.3 s to prepare" in shown
+    assert "captured on cuda:1, bf16, 12.3 s to prepare, 5.7 s to validate" in shown
+    print_run(dataclasses.replace(run, record={**run.record, **changed, "processes": 4}))
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "captured on cuda:1, 4 processes, bf16, 12.3 s to prepare" in shown
 
 
 def test_images_are_named(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
@@ -82,7 +121,8 @@ def test_seeds_are_a_table_with_their_mean(run: Run, capsys: pytest.CaptureFixtu
         (row,) = [line for line in shown.splitlines() if str(one.folder) in line]
         assert row.split()[:2] == [str(one.record["seed"]), f"{one.hypervolume:.4f}"]
     assert "mean hypervolume 2.0000 ± 1.0000" in shown
-    assert "14.0 s of training in all" in shown
+    judged = 3 * run.record["seconds_evaluating"]
+    assert f"14.0 s of training and {judged:.1f} s of validation in all" in shown
 
 
 def test_one_seed_has_no_spread(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
@@ -272,7 +312,10 @@ def test_the_cost_is_one_line(run: Run, capsys: pytest.CaptureFixture[str]) -> N
     images = {"input_shape": [3, 64, 64]}
     print_run(dataclasses.replace(run, record={**run.record, **given, **images}))
     shown = " ".join(capsys.readouterr().out.split())
-    assert "cost 12,346 images/s, 3.1 GB at most, data on the device" in shown
+    assert "cost 12,346 images/s, 3.1 GB at most, data in memory" in shown  # of a CPU
+    record = {**run.record, **given, "device": "cuda:0"}
+    print_run(dataclasses.replace(run, record=record))
+    assert "3.1 GB at most, data on the device" in capsys.readouterr().out
     assert "waiting" not in shown
     record = {**run.record, **given, "data": "streamed", "peak_memory": None}
     print_run(dataclasses.replace(run, record=record))
@@ -317,7 +360,7 @@ SHOWN: dict[str, tuple[dict[str, float], tuple[str, ...]]] = {
     "two": ({"top_left": 0.1234, "bottom_right": 0.4567}, ("top_left 0.123", "bottom_right 0.457")),
     "three": ({"a": 0.1, "b": 0.2, "c": 0.3}, ("a 0.100  b 0.200  c 0.300",)),
     "long": (LONG, ("a_loss_with… 0.123  another_los… 12.346",)),
-    "many": (MANY, ("mean of 10 losses 5.000",)),
+    "many": (MANY, ("0.500  1.500  2.500  3.500  4.500  5.500  +4",)),
 }
 
 
@@ -354,6 +397,17 @@ def test_a_bar_has_room_in_100_columns(
     assert "1,234,567 images/s  130.1 GB  3 % waiting for data" in lines
     if losses is not LONG:
         assert "…" not in shown
+
+
+def test_80_columns_have_two_losses_by_number(
+    terminal: None, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(err, "_width", 80)
+    with bar([], quiet=False) as show:
+        show(_at())
+    lines = _plain(capsys.readouterr().err)
+    assert any("0.457  0.012 HV val 3.3457 1:02:0" in line for line in lines)
+    assert max(map(len, lines)) <= 80
 
 
 def test_a_bar_for_each_method_and_one_cost(
@@ -397,9 +451,7 @@ def test_a_log_gets_a_line_now_and_then(clock: Clock, capsys: pytest.CaptureFixt
         "epoch 15/100  binary_cross_entropy 0.457  demographic_parity 0.012  HV val 3.3457  "
         "1,234,567 images/s  130.1 GB  3 % waiting for data  1:02:05 left"
     )
-    last = capsys.readouterr().err.splitlines()  # the bar as it ended, in 80 columns
-    assert "100/100" in last[0]
-    assert "mean of 2 losses 0.234 HV val 3.3457 1:02:05" in last[0]
+    assert capsys.readouterr().err == ""  # no bar beside the lines
     with bars([], quiet=False) as both:
         clock.now += 31
         both("phn_ls", _at(hypervolume_val=None))

@@ -15,7 +15,8 @@ from paretocosmos.conditioning import networks_of
 from paretocosmos.errors import RunError
 from paretocosmos.find import Spec
 from paretocosmos.networks import as_built
-from paretocosmos.plan import Plan, make_plan
+from paretocosmos.plan import Plan
+from paretocosmos.planning import make_plan
 from paretocosmos.run import Run, load_run
 from paretocosmos.training import fit
 

@@ -240,6 +240,12 @@ def test_folders_records_and_progress(tmp_path: Path, monkeypatch: pytest.Monkey
     assert seen[-1].hypervolume_val == pytest.approx(expected)
     for name, value in seen[-1].losses.items():
         assert value == pytest.approx(sum(one["losses"][name] for one in last) / 2, rel=1e-5)
+    # the bar and the record tell the rate of both together
+    samples = len(load_problem("toy_convex").split("train"))
+    for run in runs:
+        expected = 2 * 4 * samples / run.record["seconds_training"]
+        assert run.record["samples_per_second"] == pytest.approx(expected)
+    assert seen[0].samples_per_second == pytest.approx(2 * samples / seen[0].seconds)
     (one,) = _go(tmp_path / "one", seeds=(5,))
     assert one.folder == tmp_path / "one" / "seed-5"
     (alone,) = _go(tmp_path / "alone", seeds=None, seed=5)

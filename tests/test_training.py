@@ -31,7 +31,7 @@ from paretocosmos.loop import Trainer
 from paretocosmos.methods import Cosmos
 from paretocosmos.metrics import hypervolume
 from paretocosmos.objectives.mean_squared_error import MeanSquaredError as Squared
-from paretocosmos.plan import make_plan
+from paretocosmos.planning import make_plan
 from paretocosmos.problems import Problem, load_problem
 from paretocosmos.problems._base import SPLITS, Split
 from paretocosmos.problems._images import ImageProblem

@@ -77,8 +77,8 @@ def save_tensors(path: Path, tensors: Mapping[str, Tensor], numbers: Mapping[str
     with replacing(path) as temporary:
         try:
             save_file(_apart(tensors), temporary, metadata={HEADER: json.dumps(numbers)})
-        except SafetensorError as error:  # a full disk, for one
-            raise OSError(one_line(error)) from error
+        except SafetensorError as error:  # "Error while serializing: I/O error: File too large"
+            raise OSError(one_line(error).rpartition(": ")[2]) from error
 
 
 def _apart(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:

@@ -14,11 +14,12 @@ from paretocosmos.conditioning import Conditioning
 from paretocosmos.distributed import ALONE, Processes
 from paretocosmos.front import Front
 from paretocosmos.machine import fits, precise
+from paretocosmos.objectives import Objective
 from paretocosmos.problems._base import Problem, check_split
 from paretocosmos.rays import as_rays, even_rays
 from paretocosmos.types import Batch, Inputs, Metric, Outputs, Targets, each, first
 
-__all__ = ["bring", "evaluate", "move", "sweep"]
+__all__ = ["bring", "evaluate", "move", "scored", "sweep"]
 
 # Numbers in one pass: samples times rays times the size of an input. Larger chunks fall out of a
 # CPU's cache, smaller ones pay for more calls. An image grows in its first convolution, a row of a
@@ -77,24 +78,58 @@ def evaluate_batch(
         share = each(lambda part: part[mine], batch.inputs)
         own = sweep(model, share, rays, problem.prepare)
         outputs = processes.gather(own, len(batch), axis=1)
-        scored = [o.score for o in problem.objectives] + list(problem.metrics.values())
-        numbers = [_score(f, outputs, batch.targets, problem.score_batch) for f in scored]
-        table = torch.stack(numbers).double().cpu().numpy()
-    objectives = len(problem.objectives)
-    scores = (
-        "whole split"
-        if problem.score_batch is None
-        else (f"mean over batches of {problem.score_batch}")
-    )
+        return scored(
+            problem.objectives,
+            outputs,
+            batch.targets,
+            rays,
+            metrics=problem.metrics,
+            reference=problem.reference,
+            score_batch=problem.score_batch,
+            split=split,
+            provenance={"problem": problem.name, "protocol": problem.protocol}
+            | dict(provenance or {}),
+        )
+
+
+def scored(
+    objectives: Sequence[Objective],
+    outputs: Outputs,
+    targets: Targets,
+    rays: Tensor,
+    *,
+    metrics: Mapping[str, Metric],
+    reference: Sequence[float],
+    split: str,
+    score_batch: int | None = None,
+    provenance: Mapping[str, Any] | None = None,
+) -> Front:
+    """The front of outputs ``[N, B, ...]`` at rays ``[N, J]``, for targets ``[B, ...]``.
+
+    Args:
+        objectives: what is scored.
+        outputs: of a network at every ray.
+        targets: what they are compared with.
+        rays: those of the outputs.
+        metrics: further numbers.
+        reference: the point hypervolume is measured from.
+        split: what the samples are.
+        score_batch: samples per score, whose mean is taken; `None` for all at once.
+        provenance: what to record in the front.
+    """
+    every = [o.score for o in objectives] + list(metrics.values())
+    numbers = [_score(f, outputs, targets, score_batch) for f in every]
+    table = torch.stack(numbers).double().cpu().numpy()
+    count = len(objectives)
+    how = "whole split" if score_batch is None else f"mean over batches of {score_batch}"
     return Front(
         rays=rays.double().cpu().numpy(),
-        values=table[:objectives].T,
-        names=problem.names,
-        reference=np.asarray(problem.reference, dtype=np.float64),
-        metrics=dict(zip(problem.metrics, table[objectives:], strict=True)),
+        values=table[:count].T,
+        names=tuple(objective.name for objective in objectives),
+        reference=np.asarray(reference, dtype=np.float64),
+        metrics=dict(zip(metrics, table[count:], strict=True)),
         split=split,
-        provenance={"problem": problem.name, "protocol": problem.protocol, "scores": scores}
-        | dict(provenance or {}),
+        provenance={"scores": how} | dict(provenance or {}),
     )
 
 
@@ -127,14 +162,18 @@ def sweep(
     numbers = CHUNK_CUDA if device.type == "cuda" else CHUNK_IMAGES if some.ndim > 2 else CHUNK
     size = max(1, numbers // (len(rays) * math.prod(some.shape[1:])))
     rays = rays.to(device, dtype)
-    chunks = []
+    every: Any = None
     for start in range(0, len(some), size):
         chunk = each(lambda part, at=start: part[at : at + size], inputs)
         chunk = each(partial(_there, device=device, dtype=dtype), chunk)
         ready = chunk if prepare is None else prepare(chunk, dtype)
-        chunks.append(_each_ray(model, ready, rays))
-    joined: Outputs = each(lambda *parts: torch.cat(parts, dim=1), *chunks)
-    return joined
+        outputs = _each_ray(model, ready, rays)
+        if every is None:
+            # room for all at once: small results kept between large ones would fragment memory
+            every = each(lambda out: out.new_empty(len(rays), len(some), *out.shape[2:]), outputs)
+        each(lambda room, out, at=start: room[:, at : at + size].copy_(out), every, outputs)
+    whole: Outputs = every
+    return whole
 
 
 def move(batch: Batch, device: torch.device, dtype: torch.dtype | None = None) -> Batch:

@@ -12,13 +12,22 @@ __all__ = ["one_line", "read_json", "replacing", "write_bytes", "write_json"]
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[Path]:
-    """A temporary name beside `path` to write to; then it is flushed to the disk and renamed."""
+def replacing(path: Path, *, flush: bool = True) -> Iterator[Path]:
+    """A temporary name beside `path` to write to, which is then renamed.
+
+    Args:
+        path: what is to be replaced.
+        flush: see that it is on the disk before; not where a torn file is noticed and made anew.
+    """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
+        temporary.touch()
+        mode = temporary.stat().st_mode  # others may read it, or may not, as the user has it
         yield temporary
-        with temporary.open("rb+") as stream:
-            os.fsync(stream.fileno())
+        temporary.chmod(mode)  # safetensors makes files that nobody else may read
+        if flush:
+            with temporary.open("rb+") as stream:
+                os.fsync(stream.fileno())
         temporary.replace(path)
     except OSError as error:
         raise RunError(

@@ -2,7 +2,6 @@
 
 import copy
 import json
-import math
 import time
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
@@ -25,9 +24,9 @@ from paretocosmos.front import Front
 from paretocosmos.machine import peak_memory, place
 from paretocosmos.plan import Plan
 from paretocosmos.problems import TabularProblem
-from paretocosmos.provenance import provenance
 from paretocosmos.rays import even_rays
-from paretocosmos.run import FORMAT, Run
+from paretocosmos.record import record_of, summary_of
+from paretocosmos.run import Run
 from paretocosmos.types import Batch
 
 __all__ = ["Lane", "checkpoint_in"]
@@ -98,7 +97,7 @@ class Lane:
                 load_checkpoint(checkpoint, self.at)
                 self.at.numbers = fresh | self.at.numbers  # it may be older than some of them
             else:
-                write_json(self.folder / "run.json", self._record("training"))
+                write_json(self.folder / "run.json", record_of(self.plan, self.fixed, "training"))
                 self.save()
         except OSError as error:
             if self.folder in absent:
@@ -121,10 +120,10 @@ class Lane:
             at.best = {
                 n: at.best.get(n, own).to(own.device, copy=True) for n, own in network.items()
             }
-        drawn = self.generator.get_state()
         kept = (network, at.optimiser, at.method_state, at.best)
-        processes.follow([*(tensor for part in kept for tensor in part.values()), drawn])
-        self.generator.set_state(drawn)
+        processes.follow([tensor for part in kept for tensor in part.values()])
+        drawn = processes.told(self.generator.get_state().numpy().tobytes())
+        self.generator.set_state(torch.frombuffer(bytearray(drawn), dtype=torch.uint8))
 
     @property
     def epoch(self) -> int:
@@ -232,7 +231,7 @@ class Lane:
         Args:
             test: the split the front is of.
             said: how steps were run and where the data was, for the record.
-            samples: in an epoch.
+            samples: in an epoch, of all seeds together.
             together: seeds that trained together.
         """
         numbers, plan = self.at.numbers, self.plan
@@ -244,8 +243,8 @@ class Lane:
         judged = [Front.from_dict(one["front_val"]) for one in selected]
         fronts = {"test": self._front(test, "test"), "val": judged[0].join(*judged[1:])}
         table = plan.problem.table if isinstance(plan.problem, TabularProblem) else None
-        record = self._record("finished") | {
-            "metrics": {split: _summary(front) for split, front in fronts.items()},
+        record = record_of(plan, self.fixed, "finished") | {
+            "metrics": {split: summary_of(front) for split, front in fronts.items()},
             "epoch_selected": last["epoch"],
             "networks": self._networks(),
             "centre": self._centre(fronts["test"], test),
@@ -325,39 +324,12 @@ class Lane:
                 )
         return front
 
-    def _record(self, status: str) -> dict[str, Any]:
-        plan = self.plan
-        return {
-            "format": FORMAT,
-            "status": status,
-            **plan.configuration.to_dict(),
-            "label": plan.configuration.label,
-            "name": plan.problem.name,
-            "about": dict(plan.problem.about),
-            "protocol": plan.problem.protocol,
-            "objectives": len(plan.problem.objectives),
-            "names": list(plan.problem.names),
-            "input_shape": list(plan.problem.input_shape),
-            "outputs": plan.problem.outputs
-            if isinstance(plan.problem.outputs, int)
-            else dict(plan.problem.outputs),
-            "fixed_rays": None if self.fixed is None else self.fixed.tolist(),
-            "parameters": sum(p.numel() for p in plan.model.parameters()),
-            "caveats": list(plan.problem.caveats),
-            **provenance(plan.device),
-        }
-
 
 def _numbered(parts: Sequence[Mapping[str, Tensor]]) -> Mapping[str, Tensor]:
     """Named tensors of several networks under one roof; of one, as they are."""
     if len(parts) == 1:
         return parts[0]
     return {f"{k}.{name}": value for k, part in enumerate(parts) for name, value in part.items()}
-
-
-def _summary(front: Front) -> dict[str, float | None]:
-    """The front's numbers; one that does not exist (an angle to a front of zeros) is `None`."""
-    return {k: v if math.isfinite(v) else None for k, v in metrics.summary(front).items()}
 
 
 def _remove_begun(record: Path, checkpoint: Path, folders: Iterable[Path]) -> None:

@@ -91,15 +91,27 @@ class Trainer:
         if plan.device.type == "cuda":
             torch.cuda.reset_peak_memory_stats(plan.device)
         train, val = (split_of(plan.problem, name) for name in ("train", "val"))
-        share = partial(self.processes.share_of_index, parts=plan.training.accumulate)
-        self.feed = feed_of(train, plan.device, self.dtype, share)
+        self.feed = feed_of(
+            train,
+            plan.device,
+            self.dtype,
+            partial(self.processes.share_of_index, parts=plan.training.accumulate),
+            alike=self.processes.joined,
+        )
         self.val = bring(val, plan.device, self.dtype)
         if len(train) < plan.training.groups:
             raise ConfigurationError(
                 f"`groups` must be at most the {len(train)} training samples, found "
                 f"{plan.training.groups}"
             )
-        rehearse(self.networks[0], plan.problem, plan.method, train, plan.training.batch_size)
+        rehearse(
+            self.networks[0],
+            plan.problem,
+            plan.method,
+            train,
+            plan.training.batch_size,
+            smallest=self._smallest(len(train)),
+        )
         together = len(self.networks) if stacked else 1
         # multiply-adds of a forward pass, known only for networks without convolutions
         dense = len(plan.problem.input_shape) == 1
@@ -109,6 +121,14 @@ class Trainer:
             self._stack(self.networks[start : start + together], engine)
             for start in range(0, len(self.networks), together)
         ]
+
+    def _smallest(self, samples: int) -> int:
+        """Samples in the smallest part of a batch that any process sees at once."""
+        training, count = self.plan.training, self.processes.count
+        size, groups = training.batch_size, training.groups
+        batches = [min(size, samples), samples % size // groups * groups]
+        parts = [batch // training.accumulate for batch in batches if batch]
+        return min(part // count or part for part in parts)
 
     def _stack(self, networks: Sequence[nn.Module], engine: str) -> _Stack:
         plan, count, model = self.plan, len(networks), networks[0]
@@ -266,10 +286,9 @@ class Trainer:
         engine = name if failure is None else f"{name}: {failure}"
         together = len(self.lanes)
         said = {"engine": engine, "data": "on the device" if self.feed.resident else "streamed"}
-        return [
-            lane.finish(test, said, samples=len(self.feed), together=together)
-            for lane in self.lanes
-        ]
+        # a rate of all seeds together, as `Progress` has it
+        samples = len(self.feed) * together
+        return [lane.finish(test, said, samples=samples, together=together) for lane in self.lanes]
 
 
 def _stack(models: Sequence[nn.Module]) -> dict[str, Tensor]:

@@ -133,10 +133,19 @@ def streamed(device: torch.device) -> Iterator[None]:
         outside.wait_stream(inside)
 
 
-def fits(batch: Batch, device: torch.device, dtype: torch.dtype | None = None) -> bool:
+def fits(
+    batch: Batch, device: torch.device, dtype: torch.dtype | None = None, *, alike: bool = False
+) -> bool:
     """Whether a split may lie on a device, its floats of that type.
 
     On a CPU it stays where it is, so it always does.
+
+    Args:
+        batch: the split.
+        device: where it is to lie.
+        dtype: of its floats.
+        alike: decide by the memory there is, not by what is free of it: the same on every device
+            of a kind.
     """
     if device.type != "cuda":
         return True
@@ -149,10 +158,10 @@ def fits(batch: Batch, device: torch.device, dtype: torch.dtype | None = None) -
 
     each(measure, batch.inputs)
     each(measure, batch.targets)
-    free, _ = torch.cuda.mem_get_info(device)
+    free, there_is = torch.cuda.mem_get_info(device)
     # what torch holds in reserve is free to it
     free += torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
-    return sum(sizes) <= SHARE * free
+    return sum(sizes) <= SHARE * (there_is if alike else free)
 
 
 def peak_memory(device: torch.device) -> int | None:

@@ -25,7 +25,8 @@ class Progress:
         engine: how steps are run.
         folder: the run folder; that of the first seed where several train together.
         unit: what a sample is called, ``"images"`` or ``"samples"``.
-        samples_per_second: the epoch's training samples a second, of all networks together.
+        samples_per_second: the epoch's training samples a second, of all networks and all seeds
+            that train together, as in ``run.json``.
         seconds_left: an estimate of all that is still to do, evaluations included.
         memory: the most bytes taken so far: on a GPU by this training, on a CPU by the process;
             `None` where the system does not say.

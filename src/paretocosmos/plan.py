@@ -1,42 +1,23 @@
-"""From what a caller asked to everything a training needs, before any file is written."""
+"""A training that could begin: everything it needs, before any file is written."""
 
 import dataclasses
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import nn
 
-from paretocosmos import find
 from paretocosmos.backbones import Backbone
 from paretocosmos.conditioning import networks_of
-from paretocosmos.errors import ConfigurationError, unknown
-from paretocosmos.find import Spec
-from paretocosmos.machine import check_precision, device_of
+from paretocosmos.errors import ConfigurationError
 from paretocosmos.methods import Method
-from paretocosmos.networks import Blueprint, a, as_built, check_pair, for_single_rays
-from paretocosmos.problems import Problem, load_problem, problem_name
-from paretocosmos.rehearsal import split_of
+from paretocosmos.networks import Blueprint
+from paretocosmos.problems import Problem
 from paretocosmos.settings import (
-    NETWORK,
     Configuration,
     Training,
-    distribute,
-    label_of,
-    pair_of,
-    pairs,
-    paper_network,
-    paper_settings,
-    spec_of,
 )
 
-__all__ = ["Plan", "make_plan"]
-
-BY_SHAPE = {  # by the number of an input's axes
-    1: {"backbone": "mlp", "conditioning": "concat"},
-    3: {"backbone": "lenet", "conditioning": "transposed_conv"},
-}
+__all__ = ["Plan", "check_seed", "networks_for"]
 
 
 @dataclass(frozen=True)
@@ -61,9 +42,9 @@ class Plan:
 
     def for_seed(self, seed: int) -> "Plan":
         """The same training with another seed: fresh weights, unless a network was given."""
-        _check_seed(seed)
+        check_seed(seed)
         configuration = dataclasses.replace(self.configuration, seed=seed)
-        network = _model(self.problem, self.method, configuration, self.given)
+        network = networks_for(self.problem, self.method, configuration, self.given)
         return dataclasses.replace(self, configuration=configuration, model=network)
 
     @property
@@ -117,123 +98,7 @@ class Plan:
         )
 
 
-def make_plan(
-    problem: str | Problem,
-    *,
-    method: str | Method,
-    model: nn.Module | None,
-    conditioning: str | None,
-    backbone: str | nn.Module | None,
-    protocol: str | None,
-    settings: Mapping[str, Any],
-    seed: int,
-    device: str,
-    deterministic: bool,
-    precision: str,
-) -> Plan:
-    """Resolve names, distribute settings, load the problem and build the network."""
-    given = dict(settings)
-    _check_kinds(problem=(problem, Problem), method=(method, Method))
-    if model is not None and not isinstance(model, nn.Module):
-        raise ConfigurationError(
-            f"`model` is a network, an nn.Module, found {model!r}: build it first"
-        )
-    if backbone is not None:
-        _check_kinds(backbone=(backbone, nn.Module))
-    owners: dict[str, Callable[..., Any]] = {"training": Training}
-    pair = pair_of(method) if isinstance(method, str) else None
-    if pair is not None:
-        if model is not None or conditioning not in (None, pair[1]):
-            raise ConfigurationError(
-                f"`{method}` is the method `{pair[0]}` with the conditioning `{pair[1]}`: leave "
-                f"`{'model' if model is not None else 'conditioning'}` out, or name another method"
-            )
-        method, conditioning = pair
-    if isinstance(method, str):
-        if ":" not in method and method not in find.names("methods"):
-            raise unknown("method", method, [*find.names("methods"), *pairs()])
-        owners["method"] = find.find("methods", method)
-    if isinstance(problem, str):
-        owners["problem"] = find.find("problems", problem_name(problem))
-        mine = _mine(given, "problem", owners["problem"])
-        problem = load_problem(
-            problem, protocol=protocol, data=mine.pop("data", None), settings=mine
-        )
-    elif protocol not in (None, problem.protocol):
-        raise ConfigurationError(
-            f"this problem was loaded under protocol `{problem.protocol}`; load it again under "
-            f"`{protocol}` instead of passing `protocol`"
-        )
-    if model is not None and (backbone is not None or conditioning is not None):
-        raise ConfigurationError(
-            "`model` is a whole network: pass it without `backbone` and `conditioning`"
-        )
-    if model is None:
-        if conditioning is None and _for_single_rays(method, given):
-            conditioning = "none"
-        if backbone is None or conditioning is None:
-            usual = _usual(problem)
-            backbone = usual["backbone"] if backbone is None else backbone
-            conditioning = usual["conditioning"] if conditioning is None else conditioning
-        owners["conditioning"] = find.find("conditioning", conditioning)
-        if isinstance(backbone, str):
-            owners["backbone"] = find.find("backbones", backbone)
-
-    name = method if isinstance(method, str) else spec_of("methods", method).name
-    label = label_of(name, None if model is not None else str(conditioning))
-    known = paper_settings(_name(problem), label)
-    resolved = distribute(known, owners, lenient=True)
-    for role, own in distribute(given, owners).items():
-        resolved[role] |= own
-    if isinstance(method, str):
-        how = Spec(method, _defaults(owners["method"]) | resolved["method"])
-    else:
-        how = spec_of("methods", method)
-    training, chosen, _, where, exact = _all_mistakes(
-        lambda: Training(**resolved["training"]),
-        lambda: a(Method, how, "methods") if isinstance(method, str) else method,
-        lambda: _check_seed(seed),
-        lambda: device_of(device),
-        lambda: check_precision(precision),
-    )
-    single = chosen.fixed_rays(len(problem.objectives)) is not None
-    check_pair(how.name, conditioning if model is None else model, single=single)
-    if single and training.groups > 1:
-        raise ConfigurationError(
-            f"`groups` are several rays in a batch, found {training.groups}, but `{how.name}` has "
-            "one ray for each network: leave it out"
-        )
-    if {"batch_size", "training.batch_size"} & given.keys():
-        _check_batch_size(training.batch_size, problem)
-    configuration = Configuration(
-        problem=problem.spec,
-        method=how,
-        conditioning=None
-        if model is not None
-        else Spec(str(conditioning), _defaults(owners["conditioning"]) | resolved["conditioning"]),
-        backbone=Spec(backbone, _defaults(owners["backbone"]) | resolved["backbone"])
-        if isinstance(backbone, str)
-        else None,
-        training=training,
-        seed=seed,
-        device=str(where),
-        deterministic=deterministic,
-        precision=exact,
-    )
-    problem = _with_reference(problem, configuration.training)
-    network_or_backbone = model if model is not None else backbone
-    network = _model(problem, chosen, configuration, network_or_backbone)
-    if not any(p.requires_grad for p in network.parameters()):
-        raise ConfigurationError(
-            f"the network {type(network).__name__} has no parameters to train, found all frozen or "
-            "none: call its `requires_grad_(True)`"
-        )
-    recorded = as_built(configuration.backbone, network)
-    configuration = dataclasses.replace(configuration, backbone=recorded)
-    return Plan(problem, chosen, network, configuration, where, network_or_backbone)
-
-
-def _model(
+def networks_for(
     problem: Problem, method: Method, configuration: Configuration, given: str | nn.Module | None
 ) -> nn.Module:
     """The networks a method trains, fresh weights drawn from the seed."""
@@ -256,86 +121,8 @@ def _model(
         return blueprint.build()
 
 
-def _for_single_rays(method: str | Method, settings: Mapping[str, Any]) -> bool:
-    """Whether a method trains one network per ray, which then needs no conditioning."""
-    kind: Any = find.find("methods", method) if isinstance(method, str) else type(method)
-    if not isinstance(kind, type):  # a function of one's own that makes one
-        own = distribute(_mine(settings, "method", kind), {"method": kind})["method"]
-        kind = type(find.build("methods", Spec(str(method), own)))
-    return for_single_rays(kind)
-
-
-def _all_mistakes(*attempts: Callable[[], Any]) -> list[Any]:
-    """What several attempts give, or all they refuse in one message."""
-    made, mistakes = [], []
-    for attempt in attempts:
-        try:
-            made.append(attempt())
-        except ConfigurationError as error:
-            mistakes.append(str(error))
-    if mistakes:
-        raise ConfigurationError("; ".join(mistakes))
-    return made
-
-
-def _check_kinds(**given: tuple[object, type]) -> None:
-    for role, (thing, kind) in given.items():
-        if not isinstance(thing, str | kind):
-            found = f"the class {thing.__name__}" if isinstance(thing, type) else repr(thing)
-            raise ConfigurationError(
-                f"`{role}` is a {kind.__name__} or the name of one, found {found}"
-            )
-
-
-def _usual(problem: Problem) -> dict[str, str]:
-    """The backbone and the conditioning of a problem: the paper's, else those for its shape."""
-    usual = BY_SHAPE.get(len(problem.input_shape), {}) | paper_network(_name(problem))
-    if len(usual) < len(NETWORK):
-        raise ConfigurationError(
-            f"`{problem.name}` has inputs of shape {problem.input_shape}, for which there is no "
-            "default network: pass `model`, or `backbone` and `conditioning`"
-        )
-    return usual
-
-
-def _name(problem: Problem) -> str:
-    """What the paper's settings know a problem by."""
-    return "" if problem.spec is None else problem.spec.name
-
-
-def _with_reference(problem: Problem, training: Training) -> Problem:
-    if training.reference is None:
-        return problem
-    if len(training.reference) != len(problem.objectives):
-        raise ConfigurationError(
-            f"`reference` needs one number per objective, here {len(problem.objectives)}; found "
-            f"{len(training.reference)}"
-        )
-    return dataclasses.replace(problem, reference=training.reference)
-
-
-def _mine(settings: Mapping[str, Any], role: str, thing: Callable[..., Any]) -> dict[str, Any]:
-    """The settings among all that belong to one thing."""
-    known = find.parameters(thing)
-    plain = {key.removeprefix(f"{role}."): value for key, value in settings.items()}
-    return {key: value for key, value in plain.items() if key in known}
-
-
-def _check_batch_size(size: int, problem: Problem) -> None:
-    samples = len(split_of(problem, "train"))
-    if size > samples:
-        raise ConfigurationError(
-            f"`batch_size` must be at most the {samples} training samples of `{problem.name}`, "
-            f"found {size}: lower it (--set batch_size={max(1, samples // 4)})"
-        )
-
-
-def _defaults(thing: Callable[..., Any]) -> dict[str, Any]:
-    every = find.parameters(thing).values()
-    return {p.name: p.default for p in every if p.default is not p.empty}
-
-
-def _check_seed(seed: int) -> None:
+def check_seed(seed: int) -> None:
+    """Refuse what is no seed."""
     if type(seed) is not int:  # True is an int too
         raise ConfigurationError(f"`seed` is a whole number, found {seed!r}")
     if not 0 <= seed < 2**63:

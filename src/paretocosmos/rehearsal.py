@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 import torch
 from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
 
 from paretocosmos.conditioning import inside
 from paretocosmos.engine.gradients import apart_of
@@ -23,9 +24,24 @@ SAMPLES = 4
 
 
 def rehearse(
-    model: nn.Module, problem: Problem, method: Method, train: Batch, batch_size: int
+    model: nn.Module,
+    problem: Problem,
+    method: Method,
+    train: Batch,
+    batch_size: int,
+    *,
+    smallest: int | None = None,
 ) -> None:
-    """Refuse a network, objectives, method and data that do not fit together, in one sentence."""
+    """Refuse a network, objectives, method and data that do not fit together, in one sentence.
+
+    Args:
+        model: the network, or any of several.
+        problem: what it is to be trained on.
+        method: how.
+        train: the training split.
+        batch_size: samples per step.
+        smallest: samples in the smallest part of a batch that a process will see at once.
+    """
     split_of(problem, "test")
     few = _first(train, SAMPLES, model)
     rays = even_rays(2, len(problem.objectives))
@@ -58,6 +74,29 @@ def rehearse(
         method.check(torch.stack(losses).detach(), problem.names)
     if method.over == "shared":
         _check_shared(model, problem, method, few)
+    if smallest is not None:
+        _check_statistics(model, problem, _first(train, smallest, model))
+
+
+def _check_statistics(model: nn.Module, problem: Problem, few: Batch) -> None:
+    """Batch statistics of a single value would be an error in the middle of an epoch."""
+    if not any(isinstance(part, _BatchNorm) and part.training for part in model.modules()):
+        return
+    parameter = next(model.parameters())
+    ray = torch.full((len(problem.objectives),), 1 / len(problem.objectives)).to(parameter)
+    before = [buffer.clone() for buffer in model.buffers()]
+    try:
+        with torch.no_grad():
+            model(problem.prepare(few.inputs, parameter.dtype), ray)
+    except ValueError as error:
+        raise ConfigurationError(
+            f"batch normalisation needs several values per channel, found a part of a batch with "
+            f"{len(few)} sample(s) ({one_line(error)}): choose another `batch_size`, so that more "
+            'are left for every process and micro-batch, or norm="group"'
+        ) from error
+    finally:
+        for buffer, value in zip(model.buffers(), before, strict=True):
+            buffer.copy_(value)
 
 
 def _first(batch: Batch, count: int, model: nn.Module) -> Batch:

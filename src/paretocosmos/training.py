@@ -1,8 +1,7 @@
 """`fit`: a problem and a method give a run, or one for each of several seeds."""
 
 import json
-import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, overload
 
@@ -10,21 +9,22 @@ import torch
 from torch import nn
 
 import paretocosmos
-from paretocosmos.checkpoint import load_tensors
 from paretocosmos.conditioning import networks_of
 from paretocosmos.distributed import Processes, join
 from paretocosmos.engine import check_engine
 from paretocosmos.errors import ConfigurationError, LostProcessError, RunError
-from paretocosmos.lane import Lane, checkpoint_in
+from paretocosmos.folders import epoch_of, flat, folders_of, kept, stands
+from paretocosmos.lane import Lane
 from paretocosmos.loop import Progress, Trainer
 from paretocosmos.machine import SMALL_STEP, streamed
 from paretocosmos.methods import Method
-from paretocosmos.plan import Plan, make_plan
+from paretocosmos.plan import Plan
+from paretocosmos.planning import make_plan
 from paretocosmos.problems import Problem
 from paretocosmos.provenance import fingerprint
-from paretocosmos.run import FORMAT, Run, load_run, read_record
+from paretocosmos.run import Run, load_run
 
-__all__ = ["Progress", "check_seeds", "fit", "refuse_other"]
+__all__ = ["Progress", "check_seeds", "fit"]
 
 Report = Callable[[Progress], None]
 Job = tuple[Plan, Path]
@@ -131,10 +131,11 @@ def fit(
     >>> run.front.names
     ('first', 'second')
     """
-    wanted = _seeds(seed, seeds)
-    processes, device = join(device)
-    lead = processes.together(
-        lambda: make_plan(
+    processes, where = join(device)
+
+    def planned() -> list[Plan]:
+        wanted = _seeds(seed, seeds)
+        lead = make_plan(
             problem,
             method=method,
             model=model,
@@ -143,19 +144,20 @@ def fit(
             protocol=protocol,
             settings=dict(settings or {}) | ({} if epochs is None else {"epochs": epochs}),
             seed=wanted[0],
-            device=device,
+            device=where,
             deterministic=deterministic,
             precision=precision,
         )
-    )
-    check_engine(engine, lead.device)
-    _check_processes(processes, lead)
-    plans = [lead, *(lead.for_seed(other) for other in wanted[1:])]
-    folders = _folders(processes, plans, out, several=seeds is not None, resume=resume)
+        check_engine(engine, lead.device)
+        return [lead, *(lead.for_seed(other) for other in wanted[1:])]
+
+    plans = processes.together(planned)
+    _check_processes(processes, plans[0])
+    folders = folders_of(processes, plans, out, several=seeds is not None, resume=resume)
     done: dict[int, Run] = {}
     behind: dict[int, list[Job]] = {}
     for plan, folder in zip(plans, folders, strict=True):
-        epoch = _stands(processes, folder, plan, resume=resume)
+        epoch = stands(processes, folder, plan, resume=resume)
         if epoch is None:
             model_of_run = None if plan.rebuildable else plan.model
             done[plan.seed] = load_run(folder, model=model_of_run, device=str(plan.device))
@@ -181,55 +183,11 @@ def _check_processes(processes: Processes, plan: Plan) -> None:
         )
         refusal.shared = True
         raise refusal
-    settings = _flat(plan.configuration.to_dict())
+    settings = flat(plan.configuration.to_dict())
     facts = {f"`{k}`": json.dumps(v) for k, v in settings.items() if k not in OWN_TO_A_PROCESS}
     facts["version of paretocosmos"] = paretocosmos.__version__
     facts["data"] = fingerprint(plan.problem)
     processes.agree(facts)
-
-
-def _folders(
-    processes: Processes,
-    plans: Sequence[Plan],
-    out: str | Path | None,
-    *,
-    several: bool,
-    resume: bool,
-) -> list[Path]:
-    """The run folder of every plan, as the first process chooses them."""
-
-    def chosen() -> list[str]:
-        if not processes.first:
-            return []
-        lead = plans[0]
-        if not several:
-            return [str(_folder(out, lead, str(lead.seed), resume=resume))]
-        root = Path(out) if out is not None else _folder(None, lead, "seeds", resume=resume)
-        if (root / "run.json").exists():
-            raise RunError(
-                f"`{root}` is the folder of one run, not of several seeds; choose another --out"
-            )
-        places = [root / f"seed-{plan.seed}" for plan in plans]
-        return [str(_folder(place, lead, "", resume=resume)) for place in places]
-
-    said = processes.told(json.dumps(processes.together(chosen)).encode())
-    return [Path(folder) for folder in json.loads(said)]
-
-
-def _stands(processes: Processes, folder: Path, plan: Plan, *, resume: bool) -> int | None:
-    """The epoch a run has come to, `None` if to the end, as the first process finds it."""
-
-    def standing() -> int | None:
-        if not processes.first:
-            return None
-        if resume and (folder / "run.json").exists() and _finished(folder, plan):
-            return None
-        return _epoch_of(folder)
-
-    epoch: int | None = json.loads(
-        processes.told(json.dumps(processes.together(standing)).encode())
-    )
-    return epoch
 
 
 def _seeds(seed: int, seeds: Sequence[int] | None) -> list[int]:
@@ -279,13 +237,13 @@ def _train(
                 )
             ).run()
     except LostProcessError as error:
-        raise LostProcessError(f"{error}{_kept(folder)}") from error
+        raise LostProcessError(f"{error}{kept(folder)}") from error
     except torch.cuda.OutOfMemoryError as error:
         if networks == 1 or not stacked:
             raise RunError(
                 "the GPU is out of memory; lower `batch_size` (--set batch_size=64), accumulate "
                 "smaller ones (--set groups=4 --set accumulate=4) or use --device cpu"
-                f"{_kept(folder)}"
+                f"{kept(folder)}"
             ) from error
     # too many for the memory: their checkpoints are where they stopped, their networks are let go
     torch.cuda.empty_cache()
@@ -293,7 +251,7 @@ def _train(
         return _train(jobs, engine, progress, processes, stacked=False)
     half = len(jobs) // 2
     # where it ran out between two checkpoints they stand at different epochs
-    apart = len({_epoch_of(place) for _, place in jobs}) > 1
+    apart = len({epoch_of(place) for _, place in jobs}) > 1
     parts = [[job] for job in jobs] if apart else [jobs[:half], jobs[half:]]
     return [run for part in parts for run in _train(part, engine, progress, processes)]
 
@@ -307,86 +265,3 @@ def _together(plan: Plan) -> bool:
     weights = sum(p.numel() for p in networks_of(plan.model)[0].parameters())
     small = len(plan.problem.input_shape) == 1 and weights * plan.training.batch_size < SMALL_STEP
     return plan.stackable and (plan.device.type == "cuda" or small)
-
-
-def _kept(folder: Path) -> str:
-    if not checkpoint_in(folder).exists():
-        return ""
-    return f"; the last whole epoch is kept in `{folder}`: add --resume to go on from it"
-
-
-def _finished(folder: Path, plan: Plan) -> bool:
-    """Whether the run in a folder is finished; refuses one with other settings."""
-    record = read_record(folder)
-    if record["format"] != FORMAT:
-        raise RunError(
-            f"`{folder}` was written by an older version ({record.get('version')}), which this one "
-            "can read but not continue; choose another --out"
-        )
-    refuse_other(folder, record, plan)
-    return bool(record["status"] == "finished")
-
-
-def _epoch_of(folder: Path) -> int:
-    checkpoint = checkpoint_in(folder)
-    return int(load_tensors(checkpoint)[1].get("epoch", 0)) if checkpoint.exists() else 0
-
-
-def _folder(out: str | Path | None, plan: Plan, ending: str, *, resume: bool) -> Path:
-    """The folder asked for, if it may be used, or a free name under ``runs``."""
-    if out is not None:
-        folder = Path(out)
-        try:
-            there = folder.exists()
-        except OSError as error:  # a name too long, a parent we may not look into
-            raise RunError(f"cannot use `{folder}`: {error.strerror}; choose another --out") from (
-                error
-            )
-        if there and not resume:
-            raise RunError(
-                f"`{folder}` exists; choose another --out, or continue the run in it with --resume"
-            )
-        if there and not folder.is_dir():
-            raise RunError(f"`{folder}` is a file; choose another --out")
-        return folder
-    if resume:
-        raise ConfigurationError("--resume needs --out, the folder of the run to continue")
-    name = f"{plan.problem.name}-{plan.configuration.label}-{ending}"
-    base = Path("runs") / re.sub(r"[^\w.-]+", "-", name)
-    for number in range(1, 1_000_000):
-        folder = base if number == 1 else base.with_name(f"{base.name}-{number}")
-        if not folder.exists():
-            return folder
-    raise RunError(f"there is no free name like `{base}`; choose one with --out")
-
-
-def refuse_other(folder: Path, record: Mapping[str, Any], plan: Plan) -> None:
-    """A resumed run must be the same run."""
-    differences = [
-        f"{name}: {before!r} there, {now!r} now"
-        for name, before, now in _differences(record, plan.configuration.to_dict())
-    ]
-    if differences:
-        raise RunError(
-            f"`{folder}` holds a run with other settings ({'; '.join(differences)}); repeat them, "
-            "or choose another --out"
-        )
-
-
-def _differences(
-    before: Mapping[str, Any], now: Mapping[str, Any]
-) -> Iterator[tuple[str, Any, Any]]:
-    # the record holds more than the configuration, but inside of it every key counts
-    old, new = _flat({key: before.get(key) for key in now}), _flat(now)
-    for key in dict.fromkeys([*new, *old]):
-        if old.get(key) != new.get(key):
-            yield key, old.get(key), new.get(key)
-
-
-def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Nested settings by dotted names."""
-    flat: dict[str, Any] = {}
-    for key, value in values.items():
-        inner = isinstance(value, Mapping)
-        flat |= _flat(value, f"{prefix}{key}.") if inner else {f"{prefix}{key}": value}
-    return flat

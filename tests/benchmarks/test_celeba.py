@@ -150,3 +150,12 @@ def test_cells_that_are_there_are_not_run_again(
     other = _go(tmp_path, "--resume-from", str(before), "--seed", "2", "--deadline", "0")
     assert other["cells"] == []
     assert len(other["left_out"]) == 2
+
+
+@pytest.mark.parametrize("option", [("--backbone", "lenet5"), ("--engine", "eager")])
+def test_cells_of_another_network_or_engine_are_not_taken(
+    found: tuple[dict[str, Any], Path], tmp_path: Path, option: tuple[str, str]
+) -> None:
+    before = found[1] / "out.json"
+    other = _go(tmp_path, "--resume-from", str(before), *option, "--deadline", "0")
+    assert (other["cells"], len(other["left_out"])) == ([], 2)

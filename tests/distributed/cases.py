@@ -29,14 +29,24 @@ class Dropped(nn.Module):
         super().__init__()
         self.layers = nn.Sequential(nn.Linear(5, 8), nn.Dropout(0.5), nn.ReLU(), nn.Linear(8, 1))
         self.register_buffer("calls", torch.zeros(()))
+        self.kept: list[float] = []
 
     def forward(self, inputs: Tensor, ray: Tensor) -> Tensor:
         self.calls += self.training
+        if self.training:
+            self.kept = self.layers[1](torch.ones(64)).tolist()  # what dropout drew
         out: Tensor = self.layers(torch.cat([inputs, ray.expand(len(inputs), -1)], dim=1))
         return out
 
 
-def table(rows: int = ROWS, seed: int = 0) -> TabularProblem:
+def normed(input_shape: tuple[int, ...], outputs: int) -> nn.Module:
+    """A backbone with batch statistics, by `package.module:function`."""
+    return nn.Sequential(
+        nn.Linear(input_shape[0], 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, outputs)
+    )
+
+
+def table(*, rows: int = ROWS, seed: int = 0) -> TabularProblem:
     draw = np.random.default_rng(seed)
     frame = pd.DataFrame({name: draw.normal(size=rows) for name in "abc"})
     frame["sex"] = draw.choice(["f", "m"], rows)
@@ -98,9 +108,9 @@ def main(folder: Path) -> None:
         device="cpu",
         out=folder / "dropped",
     )
-    Path(folder / f"weights-{torch.distributed.get_rank()}.json").write_text(
-        json.dumps([p.tolist() for p in own.model.parameters()])
-    )
+    assert isinstance(own.model, Dropped)
+    told = [[p.tolist() for p in own.model.parameters()], own.model.kept]
+    (folder / f"told-{torch.distributed.get_rank()}.json").write_text(json.dumps(told))
 
 
 if __name__ == "__main__":

@@ -107,8 +107,10 @@ def test_what_two_processes_began_one_finishes(shared: Path, tmp_path: Path) -> 
 
 
 def test_processes_draw_different_dropout_and_hold_the_same_weights(shared: Path) -> None:
-    first, second = (json.loads((shared / f"weights-{r}.json").read_text()) for r in (0, 1))
-    assert first == second
+    first, second = (json.loads((shared / f"told-{r}.json").read_text()) for r in (0, 1))
+    assert first[0] == second[0]
+    assert set(first[1]) == set(second[1]) == {0.0, 2.0}  # dropped, or scaled
+    assert first[1] != second[1]
     saved, _ = load_tensors(shared / "dropped" / "model.safetensors")
     assert saved["calls"] == 8  # of the first process: batches in an epoch
 
@@ -240,6 +242,38 @@ def test_one_process_that_cannot_begin_ends_all(tmp_path: Path, port: int) -> No
     assert (code, other_code) == (2, 2)
     assert "process 1 of 2: " in said
     assert "1.csv" in said
+    assert other_said == ""
+
+
+def test_batch_statistics_of_a_single_sample_are_refused(tmp_path: Path, port: int) -> None:
+    """A last batch of three leaves the second process one."""
+    given = ("tests.distributed.cases:table", "--epochs", "1", "--out", "run")
+    network = ("--backbone", "tests.distributed.cases:normed", "--set", "batch_size=26")
+    both = [_start(rank, port, tmp_path, *given, *network) for rank in (0, 1)]
+    (code, said), (other_code, other_said) = map(_ended, both)
+    assert (code, other_code) == (2, 2)
+    assert "batch normalisation needs several values per channel" in said
+    assert "`batch_size`" in said
+    assert other_said == ""
+
+
+def test_a_rank_without_others_is_nobodys(tmp_path: Path) -> None:
+    for rank in ("1", "x"):
+        command = [sys.executable, "-m", "paretocosmos", "list", "--json"]
+        environment = _environment() | {"RANK": rank}
+        done = subprocess.run(
+            command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        assert json.loads(done.stdout)
+
+
+def test_what_all_refuse_is_said_once(tmp_path: Path, port: int) -> None:
+    given = ("toy_convex", "--epochs", "1", "--out", "run", "--engine", "foo")
+    both = [_start(rank, port, tmp_path, *given) for rank in (0, 1)]
+    (code, said), (other_code, other_said) = map(_ended, both)
+    assert (code, other_code) == (2, 2)
+    assert said.count("unknown engine `foo`") == 1
     assert other_said == ""
 
 

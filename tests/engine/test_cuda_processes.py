@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from paretocosmos import distributed
-from paretocosmos.distributed import Processes, gathered, summed
+from paretocosmos.distributed import Processes, _processes
+from paretocosmos.distributed._messages import gathered, summed
 from paretocosmos.training import fit
 
 pytestmark = pytest.mark.skipif(
@@ -35,7 +35,6 @@ def test_messages_are_captured(
     given: dict[str, Any] = {
         "method": method,
         "settings": SETTINGS,
-        "epochs": 2,
         "precision": "fp64",
     }
     sent: list[str] = []
@@ -45,7 +44,7 @@ def test_messages_are_captured(
             sent.append(name)
             return operator(*arguments)
 
-        monkeypatch.setattr(distributed, name, counted)
+        monkeypatch.setattr(_processes, name, counted)
     joined = fit("multi_digits", out=tmp_path / "joined", epochs=2, **given)
     assert {"gathered", "summed"} <= set(sent)
     assert joined.record["engine"] == "captured"

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from paretocosmos.engine import Feed, Resident, Streamed, _choose, feed_of, streamed
-from paretocosmos.engine.feed import Parts, gathered
+from paretocosmos.engine.feed import Parts, all_given
 from paretocosmos.engine.streamed import AHEAD, SLOTS, THREAD
 from paretocosmos.errors import DataError
 from paretocosmos.types import Batch
@@ -96,7 +96,7 @@ def test_pieces_may_grow_and_shrink(make: Make) -> None:
     feed = make(data)
     for sizes in ([3], [20, 1], [2, 7], []):
         pieces = [torch.randint(0, SAMPLES, (size,)) for size in sizes]
-        for given, index in zip(gathered(feed, pieces), pieces, strict=True):
+        for given, index in zip(all_given(feed, pieces), pieces, strict=True):
             _same(_named(feed.look(given)), _by_hand(data, index))
 
 
@@ -105,7 +105,7 @@ def test_one_tensor_goes_in_and_comes_out(make: Make) -> None:
     inputs = torch.randint(0, 255, (SAMPLES, 2, 2), dtype=torch.uint8)
     feed = make(Batch(inputs, {"y": torch.arange(SAMPLES)}))
     index = torch.tensor([4, 0, 4])
-    (given,) = gathered(feed, [index])
+    (given,) = all_given(feed, [index])
     batch = feed.look(given)
     assert isinstance(batch.inputs, Tensor)
     assert torch.equal(batch.inputs, inputs[index])
@@ -115,7 +115,7 @@ def test_one_tensor_goes_in_and_comes_out(make: Make) -> None:
 def test_streamed_floats_get_the_type_asked_for() -> None:
     data = Batch(torch.randn(9, 2).half(), {"y": torch.randn(9), "n": torch.arange(9)})
     feed = Streamed(data, CPU, torch.float64)
-    (given,) = gathered(feed, [torch.tensor([8, 1])])
+    (given,) = all_given(feed, [torch.tensor([8, 1])])
     batch = feed.look(given)
     assert isinstance(batch.inputs, Tensor)
     assert isinstance(data.inputs, Tensor)
@@ -128,11 +128,11 @@ def test_streamed_floats_get_the_type_asked_for() -> None:
 def test_what_does_not_fit_is_streamed(
     monkeypatch: pytest.MonkeyPatch, large: bool, kind: type
 ) -> None:
-    monkeypatch.setattr(_choose, "fits", lambda *given: not large)
+    monkeypatch.setattr(_choose, "fits", lambda *given, **named: not large)
     feed = feed_of(Batch(torch.randn(9, 2), {}), CPU, torch.float64)
     assert isinstance(feed, kind)
     assert feed.resident == (not large)
-    (given,) = gathered(feed, [torch.tensor([8, 1])])
+    (given,) = all_given(feed, [torch.tensor([8, 1])])
     inputs = feed.look(given).inputs
     assert isinstance(inputs, Tensor)
     assert inputs.dtype == torch.float64
@@ -152,7 +152,7 @@ def test_what_is_memory_mapped_is_not_copied(make: Make, tmp_path: Path) -> None
     places = {part.data_ptr() for part in Parts(data).tensors}
     assert places == {images.data_ptr(), mask.data_ptr(), data.targets["label"].data_ptr()}
     feed, index = make(data), torch.tensor([[3, 1], [49, 0]])
-    (given,) = gathered(feed, [index])
+    (given,) = all_given(feed, [index])
     found = feed.look(given)
     assert isinstance(found.inputs, Tensor)
     assert torch.equal(found.inputs, torch.from_numpy(numbers)[index])
@@ -210,11 +210,11 @@ def test_waiting_for_a_slow_thread_is_counted(fills: Fills) -> None:
     fills.delay = 0.02
     feed, pieces = _streamed(_data()), torch.arange(SAMPLES).split(5)
     started = time.perf_counter()
-    gathered(feed, pieces)
+    all_given(feed, pieces)
     took = time.perf_counter() - started
     assert 0.02 * len(pieces) * 0.5 < feed.waited <= took  # this thread may be late itself
     before = feed.waited
-    gathered(feed, pieces)
+    all_given(feed, pieces)
     assert feed.waited - before > 0.02 * len(pieces) * 0.5  # it adds up
 
 
@@ -233,7 +233,7 @@ def test_a_slow_training_waits_for_the_first_batch_alone(fills: Fills) -> None:
 
 def test_what_lies_on_the_device_is_not_waited_for() -> None:
     feed = Resident(_data())
-    gathered(feed, torch.arange(SAMPLES).split(5))
+    all_given(feed, torch.arange(SAMPLES).split(5))
     assert feed.waited == 0
 
 
@@ -260,12 +260,12 @@ def test_what_goes_wrong_in_the_thread_is_one_sentence(
     assert raised.value.__cause__ is error
     assert "\n" not in str(raised.value)
     fills.fails_at = -1  # and the feed goes on afterwards
-    assert len(gathered(feed, torch.arange(SAMPLES).split(5))) == 10
+    assert len(all_given(feed, torch.arange(SAMPLES).split(5))) == 10
 
 
 def test_an_index_beyond_the_samples_is_refused() -> None:
     with pytest.raises(DataError, match="in the background"):
-        gathered(_streamed(_data()), [torch.tensor([SAMPLES])])
+        all_given(_streamed(_data()), [torch.tensor([SAMPLES])])
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, ArithmeticError])

@@ -50,7 +50,7 @@ Both = Callable[..., tuple[Any, Any]]
 
 def _stream(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (_choose, evaluation):
-        monkeypatch.setattr(module, "fits", lambda *given: False)
+        monkeypatch.setattr(module, "fits", lambda *given, **named: False)
 
 
 @pytest.fixture

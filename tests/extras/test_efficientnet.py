@@ -24,7 +24,8 @@ from paretocosmos.errors import DataError, WeightsWarning
 from paretocosmos.find import Spec
 from paretocosmos.norms import FrozenNorm
 from paretocosmos.objectives.binary_cross_entropy import BinaryCrossEntropy
-from paretocosmos.plan import Plan, make_plan
+from paretocosmos.plan import Plan
+from paretocosmos.planning import make_plan
 from paretocosmos.problems._base import SPLITS
 from paretocosmos.problems._images import ImageProblem
 from paretocosmos.run import Run

@@ -15,7 +15,7 @@ from PIL import Image
 from sklearn.metrics import accuracy_score, roc_auc_score
 from torch import Tensor
 
-from paretocosmos.errors import DataError
+from paretocosmos.errors import BenchmarkWarning, DataError
 from paretocosmos.problems import load_problem
 from paretocosmos.problems._base import SPLITS
 from paretocosmos.problems._images import ImageProblem
@@ -29,6 +29,8 @@ from paretocosmos.settings import paper_settings
 
 if TYPE_CHECKING:
     from tests.problems.conftest import SmallCeleba
+
+pytestmark = pytest.mark.filterwarnings("ignore::paretocosmos.errors.BenchmarkWarning")
 
 RAW = Path(__file__).parents[3] / "shared" / "data"
 Load = Callable[..., ImageProblem]
@@ -196,9 +198,11 @@ def test_metrics(small: "SmallCeleba", tmp_path: Path) -> None:
 
 def test_what_is_said_of_it(small: "SmallCeleba", tmp_path: Path) -> None:
     data = str(small.official(tmp_path / "data"))
-    problem = load_problem(
-        "celeba", data=data, settings={"attributes": "oval face, SMILING,5-o-clock_shadow"}
-    )
+    with pytest.warns(BenchmarkWarning) as said:
+        problem = load_problem(
+            "celeba", data=data, settings={"attributes": "oval face, SMILING,5-o-clock_shadow"}
+        )
+    assert [str(one.message) for one in said] == [f"`celeba`: {problem.caveats[0]}"]
     assert isinstance(problem, ImageProblem)
     assert problem.names == ("Oval_Face", "Smiling", "5_o_Clock_Shadow")
     assert problem.reference == (2.0, 2.0, 2.0)

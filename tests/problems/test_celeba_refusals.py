@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from paretocosmos.errors import ConfigurationError, DataError, MissingExtraError
+from paretocosmos.errors import BenchmarkWarning, ConfigurationError, DataError, MissingExtraError
 from paretocosmos.problems import Problem, load_problem
 from paretocosmos.problems._base import SPLITS
 from paretocosmos.problems.celeba import celeba
@@ -16,6 +16,8 @@ from paretocosmos.problems.celeba_easy import celeba_easy
 
 if TYPE_CHECKING:
     from tests.problems.conftest import SmallCeleba
+
+pytestmark = pytest.mark.filterwarnings("ignore::paretocosmos.errors.BenchmarkWarning")
 
 
 def pixels(problem: Problem) -> Tensor:
@@ -59,7 +61,10 @@ def test_nowhere(small: "SmallCeleba", tmp_path: Path, monkeypatch: pytest.Monke
         assert "\n" not in str(refused.value)
         return str(refused.value)
 
-    ways = ("list_attr_celeba.txt", "Img/", ".tar.gz", "mmlab.ie.cuhk.edu.hk", "`data`")
+    ways = [
+        *("list_attr_celeba.txt", "Img/", ".tar.gz", "mmlab.ie.cuhk.edu.hk", "`data`"),
+        *("`img_align_celeba_64.tar.gz`", "`celeba_meta.npz`"),
+    ]
     cache = tmp_path / "cache" / "paretocosmos"
     everywhere = said()
     for part in (*ways, f"`{cache}`", f"`{cache / 'celeba'}`", "$PARETOCOSMOS_DATA is not set"):
@@ -67,6 +72,10 @@ def test_nowhere(small: "SmallCeleba", tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setenv("PARETOCOSMOS_DATA", str(tmp_path / "mine"))
     for part in (*ways, f"`{tmp_path / 'mine'}`", f"`{cache}`"):
         assert part in said()
+    assert f"found `{tmp_path / 'other'}`, which does not exist" in said(data=f"{tmp_path}/other")
+    (tmp_path / "file").touch()
+    assert f"found `{tmp_path / 'file'}`, which is no folder" in said(data=f"{tmp_path}/file")
+    (tmp_path / "other").mkdir()
     named = said(data=str(tmp_path / "other"))
     assert f"`{tmp_path / 'other' / 'CelebA'}`" in named
     assert str(cache) not in named
@@ -88,7 +97,8 @@ def test_missing(kind: str, small: "SmallCeleba", tmp_path: Path) -> None:
         celeba_easy(data=str(data), size=8)
     for part in ("3 missing, 000003.jpg the first", "list_attr_celeba.txt", "--set skip=true"):
         assert part in str(refused.value)
-    problem = load_problem("celeba_easy", data=str(data), settings={"skip": "true", "size": 8})
+    with pytest.warns(BenchmarkWarning, match="3 of the listed pictures are missing and 0 damaged"):
+        problem = load_problem("celeba_easy", data=str(data), settings={"skip": "true", "size": 8})
     assert [len(problem.split(name)) for name in SPLITS] == [5, 2, 3]
     assert labels(problem, "Goatee")[:5] == small.labels[[0, 1, 3, 4, 5], 16].tolist()
     assert problem.caveats[0].startswith("10 of CelebA's 202,599")

@@ -73,7 +73,12 @@ def choose(engine: str, work: Work, model: nn.Module, *, traceable: bool) -> Eng
 
 
 def feed_of(
-    data: Batch, device: torch.device, dtype: torch.dtype, share: Share = all_of_it
+    data: Batch,
+    device: torch.device,
+    dtype: torch.dtype,
+    share: Share = all_of_it,
+    *,
+    alike: bool = False,
 ) -> Feed:
     """The feed of a split: resident where it fits, its floats of that type.
 
@@ -82,7 +87,8 @@ def feed_of(
         device: where steps run.
         dtype: of floats.
         share: which of a batch's inputs this process needs.
+        alike: whether other processes must decide the same on devices like this.
     """
-    if fits(data, device, dtype):
+    if fits(data, device, dtype, alike=alike):
         return Resident(move(data, device, dtype), share)
     return Streamed(data, device, dtype, share)

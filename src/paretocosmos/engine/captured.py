@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from paretocosmos.engine.feed import Given, gathered
+from paretocosmos.engine.feed import Given, all_given
 from paretocosmos.engine.recorded import Recorded
 from paretocosmos.engine.stepwise import Stepwise
 from paretocosmos.engine.work import Work
@@ -96,7 +96,7 @@ class Captured:
         for index, ray, key in self._pieces(order, rays):
             firsts.setdefault(key, (index, ray))
         # all of them before the first capture, which bears no other thread at work on the device
-        places = gathered(self._work.feed, [index for index, _ in firsts.values()])
+        places = all_given(self._work.feed, [index for index, _ in firsts.values()])
         pool, aside = torch.cuda.graph_pool_handle(), torch.cuda.current_stream()
         if aside == torch.cuda.default_stream():  # which cannot be captured
             aside = torch.cuda.Stream()

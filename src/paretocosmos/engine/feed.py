@@ -13,7 +13,7 @@ from torch import Tensor
 
 from paretocosmos.types import Batch, each
 
-__all__ = ["Feed", "Given", "Parts", "Resident", "Share", "all_of_it", "gathered"]
+__all__ = ["Feed", "Given", "Parts", "Resident", "Share", "all_given", "all_of_it"]
 
 # Bytes of a sample's target up to which those of one kind are copied side by side.
 SMALL_TARGET = 64
@@ -57,7 +57,7 @@ class Feed(Protocol):
         """The batch, on the device."""
 
 
-def gathered(feed: Feed, pieces: Sequence[Tensor]) -> list[Given]:
+def all_given(feed: Feed, pieces: Sequence[Tensor]) -> list[Given]:
     """What a feed gives for some pieces, to keep, and no thread left at work."""
     with closing(feed.run(pieces)) as every:
         return [each(torch.clone, given) for given in every]

@@ -16,7 +16,7 @@ from paretocosmos.methods import Method, State
 from paretocosmos.objectives import Objective
 from paretocosmos.types import Batch, Inputs, Outputs, Targets, each, first
 
-__all__ = ["Result", "Step", "laid_out", "make_step"]
+__all__ = ["Result", "Step", "laid_out", "make_step", "rays_for_plain"]
 
 Parameters = Mapping[str, Tensor]
 
@@ -65,7 +65,7 @@ def make_step(
 
     def losses_of(leaves: Parameters, inputs: Inputs, targets: Targets, rays: Tensor) -> Tensor:
         samples, own = len(next(iter(targets.values()))), processes.share_of_rays(rays)
-        given = _for_plain(own, len(first(inputs))) if plain else own
+        given = rays_for_plain(own, len(first(inputs))) if plain else own
         ready = inputs if prepare is None else prepare(inputs, dtype)
         # without its cache of cast weights, which would outlive a trace
         with torch.autocast(rays.device.type, torch.bfloat16, enabled=half, cache_enabled=False):
@@ -126,6 +126,6 @@ def laid_out(gradient: Tensor, parameter: Tensor) -> Tensor:
     return torch.empty_like(parameter, requires_grad=False).copy_(gradient)
 
 
-def _for_plain(rays: Tensor, samples: int) -> Tensor:
+def rays_for_plain(rays: Tensor, samples: int) -> Tensor:
     """A network of one's own sees one ray as ``[J]``, several as one per sample, ``[B, J]``."""
     return rays[0] if len(rays) == 1 else rays.repeat_interleave(samples // len(rays), dim=0)

@@ -5,7 +5,7 @@ from contextlib import closing
 import torch
 from torch import Tensor
 
-from paretocosmos.engine.feed import gathered
+from paretocosmos.engine.feed import all_given
 from paretocosmos.engine.recorded import Recorded
 from paretocosmos.engine.work import Work
 
@@ -24,7 +24,7 @@ class Stepwise:
         if not isinstance(step, Recorded):
             return
         pieces = distinct(work, order, rays)
-        every = gathered(work.feed, [index for index, _ in pieces])
+        every = all_given(work.feed, [index for index, _ in pieces])
         with work.rehearsing():
             for given, (_, ray) in zip(every, pieces, strict=True):
                 step(work.parameters, work.feed.look(given), ray, work.state)

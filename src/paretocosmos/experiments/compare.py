@@ -17,12 +17,14 @@ from paretocosmos.engine import check_engine
 from paretocosmos.errors import ConfigurationError, FrontWarning, ParetoCosmosError, RunError
 from paretocosmos.experiments._asked import all_planned, check_methods, share_out
 from paretocosmos.experiments._comparison import Comparison
-from paretocosmos.plan import Plan, make_plan
+from paretocosmos.folders import folder_for, refuse_one_run, refuse_other
+from paretocosmos.plan import Plan
+from paretocosmos.planning import make_plan
 from paretocosmos.problems import Problem, problem_name
 from paretocosmos.rays import each_alone
 from paretocosmos.rehearsal import rehearse, split_of
 from paretocosmos.run import Run, read_record
-from paretocosmos.training import Progress, check_seeds, fit, refuse_other
+from paretocosmos.training import Progress, check_seeds, fit
 
 __all__ = ["BASELINES", "Comparison", "compare"]
 
@@ -77,10 +79,12 @@ def compare(
     [('cosmos', 25), ('uniform', 1)]
     """
     if join(device)[0].count > 1:
-        raise ConfigurationError(
+        refusal = ConfigurationError(
             "`compare` trains in one process, found several: start it without torchrun, or train "
             "the methods one by one with `train`"
         )
+        refusal.shared = True
+        raise refusal
     wanted, all_seeds = check_methods(methods), check_seeds(seeds)
     asked = dict(settings or {}) | ({} if epochs is None else {"epochs": epochs})
 
@@ -115,7 +119,8 @@ def compare(
     plans = all_planned(own, partial(plan, lead.problem))
     for method, one in plans.items():
         _rehearse(method, one)
-    folder = _folder(out, lead.problem.name, resume=resume)
+    folder = folder_for(out, f"{lead.problem.name}-compare", resume=resume, what="comparison")
+    refuse_one_run(folder, "a comparison")
     places = {method: folder / re.sub(r"[^\w.-]+", "-", method) for method in wanted}
     if resume:
         _refuse_begun_otherwise(plans, places, all_seeds)
@@ -185,31 +190,3 @@ def _named(method: str, plan: Plan) -> Iterator[None]:
 
 def _out_of_memory(error: RunError) -> bool:
     return isinstance(error.__cause__, torch.cuda.OutOfMemoryError)
-
-
-def _folder(out: str | Path | None, problem: str, *, resume: bool) -> Path:
-    """The folder asked for, if it may be used, or a free name under ``runs``."""
-    if out is not None:
-        folder = Path(out)
-        try:
-            there = folder.exists()
-        except OSError as error:  # a name too long, a parent we may not look into
-            raise RunError(
-                f"cannot use `{folder}`: {error.strerror}; choose another --out"
-            ) from error
-        if there and not resume:
-            raise RunError(
-                f"`{folder}` exists; choose another --out, or continue what is in it with --resume"
-            )
-        if there and not folder.is_dir():
-            raise RunError(f"`{folder}` is a file; choose another --out")
-        if (folder / "run.json").exists():
-            raise RunError(
-                f"`{folder}` is the folder of one run, not of a comparison; choose another --out"
-            )
-        return folder
-    if resume:
-        raise ConfigurationError("--resume needs --out, the folder of the comparison to continue")
-    base = Path("runs") / re.sub(r"[^\w.-]+", "-", f"{problem}-compare")
-    names = (base if n == 1 else base.with_name(f"{base.name}-{n}") for n in range(1, 1_000_000))
-    return next(name for name in names if not name.exists())

@@ -5,12 +5,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
 from paretocosmos import metrics
 from paretocosmos.errors import ConfigurationError, DataError, FrontWarning
+from paretocosmos.evaluation import scored
 from paretocosmos.front import Front
 from paretocosmos.integrations._checks import checked_reference
 from paretocosmos.integrations._weighing import full
@@ -73,10 +73,14 @@ class Judge:
     def outputs(self, model: nn.Module, inputs: Inputs) -> Any:
         """What a network gives at every ray and, last, at the centre: ``[B, N + 1, ...]``."""
         parameter = next(p for p in model.parameters() if p.is_floating_point())
-        centre = torch.full_like(self.rays[:1], 1 / len(self.objectives))
-        rays = torch.cat([self.rays, centre]).to(parameter)
+        rays = self._with_centre.to(parameter)
         every = (_tensors(full(model(inputs, ray))) for ray in rays)
         return each(lambda *parts: torch.stack(parts, dim=1), *every)
+
+    @property
+    def _with_centre(self) -> Tensor:
+        centre = torch.full_like(self.rays[:1], 1 / len(self.objectives))
+        return torch.cat([self.rays, centre])
 
     def add(self, gathered: Gathered, model: nn.Module, batch: Batch) -> None:
         """Evaluate a batch in float32, whatever the loop around it does."""
@@ -89,27 +93,23 @@ class Judge:
 
         They are its hypervolume, and every score and metric at the centre.
         """
-        scored = [o.score for o in self.objectives] + list(self.metrics.values())
         with torch.no_grad(), _in_full(first(targets).device):
-            numbers = [torch.vmap(f, in_dims=(1, None))(outputs, targets) for f in scored]
-            table = torch.stack(numbers).double().cpu().numpy()
-        count = len(self.objectives)
-        names = tuple(objective.name for objective in self.objectives)
-        front = Front(
-            rays=self.rays.double().numpy(),
-            values=table[:count, :-1].T,
-            names=names,
-            reference=np.asarray(self.reference),
-            metrics=dict(zip(self.metrics, table[count:, :-1], strict=True)),
-            split=split,
-            provenance={"scores": "whole split"},
-        )
+            every = scored(
+                self.objectives,
+                each(lambda out: out.movedim(1, 0), outputs),
+                targets,
+                self._with_centre,
+                metrics=self.metrics,
+                reference=self.reference,
+                split=split,
+            )
+        front, centre = every.take(range(len(self.rays))), every.take([len(self.rays)])
         with warnings.catch_warnings():
             # an early front may lie beyond the reference point
             warnings.simplefilter("ignore", FrontWarning)
             reached = {"hypervolume": metrics.hypervolume(front)}
-        centre = zip((*names, *self.metrics), table[:, -1].tolist(), strict=True)
-        return front, reached | dict(centre)
+        reached |= dict(zip(centre.names, centre.values[0].tolist(), strict=True))
+        return front, reached | {name: float(at[0]) for name, at in centre.metrics.items()}
 
     def _checked(self, rays: Rays) -> Tensor:
         if not isinstance(rays, int):

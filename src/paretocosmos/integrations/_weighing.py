@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from paretocosmos.conditioning import Conditioning
 from paretocosmos.engine.gradients import EachLoss, apart_of
 from paretocosmos.engine.losses import group_losses
+from paretocosmos.engine.step import rays_for_plain
 from paretocosmos.errors import ConfigurationError, unknown
 from paretocosmos.integrations._batches import as_batch, targets_of
 from paretocosmos.integrations._checks import checked_model, checked_objectives, method_of
@@ -124,8 +125,7 @@ class Weighing:
         rays = self.rays(place, rank, groups).to(parameter.device)
         given = rays.to(parameter.dtype)
         if not isinstance(network, Conditioning):
-            # one's own sees one ray as [J], several as one per sample
-            given = given[0] if groups == 1 else given.repeat_interleave(len(batch) // groups, 0)
+            given = rays_for_plain(given, len(batch))
         outputs: Outputs = model(batch.inputs, given)
         with torch.autocast(parameter.device.type, enabled=False):
             losses = group_losses(self.objectives, full(outputs), batch.targets, groups)

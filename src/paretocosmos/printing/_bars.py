@@ -4,7 +4,6 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from statistics import fmean
 
 from rich.console import RenderableType
 from rich.markup import escape
@@ -82,7 +81,7 @@ def bars(seen: list[Path], *, quiet: bool) -> Iterator[Callable[[str, Progress],
         TextColumn("HV val {task.fields[hypervolume]}"),
         _Left(),
     )
-    live, lines = _Bars(*columns, console=err, disable=quiet), _Lines(quiet=quiet)
+    live, lines = _live(columns, quiet=quiet), _Lines(quiet=quiet)
     tasks: dict[str, TaskID] = {}
 
     def show(method: str, at: Progress) -> None:
@@ -107,7 +106,7 @@ def bar(seen: list[Path], *, quiet: bool) -> Iterator[Callable[[Progress], None]
         TextColumn("HV val {task.fields[hypervolume]}"),
         _Left(),
     )
-    live, lines = _Bars(*columns, console=err, disable=quiet), _Lines(quiet=quiet)
+    live, lines = _live(columns, quiet=quiet), _Lines(quiet=quiet)
     task = live.add_task("train", total=None, losses="", hypervolume="-", end=None)
 
     def show(at: Progress) -> None:
@@ -117,6 +116,11 @@ def bar(seen: list[Path], *, quiet: bool) -> Iterator[Callable[[Progress], None]
 
     with _stopped(live):
         yield show
+
+
+def _live(columns: tuple[ProgressColumn, ...], *, quiet: bool) -> _Bars:
+    """Bars for a terminal; a log has lines instead."""
+    return _Bars(*columns, console=err, disable=quiet or not err.is_terminal)
 
 
 def _advance(live: _Bars, task: TaskID, at: Progress) -> None:
@@ -147,7 +151,7 @@ def _reached(at: Progress) -> str:
 
 
 def _losses(at: Progress, room: int) -> str:
-    """Every loss by its name, the names cut where need be; their mean where that is too much."""
+    """Every loss by its name, the names cut where need be; else as many numbers as have room."""
     for longest in (None, SHORT):
         names = [
             n if longest is None or len(n) <= longest else f"{n[: longest - 1]}…" for n in at.losses
@@ -155,7 +159,13 @@ def _losses(at: Progress, room: int) -> str:
         said = "  ".join(f"{n} {v:.3f}" for n, v in zip(names, at.losses.values(), strict=True))
         if len(said) <= room:
             return said
-    return f"mean of {len(at.losses)} losses {fmean(at.losses.values()):.3f}"
+    numbers = [f"{value:.3f}" for value in at.losses.values()]
+    for left_out in range(len(numbers)):
+        more = [f"+{left_out}"] if left_out else []
+        said = "  ".join([*numbers[: len(numbers) - left_out], *more])
+        if len(said) <= room:
+            return said
+    return ""
 
 
 def _cost(at: Progress) -> str:

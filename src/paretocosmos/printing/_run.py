@@ -10,8 +10,9 @@ from rich.table import Table
 
 from paretocosmos.front import Front
 from paretocosmos.pace import unit_of
-from paretocosmos.printing._console import note, wide
+from paretocosmos.printing._console import wide
 from paretocosmos.printing._cost import amount, rate, share
+from paretocosmos.printing._notes import advise
 from paretocosmos.rays import each_alone
 from paretocosmos.run import Run
 
@@ -63,7 +64,7 @@ def print_run(run: Run) -> None:
         **_training(record),
         **_infeasible(record),
         "engine": f"{numbers['engine']} on {_device(run)}, {numbers['seconds_preparing']:.1f} s to "
-        f"prepare",
+        f"prepare, {numbers['seconds_evaluating']:.1f} s to validate",
         **_cost(record),
         "scores": f"{numbers['scores']} ({numbers['protocol']} protocol)",
     }
@@ -74,19 +75,7 @@ def print_run(run: Run) -> None:
     # outside the table, which would break a long path in two
     indent = max(map(len, rows)) + 4
     console.print(f"  [bold]{'run':<{indent}}[/]{escape(str(run.folder))}", soft_wrap=True)
-    lost = sum(network.get("reached_cone") == 0 for network in _networks(record))
-    if lost:
-        note(
-            f"{lost} of {len(_networks(record))} networks were not in their cone when the search "
-            "ended, so they may lie side by side: try a larger --set search_epochs"
-        )
-    # separate networks have no setting that would spread them
-    if numbers["dominated_share"] > 0.5 and record.get("fixed_rays") is None:
-        way_out = "--penalty" if record["method"]["name"] == "cosmos" else "--alpha"
-        note(
-            "most rays are dominated, so there is little to choose from: the objectives may hardly "
-            f"conflict on this data; try another {way_out}, or --set groups=4"
-        )
+    advise(run, _networks(record))
 
 
 def _ideal(run: Run) -> dict[str, str]:
@@ -174,16 +163,19 @@ def _cost(record: Mapping[str, Any]) -> dict[str, str]:
     parts = [rate(record["samples_per_second"], unit_of(record["input_shape"]))]
     if record["peak_memory"] is not None:
         parts.append(f"{amount(record['peak_memory'])} at most")
-    parts.append(f"data {record['data']}")
+    at_hand = record["data"] == "on the device" and record["device"] == "cpu"
+    parts.append("data in memory" if at_hand else f"data {record['data']}")
     if record["data"] == "streamed":
         parts.append(f"{share(record['share_waiting'])} of training waiting for it")
     return {"cost": ", ".join(parts)}
 
 
 def _device(run: Run) -> str:
-    """Where, and how precisely where that is a choice."""
+    """Where, how many processes if several, and how precisely where that is a choice."""
     device, precision = run.record["device"], run.record["precision"]
-    return device if device == "cpu" and precision == "tf32" else f"{device}, {precision}"
+    count = run.record.get("processes", 1)
+    parts = [device, *([f"{count} processes"] if count > 1 else [])]
+    return ", ".join(parts if device == "cpu" and precision == "tf32" else [*parts, precision])
 
 
 def _meaning(run: Run) -> dict[str, str]:
@@ -226,9 +218,11 @@ def print_runs(runs: Sequence[Run]) -> None:
     lead = every[0]
     together = lead["seeds_together"]
     seconds = sum(numbers["seconds_training"] / numbers["seeds_together"] for numbers in every)
+    judging = sum(numbers["seconds_evaluating"] for numbers in every)  # each seed by itself
     console.print(
         f"  [bold]mean hypervolume {fmean(reached):.4f}{spread}[/] on test; {seconds:.1f} s of "
-        f"training in all, {together} {'seeds' if together > 1 else 'seed'} at a time, "
+        f"training and {judging:.1f} s of validation in all, {together} "
+        f"{'seeds' if together > 1 else 'seed'} at a time, "
         f"{_size(runs[0].record)} each, engine {escape(lead['engine'])} on {_device(runs[0])}",
         soft_wrap=True,
     )

@@ -1,6 +1,7 @@
 """From CelebA's files to a problem: what its members share."""
 
 import hashlib
+import warnings
 from collections.abc import Mapping, Sequence
 from functools import partial
 
@@ -8,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from paretocosmos.errors import ConfigurationError, DataError, unknown
+from paretocosmos.errors import BenchmarkWarning, ConfigurationError, DataError, unknown
 from paretocosmos.objectives import accuracy, misclassification, roc_auc
 from paretocosmos.objectives.binary_cross_entropy import BinaryCrossEntropy
 from paretocosmos.problems._archives import open_pictures
@@ -63,6 +64,9 @@ def celeba_problem(
         )
     digest = hashlib.sha256(f"{faces.sha256} {size} {heads} {counts}".encode())
     digest.update(np.ascontiguousarray(labels).data)
+    caveats = _caveats(listed, faces)
+    if caveats:
+        warnings.warn(f"`{name}`: {' '.join(caveats)}", BenchmarkWarning, stacklevel=3)
     # views of the mapped file: nothing is read before it is used
     pixels = torch.from_numpy(faces.pixels).split(counts)
     truths = torch.from_numpy(labels.astype(np.float32)).split(counts)
@@ -74,7 +78,7 @@ def celeba_problem(
         outputs=dict.fromkeys(heads, 1),
         metrics=_metrics(heads, protocol),
         protocol=protocol,
-        caveats=_caveats(listed, faces),
+        caveats=caveats,
         centred=True,
         splits={
             split: Batch(images, dict(zip(heads, truth.T.contiguous(), strict=True)))

@@ -35,6 +35,12 @@ class CelebaFiles:
 
 def find_celeba(data: str | None) -> CelebaFiles:
     """The first complete copy, or an error that names every place and what is expected there."""
+    if data is not None and not Path(data).expanduser().is_dir():
+        why = "is no folder" if Path(data).expanduser().exists() else "does not exist"
+        raise DataError(
+            f"`data` (--data) is a folder with CelebA, found `{data}`, which {why}: name the one "
+            "that holds its pictures and lists"
+        )
     places = [
         place
         for folder in folders(data)
@@ -57,9 +63,10 @@ def find_celeba(data: str | None) -> CelebaFiles:
     raise DataError(
         f"CelebA is its aligned pictures, `{FULL}` as a folder or {', '.join(ARCHIVES)} (also in "
         "`Img/`), and `list_attr_celeba.txt` or .csv (also in `Anno/`), and, if there, "
-        f"`list_eval_partition` (also in `Eval/`); found no such pair in {looked}{unset}{half}: "
-        f"its terms (research only, no passing on) forbid a download from here, so get it from "
-        f"{HOME} and name the folder that holds it with `data`, --data or ${VARIABLE}"
+        f"`list_eval_partition` (also in `Eval/`); or `{META}` and `{SMALL}`, likewise packed or "
+        f"not (`{SMALL}.tar.gz`); found no such pair in {looked}{unset}{half}: its terms (research "
+        f"only, no passing on) forbid a download from here, so get it from {HOME} and name the "
+        f"folder that holds it with `data`, --data or ${VARIABLE}"
     )
 
 

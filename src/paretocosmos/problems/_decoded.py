@@ -2,11 +2,10 @@
 
 import hashlib
 import json
-import os
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -15,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from paretocosmos.errors import DataError
+from paretocosmos.files import replacing, write_bytes
 from paretocosmos.places import cache_folder
 from paretocosmos.problems._archives import Pictures
 from paretocosmos.problems._faces import TRANSFORM, decode_all
@@ -58,18 +58,32 @@ def decoded(pictures: Pictures, wanted: Sequence[int], size: int) -> Decoded:
     path = cache_folder() / "celeba" / f"faces-{size}-{key}.npy"
     found = _read(path, size)
     if found is None:
+        _announce(pictures, wanted, size, path.parent)
         try:
             _write(path, pictures, wanted, size)
             found = _read(path, size)
         except OSError as error:  # of the cache: a source that fails raises a DataError
+            why = error.__cause__ or error
             warnings.warn(
-                f"the decoded pictures cannot be kept in `{path.parent}` ({error}), so they are "
-                "held in memory and decoded again the next time: make room, or set XDG_CACHE_HOME "
-                "to a folder that can be written",
+                f"the decoded pictures cannot be kept in `{path.parent}` ({why}), so they are held "
+                "in memory and decoded again the next time: make room, or set XDG_CACHE_HOME to a "
+                "folder that can be written",
                 UserWarning,
                 stacklevel=2,
             )
     return _in_memory(pictures, wanted, size) if found is None else found
+
+
+def _announce(pictures: Pictures, wanted: Sequence[int], size: int, folder: Path) -> None:
+    """One line for a log that decoding begins; a terminal has a bar."""
+    # `import paretocosmos` draws in no console
+    from rich.console import Console
+
+    console = Console(stderr=True, highlight=False)
+    if not console.is_terminal:
+        count = len(wanted if pictures.numbers is None else pictures.numbers.intersection(wanted))
+        said = f"decoding {count:,} pictures to {size} x {size} into `{folder}`, this once"
+        console.print(said, markup=False, soft_wrap=True)
 
 
 def _read(path: Path, size: int) -> Decoded | None:
@@ -99,7 +113,8 @@ def _write(path: Path, pictures: Pictures, wanted: Sequence[int], size: int) -> 
     """Decode into a temporary file, bring its rows together, then rename; the record comes last."""
     path.parent.mkdir(parents=True, exist_ok=True)
     row = CHANNELS * size * size
-    with _renamed(path) as stream:
+    # flushed to the disk: nobody computes the checksum of the pixels again
+    with replacing(path) as temporary, temporary.open("w+b") as stream:
         start = _head(stream, 0, size)
 
         def put(at: int, pixels: Bytes) -> None:
@@ -129,8 +144,7 @@ def _write(path: Path, pictures: Pictures, wanted: Sequence[int], size: int) -> 
         "damaged": met.damaged,
         "numbers": good,
     }
-    with _renamed(path.with_suffix(".json")) as stream:
-        stream.write(json.dumps(record).encode())
+    write_bytes(path.with_suffix(".json"), json.dumps(record).encode())
     _tidy(path.parent, record)
 
 
@@ -190,21 +204,6 @@ def _head(stream: IO[bytes], rows: int, size: int) -> int:
     head: dict[str, Any] = {"descr": "|u1", "fortran_order": False, "shape": shape}
     np.lib.format.write_array_header_1_0(stream, head)
     return stream.tell()
-
-
-@contextmanager
-def _renamed(path: Path) -> Iterator[IO[bytes]]:
-    """A file that has its name when it is whole and on the disk, and never before."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        with temporary.open("w+b") as stream:
-            yield stream
-            stream.flush()
-            os.fsync(stream.fileno())
-        temporary.replace(path)
-    finally:
-        with suppress(OSError):
-            temporary.unlink(missing_ok=True)
 
 
 def _tidy(folder: Path, record: Mapping[str, Any]) -> None:

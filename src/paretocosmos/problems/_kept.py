@@ -1,12 +1,12 @@
 """Composites kept in the cache: read back only when every byte is what was written."""
 
-import os
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 
+from paretocosmos.files import replacing
 from paretocosmos.places import cache_folder
 from paretocosmos.problems._composites import Composites
 
@@ -49,18 +49,13 @@ def _read(path: Path) -> tuple[Composites, str] | None:
 
 
 def _write(path: Path, made: Composites, sha256: str) -> None:
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     path.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        # not flushed to the disk as `files.write_bytes` does: the checksum tells a torn file
-        with temporary.open("wb") as stream:
-            np.savez(
-                stream,
-                images=made.images,
-                labels=made.labels,
-                counts=np.array(made.counts),
-                sha256=np.array(sha256),
-            )
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    # not flushed to the disk: the checksum tells a torn file
+    with replacing(path, flush=False) as temporary, temporary.open("wb") as stream:
+        np.savez(
+            stream,
+            images=made.images,
+            labels=made.labels,
+            counts=np.array(made.counts),
+            sha256=np.array(sha256),
+        )

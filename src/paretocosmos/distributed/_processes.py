@@ -1,15 +1,10 @@
-"""Several processes that train one run: the one file that says torch.distributed.
+"""Several processes that train one run.
 
 All processes draw the same batches and rays and hold the same weights. Each runs the network on its
 share of a batch; the outputs are gathered, so that every process has the losses of the whole batch
 and weighs them alike, whatever the objective; then the gradients, each process's through its own
 share, are summed. So a run does not depend on how many processes there are, but for rounding.
-
-Gathering and summing are operators of our own: a recorded or captured step holds them as it holds
-any other.
 """
-
-# ruff: noqa: ARG001 (a fake version takes what its operator takes)
 
 import atexit
 import json
@@ -24,6 +19,14 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
+from paretocosmos.distributed._messages import (
+    all_alike,
+    before,
+    for_bytes,
+    gathered,
+    send,
+    summed,
+)
 from paretocosmos.errors import ConfigurationError, LostProcessError, ParetoCosmosError
 from paretocosmos.files import one_line
 from paretocosmos.types import Outputs, each
@@ -59,7 +62,7 @@ class Processes:
         """Which of so many samples are this process's; all where there are too few to share."""
         if samples < self.count:
             return slice(0, samples)
-        return slice(*(_sizes_before(samples, self.count, at) for at in (self.rank, self.rank + 1)))
+        return slice(*(before(samples, self.count, at) for at in (self.rank, self.rank + 1)))
 
     def share_of_index(self, index: Tensor, *, parts: int = 1) -> Tensor:
         """Of a batch's indices ``[B]`` this process's share, of each of so many equal parts."""
@@ -115,7 +118,7 @@ class Processes:
         """Take the first process's numbers, in place."""
         for tensor in tensors if self.joined else ():
             sent = tensor.detach().contiguous()
-            _call(partial(dist.broadcast, sent, 0))
+            send(partial(dist.broadcast, sent, 0))
             if not self.first:
                 tensor.detach().copy_(sent)
 
@@ -127,13 +130,13 @@ class Processes:
         """What every process says, by rank."""
         if not self.joined:
             return [said]
-        where = _for_bytes()
-        sizes = _all_alike(torch.tensor([len(said)], device=where), self.count)
+        where = for_bytes()
+        sizes = all_alike(torch.tensor([len(said)], device=where), self.count)
         longest = int(max(sizes))
         if not longest:
             return [b""] * self.count
         padded = torch.frombuffer(bytearray(said.ljust(longest, b"\0")), dtype=torch.uint8)
-        every = [part.cpu().numpy().tobytes() for part in _all_alike(padded.to(where), self.count)]
+        every = [part.cpu().numpy().tobytes() for part in all_alike(padded.to(where), self.count)]
         return [part[: int(size)] for part, size in zip(every, sizes, strict=True)]
 
     def together(self, act: Callable[[], Made]) -> Made:
@@ -189,7 +192,13 @@ ALONE = Processes()
 
 def launched_rank() -> int:
     """This process's number among those that torchrun started; 0 where it did not."""
-    return int(os.environ.get(RANK, "0"))
+    return int(os.environ.get(RANK, "0")) if _launched() else 0
+
+
+def _launched() -> bool:
+    """Whether torchrun, or what speaks as it does, started several processes."""
+    numbers = (os.environ.get(name, "") for name in (RANK, COUNT))
+    return all(number.isdigit() for number in numbers) and int(os.environ[COUNT]) > 1
 
 
 def join(device: str) -> tuple[Processes, str]:
@@ -202,7 +211,7 @@ def join(device: str) -> tuple[Processes, str]:
     """
     if not dist.is_available():
         return ALONE, device
-    if not dist.is_initialized() and int(os.environ.get(COUNT, "1")) > 1:
+    if not dist.is_initialized() and _launched():
         _begin(device)
     if not dist.is_initialized():
         return ALONE, device
@@ -228,68 +237,6 @@ def _begin(device: str) -> None:
 def _end() -> None:
     if dist.is_initialized():
         dist.destroy_process_group()
-
-
-@torch.library.custom_op("paretocosmos::gathered", mutates_args=())
-def gathered(own: Tensor, samples: int, rank: int, count: int) -> Tensor:
-    """Every process's rows, in order: ``[samples, ...]``."""
-    sizes = [
-        _sizes_before(samples, count, at + 1) - _sizes_before(samples, count, at)
-        for at in range(count)
-    ]
-    padded = own.new_zeros(max(sizes), *own.shape[1:])
-    padded[: len(own)] = own
-    every = _all_alike(padded, count)
-    return torch.cat([part[:size] for part, size in zip(every, sizes, strict=True)])
-
-
-@gathered.register_fake
-def _(own: Tensor, samples: int, rank: int, count: int) -> Tensor:
-    return own.new_empty(samples, *own.shape[1:])
-
-
-@torch.library.custom_op("paretocosmos::summed", mutates_args=())
-def summed(own: Tensor) -> Tensor:
-    """The sum over all processes."""
-    total = own.clone()
-    _call(lambda: dist.all_reduce(total))
-    return total
-
-
-@summed.register_fake
-def _(own: Tensor) -> Tensor:
-    return torch.empty_like(own)
-
-
-def _all_alike(own: Tensor, count: int) -> list[Tensor]:
-    """Every process's tensor of one shape."""
-    every = [torch.empty_like(own) for _ in range(count)]
-    _call(lambda: dist.all_gather(every, own))
-    return every
-
-
-def _call(message: Callable[[], object]) -> None:
-    """Send and receive; where another process has gone, say so."""
-    try:
-        message()
-    except RuntimeError as error:  # all of torch.distributed's are
-        raise LostProcessError(
-            f"another process of this training was lost ({one_line(error)})"
-        ) from error
-
-
-def _sizes_before(samples: int, count: int, rank: int) -> int:
-    """How many samples go to the processes before one; the first ones have one more."""
-    least, more = divmod(samples, count)
-    return rank * least + min(rank, more)
-
-
-def _for_bytes() -> torch.device:
-    """Where a tensor lies that the process group can send: words need no GPU."""
-    gpu_only = (
-        dist.get_backend_config().endswith("nccl") and "gloo" not in dist.get_backend_config()
-    )
-    return torch.device("cuda", torch.cuda.current_device()) if gpu_only else torch.device("cpu")
 
 
 def _said(error: ParetoCosmosError) -> bytes:

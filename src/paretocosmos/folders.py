@@ -1,0 +1,167 @@
+"""Where runs go and how far they have come: folders asked for or free, finished, begun, refused."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from paretocosmos.checkpoint import load_tensors
+from paretocosmos.distributed import Processes
+from paretocosmos.errors import ConfigurationError, RunError
+from paretocosmos.lane import checkpoint_in
+from paretocosmos.plan import Plan
+from paretocosmos.run import FORMAT, read_record
+
+__all__ = [
+    "epoch_of",
+    "flat",
+    "folder_for",
+    "folders_of",
+    "kept",
+    "refuse_one_run",
+    "refuse_other",
+    "stands",
+]
+
+
+def folder_for(out: str | Path | None, name: str, *, resume: bool, what: str = "run") -> Path:
+    """The folder asked for, if it may be used, or a free name under ``runs``.
+
+    Args:
+        out: the one asked for.
+        name: what a free name begins with.
+        resume: whether it may be there.
+        what: it is to hold, in a word.
+    """
+    if out is not None:
+        folder = Path(out)
+        try:
+            there = folder.exists()
+        except OSError as error:  # a name too long, a parent we may not look into
+            raise RunError(f"cannot use `{folder}`: {error.strerror}; choose another --out") from (
+                error
+            )
+        if there and not resume:
+            raise RunError(
+                f"`{folder}` exists; choose another --out, or continue the {what} in it with "
+                "--resume"
+            )
+        if there and not folder.is_dir():
+            raise RunError(f"`{folder}` is a file; choose another --out")
+        return folder
+    if resume:
+        raise ConfigurationError(f"--resume needs --out, the folder of the {what} to continue")
+    base = Path("runs") / re.sub(r"[^\w.-]+", "-", name)
+    for number in range(1, 1_000_000):
+        folder = base if number == 1 else base.with_name(f"{base.name}-{number}")
+        if not folder.exists():
+            return folder
+    raise RunError(f"there is no free name like `{base}`; choose one with --out")
+
+
+def refuse_one_run(folder: Path, what: str) -> None:
+    """Refuse the folder of one run where several are to go."""
+    if (folder / "run.json").exists():
+        raise RunError(f"`{folder}` is the folder of one run, not of {what}; choose another --out")
+
+
+def folders_of(
+    processes: Processes,
+    plans: Sequence[Plan],
+    out: str | Path | None,
+    *,
+    several: bool,
+    resume: bool,
+) -> list[Path]:
+    """The run folder of every plan, as the first process chooses them."""
+
+    def chosen() -> list[str]:
+        if not processes.first:
+            return []
+        lead = plans[0]
+        name = f"{lead.problem.name}-{lead.configuration.label}"
+        if not several:
+            return [str(folder_for(out, f"{name}-{lead.seed}", resume=resume))]
+        root = Path(out) if out is not None else folder_for(None, f"{name}-seeds", resume=resume)
+        refuse_one_run(root, "several seeds")
+        places = [root / f"seed-{plan.seed}" for plan in plans]
+        return [str(folder_for(place, name, resume=resume)) for place in places]
+
+    said = processes.told(json.dumps(processes.together(chosen)).encode())
+    return [Path(folder) for folder in json.loads(said)]
+
+
+def stands(processes: Processes, folder: Path, plan: Plan, *, resume: bool) -> int | None:
+    """The epoch a run has come to, `None` if to the end, as the first process finds it."""
+
+    def standing() -> int | None:
+        if not processes.first:
+            return None
+        if resume and (folder / "run.json").exists() and _finished(folder, plan):
+            return None
+        return epoch_of(folder)
+
+    epoch: int | None = json.loads(
+        processes.told(json.dumps(processes.together(standing)).encode())
+    )
+    return epoch
+
+
+def _finished(folder: Path, plan: Plan) -> bool:
+    """Whether the run in a folder is finished; refuses one with other settings."""
+    record = read_record(folder)
+    if record["format"] != FORMAT:
+        raise RunError(
+            f"`{folder}` was written by an older version ({record.get('version')}), which this one "
+            "can read but not continue; choose another --out"
+        )
+    refuse_other(folder, record, plan)
+    return bool(record["status"] == "finished")
+
+
+def epoch_of(folder: Path) -> int:
+    """The epoch of the checkpoint in a folder; 0 where there is none."""
+    checkpoint = checkpoint_in(folder)
+    return int(load_tensors(checkpoint)[1].get("epoch", 0)) if checkpoint.exists() else 0
+
+
+def kept(folder: Path) -> str:
+    """How to go on from a folder, for the end of a sentence; nothing where nothing is saved."""
+    if not checkpoint_in(folder).exists():
+        return ""
+    return f"; the last whole epoch is kept in `{folder}`: add --resume to go on from it"
+
+
+def refuse_other(folder: Path, record: Mapping[str, Any], plan: Plan) -> None:
+    """A resumed run must be the same run."""
+    differences = [
+        f"{name}: {before!r} there, {now!r} now"
+        for name, before, now in _differences(record, plan.configuration.to_dict())
+    ]
+    if differences:
+        raise RunError(
+            f"`{folder}` holds a run with other settings ({'; '.join(differences)}); repeat them, "
+            "or choose another --out"
+        )
+
+
+def _differences(
+    before: Mapping[str, Any], now: Mapping[str, Any]
+) -> Iterator[tuple[str, Any, Any]]:
+    # the record holds more than the configuration, but inside of it every key counts
+    old, new = flat({key: before.get(key) for key in now}), flat(now)
+    for settings in (old, new):  # whichever of several GPUs: the kind decides the result
+        settings["device"] = str(settings["device"]).partition(":")[0]
+    for key in dict.fromkeys([*new, *old]):
+        if old.get(key) != new.get(key):
+            yield key, old.get(key), new.get(key)
+
+
+def flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested settings by dotted names."""
+    found: dict[str, Any] = {}
+    for key, value in values.items():
+        inner = isinstance(value, Mapping)
+        found |= flat(value, f"{prefix}{key}.") if inner else {f"{prefix}{key}": value}
+    return found

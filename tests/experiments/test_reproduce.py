@@ -373,7 +373,7 @@ def test_a_damaged_record_costs_its_cell(go: Go, recipe: Write, out: Path) -> No
 def test_what_is_done_needs_no_data(go: Go, recipe: Write, monkeypatch: pytest.MonkeyPatch) -> None:
     made = recipe(["toy_convex"], ["cosmos", "linear"])
     go(made)
-    monkeypatch.setattr("paretocosmos.plan.load_problem", None)
+    monkeypatch.setattr("paretocosmos.planning.load_problem", None)
     assert set(_states(go(made)).values()) == {"done"}
 
 

@@ -104,15 +104,16 @@ def _differences(record: dict[str, Any], cell: Cell, how: How) -> Iterator[str]:
     ]
     if cell.protocol is not None:
         facts.append(("protocol", record.get("protocol"), cell.protocol))
-    if how.device != "auto":
-        facts.append(("device", record.get("device"), how.device))
+    if how.device != "auto":  # whichever of several GPUs
+        there, asked = (str(d).partition(":")[0] for d in (record.get("device"), how.device))
+        facts.append(("device", there, asked))
     rooms = {"method": "methods", "conditioning": "conditioning", "backbone": "backbones"}
     rooms["problem"] = "problems"
-    there = {role: record[role]["settings"] for role in rooms if record[role] is not None}
-    owners = {role: find.find(rooms[role], record[role]["name"]) for role in there}
-    there["training"] = record["training"]
+    kept = {role: record[role]["settings"] for role in rooms if record[role] is not None}
+    owners = {role: find.find(rooms[role], record[role]["name"]) for role in kept}
+    kept["training"] = record["training"]
     for role, own in distribute(cell.asked, owners | {"training": Training}, lenient=True).items():
-        facts += [(f"{role}.{key}", there[role].get(key), own[key]) for key in own]
+        facts += [(f"{role}.{key}", kept[role].get(key), own[key]) for key in own]
     for name, before, now in facts:
         if before != json.loads(json.dumps(now)):  # a tuple is a list there
             yield f"{name}: {before!r} there, {now!r} now"

@@ -7,7 +7,7 @@ from typing import Any
 from paretocosmos import find
 from paretocosmos.errors import ConfigurationError, unknown
 from paretocosmos.experiments._toml_lines import Lines
-from paretocosmos.plan import BY_SHAPE
+from paretocosmos.planning import BY_SHAPE
 from paretocosmos.settings import (
     Training,
     distribute,

@@ -28,7 +28,7 @@ from paretocosmos.settings import (
     spec_of,
 )
 
-__all__ = ["make_plan"]
+__all__ = ["BY_SHAPE", "make_plan"]
 
 BY_SHAPE = {  # by the number of an input's axes
     1: {"backbone": "mlp", "conditioning": "concat"},

@@ -1,6 +1,6 @@
 """`python -m benchmarks.processes`: one process of one thread against two of them, on this CPU.
 
-Multi-digits through LeNet, batches of 256 in all, the same run either way. In turns, so that a
+Multi-digits through LeNet, batches of two sizes, the same run either way. In turns, so that a
 noisy machine is noisy for both. Prints a table and, with `--out FILE`, writes the numbers as JSON.
 """
 
@@ -18,7 +18,8 @@ import torch
 
 from paretocosmos.provenance import provenance
 
-SETTINGS = ("--set", "batch_size=256", "--set", "copies=8", "--set", "evaluate_every=100")
+SETTINGS = ("--set", "copies=8", "--set", "evaluate_every=100")
+SIZES = (256, 2048)
 COUNTS = (1, 2)
 
 
@@ -26,40 +27,41 @@ def main() -> None:
     """Measure, print, write."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=3, help="repetitions; medians are reported")
-    parser.add_argument("--epochs", type=int, default=4)
+    parser.add_argument("--epochs", type=int, default=8)
     parser.add_argument("--out", type=Path, help="write the numbers here as JSON")
     arguments = parser.parse_args()
-    seconds: dict[int, list[float]] = {count: [] for count in COUNTS}
-    values = {}
-    with tempfile.TemporaryDirectory() as folder:
-        for turn in range(arguments.rounds):
-            for count in COUNTS:
-                out = Path(folder) / f"{turn}-{count}"
-                record = train(count, arguments.epochs, out)
-                seconds[count].append(record["seconds_training"])
-                values[count] = record["metrics"]["test"]["hypervolume"]
-    medians = {count: statistics.median(times) for count, times in seconds.items()}
-    results = {
-        "problem": "multi_digits",
-        "epochs": arguments.epochs,
-        "rounds": arguments.rounds,
-        "seconds": {str(count): times for count, times in seconds.items()},
-        "throughput_of_two": medians[1] / medians[2],
-        "hypervolumes": {str(count): value for count, value in values.items()},
-        **provenance(torch.device("cpu")),
-    }
-    for count in COUNTS:
-        print(f"{count} process(es): {medians[count]:.2f} s, hypervolume {values[count]:.6f}")
-    print(f"two have {results['throughput_of_two']:.2f} times the throughput of one")
+    results: dict[str, Any] = {"problem": "multi_digits", "rounds": arguments.rounds, "sizes": {}}
+    for size in SIZES:
+        results["sizes"][str(size)] = measured = measure(size, arguments.rounds, arguments.epochs)
+        print(
+            f"batch {size}: two have {measured['throughput_of_two']:.2f} times the throughput of one"
+        )
+    results |= provenance(torch.device("cpu"))
     if arguments.out is not None:
         arguments.out.write_text(json.dumps(results, indent=1) + "\n")
 
 
-def train(count: int, epochs: int, out: Path) -> dict[str, Any]:
+def measure(size: int, rounds: int, epochs: int) -> dict[str, Any]:
+    """Training times with one process and with two, in turns."""
+    seconds: dict[int, list[float]] = {count: [] for count in COUNTS}
+    with tempfile.TemporaryDirectory() as folder:
+        for turn in range(rounds):
+            for count in COUNTS:
+                record = train(count, size, epochs, Path(folder) / f"{turn}-{count}")
+                seconds[count].append(record["seconds_training"])
+    one, two = (statistics.median(seconds[count]) for count in COUNTS)
+    return {
+        "epochs": epochs,
+        "seconds": {str(count): times for count, times in seconds.items()},
+        "throughput_of_two": one / two,
+    }
+
+
+def train(count: int, size: int, epochs: int, out: Path) -> dict[str, Any]:
     """The record of a run by that many processes of one thread each."""
     launch = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(count)]
     command = ["-m", "paretocosmos", "train", "multi_digits", "--device", "cpu", *SETTINGS]
-    given = ["--epochs", str(epochs), "--out", str(out), "--json"]
+    given = ["--epochs", str(epochs), "--set", f"batch_size={size}", "--out", str(out), "--json"]
     subprocess.run(
         [sys.executable, *(launch if count > 1 else []), *command, *given],
         env=os.environ | {"OMP_NUM_THREADS": "1"},

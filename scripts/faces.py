@@ -112,3 +112,15 @@ def celeba_table() -> Iterator[str]:
                 f"{lead} is narrow: the losses go from {points[0]} at the first ray to {points[-1]} at the last, but {share:.0%} of the "
                 "rays are dominated. On these pictures and with these settings the losses hardly compete. "
             )
+
+
+def processes_note() -> Iterator[str]:
+    """What a second process wins on a CPU."""
+    sizes = load("processes.json")["sizes"]
+    told = ", ".join(
+        f"{sizes[size]['throughput_of_two']:.2f} at batch {int(size):,}" for size in sizes
+    )
+    yield (
+        "`python -m benchmarks.processes`: two processes of one thread each have this many times the throughput of one, LeNet on "
+        f"`multi_digits`, CPU: {told}. Small steps lose to the messages what they win."
+    )

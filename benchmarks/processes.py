@@ -33,9 +33,8 @@ def main() -> None:
     results: dict[str, Any] = {"problem": "multi_digits", "rounds": arguments.rounds, "sizes": {}}
     for size in SIZES:
         results["sizes"][str(size)] = measured = measure(size, arguments.rounds, arguments.epochs)
-        print(
-            f"batch {size}: two have {measured['throughput_of_two']:.2f} times the throughput of one"
-        )
+        times = measured["throughput_of_two"]
+        print(f"batch {size}: two have {times:.2f} times the throughput of one")
     results |= provenance(torch.device("cpu"))
     if arguments.out is not None:
         arguments.out.write_text(json.dumps(results, indent=1) + "\n")

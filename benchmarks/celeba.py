@@ -14,12 +14,13 @@ import shutil
 import statistics
 import tempfile
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from paretocosmos import Front, Run, evaluate, fit, load_problem
+from paretocosmos import Run, fit, load_problem
 from paretocosmos.lane import checkpoint_in
 from paretocosmos.problems import Problem
 from paretocosmos.problems._base import SPLITS
@@ -156,12 +157,15 @@ def cell(problem: Problem, wanted: dict[str, Any], arguments: argparse.Namespace
 
 def tasks(problem: Problem, run: Run) -> dict[str, Any]:
     """Every task's numbers on test: at the centre ray, or each by the network that is its own."""
-    count = len(problem.names)
-    alone = run.record["fixed_rays"] is not None
-    front = run.front if alone else evaluate(run.model, problem, rays=[[1 / count] * count])
-    found = {
-        name: numbers(front, name, row=at if alone else 0) for at, name in enumerate(problem.names)
-    }
+    centre, front = run.record["centre"], run.front
+    alone = centre is None
+    found = {}
+    for at, name in enumerate(problem.names):
+        values = (
+            dict(zip(front.names, front.values[at], strict=True)) if alone else centre["values"]
+        )
+        metrics = {k: v[at] for k, v in front.metrics.items()} if alone else centre["metrics"]
+        found[name] = numbers(values, metrics, name)
     return {
         "judged": "each task by its own network" if alone else "all tasks at the centre ray",
         "each": found,
@@ -173,13 +177,15 @@ def tasks(problem: Problem, run: Run) -> dict[str, Any]:
     }
 
 
-def numbers(front: Front, name: str, *, row: int) -> dict[str, float]:
-    """A task's loss, and what the problem reports of it."""
-    found = {"binary_cross_entropy": float(front.values[row, front.names.index(name)])}
-    if f"accuracy_{name}" in front.metrics:
-        found["misclassification"] = 1 - float(front.metrics[f"accuracy_{name}"][row])
-    if f"roc_auc_{name}" in front.metrics:
-        found["roc_auc"] = float(front.metrics[f"roc_auc_{name}"][row])
+def numbers(
+    values: Mapping[str, float], metrics: Mapping[str, float], name: str
+) -> dict[str, float]:
+    """A task's loss, and what the problem reports of it, at one ray."""
+    found = {"binary_cross_entropy": float(values[name])}
+    if f"accuracy_{name}" in metrics:
+        found["misclassification"] = 1 - float(metrics[f"accuracy_{name}"])
+    if f"roc_auc_{name}" in metrics:
+        found["roc_auc"] = float(metrics[f"roc_auc_{name}"])
     return found
 
 

@@ -19,7 +19,7 @@ LAYERS = {
             "rays scalarize front metrics solvers kernels stand_in norms",
             "objectives backbones conditioning methods problems",
             "settings networks folders plan planning provenance machine rehearsal lane loop "
-            "training evaluation engine record distributed checkpoint run pace",
+            "stack judging training evaluation engine record distributed checkpoint run pace",
             "plotting export explorer serving estimators integrations experiments",
             "cli printing __main__",
         )

@@ -13,7 +13,7 @@ import pytest
 import torch
 from torch import nn
 
-from paretocosmos import find, loop, training
+from paretocosmos import find, stack, training
 from paretocosmos.checkpoint import load_tensors
 from paretocosmos.conditioning import Several, networks_of
 from paretocosmos.engine import Engine, choose
@@ -365,7 +365,7 @@ def test_one_network_that_cannot_be_captured_is_told_of(
         return Aside(made[-1]) if len(made) == place + 1 else made[-1]
 
     expected = _go(tmp_path / "whole", "toy_convex", "pareto_mtl", engine="traced", epochs=1)
-    monkeypatch.setattr(loop, "choose", choose_aside)
+    monkeypatch.setattr(stack, "choose", choose_aside)
     monkeypatch.setattr(training, "_together", lambda plan: False)
     told: list[str] = []
     with pytest.warns(EngineWarning, match=r"cannot be captured .* goes on eager") as caught:

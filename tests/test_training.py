@@ -18,7 +18,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from paretocosmos import evaluation, loop
+from paretocosmos import evaluation, stack
 from paretocosmos.checkpoint import load_tensors
 from paretocosmos.conditioning import Concat
 from paretocosmos.engine import Engine, Work, captured, choose
@@ -416,7 +416,7 @@ def test_what_cannot_be_captured_trains_the_same(
     cuda = MagicMock(OutOfMemoryError=torch.cuda.OutOfMemoryError)  # streams, pools and the like
     monkeypatch.setattr(captured, "torch", SimpleNamespace(**{**vars(torch), "cuda": cuda}))
     monkeypatch.setattr(captured, "_Graph", refuse)
-    monkeypatch.setattr(loop, "choose", on_a_cpu)
+    monkeypatch.setattr(stack, "choose", on_a_cpu)
     with pytest.warns(EngineWarning, match="cannot be captured .* goes on traced") as told:
         found = train(seeds=seeds, settings={"hidden": (8,)})
     assert len(told) == 1
@@ -456,7 +456,7 @@ def test_an_engine_prepares_before_the_first_epoch_and_trains_nothing(
         monkeypatch.setattr(engine, "prepare", checked)
         return engine
 
-    monkeypatch.setattr(loop, "choose", watched)
+    monkeypatch.setattr(stack, "choose", watched)
     train(engine="traced", settings={"batch_size": 200})
     with pytest.warns(EngineWarning):
         train(engine="traced", model=Own())

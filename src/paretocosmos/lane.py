@@ -9,7 +9,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -17,10 +16,10 @@ from paretocosmos import metrics
 from paretocosmos.checkpoint import Progressed, load_checkpoint, save_checkpoint, save_tensors
 from paretocosmos.conditioning import networks_of
 from paretocosmos.distributed import ALONE, Processes
-from paretocosmos.errors import DataError, DivergedError, FrontWarning, RunError
-from paretocosmos.evaluation import evaluate_batch
+from paretocosmos.errors import DivergedError, FrontWarning, RunError
 from paretocosmos.files import write_json
 from paretocosmos.front import Front
+from paretocosmos.judging import centre_of, judged_front
 from paretocosmos.machine import peak_memory, place
 from paretocosmos.plan import Plan
 from paretocosmos.problems import TabularProblem
@@ -93,9 +92,7 @@ class Lane:
         try:
             checkpoint.parent.mkdir(parents=True, exist_ok=True)
             if checkpoint.exists():
-                fresh = self.at.numbers
                 load_checkpoint(checkpoint, self.at)
-                self.at.numbers = fresh | self.at.numbers  # it may be older than some of them
             else:
                 write_json(self.folder / "run.json", record_of(self.plan, self.fixed, "training"))
                 self.save()
@@ -247,7 +244,9 @@ class Lane:
             "metrics": {split: summary_of(front) for split, front in fronts.items()},
             "epoch_selected": last["epoch"],
             "networks": self._networks(),
-            "centre": self._centre(fronts["test"], test),
+            "centre": None
+            if self.fixed is not None
+            else centre_of(self.model, plan.problem, fronts["test"], test, self.processes),
             "seconds_training": seconds,
             "seconds_to_selected": last["seconds_training"],
             "seconds_preparing": numbers["seconds_preparing"],
@@ -279,50 +278,8 @@ class Lane:
             for ray, selected, state in parts
         ]
 
-    def _centre(self, front: Front, test: Batch) -> dict[str, dict[str, float | None]] | None:
-        """What one network for all rays reaches with equal weights, where the paper judges faces.
-
-        Args:
-            front: on test; with two objectives and an odd number of rays it has that ray.
-            test: what to evaluate it on where the front has not.
-        """
-        if self.fixed is not None:
-            return None
-        even = torch.full((1, front.objectives), 1 / front.objectives)
-        there = np.abs(front.rays - 1 / front.objectives).max(axis=1) < 1e-6
-        if there.any():
-            one = front.take([int(there.argmax())])
-        else:
-            one = evaluate_batch(
-                self.model, self.plan.problem, test, even, split="test", processes=self.processes
-            )
-        found = one.to_dict()
-        return {
-            "values": dict(zip(one.names, found["values"][0], strict=True)),
-            "metrics": {name: value for name, (value,) in found["metrics"].items()},
-        }
-
     def _front(self, batch: Batch, split: Literal["val", "test"]) -> Front:
-        plan = self.plan
-        networks = None if self.fixed is None else len(self.fixed)  # None: one for all rays
-        origin = {"method": plan.configuration.label, "seed": plan.seed, "networks": networks}
-        front = evaluate_batch(
-            self.model,
-            plan.problem,
-            batch,
-            self.rays,
-            split=split,
-            provenance=origin,
-            processes=self.processes,
-        )
-        for name, values in zip(front.names, front.values.T, strict=True):
-            if np.isnan(values).all():
-                raise DataError(
-                    f"the score of `{name}` on `{split}` is not a number at any ray (scores: "
-                    f"{front.provenance['scores']}); a group may be missing there: use protocol "
-                    "`clean`, or another objective"
-                )
-        return front
+        return judged_front(self.model, self.plan, batch, self.rays, self.processes, split=split)
 
 
 def _numbered(parts: Sequence[Mapping[str, Tensor]]) -> Mapping[str, Tensor]:

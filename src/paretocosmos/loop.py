@@ -4,63 +4,22 @@ import hashlib
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from statistics import fmean
 
 import torch
-from torch import Tensor, nn
 
-from paretocosmos.engine import Adam, Engine, Work, choose, feed_of, make_step
+from paretocosmos.engine import feed_of
 from paretocosmos.errors import ConfigurationError, DivergedError, EngineWarning
 from paretocosmos.evaluation import bring
 from paretocosmos.lane import Lane
 from paretocosmos.machine import keep_memory, peak_memory, precise, seeded, threads_for
-from paretocosmos.methods import Method
 from paretocosmos.pace import Pace, Progress, unit_of
 from paretocosmos.rehearsal import rehearse, split_of
 from paretocosmos.run import Run
+from paretocosmos.stack import make_stack
 
 __all__ = ["Progress", "Trainer"]
-
-
-@dataclass(frozen=True)
-class _Stack:
-    """Networks that train as one: what they advance, and how."""
-
-    work: Work
-    engine: Engine
-    networks: int
-
-    def state(self, place: int) -> dict[str, Tensor]:
-        """The method's state of one of them, living."""
-        state = self.work.state
-        return {n: v[place] for n, v in state.items()} if self.networks > 1 else state
-
-    def epoch(self, drawn: Sequence[tuple[Tensor, Tensor]], device: torch.device) -> Tensor:
-        """Train for an epoch; the mean losses of the groups, ``[steps, networks, J]``."""
-        order, rays = self._joined(drawn, device)
-        losses = self.engine.epoch(order, rays).mean(dim=-2)
-        return losses if self.networks > 1 else losses.unsqueeze(1)
-
-    def prepare(self, drawn: Sequence[tuple[Tensor, Tensor]], device: torch.device) -> None:
-        """Record, compile or capture what an epoch needs, without training."""
-        self.engine.prepare(*self._joined(drawn, device))
-
-    def begin(self, method: Method, epoch: int) -> None:
-        """Let the method know that an epoch begins."""
-        for name, value in method.at_epoch(epoch, self.work.state).items():
-            if value is not self.work.state[name]:
-                self.work.state[name].copy_(value)
-
-    def _joined(
-        self, drawn: Sequence[tuple[Tensor, Tensor]], device: torch.device
-    ) -> tuple[Tensor, Tensor]:
-        order, rays = (
-            parts[0] if self.networks == 1 else torch.stack(parts)
-            for parts in zip(*drawn, strict=True)
-        )
-        return order.to(self.work.feed.device), rays.to(device)
 
 
 class Trainer:
@@ -118,7 +77,9 @@ class Trainer:
         weights = sum(p.numel() for p in self.networks[0].parameters())
         self.small = weights * plan.training.batch_size * together if dense else None
         self.stacks = [
-            self._stack(self.networks[start : start + together], engine)
+            make_stack(
+                self.networks[start : start + together], plan, self.feed, engine, self.processes
+            )
             for start in range(0, len(self.networks), together)
         ]
 
@@ -129,39 +90,6 @@ class Trainer:
         batches = [min(size, samples), samples % size // groups * groups]
         parts = [batch // training.accumulate for batch in batches if batch]
         return min(part // count or part for part in parts)
-
-    def _stack(self, networks: Sequence[nn.Module], engine: str) -> _Stack:
-        plan, count, model = self.plan, len(networks), networks[0]
-        parameters = (
-            _stack(networks)
-            if count > 1
-            else {n: p.detach() for n, p in model.named_parameters() if p.requires_grad}
-        )
-        initial = plan.method.init(len(plan.problem.objectives))
-        state = {
-            name: (torch.stack([value] * count) if count > 1 else value.clone()).to(plan.device)
-            for name, value in initial.items()
-        }
-        work = Work(
-            step=make_step(
-                model,
-                plan.problem.objectives,
-                plan.method,
-                prepare=plan.problem.prepare,
-                half=plan.configuration.precision == "bf16",
-                stacked=count > 1,
-                accumulate=plan.training.accumulate,
-                processes=self.processes,
-            ),
-            parameters=parameters,
-            adam=Adam(parameters, weight_decay=plan.training.weight_decay, stacked=count > 1),
-            state=state,
-            feed=self.feed,
-            batch_size=plan.training.batch_size,
-            groups=plan.training.groups,
-            buffers=list(model.buffers()),
-        )
-        return _Stack(work, choose(engine, work, model, traceable=plan.traceable), count)
 
     def run(self) -> list[Run]:
         """Begin or continue, train to the end, and leave the finished runs in their folders."""
@@ -289,16 +217,6 @@ class Trainer:
         # a rate of all seeds together, as `Progress` has it
         samples = len(self.feed) * together
         return [lane.finish(test, said, samples=samples, together=together) for lane in self.lanes]
-
-
-def _stack(models: Sequence[nn.Module]) -> dict[str, Tensor]:
-    """The models' parameters stacked by name; each model then lives in its share of the stack."""
-    parameters = [{n: p for n, p in m.named_parameters() if p.requires_grad} for m in models]
-    stacked = {n: torch.stack([own[n].detach() for own in parameters]) for n in parameters[0]}
-    for place, own in enumerate(parameters):
-        for name, parameter in own.items():
-            parameter.data = stacked[name][place]
-    return stacked
 
 
 def _mixed(seed: int, epoch: int, rank: int) -> int:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["FORMAT", "Run", "build_model", "course_of", "load_run"]
 
 # Raised when a run folder of today could not be read by yesterday's code.
-FORMAT = 2
+FORMAT = 3
 
 # What every record holds, begun or finished.
 NEEDED = ("status", "name", "problem", "method", "conditioning", "backbone", "training", "seed")

@@ -20,7 +20,7 @@ from paretocosmos.experiments._cell import Outcome
 from paretocosmos.experiments.recipe import Cell, Recipe
 from paretocosmos.experiments.reproduce import Reproduction, reproduce
 from paretocosmos.pace import Progress
-from paretocosmos.run import load_run
+from paretocosmos.run import FORMAT, load_run
 
 Write = Callable[..., Recipe]
 RESULTS = ("front.json", "front_val.json", "model.safetensors")
@@ -312,7 +312,7 @@ def test_a_place_that_is_taken_costs_its_cells(go: Go, recipe: Write, out: Path)
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        ({"format": 1}, "format: 1 there, 2 now"),
+        ({"format": 1}, f"format: 1 there, {FORMAT} now"),
         ({"version": "0.0.1"}, "version: '0.0.1' there, '"),
         ({"precision": "bf16"}, "precision: 'bf16' there, 'tf32' now"),
         ({"device": "cuda"}, "device: 'cuda' there, 'cpu' now"),

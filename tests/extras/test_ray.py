@@ -18,7 +18,7 @@ from paretocosmos.experiments.recipe import Cell, Recipe
 from paretocosmos.experiments.reproduce import Reproduction, reproduce
 from paretocosmos.run import load_run
 
-ray = pytest.importorskip("ray")
+ray = pytest.importorskip("ray", reason="the extra `ray` is not installed")
 
 # What the workers import besides the package: a problem that kills its worker, so many times, and
 # one that waits for another worker to have it too.

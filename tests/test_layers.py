@@ -16,10 +16,11 @@ LAYERS = {
     for layer, members in enumerate(
         (
             "types errors find files places",
-            "rays scalarize front metrics solvers kernels stand_in norms",
+            "rays scalarize front choosing metrics solvers kernels stand_in norms",
             "objectives backbones conditioning methods problems",
             "settings networks folders plan planning provenance machine rehearsal lane loop "
-            "stack judging training evaluation engine record distributed checkpoint run pace",
+            "stack judging training evaluation engine record distributed checkpoint run loading pace "
+            "refining intervals choice",
             "plotting export explorer serving estimators integrations experiments",
             "cli printing __main__",
         )

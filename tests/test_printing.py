@@ -228,16 +228,6 @@ def test_the_way_out_fits_the_method(
     assert says in told if says else told == ""
 
 
-def test_a_run_of_before_there_were_several_networks(
-    run: Run, capsys: pytest.CaptureFixture[str]
-) -> None:
-    later = ("label", "networks", "fixed_rays")
-    old = {key: value for key, value in run.record.items() if key not in later}
-    print_run(dataclasses.replace(run, record=old))
-    assert f"{run.record['parameters']:,} parameters" in capsys.readouterr().out
-    assert numbers_of_run(dataclasses.replace(run, record=old))["method"] == "cosmos"
-
-
 def _compared(run: Run) -> Comparison:
     """Five methods with long numbers; `worst` is dominated by all others."""
 
@@ -326,14 +316,6 @@ def test_the_cost_is_one_line(run: Run, capsys: pytest.CaptureFixture[str]) -> N
         assert (
             numbers_of_run(dataclasses.replace(run, record={**run.record, **given}))[key] == value
         )
-
-
-def test_a_run_of_before_costs_were_recorded(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
-    later = ("samples_per_second", "peak_memory", "share_waiting", "data")
-    old = {key: value for key, value in run.record.items() if key not in later}
-    print_run(dataclasses.replace(run, record=old))
-    assert "cost" not in capsys.readouterr().out
-    assert numbers_of_run(dataclasses.replace(run, record=old))["data"] is None
 
 
 def _at(**changes: Any) -> Progress:

@@ -14,10 +14,11 @@ from paretocosmos.backbones.mlp import Mlp
 from paretocosmos.conditioning import networks_of
 from paretocosmos.errors import RunError
 from paretocosmos.find import Spec
+from paretocosmos.loading import load_run
 from paretocosmos.networks import as_built
 from paretocosmos.plan import Plan
 from paretocosmos.planning import make_plan
-from paretocosmos.run import Run, load_run
+from paretocosmos.run import Run
 from paretocosmos.training import fit
 
 LOOKED: list[str] = []  # where weights were looked for

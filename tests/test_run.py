@@ -26,10 +26,12 @@ from paretocosmos.conditioning import Concat
 from paretocosmos.errors import ConfigurationError, ParetoCosmosError, RunError
 from paretocosmos.evaluation import evaluate
 from paretocosmos.front import Front
+from paretocosmos.loading import load_run
 from paretocosmos.methods import Gram, Method, State
 from paretocosmos.problems import TabularProblem, load_problem
 from paretocosmos.rays import sample_rays
-from paretocosmos.run import FORMAT, Run, load_run
+from paretocosmos.record import FORMAT
+from paretocosmos.run import Run
 from paretocosmos.training import Progress, fit
 
 RESULTS = ("front.json", "front_val.json", "model.safetensors")
@@ -480,7 +482,7 @@ def test_a_problem_built_by_hand_cannot_be(people: pd.DataFrame, tmp_path: Path)
     run = fit(problem, epochs=1, out=tmp_path / "run", device="cpu")
     loaded = load_run(run.folder)
     assert loaded.predict(people, ray=[0.5, 0.5]).shape == (400,)
-    with pytest.raises(RunError, match=r"hand the problem to `evaluate\(run\.model, problem\)`"):
+    with pytest.raises(RunError, match=r"hand it on, as in .* `evaluate\(run\.model, problem\)`"):
         loaded.problem()
 
 
@@ -542,8 +544,8 @@ DAMAGES: Mapping[str, tuple[Callable[[Path], None], str]] = {
     "no val front": (_drop("front_val.json"), "front_val.json` does not exist"),
     "no model": (_drop("model.safetensors"), "incomplete: train again"),
     "half a run.json": (_cut("run.json"), "damaged: train again"),
-    "half a front": (_cut("front.json"), "damaged: train again"),
-    "half a model": (_cut("model.safetensors"), "damaged or not ours"),
+    "half a front": (_cut("front.json"), r"front.json` is damaged or was changed \(its sha256"),
+    "half a model": (_cut("model.safetensors"), "model.safetensors` is damaged or was changed"),
     "half a table": (_cut("table.json"), "damaged"),
     "other table": (_change("table.json", mean="gone"), "damaged"),
     "other front": (_change("front.json", values=[[1.0]]), "damaged"),
@@ -607,4 +609,4 @@ def test_other_images_than_those_trained_on_are_refused(tmp_path: Path) -> None:
     assert run.problem().about["sha256"] == run.record["about"]["sha256"]
     spoilt = {**run.record, "about": {**run.record["about"], "sha256": "another"}}
     with pytest.raises(RunError, match=r"are not those .* was trained on"):
-        dataclasses.replace(run, record=spoilt).problem()
+        dataclasses.replace(run, record=spoilt, trained_on=None).problem()

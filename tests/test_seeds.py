@@ -17,11 +17,12 @@ from paretocosmos.checkpoint import load_tensors
 from paretocosmos.engine import Adam
 from paretocosmos.errors import DivergedError, RunError
 from paretocosmos.lane import Lane, checkpoint_in
+from paretocosmos.loading import load_run
 from paretocosmos.loop import Progress, Trainer
 from paretocosmos.problems import Problem, TabularProblem, load_problem
 from paretocosmos.problems._base import SPLITS
 from paretocosmos.problems._images import ImageProblem
-from paretocosmos.run import Run, load_run
+from paretocosmos.run import Run
 from paretocosmos.training import fit
 from paretocosmos.types import Batch, each
 

@@ -37,7 +37,8 @@ from paretocosmos.problems._base import SPLITS, Split
 from paretocosmos.problems._images import ImageProblem
 from paretocosmos.problems._toy import ToyProblem
 from paretocosmos.rays import even_rays, sample_rays
-from paretocosmos.run import Run, course_of
+from paretocosmos.record import course_of
+from paretocosmos.run import Run
 from paretocosmos.scalarize import cosmos_loss
 from paretocosmos.training import Progress, fit
 from paretocosmos.types import Batch, Inputs, Outputs, Targets, each, first

@@ -6,12 +6,13 @@ from paretocosmos.conditioning import Concat, Conditioning, condition
 from paretocosmos.errors import ParetoCosmosError
 from paretocosmos.evaluation import evaluate
 from paretocosmos.front import Front
+from paretocosmos.loading import load_run
 from paretocosmos.methods import Cosmos, Method
 from paretocosmos.metrics import hypervolume
 from paretocosmos.objectives import Objective
 from paretocosmos.problems import Problem, TabularProblem, load_problem
 from paretocosmos.rays import even_rays, sample_rays
-from paretocosmos.run import Run, load_run
+from paretocosmos.run import Run
 from paretocosmos.scalarize import cosmos_loss
 from paretocosmos.training import fit
 

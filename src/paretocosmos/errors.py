@@ -14,6 +14,7 @@ __all__ = [
     "DivergedError",
     "EngineWarning",
     "FrontWarning",
+    "InfeasibleError",
     "LostProcessError",
     "MissingExtraError",
     "ParetoCosmosError",
@@ -32,6 +33,10 @@ class ParetoCosmosError(Exception):
 
 class ConfigurationError(ParetoCosmosError, ValueError):
     """A setting, a name or a ray that cannot be used."""
+
+
+class InfeasibleError(ParetoCosmosError, ValueError):
+    """Bounds that no point of a front keeps; the message says how close one can get."""
 
 
 class DataError(ParetoCosmosError, ValueError):

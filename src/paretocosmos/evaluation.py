@@ -19,7 +19,7 @@ from paretocosmos.problems._base import Problem, check_split
 from paretocosmos.rays import as_rays, even_rays
 from paretocosmos.types import Batch, Inputs, Metric, Outputs, Targets, each, first
 
-__all__ = ["bring", "evaluate", "move", "scored", "sweep"]
+__all__ = ["bring", "evaluate", "move", "score", "scored", "sweep"]
 
 # Numbers in one pass: samples times rays times the size of an input. Larger chunks fall out of a
 # CPU's cache, smaller ones pay for more calls. An image grows in its first convolution, a row of a
@@ -118,7 +118,7 @@ def scored(
         provenance: what to record in the front.
     """
     every = [o.score for o in objectives] + list(metrics.values())
-    numbers = [_score(f, outputs, targets, score_batch) for f in every]
+    numbers = [score(f, outputs, targets, score_batch) for f in every]
     table = torch.stack(numbers).double().cpu().numpy()
     count = len(objectives)
     how = "whole split" if score_batch is None else f"mean over batches of {score_batch}"
@@ -200,7 +200,7 @@ def _each_ray(model: nn.Module, inputs: Inputs, rays: Tensor) -> Outputs:
     return outputs
 
 
-def _score(metric: Metric, outputs: Outputs, targets: Targets, size: int | None) -> Tensor:
+def score(metric: Metric, outputs: Outputs, targets: Targets, size: int | None) -> Tensor:
     """One number per ray: outputs ``[N, B, ...]`` to ``[N]``."""
     per_ray = torch.vmap(metric, in_dims=(0, None))
     if size is None:

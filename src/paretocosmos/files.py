@@ -1,5 +1,6 @@
 """Writing files so that a kill, or a full disk, leaves the last good one."""
 
+import hashlib
 import json
 import os
 from collections.abc import Iterator
@@ -8,7 +9,7 @@ from pathlib import Path
 
 from paretocosmos.errors import RunError
 
-__all__ = ["one_line", "read_json", "replacing", "write_bytes", "write_json"]
+__all__ = ["digest", "one_line", "read_json", "replacing", "write_bytes", "write_json"]
 
 
 @contextmanager
@@ -77,3 +78,9 @@ def read_json(path: Path) -> dict[str, object]:
     if not isinstance(content, dict):
         raise RunError(f"`{path}` holds no JSON object; the file is damaged: train again")
     return content
+
+
+def digest(path: Path) -> str:
+    """The SHA-256 of a file, in hexadecimal."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()

@@ -11,7 +11,7 @@ from paretocosmos.distributed import Processes
 from paretocosmos.errors import ConfigurationError, RunError
 from paretocosmos.lane import checkpoint_in
 from paretocosmos.plan import Plan
-from paretocosmos.run import FORMAT, read_record
+from paretocosmos.record import read_record
 
 __all__ = [
     "epoch_of",
@@ -111,11 +111,6 @@ def stands(processes: Processes, folder: Path, plan: Plan, *, resume: bool) -> i
 def _finished(folder: Path, plan: Plan) -> bool:
     """Whether the run in a folder is finished; refuses one with other settings."""
     record = read_record(folder)
-    if record["format"] != FORMAT:
-        raise RunError(
-            f"`{folder}` was written by an older version ({record.get('version')}), which this one "
-            "can read but not continue; choose another --out"
-        )
     refuse_other(folder, record, plan)
     return bool(record["status"] == "finished")
 

@@ -1,15 +1,18 @@
 """The front: evaluated rays and their values, the one thing metrics, plots and reports accept."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from paretocosmos.errors import ConfigurationError, DataError
+
+if TYPE_CHECKING:
+    from paretocosmos.choosing import Point
 
 __all__ = ["Array", "Front"]
 
@@ -139,6 +142,56 @@ class Front:
             split=self.split,
             provenance=self.provenance,
         )
+
+    def choose(
+        self,
+        *,
+        max: Mapping[str, float] | None = None,  # noqa: A002
+        min: Mapping[str, float] | None = None,  # noqa: A002
+        minimize: str | None = None,
+        maximize: str | None = None,
+        knee: bool = False,
+        weights: Sequence[float] | None = None,
+        near: Mapping[str, float] | Sequence[float] | None = None,
+        allow_constant: bool = False,
+        interpolate: bool = False,
+    ) -> "Point":
+        """The point that answers a wish best, among the rays this front holds.
+
+        Args:
+            max: the largest value allowed, by the name of an objective or a metric.
+            min: the smallest value allowed, likewise.
+            minimize: what is to be small; by default the first objective without a bound.
+            maximize: what is to be large, such as ``"accuracy"``.
+            knee: where giving way in one objective gains least in the others.
+            weights: how much each objective matters (pseudo-weights).
+            near: a point wished for: values by name, or one per objective.
+            allow_constant: take a classifier that gives everybody the same answer, too.
+            interpolate: go on towards the next ray as far as the bounds allow on a straight line;
+                a guess, where `Run.choose` measures.
+
+        Returns:
+            The point; refused where none keeps the bounds, saying how close one comes.
+
+        >>> values = [[0.1, 0.9], [0.2, 0.2], [0.9, 0.1]]
+        >>> front = Front([[0.9, 0.1], [0.5, 0.5], [0.1, 0.9]], values, ("loss", "gap"), (2, 2))
+        >>> front.choose(knee=True).ray, front.choose(max={"gap": 0.15})["loss"]
+        ((0.5, 0.5), 0.9)
+        """
+        from paretocosmos.choosing import Wish, interpolated, pick, point_of
+
+        wish = Wish(
+            max=max or {},
+            min=min or {},
+            minimize=minimize,
+            maximize=maximize,
+            knee=knee,
+            weights=weights,
+            near=near,
+            allow_constant=allow_constant,
+        )
+        at = pick(self, wish)
+        return interpolated(self, wish, at) if interpolate else point_of(self, at)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain lists and strings, ready for JSON; a number that does not exist is `None`."""

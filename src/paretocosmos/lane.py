@@ -17,7 +17,7 @@ from paretocosmos.checkpoint import Progressed, load_checkpoint, save_checkpoint
 from paretocosmos.conditioning import networks_of
 from paretocosmos.distributed import ALONE, Processes
 from paretocosmos.errors import DivergedError, FrontWarning, RunError
-from paretocosmos.files import write_json
+from paretocosmos.files import digest, write_json
 from paretocosmos.front import Front
 from paretocosmos.judging import centre_of, judged_front
 from paretocosmos.machine import peak_memory, place
@@ -264,10 +264,14 @@ class Lane:
             save_tensors(self.folder / "model.safetensors", self.at.best, epoch)
             write_json(self.folder / "front.json", fronts["test"].to_dict())
             write_json(self.folder / "front_val.json", fronts["val"].to_dict())
+            files = ["model.safetensors", "front.json", "front_val.json"]
             if table is not None:
                 write_json(self.folder / "table.json", table.to_dict())
+                files.append("table.json")
+            record["files"] = {name: digest(self.folder / name) for name in files}
             write_json(self.folder / "run.json", record)
-        return Run(self.folder, record, fronts["test"], fronts["val"], self.model, table)
+        found = fronts["test"], fronts["val"]
+        return Run(self.folder, record, *found, self.model, table, plan.problem)
 
     def _networks(self) -> list[dict[str, Any]]:
         """What there is to say of each network: its ray, its epoch, and what the method noted."""

@@ -1,17 +1,27 @@
-"""What `run.json` says of a run."""
+"""What `run.json` says of a run: written, and read again."""
 
+import dataclasses
 import math
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from torch import Tensor
 
 from paretocosmos import metrics
+from paretocosmos.errors import RunError
+from paretocosmos.files import read_json
 from paretocosmos.front import Front
 from paretocosmos.plan import Plan
 from paretocosmos.provenance import provenance
-from paretocosmos.run import FORMAT
 
-__all__ = ["record_of", "summary_of"]
+__all__ = ["FORMAT", "course_of", "read_record", "record_of", "summary_of"]
+
+# Raised when a run folder of today could not be read by yesterday's code.
+FORMAT = 3
+
+# What every record holds, begun or finished.
+NEEDED = ("status", "name", "problem", "method", "conditioning", "backbone", "training", "seed")
 
 
 def record_of(plan: Plan, fixed: Tensor | None, status: str) -> dict[str, Any]:
@@ -45,3 +55,55 @@ def record_of(plan: Plan, fixed: Tensor | None, status: str) -> dict[str, Any]:
 def summary_of(front: Front) -> dict[str, float | None]:
     """The front's numbers; one that does not exist (an angle to a front of zeros) is `None`."""
     return {k: v if math.isfinite(v) else None for k, v in metrics.summary(front).items()}
+
+
+def read_record(folder: Path) -> dict[str, Any]:
+    """`run.json`, checked to be one this version can read."""
+    try:
+        there = folder.is_dir()
+    except OSError:  # a name too long, a parent we may not look into
+        there = False
+    if not there:
+        raise RunError(f"`{folder}` is not a folder; give the folder that `train` printed")
+    if (folder / "compare.json").exists() and not (folder / "run.json").exists():
+        raise RunError(
+            f"`{folder}` holds the runs of several methods; give one of them, such as "
+            f"`{next(iter(sorted(folder.glob('*/seed-*/'))), folder)}`"
+        )
+    seeds = sorted(path.name for path in folder.glob("seed-*/"))
+    if seeds and not (folder / "run.json").exists():
+        raise RunError(
+            f"`{folder}` holds the runs of several seeds ({', '.join(seeds)}); give one of them, "
+            f"such as `{folder / seeds[0]}`"
+        )
+    record = read_json(folder / "run.json")
+    written = record.get("format")
+    if not isinstance(written, int):
+        raise RunError(f"`{folder / 'run.json'}` does not come from paretocosmos; train again")
+    if written > FORMAT:
+        raise RunError(
+            f"`{folder}` was written by a newer version ({record.get('version')}); "
+            "upgrade with: pip install --upgrade paretocosmos"
+        )
+    if written < FORMAT:
+        raise RunError(
+            f"`{folder}` was written by an older version ({record.get('version')}), whose folders "
+            "this one does not read: choose another --out and train again, or use that version"
+        )
+    absent = [key for key in NEEDED if key not in record]
+    if absent:
+        raise RunError(f"`{folder / 'run.json'}` is damaged: it lacks {absent}; train again")
+    return record
+
+
+def course_of(record: Mapping[str, Any], front_val: Front) -> list[tuple[int, Front]]:
+    """The validation front after every epoch that had one: how a training came to its front.
+
+    Args:
+        record: `run.json`.
+        front_val: `front_val.json`, which has the rays.
+    """
+    return [
+        (int(one["epoch"]), dataclasses.replace(front_val, values=one["values"], metrics={}))
+        for one in record["evaluations"]
+    ]

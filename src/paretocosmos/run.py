@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,14 +10,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from paretocosmos.checkpoint import load_tensors
-from paretocosmos.conditioning import Several
-from paretocosmos.errors import ConfigurationError, DataError, RunError
-from paretocosmos.files import one_line, read_json
-from paretocosmos.find import Spec
+from paretocosmos.choice import Choice, choose
+from paretocosmos.choosing import Wish
+from paretocosmos.errors import ConfigurationError, RunError
 from paretocosmos.front import Array, Front
-from paretocosmos.machine import device_of, place
-from paretocosmos.networks import Blueprint
 from paretocosmos.objectives._base import logits_of
 from paretocosmos.problems import Problem, TabularProblem, load_problem
 from paretocosmos.problems._table import Table
@@ -27,13 +23,7 @@ from paretocosmos.types import Outputs
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["FORMAT", "Run", "build_model", "course_of", "load_run"]
-
-# Raised when a run folder of today could not be read by yesterday's code.
-FORMAT = 3
-
-# What every record holds, begun or finished.
-NEEDED = ("status", "name", "problem", "method", "conditioning", "backbone", "training", "seed")
+__all__ = ["Run"]
 
 
 @dataclass(frozen=True)
@@ -47,6 +37,7 @@ class Run:
         front_val: the validation front at the selected epoch.
         model: ``forward(inputs, ray) -> outputs``, at the selected epoch, in evaluation mode.
         table: the fitted preprocessing of a tabular problem.
+        trained_on: the problem, as long as the run that `fit` gave is at hand.
     """
 
     folder: Path
@@ -55,6 +46,7 @@ class Run:
     front_val: Front
     model: nn.Module
     table: Table | None = None
+    trained_on: Problem | None = field(default=None, repr=False, compare=False)
 
     def __repr__(self) -> str:
         reached = f"hypervolume {self.hypervolume:.4f} on {len(self.front)} rays"
@@ -90,17 +82,81 @@ class Run:
             outputs: Outputs = self.model(inputs, checked[0].to(parameter))
         return torch.sigmoid(logits_of(outputs, None)).double().cpu().numpy().astype(np.float64)
 
+    def choose(
+        self,
+        *,
+        max: Mapping[str, float] | None = None,  # noqa: A002
+        min: Mapping[str, float] | None = None,  # noqa: A002
+        minimize: str | None = None,
+        maximize: str | None = None,
+        knee: bool = False,
+        weights: Sequence[float] | None = None,
+        near: Mapping[str, float] | Sequence[float] | None = None,
+        allow_constant: bool = False,
+        evaluations: int = 20,
+        problem: Problem | None = None,
+    ) -> Choice:
+        """The point that answers a wish best on the validation data, beyond the rays held.
+
+        Where a bound stands in the way of something better, new rays are evaluated (a bisection
+        along the front) until it is met: "the smallest loss whose gap is at most 2 %".
+
+        Args:
+            max: the largest value allowed, by the name of an objective or a metric.
+            min: the smallest value allowed, likewise.
+            minimize: what is to be small; by default the first objective without a bound.
+            maximize: what is to be large, such as ``"accuracy"``.
+            knee: where giving way in one objective gains least in the others.
+            weights: how much each objective matters (pseudo-weights).
+            near: a point wished for: values by name, or one per objective.
+            allow_constant: take a classifier that gives everybody the same answer, too.
+            evaluations: rays to evaluate at most.
+            problem: what the run was trained on, where its folder cannot say.
+
+        Returns:
+            The ray, and the point on val and on test, with bootstrap intervals. Refused where no
+            ray keeps the bounds, saying how close one comes.
+
+        >>> import tempfile
+        >>> from paretocosmos import fit
+        >>> run = fit("toy_convex", epochs=20, out=tempfile.mkdtemp() + "/run")
+        >>> run.choose(max={"second": 0.42}).val["second"] <= 0.42
+        True
+        """
+        wish = Wish(
+            max=max or {},
+            min=min or {},
+            minimize=minimize,
+            maximize=maximize,
+            knee=knee,
+            weights=weights,
+            near=near,
+            allow_constant=allow_constant,
+        )
+        wish.check(self.front_val)
+        return choose(
+            self.model,
+            self.problem() if problem is None else problem,
+            self.front_val,
+            wish,
+            fixed=self.record["fixed_rays"] is not None,
+            evaluations=evaluations,
+        )
+
     def problem(self, *, data: str | None = None) -> Problem:
-        """Load the problem this run was trained on.
+        """The problem this run was trained on, loaded where it is not at hand.
 
         Args:
             data: where its data lies now, if it has moved.
         """
+        if data is None and self.trained_on is not None:
+            return self.trained_on
         saved = self.record["problem"]
         if saved is None:
             raise RunError(
                 f"`{self.folder}` was trained on a problem built by hand, which its folder cannot "
-                "rebuild: hand the problem to `evaluate(run.model, problem)`"
+                "rebuild: hand it on, as in `run.choose(..., problem=problem)` and "
+                "`evaluate(run.model, problem)`"
             )
         settings = dict(saved["settings"])
         if data is not None:
@@ -122,127 +178,3 @@ class Run:
         if reference is None:
             return problem
         return dataclasses.replace(problem, reference=tuple(reference))
-
-
-def load_run(
-    folder: str | Path,
-    *,
-    model: nn.Module | None = None,
-    backbone: nn.Module | None = None,
-    device: str = "cpu",
-) -> Run:
-    """Read a finished run back from its folder.
-
-    Args:
-        folder: the run folder.
-        model: a network of the same architecture, for runs trained on a network of one's own,
-            which the folder cannot rebuild; it is loaded with the run's weights (copies of it,
-            where the method trains several).
-        backbone: likewise for runs trained on a backbone of one's own; it is copied.
-        device: where the model goes.
-
-    Returns:
-        The run, as `fit` returned it.
-    """
-    folder, where = Path(folder), device_of(device)
-    record = read_record(folder)
-    if record.get("status") != "finished":
-        raise RunError(
-            f"the run in `{folder}` was not finished; continue it with the command that started "
-            "it and --resume"
-        )
-    tensors, _ = load_tensors(folder / "model.safetensors")
-    network = build_model(record, backbone) if model is None else model
-    if record.get("fixed_rays") is not None and not isinstance(network, Several):
-        rays = torch.tensor(record["fixed_rays"])
-        network = Several([network] * len(rays), rays)
-    if all(t.dtype == torch.float64 for t in tensors.values() if t.is_floating_point()):
-        network.double()
-    try:
-        network.load_state_dict(tensors)
-    except RuntimeError as error:
-        raise RunError(
-            f"the weights in `{folder}` do not fit the network ({one_line(error)}); pass the "
-            "network the run was trained on as `model`"
-        ) from error
-    table = folder / "table.json"
-    try:
-        fronts = [Front.from_dict(read_json(folder / f)) for f in ("front.json", "front_val.json")]
-        fitted = Table.from_dict(read_json(table)) if table.exists() else None
-    except (DataError, KeyError, TypeError, ValueError) as error:
-        raise RunError(f"`{folder}` is damaged ({error}); train again") from error
-    return Run(folder, record, fronts[0], fronts[1], place(network, where).eval(), fitted)
-
-
-def read_record(folder: Path) -> dict[str, Any]:
-    """`run.json`, checked to be one this version can read."""
-    try:
-        there = folder.is_dir()
-    except OSError:  # a name too long, a parent we may not look into
-        there = False
-    if not there:
-        raise RunError(f"`{folder}` is not a folder; give the folder that `train` printed")
-    if (folder / "compare.json").exists() and not (folder / "run.json").exists():
-        raise RunError(
-            f"`{folder}` holds the runs of several methods; give one of them, such as "
-            f"`{next(iter(sorted(folder.glob('*/seed-*/'))), folder)}`"
-        )
-    seeds = sorted(path.name for path in folder.glob("seed-*/"))
-    if seeds and not (folder / "run.json").exists():
-        raise RunError(
-            f"`{folder}` holds the runs of several seeds ({', '.join(seeds)}); give one of them, "
-            f"such as `{folder / seeds[0]}`"
-        )
-    record = read_json(folder / "run.json")
-    written = record.get("format")
-    if not isinstance(written, int):
-        raise RunError(f"`{folder / 'run.json'}` does not come from paretocosmos; train again")
-    if written > FORMAT:
-        raise RunError(
-            f"`{folder}` was written by a newer version ({record.get('version')}); "
-            "upgrade with: pip install --upgrade paretocosmos"
-        )
-    absent = [key for key in NEEDED if key not in record]
-    if absent:
-        raise RunError(f"`{folder / 'run.json'}` is damaged: it lacks {absent}; train again")
-    return record
-
-
-def course_of(record: Mapping[str, Any], front_val: Front) -> list[tuple[int, Front]]:
-    """The validation front after every epoch that had one: how a training came to its front.
-
-    Args:
-        record: `run.json`; one of an earlier version keeps no fronts, and gives none.
-        front_val: `front_val.json`, which has the rays.
-    """
-    return [
-        (int(one["epoch"]), dataclasses.replace(front_val, values=one["values"], metrics={}))
-        for one in record["evaluations"]
-        if "values" in one
-    ]
-
-
-def build_model(record: Mapping[str, Any], backbone: nn.Module | None = None) -> nn.Module:
-    """Build the network a run's record describes, or the networks.
-
-    Args:
-        record: `run.json`.
-        backbone: one's own, where the run was trained on such; else it has fresh weights.
-    """
-    named, conditioning = record["backbone"], record["conditioning"]
-    if conditioning is None or (named is None and backbone is None):
-        given = "model" if conditioning is None else "backbone"
-        raise RunError(
-            "this run was trained on a network of one's own, which its folder cannot rebuild: "
-            f"pass that network as `{given}`"
-        )
-    return Blueprint(
-        Spec(**conditioning),
-        None if named is None else Spec(**named),
-        record["input_shape"],
-        record["outputs"],
-        record["objectives"],
-        record.get("fixed_rays"),
-        backbone,
-        blank=True,
-    ).build()

@@ -15,6 +15,7 @@ from paretocosmos.engine import check_engine
 from paretocosmos.errors import ConfigurationError, LostProcessError, RunError
 from paretocosmos.folders import epoch_of, flat, folders_of, kept, stands
 from paretocosmos.lane import Lane
+from paretocosmos.loading import load_run
 from paretocosmos.loop import Progress, Trainer
 from paretocosmos.machine import SMALL_STEP, streamed
 from paretocosmos.methods import Method
@@ -22,7 +23,7 @@ from paretocosmos.plan import Plan
 from paretocosmos.planning import make_plan
 from paretocosmos.problems import Problem
 from paretocosmos.provenance import fingerprint
-from paretocosmos.run import Run, load_run
+from paretocosmos.run import Run
 
 __all__ = ["Progress", "check_seeds", "fit"]
 

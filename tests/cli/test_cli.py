@@ -28,12 +28,13 @@ from paretocosmos.checkpoint import load_tensors
 from paretocosmos.cli import ROOMS
 from paretocosmos.errors import BenchmarkWarning
 from paretocosmos.experiments.recipe import load_recipe, recipe_names
+from paretocosmos.loading import load_run
 from paretocosmos.loop import Trainer
 from paretocosmos.objectives.mean_squared_error import MeanSquaredError
 from paretocosmos.planning import make_plan
 from paretocosmos.problems import Problem
 from paretocosmos.problems._base import Split
-from paretocosmos.run import FORMAT, load_run
+from paretocosmos.record import FORMAT
 from paretocosmos.settings import about_pair, pairs
 from paretocosmos.training import fit
 from paretocosmos.types import Batch
@@ -566,7 +567,7 @@ def _newer(folder: Path) -> None:
     [
         (shutil.rmtree, "give the folder that `train` printed"),
         (_cut("run.json"), "damaged: train again"),
-        (_cut("front.json"), "damaged: train again"),
+        (_cut("front.json"), "is damaged or was changed"),
         (_cut("model.safetensors"), "train again"),
         (lambda folder: (folder / "front.json").unlink(), "does not exist"),
         (lambda folder: (folder / "run.json").unlink(), "does not exist"),

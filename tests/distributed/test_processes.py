@@ -19,8 +19,8 @@ from tests.distributed.cases import CASES, DIGITS, SETTINGS, table, train
 
 from paretocosmos.checkpoint import load_tensors
 from paretocosmos.distributed import Processes
+from paretocosmos.loading import load_run
 from paretocosmos.loop import Progress
-from paretocosmos.run import load_run
 from paretocosmos.training import fit
 
 ROOT = Path(__file__).parents[2]

@@ -11,7 +11,7 @@ from paretocosmos.files import write_json
 from paretocosmos.front import Array, Front
 from paretocosmos.metrics import summary
 from paretocosmos.rays import even_rays
-from paretocosmos.run import FORMAT
+from paretocosmos.record import FORMAT
 
 FAIR, PAIR = ("binary_cross_entropy", "deo"), ("top_left", "bottom_right")
 TASKS = {

@@ -16,12 +16,12 @@ from paretocosmos.errors import ConfigurationError, FrontWarning, RunError
 from paretocosmos.evaluation import move
 from paretocosmos.experiments.compare import BASELINES, Comparison, compare
 from paretocosmos.front import Front
+from paretocosmos.loading import load_run
 from paretocosmos.methods import Cosmos
 from paretocosmos.objectives.mean_squared_error import MeanSquaredError
 from paretocosmos.problems import Problem, load_problem
 from paretocosmos.problems._base import Split
 from paretocosmos.problems._toy import ToyProblem
-from paretocosmos.run import load_run
 from paretocosmos.settings import pairs
 from paretocosmos.training import Progress, fit
 from paretocosmos.types import Batch, Outputs, Targets

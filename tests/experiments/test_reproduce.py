@@ -19,8 +19,9 @@ from paretocosmos.experiments import _cell
 from paretocosmos.experiments._cell import Outcome
 from paretocosmos.experiments.recipe import Cell, Recipe
 from paretocosmos.experiments.reproduce import Reproduction, reproduce
+from paretocosmos.loading import load_run
 from paretocosmos.pace import Progress
-from paretocosmos.run import FORMAT, load_run
+from paretocosmos.record import FORMAT
 
 Write = Callable[..., Recipe]
 RESULTS = ("front.json", "front_val.json", "model.safetensors")

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from paretocosmos.experiments.reproduce import reproduce
-from paretocosmos.run import load_run
+from paretocosmos.loading import load_run
 
 
 def test_a_rehearsal_of_the_table_runs(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from paretocosmos.experiments import _ray
 from paretocosmos.experiments._cell import How, Outcome
 from paretocosmos.experiments.recipe import Cell, Recipe
 from paretocosmos.experiments.reproduce import Reproduction, reproduce
-from paretocosmos.run import load_run
+from paretocosmos.loading import load_run
 
 ray = pytest.importorskip("ray", reason="the extra `ray` is not installed")
 

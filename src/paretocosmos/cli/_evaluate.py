@@ -10,8 +10,8 @@ from paretocosmos import metrics
 from paretocosmos.cli._options import AsJson, numbers_of
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.evaluation import evaluate as evaluate_model
+from paretocosmos.loading import load_run
 from paretocosmos.printing import notes, print_front, print_json
-from paretocosmos.run import load_run
 
 __all__ = ["evaluate"]
 

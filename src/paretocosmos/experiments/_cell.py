@@ -25,7 +25,7 @@ from paretocosmos.experiments.recipe import Cell
 from paretocosmos.files import one_line, write_bytes
 from paretocosmos.places import VARIABLE
 from paretocosmos.rays import each_alone
-from paretocosmos.run import FORMAT, read_record
+from paretocosmos.record import FORMAT, read_record
 from paretocosmos.settings import Training, distribute
 from paretocosmos.training import Progress, fit
 

@@ -10,7 +10,7 @@ import numpy as np
 from paretocosmos.errors import DataError
 from paretocosmos.front import Front
 from paretocosmos.metrics import span
-from paretocosmos.run import course_of
+from paretocosmos.record import course_of
 
 __all__ = ["Done", "mean_course", "mean_front", "rounded", "spread"]
 

@@ -12,7 +12,7 @@ from paretocosmos.experiments.recipe import Cell
 from paretocosmos.files import read_json
 from paretocosmos.front import Front
 from paretocosmos.rays import each_alone
-from paretocosmos.run import read_record
+from paretocosmos.record import read_record
 
 __all__ = ["cell_numbers"]
 

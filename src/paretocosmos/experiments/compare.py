@@ -22,8 +22,9 @@ from paretocosmos.plan import Plan
 from paretocosmos.planning import make_plan
 from paretocosmos.problems import Problem, problem_name
 from paretocosmos.rays import each_alone
+from paretocosmos.record import read_record
 from paretocosmos.rehearsal import rehearse, split_of
-from paretocosmos.run import Run, read_record
+from paretocosmos.run import Run
 from paretocosmos.training import Progress, check_seeds, fit
 
 __all__ = ["BASELINES", "Comparison", "compare"]

@@ -26,7 +26,7 @@ def advise(run: Run, networks: list[dict[str, Any]]) -> None:
             "they may lie side by side: try a larger --set search_epochs"
         )
     record = run.record
-    if record.get("fixed_rays") is not None:
+    if record["fixed_rays"] is not None:
         return  # separate networks have no setting that would spread them
     cosmos = record["method"]["name"] == "cosmos"
     if is_point(run.front):

@@ -25,22 +25,22 @@ def numbers_of_run(run: Run) -> dict[str, Any]:
     return {
         "run": str(run.folder),
         "problem": run.front.provenance["problem"],
-        "method": _label(record),
+        "method": record["label"],
         "protocol": record["protocol"],
         "seed": record["seed"],
         "parameters": record["parameters"],
         **test,
         "hypervolume_val": record["metrics"]["val"]["hypervolume"],
         "epoch_selected": record["epoch_selected"],
-        "networks": _networks(record),
+        "networks": record["networks"],
         "seconds_training": record["seconds_training"],
         "seconds_to_selected": record["seconds_to_selected"],
         "seconds_preparing": record["seconds_preparing"],
         "seconds_evaluating": record["seconds_evaluating"],
-        "samples_per_second": record.get("samples_per_second"),
-        "peak_memory": record.get("peak_memory"),
-        "share_waiting": record.get("share_waiting"),
-        "data": record.get("data"),
+        "samples_per_second": record["samples_per_second"],
+        "peak_memory": record["peak_memory"],
+        "share_waiting": record["share_waiting"],
+        "data": record["data"],
         "seeds_together": record["seeds_together"],
         "precision": record["precision"],
         "engine": record["engine"],
@@ -75,12 +75,12 @@ def print_run(run: Run) -> None:
     # outside the table, which would break a long path in two
     indent = max(map(len, rows)) + 4
     console.print(f"  [bold]{'run':<{indent}}[/]{escape(str(run.folder))}", soft_wrap=True)
-    advise(run, _networks(record))
+    advise(run, record["networks"])
 
 
 def _ideal(run: Run) -> dict[str, str]:
     """Where every objective has a network of its own, what the best of all would have."""
-    if not each_alone(run.record.get("fixed_rays")):
+    if not each_alone(run.record["fixed_rays"]):
         return {}
     test, val = (run.record["metrics"][split]["hypervolume_ideal"] for split in ("test", "val"))
     return {"ideal point": f"{test:.4f} test, {val:.4f} val: the best of every objective"}
@@ -91,7 +91,7 @@ def _shape(run: Run, numbers: Mapping[str, Any]) -> dict[str, str]:
     count = len(run.front)
     if count == 1:
         return {}
-    what = "rays" if run.record.get("fixed_rays") is None else "networks"
+    what = "rays" if run.record["fixed_rays"] is None else "networks"
     return {
         "span": "-" if numbers["span"] is None else f"{numbers['span']:.4f}",
         "dominated": f"{numbers['dominated_share']:.0%} of {count} {what}",
@@ -113,19 +113,9 @@ def _point(values: Any) -> str:
     return "(" + ", ".join(f"{value:.4f}" for value in values) + ")"
 
 
-def _networks(record: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """What is known of each network; a run of before there were several has one."""
-    alone = {"ray": None, "epoch_selected": record["epoch_selected"]}
-    return list(record.get("networks") or [alone])
-
-
-def _label(record: Mapping[str, Any]) -> str:
-    return str(record.get("label", record["method"]["name"]))
-
-
 def _epochs(record: Mapping[str, Any]) -> str:
     """The selected epoch, or those of several networks."""
-    found = [network["epoch_selected"] for network in _networks(record)]
+    found = [network["epoch_selected"] for network in record["networks"]]
     low, high = min(found), max(found)
     return f"epoch {low}" if low == high else f"epochs {low} to {high}"
 
@@ -133,13 +123,13 @@ def _epochs(record: Mapping[str, Any]) -> str:
 def _training(record: Mapping[str, Any]) -> dict[str, str]:
     """How long, what was kept, and of what size."""
     took = f"{record['seconds_training']:.1f} s, {_epochs(record)} selected"
-    if len(_networks(record)) == 1:
+    if len(record["networks"]) == 1:
         return {"training": f"{took}, {_size(record)}"}
     return {"training": took, "model": _size(record)}
 
 
 def _size(record: Mapping[str, Any]) -> str:
-    count, total = len(_networks(record)), record["parameters"]
+    count, total = len(record["networks"]), record["parameters"]
     return (
         f"{count} networks x {total // count:,} parameters"
         if count > 1
@@ -149,7 +139,7 @@ def _size(record: Mapping[str, Any]) -> str:
 
 def _infeasible(record: Mapping[str, Any]) -> dict[str, str]:
     """How often a linear programme (EPO) had no solution."""
-    shares = [n["infeasible_share"] for n in _networks(record) if "infeasible_share" in n]
+    shares = [n["infeasible_share"] for n in record["networks"] if "infeasible_share" in n]
     if not shares:
         return {}
     said = f"{fmean(shares):.1%} of steps, where the ray weighed the losses"
@@ -157,8 +147,8 @@ def _infeasible(record: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _cost(record: Mapping[str, Any]) -> dict[str, str]:
-    """How fast, how large, and where the data was; not of a run of before this was recorded."""
-    if record.get("samples_per_second") is None:
+    """How fast, how large, and where the data was."""
+    if record["samples_per_second"] is None:  # too short a training to be measured
         return {}
     parts = [rate(record["samples_per_second"], unit_of(record["input_shape"]))]
     if record["peak_memory"] is not None:
@@ -173,7 +163,7 @@ def _cost(record: Mapping[str, Any]) -> dict[str, str]:
 def _device(run: Run) -> str:
     """Where, how many processes if several, and how precisely where that is a choice."""
     device, precision = run.record["device"], run.record["precision"]
-    count = run.record.get("processes", 1)
+    count = run.record["processes"]
     parts = [device, *([f"{count} processes"] if count > 1 else [])]
     return ", ".join(parts if device == "cpu" and precision == "tf32" else [*parts, precision])
 
@@ -194,7 +184,7 @@ def _meaning(run: Run) -> dict[str, str]:
 def print_runs(runs: Sequence[Run]) -> None:
     """What `train --seeds` ends with: a row per seed, their mean, and how they were trained."""
     every = [numbers_of_run(run) for run in runs]
-    alone = each_alone(runs[0].record.get("fixed_rays"))
+    alone = each_alone(runs[0].record["fixed_rays"])
     table = Table(box=None, padding=(0, 2), header_style="bold")
     names = ("seed", "hypervolume", *(["ideal point"] if alone else []), "val", "span", "dominated")
     for name in (*names, "epoch"):

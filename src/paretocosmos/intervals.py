@@ -1,0 +1,74 @@
+"""How far a number may lie from what one sample of people, or of images, shows."""
+
+from collections.abc import Mapping
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from paretocosmos.evaluation import score
+from paretocosmos.types import Metric, Outputs, Targets, each, first
+
+__all__ = ["bootstrap"]
+
+# Samples drawn in one pass, times samples in a split: what it gathers stays in a few megabytes.
+CHUNK = 500_000
+
+
+def bootstrap(
+    metrics: Mapping[str, Metric],
+    outputs: Outputs,
+    targets: Targets,
+    *,
+    score_batch: int | None = None,
+    resamples: int = 1000,
+    level: float = 0.95,
+    seed: int = 0,
+) -> dict[str, tuple[float, float]]:
+    """Percentile intervals of metrics, by drawing the samples again with replacement.
+
+    Efron's bootstrap (1979): the spread over samples drawn from the sample is taken for the spread
+    over samples of the same size. A draw in which a metric does not exist (a group without
+    positives) does not count.
+
+    Args:
+        metrics: what to compute, by name.
+        outputs: of the network at one ray, ``[B, ...]``.
+        targets: what they are compared with.
+        score_batch: samples per score, whose mean is taken; `None` for all at once.
+        resamples: how many times to draw.
+        level: the share of draws inside an interval.
+        seed: of the draws.
+
+    Returns:
+        The ends of each interval; NaN where no draw gave a number.
+
+    >>> logits = torch.randn(500, generator=torch.Generator().manual_seed(1))
+    >>> from paretocosmos.objectives import accuracy
+    >>> found = bootstrap({"accuracy": accuracy}, logits, {"label": torch.ones(500)})
+    >>> 0.40 < found["accuracy"][0] < 0.5 < found["accuracy"][1] < 0.60
+    True
+    """
+    count = len(first(outputs))
+    draw = torch.Generator().manual_seed(seed)
+    device = first(outputs).device
+
+    def one(rows: Tensor) -> Tensor:
+        there = each(lambda out: out[rows].unsqueeze(0), outputs)
+        truth = each(lambda target: target[rows], targets)
+        found = [score(metric, there, truth, score_batch) for metric in metrics.values()]
+        return torch.cat([number.double() for number in found])
+
+    parts = []
+    size = max(1, CHUNK // count)
+    for start in range(0, resamples, size):
+        rows = torch.randint(count, (min(size, resamples - start), count), generator=draw)
+        parts.append(torch.vmap(one)(rows.to(device)))
+    numbers = torch.cat(parts).cpu().numpy()
+    ends = [(1 - level) / 2, (1 + level) / 2]
+    found = {}
+    for name, column in zip(metrics, numbers.T, strict=True):
+        there = column[~np.isnan(column)]
+        low, high = np.quantile(there, ends) if len(there) else (np.nan, np.nan)
+        found[name] = (float(low), float(high))
+    return found

@@ -111,10 +111,10 @@ def test_a_finished_folder_of_an_older_version_is_neither_read_nor_continued(
     record = json.loads((run.folder / "run.json").read_text())
     (run.folder / "run.json").write_text(json.dumps(record | {"format": FORMAT - 1}))
     says = r"older version .* does not read: choose another --out"
-    for again in (lambda: load_run(run.folder), lambda: _go(run.folder, "cosmos", resume=True)):
-        with pytest.raises(RunError, match=says) as told:
-            again()
-        assert "\n" not in str(told.value)
+    with pytest.raises(RunError, match=says):
+        load_run(run.folder)
+    with pytest.raises(RunError, match=says):
+        _go(run.folder, "cosmos", resume=True)
 
 
 # ---------------------------------------------------------------- read back

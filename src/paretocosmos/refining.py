@@ -21,8 +21,9 @@ def refine(
     """The point that answers a wish best, found by evaluating new rays around the best held.
 
     Where a better ray breaks a bound, the way there is halved until the bound is met (a bisection
-    along the front); else the best point's surroundings are halved. Whatever is returned has been
-    evaluated, so that it keeps its bounds exactly on that data.
+    along the front); then the ways to the best point's other neighbours. Whatever is returned has
+    been evaluated, so that it keeps its bounds exactly on that data. With more than two objectives
+    this is a local search, which need not find the very best.
 
     Args:
         front: the rays evaluated so far.
@@ -51,8 +52,9 @@ def _halfway(front: Front, wish: Wish) -> Array:
     at = pick(front, wish) if some else closest(front, wish)
     around = neighbours(front.rays, at)
     beyond = [ray for ray, k in around if k is not None and not kept[k] and cost[k] < cost[at]]
-    toward = np.array(beyond if some and beyond else [ray for ray, _ in around])
-    middle = (toward + front.rays[at]) / 2
-    apart = np.abs(middle - front.rays[at]).max(axis=1)
-    new: Array = middle[apart > RESOLUTION]
-    return new
+    halves: Array = np.empty((0, front.objectives))
+    for toward in (beyond if some else [], [ray for ray, _ in around]):
+        if not len(halves) and toward:
+            middle = (np.array(toward) + front.rays[at]) / 2
+            halves = middle[np.abs(middle - front.rays[at]).max(axis=1) > RESOLUTION]
+    return halves

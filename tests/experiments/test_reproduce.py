@@ -21,7 +21,6 @@ from paretocosmos.experiments.recipe import Cell, Recipe
 from paretocosmos.experiments.reproduce import Reproduction, reproduce
 from paretocosmos.loading import load_run
 from paretocosmos.pace import Progress
-from paretocosmos.record import FORMAT
 
 Write = Callable[..., Recipe]
 RESULTS = ("front.json", "front_val.json", "model.safetensors")
@@ -313,7 +312,6 @@ def test_a_place_that_is_taken_costs_its_cells(go: Go, recipe: Write, out: Path)
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        ({"format": 1}, f"format: 1 there, {FORMAT} now"),
         ({"version": "0.0.1"}, "version: '0.0.1' there, '"),
         ({"precision": "bf16"}, "precision: 'bf16' there, 'tf32' now"),
         ({"device": "cuda"}, "device: 'cuda' there, 'cpu' now"),

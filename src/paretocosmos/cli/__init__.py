@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from paretocosmos import __version__, printing
+from paretocosmos.cli._choose import choose
 from paretocosmos.cli._compare import compare
 from paretocosmos.cli._evaluate import evaluate
 from paretocosmos.cli._list import ROOMS, list_things
@@ -28,6 +29,7 @@ app = typer.Typer(
 app.command("list")(list_things)
 app.command()(train)
 app.command()(evaluate)
+app.command()(choose)
 app.command()(compare)
 app.command()(reproduce)
 app.command()(report)

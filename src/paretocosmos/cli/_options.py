@@ -29,6 +29,7 @@ __all__ = [
     "Target",
     "draw",
     "key_value",
+    "named_numbers",
     "numbers_of",
     "settings_of",
     "whole_numbers",
@@ -91,12 +92,29 @@ def whole_numbers(text: str) -> list[int]:
         raise ConfigurationError(f"--seeds takes whole numbers as 1,2,3, found `{text}`") from error
 
 
-def numbers_of(text: str) -> list[float]:
-    """The ray of a `--ray`."""
+def numbers_of(text: str, option: str = "--ray") -> list[float]:
+    """The ray of a `--ray`, or the numbers of another option."""
     try:
         return [float(part) for part in text.split(",")]
     except ValueError as error:
-        raise ConfigurationError(f"--ray takes numbers as 0.3,0.7, found `{text}`") from error
+        raise ConfigurationError(f"{option} takes numbers as 0.3,0.7, found `{text}`") from error
+
+
+def named_numbers(option: str, texts: list[str] | None) -> dict[str, float]:
+    """NAME=NUMBER, several times."""
+    found: dict[str, float] = {}
+    for text in texts or []:
+        name, _, value = text.partition("=")
+        try:
+            number = float(value)
+        except ValueError as error:
+            raise ConfigurationError(
+                f"{option} takes NAME=NUMBER, as tpr_gap=0.02, found `{text}`"
+            ) from error
+        if name.strip() in found:
+            raise ConfigurationError(f"{option} has `{name.strip()}` twice: give it once")
+        found[name.strip()] = number
+    return found
 
 
 def draw(run: Run) -> None:

@@ -25,7 +25,7 @@ from paretocosmos.experiments.recipe import Cell
 from paretocosmos.files import one_line, write_bytes
 from paretocosmos.places import VARIABLE
 from paretocosmos.rays import each_alone
-from paretocosmos.record import FORMAT, read_record
+from paretocosmos.record import read_record
 from paretocosmos.settings import Training, distribute
 from paretocosmos.training import Progress, fit
 
@@ -96,7 +96,6 @@ def finished(cell: Cell, how: How, images: MutableMapping[str, str]) -> list[int
 def _differences(record: dict[str, Any], cell: Cell, how: How) -> Iterator[str]:
     """What a run has otherwise than the cell asks for; its data need not be there to tell."""
     facts: list[tuple[str, Any, Any]] = [
-        ("format", record["format"], FORMAT),
         ("version", record.get("version"), paretocosmos.__version__),
         ("problem", (record["problem"] or {}).get("name"), cell.problem),
         ("method", record.get("label"), cell.method),

@@ -1,6 +1,7 @@
 """What the command line shows: tables and JSON on stdout, notes and the bar on stderr."""
 
 from paretocosmos.printing._bars import bar, bars
+from paretocosmos.printing._choice import print_choice
 from paretocosmos.printing._comparison import print_comparison
 from paretocosmos.printing._console import error, note, notes, print_json
 from paretocosmos.printing._front import print_front
@@ -16,6 +17,7 @@ __all__ = [
     "note",
     "notes",
     "numbers_of_run",
+    "print_choice",
     "print_comparison",
     "print_front",
     "print_json",

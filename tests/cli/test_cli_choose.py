@@ -1,0 +1,98 @@
+"""`choose` as a person meets it."""
+
+import json
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from paretocosmos import fit, load_run
+from paretocosmos.errors import BenchmarkWarning
+
+Call = Callable[..., Any]
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished run on the embedded data; look, do not touch."""
+    folder = tmp_path_factory.mktemp("choose") / "run"
+    settings = {"fairness": "tpr_gap", "hidden": "8"}
+    with pytest.warns(BenchmarkWarning):
+        fit("compas", epochs=4, settings=settings, out=folder, device="cpu")
+    return folder
+
+
+def test_it_prints_both_splits_and_code_that_runs(cli: Call, finished: Path) -> None:
+    done = cli("choose", str(finished), "--max", "tpr_gap=0.05", "--maximize", "accuracy")
+    assert done.code == 0
+    run = load_run(finished)
+    with pytest.warns(BenchmarkWarning):
+        choice = run.choose(max={"tpr_gap": 0.05}, maximize="accuracy")
+    low, high = choice.test.intervals["accuracy"]
+    shown = f"{choice.test['accuracy']:.4f} [{low:.4f}, {high:.4f}]"
+    assert shown in done.out
+    assert re.search(r"tpr_gap +0\.0", done.out)
+    assert "misclassification" not in done.out
+    code = done.out[done.out.index("from paretocosmos") :]
+    frame = run.table
+    assert frame is not None
+    scope: dict[str, Any] = {"rows": _row(run)}
+    exec(code, scope)
+    ray = re.search(r"ray=\[(.*)\]", code)
+    assert ray is not None
+    assert [float(part) for part in ray[1].split(",")] == pytest.approx(choice.ray, abs=1e-8)
+
+
+def _row(run: Any) -> Any:
+    import pandas as pd
+
+    numbers = dict.fromkeys(run.table.numeric, 1.0)
+    return pd.DataFrame([numbers | {k: v[0] for k, v in run.table.categorical.items()}])
+
+
+def test_json(cli: Call, finished: Path) -> None:
+    done = cli("choose", str(finished), "--knee", "--json")
+    found = json.loads(done.out)
+    assert found["run"] == str(finished)
+    assert found["val"]["ray"] == found["test"]["ray"] == found["ray"]
+    assert {"tpr_gap", "accuracy"} <= found["test"]["intervals"].keys()
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ([], "needs to know what to choose by"),
+        (["--max", "tpr_gap"], "--max takes NAME=NUMBER, as tpr_gap=0.02, found `tpr_gap`"),
+        (["--max", "tpr_gap=2%"], "--max takes NAME=NUMBER"),
+        (["--max", "gap=0.02"], "unknown objective or metric `gap`; did you mean `tpr_gap`?"),
+        (["--max", "tpr_gap=1", "--max", "tpr_gap=2"], "--max has `tpr_gap` twice"),
+        (["--weights", "a,b"], "--weights takes numbers as 0.3,0.7, found `a,b`"),
+        (["--weights", "1"], "one number per objective, here 2"),
+        (["--knee", "--maximize", "accuracy"], "by one thing"),
+        (["--max", "tpr_gap=-0.5"], "the closest has `tpr_gap` 0."),
+        (["--knee", "--evaluations", "1"], "`evaluations` are at least 2"),
+    ],
+)
+def test_bad_input_is_one_sentence(
+    cli: Call, finished: Path, options: list[str], says: str
+) -> None:
+    done = cli("choose", str(finished), *options)
+    assert done.code == 2
+    assert done.out == ""
+    errors = [line for line in done.err.splitlines() if line.startswith("error: ")]
+    assert len(errors) == 1
+    assert says in errors[0]
+
+
+def test_a_folder_tampered_with_is_refused(cli: Call, finished: Path) -> None:
+    shutil.copytree(finished, "run")
+    weights = Path("run/model.safetensors")
+    content = bytearray(weights.read_bytes())
+    content[-1] ^= 1  # one bit of one weight
+    weights.write_bytes(content)
+    done = cli("choose", "run", "--knee")
+    assert done.code == 2
+    assert "`run/model.safetensors` is damaged or was changed (its sha256" in done.err

@@ -1,0 +1,102 @@
+"""Choosing beyond the rays held, on fronts that are known in closed form."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from paretocosmos import Front, even_rays
+from paretocosmos.choosing import Wish
+from paretocosmos.errors import InfeasibleError
+from paretocosmos.refining import refine
+
+SEEN: list[Tensor] = []
+
+
+def circle(rays: Tensor) -> Front:
+    """More weight on an objective makes it small; both lie on a quarter circle around (1, 1)."""
+    SEEN.append(rays)
+    angle = rays[:, 0].double() * math.pi / 2
+    values = 1 - torch.stack([angle.sin(), angle.cos()], dim=1)
+    return Front(rays.numpy(), values.numpy(), ("loss", "gap"), np.array([2, 2]), split="val")
+
+
+def cap(rays: Tensor) -> Front:
+    """Three objectives on a sphere around (1, 1, 1)."""
+    toward = rays.double() / rays.double().norm(dim=1, keepdim=True)
+    names = ("a", "b", "c")
+    return Front(rays.numpy(), (1 - toward).numpy(), names, np.array([2, 2, 2]), split="val")
+
+
+@pytest.fixture(autouse=True)
+def forget() -> None:
+    SEEN.clear()
+
+
+@pytest.mark.parametrize("bound", [0.02, 0.11, 0.5, 0.77])
+@pytest.mark.parametrize("held", [3, 25])
+def test_a_bisection_meets_the_bound(bound: float, held: int) -> None:
+    point, spent = refine(circle(even_rays(held, 2)), circle, Wish(max={"gap": bound}))
+    assert point["gap"] <= bound  # exactly
+    best = 1 - math.sin(math.acos(1 - bound))  # on the circle
+    assert best <= point["loss"] < best + 1e-3
+    assert spent == sum(map(len, SEEN[1:])) <= 20
+
+
+def test_one_may_go_beyond_the_outermost_ray() -> None:
+    front = circle(even_rays(5, 2))
+    assert front.values[:, 1].min() > 0.009
+    point, _ = refine(front, circle, Wish(max={"gap": 1e-4}))
+    assert point["gap"] <= 1e-4
+    with pytest.raises(InfeasibleError, match=r"the closest has `gap` \d"):
+        refine(front, circle, Wish(max={"gap": -0.1}))
+
+
+@pytest.mark.parametrize(
+    ("wish", "wanted"),
+    [
+        (Wish(knee=True), 1 - math.sqrt(0.5)),
+        (Wish(weights=[0.5, 0.5]), 1 - math.sqrt(0.5)),
+        (Wish(near={"loss": 0.3210}), 0.3210),
+        (Wish(maximize="gap", max={"loss": 0.123}), None),
+    ],
+)
+def test_other_wishes_are_refined_too(wish: Wish, wanted: float | None) -> None:
+    front = circle(even_rays(4, 2))
+    point, spent = refine(front, circle, wish)
+    first, _ = refine(front, circle, wish, evaluations=0)
+    assert spent <= 20
+    if wanted is None:
+        assert point["gap"] >= first["gap"]
+    else:
+        assert abs(point["loss"] - wanted) < 1e-3 < abs(first["loss"] - wanted)
+
+
+def test_three_objectives() -> None:
+    front = cap(even_rays(25, 3))
+    wish = Wish(max={"b": 0.5, "c": 0.6})
+    point, spent = refine(front, cap, wish)
+    held, none = refine(front, cap, wish, evaluations=0)
+    assert none == 0 < spent <= 20
+    assert point["b"] <= 0.5
+    assert point["c"] <= 0.6
+    assert point["a"] < held["a"]
+    best = 1 - math.sqrt(1 - 0.5**2 - 0.4**2)
+    # a local search: half of what the held rays lack, at least
+    assert point["a"] - best < (held["a"] - best) / 2
+
+
+@pytest.mark.parametrize("most", [0, 1, 2, 7])
+def test_no_more_rays_than_allowed(most: int) -> None:
+    _, spent = refine(circle(even_rays(5, 2)), circle, Wish(knee=True), evaluations=most)
+    assert spent == most == sum(map(len, SEEN[1:]))
+
+
+def test_what_it_evaluates_are_rays() -> None:
+    refine(cap(even_rays(5, 3)), cap, Wish(knee=True))
+    refine(circle(even_rays(5, 2)), circle, Wish(near=[0, 0]))
+    for rays in SEEN:
+        assert bool((rays >= 0).all())
+        torch.testing.assert_close(rays.sum(dim=1), torch.ones(len(rays)))

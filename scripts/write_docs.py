@@ -33,6 +33,7 @@ from method_cards import (  # noqa: E402
     trainings_table,
 )
 from reproduction_page import draw_reproduction, reproduction_page  # noqa: E402
+from using_page import constraint_note, constraint_table, draw_constraint  # noqa: E402
 
 RESULTS = ROOT / "results"
 
@@ -54,6 +55,7 @@ def main() -> None:
     fronts = [Front.from_dict(demo[name]) for name in FRONTS]
     save_front(ROOT / "docs" / "adult.png", fronts, title="Adult: one network, 25 trade-offs")
     draw_images(ROOT / "docs" / "images.png")
+    draw_constraint(ROOT / "docs" / "constraint.png")
     draw_reproduction()
     cells = [c for c in load("baselines.json")["cells"] if not c["settings"]]
     own = {
@@ -229,6 +231,14 @@ def results() -> str:
             "![Fronts of five seeds on the three pairs of images](images.png)",
             "",
             *images_seeds(),
+            "",
+            "## Under a constraint",
+            "",
+            *constraint_table(),
+            "",
+            *constraint_note(),
+            "",
+            "![Accuracy and gap on test of every method and seed](constraint.png)",
             "",
             "## Faces and a deep network",
             "",

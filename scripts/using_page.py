@@ -47,8 +47,8 @@ def constraint_note() -> Iterator[str]:
     same = max(m["accuracy"] for (_, learner), m in rows.items() if learner == "the same network")
     trees = max(m["accuracy"] for (_, learner), m in rows.items() if "boosting" in learner)
     yield (
-        f"With fairlearn's usual learner we are {100 * (ours['accuracy'] - linear):+.1f} points more accurate, with the network we "
-        f"train ourselves {100 * (ours['accuracy'] - same):+.1f}; gradient boosting is another kind of model, better suited to this table, and "
+        f"With fairlearn's usual learner we are {100 * (ours['accuracy'] - linear):.1f} points more accurate, with the network we "
+        f"train ourselves {100 * (ours['accuracy'] - same):.1f}; gradient boosting is another kind of model, better suited to this table, and "
         f"is {100 * (trees - ours['accuracy']):.1f} points ahead of our network."
     )
     yield (

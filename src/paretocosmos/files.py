@@ -7,18 +7,24 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from paretocosmos.errors import RunError
+from paretocosmos.errors import ParetoCosmosError, RunError
 
 __all__ = ["digest", "one_line", "read_json", "replacing", "write_bytes", "write_json"]
 
+WAY_OUT = (
+    "what was saved before is intact: make room or choose another folder, then continue with "
+    "--resume"
+)
+
 
 @contextmanager
-def replacing(path: Path, *, flush: bool = True) -> Iterator[Path]:
+def replacing(path: Path, *, flush: bool = True, way_out: str = WAY_OUT) -> Iterator[Path]:
     """A temporary name beside `path` to write to, which is then renamed.
 
     Args:
         path: what is to be replaced.
         flush: see that it is on the disk before; not where a torn file is noticed and made anew.
+        way_out: what to do where it cannot be written.
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
@@ -30,10 +36,11 @@ def replacing(path: Path, *, flush: bool = True) -> Iterator[Path]:
             with temporary.open("rb+") as stream:
                 os.fsync(stream.fileno())
         temporary.replace(path)
+    except ParetoCosmosError:  # what was written is refused by whoever wrote it
+        raise
     except OSError as error:
         raise RunError(
-            f"could not write `{path}`: {error.strerror or one_line(error)}; what was saved before "
-            "is intact: make room or choose another folder, then continue with --resume"
+            f"could not write `{path}`: {error.strerror or one_line(error)}; {way_out}"
         ) from error
     finally:
         with suppress(OSError):  # a folder that cannot be written holds nothing to remove

@@ -104,9 +104,10 @@ class Hypernet(Conditioning):
 
     def forward(self, inputs: Inputs, ray: Tensor) -> Outputs:
         rays = self.rays_for(ray)
-        if len(rays) == 1:
+        # not `len`, which an exported model would keep as a plain number
+        groups, samples = rays.shape[0], first(inputs).shape[0]
+        if groups == 1:
             return self._with(self.weights(rays[0]), inputs)
-        groups, samples = len(rays), len(first(inputs))
         check_groups(samples, groups)
         shares = each(lambda x: torch.unflatten(x, 0, (groups, samples // groups)), inputs)
         grouped: Outputs = each(lambda out: out.flatten(0, 1), self._at_each(rays, shares, 0))

@@ -4,6 +4,7 @@ from paretocosmos.printing._bars import bar, bars
 from paretocosmos.printing._choice import print_choice
 from paretocosmos.printing._comparison import print_comparison
 from paretocosmos.printing._console import error, note, notes, print_json
+from paretocosmos.printing._exported import print_exported
 from paretocosmos.printing._front import print_front
 from paretocosmos.printing._report import print_report
 from paretocosmos.printing._reproduction import cells, print_reproduction
@@ -19,6 +20,7 @@ __all__ = [
     "numbers_of_run",
     "print_choice",
     "print_comparison",
+    "print_exported",
     "print_front",
     "print_json",
     "print_report",

@@ -25,9 +25,14 @@ __all__ = [
     "need",
     "numbers_of",
     "read_csv",
+    "single_of",
 ]
 
 CSV_ENDINGS = (".csv", ".csv.gz", ".csv.xz")
+
+# A number that float32 moves by more than this share of its column's deviation is warned about: a
+# prediction may move as far.
+ROUNDED = 1e-4
 
 
 def need(package: str, purpose: str) -> None:
@@ -146,6 +151,23 @@ def numbers_of(series: "pd.Series[Any]") -> npt.NDArray[np.float64]:
         series = pd.to_numeric(series, errors="coerce")
     values = series.to_numpy(dtype=np.float64, na_value=np.nan)
     return np.where(np.isfinite(values), values, np.nan)
+
+
+def single_of(name: str, values: npt.NDArray[np.float64], scale: float) -> npt.NDArray[np.float32]:
+    """Numbers in float32; those too large for it become its largest, not missing."""
+    largest = float(np.finfo(np.float32).max)
+    single = np.clip(values, -largest, largest).astype(np.float32)
+    with np.errstate(over="ignore"):
+        moved = np.abs(single - values) / scale
+    if (moved > ROUNDED).any():
+        warnings.warn(
+            f"the column `{name}` has numbers that float32 rounds by up to "
+            f"{np.nanmax(moved):.2g} of their deviation: subtract a constant from it before "
+            "training",
+            UserWarning,
+            stacklevel=3,
+        )
+    return single
 
 
 def _order(value: object) -> tuple[bool, float, str]:

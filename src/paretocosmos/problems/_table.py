@@ -9,21 +9,13 @@ import numpy as np
 import numpy.typing as npt
 
 from paretocosmos.errors import DataError, unknown
-from paretocosmos.problems._frames import is_categorical, labelled, named, numbers_of
+from paretocosmos.problems._frames import is_categorical, labelled, named, numbers_of, single_of
+from paretocosmos.problems._moments import MISSING, Moments, fit_categories, fit_numbers, share
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["MISSING", "Table"]
-
-MISSING = "(missing)"
-"""The category of a missing value, and the name of the flag beside a filled number."""
-
-# A text column with more values than this is a name, an address or a row number: one-hot it would
-# be wider than the rest of the table together and say nothing about the next row.
-MAX_CATEGORIES = 1000
-
-Moments = tuple[float, float]
+__all__ = ["Table"]
 
 
 @final
@@ -84,13 +76,13 @@ class Table:
         shares: list[Moments] = []
         for name in frame.columns:
             if name in (categorical or ()) or is_categorical(frame[name]):
-                groups[name], moments = _fit_categories(frame[name])
+                groups[name], moments = fit_categories(frame[name])
                 shares += moments
             else:
-                fills[name], moment, missing = _fit_numbers(frame[name])
+                fills[name], moment, missing = fit_numbers(frame[name])
                 values.append(moment)
                 if missing:
-                    flags[name] = _share(missing)
+                    flags[name] = share(missing)
         every = [*values, *flags.values(), *shares]
         return cls(
             numeric=fills,
@@ -124,13 +116,7 @@ class Table:
         Returns:
             Float32 ``[rows, features]``.
         """
-        frame = named(frame)
-        absent = [name for name in self.columns if name not in frame.columns]
-        if absent:
-            raise DataError(
-                "the table lacks columns it was fitted with: "
-                + ", ".join(f"`{name}`" for name in absent)
-            )
+        frame = self._with_columns(frame)
         mean, scale = np.array(self.mean), np.array(self.scale)
         out = np.empty((len(frame), len(mean)), dtype=np.float32)
         flag = len(self.numeric)
@@ -151,6 +137,42 @@ class Table:
             out[rows[hit], start + codes[hit]] = at_one[codes[hit]]
             start = stop
         return out
+
+    def encode(self, frame: "pd.DataFrame") -> npt.NDArray[np.float32]:
+        """What an exported model reads of a frame's rows: one number per column, nothing filled.
+
+        Args:
+            frame: has at least `columns`; further ones are ignored. Numbers that float32 does not
+                hold closely, and categories that the fitting rows did not have, are warned about.
+
+        Returns:
+            Float32 ``[rows, columns]``: numbers as they are, NaN where missing; categories by
+            their place in `categorical`, -1 where they are none of them.
+
+        >>> import pandas as pd
+        >>> table = Table.fit(pd.DataFrame({"age": [20, 40], "work": ["State", "Private"]}))
+        >>> table.encode(pd.DataFrame({"work": ["State", "Private"], "age": [30, None]}))
+        array([[30.,  1.],
+               [nan,  0.]], dtype=float32)
+        """
+        frame = self._with_columns(frame)
+        out = np.empty((len(frame), len(self.columns)), dtype=np.float32)
+        for at, name in enumerate(self.numeric):
+            out[:, at] = single_of(name, numbers_of(frame[name]), self.scale[at])
+        for at, (name, categories) in enumerate(self.categorical.items(), len(self.numeric)):
+            out[:, at] = _known(frame[name], categories)
+        return out
+
+    def _with_columns(self, frame: "pd.DataFrame") -> "pd.DataFrame":
+        """The frame with its column names as text; one that lacks a column is refused."""
+        frame = named(frame)
+        absent = [name for name in self.columns if name not in frame.columns]
+        if absent:
+            raise DataError(
+                "the table lacks columns it was fitted with: "
+                + ", ".join(f"`{name}`" for name in absent)
+            )
+        return frame
 
     def to_dict(self) -> dict[str, Any]:
         """Plain lists, numbers and text, ready for JSON."""
@@ -188,45 +210,6 @@ class Table:
                 f"found {len(table.mean)} and {len(table.scale)}: the file is damaged"
             )
         return table
-
-
-def _share(part: float) -> Moments:
-    """Mean and deviation of a 0/1 feature that is 1 in a share of the rows."""
-    return part, float(np.sqrt(part * (1 - part))) or 1.0
-
-
-def _fit_numbers(series: "pd.Series[Any]") -> tuple[float, Moments, float]:
-    """The median, the moments once filled with it, and the share that was missing."""
-    values = numbers_of(series)
-    missing = np.isnan(values)
-    fill = 0.0 if missing.all() else float(np.median(values[~missing]))
-    values = np.where(missing, fill, values)
-    # compared, not computed: the deviation of a constant such as 0.1 rounds to 1e-17, not to 0
-    constant = values.min() == values.max()
-    with np.errstate(over="ignore", invalid="ignore"):
-        mean, scale = float(values.mean()), 1.0 if constant else float(values.std())
-    if not np.isfinite([mean, scale]).all():
-        raise DataError(
-            f"the column `{series.name}` has numbers too large to standardise, up to "
-            f"{np.abs(values).max():g}: divide it, take its logarithm, or drop it"
-        )
-    # so close together that the square of their distance underflows
-    return fill, (fill if constant else mean, scale or 1.0), float(missing.mean())
-
-
-def _fit_categories(series: "pd.Series[Any]") -> tuple[tuple[str, ...], list[Moments]]:
-    """The categories and their moments."""
-    codes, labels = labelled(series)
-    if MISSING not in labels and (codes < 0).any():
-        labels.append(MISSING)
-    if len(labels) > MAX_CATEGORIES:
-        raise DataError(
-            f"a column of categories has at most {MAX_CATEGORIES:,} of them, found {len(labels):,} "
-            f"in `{series.name}`: leave it out with `drop`, or put its values into groups"
-        )
-    codes = np.where(codes < 0, labels.index(MISSING) if MISSING in labels else 0, codes)
-    counts = np.bincount(codes, minlength=len(labels))
-    return tuple(labels), [_share(float(share)) for share in counts / len(series)]
 
 
 def _known(series: "pd.Series[Any]", categories: Iterable[str]) -> npt.NDArray[np.int64]:

@@ -1,0 +1,147 @@
+"""Export: a run as one file with two inputs, `x` and `preference`, and a card that explains it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from paretocosmos.errors import ParetoCosmosError, RunError, unknown
+from paretocosmos.export._about import TAKES, Takes, about
+from paretocosmos.export._card import card
+from paretocosmos.export._check import LIMIT, difference
+from paretocosmos.export._deployed import Call, Shared, deployed
+from paretocosmos.export._onnx import loaded_onnx, need_onnx, onnx_bytes
+from paretocosmos.export._program import loaded_program, program_bytes
+from paretocosmos.files import one_line, replacing
+from paretocosmos.run import Run
+
+__all__ = ["Exported", "export"]
+
+Format = Literal["onnx", "torch"]
+
+WAY_OUT = "make room, or choose another --out"
+
+
+@dataclass(frozen=True)
+class Exported:
+    """What `export` wrote.
+
+    Attributes:
+        path: the file; ``os.fspath`` gives it too.
+        card: the model card beside it, Markdown.
+        difference: the largest to PyTorch that was found on random rows and preferences; relative
+            to the largest output where that is above 1.
+        preference: how many preferences it takes, in words.
+    """
+
+    path: Path
+    card: Path
+    difference: float
+    preference: str
+
+    def __fspath__(self) -> str:
+        return str(self.path)
+
+
+class _Way(NamedTuple):
+    """How a format is written and read."""
+
+    ending: str
+    write: Callable[[Shared, Callable[[bool], str]], tuple[bytes, bool]]
+    load: Callable[[Path], Call]
+    takes: dict[bool, Takes]
+
+
+_WAYS: dict[str, _Way] = {
+    "onnx": _Way(".onnx", onnx_bytes, loaded_onnx, {True: "any", False: "one"}),
+    "torch": _Way(".pt2", program_bytes, loaded_program, {True: "each", False: "one"}),
+}
+
+
+def export(run: Run, *, format: Format = "onnx", out: str | Path | None = None) -> Exported:  # noqa: A002
+    """Write a run's network as one file that needs no paretocosmos, and a card beside it.
+
+    Inputs: `x`, float32, any number of rows; `preference`, float32 ``[1, J]`` for all rows or
+    ``[N, J]`` for each, on the simplex; where a network cannot be traced so, such as a hypernetwork
+    of convolutions, ``[1, J]`` only, which `Exported` and the card say.
+
+    Of a table, `x` is what ``run.table.encode(frame)`` gives, the preprocessing is inside, and the
+    output is `probability` ``[N]``, as `run.predict` has it. Of anything else, `x` is what the
+    network eats, and the outputs are its logits, one tensor per head. Runs in float64 are exported
+    in float32.
+
+    The file is loaded again and compared with PyTorch on random rows and preferences, at several
+    sizes; one that differs by more than 1e-5 is removed. Nothing is unpickled: an ONNX file holds
+    no pickles, and a program of torch.export is written without the one thing that torch would
+    pickle, its example inputs, and looked through for others before torch loads it.
+
+    Args:
+        run: what `fit` or `load_run` gave; one network, not one for each ray.
+        format: ``"onnx"`` for any runtime; ``"torch"`` for a program of torch.export, which takes
+            a preference for each row and no other number of them.
+        out: the file, ``.onnx`` or ``.pt2``; must not exist. By default ``export/model.onnx`` or
+            ``export/model.pt2`` in the run folder, which is written anew.
+
+    Returns:
+        The file, its card (the same name and ``.md``), and the difference.
+    """
+    if format not in _WAYS:
+        raise unknown("format", format, _WAYS)
+    way = _WAYS[format]
+    if format == "onnx":
+        need_onnx()
+    path = _place(run, way.ending, out)
+    shared = deployed(run)
+    content, several = way.write(shared, lambda free: about(run, shared, way.takes[free]))
+    takes = way.takes[several]
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise RunError(
+            f"could not write `{path}`: {error.strerror}; choose another --out"
+        ) from error
+    with replacing(path, way_out=WAY_OUT) as temporary:
+        temporary.write_bytes(content)
+        found = _compared(run, shared, temporary, path, way, takes)
+    said = TAKES[takes].format(j=shared.objectives)
+    result = Exported(path, path.with_name(f"{path.name}.md"), found, said)
+    with replacing(result.card, way_out=WAY_OUT) as temporary:
+        temporary.write_bytes(card(run, shared, path.name, takes, found).encode())
+    return result
+
+
+def _place(run: Run, ending: str, out: str | Path | None) -> Path:
+    """Where the file goes; nothing that is not the run's own is replaced."""
+    own = run.folder / "export" / f"model{ending}"
+    path = own if out is None else Path(out).expanduser()
+    if path.suffix != ending:
+        raise RunError(f"`out` names a file that ends in {ending}, found `{path}`")
+    try:
+        taken = [p for p in (path, path.with_name(f"{path.name}.md")) if p.exists()]
+    except OSError as error:  # a name too long, a parent we may not look into
+        raise RunError(f"cannot use `{path}`: {error.strerror}; choose another --out") from error
+    if taken and path != own:
+        raise RunError(f"`{taken[0]}` exists; choose another --out, or remove it")
+    return path
+
+
+def _compared(
+    run: Run, shared: Shared, written: Path, path: Path, way: _Way, takes: Takes
+) -> float:
+    """The difference between a written file and PyTorch; too large a one is refused."""
+    try:
+        found = difference(shared, way.load(written), takes=takes, table=run.table)
+    except ParetoCosmosError:
+        raise
+    except Exception as error:  # runtimes have no family of errors in common
+        raise RunError(
+            f"the file for `{path}` cannot be run ({one_line(error)[:300]}), so it was removed: "
+            "try another format, or other versions of torch and the runtime"
+        ) from error
+    if found > LIMIT:
+        raise RunError(
+            f"the file for `{path}` gives something else than PyTorch, by up to {found:.2g} where "
+            f"at most {LIMIT:g} is allowed, so it was removed: try another format, or other "
+            "versions of torch and the runtime"
+        )
+    return found

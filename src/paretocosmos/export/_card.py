@@ -1,0 +1,168 @@
+"""The model card: what a file is, what it was made of, and what it is not fit for."""
+
+import sys
+from collections.abc import Iterator
+
+import numpy as np
+
+from paretocosmos import __version__, find
+from paretocosmos.export._about import TAKES, Takes
+from paretocosmos.export._deployed import Shared
+from paretocosmos.export._fairness import constant, fairness
+from paretocosmos.export._markdown import code, plain, table
+from paretocosmos.export._usage import usage
+from paretocosmos.front import Front
+from paretocosmos.run import Run
+
+__all__ = ["card"]
+
+SHOWN = 7  # rays of the front
+
+
+def card(run: Run, shared: Shared, name: str, takes: Takes, difference: float) -> str:
+    """Markdown, from what the run folder knows.
+
+    Args:
+        run: what was exported.
+        shared: likewise.
+        name: the file's.
+        takes: how many preferences it takes.
+        difference: the largest found between the file and PyTorch.
+    """
+    sections = {
+        f"Model card: {plain(name)}": _opening(run),
+        "How to call it": _calling(run, shared, name, takes),
+        "Columns": _columns(run),
+        "Data": _data(run),
+        "Objectives": _objectives(run),
+        "The front": _front(run.front),
+        "Fairness": fairness(run),
+        "Training": _training(run),
+        "Limits": _limits(run, name, difference),
+    }
+    lines: list[str] = []
+    for depth, (title, section) in enumerate(sections.items()):
+        found = list(section)
+        if found:
+            lines += [f"{'##' if depth else '#'} {title}", "", *found, ""]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _opening(run: Run) -> Iterator[str]:
+    names = ", ".join(plain(name) for name in run.front.names)
+    yield f"One network for every trade-off between {names}: it takes the preference as an input."
+    about = run.record["about"]
+    if {"target", "positive"} <= about.keys():
+        yield (
+            f"It gives the probability that {plain(about['target'])} is {plain(about['positive'])}."
+        )
+
+
+def _calling(run: Run, shared: Shared, name: str, takes: Takes) -> Iterator[str]:
+    size = " x ".join(map(str, shared.row))
+    what = "one column each, see below" if run.table is not None else "what the network eats"
+    yield f"- `x`: float32, N rows of {size}: {what}."
+    yield (
+        f"- `preference`: float32, {TAKES[takes].format(j=shared.objectives)}; numbers of at least "
+        "0 that sum to 1, how much each objective counts, in the order of the objectives below."
+    )
+    if run.table is not None:
+        yield "- gives `probability`, float32 [N]; the preprocessing is inside."
+    else:
+        names = ", ".join(plain(output) for output in shared.outputs)
+        yield f"- gives the network's outputs, float32 with N rows: {names}. They are logits, not"
+        yield "  probabilities, and `x` is not prepared inside: do it as for the training, which in"
+        yield "  paretocosmos is `run.problem().prepare`."
+    yield from ("", *code(usage(run, shared, name, takes)))
+
+
+def _columns(run: Run) -> Iterator[str]:
+    if run.table is None:
+        return
+    yield (
+        "`x` has these columns in this order. A number stands as it is, NaN where missing. A "
+        "category stands as its place in the list, from 0; NaN where missing, -1 where it is none "
+        "of them. An infinite value is a missing one."
+    )
+    yield ""
+    rows: list[tuple[object, ...]] = []
+    for at, name in enumerate(run.table.columns):
+        if name in run.table.numeric:
+            rows.append((at, name, f"number; where missing {run.table.numeric[name]:g}"))
+        else:
+            rows.append((at, name, ", ".join(run.table.categorical[name])))
+    yield from table(("", "column", "values"), rows)
+
+
+def _data(run: Run) -> Iterator[str]:
+    record = run.record
+    clean = "what is fitted is fitted on the train split only"
+    how = clean if record["protocol"] == "clean" else "as published, flaws included"
+    yield f"- problem: {plain(record['name'])}"
+    yield f"- protocol: {plain(record['protocol'])}, {how}"
+    for key, value in record["about"].items():
+        shown = ", ".join(map(str, value)) if isinstance(value, list | tuple) else value
+        yield f"- {plain(key)}: {plain(shown)}"
+    yield from (f"- {plain(caveat)}" for caveat in record["caveats"])
+
+
+def _objectives(run: Run) -> Iterator[str]:
+    yield "Smaller is better for each."
+    yield ""
+    for name in run.front.names:
+        meaning = "As the problem defines it."  # one's own, or named after what it is for
+        if name in find.names("objectives"):
+            file = sys.modules[find.find("objectives", name).__module__]
+            meaning = (file.__doc__ or "").strip().partition("\n")[0]
+        yield f"- {plain(name)}: {plain(meaning)}"
+
+
+def _front(front: Front) -> Iterator[str]:
+    some = np.unique(np.linspace(0, len(front) - 1, SHOWN).round().astype(int))
+    metrics = [name for name in front.metrics if name != "misclassification"]  # 1 - accuracy
+    keep, same = front.non_dominated, constant(front)
+    yield f"On the {plain(front.split)} split, {len(some)} of {len(front)} preferences."
+    yield ""
+    rows = []
+    for at in some:
+        marks = ["dominated"] * (not keep[at]) + ["constant"] * bool(same[at])
+        numbers = [*front.values[at], *(front.metrics[name][at] for name in metrics)]
+        ray = ", ".join(f"{weight:.2f}" for weight in front.rays[at])
+        rows.append((ray, *(f"{number:.4f}" for number in numbers), ", ".join(marks)))
+    yield from table(("preference", *front.names, *metrics, ""), rows)
+
+
+def _training(run: Run) -> Iterator[str]:
+    record = run.record
+    for part in ("method", "conditioning", "backbone"):
+        spec = record[part]
+        if spec is not None:
+            given = {key: value for key, value in spec["settings"].items() if value is not None}
+            settings = ", ".join(f"{key} {value}" for key, value in given.items())
+            yield f"- {part}: {plain(spec['name'])}" + (f" ({plain(settings)})" if settings else "")
+    epochs, chosen = record["training"]["epochs"], record.get("epoch_selected")
+    yield f"- {epochs} epochs, number {chosen} kept, by validation; seed {record['seed']}"
+    yield f"- {record['parameters']:,} parameters; precision {plain(record['precision'])} on "
+    yield f"  {plain(record['device'])}"
+    yield f"- trained by paretocosmos {plain(record['version'])}, exported by {__version__}"
+
+
+def _limits(run: Run, name: str, difference: float) -> Iterator[str]:
+    yield (
+        f"- Compared with PyTorch on random rows and preferences after it was written: it differs "
+        f"by at most {difference:.1e}. On other runtimes and devices it was not tried."
+    )
+    yield "- The front above was measured on this data; on other data it will be another."
+    yield (
+        "- Preferences between those evaluated give models nobody evaluated: evaluate the one "
+        "you choose."
+    )
+    yield "- Choosing a preference by the table above makes its numbers too good: choose by data"
+    yield "  that was not in the test split."
+    if name.endswith(".pt2"):
+        yield (
+            "- It holds no pickles; `torch.export.load` unpickles what it finds in a file that "
+            "does, so load none that you do not trust."
+        )
+    if run.table is not None:
+        yield "- A category that was not in the training data counts as none of the known ones."

@@ -1,0 +1,78 @@
+"""`paretocosmos export` as a person meets it."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnxruntime
+import pytest
+
+from paretocosmos.training import fit
+
+Call = Callable[..., Any]
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished run; look, do not touch but to export it."""
+    folder = tmp_path_factory.mktemp("finished") / "run"
+    fit("toy_convex", out=folder, epochs=1, settings={"hidden": "8"}, device="cpu")
+    return folder
+
+
+def test_export_writes_a_file_and_says_how_to_call_it(cli: Call, finished: Path) -> None:
+    ended = cli("export", str(finished))
+    assert (ended.code, ended.err) == (0, "")
+    path = finished / "export" / "model.onnx"
+    assert str(path) in ended.out
+    assert str(path) + ".md" in ended.out
+    assert "to PyTorch, on random rows and rays" in ended.out
+    first, second = ended.out.splitlines()[-2:]
+    given = {"onnxruntime": onnxruntime}
+    exec(first, given)
+    session: Any = given["session"]
+    shape = [1, *session.get_inputs()[0].shape[1:]]
+    given |= {"x": np.zeros(shape, np.float32), "preference": np.full((1, 2), 0.5, np.float32)}
+    assert len(eval(second, given)[0]) == 1
+
+
+def test_export_as_json_to_a_place_of_ones_own(cli: Call, finished: Path, tmp_path: Path) -> None:
+    ended = cli("export", str(finished), "--format", "torch", "--out", "mine.pt2", "--json")
+    assert (ended.code, ended.err) == (0, "")
+    said = json.loads(ended.out)
+    assert said.keys() == {"file", "card", "difference", "preference"}
+    assert said["file"] == "mine.pt2"
+    assert said["difference"] <= 1e-5
+    assert (tmp_path / "mine.pt2.md").exists()
+    ended = cli("export", str(finished), "--format", "torch", "--out", "mine.pt2")
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err == "error: `mine.pt2` exists; choose another --out, or remove it\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("nowhere",), "`nowhere` is not a folder; give the folder that `train` printed"),
+        (("RUN", "--format", "onx"), "unknown format `onx`; did you mean `onnx`?"),
+        (("RUN", "--out", "a.pt2"), "`out` names a file that ends in .onnx, found `a.pt2`"),
+    ],
+    ids=["nowhere", "format", "ending"],
+)
+def test_export_refuses_in_one_sentence(
+    cli: Call, finished: Path, arguments: tuple[str, ...], said: str
+) -> None:
+    ended = cli("export", *(str(finished) if a == "RUN" else a for a in arguments))
+    assert (ended.code, ended.out) == (2, "")
+    assert said in ended.err
+    assert ended.err.count("\n") == 1
+
+
+def test_an_unfinished_run_is_refused(cli: Call, finished: Path, tmp_path: Path) -> None:
+    record = json.loads((finished / "run.json").read_text()) | {"status": "training"}
+    (tmp_path / "half").mkdir()
+    (tmp_path / "half" / "run.json").write_text(json.dumps(record))
+    ended = cli("export", "half")
+    assert ended.code == 2
+    assert "the run in `half` was not finished" in ended.err

@@ -1,0 +1,185 @@
+"""A trained table in a file: what it says of itself, and that it gives what `predict` gives."""
+
+import json
+import pickle
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnxruntime
+import pandas as pd
+import pytest
+import torch
+
+import onnx
+import paretocosmos
+from paretocosmos.conditioning import Concat
+from paretocosmos.errors import ConfigurationError, MissingExtraError, RunError
+from paretocosmos.export import Exported, export
+from paretocosmos.export._program import loaded_program
+from paretocosmos.loading import load_run
+from paretocosmos.problems._table import Table
+from paretocosmos.run import Run
+
+
+def probability(path: Path, x: np.ndarray[Any, Any], preference: Any) -> np.ndarray[Any, Any]:
+    session = onnxruntime.InferenceSession(str(path))
+    given = {"x": x, "preference": np.array(preference, dtype=np.float32)}
+    (found,) = session.run(["probability"], given)
+    return np.asarray(found)
+
+
+@pytest.mark.filterwarnings("ignore:the column")
+def test_predict_from_a_file(trained: Run, in_onnx: Exported, strangers: pd.DataFrame) -> None:
+    assert trained.table is not None
+    x = trained.table.encode(strangers)
+    assert x.shape == (41, 4)
+    rays = np.random.default_rng(0).dirichlet((1, 1), 41)
+    each = probability(in_onnx.path, x, rays)
+    for at, ray in enumerate(rays):
+        one = strangers.iloc[[at]]
+        np.testing.assert_allclose(each[at], trained.predict(one, ray=ray)[0], atol=1e-5)
+    for ray in ([0.2, 0.8], [1.0, 0.0]):
+        for rows in (1, 41):
+            wanted = trained.predict(strangers[:rows], ray=ray)
+            found = probability(in_onnx.path, x[:rows], [ray])
+            assert found.shape == (rows,)
+            np.testing.assert_allclose(found, wanted, atol=1e-5)
+
+
+@pytest.mark.filterwarnings("ignore:the column")
+def test_predict_from_a_program(trained: Run, in_torch: Exported, strangers: pd.DataFrame) -> None:
+    assert trained.table is not None
+    program = torch.export.load(in_torch.path).module()
+    x = torch.from_numpy(trained.table.encode(strangers))
+    (found,) = program(x, torch.tensor([[0.3, 0.7]]).expand(41, 2))
+    wanted = trained.predict(strangers, ray=[0.3, 0.7])
+    np.testing.assert_allclose(found.detach().numpy(), wanted, atol=1e-5)
+
+
+def test_large_numbers_with_a_small_spread(run_of: Any) -> None:
+    # whole numbers that float32 holds, whose mean it does not
+    frame = pd.DataFrame({"a": 16_000_000.0 + np.arange(10)})
+    table = Table.fit(frame)
+    run = run_of(Concat(torch.nn.Linear(1, 1), 2), table=table, about={"positive": "1"})
+    found = probability(export(run).path, table.encode(frame), [[0.5, 0.5]])
+    np.testing.assert_allclose(found, run.predict(frame, ray=[0.5, 0.5]), atol=1e-6)
+
+
+def test_the_file_says_what_it_is(in_onnx: Exported) -> None:
+    session = onnxruntime.InferenceSession(str(in_onnx.path))
+    shapes = {node.name: node.shape for node in session.get_inputs()}
+    assert shapes == {"x": ["rows", 4], "preference": ["preferences", 2]}
+    assert {node.name: node.shape for node in session.get_outputs()} == {"probability": ["rows"]}
+    about = json.loads(session.get_modelmeta().custom_metadata_map["paretocosmos"])
+    assert about["version"] == paretocosmos.__version__
+    assert about["objectives"] == ["binary_cross_entropy", "tpr_gap"]
+    assert (about["target"], about["positive"]) == ("income", "low")
+    assert about["columns"] == [
+        {"name": "age", "categories": None},
+        {"name": "a|b", "categories": None},
+        {
+            "name": "work",
+            "categories": ["<script>alert(1)</script>", "Private", "State", "(missing)"],
+        },
+        {"name": "member", "categories": ["False", "True"]},
+    ]
+    model = onnx.load(in_onnx)
+    onnx.checker.check_model(model, full_check=True)
+    assert not any(tensor.external_data for tensor in model.graph.initializer)
+
+
+def test_the_same_run_gives_the_same_file(
+    trained: Run, in_onnx: Exported, in_torch: Exported, tmp_path: Path
+) -> None:
+    assert in_onnx.path == trained.folder / "export" / "model.onnx"
+    assert in_torch.path == trained.folder / "export" / "model.pt2"
+    read = load_run(trained.folder)
+    for made, form in ((in_onnx, "onnx"), (in_torch, "torch")):
+        before = made.path.read_bytes()
+        other = export(read, format=form, out=tmp_path / made.path.name)  # type: ignore[arg-type]
+        assert other.path.read_bytes() == before
+        assert (other.difference, other.preference) == (made.difference, made.preference)
+    assert export(trained, format="torch") == in_torch  # its own is written anew
+
+
+def test_no_path_of_this_machine_is_in_a_file(in_onnx: Exported, in_torch: Exported) -> None:
+    with zipfile.ZipFile(in_torch.path) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    here = str(Path(paretocosmos.__file__).parent).encode()
+    for content in (in_onnx.path.read_bytes(), *parts.values()):
+        assert here not in content
+        assert b"site-packages" not in content
+    kept = next(content for name, content in parts.items() if name.endswith("extra/paretocosmos"))
+    assert json.loads(kept)["positive"] == "low"
+
+
+def test_nothing_is_unpickled(
+    trained: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: Any, **__: Any) -> None:
+        raise AssertionError("unpickled")
+
+    for owner, name in (
+        (torch, "load"),
+        (pickle, "load"),
+        (pickle, "loads"),
+        (pickle, "Unpickler"),
+    ):
+        monkeypatch.setattr(owner, name, refuse)
+    assert export(trained, format="torch", out=tmp_path / "a.pt2").difference <= 1e-5
+
+
+def test_a_program_with_a_pickle_in_it_is_not_loaded(in_torch: Exported, tmp_path: Path) -> None:
+    with zipfile.ZipFile(in_torch.path) as good, zipfile.ZipFile(tmp_path / "bad.pt2", "w") as bad:
+        for name in good.namelist():
+            held = good.read(name)
+            bad.writestr(name, pickle.dumps(1) if name.endswith("sample_inputs/model.pt") else held)
+    with pytest.raises(RunError, match="nothing is unpickled here"):
+        loaded_program(tmp_path / "bad.pt2")
+
+
+def test_places_that_are_refused(trained: Run, tmp_path: Path) -> None:
+    made = export(trained, format="torch", out=tmp_path / "new" / "a.pt2")  # folders are made
+    with pytest.raises(RunError, match=r"a\.pt2` exists; choose another --out, or remove"):
+        export(trained, format="torch", out=made.path)
+    (tmp_path / "other.onnx.md").write_text("mine")
+    with pytest.raises(RunError, match=r"other\.onnx\.md` exists"):
+        export(trained, out=tmp_path / "other.onnx")
+    with pytest.raises(RunError, match=r"`out` names a file that ends in \.onnx, found"):
+        export(trained, out=tmp_path / "README")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(RunError, match="could not write"):
+        export(trained, format="torch", out=tmp_path / "file" / "a.pt2")
+    with pytest.raises(RunError, match="cannot use"):
+        export(trained, out=tmp_path / ("a" * 300 + ".onnx"))
+    with pytest.raises(ConfigurationError, match="unknown format `onx`; did you mean `onnx`"):
+        export(trained, format="onx")  # type: ignore[arg-type]
+
+
+def test_too_large_for_one_file(
+    trained: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("paretocosmos.export._onnx.LARGEST", 100)
+    with pytest.raises(RunError, match=r'at most 2 GB, .* use format="torch"'):
+        export(trained, out=tmp_path / "a.onnx")
+
+
+def test_a_missing_extra_gives_the_command(trained: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)  # as if it were not installed
+    with pytest.raises(MissingExtraError, match=r"`onnxruntime`, .* \"paretocosmos\[onnx\]\""):
+        export(trained)
+
+
+def test_nothing_is_said_on_the_terminal(trained: Run, tmp_path: Path) -> None:
+    code = (
+        "from paretocosmos.export import export\nfrom paretocosmos.loading import load_run\n"
+        f"run = load_run({str(trained.folder)!r})\n"
+        f"export(run, out={str(tmp_path / 'a.onnx')!r})\n"
+        f"export(run, format='torch', out={str(tmp_path / 'a.pt2')!r})"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == ("", "")

@@ -57,6 +57,26 @@ def constraint_note() -> Iterator[str]:
     )
 
 
+def onnx_table() -> Iterator[str]:
+    """What an exported file costs beside PyTorch."""
+    found = load("onnx.json")
+    names = {"adult": "Adult, preprocessing inside", "multi_digits": "Multi-digits, LeNet"}
+    timed = {key: found[key]["timings"] for key in names}
+    threads = timed["adult"][0]["threads"]
+    yield (
+        f"`paretocosmos export`, onnxruntime beside PyTorch in one run, {threads} thread (`python -m benchmarks.onnx`):"
+    )
+    yield ""
+    yield "| file | rows | preferences | onnxruntime | PyTorch | ratio | largest difference |"
+    yield "|---|---|---|---|---|---|---|"
+    for key, rows in timed.items():
+        for row in rows:
+            yield (
+                f"| {names[key]} | {row['rows']:,} | {row['preferences']:,} | {row['onnxruntime_ms']:.3g} ms | "
+                f"{row['torch_ms']:.3g} ms | {row['ratio']:.2f} | {row['difference']:.0e} |"
+            )
+
+
 def draw_constraint(path: Path) -> None:
     """Test accuracy against test gap, a mark for every seed."""
     found = load("constraint.json")

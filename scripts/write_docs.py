@@ -33,7 +33,12 @@ from method_cards import (  # noqa: E402
     trainings_table,
 )
 from reproduction_page import draw_reproduction, reproduction_page  # noqa: E402
-from using_page import constraint_note, constraint_table, draw_constraint  # noqa: E402
+from using_page import (  # noqa: E402
+    constraint_note,
+    constraint_table,
+    draw_constraint,
+    onnx_table,
+)
 
 RESULTS = ROOT / "results"
 
@@ -239,6 +244,10 @@ def results() -> str:
             *constraint_note(),
             "",
             "![Accuracy and gap on test of every method and seed](constraint.png)",
+            "",
+            "## One file for production",
+            "",
+            *onnx_table(),
             "",
             "## Faces and a deep network",
             "",

@@ -48,9 +48,24 @@ def test_it_names_the_layer_inputs_enter_and_no_head(hidden: tuple[int, ...]) ->
     assert model.heads == ()  # every objective reads its one output
 
 
-def test_several_heads_are_refused() -> None:
-    with pytest.raises(ConfigurationError, match="one head; this problem wants `left`, `right`"):
-        Mlp((6,), {"left": 1, "right": 2})
+@pytest.mark.parametrize("hidden", [(), (8, 5)])
+def test_several_heads_are_parts_of_the_last_layer(hidden: tuple[int, ...]) -> None:
+    model, inputs = Mlp((6,), {"left": 1, "right": 2}, hidden=hidden), torch.randn(7, 6)
+    whole = Mlp((6,), 3, hidden=hidden)
+    whole.load_state_dict(model.state_dict())
+    outputs = model(inputs)
+    assert list(outputs) == ["left", "right"]
+    torch.testing.assert_close(torch.cat([*outputs.values()], dim=1), whole(inputs))
+    (head,) = model.heads
+    last = model.get_submodule(head)
+    assert isinstance(last, nn.Linear)
+    assert last.out_features == 3
+
+
+@pytest.mark.parametrize("outputs", [0, {}, {"left": 0}])
+def test_outputs_must_be_positive(outputs: int | dict[str, int]) -> None:
+    with pytest.raises(ConfigurationError, match="`outputs` takes widths >= 1"):
+        Mlp((6,), outputs)
 
 
 @pytest.mark.parametrize("hidden", [(0,), (5, -1)])

@@ -72,6 +72,24 @@ class TestAgainstOracles:
         assert table.features == ("a", "b", "a=(missing)")
         np.testing.assert_allclose(table.transform(test), expected, atol=1e-6)
 
+    def test_a_weight_is_a_repetition(self) -> None:
+        frame = people()
+        frame.loc[::7, "income"] = np.nan
+        frame.loc[::11, "work"] = None
+        weight = np.random.default_rng(3).integers(1, 4, len(frame))
+        weighted = Table.fit(frame, weight=weight.astype(np.float64))
+        repeated = Table.fit(frame.loc[frame.index.repeat(weight)])
+        assert weighted.numeric == repeated.numeric
+        np.testing.assert_allclose(weighted.mean, repeated.mean, rtol=1e-12)
+        np.testing.assert_allclose(weighted.scale, repeated.scale, rtol=1e-12)
+
+    def test_weights_against_standard_scaler(self) -> None:
+        frame = people()[["age", "income"]]
+        weight = np.random.default_rng(4).random(len(frame)) + 0.1
+        expected = StandardScaler().fit(frame, sample_weight=weight).transform(frame)
+        found = Table.fit(frame, weight=weight).transform(frame)
+        np.testing.assert_allclose(found, expected, atol=1e-5)
+
     def test_a_constant_column_becomes_zeros(self) -> None:
         frame = pd.DataFrame({"a": [0.1] * 30, "b": ["x"] * 30, "c": [np.nan] * 30})
         assert (Table.fit(frame).transform(frame) == 0).all()

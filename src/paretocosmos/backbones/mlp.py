@@ -7,8 +7,9 @@ from itertools import pairwise
 from torch import Tensor, nn
 
 from paretocosmos.backbones._base import Backbone
+from paretocosmos.backbones._heads import Cut
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.types import Inputs
+from paretocosmos.types import Inputs, Outputs
 
 __all__ = ["Mlp"]
 
@@ -18,7 +19,7 @@ class Mlp(Backbone):
 
     Args:
         input_shape: the shape of one sample.
-        outputs: numbers per sample.
+        outputs: numbers per sample, or numbers per head.
         hidden: widths of the hidden layers.
 
     >>> sum(p.numel() for p in Mlp((88,), 1).parameters())
@@ -33,21 +34,17 @@ class Mlp(Backbone):
         hidden: tuple[int, ...] = (60, 25),
     ) -> None:
         super().__init__()
-        if isinstance(outputs, Mapping):
-            raise ConfigurationError(
-                "`mlp` has one head; this problem wants " + ", ".join(f"`{h}`" for h in outputs)
-            )
         if any(width < 1 for width in hidden):
             raise ConfigurationError(f"`hidden` takes widths >= 1, found {hidden}")
-        widths = [math.prod(input_shape), *hidden, outputs]
+        self.cut = Cut.of(outputs)
+        widths = [math.prod(input_shape), *hidden, self.cut.total]
         layers: list[nn.Module] = []
         for index, (before, after) in enumerate(pairwise(widths)):
             layers += [nn.ReLU()] * (index > 0) + [nn.Linear(before, after)]
         self.layers = nn.Sequential(*layers)
         self.first_layer = "layers.0"
-        self.heads = ()  # its one output serves all objectives
+        self.heads = self.cut.heads(f"layers.{len(layers) - 1}")
 
-    def forward(self, inputs: Inputs) -> Tensor:
+    def forward(self, inputs: Inputs) -> Outputs:
         assert isinstance(inputs, Tensor)
-        out: Tensor = self.layers(inputs.flatten(1))
-        return out
+        return self.cut(self.layers(inputs.flatten(1)))

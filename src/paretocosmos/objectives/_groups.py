@@ -9,16 +9,28 @@ from paretocosmos.errors import ConfigurationError
 from paretocosmos.objectives._base import Objective, logits_of
 from paretocosmos.types import Outputs, Targets
 
-__all__ = ["GroupObjective", "TanhRelaxed", "count_gap", "gap", "group_sums"]
+__all__ = [
+    "GroupObjective",
+    "MeanGap",
+    "TanhRelaxed",
+    "count_gap",
+    "gap",
+    "group_sums",
+    "mean_gap",
+    "samples",
+]
 
 
 class GroupObjective(Objective):
     """A gap between groups: of probabilities in training, of decisions in the score.
 
+    Several logits per sample are classes. Each has a gap, as if it were the positive one and all
+    others negative; the largest of them counts.
+
     Args:
         name: how fronts call it; the file's name by default.
         output: which head it reads, where the network has several.
-        target: the binary label.
+        target: the label: 0 or 1, or a class.
         sensitive: which target holds the groups, numbered from 0.
         groups: how many groups there are.
     """
@@ -38,18 +50,47 @@ class GroupObjective(Objective):
         self.sensitive, self.groups = sensitive, groups
 
     def loss(self, outputs: Outputs, targets: Targets) -> Tensor:
-        return self.between(self.relax(logits_of(outputs, self.output)), targets)
+        logits = logits_of(outputs, self.output)
+        if logits.ndim == 1:
+            return self.between(self.relax(torch.sigmoid(logits)), targets)
+        return self._of_classes(self.relax(logits.softmax(dim=-1)), targets).amax()
 
     def score(self, outputs: Outputs, targets: Targets) -> Tensor:
-        return self.between((logits_of(outputs, self.output) > 0).float(), targets)
+        logits = logits_of(outputs, self.output)
+        if logits.ndim == 1:
+            return self.decided((logits > 0).float(), targets)
+        classes = torch.arange(logits.shape[-1], device=logits.device)
+        chosen = logits.argmax(dim=-1, keepdim=True) == classes
+        gaps = self._of_classes(chosen.float(), targets, decided=True)
+        # a class of which nothing can be said in some group says nothing of the others
+        largest = torch.where(gaps.isnan(), -torch.inf, gaps).amax()
+        return torch.where(largest.isinf(), torch.nan, largest)
 
-    def relax(self, logits: Tensor) -> Tensor:
-        """How positive a prediction is, differentiable: ``[B]`` to ``[B]``."""
-        return torch.sigmoid(logits)
+    def relax(self, probability: Tensor) -> Tensor:
+        """How positive a prediction is, differentiable, given its probability: ``[B]`` to ``[B]``.
+
+        Or ``[B, K]`` to ``[B, K]`` for the probabilities of K classes.
+        """
+        return probability
 
     @abstractmethod
     def between(self, positive: Tensor, targets: Targets) -> Tensor:
         """The gap, given how positive each sample's prediction is: ``[B]`` to a scalar."""
+
+    def decided(self, positive: Tensor, targets: Targets) -> Tensor:
+        """The gap of decisions, 0 or 1 for each sample: ``[B]`` to a scalar."""
+        return self.between(positive, targets)
+
+    def _of_classes(self, positive: Tensor, targets: Targets, *, decided: bool = False) -> Tensor:
+        """The gap of every class against the rest: ``[B, K]`` to ``[K]``."""
+        between = self.decided if decided else self.between
+        classes = torch.arange(positive.shape[-1], device=positive.device)
+        labels = targets.get(self.target, positive.new_zeros(len(positive)))
+
+        def of_one(positive: Tensor, this: Tensor) -> Tensor:
+            return between(positive, {**targets, self.target: labels == this})
+
+        return torch.vmap(of_one)(positive.movedim(-1, 0), classes)
 
     def label(self, targets: Targets, like: Tensor) -> Tensor:
         """The label as numbers of another tensor's shape and type."""
@@ -74,10 +115,44 @@ class TanhRelaxed(GroupObjective):
         )
         self.steepness = steepness
 
-    def relax(self, logits: Tensor) -> Tensor:
+    def relax(self, probability: Tensor) -> Tensor:
         # The published code passes the probability through max(0, ·) too, which changes nothing.
-        probability = torch.sigmoid(logits)
         return torch.tanh(probability if self.steepness == 1 else self.steepness * probability)
+
+
+class MeanGap(GroupObjective):
+    """A gap between the groups' means of some value, for outputs ``[B]`` that are numbers."""
+
+    def loss(self, outputs: Outputs, targets: Targets) -> Tensor:
+        return self.between(self.value(outputs, targets), targets)
+
+    def score(self, outputs: Outputs, targets: Targets) -> Tensor:
+        return self.decided(self.value(outputs, targets), targets)
+
+    @abstractmethod
+    def value(self, outputs: Outputs, targets: Targets) -> Tensor:
+        """What is averaged in every group: ``[B]``."""
+
+    def between(self, positive: Tensor, targets: Targets) -> Tensor:
+        return mean_gap(*self._sums(positive, targets))
+
+    def decided(self, positive: Tensor, targets: Targets) -> Tensor:
+        sums, there = self._sums(positive, targets)
+        return gap(sums / there)
+
+    def _sums(self, values: Tensor, targets: Targets) -> tuple[Tensor, Tensor]:
+        sums = group_sums(values, targets, self.sensitive, self.groups)
+        there = group_sums(torch.ones_like(values), targets, self.sensitive, self.groups)
+        return sums, there
+
+
+def mean_gap(sums: Tensor, there: Tensor) -> Tensor:
+    """The gap between the groups' means, given their sums and sizes ``[groups]``.
+
+    A group that is absent takes part with the mean of all, which is neither largest nor smallest.
+    """
+    mean = sums.sum() / torch.where(there.sum() > 0, there.sum(), 1.0)
+    return gap(torch.where(there > 0, sums / torch.where(there > 0, there, 1.0), mean))
 
 
 def group_sums(values: Tensor, targets: Targets, sensitive: str, groups: int) -> Tensor:

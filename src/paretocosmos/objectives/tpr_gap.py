@@ -1,11 +1,9 @@
 """The standard true-positive-rate gap."""
 
-import torch
 from torch import Tensor
 
-from paretocosmos.objectives._base import logits_of
-from paretocosmos.objectives._groups import GroupObjective, gap, group_sums
-from paretocosmos.types import Outputs, Targets
+from paretocosmos.objectives._groups import GroupObjective, gap, group_sums, mean_gap
+from paretocosmos.types import Targets
 
 __all__ = ["TprGap"]
 
@@ -19,7 +17,8 @@ class TprGap(GroupObjective):
     with t = σ(logit) as the loss, the gap of a classifier that decides by its probabilities, and
     t = [logit > 0] as the score, which is fairlearn's `equal_opportunity_difference`. A group
     without positives is left out in a training batch; in the score of a whole split it makes the
-    gap NaN, because nothing can be said.
+    gap NaN, because nothing can be said. Several classes: the largest gap of one against the rest,
+    among the classes that every group has.
 
     >>> import torch
     >>> targets = {"label": torch.ones(4), "sensitive": torch.tensor([0, 0, 0, 1])}
@@ -28,14 +27,10 @@ class TprGap(GroupObjective):
     """
 
     def between(self, positive: Tensor, targets: Targets) -> Tensor:
-        found, there = self._sums(positive, targets)
-        rate = found / torch.where(there > 0, there, 1.0)
-        # an absent group takes part with the mean rate, which is neither largest nor smallest
-        mean = found.sum() / torch.where(there.sum() > 0, there.sum(), 1.0)
-        return gap(torch.where(there > 0, rate, mean))
+        return mean_gap(*self._sums(positive, targets))
 
-    def score(self, outputs: Outputs, targets: Targets) -> Tensor:
-        found, there = self._sums((logits_of(outputs, self.output) > 0).float(), targets)
+    def decided(self, positive: Tensor, targets: Targets) -> Tensor:
+        found, there = self._sums(positive, targets)
         return gap(found / there)
 
     def _sums(self, positive: Tensor, targets: Targets) -> tuple[Tensor, Tensor]:

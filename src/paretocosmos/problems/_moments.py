@@ -1,8 +1,9 @@
-"""What a table learns of a column: what a missing value becomes, its categories, its moments."""
+"""What is learnt of a table's columns: fills, categories, means and deviations."""
 
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from paretocosmos.errors import DataError
 from paretocosmos.problems._frames import labelled, numbers_of
@@ -10,7 +11,15 @@ from paretocosmos.problems._frames import labelled, numbers_of
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["MAX_CATEGORIES", "MISSING", "Moments", "fit_categories", "fit_numbers", "share"]
+__all__ = [
+    "MAX_CATEGORIES",
+    "MISSING",
+    "Moments",
+    "Weights",
+    "fit_categories",
+    "fit_numbers",
+    "share_moments",
+]
 
 MISSING = "(missing)"
 """The category of a missing value, and the name of the flag beside a filled number."""
@@ -20,34 +29,51 @@ MISSING = "(missing)"
 MAX_CATEGORIES = 1000
 
 Moments = tuple[float, float]
-"""A mean and a deviation, which is never 0."""
+Weights = npt.NDArray[np.float64] | None
 
 
-def share(part: float) -> Moments:
+def share_moments(part: float) -> Moments:
     """Mean and deviation of a 0/1 feature that is 1 in a share of the rows."""
     return part, float(np.sqrt(part * (1 - part))) or 1.0
 
 
-def fit_numbers(series: "pd.Series[Any]") -> tuple[float, Moments, float]:
+def _median(values: npt.NDArray[np.float64], weight: Weights) -> float:
+    """The value with half of the weight on either side, or the middle of the two that have it."""
+    if weight is None:
+        return float(np.median(values))
+    order = values.argsort(kind="stable")
+    below = weight[order].cumsum()
+    ends = (below.searchsorted(below[-1] / 2, side=side) for side in ("left", "right"))
+    low, high = (float(values[order[min(int(end), len(values) - 1)]]) for end in ends)
+    return (low + high) / 2
+
+
+def fit_numbers(series: "pd.Series[Any]", weight: Weights) -> tuple[float, Moments, float]:
     """The median, the moments once filled with it, and the share that was missing."""
     values = numbers_of(series)
     missing = np.isnan(values)
-    fill = 0.0 if missing.all() else float(np.median(values[~missing]))
+    known = None if weight is None else weight[~missing]
+    fill = 0.0 if missing.all() else _median(values[~missing], known)
     values = np.where(missing, fill, values)
     # compared, not computed: the deviation of a constant such as 0.1 rounds to 1e-17, not to 0
     constant = values.min() == values.max()
     with np.errstate(over="ignore", invalid="ignore"):
-        mean, scale = float(values.mean()), 1.0 if constant else float(values.std())
+        mean = float(np.average(values, weights=weight))
+        spread = float(np.average((values - mean) ** 2, weights=weight))
+        scale = 1.0 if constant else float(np.sqrt(spread))
     if not np.isfinite([mean, scale]).all():
         raise DataError(
             f"the column `{series.name}` has numbers too large to standardise, up to "
             f"{np.abs(values).max():g}: divide it, take its logarithm, or drop it"
         )
-    # so close together that the square of their distance underflows
-    return fill, (fill if constant else mean, scale or 1.0), float(missing.mean())
+    # a scale of 0: so close together that the square of their distance underflows
+    moments = fill if constant else mean, scale or 1.0
+    return fill, moments, float(np.average(missing, weights=weight))
 
 
-def fit_categories(series: "pd.Series[Any]") -> tuple[tuple[str, ...], list[Moments]]:
+def fit_categories(
+    series: "pd.Series[Any]", weight: Weights
+) -> tuple[tuple[str, ...], list[Moments]]:
     """The categories and their moments."""
     codes, labels = labelled(series)
     if MISSING not in labels and (codes < 0).any():
@@ -58,5 +84,5 @@ def fit_categories(series: "pd.Series[Any]") -> tuple[tuple[str, ...], list[Mome
             f"in `{series.name}`: leave it out with `drop`, or put its values into groups"
         )
     codes = np.where(codes < 0, labels.index(MISSING) if MISSING in labels else 0, codes)
-    counts = np.bincount(codes, minlength=len(labels))
-    return tuple(labels), [share(float(part)) for part in counts / len(series)]
+    counts = np.bincount(codes, weight, minlength=len(labels))
+    return tuple(labels), [share_moments(float(share)) for share in counts / counts.sum()]

@@ -10,7 +10,14 @@ import numpy.typing as npt
 
 from paretocosmos.errors import DataError, unknown
 from paretocosmos.problems._frames import is_categorical, labelled, named, numbers_of, single_of
-from paretocosmos.problems._moments import MISSING, Moments, fit_categories, fit_numbers, share
+from paretocosmos.problems._moments import (
+    MISSING,
+    Moments,
+    Weights,
+    fit_categories,
+    fit_numbers,
+    share_moments,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -50,12 +57,19 @@ class Table:
     scale: tuple[float, ...]
 
     @classmethod
-    def fit(cls, frame: "pd.DataFrame", *, categorical: Collection[str] | None = None) -> "Table":
+    def fit(
+        cls,
+        frame: "pd.DataFrame",
+        *,
+        categorical: Collection[str] | None = None,
+        weight: Weights = None,
+    ) -> "Table":
         """Learn fills, categories, means and deviations.
 
         Args:
             frame: the fitting rows, features only.
             categorical: columns to read as categories although they hold numbers.
+            weight: how much each row counts, above 0; all the same if `None`.
 
         Returns:
             The fitted table; the frame is not kept.
@@ -76,13 +90,13 @@ class Table:
         shares: list[Moments] = []
         for name in frame.columns:
             if name in (categorical or ()) or is_categorical(frame[name]):
-                groups[name], moments = fit_categories(frame[name])
+                groups[name], moments = fit_categories(frame[name], weight)
                 shares += moments
             else:
-                fills[name], moment, missing = fit_numbers(frame[name])
+                fills[name], moment, missing = fit_numbers(frame[name], weight)
                 values.append(moment)
                 if missing:
-                    flags[name] = share(missing)
+                    flags[name] = share_moments(missing)
         every = [*values, *flags.values(), *shares]
         return cls(
             numeric=fills,

@@ -1,0 +1,185 @@
+"""What the estimators share: from rows to a network for every preference, and its predictions."""
+
+from abc import ABC, abstractmethod
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+from torch import Tensor
+
+from paretocosmos.errors import ConfigurationError, DataError
+from paretocosmos.estimators._choosing import Chooses
+from paretocosmos.estimators._inputs import (
+    check_lengths,
+    columns_in,
+    features_of,
+    frame_of,
+    groups_in,
+    seed_of,
+    weights_of,
+)
+from paretocosmos.estimators._own import own_objectives
+from paretocosmos.estimators._problem import Kind, Rows, RowsProblem, problem_of
+from paretocosmos.estimators._rays import rays_for
+from paretocosmos.estimators._split import SMALL, alike, check_parts, split_rows
+from paretocosmos.estimators._targets import Column, Numbers, columns_of
+from paretocosmos.estimators._training import EVALUATIONS, passes, train
+from paretocosmos.evaluation import evaluating
+from paretocosmos.find import convert
+from paretocosmos.objectives import Objective
+from paretocosmos.problems._rows import Codes
+from paretocosmos.problems._table import Table
+from paretocosmos.types import Metric
+
+__all__ = ["ParetoEstimator"]
+
+# Rows in one pass of a network; fewer where each has a ray of its own, which a hypernetwork makes
+# a network of.
+CHUNK, CHUNK_RAYS = 16_384, 512
+
+
+class ParetoEstimator(Chooses, BaseEstimator, ABC):  # type: ignore[misc]
+    """An estimator that is trained once and predicts at any preference."""
+
+    @abstractmethod
+    def _numbered(self, names: list[str], columns: list[Column]) -> tuple[Column, ...]:
+        """The targets' values as numbers, or as classes numbered from 0."""
+
+    @abstractmethod
+    def _kinds(self, names: list[str], train: Rows) -> list[Kind]:
+        """What is predicted, given the rows that train."""
+
+    @abstractmethod
+    def _trade(self, kinds: list[Any], groups: int) -> tuple[Objective, ...]:
+        """What is traded by default."""
+
+    @abstractmethod
+    def _metrics(self, kinds: list[Any], groups: int) -> dict[str, Metric]:
+        """The further numbers of a front."""
+
+    @abstractmethod
+    def _strata(self, rows: Rows) -> Codes:
+        """What validation rows are drawn from in equal shares."""
+
+    def _check_parts(self, rows: Rows, parts: tuple[Codes, Codes]) -> None:
+        """Refuse groups of which one part has no rows."""
+        if rows.groups is not None:
+            check_parts(rows.groups, self.groups_, parts, "group of `sensitive`")
+
+    def _fit(self, X: Any, y: Any, sensitive: Any, sample_weight: Any) -> Self:  # noqa: N803
+        frame = frame_of(self, X, reset=True)
+        names, columns = columns_of(y)
+        check_lengths(X=frame, y=columns[0], sensitive=sensitive, sample_weight=sample_weight)
+        weight = weights_of(sample_weight, len(frame))
+        called: tuple[str, ...] = ()
+        groups: Codes | None = None
+        kept = np.ones(len(frame), dtype=bool) if weight is None else weight > 0
+        if sensitive is not None:
+            called, groups = groups_in(sensitive, kept)
+        if not kept.all():
+            frame, columns = frame.loc[kept], [column[kept] for column in columns]
+            weight = None if weight is None else weight[kept]
+        if len(frame) < 2:
+            raise DataError("`fit` needs at least 2 rows that count, found 1 sample: give more")
+        rows = Rows(frame, self._numbered(names, columns), groups, weight)
+        if len(names) > 1 and called and self.objectives is None:
+            raise ConfigurationError(
+                f"`sensitive` is traded against one target, found {len(names)}: fit one estimator "
+                "for each, or say with `objectives` what is traded"
+            )
+        self.groups_ = called
+        self._columns = list(frame.columns)
+        return self._learn(names, rows)
+
+    def _learn(self, names: list[str], rows: Rows) -> Self:
+        """Train, and keep what predicts."""
+        seed = seed_of(self.random_state)
+        problem, settings = self._problem(names, rows, seed)
+        given = {"penalty": self.penalty, "alpha": self.alpha}
+        self.model_, self.front_, self._fixed = train(
+            problem,
+            method=self.method,
+            settings=settings | {key: v for key, v in given.items() if v is not None},
+            seed=seed,
+            device=self.device,
+            eager=self.objectives is not None,
+        )
+        self._judging = problem.judging()
+        return self
+
+    def _problem(
+        self, names: list[str], rows: Rows, seed: int
+    ) -> tuple[RowsProblem, dict[str, Any]]:
+        """Split the rows and encode them; the problem, and how to train on it."""
+        if len(rows) < SMALL:
+            keys = [*rows.truth, *([] if rows.groups is None else [rows.groups])]
+            places, weight = alike(rows.frame, keys, rows.weight)
+            rows = rows.take(places).weighing(weight)
+        share = convert("validation_fraction", self.validation_fraction, float)
+        parts = split_rows(self._strata(rows), share, seed)
+        known, judged = (rows.take(part) for part in parts)
+        self._check_parts(rows, parts)
+        kinds, count = self._kinds(names, known), len(self.groups_)
+        if self.objectives is None:
+            traded = self._trade(kinds, count)
+        else:
+            numbers = [kind for kind in kinds if isinstance(kind, Numbers)]
+            traded = own_objectives(self.objectives, numbers)
+        rays_for(self.preference, len(traded), None, self.off_simplex)
+        categorical = columns_in(self.categorical, rows.frame)
+        table = Table.fit(known.frame, categorical=categorical, weight=known.weight)
+        self._table, self._predicts = table, kinds
+        size = min(convert("batch_size", self.batch_size, int), len(known))
+        apart = parts[0] is not parts[1]
+        asked = convert("epochs", self.epochs, int | None)
+        epochs, repeat = passes(asked, len(known), len(table.features), size, judged=apart)
+        settings = {
+            "epochs": epochs,
+            "batch_size": size,
+            "learning_rate": self.learning_rate,
+            "hidden": self.hidden,
+            "rays": self.rays,
+            "evaluate_every": max(1, epochs // EVALUATIONS),
+        }
+        metrics = self._metrics(kinds, count)
+        name = type(self).__name__
+        return problem_of(
+            known, judged, table, kinds, traded, metrics, repeat=repeat, name=name
+        ), settings
+
+    def _answers(self, X: Any, preference: Any) -> list[tuple[Any, Tensor]]:  # noqa: N803
+        """Every target and what the network gives for it, ``[n, width]``."""
+        check_is_fitted(self, "model_")
+        frame = frame_of(self, X, reset=False)
+        asked = self.preference if preference is None else preference
+        rays = rays_for(asked, self.front_.objectives, len(frame), self.off_simplex).double()
+        inputs = torch.from_numpy(features_of(self._table, frame))
+        own, found = len(rays) > 1, []
+        size = CHUNK_RAYS if own else CHUNK
+        with evaluating(self.model_):
+            for start in range(0, len(inputs), size):
+                at = slice(start, start + size)
+                out = self.model_(inputs[at].double(), rays[at] if own else rays[0])
+                found.append([out] if isinstance(out, Tensor) else list(out.values()))
+        every = zip(self._predicts, zip(*found, strict=True), strict=True)
+        return [(kind, torch.cat(parts)) for kind, parts in every]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The validation rows stay here: people's rows do not belong into a model's file."""
+        state: dict[str, Any] = super().__getstate__()
+        return {key: None if key == "_judging" else value for key, value in state.items()}
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.categorical = True
+        tags.target_tags.multi_output = True
+        return tags
+
+
+def side_by_side(columns: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
+    """One prediction ``[n]``, or several ``[n, targets]``."""
+    return columns[0] if len(columns) == 1 else np.stack(columns, axis=1)

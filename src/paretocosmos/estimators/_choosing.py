@@ -1,0 +1,106 @@
+"""Choosing the preference of an estimator by what it reaches."""
+
+import copy
+import dataclasses
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
+
+from sklearn.utils.validation import check_is_fitted
+from torch import Tensor, nn
+
+from paretocosmos.choice import look
+from paretocosmos.choosing import Point, Wish, pick, point_of
+from paretocosmos.errors import FrontWarning
+from paretocosmos.estimators._problem import RowsProblem
+from paretocosmos.evaluation import evaluate
+from paretocosmos.front import Front
+from paretocosmos.refining import refine
+
+__all__ = ["Chooses"]
+
+
+class Chooses:
+    """An estimator whose preference can be chosen once it is fitted.
+
+    Attributes:
+        choice_: the point that was chosen, on the validation rows; of an estimator that `choose`
+            has returned.
+    """
+
+    front_: Front
+    model_: nn.Module
+    choice_: Point
+    preference: Any
+    _judging: RowsProblem | None
+    _fixed: bool
+
+    def choose(
+        self,
+        *,
+        max: Mapping[str, float] | None = None,  # noqa: A002
+        min: Mapping[str, float] | None = None,  # noqa: A002
+        minimize: str | None = None,
+        maximize: str | None = None,
+        knee: bool = False,
+        weights: Sequence[float] | None = None,
+        near: Mapping[str, float] | Sequence[float] | None = None,
+        allow_constant: bool = False,
+    ) -> Self:
+        """An estimator that predicts at the preference which answers a wish best.
+
+        New rays are evaluated on the validation rows until the bounds are met there. These rows
+        are not part of a pickle: an estimator read from one chooses among the rays of `front_`.
+
+        Args:
+            max: the largest value allowed, by the name of an objective or a metric of `front_`.
+            min: the smallest value allowed, likewise.
+            minimize: what is to be small; by default the first objective without a bound.
+            maximize: what is to be large, such as ``"accuracy"``.
+            knee: where giving way in one objective gains least in the others.
+            weights: how much each objective matters (pseudo-weights).
+            near: a point wished for: values by name, or one per objective.
+            allow_constant: take a classifier that gives everybody the same answer, too.
+
+        Returns:
+            A fitted copy with the chosen ray as its `preference`, and the point as `choice_`; the
+            network is shared. Refused where no ray keeps the bounds, saying how close one comes.
+        """
+        check_is_fitted(self, "model_")
+        wish = Wish(
+            max=max or {},
+            min=min or {},
+            minimize=minimize,
+            maximize=maximize,
+            knee=knee,
+            weights=weights,
+            near=near,
+            allow_constant=allow_constant,
+        )
+        chosen = copy.copy(self)
+        chosen._judging = self._judging  # which a copy leaves behind, as a pickle does
+        chosen.choice_ = self._chosen(wish)
+        chosen.preference = chosen.choice_.ray
+        return chosen
+
+    def _chosen(self, wish: Wish) -> Point:
+        problem = self._judging
+        if problem is None:
+            warnings.warn(
+                "the validation rows are not part of a pickle: the preference is chosen among the "
+                f"{len(self.front_)} rays of `front_` instead of between them, too",
+                FrontWarning,
+                stacklevel=3,
+            )
+        if problem is None or self._fixed:
+            point = point_of(self.front_, pick(self.front_, wish))
+        else:
+
+            def at(rays: Tensor) -> Front:
+                return evaluate(self.model_, problem, split="val", rays=rays)
+
+            point, _ = refine(self.front_, at, wish)
+        if problem is None:
+            return point
+        seen = look(self.model_, problem, point.ray, split="val")
+        return dataclasses.replace(point, intervals=seen.intervals)

@@ -1,0 +1,164 @@
+"""What an estimator is given, checked: features, weights and groups."""
+
+import warnings
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_consistent_length, validate_data
+
+from paretocosmos.errors import ConfigurationError, DataError, ParetoCosmosError
+from paretocosmos.files import one_line
+from paretocosmos.problems._frames import named, numbers_of
+from paretocosmos.problems._rows import Codes, groups_of
+from paretocosmos.problems._table import Table
+
+__all__ = [
+    "Floats",
+    "InputTypeError",
+    "check_lengths",
+    "columns_in",
+    "features_of",
+    "frame_of",
+    "groups_in",
+    "ours",
+    "seed_of",
+    "weights_of",
+]
+
+Floats = npt.NDArray[np.float64]
+
+
+class InputTypeError(DataError, TypeError):
+    """Data of a kind that cannot be read."""
+
+
+@contextmanager
+def ours(way_out: str = "") -> Iterator[None]:
+    """What scikit-learn refuses is refused as this library does it."""
+    try:
+        yield
+    except ParetoCosmosError:
+        raise
+    except (TypeError, ValueError) as error:
+        kind = InputTypeError if isinstance(error, TypeError) else DataError
+        said = one_line(error)
+        raise kind(f"{said.removesuffix('.')}: {way_out}" if way_out else said) from error
+
+
+def frame_of(estimator: Any, rows: Any, *, reset: bool) -> pd.DataFrame:
+    """Features as a table whose columns are called as when the estimator was fitted.
+
+    Args:
+        estimator: gets `n_features_in_` and `feature_names_in_`, or is asked for them.
+        rows: a DataFrame, of any columns a `Table` takes; or numbers ``[n, features]``.
+        reset: whether these are the rows it is fitted on.
+    """
+    if getattr(getattr(rows, "dtype", None), "kind", "") in ("U", "S"):
+        raise DataError(
+            "an array `X` holds numbers, found text: give a pandas DataFrame, whose columns may be "
+            "text or categories"
+        )
+    with ours():
+        if isinstance(rows, pd.DataFrame):
+            validate_data(estimator, rows, reset=reset, skip_check_array=True)
+            frame = named(rows)
+        else:
+            plain = validate_data(
+                estimator, rows, reset=reset, dtype="numeric", ensure_all_finite=False
+            )
+            columns = [f"x{place}" for place in range(plain.shape[1])]
+            frame = pd.DataFrame(plain, columns=columns, copy=False)
+    if not frame.shape[0] or not frame.shape[1]:
+        raise DataError(
+            f"`X` has at least 1 row and 1 feature, found shape {frame.shape}: give some"
+        )
+    # by their place, as scikit-learn does where names are missing on one side (it has warned)
+    return frame if reset else frame.set_axis(estimator._columns, axis=1)
+
+
+def features_of(table: Table, frame: pd.DataFrame) -> npt.NDArray[np.float32]:
+    """Rows to predict for as features; a missing value where none was known is told."""
+    filled = [
+        name
+        for name in table.numeric
+        if name not in table.flagged and np.isnan(numbers_of(frame[name])).any()
+    ]
+    if filled:
+        few = ", ".join(f"`{name}`" for name in filled[:3]) + ", ..." * (len(filled) > 3)
+        warnings.warn(
+            f"values are missing in {few}, where the rows of `fit` had them all: they are filled "
+            "with the median of those",
+            UserWarning,
+            stacklevel=4,
+        )
+    return table.transform(frame)
+
+
+def check_lengths(**parts: Any) -> None:
+    """Refuse parts with different numbers of rows."""
+    given = {name: part for name, part in parts.items() if part is not None}
+    with ours(f"{', '.join(f'`{name}`' for name in given)} have one entry for each row"):
+        check_consistent_length(*given.values())
+
+
+def weights_of(given: Any, count: int) -> Floats | None:
+    """How much each row counts, checked; `None` where all count the same."""
+    if given is None:
+        return None
+    with ours("`sample_weight` is one number for each row"):
+        weight = np.asarray(given, dtype=np.float64)
+    if weight.shape != (count,):
+        raise DataError(
+            f"`sample_weight` is one number for each of the {count} rows, found shape "
+            f"{weight.shape}"
+        )
+    if not np.isfinite(weight).all() or (weight < 0).any():
+        raise DataError("`sample_weight` is finite and not negative: leave such rows out")
+    if not weight.any():
+        raise DataError("`sample_weight` is zero for every row: leave it out, or weigh some rows")
+    return None if (weight == weight[0]).all() else weight
+
+
+def groups_in(given: Any, kept: npt.NDArray[np.bool_]) -> tuple[tuple[str, ...], Codes]:
+    """What the groups are called, and that of each row that is kept."""
+    values = given.to_numpy() if isinstance(given, pd.DataFrame) else given
+    if np.ndim(values) == 2 and np.shape(values)[1] == 1:
+        values = np.asarray(values).ravel()
+    if np.ndim(values) != 1:
+        raise DataError(
+            f"`sensitive` is one column, found shape {np.shape(values)}: join several into one, "
+            "for example as text"
+        )
+    series = pd.Series(values, name="sensitive").loc[kept]
+    missing = int(series.isna().sum())
+    if missing:
+        raise DataError(
+            f"`sensitive` is known in every row, found {missing:,} missing of {len(series):,}: "
+            "leave those rows out, or make them a group of their own"
+        )
+    return groups_of(series)
+
+
+def seed_of(random_state: Any) -> int:
+    """A seed for everything that is drawn."""
+    with ours("`random_state` is a whole number, a RandomState, or None"):
+        return int(check_random_state(random_state).randint(2**31 - 1))
+
+
+def columns_in(categorical: Collection[Any], frame: pd.DataFrame) -> list[str]:
+    """The names of columns given by name, or by their place."""
+    if isinstance(categorical, str):
+        raise ConfigurationError(
+            f"`categorical` is a list of columns, found {categorical!r}: [{categorical!r}]"
+        )
+    found = []
+    for one in categorical:
+        by_place = isinstance(one, Integral) and 0 <= int(one) < frame.shape[1]
+        found.append(str(frame.columns[int(one)] if by_place else one))
+    return found

@@ -1,0 +1,160 @@
+"""What an estimator trades, and the further numbers of its front."""
+
+from collections.abc import Sequence
+from functools import partial
+
+import torch
+from torch import Tensor
+
+from paretocosmos.errors import unknown
+from paretocosmos.estimators._own import InUnit
+from paretocosmos.estimators._targets import LABEL, Classes, Numbers
+from paretocosmos.find import find
+from paretocosmos.objectives import Objective, accuracy, misclassification
+from paretocosmos.objectives._base import logits_of, pick, weighted_mean
+from paretocosmos.objectives.binary_cross_entropy import BinaryCrossEntropy
+from paretocosmos.objectives.class_loss import ClassLoss
+from paretocosmos.objectives.cross_entropy import CrossEntropy
+from paretocosmos.objectives.error_gap import ErrorGap
+from paretocosmos.objectives.mean_absolute_error import MeanAbsoluteError
+from paretocosmos.objectives.mean_squared_error import MeanSquaredError
+from paretocosmos.objectives.one_sided_error import OneSidedError
+from paretocosmos.objectives.prediction_gap import PredictionGap
+from paretocosmos.problems._tabular import positive_rate
+from paretocosmos.types import Metric, Outputs, Targets
+
+__all__ = ["class_metrics", "class_trade", "number_metrics", "number_trade"]
+
+CLASS_GAPS = ("tpr_gap", "demographic_parity", "deo")
+NUMBER_GAPS = ("error_gap", "prediction_gap")
+POWERS = {"squared": 2, "absolute": 1}
+
+
+def class_trade(targets: Sequence[Classes], groups: int, fairness: str) -> tuple[Objective, ...]:
+    """A classifier's objectives: loss and gap, a loss per target, or a loss per class.
+
+    Args:
+        targets: what is predicted.
+        groups: how many groups of people there are, 0 if they are not known.
+        fairness: the name of the gap.
+    """
+    if fairness not in CLASS_GAPS:
+        raise unknown("`fairness` of a classifier", fairness, CLASS_GAPS)
+    if len(targets) > 1:
+        return tuple(_loss(t)(name=t.name, output=t.name, target=t.name) for t in targets)
+    (target,) = targets
+    if groups:
+        return _loss(target)(), find("objectives", fairness)(groups=groups)
+    every = enumerate(zip(target.classes, target.shares, strict=True))
+    return tuple(ClassLoss(name=f"loss_{c}", of=k, share=share) for k, (c, share) in every)
+
+
+def class_metrics(targets: Sequence[Classes], groups: int) -> dict[str, Metric]:
+    """What else a classifier's front tells."""
+    if len(targets) > 1:
+        return {
+            f"accuracy_{t.name}": partial(accuracy, output=t.name, target=t.name) for t in targets
+        }
+    (target,) = targets
+    found: dict[str, Metric] = {"accuracy": accuracy, "misclassification": misclassification}
+    if groups:
+        found["tpr_gap"] = find("objectives", "tpr_gap")(groups=groups).score
+    else:
+        every = enumerate(target.classes)
+        found |= {f"recall_{c}": partial(_recall, of=k) for k, c in every}
+    two = len(target.classes) == 2
+    return found | ({"positive_rate": positive_rate} if two else {"largest_share": _largest_share})
+
+
+def number_trade(
+    targets: Sequence[Numbers], groups: int, fairness: str, loss: str
+) -> tuple[Objective, ...]:
+    """A regressor's objectives: loss and gap, a loss per target, or too high and too low.
+
+    Args:
+        targets: what is predicted.
+        groups: how many groups of people there are, 0 if they are not known.
+        fairness: the name of the gap.
+        loss: ``"squared"`` or ``"absolute"``.
+    """
+    if fairness not in NUMBER_GAPS:
+        raise unknown("`fairness` of a regressor", fairness, NUMBER_GAPS)
+    power = _power(loss)
+    error = MeanSquaredError if power == 2 else MeanAbsoluteError
+    if len(targets) > 1:
+        errors = (error(name=t.name, output=t.name, target=t.name) for t in targets)
+        return tuple(InUnit(e, t.scale**power) for e, t in zip(errors, targets, strict=True))
+    unit = targets[0].scale ** power
+    if not groups:
+        over = OneSidedError(name="over_prediction", side="over", power=power)
+        under = OneSidedError(name="under_prediction", side="under", power=power)
+        return InUnit(over, unit), InUnit(under, unit)
+    if fairness == "prediction_gap":
+        return InUnit(error(), unit), InUnit(PredictionGap(groups=groups), targets[0].scale)
+    return InUnit(error(), unit), InUnit(ErrorGap(groups=groups, power=power), unit)
+
+
+def number_metrics(targets: Sequence[Numbers], groups: int, loss: str) -> dict[str, Metric]:
+    """What else a regressor's front tells, in the targets' units."""
+    found: dict[str, Metric] = {}
+    for target in targets:
+        alone, unit = len(targets) == 1, target.scale
+        output, label = (None, LABEL) if alone else (target.name, target.name)
+        end = "" if alone else f"_{target.name}"
+        squared = MeanSquaredError(output=output, target=label)
+        found[f"rmse{end}"] = partial(_root, of=InUnit(squared, unit**2))
+        found[f"mae{end}"] = InUnit(MeanAbsoluteError(output=output, target=label), unit).score
+        found[f"bias{end}"] = partial(_bias, output=output, target=label, unit=unit)
+        found[f"over_rate{end}"] = partial(_over_rate, output=output, target=label)
+    if groups and len(targets) == 1:
+        unit, power = targets[0].scale, _power(loss)
+        found["error_gap"] = InUnit(ErrorGap(groups=groups, power=power), unit**power).score
+        found["prediction_gap"] = InUnit(PredictionGap(groups=groups), unit).score
+    return found
+
+
+def _power(loss: str) -> int:
+    if loss not in POWERS:
+        raise unknown("`loss`", loss, POWERS)
+    return POWERS[loss]
+
+
+def _loss(target: Classes) -> type[Objective]:
+    return BinaryCrossEntropy if target.width == 1 else CrossEntropy
+
+
+def _recall(outputs: Outputs, targets: Targets, *, of: int) -> Tensor:
+    """The share of a class that is found; NaN where it is missing."""
+    scores = logits_of(outputs, None)
+    chosen = scores.argmax(dim=-1) == of if scores.ndim > 1 else (scores > 0) == bool(of)
+    member = (targets["label"].reshape(chosen.shape) == of).to(scores.dtype)
+    if "weight" in targets:
+        member = member * targets["weight"]
+    return (chosen * member).sum() / member.sum()
+
+
+def _largest_share(outputs: Outputs, targets: Targets) -> Tensor:
+    """The share of samples predicted as the class predicted most: 1 betrays a constant one."""
+    scores = pick(outputs, None)
+    classes = torch.arange(scores.shape[-1], device=scores.device)
+    chosen = (scores.argmax(dim=-1, keepdim=True) == classes).to(scores.dtype)
+    return torch.stack([weighted_mean(one, targets) for one in chosen.unbind(-1)]).amax()
+
+
+def _root(outputs: Outputs, targets: Targets, *, of: Objective) -> Tensor:
+    return of.score(outputs, targets).sqrt()
+
+
+def _bias(
+    outputs: Outputs, targets: Targets, *, output: str | None, target: str, unit: float
+) -> Tensor:
+    """How far predictions lie above the targets, in the mean."""
+    predicted = logits_of(outputs, output)
+    return weighted_mean(predicted - targets[target].reshape(predicted.shape), targets) * unit
+
+
+def _over_rate(outputs: Outputs, targets: Targets, *, output: str | None, target: str) -> Tensor:
+    """The share of samples predicted above their target."""
+    predicted = logits_of(outputs, output)
+    over = predicted > targets[target].reshape(predicted.shape)
+    return weighted_mean(over.to(predicted.dtype), targets)

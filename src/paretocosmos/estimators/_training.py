@@ -1,0 +1,101 @@
+"""Training a problem's network in a folder that is gone afterwards."""
+
+import tempfile
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from paretocosmos.conditioning import Several
+from paretocosmos.errors import DivergedError, FrontWarning
+from paretocosmos.estimators._problem import RowsProblem
+from paretocosmos.evaluation import evaluate
+from paretocosmos.front import Front
+from paretocosmos.methods import Method
+from paretocosmos.training import fit
+
+__all__ = ["passes", "train"]
+
+# Where an epoch is a few steps, a training needs more epochs: on eight tables of 105 to 3,500 rows,
+# 1,000 steps gave what 2,000 gave. Without rows to select the best epoch by, more steps learn the
+# rows by heart: on seven tables of 60 rows, 300 were best.
+EPOCHS, STEPS, STEPS_UNJUDGED = 50, 1000, 300
+# A small table is passed over several times in what counts as an epoch, which costs a checkpoint.
+STEPS_AT_ONCE = 100
+EVALUATIONS = 10
+# Numbers that a table repeated in this way may take: 16 megabytes.
+REPEATED = 4_000_000
+
+
+def passes(
+    epochs: int | None, rows: int, features: int, batch_size: int, *, judged: bool
+) -> tuple[int, int]:
+    """Epochs, and how often each passes over the rows.
+
+    Args:
+        epochs: passes over the data, if somebody said so.
+        rows: to train on.
+        features: of a row.
+        batch_size: of a step.
+        judged: whether other rows select the best epoch.
+
+    >>> passes(None, 100_000, 10, 256, judged=True), passes(None, 50, 10, 50, judged=False)
+    ((50, 1), (3, 100))
+    """
+    if epochs is not None:
+        return epochs, 1
+    steps = -(-rows // batch_size)
+    wanted = max(EPOCHS, -(-(STEPS if judged else STEPS_UNJUDGED) // steps))
+    repeat = max(1, min(STEPS_AT_ONCE // steps, REPEATED // (rows * features)))
+    return -(-wanted // repeat), repeat
+
+
+def train(
+    problem: RowsProblem,
+    *,
+    method: str | Method,
+    settings: Mapping[str, Any],
+    seed: int,
+    device: str,
+    eager: bool,
+) -> tuple[nn.Module, Front, bool]:
+    """Train a network, bring it to the CPU and look at it there, in float64.
+
+    So what it predicts for a row does not depend on the rows beside it, and a front tells exactly
+    what predictions have.
+
+    Args:
+        problem: what to train on.
+        method: a method or its name.
+        settings: of the method, the network and the training.
+        seed: of all that is drawn.
+        device: where to train.
+        eager: whether a step calls code of somebody else, which may not be recorded.
+
+    Returns:
+        The network, its validation front, and whether it knows the rays of that front only.
+    """
+    place = tempfile.TemporaryDirectory(prefix="paretocosmos-")
+    with place as folder, warnings.catch_warnings():
+        # the reference point is not the caller's, and no number of an estimator's
+        warnings.simplefilter("ignore", FrontWarning)
+        try:
+            run = fit(
+                problem,
+                method=method,
+                settings=settings,
+                seed=seed,
+                device=device,
+                out=Path(folder) / "run",
+                engine="eager" if eager else "auto",
+            )
+        except DivergedError as error:  # it speaks of a checkpoint, which is gone with the folder
+            what = str(error).partition(";")[0]
+            raise DivergedError(f"{what}: lower `learning_rate` or look at the data") from error
+    model = run.model.cpu().double()
+    rays = [[float(part) for part in ray] for ray in run.front_val.rays]
+    origin = dict(run.front_val.provenance)
+    front = evaluate(model, problem, split="val", rays=rays, provenance=origin)
+    return model, front, isinstance(model, Several)

@@ -1,0 +1,200 @@
+"""A classifier for every preference."""
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import ClassifierMixin
+from sklearn.metrics import accuracy_score
+
+from paretocosmos.estimators._base import ParetoEstimator, side_by_side
+from paretocosmos.estimators._inputs import ours
+from paretocosmos.estimators._own import Given
+from paretocosmos.estimators._problem import Kind, Rows
+from paretocosmos.estimators._split import check_parts, check_rates
+from paretocosmos.estimators._targets import Column, classes_of
+from paretocosmos.estimators._trades import class_metrics, class_trade
+from paretocosmos.methods import Method
+from paretocosmos.objectives import Objective
+from paretocosmos.problems._rows import Codes
+from paretocosmos.types import Metric
+
+__all__ = ["ParetoClassifier"]
+
+
+class ParetoClassifier(ClassifierMixin, ParetoEstimator):  # type: ignore[misc]
+    """One network, trained once, that classifies at every preference between its objectives.
+
+    With `sensitive` in `fit` it trades the cross-entropy against a gap between groups; with several
+    targets, the cross-entropy of each; else the cross-entropy of every class against those of the
+    others: what misses cost, class by class.
+
+    Args:
+        preference: the ray to predict at, one entry per objective, summing to 1; equal weights if
+            `None`. `predict` takes another.
+        objectives: what is traded instead: functions of outputs and targets by name, or
+            `Objective`s; each gives one number, to be made small. Targets are a mapping: `label`
+            (or the targets' names, where there are several), `sensitive`, `weight`.
+        fairness: ``"tpr_gap"``, the largest minus the smallest rate of the groups; or the paper's
+            differences of counts, ``"demographic_parity"`` and ``"deo"``. With several classes,
+            the largest over them, each against the rest.
+        method: how rays and losses are weighed: a method or its name.
+        penalty: λ of `cosmos`; the library's default if `None`.
+        alpha: the Dirichlet parameter of the rays in training; the library's default if `None`.
+        hidden: widths of the network's hidden layers.
+        epochs: passes over the data; 50 if `None`, or as many as 1,000 steps take on small data,
+            300 on fewer than 100 rows.
+        batch_size: rows per step.
+        learning_rate: Adam's.
+        rays: how many even rays `front_` has.
+        validation_fraction: the share of rows kept for `front_` and `choose`. Fewer than 100 rows
+            are not split: then all of them validate what they have trained.
+        off_simplex: ``"refuse"`` a preference that does not sum to 1, or ``"normalise"`` and warn.
+        categorical: columns to read as categories although they hold numbers, by name or place.
+        random_state: decides everything that is drawn.
+        device: where to train: ``"auto"``, ``"cpu"``, ``"cuda"``; predictions are made on the CPU.
+
+    Attributes:
+        front_: what every ray reaches on the validation rows.
+        model_: the network, ``forward(inputs, ray) -> outputs``, in float64.
+        classes_: the classes; a list of them with several targets.
+        groups_: what `sensitive` holds; empty without.
+        n_features_in_: how many columns `X` had.
+        feature_names_in_: what they are called, where they have names.
+
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> classifier = ParetoClassifier(random_state=0).fit(X, y)
+    >>> classifier.front_.names
+    ('loss_0', 'loss_1', 'loss_2')
+    >>> classifier.predict(X[:2], preference=[0.2, 0.2, 0.6])
+    array([0, 0])
+    """
+
+    def __init__(
+        self,
+        *,
+        preference: Sequence[float] | None = None,
+        objectives: Given | None = None,
+        fairness: str = "tpr_gap",
+        method: str | Method = "cosmos",
+        penalty: float | None = None,
+        alpha: float | tuple[float, ...] | None = None,
+        hidden: tuple[int, ...] = (60, 25),
+        epochs: int | None = None,
+        batch_size: int = 256,
+        learning_rate: float = 1e-3,
+        rays: int = 25,
+        validation_fraction: float = 0.15,
+        off_simplex: str = "refuse",
+        categorical: Sequence[str | int] = (),
+        random_state: Any = None,
+        device: str = "auto",
+    ) -> None:
+        self.preference = preference
+        self.objectives = objectives
+        self.fairness = fairness
+        self.method = method
+        self.penalty = penalty
+        self.alpha = alpha
+        self.hidden = hidden
+        self.epochs = epochs
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.rays = rays
+        self.validation_fraction = validation_fraction
+        self.off_simplex = off_simplex
+        self.categorical = categorical
+        self.random_state = random_state
+        self.device = device
+
+    def fit(
+        self,
+        X: Any,  # noqa: N803
+        y: Any,
+        *,
+        sensitive: Any = None,
+        sample_weight: Any = None,
+    ) -> Self:
+        """Train the network.
+
+        Args:
+            X: a DataFrame with numbers, categories, text, missing values; or an array of numbers.
+            y: the class of every row, ``[n]``; or several targets, ``[n, targets]``.
+            sensitive: the group of every row, two groups or more; it is no feature.
+            sample_weight: how much every row counts; one with 0 is as if it were not there.
+        """
+        return self._fit(X, y, sensitive, sample_weight)
+
+    def predict(self, X: Any, *, preference: Any = None) -> npt.NDArray[Any]:  # noqa: N803
+        """The class of every row, ``[n]`` or ``[n, targets]``.
+
+        Args:
+            X: rows like those of `fit`.
+            preference: a ray ``[J]``, or one for each row ``[n, J]``; the estimator's if `None`.
+        """
+        return side_by_side([kind.predicted(out) for kind, out in self._answers(X, preference)])
+
+    def predict_proba(self, X: Any, *, preference: Any = None) -> Any:  # noqa: N803
+        """The probability of every class, ``[n, K]``; a list of them with several targets.
+
+        Args:
+            X: rows like those of `fit`.
+            preference: a ray ``[J]``, or one for each row ``[n, J]``; the estimator's if `None`.
+        """
+        found = [kind.probabilities(out) for kind, out in self._answers(X, preference)]
+        return found[0] if len(found) == 1 else found
+
+    def score(
+        self,
+        X: Any,  # noqa: N803
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        preference: Any = None,
+    ) -> float:
+        """The accuracy; with several targets, the share of rows where all of them are right.
+
+        Args:
+            X: rows like those of `fit`.
+            y: their classes.
+            sample_weight: how much every row counts.
+            preference: a ray ``[J]``, or one for each row ``[n, J]``; the estimator's if `None`.
+        """
+        predicted = self.predict(X, preference=preference)
+        with ours():
+            if predicted.ndim == 1:
+                return float(accuracy_score(y, predicted, sample_weight=sample_weight))
+            right = (np.asarray(y) == predicted).all(axis=1)
+        return float(np.average(right, weights=sample_weight))
+
+    def _numbered(self, names: list[str], columns: list[Column]) -> tuple[Column, ...]:
+        self._classes, codes = classes_of(names, columns)
+        first, *others = (target.classes for target in self._classes)
+        self.classes_: Any = [first, *others] if others else first
+        return tuple(codes)
+
+    def _kinds(self, names: list[str], train: Rows) -> list[Kind]:
+        return [t.among(y, train.weight) for t, y in zip(self._classes, train.truth, strict=True)]
+
+    def _trade(self, kinds: list[Any], groups: int) -> tuple[Objective, ...]:
+        return class_trade(kinds, groups, self.fairness)
+
+    def _metrics(self, kinds: list[Any], groups: int) -> dict[str, Metric]:
+        return class_metrics(kinds, groups)
+
+    def _check_parts(self, rows: Rows, parts: tuple[Codes, Codes]) -> None:
+        super()._check_parts(rows, parts)
+        if self.objectives is not None or len(rows.truth) > 1:
+            return
+        if rows.groups is None:
+            check_parts(rows.truth[0], self._classes[0].classes.tolist(), parts, "class")
+        elif self.fairness == "tpr_gap":
+            check_rates(rows.truth[0], rows.groups, self.groups_, parts)
+
+    def _strata(self, rows: Rows) -> Codes:
+        groups = np.zeros(len(rows), dtype=np.int64) if rows.groups is None else rows.groups
+        if len(rows.truth) > 1:
+            return groups
+        return rows.truth[0].astype(np.int64) * (int(groups.max()) + 1) + groups

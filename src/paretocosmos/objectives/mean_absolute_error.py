@@ -1,0 +1,22 @@
+"""Mean absolute error."""
+
+from torch import Tensor
+
+from paretocosmos.objectives._base import Objective, pick, weighted_mean
+from paretocosmos.types import Outputs, Targets
+
+__all__ = ["MeanAbsoluteError"]
+
+
+class MeanAbsoluteError(Objective):
+    """Absolute distance of outputs and targets, averaged over samples and components.
+
+    >>> import torch
+    >>> MeanAbsoluteError().loss(torch.zeros(2, 3), {"label": -torch.ones(2, 3)})
+    tensor(1.)
+    """
+
+    def loss(self, outputs: Outputs, targets: Targets) -> Tensor:
+        output, target = pick(outputs, self.output), targets[self.target]
+        apart = (output - target.reshape(output.shape)).abs()
+        return weighted_mean(apart.flatten(1).mean(dim=1) if apart.ndim > 1 else apart, targets)

@@ -1,0 +1,57 @@
+"""The error of predictions that are too high, or of those that are too low."""
+
+from typing import Literal
+
+import torch.nn.functional as F
+from torch import Tensor
+
+from paretocosmos.errors import ConfigurationError
+from paretocosmos.objectives._base import Objective, logits_of, weighted_mean
+from paretocosmos.types import Outputs, Targets
+
+__all__ = ["OneSidedError"]
+
+
+class OneSidedError(Objective):
+    r"""The mean of the positive, or of the negative part of prediction - target, to a power.
+
+    .. math:: \frac1B \sum \max(0, \hat y - y)^p \quad\text{or}\quad
+              \frac1B \sum \max(0, y - \hat y)^p
+
+    The two against each other: their sum weighted by (1 - t, t) is smallest at the t-quantile of
+    the target for p = 1, and at its t-expectile for p = 2 (Newey and Powell 1987).
+
+    Args:
+        name: how fronts call it; the file's name by default.
+        output: which head it reads, where the network has several.
+        target: which target it compares with.
+        side: ``"over"`` counts predictions above the target, ``"under"`` those below.
+        power: p, 1 or 2.
+
+    >>> import torch
+    >>> outputs, targets = torch.tensor([3.0, 0.0]), {"label": torch.tensor([1.0, 1.0])}
+    >>> OneSidedError(side="over").loss(outputs, targets)
+    tensor(2.)
+    """
+
+    def __init__(
+        self,
+        *,
+        name: str | None = None,
+        output: str | None = None,
+        target: str = "label",
+        side: Literal["over", "under"] = "over",
+        power: int = 2,
+    ) -> None:
+        super().__init__(name=name, output=output, target=target)
+        if side not in ("over", "under"):
+            raise ConfigurationError(f"`side` is `over` or `under`, found `{side}`")
+        if power not in (1, 2):
+            raise ConfigurationError(f"`power` is 1 or 2, found {power}")
+        self.side, self.power = side, power
+
+    def loss(self, outputs: Outputs, targets: Targets) -> Tensor:
+        output = logits_of(outputs, self.output)
+        above = output - targets[self.target].reshape(output.shape)
+        part = F.relu(above if self.side == "over" else -above)
+        return weighted_mean(part.square() if self.power == 2 else part, targets)

@@ -1,0 +1,24 @@
+"""The gap between groups in what is predicted for them."""
+
+from torch import Tensor
+
+from paretocosmos.objectives._base import logits_of
+from paretocosmos.objectives._groups import MeanGap
+from paretocosmos.types import Outputs, Targets
+
+__all__ = ["PredictionGap"]
+
+
+class PredictionGap(MeanGap):
+    """Largest minus smallest mean prediction of a group, for predictions that are numbers ``[B]``.
+
+    Demographic parity for a number instead of a decision. A group that a training batch lacks is
+    left out there; in the score of a whole split it makes the gap NaN.
+
+    >>> import torch
+    >>> PredictionGap().score(torch.tensor([1.0, 2.0, 5.0]), {"sensitive": torch.tensor([0, 0, 1])})
+    tensor(3.5000)
+    """
+
+    def value(self, outputs: Outputs, targets: Targets) -> Tensor:
+        return logits_of(outputs, self.output)

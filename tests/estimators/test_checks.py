@@ -1,0 +1,42 @@
+"""scikit-learn's own suite, whole, for both estimators."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+
+from sklearn.base import BaseEstimator
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from paretocosmos.estimators import ParetoClassifier, ParetoRegressor
+
+
+@parametrize_with_checks([ParetoClassifier(), ParetoRegressor()])  # type: ignore[untyped-decorator]
+def test_it_passes(estimator: BaseEstimator, check: Callable[[BaseEstimator], None]) -> None:
+    check(estimator)
+
+
+ARRAY_API = """
+from sklearn.utils.estimator_checks import check_array_api_input
+from paretocosmos.estimators import ParetoClassifier, ParetoRegressor
+for estimator in (ParetoClassifier(), ParetoRegressor()):
+    check_array_api_input(
+        type(estimator).__name__,
+        estimator,
+        array_namespace="numpy",
+        expect_only_array_outputs=False,
+    )
+print("passed")
+"""
+
+
+def test_it_passes_what_the_suite_leaves_out_without_a_switch_of_scipys() -> None:
+    """The switch is read once, when scipy is imported."""
+    done = subprocess.run(
+        [sys.executable, "-c", ARRAY_API],
+        env={**os.environ, "SCIPY_ARRAY_API": "1"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.strip() == "passed"

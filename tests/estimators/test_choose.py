@@ -1,0 +1,106 @@
+"""`choose`: a preference by what it reaches, and an estimator that keeps it."""
+
+import pickle
+
+import numpy as np
+import pytest
+from tests.estimators.conftest import People
+
+from paretocosmos.choosing import Point
+from paretocosmos.errors import ConfigurationError, FrontWarning, InfeasibleError
+from paretocosmos.estimators import ParetoClassifier, ParetoRegressor
+from paretocosmos.evaluation import evaluate
+
+
+def test_the_copy_predicts_at_the_chosen_ray(fair: ParetoClassifier, people: People) -> None:
+    before = fair.get_params()
+    chosen = fair.choose(max={"tpr_gap": 0.08})
+    assert type(chosen) is ParetoClassifier
+    assert isinstance(chosen.choice_, Point)
+    assert chosen.preference == chosen.choice_.ray
+    np.testing.assert_array_equal(
+        chosen.predict_proba(people.x), fair.predict_proba(people.x, preference=chosen.preference)
+    )
+    assert chosen.score(people.x, people.rich) == fair.score(
+        people.x, people.rich, preference=chosen.preference
+    )
+    assert fair.get_params() == before
+    assert not hasattr(fair, "choice_")
+
+
+def test_bounds_are_kept_exactly_on_the_validation_rows(fair: ParetoClassifier) -> None:
+    gaps = fair.front_.values[:, 1]
+    for bound in np.linspace(gaps.min() + 0.01, gaps.max() - 0.01, 4):
+        point = fair.choose(max={"tpr_gap": float(bound)}).choice_
+        assert fair._judging is not None
+        again = evaluate(fair.model_, fair._judging, split="val", rays=[list(point.ray)])
+        assert again.values[0, 1] <= bound
+        np.testing.assert_allclose(again.values[0], list(point.values.values()), rtol=1e-6)
+        # no ray of the front that keeps the bound is better
+        held = fair.front_.values[gaps <= bound]
+        assert point["binary_cross_entropy"] <= held[:, 0].min() + 1e-12
+
+
+def test_the_point_has_intervals(fair: ParetoClassifier) -> None:
+    point = fair.choose(knee=True).choice_
+    low, high = point.intervals["accuracy"]
+    assert low < point["accuracy"] < high
+    assert high - low < 0.2
+
+
+@pytest.mark.parametrize(
+    "wish",
+    [
+        {"knee": True},
+        {"weights": [0.3, 0.7]},
+        {"near": {"accuracy": 0.8}},
+        {"min": {"accuracy": 0.7}},
+        {"maximize": "accuracy"},
+        {"minimize": "tpr_gap", "min": {"accuracy": 0.7}},
+    ],
+)
+def test_whatever_may_be_wished_for(fair: ParetoClassifier, wish: dict[str, object]) -> None:
+    point = fair.choose(**wish).choice_  # type: ignore[arg-type]
+    assert sum(point.ray) == pytest.approx(1, abs=1e-5)
+    assert 0.7 <= point["accuracy"] < 1
+
+
+def test_a_regressor_is_chosen_in_its_unit(sided: ParetoRegressor, people: People) -> None:
+    chosen = sided.choose(max={"over_rate": 0.2})
+    over = (chosen.predict(people.x) > people.income).mean()
+    assert chosen.choice_["over_rate"] <= 0.2
+    assert 0.1 < over < 0.3
+    small = sided.choose(max={"rmse": 80.0}, minimize="over_prediction")
+    assert small.choice_["rmse"] <= 80
+
+
+def test_what_cannot_be_reached_says_how_close_one_comes(fair: ParetoClassifier) -> None:
+    with pytest.raises(InfeasibleError, match=r"no ray has `accuracy` at least 0\.99 on val"):
+        fair.choose(min={"accuracy": 0.99})
+
+
+def test_an_unknown_metric_suggests_the_closest(fair: ParetoClassifier) -> None:
+    with pytest.raises(ConfigurationError, match="did you mean `accuracy`"):
+        fair.choose(min={"acuracy": 0.5})
+
+
+def test_from_a_pickle_it_chooses_among_the_rays_it_has(fair: ParetoClassifier) -> None:
+    read = pickle.loads(pickle.dumps(fair))
+    with pytest.warns(FrontWarning, match="the validation rows are not part of a pickle"):
+        chosen = read.choose(knee=True)
+    assert list(chosen.preference) in fair.front_.rays.tolist()
+    assert chosen.choice_.intervals == {}
+    kept = pickle.loads(pickle.dumps(fair.choose(knee=True)))
+    assert kept.choice_ == fair.choose(knee=True).choice_
+
+
+def test_networks_for_single_rays_are_chosen_among(people: People) -> None:
+    fitted = ParetoClassifier(method="pareto_mtl", epochs=20, random_state=0)
+    fitted.fit(people.x, people.rich, sensitive=people.sex)
+    chosen = fitted.choose(knee=True)
+    assert list(chosen.preference) in fitted.front_.rays.tolist()
+
+
+def test_it_can_be_chosen_from_again(fair: ParetoClassifier) -> None:
+    once = fair.choose(max={"tpr_gap": 0.08})
+    assert once.choose(knee=True).choice_ == fair.choose(knee=True).choice_

@@ -109,6 +109,8 @@ def fill(readme: str) -> str:
         "demo": fence(demo()),
         "own_model": fence(own_model(), "python"),
         "own_model_output": fence((RESULTS / "own_model.txt").read_text().strip()),
+        "fair": fence(fair(), "python"),
+        "fair_output": fence((RESULTS / "fair_from_csv.txt").read_text().strip()),
         "fairness": "\n".join(fairness_table()),
         "baselines": "\n".join(baselines_table()),
         "speed": "\n".join(speed_table()),
@@ -151,6 +153,18 @@ def own_model() -> str:
     )
     loop = source[source.index("model = ") : source.index("for weight")].rstrip()
     return f"{imported}\n\n{loop}"
+
+
+def fair() -> str:
+    """From a CSV to a model under a bound: the example without the making of its data."""
+    source = (ROOT / "examples" / "fair_from_csv.py").read_text(encoding="utf-8")
+    lines = [
+        *("import pandas as pd", "from paretocosmos.estimators import ParetoClassifier", ""),
+        *source[source.index("people = ") : source.index("others = ")].splitlines(),
+        "fair.predict(others)",
+    ]
+    assert all(line in source for line in lines[:2])
+    return "\n".join(line for at, line in enumerate(lines) if line or at == 2)
 
 
 def fairness_table() -> Iterator[str]:

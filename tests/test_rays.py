@@ -228,3 +228,16 @@ def test_the_corners_in_order_are_each_objective_alone(objectives: int) -> None:
     assert not each_alone([[1.0]])
     assert not each_alone([])
     assert not each_alone(None)
+
+
+def test_a_ray_off_the_simplex_is_refused_or_normalised() -> None:
+    with pytest.raises(ConfigurationError, match="found a sum of 4: divide the ray by its sum"):
+        as_rays([1.0, 3.0], 2)
+    with pytest.warns(UserWarning, match="found a sum of 4: they are divided by it"):
+        found = as_rays([[1.0, 3.0], [0.5, 0.5]], 2, off_simplex="normalise")
+    assert found.tolist() == [[0.25, 0.75], [0.5, 0.5]]
+    for hopeless in ([0.0, 0.0], [-1.0, 3.0], [float("nan"), 1.0]):
+        with pytest.raises(ConfigurationError):
+            as_rays(hopeless, 2, off_simplex="normalise")
+    with pytest.raises(ConfigurationError, match="`off_simplex` is `refuse` or `normalise`"):
+        as_rays([0.5, 0.5], 2, off_simplex="ignore")

@@ -1,6 +1,7 @@
 """Rays: preferences on the simplex, drawn at random for training or spread evenly for a front."""
 
 import math
+import warnings
 from collections.abc import Iterable, Sequence
 from functools import cache
 
@@ -17,6 +18,9 @@ Alpha = float | Sequence[float]
 
 # The paper's test rays stop this far (in radians) from the axes; its section 5.2 and code.
 MARGIN = 0.1
+# As far as the sum of a ray may be from 1.
+CLOSE = 1e-3
+OFF_SIMPLEX = ("refuse", "normalise")
 
 
 def sample_rays(
@@ -95,12 +99,21 @@ def even_rays(count: int, objectives: int, *, seed: int = 0) -> Tensor:
     return (points / points.sum(dim=1, keepdim=True)).float()
 
 
-def as_rays(rays: Tensor | np.ndarray | Sequence[object], objectives: int) -> Tensor:
+def as_rays(
+    rays: Tensor | np.ndarray | Sequence[object], objectives: int, *, off_simplex: str = "refuse"
+) -> Tensor:
     """Check rays and bring them to ``[N, J]`` float32; a single ``[J]`` becomes ``[1, J]``.
+
+    Args:
+        rays: one ``[J]``, or several ``[N, J]``.
+        objectives: entries in a ray, J.
+        off_simplex: ``"refuse"`` a ray that does not sum to 1, or ``"normalise"`` it and warn.
 
     >>> as_rays([0.25, 0.75], 2)
     tensor([[0.2500, 0.7500]])
     """
+    if off_simplex not in OFF_SIMPLEX:
+        raise ConfigurationError(f"`off_simplex` is `refuse` or `normalise`, found `{off_simplex}`")
     try:
         # an array is copied, or torch would warn of one that cannot be written to
         given = rays.copy() if isinstance(rays, np.ndarray) else rays
@@ -121,13 +134,15 @@ def as_rays(rays: Tensor | np.ndarray | Sequence[object], objectives: int) -> Te
             f"a ray has finite entries >= 0; found {_first_bad(tensor)}: use values such as "
             + ",".join(f"{1 / objectives:.3g}" for _ in range(objectives))
         )
-    total = tensor.sum(dim=1)
-    if bool((total - 1).abs().max() > 1e-3):
-        raise ConfigurationError(
-            f"the entries of a ray sum to 1, found a sum of {total[(total - 1).abs().argmax()]:g}: "
-            "divide the ray by its sum"
-        )
-    return tensor
+    total = tensor.sum(dim=1, keepdim=True)
+    worst = float(total[(total - 1).abs().argmax()])
+    if abs(worst - 1) <= CLOSE:
+        return tensor
+    said = f"the entries of a ray sum to 1, found a sum of {worst:g}"
+    if off_simplex == "refuse" or not bool((total > 0).all()):
+        raise ConfigurationError(f"{said}: divide the ray by its sum")
+    warnings.warn(f"{said}: they are divided by it", UserWarning, stacklevel=3)
+    return tensor / total
 
 
 def each_alone(rays: npt.ArrayLike | None) -> bool:

@@ -57,12 +57,15 @@ class Run:
         """Of the test front."""
         return float(self.record["metrics"]["test"]["hypervolume"])
 
-    def predict(self, rows: "pd.DataFrame", *, ray: Tensor | Sequence[float]) -> Array:
+    def predict(
+        self, rows: "pd.DataFrame", *, ray: Tensor | Sequence[float], off_simplex: str = "refuse"
+    ) -> Array:
         """The probability of the positive class for rows of a table, at one preference.
 
         Args:
             rows: a DataFrame with the columns the run was trained on; others are ignored.
             ray: the preference, one entry per objective, summing to 1.
+            off_simplex: ``"refuse"`` a ray that does not, or ``"normalise"`` it and warn.
 
         Returns:
             One probability per row.
@@ -71,7 +74,7 @@ class Run:
             raise ConfigurationError(
                 "`predict` is for tabular problems; call `run.model(inputs, ray)` for this one"
             )
-        checked = as_rays(ray, self.front.objectives)
+        checked = as_rays(ray, self.front.objectives, off_simplex=off_simplex)
         if len(checked) > 1:
             raise ConfigurationError(
                 f"`predict` takes one ray, found {len(checked)}: call it once for each"

@@ -277,7 +277,9 @@ class TestPredict:
 
     def test_it_may_be_normalised(self) -> None:
         fitted = classifier(off_simplex="normalise").fit(x, y)
-        with pytest.warns(UserWarning, match="`preference` sum to 1, found a sum of 4: they are"):
+        with pytest.warns(
+            UserWarning, match="of a ray sum to 1, found a sum of 4: they are divided"
+        ):
             found = fitted.predict_proba(x, preference=[1, 3])
         np.testing.assert_array_equal(found, fitted.predict_proba(x, preference=[0.25, 0.75]))
         with pytest.raises(ConfigurationError, match="finite entries >= 0"):

@@ -77,6 +77,30 @@ def onnx_table() -> Iterator[str]:
             )
 
 
+def estimators_table() -> Iterator[str]:
+    """What fitting an estimator takes."""
+    found = load("estimators.json")
+    data = found["rows"] * found["features"] * 8
+    yield (
+        f"`fit` of a scikit-learn estimator on {found['rows']:,} rows of {found['features']} numbers, {data / 1e6:.0f} MB, two cores "
+        "(`python -m benchmarks.estimators`); memory beside the data, in a process that has fitted before and in one that has not and loads what torch needs:"
+    )
+    yield ""
+    yield "| what is traded | seconds | memory | times the data | the first fit of a process |"
+    yield "|---|---|---|---|---|"
+    names = {
+        "classes": "two classes' losses",
+        "groups": "loss and gap between groups",
+        "numbers": "over- and under-prediction",
+    }
+    for key, name in names.items():
+        one = found["fits"][key]
+        yield (
+            f"| {name} | {one['seconds']:.1f} | {one['memory'] / 1e6:.0f} MB | {one['memory_times_data']:.1f} | "
+            f"{one['memory_of_the_first_fit'] / 1e6:.0f} MB |"
+        )
+
+
 def draw_constraint(path: Path) -> None:
     """Test accuracy against test gap, a mark for every seed."""
     found = load("constraint.json")

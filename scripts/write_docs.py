@@ -37,6 +37,7 @@ from using_page import (  # noqa: E402
     constraint_note,
     constraint_table,
     draw_constraint,
+    estimators_table,
     onnx_table,
 )
 
@@ -161,7 +162,7 @@ def fair() -> str:
     lines = [
         *("import pandas as pd", "from paretocosmos.estimators import ParetoClassifier", ""),
         *source[source.index("people = ") : source.index("others = ")].splitlines(),
-        "fair.predict(others)",
+        "fair.predict(others)  # new people, a DataFrame with the same columns",
     ]
     assert all(line in source for line in lines[:2])
     return "\n".join(line for at, line in enumerate(lines) if line or at == 2)
@@ -258,6 +259,10 @@ def results() -> str:
             *constraint_note(),
             "",
             "![Accuracy and gap on test of every method and seed](constraint.png)",
+            "",
+            "## scikit-learn",
+            "",
+            *estimators_table(),
             "",
             "## One file for production",
             "",

@@ -14,6 +14,7 @@ from paretocosmos.cli._export import export
 from paretocosmos.cli._list import ROOMS, list_things
 from paretocosmos.cli._report import report
 from paretocosmos.cli._reproduce import reproduce, with_address
+from paretocosmos.cli._serve import serve
 from paretocosmos.cli._train import train
 from paretocosmos.distributed import launched_rank
 from paretocosmos.errors import ParetoCosmosError
@@ -35,6 +36,7 @@ app.command()(export)
 app.command()(compare)
 app.command()(reproduce)
 app.command()(report)
+app.command()(serve)
 
 
 def main() -> None:

@@ -1,0 +1,33 @@
+"""Serving: a run that answers any preference over HTTP."""
+
+from collections.abc import Callable
+
+from paretocosmos.errors import MissingExtraError
+from paretocosmos.serving._settings import Settings
+
+__all__ = ["Settings", "serve"]
+
+
+def serve(settings: Settings, *, started: Callable[[str], None] | None = None) -> None:
+    """Serve a run until SIGTERM or SIGINT.
+
+    Args:
+        settings: the run folder, the address, the limits.
+        started: called with the server's address when it listens and the run is loaded.
+    """
+    for package in ("fastapi", "uvicorn"):
+        try:
+            __import__(package)
+        except ModuleNotFoundError as error:
+            if error.name != package:  # it is there, and something else is missing
+                raise
+            raise MissingExtraError(package, "serve", "`paretocosmos serve`") from error
+    from paretocosmos.serving._app import make_app
+    from paretocosmos.serving._server import listen, run_server
+
+    app = make_app(settings)
+    sock = listen(settings)
+    host, port = sock.getsockname()[:2]
+    if started is not None:
+        started(f"http://{f'[{host}]' if ':' in host else host}:{port}")
+    run_server(settings, sock, app)

@@ -1,0 +1,97 @@
+"""An exported file that answers instead of PyTorch."""
+
+import json
+from pathlib import Path
+from typing import final
+
+import numpy as np
+
+from paretocosmos.errors import MissingExtraError, RunError
+from paretocosmos.files import one_line
+from paretocosmos.run import Run
+from paretocosmos.serving._network import Answers, Network, TorchNetwork, rows_of_a_pass
+from paretocosmos.serving._preference import Rays
+from paretocosmos.serving._rows import Numbers, Rows
+
+__all__ = ["OnnxNetwork"]
+
+# The largest difference to PyTorch that rounding explains; `export` allows a tenth of it.
+LIMIT = 1e-4
+TRIED = 8
+
+
+@final
+class OnnxNetwork(Network):
+    """A file that `export` wrote for a run, run by onnxruntime on the CPU.
+
+    It is compared with the run's own network when it is loaded, so that the answers are the same.
+
+    Args:
+        path: the file.
+        run: what it was exported from.
+        rows: how its rows become inputs.
+        threads: of a pass.
+    """
+
+    def __init__(self, path: Path, run: Run, rows: Rows, *, threads: int) -> None:
+        try:
+            import onnxruntime
+        except ModuleNotFoundError as error:
+            raise MissingExtraError("onnxruntime", "onnx", "--onnx") from error
+        options = onnxruntime.SessionOptions()
+        options.log_severity_level = 3
+        options.intra_op_num_threads = threads
+        try:
+            self._session = onnxruntime.InferenceSession(
+                str(path), options, providers=["CPUExecutionProvider"]
+            )
+            said = self._session.get_modelmeta().custom_metadata_map
+            about = json.loads(said.get("paretocosmos", "{}"))
+            inputs = {given.name: given for given in self._session.get_inputs()}
+            one_for_all = inputs["preference"].shape[0] == 1
+        except Exception as error:  # a runtime's errors have no family
+            raise RunError(
+                f"`{path}` is not a file that `paretocosmos export` wrote "
+                f"({one_line(error)[:200]}): export the run again"
+            ) from error
+        self._table, self._rows = run.table is not None, rows
+        self._heads = [given.name for given in self._session.get_outputs()]
+        self.mixes, self.limit = not one_for_all, rows_of_a_pass(run)
+        columns = None if run.table is None else list(run.table.columns)
+        named = [column["name"] for column in about.get("columns", ())]
+        if about.get("objectives") != list(run.front.names) or columns != (named or None):
+            raise RunError(
+                f"`{path}` was exported from another run than `{run.folder}` (its objectives or "
+                "columns differ): export this one"
+            )
+        self._compare(path, TorchNetwork(run, rows), run)
+
+    def call(self, rows: Numbers, rays: Rays) -> Answers:
+        # the preprocessing of a table is inside the file
+        with np.errstate(over="ignore"):
+            x = rows.astype(np.float32) if self._table else self._rows.features(rows)
+        outputs = self._session.run(None, {"x": x, "preference": rays})
+        if self._heads == ["logits"]:
+            return {"outputs": outputs[0]}
+        return dict(zip(self._heads, outputs, strict=True))
+
+    def _compare(self, path: Path, own: TorchNetwork, run: Run) -> None:
+        generator = np.random.default_rng(0)
+        if run.table is None:
+            rows = generator.standard_normal((TRIED, *run.record["input_shape"]))
+        else:
+            scale, fills = np.array(run.table.scale), np.array(list(run.table.numeric.values()))
+            numbers = fills + scale[: len(fills)] * generator.standard_normal((TRIED, len(fills)))
+            codes = [generator.integers(-1, len(c), TRIED) for c in run.table.categorical.values()]
+            rows = np.column_stack([numbers, *codes])
+        rays = generator.dirichlet(np.ones(run.front.objectives), TRIED).astype(np.float32)
+        mine, its = own.answer(rows, rays), self.answer(rows, rays)
+        worst = max(
+            (float(np.abs(out - its[head]).max() / max(1, np.abs(out).max())) if head in its else 1)
+            for head, out in mine.items()
+        )
+        if not worst <= LIMIT:
+            raise RunError(
+                f"`{path}` answers otherwise than the run in `{run.folder}`, by up to {worst:.2g}: "
+                "export this run again"
+            )

@@ -1,0 +1,141 @@
+"""The server around the application: sockets, slow clients, signals, workers."""
+
+import asyncio
+import functools
+import signal
+import socket
+import sys
+from typing import Any, final
+
+import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.supervisors import Multiprocess
+
+from paretocosmos.errors import ConfigurationError
+from paretocosmos.serving._app import make_app
+from paretocosmos.serving._settings import Settings
+
+__all__ = ["configured", "listen", "run_server"]
+
+# Seconds after which a thread that computes may be interrupted by one that answers. Python's 5 ms
+# are paid at every operation of the network while the event loop is busy.
+SWITCH = 0.0005
+BACKLOG = 2048
+
+
+@final
+class Patient(H11Protocol):
+    """A connection that is closed when nothing new begins on it for too long.
+
+    So clients that send their headers letter by letter, or never read what they asked for, do not
+    stay; uvicorn itself waits for them for ever.
+    """
+
+    _seen: object = None
+    _watch: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: Any) -> None:
+        """Begin to watch."""
+        super().connection_made(transport)
+        self._watch = self.loop.call_later(self.timeout_keep_alive, self._look)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Watch no longer."""
+        if self._watch is not None:
+            self._watch.cancel()
+        super().connection_lost(exc)
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuse what is not HTTP as everything else is refused."""
+        body = b'{"error":"this is not HTTP, or its head is too long"}'
+        head = b"HTTP/1.1 400 Bad Request\r\nContent-Type: application/json\r\n"
+        rest = b"Connection: close\r\nContent-Length: %d\r\n\r\n" % len(body)
+        self.transport.write(head + rest + body)
+        self.transport.close()
+
+    def _look(self) -> None:
+        if self.cycle is self._seen:
+            self.transport.abort()
+            return
+        self._seen = self.cycle
+        self._watch = self.loop.call_later(self.timeout_keep_alive, self._look)
+
+
+def listen(settings: Settings) -> socket.socket:
+    """A socket on the address asked for; one that cannot be had is refused."""
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    try:
+        sock = socket.create_server((settings.host, settings.port), family=family, backlog=BACKLOG)
+    except (OSError, UnicodeError) as error:
+        why = getattr(error, "strerror", None) or str(error)
+        raise ConfigurationError(
+            f"cannot listen on `{settings.host}` port {settings.port} ({why}): choose another "
+            "--port or --host"
+        ) from error
+    # a head and its body are two packets: the second must not wait for the first to be confirmed
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return sock
+
+
+def configured(settings: Settings, app: Any) -> uvicorn.Config:
+    """How uvicorn is to serve an application, or several workers each one of their own."""
+    several = settings.workers > 1
+    return uvicorn.Config(
+        functools.partial(make_worker, settings) if several else app,
+        factory=several,
+        workers=settings.workers,
+        http=Patient,
+        ws="none",
+        lifespan="on",
+        access_log=False,
+        log_level="warning",
+        backlog=BACKLOG,
+        server_header=False,
+        proxy_headers=False,
+        timeout_keep_alive=settings.timeout,  # type: ignore[arg-type]  # tenths are fine
+        timeout_graceful_shutdown=int(settings.timeout) + 5,
+    )
+
+
+def run_server(settings: Settings, sock: socket.socket, app: Any) -> None:
+    """Serve until SIGTERM or SIGINT, and then finish what was begun.
+
+    Args:
+        settings: what the server was told.
+        sock: listens already.
+        app: loaded; several workers load theirs anew.
+    """
+    _allow_connections()
+    config = configured(settings, app)
+    sys.setswitchinterval(SWITCH)
+    # uvicorn raises the signal again when it has finished, which would be another exit code than 0
+    before = {s: signal.signal(s, _nothing) for s in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        if settings.workers > 1:
+            Multiprocess(config, sockets=[sock]).run()
+        else:
+            uvicorn.Server(config).run(sockets=[sock])
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def make_worker(settings: Settings) -> Any:
+    """The application of one of several workers."""
+    sys.setswitchinterval(SWITCH)
+    _allow_connections()
+    return make_app(settings)
+
+
+def _nothing(_number: int, _frame: object) -> None:
+    pass
+
+
+def _allow_connections() -> None:
+    """As many open files as the system lets us have: a connection is one."""
+    try:
+        import resource
+    except ModuleNotFoundError:  # Windows has no such limit
+        return
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))

@@ -1,0 +1,81 @@
+"""What a server is told when it starts."""
+
+import ipaddress
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from paretocosmos.errors import ConfigurationError
+
+__all__ = ["Settings", "is_loopback"]
+
+# Letters of a token: fewer can be guessed.
+SHORTEST = 16
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """What a server is told when it starts; plain values, so that workers can be told too.
+
+    Attributes:
+        folder: the run folder.
+        host: the address to listen on.
+        port: the port; 0 for any that is free.
+        token: what a client must send as ``Authorization: Bearer ...``.
+        workers: processes, each with the whole run.
+        onnx: an exported file of the run, to predict with instead of PyTorch.
+        data: where the problem's data lies now, if moved; for ``/choose``.
+        device: where the network goes.
+        max_rows: rows of a request at most.
+        max_bytes: bytes of a request's body at most.
+        timeout: seconds a request may take, and a connection may say nothing.
+        batching: whether rows of several requests go through the network together.
+    """
+
+    folder: Path
+    host: str = "127.0.0.1"
+    port: int = 8000
+    token: str | None = field(default=None, repr=False)
+    workers: int = 1
+    onnx: Path | None = None
+    data: str | None = None
+    device: str = "cpu"
+    max_rows: int = 10_000
+    max_bytes: int = 4 * 1024 * 1024
+    timeout: float = 30.0
+    batching: bool = True
+
+    def __post_init__(self) -> None:
+        for name in ("workers", "max_rows", "max_bytes"):
+            if getattr(self, name) < 1:
+                raise ConfigurationError(
+                    f"`{name}` must be at least 1, found {getattr(self, name)}"
+                )
+        if not 0 <= self.port <= 65535:
+            raise ConfigurationError(f"`port` is from 0 to 65535, found {self.port}")
+        if not 0.1 <= self.timeout <= 3600:
+            raise ConfigurationError(f"`timeout` is from 0.1 to 3600 s, found {self.timeout:g}")
+        if self.token is not None and not re.fullmatch(rf"[!-~]{{{SHORTEST},}}", self.token):
+            raise ConfigurationError(
+                f"a token has at least {SHORTEST} letters, digits or signs and no space: take one "
+                'from python -c "import secrets; print(secrets.token_urlsafe())"'
+            )
+        if self.token is None and not is_loopback(self.host):
+            raise ConfigurationError(
+                f"`{self.host}` can be reached from other machines, so clients need a token: set "
+                "PARETOCOSMOS_TOKEN or --token, or listen on 127.0.0.1"
+            )
+
+
+def is_loopback(host: str) -> bool:
+    """Whether an address belongs to this machine alone.
+
+    >>> is_loopback("localhost"), is_loopback("::1"), is_loopback("0.0.0.0")
+    (True, True, False)
+    """
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

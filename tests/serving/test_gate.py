@@ -1,0 +1,94 @@
+"""Who may ask: this machine, or whoever has the token."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from paretocosmos.errors import ConfigurationError
+from paretocosmos.serving import Settings
+
+TOKEN = "a-long-enough-token"
+ASKED = ("/front", "/metrics", "/docs", "/openapi.json", "/predict", "/choose", "/nothing")
+
+
+@pytest.fixture(scope="module")
+def closed(serving: Callable[..., Any], folder: Path) -> Iterator[Any]:
+    with serving(Settings(folder=folder, port=0, host="0.0.0.0", token=TOKEN)) as server:
+        yield server
+
+
+@pytest.mark.parametrize("path", ASKED)
+@pytest.mark.parametrize(
+    "given",
+    [
+        {},
+        {"Authorization": ""},
+        {"Authorization": TOKEN},
+        {"Authorization": f"Bearer {TOKEN}x"},
+        {"Authorization": f"Bearer {TOKEN[:-1]}"},
+        {"Authorization": f"Basic {TOKEN}"},
+        {"Authorization": "Bearer \xff"},
+    ],
+    ids=range(7),
+)
+def test_without_the_token(closed: Any, path: str, given: dict[str, str]) -> None:
+    answer = closed.ask(path, headers=given)
+    assert answer.status == 401
+    assert answer.headers["WWW-Authenticate"] == "Bearer"
+    assert answer.error == "a token is needed: send the header Authorization: Bearer TOKEN"
+
+
+def test_with_the_token(closed: Any, rows: list[dict[str, Any]]) -> None:
+    given = {"Authorization": f"Bearer {TOKEN}", "Host": "example.org"}
+    assert closed.ask("/front", headers=given).status == 200
+    body = {"inputs": rows[:2], "preference": [1, 0]}
+    assert closed.ask("/predict", body, headers=given).status == 200
+    described = closed.ask("/openapi.json", headers=given).json
+    assert described["security"] == [{"token": []}]
+
+
+def test_health_needs_none(closed: Any) -> None:
+    assert closed.ask("/health", headers={"Host": "example.org"}).json["status"] == "ok"
+
+
+@pytest.mark.parametrize("host", ["localhost", "LOCALHOST:99", "127.0.0.1:8000", "[::1]:8000"])
+def test_names_of_this_machine(server: Any, host: str) -> None:
+    assert server.ask("/front", headers={"Host": host}).status == 200
+
+
+@pytest.mark.parametrize("host", ["example.org", "example.org:8000", "127.0.0.1.example.org", "["])
+def test_a_page_that_leads_its_name_here_is_not_answered(server: Any, host: str) -> None:
+    answer = server.ask("/front", headers={"Host": host})
+    assert answer.status == 421
+    assert "localhost alone" in answer.error
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"host": "0.0.0.0"}, "`0.0.0.0` can be reached from other machines"),
+        ({"host": "::"}, "clients need a token"),
+        ({"host": "example.org"}, "clients need a token"),
+        ({"token": ""}, "a token has at least 16"),
+        ({"token": "short"}, "a token has at least 16"),
+        ({"token": "with a space inside"}, "no space"),
+        ({"token": "längeres-wort-als-sechzehn"}, "a token has"),
+        ({"port": 65536}, "`port` is from 0 to 65535"),
+        ({"port": -1}, "`port` is from 0"),
+        ({"workers": 0}, "`workers` must be at least 1"),
+        ({"max_rows": 0}, "`max_rows` must be at least 1"),
+        ({"max_bytes": -5}, "`max_bytes` must be at least 1"),
+        ({"timeout": 0}, "`timeout` is from 0.1"),
+        ({"timeout": float("nan")}, "`timeout` is from 0.1"),
+    ],
+    ids=range(14),
+)
+def test_settings_that_are_refused(given: dict[str, Any], says: str) -> None:
+    with pytest.raises(ConfigurationError, match=says.replace(".", r"\.")):
+        Settings(folder=Path("run"), **given)
+
+
+def test_the_token_is_not_in_the_repr() -> None:
+    assert TOKEN not in repr(Settings(folder=Path("run"), token=TOKEN))

@@ -1,0 +1,115 @@
+"""Large bodies, many rows, many clients: the server stays, and answers the others."""
+
+import contextlib
+import json
+import os
+import resource
+import socket
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from paretocosmos.serving import Settings, _body
+
+HEAD = b"POST /predict HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+
+
+@contextlib.contextmanager
+def connected(server: Any) -> Iterator[socket.socket]:
+    with socket.create_connection(("127.0.0.1", server.port), timeout=10) as sock:
+        yield sock
+
+
+def answer_of(sock: socket.socket) -> bytes:
+    """One whole answer; its head and its body may come one after the other."""
+    said = b""
+    while b"\r\n\r\n" not in said or not said.endswith(b"}"):
+        part = sock.recv(65_536)
+        assert part, said
+        said += part
+    return said
+
+
+def memory() -> int:
+    """Bytes of this process, which is the server's as well."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def test_a_body_that_says_it_is_too_large_is_refused_unread(server: Any) -> None:
+    with connected(server) as sock:
+        sock.sendall(HEAD + b"Content-Length: 1073741824\r\nExpect: 100-continue\r\n\r\n")
+        said = answer_of(sock)
+    assert said.startswith(b"HTTP/1.1 413 ")
+    assert b"a body has at most 100,000 bytes, found 1,073,741,824" in said
+
+
+def test_a_body_that_does_not_say_is_refused_while_it_comes(server: Any) -> None:
+    before, most, piece = memory(), 0, b"%x\r\n%b\r\n" % (1 << 20, b" " * (1 << 20))
+    with connected(server) as sock:
+        sock.sendall(HEAD + b"Transfer-Encoding: chunked\r\n\r\n")
+        for _ in range(200):  # MB
+            sock.sendall(piece)
+            most = max(most, memory() - before)
+        sock.sendall(b"0\r\n\r\n")
+        said = answer_of(sock)
+    assert said.startswith(b"HTTP/1.1 413 ")
+    assert b"and more: send several" in said
+    assert most < 40 << 20
+    assert server.ask("/health").status == 200
+
+
+def test_too_many_rows(server: Any, rows: list[dict[str, Any]]) -> None:
+    answer = server.ask("/predict", {"inputs": rows[:101], "preference": [1, 0]})
+    assert answer.status == 413
+    assert answer.error == "a request has at most 100 rows, found 101: send several"
+
+
+def test_a_large_body_within_the_limits(
+    serving: Callable[..., Any], folder: Path, run: Any, rows: list[dict[str, Any]]
+) -> None:
+    import pandas as pd
+
+    many = rows * 5
+    with serving(Settings(folder=folder, port=0)) as server:
+        said = server.ask("/predict", {"inputs": many, "preference": [0.5, 0.5]}).json
+    assert len(json.dumps(many)) > _body.SMALL  # so that it is read in a thread
+    expected = run.predict(pd.DataFrame(many), ray=[0.5, 0.5])
+    assert said["probabilities"] == pytest.approx(expected.tolist(), abs=1e-6)
+
+
+def test_bodies_of_all_clients_together(
+    server: Any, monkeypatch: pytest.MonkeyPatch, rows: list[dict[str, Any]]
+) -> None:
+    monkeypatch.setattr(_body, "ROOM", 0)  # then there is room for one of the largest
+    body = json.dumps({"inputs": rows[:99], "preference": [1, 0]}).encode()
+    with contextlib.ExitStack() as stack:
+        for _ in range(2):
+            sock = stack.enter_context(connected(server))
+            sock.sendall(HEAD + b"Content-Length: 60000\r\n\r\n" + b" " * 59_000)
+        said = answer_of(sock)
+    assert said.startswith(b"HTTP/1.1 429 ")
+    deadline = time.monotonic() + 5
+    while (answer := server.ask("/predict", body=body)).status == 429:
+        assert time.monotonic() < deadline  # room is free again when the clients have left
+    assert answer.status == 200
+
+
+def test_a_thousand_connections(server: Any, rows: list[dict[str, Any]]) -> None:
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (limits[1], limits[1]))
+    try:
+        with contextlib.ExitStack() as stack:
+            body = json.dumps({"inputs": rows[0], "preference": [0.5, 0.5]}).encode()
+            ask = HEAD + b"Content-Length: %d\r\n\r\n" % len(body) + body
+            socks = [stack.enter_context(connected(server)) for _ in range(1000)]
+            assert server.ask("/health").status == 200
+            for sock in socks:
+                sock.sendall(ask)
+            said = [answer_of(sock) for sock in socks]
+            assert {one[:13] for one in said} == {b"HTTP/1.1 200 "}
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+    assert server.ask("/health").status == 200

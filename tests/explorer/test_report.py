@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.explorer import write_report
+from paretocosmos.explorer import Look, View, write_report
 from paretocosmos.front import Front
 from paretocosmos.metrics import summary
 from paretocosmos.rays import even_rays
@@ -88,8 +89,12 @@ def record(fronts: list[Front]) -> dict[str, Any]:
     }
 
 
+def unpacked(text: str, kind: str = "<f8") -> npt.NDArray[Any]:
+    return np.frombuffer(base64.b64decode(text), dtype=kind)
+
+
 def written(folder: Path, content: dict[str, Any], fronts: list[Front]) -> str:
-    write_report(folder / "report.html", content, fronts)
+    write_report(folder / "report.html", View([Look(content, fronts, str(folder))]))
     return (folder / "report.html").read_text(encoding="utf-8")
 
 
@@ -154,11 +159,24 @@ def test_the_structure_is_balanced_and_ids_are_unique(text: str) -> None:
 @pytest.mark.parametrize("objectives", [2, 3])
 def test_the_fronts_inside_are_the_fronts_given(tmp_path: Path, objectives: int) -> None:
     fronts = [front(objectives=objectives), front("val", objectives=objectives)]
-    data = Page(written(tmp_path, record(fronts), fronts)).data
-    assert [Front.from_dict(one) for one in data["fronts"]] == fronts
-    assert data["dominated"] == [(~one.non_dominated).tolist() for one in fronts]
-    assert data["summaries"] == [summary(one) for one in fronts]
-    assert data["folder"] == str(tmp_path)
+    run = Page(written(tmp_path, record(fronts), fronts)).data["runs"][0]
+    for one, packed in zip(fronts, run["fronts"], strict=True):
+        same(packed, one)
+        assert packed["summary"] == summary(one)
+        assert packed["reference"] == one.reference.tolist()
+    assert run["folder"] == str(tmp_path)
+
+
+def same(packed: dict[str, Any], one: Front) -> None:
+    """Bit for bit, NaN included."""
+    assert packed["split"] == one.split
+    assert packed["count"] == len(one)
+    assert unpacked(packed["rays"]).tobytes() == one.rays.tobytes()
+    assert unpacked(packed["values"]).tobytes() == np.ascontiguousarray(one.values.T).tobytes()
+    assert list(packed["metrics"]) == list(one.metrics)
+    for name, values in one.metrics.items():
+        assert unpacked(packed["metrics"][name]).tobytes() == values.tobytes()
+    assert unpacked(packed["dominated"], "u1").tolist() == (~one.non_dominated).tolist()
 
 
 def test_names_from_data_are_text(tmp_path: Path) -> None:
@@ -173,8 +191,9 @@ def test_names_from_data_are_text(tmp_path: Path) -> None:
     assert page.open == []
     assert len(page.text["script"]) == 2
     assert page.text["title"] == page.text["h1"] == [HOSTILE]
-    assert Front.from_dict(page.data["fronts"][0]) == hostile
-    assert page.data["record"] == content
+    same(page.data["runs"][0]["fronts"][0], hostile)
+    assert page.data["names"] == [HOSTILE, "gap"]
+    assert page.data["runs"][0]["record"] == content
 
 
 def test_the_script_never_parses_markup(text: str) -> None:
@@ -196,12 +215,12 @@ def test_the_script_never_parses_markup(text: str) -> None:
 def test_every_key_of_the_record_is_optional(tmp_path: Path, content: dict[str, Any]) -> None:
     page = Page(written(tmp_path, content, [front()]))
     assert page.open == []
-    assert set(page.data["record"]) == set(content)
+    assert set(page.data["runs"][0]["record"]) == set(content)
 
 
 def test_what_json_cannot_say_is_said_in_words(tmp_path: Path) -> None:
     content = {"a": float("nan"), "b": float("inf"), "c": Path("x"), "d": np.arange(2)}
-    found = Page(written(tmp_path, content, [front()])).data["record"]
+    found = Page(written(tmp_path, content, [front()])).data["runs"][0]["record"]
     assert found == {"a": "not a number", "b": "infinity", "c": "x", "d": [0, 1]}
 
 
@@ -210,28 +229,32 @@ def test_odd_fronts_are_reported(tmp_path: Path, values: list[list[float]]) -> N
     rays = even_rays(len(values), 2).numpy()
     odd = Front(rays, np.array(values), ("loss", "gap"), np.array([2.0, 2.0]))
     page = Page(written(tmp_path, {}, [odd]))
-    assert Front.from_dict(page.data["fronts"][0]) == odd
+    same(page.data["runs"][0]["fronts"][0], odd)
 
 
 def test_long_runs_stay_small(tmp_path: Path) -> None:
+    """An evaluation costs its epoch and its hypervolume, not what else was measured then."""
     content = record([front()])
+    content["evaluations"] = []
+    without = len(written(tmp_path, content, [front()]).encode())
     content["evaluations"] = [
         {"epoch": epoch, "hypervolume_val": 3.3, "losses": [0.1] * 50} for epoch in range(1000)
     ]
-    assert len(written(tmp_path, content, [front()]).encode()) < 150_000
+    assert len(written(tmp_path, content, [front()]).encode()) - without < 40_000
 
 
-def test_mistakes_are_one_sentence(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match="at least one front"):
-        write_report(tmp_path / "report.html", {}, [])
+def test_mistakes_are_one_sentence() -> None:
+    with pytest.raises(ConfigurationError, match="at least one run with a front"):
+        View([])
+    with pytest.raises(ConfigurationError, match="at least one run with a front"):
+        View([Look({}, [])])
     with pytest.raises(ConfigurationError, match="the same objectives"):
-        write_report(tmp_path / "report.html", {}, [front(), front(objectives=3)])
-    assert list(tmp_path.iterdir()) == []
+        View([Look({}, [front()]), Look({}, [front(objectives=3)])])
 
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
 def test_the_script_is_valid(text: str, tmp_path: Path) -> None:
-    script = tmp_path / "report.js"
+    script = tmp_path / "page.js"
     script.write_text(Page(text).text["script"][1], encoding="utf-8")
     done = subprocess.run(["node", "--check", script], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

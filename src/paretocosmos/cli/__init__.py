@@ -10,6 +10,7 @@ from paretocosmos import __version__, printing
 from paretocosmos.cli._choose import choose
 from paretocosmos.cli._compare import compare
 from paretocosmos.cli._evaluate import evaluate
+from paretocosmos.cli._explore import explore
 from paretocosmos.cli._export import export
 from paretocosmos.cli._list import ROOMS, list_things
 from paretocosmos.cli._report import report
@@ -33,6 +34,7 @@ app.command()(train)
 app.command()(evaluate)
 app.command()(choose)
 app.command()(export)
+app.command()(explore)
 app.command()(compare)
 app.command()(reproduce)
 app.command()(report)

@@ -119,10 +119,10 @@ def named_numbers(option: str, texts: list[str] | None) -> dict[str, float]:
 
 def draw(run: Run) -> None:
     """The picture and the page; a missing plotting package costs the picture, not the run."""
-    from paretocosmos.explorer import write_report
+    from paretocosmos.explorer import look_at, write_report
 
     title = f"{run.front.provenance['problem']} by {run.record['label']}"
-    write_report(run.folder / "report.html", run.record, [run.front, run.front_val])
+    write_report(run.folder / "report.html", look_at([run]))
     try:
         from paretocosmos.plotting import save_front
 

@@ -1,0 +1,179 @@
+"""`python -m benchmarks.explorer`: how fast the explorer is in Chromium, with 1,001 rays x 5 runs.
+
+Pages of made-up runs with two, three and five objectives, each with a dozen samples and counted
+answers, are written and opened in a headless Chromium (Debian's, by playwright). Measured are the
+size of the file, the time to the first paint and until the whole page is drawn, and the frames a
+second while something is dragged: the preference, a bound, the picture itself. In every frame of a
+drag one event moves it on, as a hand does. Prints a table and, with `--out FILE`, writes the
+numbers as JSON. `--tiny` does a little of it.
+"""
+
+import argparse
+import json
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from paretocosmos.explorer import Answers, Head, Look, Samples, View, write_report
+from paretocosmos.front import Front
+from paretocosmos.provenance import provenance
+from paretocosmos.rays import even_rays
+
+RAYS, RUNS = 1001, 5
+OBJECTIVES = (2, 3, 5)
+FRAMES = 120
+OPTIONS = (
+    *("--no-sandbox", "--disable-gpu", "--disable-background-networking"),
+    *("--disable-component-update", "--disable-sync", "--no-first-run"),
+)
+LONGEST_PAINT, FEWEST_FRAMES, LARGEST = 2.0, 30, 6_000_000
+
+PAINT = """
+() => new Promise((done) => new PerformanceObserver((list) => {
+  const [first] = list.getEntriesByName("first-contentful-paint");
+  if (first) done(first.startTime);
+}).observe({ type: "paint", buffered: true }))
+"""
+# Moves something on by one event in every frame, and gives the milliseconds between frames.
+DRAG = """
+async ([target, how, frames]) => {
+  const node = document.querySelector(target);
+  const box = node.getBoundingClientRect();
+  const send = (kind, x, y) => node.dispatchEvent(new PointerEvent(kind, {
+    bubbles: true, cancelable: true, pointerId: 1, button: 0, clientX: x, clientY: y }));
+  node.setPointerCapture = () => {};
+  const area = document.querySelector("#over").getBoundingClientRect();
+  const pad = how === "pad" ? box : area;
+  const at = (share) => how === "up" ? [box.x, area.top + 40 + share * (area.height - 120)]
+    : [pad.left + (0.2 + 0.6 * share) * pad.width, pad.top + (0.3 + 0.4 * share) * pad.height];
+  const frame = () => new Promise((done) => requestAnimationFrame(done));
+  await frame();
+  if (how !== "range") send("pointerdown", ...at(0));
+  const times = [await frame()];
+  for (let step = 1; step <= frames; step += 1) {
+    const share = 0.5 - 0.5 * Math.cos((2 * Math.PI * step) / frames);
+    if (how === "range") {
+      node.value = String(Math.round(1000 * share));
+      node.dispatchEvent(new Event("input", { bubbles: true }));
+    } else send("pointermove", ...at(share));
+    times.push(await frame());
+  }
+  if (how !== "range") send("pointerup", ...at(1));
+  return times.slice(1).map((time, k) => time - times[k]);
+}
+"""
+
+
+def main() -> None:
+    """Measure, print, write."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path, help="write the numbers here as JSON")
+    parser.add_argument("--tiny", action="store_true", help="a little of it")
+    arguments = parser.parse_args()
+    browser = shutil.which("chromium")
+    if browser is None:
+        raise SystemExit("no chromium here: install it (Debian: apt-get install chromium)")
+    rays, runs, frames = (101, 2, 20) if arguments.tiny else (RAYS, RUNS, FRAMES)
+    results: dict[str, Any] = {"rays": rays, "runs": runs, "frames": frames, "objectives": {}}
+    with tempfile.TemporaryDirectory() as folder:
+        for objectives in OBJECTIVES:
+            page = Path(folder) / f"explore-{objectives}.html"
+            write_report(page, made_up(objectives, rays=rays, runs=runs))
+            results["objectives"][str(objectives)] = {
+                "bytes": page.stat().st_size,
+                **measured(browser, page, objectives, frames),
+            }
+    results |= provenance(torch.device("cpu"))
+    show(results)
+    if arguments.out is not None:
+        arguments.out.write_text(json.dumps(results, indent=1) + "\n")
+
+
+def made_up(objectives: int, *, rays: int, runs: int) -> View:
+    """Runs that nobody trained: convex fronts, ten classes, a dozen images."""
+    draw = np.random.default_rng(1)
+    directions = even_rays(rays, objectives).numpy().astype(np.float64)
+    names = tuple(f"task_{place + 1}" for place in range(objectives))
+    heads = tuple(Head(name, tuple("0123456789"), binary=False) for name in names[:2])
+    counted = np.unique(np.linspace(0, rays - 1, 101).round().astype(np.int64))
+    looks = []
+    for run in range(runs):
+        fronts = []
+        for split in ("val", "test"):
+            values = 0.9 - 0.8 * directions**0.6 + 0.03 * run + 0.003 * draw.normal(size=(rays, 1))
+            metrics = {f"accuracy_{name}": 1 - values[:, at] / 3 for at, name in enumerate(names)}
+            reference = np.full(objectives, 2.0)
+            fronts.append(Front(directions, values, names, reference, metrics, split))
+        shape = (len(counted), 1, 10, 10)
+        answers = Answers(
+            at=counted,
+            confusion={
+                split: tuple(draw.integers(0, 900, shape) for _ in heads)
+                for split in ("val", "test")
+            },
+            chances=tuple(draw.random((12, rays)) for _ in heads),
+            answers=tuple(draw.integers(0, 10, (12, rays)) for _ in heads),
+        )
+        looks.append(Look({"name": "made up", "label": f"run {run + 1}"}, fronts, "runs", answers))
+    pixel = bytes.fromhex(
+        "89504e470d0a1a0a0000000d49484452000000010000000108000000003a7e9b55"
+        "0000000a49444154789c63600000000200010048afa4710000000049454e44ae426082"
+    )
+    truth = draw.integers(0, 10, (len(heads), 12))
+    samples = Samples(tuple(range(12)), (), (), (pixel,) * 12, truth, 6)
+    return View(looks, heads, samples=samples)
+
+
+def measured(browser: str, page: Path, objectives: int, frames: int) -> dict[str, Any]:
+    """Times and frames of one page."""
+    from playwright.sync_api import sync_playwright
+
+    preference = {2: ("#slider", "range"), 3: (".pad", "pad")}.get(
+        objectives, (".weight-row input", "range")
+    )
+    drags = {"preference": preference, "bound": (".grip", "up"), "picture": ("#over", "across")}
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=browser, args=list(OPTIONS))
+        shown = chromium.new_page(viewport={"width": 1280, "height": 900})
+        shown.goto(page.as_uri())
+        paint = shown.evaluate(PAINT)
+        drawn = shown.evaluate("performance.timing.loadEventEnd - performance.timing.fetchStart")
+        found = {"first_paint_seconds": paint / 1000, "loaded_seconds": drawn / 1000}
+        for name, (target, how) in drags.items():
+            between = shown.evaluate(DRAG, [target, how, frames])
+            found[f"{name}_frames_per_second"] = 1000 / float(np.mean(between))
+            found[f"{name}_slowest_frame_ms"] = float(np.max(between))
+        found["chromium"] = chromium.version
+        chromium.close()
+    return found
+
+
+def show(results: dict[str, Any]) -> None:
+    """A table, and whether the figures are reached."""
+    print(f"{results['rays']} rays x {results['runs']} runs")
+    for objectives, found in results["objectives"].items():
+        rates = {key: value for key, value in found.items() if key.endswith("per_second")}
+        print(
+            f"  {objectives} objectives: {found['bytes'] / 1e6:.2f} MB, first paint after "
+            f"{found['first_paint_seconds']:.2f} s, drawn after {found['loaded_seconds']:.2f} s; "
+            "frames a second: "
+            + ", ".join(f"{key.partition('_')[0]} {value:.0f}" for key, value in rates.items())
+        )
+        reached = (
+            found["bytes"] <= LARGEST
+            and found["loaded_seconds"] < LONGEST_PAINT
+            and min(rates.values()) >= FEWEST_FRAMES
+        )
+        if not reached:
+            print(
+                f"    wanted: {LARGEST / 1e6:g} MB, {LONGEST_PAINT:g} s, {FEWEST_FRAMES} frames "
+                "a second"
+            )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,64 @@
+"""`paretocosmos explore`."""
+
+import tempfile
+import webbrowser
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from paretocosmos.cli._options import AsJson
+from paretocosmos.errors import ConfigurationError
+from paretocosmos.loading import load_run
+from paretocosmos.printing import note, notes, print_json
+
+__all__ = ["explore"]
+
+
+def explore(
+    folders: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run folders.")],
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Where the page goes; else a new folder.")
+    ] = None,
+    no_open: Annotated[
+        bool, typer.Option("--no-open", help="Write the page and open no browser.")
+    ] = False,
+    no_samples: Annotated[
+        bool, typer.Option("--no-samples", help="Put no rows or images of the data into the page.")
+    ] = False,
+    data: Annotated[str | None, typer.Option(help="Where the data lies now, if moved.")] = None,
+    device: Annotated[str, typer.Option(help="cpu, cuda, cuda:1.")] = "cpu",
+    as_json: AsJson = False,
+) -> None:
+    """Drag the trade-off in the browser: the fronts of one or several RUNs on one page.
+
+    The page is one file that needs no server and no network.
+    """
+    from paretocosmos.explorer import look_at, write_report
+
+    runs = [load_run(folder, device=device) for folder in folders]
+    page = _place(out)
+    with notes():
+        view = look_at(runs, data=data, samples=not no_samples)
+    if view.without and not no_samples:
+        note(view.without)
+    write_report(page, view)
+    if as_json:
+        print_json({"page": str(page), "runs": [str(folder) for folder in folders]})
+    else:
+        Console(highlight=False).print(f"page {page}", soft_wrap=True, markup=False)
+    if not no_open and not webbrowser.open(page.as_uri()):
+        note(f"no browser was found: open {page} in one")
+
+
+def _place(out: Path | None) -> Path:
+    if out is None:
+        return Path(tempfile.mkdtemp(prefix="paretocosmos-")) / "explore.html"
+    page = out.expanduser().absolute()
+    if page.is_dir() or not page.parent.is_dir():
+        raise ConfigurationError(
+            f"--out names the file to write, in a folder that exists, found `{out}`: try "
+            "--out explore.html"
+        )
+    return page

@@ -1,0 +1,98 @@
+"""Reading classes out of what a network gives, and counting them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from paretocosmos.explorer._view import Head
+from paretocosmos.objectives._base import logits_of, pick
+from paretocosmos.problems import Problem, TabularProblem
+from paretocosmos.types import Batch, Outputs, Targets
+
+__all__ = ["Reader", "count", "readers_of"]
+
+
+@dataclass(frozen=True)
+class Reader:
+    """How one head is read.
+
+    Attributes:
+        head: what a page calls it.
+        output: which output, where a network has several.
+        target: what it is compared with.
+        groups: how many groups of people there are.
+    """
+
+    head: Head
+    output: str | None
+    target: str
+    groups: int = 0
+
+    def chances(self, outputs: Outputs) -> tuple[Tensor, Tensor]:
+        """Probabilities and answers ``[N, B]``: of the positive class, or of the answer itself."""
+        if self.head.binary:
+            logits = logits_of(outputs, self.output)
+            return torch.sigmoid(logits), (logits > 0).long()
+        chance, answer = pick(outputs, self.output).softmax(dim=-1).max(dim=-1)
+        return chance, answer
+
+    def truth(self, targets: Targets) -> Tensor:
+        """The place of the true class ``[B]``."""
+        found = targets[self.target].flatten().cpu()
+        return (found > 0.5).long() if self.head.binary else found.long()
+
+
+def readers_of(problem: Problem, outputs: Outputs, batch: Batch) -> list[Reader]:
+    """The heads whose answers are classes, of outputs ``[N, B, ...]``."""
+    asked = {(one.output, one.target): None for one in problem.objectives}
+    tabular = problem if isinstance(problem, TabularProblem) else None
+    found = []
+    for output, target in asked:
+        if target not in batch.targets:
+            continue
+        truth, scores = batch.targets[target], pick(outputs, output)
+        logits = logits_of(outputs, output)
+        name = target if tabular is None else tabular.target
+        if logits.ndim == 2 and truth.numel() == len(batch) and _yes_or_no(truth):
+            classes = ("no", "yes") if tabular is None else _classes(tabular)
+            head = Head(name, classes, binary=True)
+        elif scores.ndim == 3 and truth.ndim == 1 and not truth.is_floating_point():
+            head = Head(name, tuple(map(str, range(scores.shape[-1]))), binary=False)
+        else:
+            continue
+        found.append(Reader(head, output, target, len(tabular.groups) if tabular else 0))
+    return found
+
+
+def count(
+    readers: Sequence[Reader], outputs: Outputs, targets: Targets
+) -> tuple[npt.NDArray[np.int64], ...]:
+    """``[N, 1 + groups, C, C]`` per head: how often a true class was given an answer."""
+    counted = []
+    for reader in readers:
+        truth, size = reader.truth(targets), len(reader.head.classes)
+        _, answers = reader.chances(outputs)
+        pairs = truth * size + answers
+        masks = [torch.ones_like(truth, dtype=torch.bool)]
+        if reader.groups:
+            masks += [targets["sensitive"].cpu() == group for group in range(reader.groups)]
+        table = torch.stack(
+            [
+                torch.stack([torch.bincount(row[mask], minlength=size * size) for mask in masks])
+                for row in pairs
+            ]
+        )
+        counted.append(table.unflatten(-1, (size, size)).numpy())
+    return tuple(counted)
+
+
+def _yes_or_no(truth: Tensor) -> bool:
+    return bool(((truth == 0) | (truth == 1)).all())
+
+
+def _classes(problem: TabularProblem) -> tuple[str, str]:
+    return f"not {problem.positive}", problem.positive

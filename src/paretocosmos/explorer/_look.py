@@ -1,0 +1,154 @@
+"""Looking at runs: their answers on the validation and test data, and at a dozen samples."""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from paretocosmos.errors import ConfigurationError, ParetoCosmosError
+from paretocosmos.evaluation import bring, evaluating, sweep
+from paretocosmos.explorer._heads import Reader, count, readers_of
+from paretocosmos.explorer._samples import chosen, pool_of, samples_of
+from paretocosmos.explorer._view import Answers, Look, Samples, View
+from paretocosmos.machine import precise
+from paretocosmos.problems import Problem, TabularProblem
+from paretocosmos.problems._base import Split
+from paretocosmos.run import Run
+from paretocosmos.types import Batch, Outputs, each
+
+__all__ = ["look_at"]
+
+# Answers are counted at this many rays at most: a page shows the nearest of them.
+COUNTED = 101
+# Rays whose outputs are held at once.
+TOGETHER = 25
+SPLITS: tuple[Split, ...] = ("val", "test")
+
+
+def look_at(runs: Sequence[Run], *, data: str | None = None, samples: bool = True) -> View:
+    """What a page shows of runs on one problem: fronts, counted answers, a dozen samples.
+
+    Args:
+        runs: the first is chosen from at first.
+        data: where the problem's data lies now, if it has moved.
+        samples: whether to show a dozen; a page that holds some is shared as the data are.
+
+    Returns:
+        The view; without answers and samples, and saying why, where the problem cannot be had.
+    """
+    _check(runs)
+    try:
+        problem = runs[0].problem(data=data)
+        view = _seen(runs, problem)
+    except ParetoCosmosError as error:
+        bare = [Look(run.record, (run.front_val, run.front), str(run.folder)) for run in runs]
+        return View(bare, without=f"There are no samples and no counted answers: {error}.")
+    return view if samples else _without_samples(view)
+
+
+def _without_samples(view: View) -> View:
+    """What was counted stays; what single samples are and are answered goes."""
+    looks = [
+        dataclasses.replace(
+            look,
+            answers=look.answers and dataclasses.replace(look.answers, chances=(), answers=()),
+        )
+        for look in view.looks
+    ]
+    said = "They were left out of this page."
+    return dataclasses.replace(view, looks=looks, samples=None, without=said)
+
+
+def _check(runs: Sequence[Run]) -> None:
+    """Refuse runs that do not belong on one page."""
+    keys = ("name", "protocol", "about")
+    for run in runs[1:]:
+        if run.front.names != runs[0].front.names or any(
+            run.record.get(key) != runs[0].record.get(key) for key in keys
+        ):
+            raise ConfigurationError(
+                f"the runs of one page share a problem, its data and its protocol, found "
+                f"{_problem(runs[0])} and {_problem(run)}: make a page for each"
+            )
+
+
+def _problem(run: Run) -> str:
+    of = f"`{run.record.get('name')}` ({', '.join(run.front.names)})"
+    return f"{of} in `{run.folder}`, protocol {run.record.get('protocol')}"
+
+
+def _seen(runs: Sequence[Run], problem: Problem) -> View:
+    test = problem.split("test")
+    pool = pool_of(len(test))
+    few = _rays(runs[0], np.linspace(0, len(runs[0].front) - 1, 9).astype(np.int64))
+    found = _outputs(runs[0], problem, test, few, pool)
+    readers = readers_of(problem, found, test)
+    if not readers:
+        raise ConfigurationError(f"what `{problem.name}` answers are not classes")
+    people = test.targets["sensitive"][pool] if isinstance(problem, TabularProblem) else None
+    rows, moved = chosen(pool, [reader.chances(found)[0] for reader in readers], people)
+    samples = samples_of(problem, test, rows, moved, readers)
+    looks = [
+        Look(
+            run.record,
+            (run.front_val, run.front),
+            str(run.folder),
+            _answers(run, problem, test, samples, readers) if _same(run, runs[0]) else None,
+        )
+        for run in runs
+    ]
+    groups = problem.groups if isinstance(problem, TabularProblem) else ()
+    without = "" if samples.cells or samples.images else "These samples cannot be shown as text."
+    return View(looks, tuple(one.head for one in readers), groups, samples, without)
+
+
+def _same(run: Run, other: Run) -> bool:
+    """Whether both eat the same inputs."""
+    return run.table == other.table and run.record["input_shape"] == other.record["input_shape"]
+
+
+def _answers(
+    run: Run, problem: Problem, test: Batch, samples: Samples, readers: Sequence[Reader]
+) -> Answers:
+    every = np.arange(len(run.front))
+    where = np.unique(np.linspace(0, len(every) - 1, COUNTED).round().astype(np.int64))
+    confusion: dict[str, tuple[npt.NDArray[np.int64], ...]] = {}
+    for split in SPLITS:
+        batch = problem.split(split)
+        parts = [
+            count(readers, _outputs(run, problem, batch, _rays(run, some)), batch.targets)
+            for some in np.split(where, range(TOGETHER, len(where), TOGETHER))
+        ]
+        confusion[split] = tuple(np.concatenate(of_head) for of_head in zip(*parts, strict=True))
+    outputs = _outputs(run, problem, test, _rays(run, every), torch.tensor(samples.rows))
+    told = [reader.chances(outputs) for reader in readers]
+    return Answers(
+        at=where,
+        confusion=confusion,
+        chances=tuple(chance.T.double().numpy() for chance, _ in told),
+        answers=tuple(answer.T.numpy() for _, answer in told),
+    )
+
+
+def _rays(run: Run, where: Any) -> torch.Tensor:
+    return torch.from_numpy(run.front.rays[where]).float()
+
+
+def _outputs(
+    run: Run,
+    problem: Problem,
+    batch: Batch,
+    rays: torch.Tensor,
+    rows: torch.Tensor | None = None,
+) -> Outputs:
+    """On the CPU, ``[rays, B, ...]``, by the arithmetic of `evaluate`."""
+    parameter = next(run.model.parameters(), torch.zeros(()))
+    inputs = batch.inputs if rows is None else each(lambda part: part[rows], batch.inputs)
+    some = bring(Batch(inputs, {}), parameter.device, parameter.dtype)
+    with evaluating(run.model), precise("fp32"):
+        outputs = sweep(run.model, some.inputs, rays, problem.prepare)
+        found: Outputs = each(lambda part: part.cpu(), outputs)
+    return found

@@ -1,0 +1,124 @@
+"""What a page is told: runs on one problem, and what can be seen of their answers."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from paretocosmos.errors import ConfigurationError
+from paretocosmos.front import Front
+
+__all__ = ["Answers", "Head", "Look", "Samples", "View"]
+
+
+@dataclass(frozen=True)
+class Head:
+    """One question that a network answers with a class.
+
+    Attributes:
+        name: of the target.
+        classes: what the answers stand for; two where one logit decides, the positive one last.
+        binary: whether one logit decides.
+    """
+
+    name: str
+    classes: tuple[str, ...]
+    binary: bool
+
+
+@dataclass(frozen=True)
+class Samples:
+    """A dozen samples of the test data, the same for every run of a page.
+
+    Attributes:
+        rows: which ones.
+        columns: of a table; empty for images.
+        cells: the texts of a table, one tuple per sample.
+        images: PNG files, one per sample; empty for a table.
+        truth: ``[heads, S]``, the place of the true class.
+        moved: how many of the first ones were taken because their answers change most.
+        whole: how many columns the table has, of which the first are shown.
+    """
+
+    rows: tuple[int, ...]
+    columns: tuple[str, ...]
+    cells: tuple[tuple[str, ...], ...]
+    images: tuple[bytes, ...]
+    truth: npt.NDArray[np.int64]
+    moved: int
+    whole: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """What a run answers.
+
+    Attributes:
+        at: places of the rays at which answers were counted.
+        confusion: by split, one ``[rays, groups, C, C]`` per head: counts of the true class
+            (rows) and the answer (columns); group 0 is everybody.
+        chances: one ``[S, N]`` per head: the probability of the positive class, or of the answer.
+        answers: one ``[S, N]`` per head: the place of the answer.
+    """
+
+    at: npt.NDArray[np.int64]
+    confusion: Mapping[str, tuple[npt.NDArray[np.int64], ...]]
+    chances: tuple[npt.NDArray[np.float64], ...] = ()
+    answers: tuple[npt.NDArray[np.int64], ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Look:
+    """One run as a page shows it.
+
+    Attributes:
+        record: what ``run.json`` holds; every key is optional, unknown ones are listed.
+        fronts: with the same objectives, one per split.
+        folder: the run folder that the page's code refers to.
+        answers: where the data is at hand.
+    """
+
+    record: Mapping[str, Any]
+    fronts: Sequence[Front]
+    folder: str = "."
+    answers: Answers | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """Everything a page shows.
+
+    Attributes:
+        looks: the runs; the first is chosen from at first.
+        heads: the questions that are answered with a class.
+        groups: the groups of people answers are counted for, after everybody.
+        samples: where some can be shown.
+        without: why there are no samples, a sentence.
+
+    >>> front = Front([[0.9, 0.1], [0.1, 0.9]], [[0.3, 0.2], [0.5, 0.1]], ("loss", "gap"), (2, 2))
+    >>> View([Look({"name": "adult"}, [front])]).names
+    ('loss', 'gap')
+    """
+
+    looks: Sequence[Look]
+    heads: tuple[Head, ...] = ()
+    groups: tuple[str, ...] = ()
+    samples: Samples | None = None
+    without: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.looks or not all(look.fronts for look in self.looks):
+            raise ConfigurationError("a page needs at least one run with a front, found none")
+        for front in (front for look in self.looks for front in look.fronts):
+            if front.names != self.names:
+                raise ConfigurationError(
+                    "fronts in one page need the same objectives, found "
+                    f"{', '.join(self.names)} and {', '.join(front.names)}: make two pages"
+                )
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The objectives."""
+        return self.looks[0].fronts[0].names

@@ -1,0 +1,98 @@
+// ---- how good the front is, how it was trained, what to know of it, and its configuration ----
+const epochsOf = (record) => {
+  const networks = Array.isArray(record.networks) ? record.networks.filter(isGroup) : [];
+  return [...new Set((networks.length ? networks.map((one) => one.epoch_selected) : [record.epoch_selected]).filter(isNumber))].sort((a, b) => a - b);
+};
+const listed = (numbers) => (numbers.length < 7 ? numbers.join(", ") : `${numbers[0]} to ${numbers[numbers.length - 1]}`);
+const showFacts = () => {
+  const { record, label } = active();
+  const facts = [label, named(record.conditioning), named(record.backbone), isGroup(record.protocol) ? null : record.protocol,
+    runs.length > 1 || !isNumber(record.seed) ? null : `seed ${record.seed}`,
+    `${active().fronts[0].count} ${active().networks ? "networks" : "rays"}`];
+  say($("facts"), facts.filter((one) => one && typeof one === "string").join("  ·  "));
+};
+const showQuality = () => {
+  const every = runs.map((run) => run.fronts.map((front) => front.summary));
+  const rows = [
+    ["hypervolume", "the volume between the front and the reference point; larger is better"],
+    ["hypervolume_ideal", "of the best of every objective together, which no one network needs to reach"],
+    ["span", "how far apart the ends of the front are; larger is more choice"],
+    ["dominated_share", "rays whose point another ray's point beats; 0 is best"],
+    ["monotonicity", "1: more weight always lowers that objective; −1: it raises it"],
+    ["angle", "degrees between losses and ray"],
+  ];
+  const head = runs.flatMap((run) => run.fronts.map((front) => (runs.length > 1 ? `${run.label}, ${front.split}` : front.split)));
+  const costs = [["training time", (run) => duration(run.record.seconds_training)], ["parameters", (run) => plain(run.record.parameters)]];
+  const infeasible = (run) => Math.max(0, ...(Array.isArray(run.record.networks) ? run.record.networks : []).map((one) => Number(one?.infeasible_share) || 0));
+  if (runs.some((run) => infeasible(run) > 0)) costs.push(["steps without a solution, where the ray weighed the losses", (run) => percent(infeasible(run), 1)]);
+  $("quality-body").replaceChildren(make("div", { class: "sideways" }, make("table", { class: "numbers wide" },
+    make("thead", {}, make("tr", {}, make("th", { scope: "col" }, ""), ...head.map((text) => make("th", { scope: "col" }, text)))),
+    make("tbody", {}, ...rows.map(([key, why]) => make("tr", {}, make("th", { scope: "row" }, nice(key), make("small", {}, why)),
+      ...every.flat().map((summary) => make("td", {}, key === "dominated_share" ? percent(summary[key]) : plain(summary[key]))))),
+    ...costs.map(([name, of]) => make("tr", {}, make("th", { scope: "row" }, name), ...runs.flatMap((run) => run.fronts.map((_, at) => make("td", {}, at ? "" : of(run))))))))));
+};
+
+const showTraining = () => {
+  const { record, networks } = active();
+  const points = (Array.isArray(record.evaluations) ? record.evaluations : []).filter((one) => isGroup(one) && isNumber(one.epoch) && isNumber(one.hypervolume_val));
+  $("training").hidden = points.length < 2;
+  if (points.length < 2 || !$("training").open) return;
+  const chosen = epochsOf(record);
+  const best = chosen.length === 1 ? points.find((one) => one.epoch === chosen[0]) : undefined;
+  say($("training-text"), chosen.length > 1 ? `Each of the ${networks} networks has its own selected epoch: ${listed(chosen)}.`
+    : best ? `Epoch ${best.epoch} was selected, with a validation hypervolume of ${plain(best.hypervolume_val)}.` : "Validation hypervolume at every evaluation.");
+  const svg = $("training-chart");
+  const [width, height] = [Math.max(svg.parentNode.clientWidth, 240), 200];
+  const [dx, dy] = [domainOf([points.map((one) => one.epoch)]), domainOf([points.map((one) => one.hypervolume_val)])];
+  const sx = (value) => 56 + ((value - dx[0]) / (dx[1] - dx[0])) * (width - 68);
+  const sy = (value) => height - 30 - ((value - dy[0]) / (dy[1] - dy[0])) * (height - 50);
+  svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
+  svg.setAttribute("aria-label", `Validation hypervolume from ${plain(points[0].hypervolume_val)} to ${plain(points[points.length - 1].hypervolume_val)} over ${points.length} evaluations`);
+  svg.replaceChildren(
+    ...ticksOf(dy, 4).flatMap(([value, text]) => [draw("line", { class: "gridline", x1: 56, x2: width - 12, y1: sy(value), y2: sy(value) }), draw("text", { x: 48, y: sy(value) + 4, "text-anchor": "end" }, text)]),
+    ...ticksOf(dx, width < 480 ? 4 : 7).map(([value, text]) => draw("text", { x: sx(value), y: height - 8, "text-anchor": "middle" }, text)),
+    draw("polyline", { class: "trace", points: points.map((one) => `${sx(one.epoch)},${sy(one.hypervolume_val)}`).join(" ") }),
+    ...points.map((one) => draw("circle", { class: chosen.includes(one.epoch) ? "dot selected" : "dot", cx: sx(one.epoch), cy: sy(one.hypervolume_val), r: chosen.includes(one.epoch) ? 5 : 2.5 })));
+};
+
+const showCaveats = () => {
+  const caveats = [...new Set([active().record.caveats ?? []].flat().map(String))];
+  $("caveats").hidden = !caveats.length;
+  $("caveats-list").replaceChildren(...caveats.map((caveat) => make("li", {}, caveat)));
+};
+
+const brief = (value) => (isNumber(value) && String(value).length > 10 && !Number.isInteger(value) ? Number(value.toPrecision(6)) : value);
+const leaves = (value, path) => {
+  if (Array.isArray(value) && !value.some(isGroup)) return [[path, value.map((one) => String(brief(one))).join(", ") || "none"]];
+  if (isGroup(value)) {
+    const label = (key) => (Array.isArray(value) ? String(Number(key) + 1) : nice(key));
+    const inner = Object.entries(value).flatMap(([key, one]) => leaves(one, path ? `${path} › ${label(key)}` : label(key)));
+    return inner.length ? inner : path ? [[path, "none"]] : [];
+  }
+  if (value === null || value === undefined) return [[path, DASH]];
+  if (typeof value === "boolean") return [[path, value ? "yes" : "no"]];
+  return [[path, String(brief(value))]];
+};
+const showConfiguration = () => {
+  if (!$("configuration").open) return;
+  const groups = [["run", []]];
+  for (const [key, value] of Object.entries(active().record)) {
+    if (key === "evaluations" || key === "caveats") continue;
+    if (key === "fixed_rays" && active().networks) continue; // the networks have them
+    if (isGroup(value) && !Array.isArray(value)) groups.push([nice(key), leaves(value, "")]);
+    else groups[0][1].push(...leaves(value, nice(key)));
+  }
+  const shown = groups.filter(([, entries]) => entries.length).map(([name, entries]) => make("div", { class: "group" }, make("h3", {}, name),
+    make("table", {}, make("tbody", {}, ...entries.map(([key, text]) => make("tr", {}, make("th", { scope: "row" }, key), make("td", {}, text)))))));
+  $("configuration-body").replaceChildren(...(shown.length ? shown : [make("p", { class: "quiet" }, "Nothing was recorded.")]));
+};
+on("run", showFacts);
+on("run", showCaveats);
+on("run", showTraining);
+on("run", showConfiguration);
+const setUpAbout = () => {
+  showQuality();
+  $("rays").addEventListener("toggle", buildRays);
+  $("training").addEventListener("toggle", showTraining);
+  $("configuration").addEventListener("toggle", showConfiguration);
+};

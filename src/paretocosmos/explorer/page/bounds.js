@@ -1,0 +1,82 @@
+// ---- the wish, as a sentence with bounds in it ----
+const way = (name) => `${isLarger(name) ? "highest" : "lowest"} ${nice(name)}`;
+const setUpWish = () => {
+  $("wish").addEventListener("submit", (event) => event.preventDefault());
+  $("wish-run").hidden = runs.length < 2;
+  if (runs.length < 2) say($("wish-verb"), "Take the point with the");
+  options($("run"), runs.map((run) => [run.index, run.label]), state.run);
+  $("run").addEventListener("change", (event) => {
+    state.run = Number(event.target.value);
+    state.shown[state.run] = true;
+    if (hasBounds()) choose();
+    changed("wish", "run", "ray");
+  });
+  $("best").addEventListener("change", (event) => { state.best = event.target.value; choose(); });
+  $("add-bound").addEventListener("change", (event) => {
+    const name = event.target.value;
+    const now = blend(judged().columns[name], mixOf(active(), judge));
+    const [low, high] = domainOf([judged().columns[name]]);
+    setBound(name, neat(isNumber(now) ? now : isLarger(name) ? low : high, { low, high }));
+    // told at once, so that the field for its number is there to be written in
+    showWish();
+    $("bounds").querySelector(`input[data-at="${quantities.indexOf(name)}"]`).select();
+  });
+};
+const showWish = () => {
+  options($("best"), quantities.map((name) => [name, way(name)]), bestName());
+  $("run").value = state.run;
+  for (const [at, box] of $("legend").querySelectorAll("input").entries()) box.checked = state.shown[at];
+  const bounded = quantities.filter((name) => boundOf(name) !== undefined);
+  const held = [...$("bounds").querySelectorAll("input")].map((one) => one.dataset.at).join();
+  if (held !== bounded.map((name) => quantities.indexOf(name)).join()) {
+    $("bounds").replaceChildren(...bounded.flatMap((name, at) => [make("span", {}, at ? "and" : "where"), chip(name)]));
+  }
+  for (const name of bounded) {
+    const field = $("bounds").querySelector(`input[data-at="${quantities.indexOf(name)}"]`);
+    if (field !== document.activeElement && field.value !== String(boundOf(name))) field.value = boundOf(name);
+  }
+  const free = quantities.filter((name) => boundOf(name) === undefined);
+  options($("add-bound"), [["", bounded.length ? "and a bound on …" : "with a bound on …"], ...free.map((name) => [name, `${nice(name)} ${isLarger(name) ? "≥" : "≤"}`])], "");
+  $("add-bound").hidden = !free.length;
+};
+const chip = (name) => {
+  const sign = isLarger(name) ? "≥" : "≤";
+  const field = make("input", { type: "number", step: "any", "data-at": quantities.indexOf(name), "aria-label": `${nice(name)} ${isLarger(name) ? "at least" : "at most"}` });
+  field.value = boundOf(name);
+  field.addEventListener("input", () => { if (field.value !== "" && isNumber(Number(field.value))) setBound(name, Number(field.value)); });
+  const remove = make("button", { type: "button", class: "remove", "aria-label": `Remove the bound on ${nice(name)}` }, "×");
+  remove.addEventListener("click", () => { setBound(name, null); showWish(); $("add-bound").focus(); });
+  return make("span", { class: "chip" }, `${nice(name)} ${sign}`, field, remove);
+};
+
+// What came of it: chosen, moved away from, or refused, with how close one comes.
+const showVerdict = () => {
+  const front = judged();
+  const found = pick(front, wish());
+  const box = $("verdict");
+  box.classList.toggle("refused", found.at < 0);
+  const words = boundsOf(wish()).map(({ name, bound, side }) => `${nice(name)} at ${side > 0 ? "most" : "least"} ${bound}`).join(" and ");
+  const button = (text, act) => {
+    const made = make("button", { type: "button", class: "link" }, text);
+    made.addEventListener("click", act);
+    return made;
+  };
+  if (found.at < 0) {
+    const near = boundsOf(wish()).map(({ name }) => `${nice(name)} ${plain(front.columns[name][found.closest])}`).join(" and ");
+    const parts = [words ? `No ray has ${words} on ${judgeName} data; the closest has ${near}. ` : `Every ray gives a constant classifier on ${judgeName} data. `];
+    if (found.closest !== undefined && words) parts.push(button("Show the closest", () => setRay(front.ray(found.closest))), " ");
+    if (found.constant && !state.constants) parts.push("A classifier that gives everybody the same answer would keep it. ", button("Take such ones, too", () => { state.constants = true; choose(); }));
+    box.replaceChildren(...parts);
+    return;
+  }
+  const parts = [];
+  const there = mixOf(active(), judge);
+  const same = there.length === 1 && there[0][0] === found.at;
+  if (same && (state.byBounds || hasBounds())) parts.push(hasBounds() ? `The best of ${kept[state.run].reduce((sum, one) => sum + one, 0)} rays that keep it on ${judgeName} data, out of ${front.count}. ` : "");
+  else if (hasBounds()) parts.push("You moved away from it. ", button(`Back to the ${way(bestName())} with ${words}`, () => choose()));
+  else parts.push("Drag a handle on an axis, or add a bound, and the best point that keeps it is taken.");
+  if (state.constants) parts.push(" Constant classifiers count, too. ", button("Pass them over", () => { state.constants = false; choose(); }));
+  box.replaceChildren(...parts);
+};
+on("wish run", showWish);
+on("wish run ray", showVerdict);

@@ -1,0 +1,42 @@
+// ---- what the page holds ----
+const page = JSON.parse($("data").textContent);
+const names = page.names;
+const J = names.length;
+const quantities = [...names, ...page.metrics.filter((name) => !names.includes(name))];
+const isLarger = (name) => !names.includes(name) && page.larger.includes(name);
+
+const unpackFront = (raw) => {
+  const rays = decode(raw.rays, Float64Array);
+  const values = decode(raw.values, Float64Array);
+  const columns = Object.create(null); // a name may be any text
+  for (const name of quantities) {
+    columns[name] = Object.hasOwn(raw.metrics, name) ? decode(raw.metrics[name], Float64Array) : new Float64Array(raw.count).fill(NaN);
+  }
+  names.forEach((name, j) => { columns[name] = values.subarray(j * raw.count, (j + 1) * raw.count); });
+  const order = Array.from({ length: raw.count }, (_, at) => at).sort((a, b) => rays[a * J] - rays[b * J] || a - b);
+  return {
+    split: raw.split, count: raw.count, names, rays, columns, order, reference: raw.reference, summary: raw.summary,
+    dominated: decode(raw.dominated, Uint8Array), constant: decode(raw.constant, Uint8Array),
+    ray: (at) => Array.from(rays.subarray(at * J, (at + 1) * J)),
+  };
+};
+const unpackAnswers = (raw) => raw && {
+  at: raw.at,
+  confusion: Object.fromEntries(Object.entries(raw.confusion).map(([split, heads]) => [split, heads.map((one) => decode(one, Uint32Array))])),
+  chances: raw.chances.map((one) => decode(one, Uint16Array)),
+  answers: raw.answers.map((one) => decode(one, Uint16Array)),
+};
+const runs = page.runs.map((raw, index) => {
+  const fronts = raw.fronts.map(unpackFront);
+  const fixedRays = Array.isArray(raw.record.fixed_rays) ? raw.record.fixed_rays : [];
+  return {
+    index, label: raw.label, folder: raw.folder, record: raw.record, fronts, answers: unpackAnswers(raw.answers),
+    // a network for each of some rays, or one that is told the ray
+    networks: fixedRays.length,
+    front: (split) => fronts.find((one) => one.split === split) ?? fronts[0],
+  };
+});
+const splits = [...new Set(runs.flatMap((run) => run.fronts.map((front) => front.split)))];
+// Choosing looks at the validation data, where there are any.
+const judge = splits.includes("val") ? "val" : splits[0];
+const judgeName = splitName(judge).toLowerCase();

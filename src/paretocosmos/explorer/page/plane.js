@@ -1,0 +1,93 @@
+// ---- the front in two dimensions ----
+const plane = (() => {
+  let box, dx, dy;
+  const sx = (value) => box.left + ((value - dx[0]) / (dx[1] - dx[0])) * (box.right - box.left);
+  const sy = (value) => box.bottom - ((value - dy[0]) / (dy[1] - dy[0])) * (box.bottom - box.top);
+  const at = (run, place) => {
+    const { columns } = shownFront(run);
+    const [x, y] = [columns[state.x][place], columns[state.y][place]];
+    return Number.isFinite(x) && Number.isFinite(y) ? [sx(x), sy(y)] : null;
+  };
+  const mixed = (run, mix) => {
+    const { columns } = shownFront(run);
+    const [x, y] = [blend(columns[state.x], mix), blend(columns[state.y], mix)];
+    return Number.isFinite(x) && Number.isFinite(y) ? [sx(x), sy(y)] : null;
+  };
+  const better = (name) => (isLarger(name) ? "larger is better" : names.includes(name) ? "smaller is better" : "");
+  // What a bound forbids is shaded.
+  const forbid = (context, name, across) => {
+    const bound = boundOf(name);
+    if (bound === undefined) return;
+    const [low, high] = across ? dx : dy;
+    const edge = clamp(bound, low, high);
+    const beyond = isLarger(name) ? low : high;
+    context.fillStyle = paint.muted;
+    context.globalAlpha = 0.13;
+    if (across) context.fillRect(Math.min(sx(edge), sx(beyond)), box.top, Math.abs(sx(beyond) - sx(edge)), box.bottom - box.top);
+    else context.fillRect(box.left, Math.min(sy(edge), sy(beyond)), box.right - box.left, Math.abs(sy(beyond) - sy(edge)));
+    context.globalAlpha = 1;
+    if (across) line(context, sx(edge), box.top, sx(edge), box.bottom, paint.ink);
+    else line(context, box.left, sy(edge), box.right, sy(edge), paint.ink);
+  };
+  return {
+    height: (width) => clamp(width * 0.62, 300, 470),
+    base(context, width, height) {
+      box = { left: 58, right: width - 14, top: 34, bottom: height - 58 };
+      [dx, dy] = [domainFor(state.x), domainFor(state.y)];
+      for (const [value, text] of ticksOf(dx, width < 480 ? 3 : 6)) {
+        line(context, sx(value), box.top, sx(value), box.bottom, paint.grid);
+        write(context, text, sx(value), box.bottom + 30, { align: "center" });
+      }
+      for (const [value, text] of ticksOf(dy, 5)) {
+        line(context, box.left, sy(value), box.right, sy(value), paint.grid);
+        write(context, text, box.left - 22, sy(value) + 4, { align: "right" });
+      }
+      forbid(context, state.x, true);
+      forbid(context, state.y, false);
+      line(context, box.left, box.bottom + 0.5, box.right, box.bottom + 0.5, paint.muted);
+      line(context, box.left - 0.5, box.top, box.left - 0.5, box.bottom, paint.muted);
+      const title = (name) => [nice(name), better(name)].filter(Boolean).join(", ");
+      write(context, title(state.y), 0, 14, { colour: paint.ink, size: 13, room: width });
+      write(context, title(state.x), box.right, height - 6, { align: "right", colour: paint.ink, size: 13, room: width });
+      if (J === 2) {
+        for (const run of visible().filter((one) => !one.networks)) {
+          context.beginPath();
+          for (const place of shownFront(run).order) {
+            const where = at(run, place);
+            if (where) context.lineTo(...where);
+          }
+          context.strokeStyle = colourOf(run);
+          context.globalAlpha = 0.35;
+          context.lineWidth = 1; // a wider one takes ten times as long to draw
+          context.stroke();
+          context.globalAlpha = 1;
+        }
+      }
+      drawPoints(context, at);
+    },
+    over(context) {
+      const own = mixed(active(), mixOf(active(), state.split));
+      if (own) {
+        line(context, own[0], own[1], own[0], box.bottom, paint.ink, [1, 4]);
+        line(context, box.left, own[1], own[0], own[1], paint.ink, [1, 4]);
+      }
+      drawChosen(context, mixed);
+    },
+    handles: () => [
+      { name: state.x, low: dx[0], high: dx[1], from: [box.left, box.bottom], to: [box.right, box.bottom], side: "below" },
+      ...(state.y === state.x ? [] : [{ name: state.y, low: dy[0], high: dy[1], from: [box.left, box.bottom], to: [box.left, box.top], side: "left" }]),
+    ],
+    place: at,
+    // Along the line between evaluated rays, where there is one.
+    drag(x, y) {
+      const front = shownFront(active());
+      if (J !== 2 || active().networks || front.count < 2) return false;
+      const along = front.order.filter((place) => at(active(), place));
+      if (!along.length) return false;
+      const [segment, share] = nearestOnLine(along.map((place) => at(active(), place)), x, y);
+      const [a, b] = [front.ray(along[segment]), front.ray(along[Math.min(segment + 1, along.length - 1)])];
+      setRay(a.map((one, j) => (1 - share) * one + share * b[j]));
+      return true;
+    },
+  };
+})();

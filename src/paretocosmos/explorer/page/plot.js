@@ -1,0 +1,143 @@
+// ---- what the pictures share: colours, marks, scales ----
+const SHAPES = ["circle", "square", "diamond", "triangle", "cross", "circle", "square", "diamond"];
+const shapeOf = (run) => SHAPES[run.index % SHAPES.length];
+let paint = {};
+const readColours = () => {
+  const style = getComputedStyle(document.documentElement);
+  const of = (name) => style.getPropertyValue(`--${name}`).trim();
+  paint = Object.fromEntries(["paper", "ink", "quiet", "line", "grid", "accent", "muted"].map((name) => [name, of(name)]));
+  paint.runs = SHAPES.map((_, at) => of(`run-${at}`));
+  paint.sans = style.getPropertyValue("--sans").trim();
+};
+const colourOf = (run) => paint.runs[run.index % SHAPES.length];
+
+// A canvas as large as its frame, sharp on every screen; gives its context, cleared.
+const prepared = (canvas, width, height, ratio = Math.min(devicePixelRatio || 1, 2)) => {
+  const [w, h] = [Math.round(width * ratio), Math.round(height * ratio)];
+  if (canvas.width !== w || canvas.height !== h) [canvas.width, canvas.height] = [w, h];
+  const context = canvas.getContext("2d");
+  context.setTransform(ratio, 0, 0, ratio, 0, 0);
+  context.clearRect(0, 0, width, height);
+  return context;
+};
+const addMark = (context, shape, x, y, r) => {
+  if (shape === "square") context.rect(x - r * 0.88, y - r * 0.88, r * 1.76, r * 1.76);
+  else if (shape === "circle") { context.moveTo(x + r, y); context.arc(x, y, r, 0, 2 * Math.PI); }
+  else if (shape === "cross") {
+    const a = r * 0.4;
+    context.moveTo(x - a, y - r); context.lineTo(x + a, y - r); context.lineTo(x + a, y - a); context.lineTo(x + r, y - a);
+    context.lineTo(x + r, y + a); context.lineTo(x + a, y + a); context.lineTo(x + a, y + r); context.lineTo(x - a, y + r);
+    context.lineTo(x - a, y + a); context.lineTo(x - r, y + a); context.lineTo(x - r, y - a); context.lineTo(x - a, y - a);
+    context.closePath();
+  } else {
+    const corners = shape === "diamond" ? [[0, -1.25], [1.25, 0], [0, 1.25], [-1.25, 0]] : [[0, -1.2], [1.1, 0.8], [-1.1, 0.8]];
+    corners.forEach(([a, b], at) => (at ? context.lineTo(x + a * r, y + b * r) : context.moveTo(x + a * r, y + b * r)));
+    context.closePath();
+  }
+};
+const write = (context, text, x, y, { align = "left", colour = paint.quiet, size = 12, weight = 400, room = Infinity } = {}) => {
+  context.font = `${weight} ${size}px ${paint.sans}`;
+  context.textAlign = align;
+  context.fillStyle = colour;
+  let shown = text;
+  while (shown.length > 2 && context.measureText(shown).width > room) shown = `${shown.slice(0, -2)}…`;
+  // a rim of paper keeps it readable over lines and points
+  context.strokeStyle = paint.paper;
+  context.lineWidth = 3;
+  context.lineJoin = "round";
+  context.strokeText(shown, x, y);
+  context.fillText(shown, x, y);
+};
+const line = (context, x1, y1, x2, y2, colour, dash = []) => {
+  context.strokeStyle = colour;
+  context.lineWidth = 1;
+  context.setLineDash(dash);
+  context.beginPath();
+  context.moveTo(x1, y1);
+  context.lineTo(x2, y2);
+  context.stroke();
+  context.setLineDash([]);
+};
+
+// Which points of a run keep the bounds on the data that choosing looks at; on other data a point
+// is grey where its ray is grey there.
+let kept = [];
+const judgeAll = () => {
+  kept = runs.map((run) => {
+    const front = run.front(judge);
+    const keeps = keeper(front, wish());
+    const passes = state.constants || !hasBounds();
+    return Uint8Array.from({ length: front.count }, (_, at) => (keeps(at) && (passes || !front.constant[at]) ? 1 : 0));
+  });
+};
+const isKept = (run, at) => kept[run.index][Math.min(at, kept[run.index].length - 1)] === 1;
+const shownFront = (run) => run.front(state.split);
+const domainFor = (name) => domainOf(runs.map((run) => shownFront(run).columns[name]));
+
+// Points of all shown runs, those of the active one on top: `place(run, at)` says where, or null.
+const ALPHA = { grey: 0.5, dominated: 0.32, constant: 0.9, good: 1 };
+const drawPoints = (context, place) => {
+  for (const run of inOrder()) {
+    const front = shownFront(run);
+    const looks = { grey: [], dominated: [], constant: [], good: [] };
+    for (let at = 0; at < front.count; at += 1) {
+      const where = place(run, at);
+      if (where) looks[!isKept(run, at) ? "grey" : front.constant[at] ? "constant" : front.dominated[at] ? "dominated" : "good"].push(where);
+    }
+    for (const [look, points] of Object.entries(looks)) {
+      context.globalAlpha = ALPHA[look] * (run.index === state.run ? 1 : 0.75);
+      context.fillStyle = look === "grey" ? paint.muted : colourOf(run);
+      if (front.count > 300) drawSpecks(context, points);
+      else drawMarks(context, run, look, points, front.count > 60 ? 3.4 : 4.6);
+    }
+    context.globalAlpha = 1;
+  }
+};
+const drawMarks = (context, run, look, points, r) => {
+  context.beginPath();
+  for (const [x, y, scale = 1] of points) addMark(context, shapeOf(run), x, y, r * scale);
+  if (look === "constant") {
+    context.fillStyle = paint.paper;
+    context.strokeStyle = colourOf(run);
+    context.lineWidth = 1.4;
+    context.stroke();
+  }
+  context.fill();
+};
+// Where there are many, a point is two small rectangles, one across the other, and one to a pixel:
+// rectangles are drawn many times faster than curves.
+const drawSpecks = (context, points) => {
+  const taken = new Set();
+  for (const [x, y] of points) {
+    const [left, top] = [Math.round(x), Math.round(y)];
+    const key = left * 8192 + top;
+    if (taken.has(key)) continue;
+    taken.add(key);
+    context.fillRect(left - 2, top - 1, 4, 2);
+    context.fillRect(left - 1, top - 2, 2, 4);
+  }
+};
+// The chosen point of every shown run: a full ring where it was evaluated, a broken one between rays.
+const drawChosen = (context, place) => {
+  for (const run of inOrder()) {
+    const mix = mixOf(run, state.split);
+    const where = place(run, mix);
+    if (!where) continue;
+    const own = run.index === state.run;
+    const [x, y] = where;
+    context.beginPath();
+    addMark(context, shapeOf(run), x, y, own ? 6 : 4.5);
+    context.fillStyle = colourOf(run);
+    context.strokeStyle = paint.paper;
+    context.lineWidth = 2;
+    context.stroke();
+    context.fill();
+    context.beginPath();
+    context.arc(x, y, own ? 12 : 8.5, 0, 2 * Math.PI);
+    context.setLineDash(mix.length > 1 ? [3, 3] : []);
+    context.strokeStyle = colourOf(run);
+    context.lineWidth = own ? 2 : 1.25;
+    context.stroke();
+    context.setLineDash([]);
+  }
+};

@@ -1,0 +1,133 @@
+// ---- setting the preference: a slider for two objectives, a triangle for three, sliders for more ----
+const orderOf = (run) => run.front(run.fronts[0].split).summary.monotonicity;
+const meaningOf = (run) => {
+  if (run.networks === 1 || run.fronts[0].count === 1) return "This network takes no preference: whatever the ray, its answer is the same.";
+  const order = orderOf(run);
+  const between = run.networks ? " There is nothing between two networks: the one whose ray is nearest answers." : "";
+  if (!isNumber(order)) return between.trim();
+  if (order > 0.5) return `More weight on an objective makes it smaller, at the cost of the others.${between}`;
+  if (order < -0.5) return `This model reads the preference as a direction: more weight on an objective makes it larger.${between}`;
+  return `Here weights and losses are only loosely related: choose by the values a ray reaches.${between}`;
+};
+const setUpPreference = () => {
+  const box = $("preference");
+  const text = make("p", { class: "quiet meaning" });
+  const controls = J === 2 ? slider() : J === 3 ? triangle() : sliders();
+  box.append(make("h3", { id: "preference-title" }, "Preference"), controls.node, text);
+  on("ray", controls.show);
+  on("run", () => {
+    say(text, meaningOf(active()));
+    const alone = active().fronts[0].count === 1;
+    controls.node.classList.toggle("off", alone);
+    controls.node.querySelectorAll("input, [role=slider]").forEach((one) => one.toggleAttribute("disabled", alone));
+  });
+};
+
+// The range of the evaluated rays: beyond it nothing was measured.
+const slider = () => {
+  const field = make("input", { type: "range", id: "slider", min: 0, max: 1000, step: 1, "aria-labelledby": "preference-title" });
+  const ends = [make("span"), make("span")];
+  const range = () => {
+    const { rays, order, count } = judged();
+    return [rays[order[0] * 2], rays[order[count - 1] * 2]];
+  };
+  // to the right the first objective grows, as it does in the picture
+  const flipped = () => !(isNumber(orderOf(active())) && orderOf(active()) < 0);
+  field.addEventListener("input", () => {
+    const [low, high] = range();
+    const share = flipped() ? 1 - Number(field.value) / 1000 : Number(field.value) / 1000;
+    const first = low + share * (high - low);
+    setRay([first, 1 - first]);
+  });
+  return {
+    node: make("div", { class: "slider" }, field, make("div", { class: "ends" }, ...ends)),
+    show() {
+      const [low, high] = range();
+      const share = high > low ? clamp((state.ray[0] - low) / (high - low), 0, 1) : 0.5;
+      field.value = Math.round(1000 * (flipped() ? 1 - share : share));
+      field.setAttribute("aria-valuetext", spoken());
+      const [left, right] = flipped() ? [0, 1] : [1, 0];
+      say(ends[0], `${nice(names[left])} ${percent(state.ray[left], 1)}`);
+      say(ends[1], `${percent(state.ray[right], 1)} ${nice(names[right])}`);
+    },
+  };
+};
+
+const triangle = () => {
+  const WIDE = 240, HIGH = 208, EDGE = 14;
+  const svg = draw("svg", { viewBox: `${-EDGE} ${-EDGE} ${WIDE + 2 * EDGE} ${HIGH + 2 * EDGE}`, class: "triangle", "aria-hidden": "true" });
+  const at = (ray) => { const [x, y] = toPlane(ray); return [x * WIDE, y * HIGH]; };
+  const dots = draw("g", { class: "dots" });
+  const thumb = draw("circle", { class: "thumb", r: 8 });
+  svg.append(draw("polygon", { class: "area", points: [[1, 0, 0], [0, 1, 0], [0, 0, 1]].map((one) => at(one).join()).join(" ") }), dots, thumb);
+  const pad = make("div", { role: "slider", tabindex: 0, class: "pad", "aria-labelledby": "preference-title", "aria-valuemin": 0, "aria-valuemax": 100, "aria-roledescription": "triangle of three weights" }, svg);
+  const corners = names.map((name) => make("span", { class: "corner" }, make("b"), make("span", {}, nice(name))));
+  const move = (event) => {
+    const frame = svg.getBoundingClientRect();
+    const scale = (WIDE + 2 * EDGE) / frame.width;
+    setRay(fromPlane(((event.clientX - frame.left) * scale - EDGE) / WIDE, ((event.clientY - frame.top) * scale - EDGE) / HIGH));
+  };
+  pad.addEventListener("pointerdown", (event) => {
+    event.preventDefault();
+    pad.focus();
+    pad.setPointerCapture(event.pointerId);
+    move(event);
+    pad.addEventListener("pointermove", move);
+    const stop = () => pad.removeEventListener("pointermove", move);
+    pad.addEventListener("pointerup", stop, { once: true });
+    pad.addEventListener("pointercancel", stop, { once: true });
+  });
+  pad.addEventListener("keydown", (event) => {
+    const by = { ArrowLeft: [1, -1, 0], ArrowRight: [-1, 1, 0], ArrowUp: [-0.5, -0.5, 1], ArrowDown: [0.5, 0.5, -1] }[event.key];
+    if (!by) return;
+    event.preventDefault();
+    const step = event.shiftKey ? 0.1 : 0.02;
+    setRay(state.ray.map((one, j) => clamp(one + step * by[j], 0, 1)));
+  });
+  on("run", () => dots.replaceChildren(...Array.from({ length: Math.min(judged().count, 400) }, (_, place) => {
+    const [cx, cy] = at(judged().ray(place));
+    return draw("circle", { cx, cy, r: judged().count > 100 ? 1.1 : 2 });
+  })));
+  return {
+    node: make("div", { class: "triangle-box" }, pad, make("div", { class: "corners" }, ...corners)),
+    show() {
+      const [cx, cy] = at(state.ray);
+      thumb.setAttribute("cx", cx);
+      thumb.setAttribute("cy", cy);
+      corners.forEach((corner, j) => say(corner.firstChild, percent(state.ray[j], 1)));
+      pad.setAttribute("aria-valuenow", Math.round(100 * state.ray[0]));
+      pad.setAttribute("aria-valuetext", spoken());
+    },
+  };
+};
+
+const sliders = () => {
+  const rows = names.map((name, j) => {
+    const field = make("input", { type: "range", min: 0, max: 1000, step: 1, "aria-label": `Weight on ${nice(name)}` });
+    field.addEventListener("input", () => setRay(reweighed(state.ray, j, Number(field.value) / 1000)));
+    const value = make("b");
+    return { field, value, node: make("div", { class: "weight-row" }, make("span", {}, nice(name)), field, value) };
+  });
+  return {
+    node: make("div", { class: "sliders" }, ...rows.map((row) => row.node)),
+    show() {
+      rows.forEach(({ field, value }, j) => {
+        const place = String(Math.round(1000 * state.ray[j]));
+        if (field !== document.activeElement || Math.abs(field.value - place) > 1) field.value = place;
+        field.setAttribute("aria-valuetext", percent(state.ray[j], 1));
+        say(value, percent(state.ray[j], 1));
+      });
+    },
+  };
+};
+
+// The chosen point in a sentence, for whoever listens.
+const spoken = () => {
+  const mix = mixOf(active(), judge);
+  return `${names.map((name, j) => `${percent(state.ray[j])} ${nice(name)}`).join(", ")}: ${names.map((name) => `${nice(name)} ${plain(blend(judged().columns[name], mix))}`).join(", ")} on ${judgeName} data${mix.length > 1 ? ", interpolated" : ""}`;
+};
+let told = 0;
+on("ray wish run", () => {
+  clearTimeout(told);
+  told = setTimeout(() => say($("live"), `${active().label}. ${spoken()}. ${$("verdict").textContent}`), 500);
+});

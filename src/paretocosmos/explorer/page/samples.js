@@ -1,0 +1,65 @@
+// ---- a dozen samples, and what is said of them at the preference ----
+let sampleNodes = [];
+const buildSamples = () => {
+  const { samples } = page;
+  const answers = active().answers;
+  sampleNodes = [];
+  const some = samples && answers && (samples.cells.length || samples.images.length);
+  $("samples-body").replaceChildren();
+  if (!some) {
+    say($("samples-text"), page.without || "This run's answers are not held in this page.");
+    return;
+  }
+  const count = samples.rows.length;
+  const things = samples.images.length ? "images" : "rows";
+  const cut = samples.whole > samples.columns.length ? ` The first ${samples.columns.length} of ${samples.whole} columns are shown.` : "";
+  say($("samples-text"), `${count} ${things} of the test data: ${samples.moved} whose answers change most along the front, then ${count - samples.moved} drawn at random${page.groups.length ? `, taken in turn from ${page.groups.join(", ")}` : ""}.${cut} They are data: share this page as you would share those.`);
+  $("samples-body").append(samples.images.length ? pictures(samples) : rowsOf(samples));
+  showSamples();
+};
+const meter = () => make("span", { class: "meter" }, make("i"));
+const rowsOf = (samples) => {
+  const [head] = page.heads;
+  const body = samples.rows.map((_, s) => {
+    const bar = meter();
+    const text = make("b");
+    const said = make("td", { class: "said" });
+    sampleNodes.push([{ bar: bar.firstChild, text, said, right: samples.truth[0][s] }]);
+    return make("tr", {}, make("td", { class: "chance" }, text, bar), said, make("td", {}, head.classes[samples.truth[0][s]]), ...samples.cells[s].map((cell) => make("td", {}, cell)));
+  });
+  const titles = [`chance of ${head.classes[1] ?? "the answer"}`, "answer", `true ${nice(head.name)}`, ...samples.columns.map(nice)];
+  return make("div", { class: "sideways", tabindex: 0, role: "region", "aria-label": "Sample rows" },
+    make("table", { class: "samples" }, make("thead", {}, make("tr", {}, ...titles.map((title) => make("th", { scope: "col" }, title)))), make("tbody", {}, ...body)));
+};
+const pictures = (samples) => make("ul", { class: "pictures" }, ...samples.images.map((source, s) => {
+  const lines = page.heads.map((head, h) => {
+    const [bar, text, said] = [meter(), make("b"), make("span")];
+    return { node: make("div", { class: "line" }, make("span", { class: "quiet" }, nice(head.name)), said, text, bar), bar: bar.firstChild, text, said, right: samples.truth[h][s] };
+  });
+  sampleNodes.push(lines);
+  const truth = page.heads.map((head, h) => `${nice(head.name)} ${head.classes[samples.truth[h][s]]}`).join(", ");
+  return make("li", {}, make("img", { src: source, alt: `Sample ${s + 1}, in truth ${truth}` }), ...lines.map((one) => one.node));
+}));
+const showSamples = () => {
+  if (!sampleNodes.length) return;
+  const run = active();
+  const { answers } = run;
+  const front = run.front("test");
+  const mix = mixOf(run, front.split);
+  const near = heaviest(mix);
+  sampleNodes.forEach((heads, s) => heads.forEach(({ bar, text, said, right }, h) => {
+    const { classes } = page.heads[h];
+    const from = s * front.count;
+    const answer = answers.answers[h][from + near];
+    const chance = page.binary[h] || mix.every(([at]) => answers.answers[h][from + at] === answer)
+      ? mix.reduce((sum, [at, weight]) => sum + weight * answers.chances[h][from + at], 0) / 65535
+      : answers.chances[h][from + near] / 65535;
+    const given = page.binary[h] ? (chance > 0.5 ? 1 : 0) : answer;
+    say(text, percent(chance));
+    bar.style.transform = `scaleX(${chance.toFixed(3)})`;
+    say(said, `${classes[given]} ${given === right ? "✓" : "✗"}`);
+    said.classList.toggle("amiss", given !== right);
+  }));
+};
+on("run", buildSamples);
+on("ray", unhurried("samples", showSamples));

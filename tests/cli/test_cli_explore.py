@@ -1,0 +1,87 @@
+"""`explore` as a person meets it."""
+
+import json
+import webbrowser
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlparse
+
+import pytest
+
+from paretocosmos import fit
+from paretocosmos.errors import BenchmarkWarning
+
+Call = Callable[..., Any]
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished run on the embedded data; look, do not touch."""
+    folder = tmp_path_factory.mktemp("explore") / "run"
+    with pytest.warns(BenchmarkWarning):
+        fit("compas", epochs=2, settings={"hidden": "8"}, out=folder, device="cpu")
+    return folder
+
+
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The addresses that a browser would have been sent to."""
+    addresses: list[str] = []
+
+    def open_in_browser(url: str) -> bool:
+        addresses.append(url)
+        return len(addresses) < 2  # the second time there is none
+
+    monkeypatch.setattr(webbrowser, "open", open_in_browser)
+    return addresses
+
+
+def test_it_writes_a_page_and_opens_it(cli: Call, finished: Path, opened: list[str]) -> None:
+    done = cli("explore", str(finished))
+    assert done.code == 0
+    (address,) = opened
+    assert address.startswith("file:///")
+    page = Path(unquote(urlparse(address).path))
+    assert done.out == f"page {page}\n"
+    assert "compas" in page.read_text(encoding="utf-8")
+    assert '"cells":[[' in page.read_text(encoding="utf-8")
+    done = cli("explore", str(finished), "--no-samples", "--out", "my page.html")
+    assert '"samples":null' in Path("my page.html").read_text(encoding="utf-8")
+    assert "no browser was found: open" in done.err
+    assert opened[1].endswith("/my%20page.html")
+
+
+def test_several_runs_json_and_no_browser(cli: Call, finished: Path, opened: list[str]) -> None:
+    done = cli("explore", str(finished), str(finished), "--out", "a.html", "--no-open", "--json")
+    assert done.code == 0
+    found = json.loads(done.out)
+    assert found["runs"] == [str(finished)] * 2
+    assert Path(found["page"]) == Path("a.html").absolute()
+    assert opened == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["nowhere"], "`nowhere` is not a folder"),
+        (["RUN", "--out", "."], "--out names the file to write"),
+        (["RUN", "--out", "no/where.html"], "--out names the file to write"),
+    ],
+)
+def test_bad_input_is_one_sentence(
+    cli: Call, finished: Path, opened: list[str], arguments: list[str], says: str
+) -> None:
+    done = cli("explore", *(str(finished) if one == "RUN" else one for one in arguments))
+    assert done.code == 2
+    assert says in done.err
+    assert opened == []
+
+
+def test_moved_data_costs_the_samples_only(
+    cli: Call, finished: Path, opened: list[str], tmp_path: Path
+) -> None:
+    done = cli("explore", str(finished), "--data", str(tmp_path / "gone"), "--out", "b.html")
+    assert done.code == 0
+    assert "no samples and no counted answers" in done.err
+    assert Path("b.html").exists()

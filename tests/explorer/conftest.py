@@ -1,0 +1,173 @@
+"""Views to show, and a real browser to show them in."""
+
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from paretocosmos.explorer import Answers, Head, Look, Samples, View, write_report
+from paretocosmos.explorer._samples import png
+from paretocosmos.front import Front
+from paretocosmos.rays import even_rays
+
+OPTIONS = [
+    *("--no-sandbox", "--disable-gpu", "--disable-background-networking"),
+    *("--disable-component-update", "--disable-sync", "--no-first-run"),
+]
+
+
+@pytest.fixture
+def made() -> Callable[..., Front]:
+    """A front nobody trained: more weight, smaller value."""
+
+    def front(
+        split: str = "test", *, objectives: int = 2, count: int = 25, add: float = 0
+    ) -> Front:
+        rays = even_rays(count, objectives).numpy().astype(np.float64)
+        values = 0.6 - 0.5 * np.sqrt(rays) + add + (0.01 if split == "val" else 0.0)
+        names = ("loss", "gap", "third", "fourth")[:objectives]
+        rate = np.linspace(0.3, 0.0, count)  # the last ray gives everybody the same answer
+        metrics = {"accuracy": 1 - values[:, 0], "positive_rate": rate}
+        return Front(rays, values, names, np.full(objectives, 2.0), metrics, split)
+
+    return front
+
+
+@pytest.fixture
+def seen(made: Callable[..., Front]) -> Callable[..., View]:
+    """A view of one or more runs, with a yes-or-no question and four rows."""
+
+    def view(*, objectives: int = 2, count: int = 25, runs: int = 1, **record: Any) -> View:
+        steps = np.linspace(0, 1, count)
+        confusion = np.zeros((count, 1, 2, 2), np.int64)
+        confusion[:, 0] = [[80, 20], [30, 70]]
+        confusion[:, 0, 0, 1] = np.arange(count)
+        answers = Answers(
+            at=np.arange(count),
+            confusion={"val": (confusion,), "test": (2 * confusion,)},
+            chances=(np.stack([steps, 1 - steps, 0 * steps + 0.25, 0 * steps + 1]),),
+            answers=(np.zeros((4, count), np.int64),),
+        )
+        looks = []
+        for run in range(runs):
+            kinds = {"objectives": objectives, "count": count, "add": 0.02 * run}
+            fronts = (made("val", **kinds), made("test", **kinds))
+            own = {"name": "adult", "label": f"method {run + 1}", "about": {"target": "income"}}
+            looks.append(Look(own | record, fronts, f"runs/{run + 1}", answers))
+        cells = tuple((f"{30 + row}", "<i>Private</i>") for row in range(4))
+        samples = Samples((1, 2, 3, 4), ("age", "work"), cells, (), np.array([[1, 0, 0, 1]]), 2, 2)
+        return View(looks, (Head("income", ("no", "yes"), binary=True),), (), samples)
+
+    return view
+
+
+@pytest.fixture
+def pictured(seen: Callable[..., View]) -> View:
+    """The same with pictures instead of rows."""
+    view = seen()
+    image = png(np.arange(64, dtype=np.uint8).reshape(8, 8, 1))
+    samples = Samples((1, 2, 3, 4), (), (), (image,) * 4, np.array([[1, 0, 0, 1]]), 2)
+    return View(view.looks, view.heads, (), samples)
+
+
+@dataclass
+class Shown:
+    """A page in the browser, and what should not have happened there."""
+
+    page: Any
+    troubles: list[str] = field(default_factory=list)
+    asked: list[str] = field(default_factory=list)
+
+    def text(self, selector: str) -> str:
+        return " ".join((self.page.locator(selector).text_content() or "").split())
+
+    def settle(self) -> None:
+        """Wait until two frames have been drawn, and parts out of sight, too."""
+        self.page.evaluate(
+            "new Promise((done) => setTimeout(() => requestAnimationFrame(done), 250))"
+        )
+
+    def until(self, true: Callable[[], bool]) -> None:
+        """Wait for something that comes when things are at rest."""
+        for _ in range(20):
+            if true():
+                return
+            self.settle()
+        raise AssertionError("it never came true")
+
+    def drag(self, selector: str, across: float, down: float) -> None:
+        """Take hold of something and move it, in a few steps as a hand does."""
+        self.page.locator(selector).scroll_into_view_if_needed()
+        box = self.page.locator(selector).bounding_box()
+        x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+        self.page.mouse.move(x, y)
+        self.page.mouse.down()
+        for step in range(1, 5):
+            self.page.mouse.move(x + across * step / 4, y + down * step / 4)
+        self.page.mouse.up()
+        self.settle()
+
+    def numbers(self, name: str) -> list[float]:
+        """The values of a loss or metric at the chosen point, one per split."""
+        row = self.page.locator("#numbers tr", has=self.page.locator(f"th:text-is('{name}')"))
+        return [float(cell.replace("−", "-")) for cell in row.locator("td").all_text_contents()]
+
+    def picture(self) -> str:
+        """What the canvas under everything shows, as a PNG."""
+        return str(self.page.evaluate("document.getElementById('base').toDataURL()"))
+
+    def luminance(self) -> float:
+        """How light the paper is, from 0 to 1."""
+        found = self.page.evaluate("getComputedStyle(document.body).backgroundColor")
+        red, green, blue = (float(part) for part in found[4:-1].split(",")[:3])
+        return (0.2126 * red + 0.7152 * green + 0.0722 * blue) / 255
+
+    def ray(self) -> list[float]:
+        """The preference, as the code on the page has it."""
+        inside = self.text("#command").rpartition("--ray ")[2]
+        return [float(part) for part in inside.split(",")]
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Any]:
+    """A real browser, headless."""
+    where = shutil.which("chromium")
+    if where is None:
+        pytest.skip("chromium is not installed (Debian: apt-get install chromium)")
+    api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    with api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=where, args=OPTIONS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def show(chromium: Any, tmp_path: Path) -> Iterator[Callable[..., Shown]]:
+    """Write a view and open it; in the end nothing was complained about and nothing asked for."""
+    every: list[Shown] = []
+
+    def opened(view: View, *, width: int = 1280, height: int = 900, **context: Any) -> Shown:
+        path = tmp_path / f"page-{len(every)}.html"
+        write_report(path, view)
+        page = chromium.new_page(viewport={"width": width, "height": height}, **context)
+        page.set_default_timeout(5000)
+        shown = Shown(page)
+        every.append(shown)
+        page.on("console", lambda said: shown.troubles.append(said.text))
+        page.on("pageerror", lambda error: shown.troubles.append(str(error)))
+        page.on("request", lambda request: shown.asked.append(request.url))
+        page.goto(path.as_uri())
+        shown.settle()
+        return shown
+
+    yield opened
+    for shown in every:
+        shown.page.close()
+        assert shown.troubles == []
+        others = [url for url in shown.asked if not url.startswith(("file:", "data:", "blob:"))]
+        assert others == []
+        assert len({url.partition("#")[0] for url in shown.asked if url.startswith("file:")}) == 1

@@ -1,0 +1,236 @@
+"""The page's pure functions, run by node or else in Chromium, against Python."""
+
+import csv
+import io
+import json
+import math
+import shlex
+import shutil
+import subprocess
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+
+from paretocosmos.choosing import Wish, closest
+from paretocosmos.errors import InfeasibleError
+from paretocosmos.front import Front
+from paretocosmos.rays import as_rays, even_rays
+
+LOGIC = files("paretocosmos.explorer").joinpath("page", "logic.js").read_text(encoding="utf-8")
+NODE = shutil.which("node")
+# A front as the page unpacks it; JSON has no NaN, so `null` stands for it here.
+FRONT = """
+const frontOf = (raw) => {
+  const columns = Object.fromEntries(Object.entries(raw.columns).map(([name, values]) =>
+    [name, Float64Array.from(values, (value) => value ?? NaN)]));
+  const J = raw.names.length;
+  const rays = Float64Array.from(raw.rays.flat());
+  const order = raw.rays.map((_, at) => at).sort((a, b) => rays[a * J] - rays[b * J] || a - b);
+  return { names: raw.names, count: raw.rays.length, rays, order, columns, constant: raw.constant };
+};
+"""
+
+
+class Script:
+    """Runs the logic on JSON."""
+
+    def __init__(self, request: pytest.FixtureRequest) -> None:
+        self.browser = None if NODE else request.getfixturevalue("chromium")
+
+    def __call__(self, expression: str, data: object = None) -> Any:
+        body = f"{LOGIC}{FRONT}const data = {json.dumps(data)};"
+        if self.browser is not None:
+            return self.browser.new_page().evaluate(f"() => {{ {body} return {expression}; }}")
+        body += f"process.stdout.write(JSON.stringify({expression}));"
+        command = [str(NODE), "-"]
+        done = subprocess.run(command, input=body, capture_output=True, text=True, check=True)
+        return json.loads(done.stdout)
+
+
+@pytest.fixture
+def js(request: pytest.FixtureRequest) -> Script:
+    return Script(request)
+
+
+def raw(front: Front) -> dict[str, Any]:
+    """A front for the script."""
+    content = front.to_dict()
+    columns = content["metrics"] | {
+        name: [row[at] for row in content["values"]] for at, name in enumerate(front.names)
+    }
+    rate = front.metrics.get("positive_rate", np.full(len(front), 0.5))
+    constant = [int(one in (0, 1)) for one in rate]
+    return {
+        "names": front.names,
+        "rays": content["rays"],
+        "columns": columns,
+        "constant": constant,
+    }
+
+
+def random_case(seed: int) -> tuple[Front, dict[str, Any]]:
+    """A front with ties, missing numbers and constant classifiers, and a wish."""
+    draw = np.random.default_rng(seed)
+    objectives, count = int(draw.integers(2, 5)), int(draw.integers(1, 30))
+    names = ("loss", "gap", "third", "fourth")[:objectives]
+    values = draw.integers(0, 8, (count, objectives)) / 8
+    accuracy = draw.integers(0, 6, count) / 5
+    if seed % 3 == 0:
+        values[draw.random(values.shape) < 0.1] = np.nan
+        accuracy[draw.random(count) < 0.1] = np.nan
+    rate = draw.choice([0.0, 0.2, 0.7, 1.0], count)
+    rays = even_rays(count, objectives).numpy()
+    metrics = {"accuracy": accuracy, "positive_rate": rate}
+    front = Front(rays, values, names, np.full(objectives, 2.0), metrics, "val")
+    bounds = {name: float(draw.integers(-1, 9)) / 8 for name in names if draw.random() < 0.4}
+    least = {"accuracy": float(draw.integers(0, 6)) / 5} if draw.random() < 0.4 else {}
+    best = draw.choice(["", "minimize", "maximize"]) if bounds or least else "minimize"
+    name = "accuracy" if best == "maximize" else names[-1]
+    return front, {
+        "max": bounds,
+        "min": least,
+        "minimize": name if best == "minimize" else None,
+        "maximize": name if best == "maximize" else None,
+        "allow_constant": bool(draw.random() < 0.3),
+    }
+
+
+def test_a_point_is_picked_as_python_picks_it(js: Script) -> None:
+    cases = [random_case(seed) for seed in range(600)]
+    sent = [
+        {"front": raw(front), "wish": wish | {"constants": wish["allow_constant"]}}
+        for front, wish in cases
+    ]
+    found = js("data.map((one) => pick(frontOf(one.front), one.wish))", sent)
+    refused = 0
+    for (front, wish), picked in zip(cases, found, strict=True):
+        try:
+            point = front.choose(**wish)
+        except InfeasibleError as error:
+            refused += 1
+            assert picked["at"] == -1
+            assert picked["closest"] == closest(front, Wish(**wish))
+            if "no ray has a number" not in str(error):
+                told = "a constant classifier would keep it" in str(error)
+                assert picked["constant"] is told
+            continue
+        assert tuple(front.rays[picked["at"]].tolist()) == point.ray
+    assert 100 < refused < 500  # both ways are met often
+
+
+@pytest.mark.parametrize("count", [1, 2, 25])
+def test_between_two_rays_lies_a_straight_line(js: Script, count: int) -> None:
+    draw = np.random.default_rng(count)
+    rays = even_rays(count, 2).numpy().astype(np.float64)[draw.permutation(count)]
+    values = draw.random((count, 2))
+    front = Front(rays, values, ("loss", "gap"), np.full(2, 2.0))
+    asked = np.linspace(0, 1, 301)
+    sent = {"front": raw(front), "rays": [[x, 1 - x] for x in asked]}
+    call = "blend(front.columns.gap, mixture(front, ray, false))"
+    found = js(f"((front) => data.rays.map((ray) => {call}))(frontOf(data.front))", sent)
+    order = rays[:, 0].argsort()
+    wanted = np.interp(asked, rays[order, 0], values[order, 1])
+    np.testing.assert_allclose(found, wanted, atol=1e-5)
+
+
+@pytest.mark.parametrize("objectives", [3, 5])
+def test_between_more_rays_the_nearest_count_by_franke_and_little(
+    js: Script, objectives: int
+) -> None:
+    draw = np.random.default_rng(objectives)
+    rays = even_rays(40, objectives).numpy().astype(np.float64)
+    asked = draw.dirichlet(np.ones(objectives), 200)
+    names = ("a", "b", "c", "d", "e")[:objectives]
+    front = Front(rays, rays, names, np.full(objectives, 2.0))
+    sent = {"front": raw(front), "rays": [*asked.tolist(), *rays[:5].tolist()]}
+    call = "data.rays.map((ray) => mixture(front, ray, false))"
+    found = js(f"((front) => {call})(frontOf(data.front))", sent)
+    for ray, mix in zip(asked, found, strict=False):
+        apart = np.linalg.norm(rays - ray, axis=1)
+        radius = np.sort(apart)[2 * objectives - 1]
+        weight = (np.maximum(radius - apart, 0) / (radius * apart)) ** 2
+        got = np.zeros(len(rays))
+        for at, share in mix:
+            got[at] = share
+        np.testing.assert_allclose(got, weight / weight.sum(), atol=1e-12)
+    assert found[-5:] == [[[at, 1]] for at in range(5)]
+
+
+def test_networks_of_their_own_are_found_by_the_angle(js: Script) -> None:
+    draw = np.random.default_rng(0)
+    rays, asked = draw.dirichlet(np.ones(3), 7), draw.dirichlet(np.ones(3), 100)
+    front = Front(rays, rays, ("a", "b", "c"), np.full(3, 2.0))
+    sent = {"front": raw(front), "rays": asked.tolist()}
+    call = "data.rays.map((ray) => mixture(front, ray, true)[0][0])"
+    found = js(f"((front) => {call})(frontOf(data.front))", sent)
+    angles = F.cosine_similarity(torch.tensor(asked)[:, None], torch.tensor(rays)[None], dim=-1)
+    assert found == angles.argmax(dim=1).tolist()
+
+
+def test_rays_stay_on_the_simplex(js: Script) -> None:
+    draw = np.random.default_rng(0)
+    rays = draw.dirichlet(np.ones(4), 50)
+    found = js("data.map((ray) => reweighed(ray, 2, 0.4))", [*rays.tolist(), [0, 0, 1, 0]])
+    np.testing.assert_allclose(np.sum(found, axis=1), 1)
+    for ray, new in zip(rays, np.array(found), strict=False):
+        assert new[2] == 0.4
+        np.testing.assert_allclose(new[[0, 1, 3]] / new[0], ray[[0, 1, 3]] / ray[0])
+    np.testing.assert_allclose(found[-1], [0.2, 0.2, 0.4, 0.2])
+    for text in js("data.map(rounded)", rays.tolist()):
+        numbers = [float(part) for part in text.split(",")]
+        assert math.isclose(sum(numbers), 1, abs_tol=1e-9)
+        as_rays(numbers, 4)
+
+
+def test_the_triangle_and_back(js: Script) -> None:
+    rays = np.random.default_rng(0).dirichlet(np.ones(3), 50)
+    assert js("data.map(toPlane)", np.eye(3).tolist()) == [[0, 1], [1, 1], [0.5, 0]]
+    found = js("data.map((ray) => fromPlane(...toPlane(ray)))", rays.tolist())
+    np.testing.assert_allclose(found, rays, atol=1e-12)
+    outside = np.array(js("data.map((at) => fromPlane(...at))", [[-1, 2], [3, 0.5], [0.5, -2]]))
+    assert (outside >= 0).all()
+    np.testing.assert_allclose(outside.sum(axis=1), 1)
+
+
+def test_turning_keeps_distances(js: Script) -> None:
+    points = np.random.default_rng(0).random((20, 3))
+    found = np.array(js("data.map((point) => turned(point, 0.7, -0.3))", points.tolist()))
+    apart = [np.linalg.norm(x[:, None] - x[None], axis=2) for x in (points, found)]
+    np.testing.assert_allclose(apart[0], apart[1], atol=1e-12)
+    assert np.linalg.det(np.array(js("[[1,0,0],[0,1,0],[0,0,1]].map((x) => turned(x, 0, 0))"))) != 0
+
+
+def test_the_nearest_place_on_a_line(js: Script) -> None:
+    draw = np.random.default_rng(0)
+    line, asked = draw.random((6, 2)), draw.random((40, 2))
+    found = js(
+        "data.asked.map((at) => nearestOnLine(data.line, ...at))",
+        {"line": line.tolist(), "asked": asked.tolist()},
+    )
+    shares = np.linspace(0, 1, 2001)[None, :, None]
+    every = line[:-1, None] * (1 - shares) + line[1:, None] * shares
+    for at, (segment, share) in zip(asked, found, strict=True):
+        place = line[segment] * (1 - share) + line[segment + 1] * share
+        least = np.linalg.norm(every - at, axis=2).min()
+        assert np.linalg.norm(place - at) <= least + 1e-12
+
+
+def test_text_for_other_programs(js: Script) -> None:
+    hard = ["plain", "two words", "it's", 'a "quote"', "$HOME `x` \\ ;", "a,b", "line\nbreak", "é"]
+    assert [shlex.split(word) for word in js("data.map(shellWord)", hard)] == [[w] for w in hard]
+    (row,) = csv.reader(io.StringIO(js('data.map(csvCell).join(",")', hard), newline=""))
+    assert row == hard
+
+
+@pytest.mark.parametrize("low", [-3.0, 0.0, 1e-5, 1234.5])
+def test_ticks_lie_inside_and_say_what_they_are(js: Script, low: float) -> None:
+    high = low + 0.37 * (abs(low) or 1)
+    ticks = js("ticksOf(data, 5)", [low, high])
+    assert 2 <= len(ticks) <= 8
+    for value, text in ticks:
+        assert low - 1e-9 <= value <= high + 1e-9
+        assert math.isclose(float(text.replace("−", "-")), value, rel_tol=1e-6, abs_tol=1e-12)

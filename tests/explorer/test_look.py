@@ -1,0 +1,195 @@
+"""What a page is told of real runs, against `evaluate`, the networks and the data themselves."""
+
+import io
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from PIL import Image
+
+from paretocosmos import Problem, evaluate, fit, load_run
+from paretocosmos.errors import ConfigurationError
+from paretocosmos.explorer import View, look_at, write_report
+from paretocosmos.explorer._samples import chosen, png
+from paretocosmos.problems import TabularProblem
+from paretocosmos.problems._rows import split_rows
+from paretocosmos.run import Run
+
+pytestmark = pytest.mark.filterwarnings("ignore::paretocosmos.errors.BenchmarkWarning")
+
+
+@pytest.fixture(scope="module")
+def frame() -> pd.DataFrame:
+    """People of two groups, with holes, large numbers and small ones."""
+    draw = np.random.default_rng(0)
+    count = 1500
+    age = draw.integers(18, 80, count).astype(float)
+    age[draw.random(count) < 0.05] = np.nan
+    people = pd.DataFrame(
+        {
+            "age": age,
+            "weight": draw.integers(10_000, 900_000, count),
+            "rate": draw.integers(0, 1000, count) / 1000,
+            "work": draw.choice(["<b>State</b>", "Private", "None"], count),
+            "sex": draw.choice(["f", "m"], count),
+        }
+    )
+    score = np.nan_to_num(age, nan=40) / 40 + people["rate"] + (people["sex"] == "m")
+    return people.assign(rich=score + draw.normal(size=count) > 2.3)
+
+
+@pytest.fixture(scope="module")
+def problem(frame: pd.DataFrame) -> TabularProblem:
+    return TabularProblem.from_frame(frame, target="rich", sensitive="sex")
+
+
+@pytest.fixture(scope="module")
+def run(problem: TabularProblem, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    out = tmp_path_factory.mktemp("look") / "run"
+    return fit(problem, epochs=8, settings={"hidden": "8"}, out=out, device="cpu")
+
+
+@pytest.fixture(scope="module")
+def view(run: Run) -> View:
+    return look_at([run])
+
+
+def test_counted_answers_are_those_of_evaluate(view: View, run: Run, problem: Problem) -> None:
+    (answers,) = (look.answers for look in view.looks)
+    assert answers is not None
+    assert answers.at.tolist() == list(range(25))
+    assert view.groups == ("f", "m")
+    for split in ("val", "test"):
+        front = evaluate(run.model, problem, split=split, rays=run.front.rays.tolist())
+        (counts,) = answers.confusion[split]
+        assert counts.shape == (25, 3, 2, 2)
+        everybody = counts[:, 0]
+        assert (everybody.sum(axis=(1, 2)) == len(problem.split(split))).all()
+        np.testing.assert_array_equal(everybody, counts[:, 1:].sum(axis=1))
+        right = everybody[:, 0, 0] + everybody[:, 1, 1]
+        accuracy = right / everybody.sum(axis=(1, 2))
+        np.testing.assert_allclose(accuracy, front.metrics["accuracy"], atol=1e-6)
+        positive = everybody[:, :, 1].sum(axis=1) / everybody.sum(axis=(1, 2))
+        np.testing.assert_allclose(positive, front.metrics["positive_rate"], atol=1e-6)
+        rates = counts[:, 1:, 1, 1] / counts[:, 1:, 1].sum(axis=2)
+        gap = front.values[:, 1]  # the objective is the gap of these
+        np.testing.assert_allclose(abs(rates[:, 0] - rates[:, 1]), gap, atol=1e-6)
+
+
+def test_samples_are_rows_of_the_test_data_as_they_were(view: View, frame: pd.DataFrame) -> None:
+    samples = view.samples
+    assert samples is not None
+    assert len(samples.rows) == len(set(samples.rows)) == 12
+    assert samples.columns == ("sex", "age", "weight", "rate", "work")
+    rows = frame.iloc[split_rows(len(frame), 1)["test"]].iloc[list(samples.rows)]
+    for (_, row), cells, truth in zip(
+        rows.iterrows(), samples.cells, samples.truth[0], strict=True
+    ):
+        age = "(missing)" if np.isnan(row["age"]) else f"{row['age']:g}"
+        wanted = (row["sex"], age, str(row["weight"]), f"{row['rate']:g}", row["work"])
+        assert cells == wanted
+        assert truth == row["rich"]
+    assert {cells[0] for cells in samples.cells[:2]} == {"f", "m"}  # in turn
+
+
+def test_chances_are_what_predict_says(view: View, run: Run, frame: pd.DataFrame) -> None:
+    samples, answers = view.samples, view.looks[0].answers
+    assert samples is not None
+    assert answers is not None
+    rows = frame.iloc[split_rows(len(frame), 1)["test"]].iloc[list(samples.rows)]
+    for at in (0, 7, 24):
+        wanted = run.predict(rows, ray=run.front.rays[at].tolist())
+        np.testing.assert_allclose(answers.chances[0][:, at], wanted, atol=1e-6)
+        np.testing.assert_array_equal(answers.answers[0][:, at], wanted > 0.5)
+
+
+def test_samples_can_be_left_out(run: Run, tmp_path: Path) -> None:
+    view = look_at([run], samples=False)
+    assert view.samples is None
+    answers = view.looks[0].answers
+    assert answers is not None
+    assert answers.chances == answers.answers == ()
+    assert answers.confusion["test"][0].sum() > 0
+    write_report(tmp_path / "page.html", view)
+    assert "Private" not in (tmp_path / "page.html").read_text(encoding="utf-8")
+
+
+def test_the_samples_that_move_most_come_first() -> None:
+    chances = torch.tensor([[0.1, 0.5, 0.2, 0.9], [0.1, 0.6, 0.8, 0.2]])
+    pool = torch.tensor([10, 20, 30, 40])
+    rows, moved = chosen(pool, [chances])
+    assert moved == 2
+    assert rows[:2] == (40, 30)  # 0.7 and 0.6 apart
+    assert set(rows) == {10, 20, 30, 40}
+    rows, _ = chosen(pool, [chances], torch.tensor([0, 0, 1, 1]))
+    assert rows[:2] == (20, 40)  # the one that moves most of each group
+
+
+def test_a_run_read_back_shows_the_same_with_its_problem(run: Run, view: View) -> None:
+    bare = look_at([load_run(run.folder)])
+    assert bare.samples is None
+    assert bare.looks[0].answers is None
+    assert "no samples and no counted answers" in bare.without
+    assert "built by hand" in bare.without
+    assert [front.split for front in bare.looks[0].fronts] == ["val", "test"]
+    assert bare.looks[0].fronts[1] == run.front
+
+
+def test_images_and_their_classes(tmp_path: Path) -> None:
+    run = fit(
+        "multi_digits", epochs=1, settings={"copies": "1", "reference": "9,9"}, out=tmp_path / "run"
+    )
+    view = look_at([load_run(run.folder)])
+    samples, answers = view.samples, view.looks[0].answers
+    assert samples is not None
+    assert answers is not None
+    batch = run.problem().split("test")
+    assert isinstance(batch.inputs, torch.Tensor)
+    for row, file in zip(samples.rows, samples.images, strict=True):
+        with Image.open(io.BytesIO(file)) as image:
+            np.testing.assert_array_equal(np.asarray(image), batch.inputs[row, 0].numpy())
+    inputs = run.problem().prepare(batch.inputs[list(samples.rows)], torch.float32)
+    with torch.inference_mode():
+        outputs: Any = run.model(inputs, torch.tensor(run.front.rays[3]).float())
+    for at, head in enumerate(("top_left", "bottom_right")):
+        assert view.heads[at].name == head
+        chance, answer = outputs[head].softmax(dim=-1).max(dim=-1)
+        np.testing.assert_array_equal(answers.answers[at][:, 3], answer)
+        np.testing.assert_allclose(answers.chances[at][:, 3], chance, atol=1e-5)
+        np.testing.assert_array_equal(samples.truth[at], batch.targets[head][list(samples.rows)])
+        right = np.trace(answers.confusion["test"][at][:, 0], axis1=1, axis2=2)
+        wanted = run.front.metrics[f"accuracy_{head}"]
+        np.testing.assert_allclose(right / len(batch), wanted, atol=1e-6)
+
+
+def test_answers_that_are_no_classes_are_said_so(tmp_path: Path) -> None:
+    view = look_at([fit("toy_convex", epochs=2, out=tmp_path / "run")])
+    assert view.samples is None
+    assert "what `toy_convex` answers are not classes" in view.without
+    write_report(tmp_path / "page.html", view)
+
+
+def test_networks_of_their_own(problem: TabularProblem, run: Run, tmp_path: Path) -> None:
+    kinds: dict[str, Any] = {"epochs": 2, "settings": {"hidden": "8"}, "device": "cpu"}
+    several = fit(problem, method="pareto_mtl", out=tmp_path / "several", **kinds)
+    view = look_at([run, several])
+    found = view.looks[1].answers
+    assert found is not None
+    assert found.chances[0].shape == (12, len(several.front))
+
+
+def test_runs_of_different_problems_are_refused(run: Run, tmp_path: Path) -> None:
+    other = fit("toy_convex", epochs=2, out=tmp_path / "other")
+    with pytest.raises(ConfigurationError, match=r"share a problem.*`table`.*`toy_convex`"):
+        look_at([run, other])
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_png(channels: int) -> None:
+    pixels = np.random.default_rng(0).integers(0, 256, (5, 7, channels), dtype=np.uint8)
+    with Image.open(io.BytesIO(png(pixels))) as image:
+        found = np.asarray(image).reshape(pixels.shape)
+    np.testing.assert_array_equal(found, pixels)

@@ -2,7 +2,8 @@
 
 Adult, protocol `clean`, a true-positive-rate gap of at most 2 %: one run of ours and `choose`,
 beside fairlearn's `ExponentiatedGradient` and `ThresholdOptimizer`, on the same rows and features.
-We choose on the validation rows; they keep the constraint on the training rows. Judged on test.
+We and `ThresholdOptimizer` choose on the validation rows, `ExponentiatedGradient` has no use for
+them and keeps the constraint on the training rows. Judged on test.
 Times are seconds of one core (processor time, one thread), which a busy machine does not change.
 """
 
@@ -83,7 +84,7 @@ def measured(
     rows = [_row("paretocosmos", "one network, `choose`", [ours(seed) for seed in seeds])]
     for learner in learners:
         for name, make in (("ThresholdOptimizer", threshold), ("ExponentiatedGradient", gradient)):
-            found = [judged(problem, make(LEARNERS[learner](seed)), seed) for seed in seeds]
+            found = [judged(problem, make, LEARNERS[learner](seed), seed) for seed in seeds]
             rows.append(_row(name, learner, found))
     return rows
 
@@ -109,32 +110,48 @@ def ours(seed: int) -> dict[str, float]:
     }
 
 
-def gradient(learner: Any) -> Any:
-    """Agarwal et al. 2018; its bound is on the distance from the mean rate, half of the gap."""
-    return ExponentiatedGradient(learner, TruePositiveRateParity(difference_bound=BOUND / 2))
+def gradient(problem: TabularProblem, learner: Any) -> Any:
+    """Agarwal et al. 2018, on the training rows.
+
+    Its bound is on the distance of every group's rate from the rate of all. The smaller a group,
+    the further it may be from the other: with two, the gap is that distance divided by the share
+    of the other's positives.
+    """
+    inputs, label, group = arrays(problem, "train")
+    smallest = np.bincount(group[label == 1]).min() / (label == 1).sum()
+    parity = TruePositiveRateParity(difference_bound=BOUND * (1 - smallest))
+    return ExponentiatedGradient(learner, parity).fit(inputs, label, sensitive_features=group)
 
 
-def threshold(learner: Any) -> Any:
-    """Hardt et al. 2016: equal rates; it must be told the group to predict."""
-    return ThresholdOptimizer(
-        estimator=learner,
+def threshold(problem: TabularProblem, learner: Any) -> Any:
+    """Hardt et al. 2016: thresholds found on the validation rows, as our choice is.
+
+    It must be told the group to predict.
+    """
+    inputs, label, _ = arrays(problem, "train")
+    optimizer = ThresholdOptimizer(
+        estimator=learner.fit(inputs, label),
         constraints="true_positive_rate_parity",
         objective="accuracy_score",
         predict_method="predict_proba",
+        prefit=True,
+        tol=BOUND,
     )
+    inputs, label, group = arrays(problem, "val")
+    return optimizer.fit(inputs, label, sensitive_features=group)
 
 
-def judged(problem: TabularProblem, model: Any, seed: int) -> dict[str, float]:
+def judged(
+    problem: TabularProblem, make: Callable[..., Any], learner: Any, seed: int
+) -> dict[str, float]:
     """Fit one of theirs, and what it is worth."""
-    splits = {name: arrays(problem, name) for name in ("train", "val", "test")}
     started = time.process_time()
     with warnings.catch_warnings(action="ignore"):
-        inputs, label, group = splits["train"]
-        model.fit(inputs, label, sensitive_features=group)
+        model = make(problem, learner)
     seconds = time.process_time() - started
     found: dict[str, float] = {"seconds": seconds}
     for split in ("val", "test"):
-        inputs, label, group = splits[split]
+        inputs, label, group = arrays(problem, split)
         told = {"sensitive_features": group} if isinstance(model, ThresholdOptimizer) else {}
         guess = model.predict(inputs, random_state=seed, **told)
         gap = float(equal_opportunity_difference(label, guess, sensitive_features=group))

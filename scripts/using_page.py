@@ -29,7 +29,8 @@ def constraint_table() -> Iterator[str]:
     for row in found["rows"]:
         mean = row["mean"]
         ours = row["method"] == "paretocosmos"
-        bounded = f"{mean['tpr_gap_val']:.4f} (val)" if ours else "on its training rows"
+        training = row["method"] == "ExponentiatedGradient"
+        bounded = "on the training rows" if training else f"{mean['tpr_gap_val']:.4f}, on val"
         learner = "one network for every bound" if ours else row["learner"]
         name = row["method"] if ours else f"fairlearn's `{row['method']}`"
         yield (
@@ -98,6 +99,49 @@ def estimators_table() -> Iterator[str]:
         yield (
             f"| {name} | {one['seconds']:.1f} | {one['memory'] / 1e6:.0f} MB | {one['memory_times_data']:.1f} | "
             f"{one['memory_of_the_first_fit'] / 1e6:.0f} MB |"
+        )
+
+
+def serving_table() -> Iterator[str]:
+    """A server under load."""
+    found = load("serving.json")
+    yield (
+        f"`paretocosmos serve`, Adult: {found['clients']} clients on the same two cores, one row and another preference in every request, every answer compared, "
+        f"{found['seconds']:.0f} s each (`python -m benchmarks.serving`):"
+    )
+    yield ""
+    yield "|  | requests a second | median | 99 % | right | wrong | errors | memory |"
+    yield "|---|---|---|---|---|---|---|---|"
+    for name, key in (("batched together", "batching"), ("one by one", "no batching")):
+        one = found["rows"][key]
+        memory = one["memory_mb"]
+        yield (
+            f"| {name} | {one['per_second']:,.0f} | {one['p50_ms']:.0f} ms | {one['p99_ms']:.0f} ms | {one['seen']['right']:,} | "
+            f"{one['seen']['wrong']} | {one['seen']['error']} | {memory[0]:.0f} to {memory[-1]:.0f} MB |"
+        )
+    yield ""
+    killed = found["rows"]["killed and restarted"]["seen"]
+    yield (
+        f"Killed with SIGKILL and started again under the same load: {killed['right']:,} right answers, {killed['wrong']} wrong ones, {killed['refused']:,} connections refused, "
+        f"{killed['cut']} cut that were under way."
+    )
+
+
+def explorer_table() -> Iterator[str]:
+    """What the page costs a browser."""
+    found = load("explorer.json")
+    yield (
+        f"`paretocosmos explore` with {found['rays']:,} rays x {found['runs']} runs in headless Chromium without a GPU (`python -m benchmarks.explorer`); frames a second while dragging:"
+    )
+    yield ""
+    yield "| objectives | page | first paint | drawn | preference | bound | picture |"
+    yield "|---|---|---|---|---|---|---|"
+    for objectives, one in found["objectives"].items():
+        pace = " | ".join(
+            f"{one[f'{what}_frames_per_second']:.0f}" for what in ("preference", "bound", "picture")
+        )
+        yield (
+            f"| {objectives} | {one['bytes'] / 1e6:.1f} MB | {one['first_paint_seconds']:.2f} s | {one['loaded_seconds']:.2f} s | {pace} |"
         )
 
 

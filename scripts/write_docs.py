@@ -38,7 +38,9 @@ from using_page import (  # noqa: E402
     constraint_table,
     draw_constraint,
     estimators_table,
+    explorer_table,
     onnx_table,
+    serving_table,
 )
 
 RESULTS = ROOT / "results"
@@ -267,6 +269,14 @@ def results() -> str:
             "## One file for production",
             "",
             *onnx_table(),
+            "",
+            "## A server",
+            "",
+            *serving_table(),
+            "",
+            "## The explorer",
+            "",
+            *explorer_table(),
             "",
             "## Faces and a deep network",
             "",

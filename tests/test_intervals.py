@@ -1,6 +1,7 @@
 """Bootstrap intervals, beside scipy's and what the binomial distribution says."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -79,3 +80,26 @@ def test_heads_by_name() -> None:
     assert bootstrap({"a": left}, heads, TARGETS, resamples=50) == bootstrap(
         {"a": accuracy}, LOGITS, TARGETS, resamples=50
     )
+
+
+def test_a_gap_of_nothing_is_hardly_ever_denied() -> None:
+    # the same chance in both groups: an interval that ignored its bias would never begin near 0
+    near, draw = 0, torch.Generator().manual_seed(4)
+    for _ in range(20):
+        targets = {"label": torch.ones(1000), "sensitive": (torch.arange(1000) < 150).long()}
+        logits = torch.randn(1000, generator=draw)
+        low, high = bootstrap({"gap": TprGap().score}, logits, targets, resamples=300)["gap"]
+        assert low <= high
+        near += low < 0.005
+    assert near >= 17
+
+
+def test_a_metric_that_picks_rows_by_a_mask() -> None:
+    def own(outputs: Any, targets: Any) -> torch.Tensor:
+        part: torch.Tensor = outputs[targets["sensitive"] == 1].mean()
+        return part
+
+    low, high = bootstrap({"own": own}, LOGITS, TARGETS, resamples=200)["own"]
+    mean = float(LOGITS[TARGETS["sensitive"] == 1].mean())
+    assert low < mean < high
+    assert high - low == pytest.approx(2 * 1.96 / math.sqrt(400), rel=0.25)

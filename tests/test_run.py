@@ -542,7 +542,8 @@ DAMAGES: Mapping[str, tuple[Callable[[Path], None], str]] = {
     "no run.json": (_drop("run.json"), "is .* a run folder that was finished"),
     "no front": (_drop("front.json"), "front.json` does not exist"),
     "no val front": (_drop("front_val.json"), "front_val.json` does not exist"),
-    "no model": (_drop("model.safetensors"), "incomplete: train again"),
+    "no table": (_drop("table.json"), "table.json` does not exist; the run folder is incomplete"),
+    "no model": (_drop("model.safetensors"), "incomplete: bring back"),
     "half a run.json": (_cut("run.json"), "damaged: train again"),
     "half a front": (_cut("front.json"), r"front.json` is damaged or was changed \(its sha256"),
     "half a model": (_cut("model.safetensors"), "model.safetensors` is damaged or was changed"),
@@ -556,15 +557,15 @@ DAMAGES: Mapping[str, tuple[Callable[[Path], None], str]] = {
     "keys missing": (_change("run.json", backbone="gone", training="gone"), "lacks"),
     "other network": (
         _change("run.json", backbone={"name": "mlp", "settings": {"hidden": [3]}}),
-        "do not fit",
+        "run.json` is damaged or was changed",
     ),
     "unknown backbone": (
         _change("run.json", backbone={"name": "perceptron", "settings": {}}),
-        "unknown backbone",
+        "run.json` is damaged or was changed",
     ),
     "odd settings": (
         _change("run.json", backbone={"name": "mlp", "settings": {"depth": 3}}),
-        "cannot be built",
+        "run.json` is damaged or was changed",
     ),
 }
 

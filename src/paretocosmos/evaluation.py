@@ -119,7 +119,7 @@ def scored(
     """
     every = [o.score for o in objectives] + list(metrics.values())
     numbers = [score(f, outputs, targets, score_batch) for f in every]
-    table = torch.stack(numbers).double().cpu().numpy()
+    table = torch.stack([number.double() for number in numbers]).cpu().numpy()
     count = len(objectives)
     how = "whole split" if score_batch is None else f"mean over batches of {score_batch}"
     return Front(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from paretocosmos.errors import ParetoCosmosError, RunError
 
-__all__ = ["digest", "one_line", "read_json", "replacing", "write_bytes", "write_json"]
+__all__ = ["digest", "digest_of", "one_line", "read_json", "replacing", "write_bytes", "write_json"]
 
 WAY_OUT = (
     "what was saved before is intact: make room or choose another folder, then continue with "
@@ -85,6 +85,11 @@ def read_json(path: Path) -> dict[str, object]:
     if not isinstance(content, dict):
         raise RunError(f"`{path}` holds no JSON object; the file is damaged: train again")
     return content
+
+
+def digest_of(content: object) -> str:
+    """The SHA-256 of what JSON can say, however it is laid out, in hexadecimal."""
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 def digest(path: Path) -> str:

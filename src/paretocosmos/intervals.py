@@ -1,12 +1,14 @@
 """How far a number may lie from what one sample of people, or of images, shows."""
 
 from collections.abc import Mapping
+from statistics import NormalDist
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from paretocosmos.evaluation import score
+from paretocosmos.front import Array
 from paretocosmos.types import Metric, Outputs, Targets, each, first
 
 __all__ = ["bootstrap"]
@@ -25,10 +27,12 @@ def bootstrap(
     level: float = 0.95,
     seed: int = 0,
 ) -> dict[str, tuple[float, float]]:
-    """Percentile intervals of metrics, by drawing the samples again with replacement.
+    """Intervals of metrics, by drawing the samples again with replacement.
 
-    Efron's bootstrap (1979): the spread over samples drawn from the sample is taken for the spread
-    over samples of the same size. A draw in which a metric does not exist (a group without
+    Efron's bias-corrected bootstrap (1981): the spread over samples drawn from the sample is taken
+    for the spread over samples of the same size, moved by as much as the draws lie to one side of
+    what the sample itself gives. A gap needs that: a draw's largest minus its smallest rate is
+    larger than the sample's on average. A draw in which a metric does not exist (a group without
     positives) does not count.
 
     Args:
@@ -37,7 +41,7 @@ def bootstrap(
         targets: what they are compared with.
         score_batch: samples per score, whose mean is taken; `None` for all at once.
         resamples: how many times to draw.
-        level: the share of draws inside an interval.
+        level: how often an interval is to hold the true number.
         seed: of the draws.
 
     Returns:
@@ -63,12 +67,26 @@ def bootstrap(
     size = max(1, CHUNK // count)
     for start in range(0, resamples, size):
         rows = torch.randint(count, (min(size, resamples - start), count), generator=draw)
-        parts.append(torch.vmap(one)(rows.to(device)))
+        try:
+            parts.append(torch.vmap(one)(rows.to(device)))
+        except RuntimeError:  # somebody's own metric, which picks rows by a mask
+            parts.append(torch.stack([one(drawn) for drawn in rows.to(device)]))
     numbers = torch.cat(parts).cpu().numpy()
-    ends = [(1 - level) / 2, (1 + level) / 2]
-    found = {}
-    for name, column in zip(metrics, numbers.T, strict=True):
-        there = column[~np.isnan(column)]
-        low, high = np.quantile(there, ends) if len(there) else (np.nan, np.nan)
-        found[name] = (float(low), float(high))
-    return found
+    estimate = one(torch.arange(count, device=device)).cpu().numpy()
+    return {
+        name: _ends(column[~np.isnan(column)], float(whole), level)
+        for name, column, whole in zip(metrics, numbers.T, estimate, strict=True)
+    }
+
+
+def _ends(drawn: Array, estimate: float, level: float) -> tuple[float, float]:
+    """The ends of an interval; shifted by how far the draws lie to one side of the estimate."""
+    if not len(drawn) or np.isnan(estimate):
+        return np.nan, np.nan
+    normal, most = NormalDist(), 1 - 0.5 / len(drawn)
+    below = (np.mean(drawn < estimate) + np.mean(drawn <= estimate)) / 2
+    shift = 2 * normal.inv_cdf(min(max(float(below), 1 - most), most))
+    reach = normal.inv_cdf((1 + level) / 2)
+    shares = [normal.cdf(shift - reach), normal.cdf(shift + reach)]
+    low, high = np.quantile(drawn, shares)
+    return float(low), float(high)

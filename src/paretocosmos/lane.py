@@ -17,7 +17,7 @@ from paretocosmos.checkpoint import Progressed, load_checkpoint, save_checkpoint
 from paretocosmos.conditioning import networks_of
 from paretocosmos.distributed import ALONE, Processes
 from paretocosmos.errors import DivergedError, FrontWarning, RunError
-from paretocosmos.files import digest, write_json
+from paretocosmos.files import digest, digest_of, write_json
 from paretocosmos.front import Front
 from paretocosmos.judging import centre_of, judged_front
 from paretocosmos.machine import peak_memory, place
@@ -269,6 +269,7 @@ class Lane:
                 write_json(self.folder / "table.json", table.to_dict())
                 files.append("table.json")
             record["files"] = {name: digest(self.folder / name) for name in files}
+            record["sha256"] = digest_of(record)
             write_json(self.folder / "run.json", record)
         found = fronts["test"], fronts["val"]
         return Run(self.folder, record, *found, self.model, table, plan.problem)

@@ -10,7 +10,7 @@ from torch import nn
 from paretocosmos.checkpoint import load_tensors
 from paretocosmos.conditioning import Several
 from paretocosmos.errors import DataError, RunError
-from paretocosmos.files import digest, one_line, read_json
+from paretocosmos.files import digest, digest_of, one_line, read_json
 from paretocosmos.find import Spec
 from paretocosmos.front import Front
 from paretocosmos.machine import device_of, place
@@ -75,12 +75,21 @@ def load_run(
 
 def _check_files(folder: Path, record: Mapping[str, Any]) -> None:
     """Refuse a folder whose files are not those its training wrote."""
-    for name, written in record["files"].items():
-        if (folder / name).is_file() and digest(folder / name) != written:
+    rest = {key: value for key, value in record.items() if key != "sha256"}
+    changed = ["run.json"] if digest_of(rest) != record.get("sha256") else []
+    for name, written in record["files"].items() if not changed else ():
+        if not (folder / name).is_file():
             raise RunError(
-                f"`{folder / name}` is damaged or was changed (its sha256 is not the one in "
-                "run.json): bring back what the training wrote, or train again"
+                f"`{folder / name}` does not exist; the run folder is incomplete: bring back what "
+                "the training wrote, or train again"
             )
+        if digest(folder / name) != written:
+            changed.append(name)
+    if changed:
+        raise RunError(
+            f"`{folder / changed[0]}` is damaged or was changed (its sha256 is not the one in "
+            "run.json): bring back what the training wrote, or train again"
+        )
 
 
 def build_model(record: Mapping[str, Any], backbone: nn.Module | None = None) -> nn.Module:

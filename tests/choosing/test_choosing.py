@@ -127,7 +127,8 @@ def test_a_constant_classifier_is_never_chosen_silently(name: str, numbers: list
     some = front({name: numbers})
     assert some.choose(max={"gap": 0.3}).ray == (0.3, 0.7)  # the better one gives all the same
     assert some.choose(max={"gap": 0.3}, allow_constant=True).ray == (0.5, 0.5)
-    with pytest.raises(InfeasibleError, match=r"`gap` 0\.3, .*constant .*`allow_constant`"):
+    says = r"only a constant classifier has `gap` at most 0\.25 .* the others has `gap` 0\.3,"
+    with pytest.raises(InfeasibleError, match=says):
         some.choose(max={"gap": 0.25})
     assert some.choose(max={"gap": 0.25}, allow_constant=True).ray == (0.5, 0.5)
     with pytest.raises(InfeasibleError, match="every ray gives a constant classifier on val"):
@@ -146,6 +147,18 @@ def test_how_close_one_can_get() -> None:
     )
     with pytest.raises(InfeasibleError, match=both):
         front().choose(max={"gap": 0.15}, min={"accuracy": 0.8})
+
+
+def test_one_constant_target_of_several_is_enough() -> None:
+    some = front({"largest_share_a": [0.8, 0.5, 1, 0.6, 0.7], "largest_share_b": [0.5] * 5})
+    assert some.choose(max={"gap": 0.3}).ray == (0.3, 0.7)
+
+
+def test_dominated_points_have_no_knee() -> None:
+    # the one dominated point alone keeps it
+    with pytest.raises(InfeasibleError, match="is dominated, so that none is a knee"):
+        front({"m": [0, 0, 0, 1, 0]}).choose(knee=True, min={"m": 1})
+    assert front({"m": [0, 0, 0, 1, 0]}).choose(min={"m": 1}).ray == (0.3, 0.7)
 
 
 def test_what_is_not_a_number_is_not_chosen() -> None:
@@ -174,6 +187,11 @@ def test_what_is_not_a_number_is_not_chosen() -> None:
         ({"weights": [1, -1]}, "not negative and not all 0"),
         ({"weights": [0, 0]}, "not negative and not all 0"),
         ({"near": [1]}, "`near` has one number per objective"),
+        ({"near": {}}, "`near` names at least one value"),
+        ({"weights": 0.5}, "`weights` has one number per objective, found 0.5"),
+        ({"weights": ["a", "b"]}, "`weights` has one number per objective"),
+        ({"weights": [None, 1]}, "`weights` has one number per objective"),
+        ({"max": "gap"}, "`max` holds numbers by name"),
     ],
 )
 def test_a_wish_that_cannot_be_is_one_sentence(wish: dict[str, Any], says: str) -> None:
@@ -183,6 +201,7 @@ def test_a_wish_that_cannot_be_is_one_sentence(wish: dict[str, Any], says: str) 
 
 
 def test_arrays_are_numbers_too() -> None:
+    assert front().choose(max={"gap": np.float32(0.5)}).ray == (0.7, 0.3)  # type: ignore[dict-item]
     assert front().choose(weights=np.array([1.0, 0.0])).ray == (0.9, 0.1)  # type: ignore[arg-type]
     assert front().choose(near=np.array([0.85, 0.1])).ray == (0.1, 0.9)  # type: ignore[arg-type]
 

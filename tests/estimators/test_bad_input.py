@@ -302,3 +302,11 @@ def test_text_needs_a_frame() -> None:
 def test_a_loss_that_becomes_infinite_says_what_to_do() -> None:
     with pytest.raises(DivergedError, match=r"became .* at step .*: lower `learning_rate` or look"):
         regressor(learning_rate=1e30, epochs=5).fit(x, number)
+
+
+def test_an_objective_that_gives_no_number() -> None:
+    def each(outputs: Any, targets: Any) -> Any:
+        return (outputs - targets["label"]).square()
+
+    with pytest.raises(ConfigurationError, match=r"`a` gives one number for all rows, .* shape"):
+        regressor(objectives={"a": each, "b": each}).fit(x, number)

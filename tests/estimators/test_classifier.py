@@ -170,7 +170,9 @@ class TestTargets:
         fitted = ParetoClassifier(random_state=0, epochs=2).fit(people.x, frame)
         assert fitted.front_.names == ("size", "kind")
         assert [classes.tolist() for classes in fitted.classes_] == [["l", "s"], [0, 1, 2]]
-        assert set(fitted.front_.metrics) == {"accuracy_size", "accuracy_kind"}
+        assert set(fitted.front_.metrics) == {
+            f"{what}_{of}" for what in ("accuracy", "largest_share") for of in ("size", "kind")
+        }
 
 
 class TestOwnObjectives:

@@ -88,6 +88,33 @@ def test_the_code_runs_as_it_stands(
     assert float(number) == pytest.approx(wanted, abs=1e-4)
 
 
+def test_the_code_reads_rows_as_the_run_does(
+    run_of: Callable[..., Run], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Truth values, numbers as categories, and every kind of missing value."""
+    frame = pd.DataFrame(
+        {
+            "age": [20.0, 40, np.nan, 60],
+            "owns": [True, False, True, False],
+            "floor": [1, 2, 3, 1],
+            "work": ["State", None, np.nan, "Own"],
+        }
+    )
+    fitted = Table.fit(frame, categorical=["floor"])
+    network = Concat(nn.Sequential(nn.Linear(len(fitted.features), 1)), objectives=2)
+    run = run_of(network, table=fitted, input_shape=(len(fitted.features),))
+    exported = export(run)
+    code = snippet(exported.card)
+    given = [{**row, "floor": float(row["floor"])} for row in frame.to_dict("records")]
+    scope: dict[str, Any] = {}
+    monkeypatch.chdir(exported.card.parent)
+    start, end = code.index("rows = ["), code.index("x = np.array(")
+    exec(code[:start], scope)
+    exec(code[end:], scope | {"rows": given}, scope)
+    wanted = run.predict(frame, ray=[0.5, 0.5])
+    np.testing.assert_allclose(scope["outputs"][0], wanted, atol=1e-5)
+
+
 def test_what_a_card_of_a_table_tells(in_onnx: Exported, trained: Run) -> None:
     card = in_onnx.card.read_text()
     titles = re.findall(r"^##? (.*)$", card, re.MULTILINE)

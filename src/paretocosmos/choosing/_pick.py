@@ -75,9 +75,11 @@ def cost_of(front: Front, wish: Wish) -> Array:
 def constant(front: Front) -> Mask:
     """``[N]``: which points are classifiers that give everybody the same answer."""
     found = np.zeros(len(front), dtype=bool)
-    for name, numbers in BETRAYING.items():
-        if name in front.metrics:
-            found |= np.isin(front.metrics[name], numbers)
+    for name, values in front.metrics.items():
+        for betraying, numbers in BETRAYING.items():
+            # of one of several targets: `largest_share_income`
+            if name == betraying or name.startswith(f"{betraying}_"):
+                found |= np.isin(values, numbers)
     return found
 
 
@@ -109,19 +111,30 @@ def _refusal(front: Front, wish: Wish, cost: Array) -> str:
             f"no ray has a number to choose by on {front.split}: a group or a class may be missing "
             "there; choose by another objective or metric"
         )
-    bounds = Wish(max=wish.max, min=wish.min, allow_constant=True) if wish.bounds() else None
-    only = constant(front) & (True if bounds is None else within(front, bounds))
-    taken = (
-        "; a constant classifier would keep it, which `allow_constant` (--allow-constant) takes"
-        if only.any()
-        else ""
-    )
+    same = constant(front)
+    if same.all() and not wish.allow_constant:
+        return (
+            f"every ray gives a constant classifier on {front.split}, which `allow_constant` "
+            "(--allow-constant) takes: train longer, or with another penalty"
+        )
     if not wish.bounds():
-        return f"every ray gives a constant classifier on {front.split}{taken}"
+        return f"no ray but constant classifiers' has a number to choose by on {front.split}"
+    kept = within(front, Wish(max=wish.max, min=wish.min, allow_constant=True))
+    if (kept & (wish.allow_constant | ~same)).any():
+        return (
+            f"every ray that has {wish.text()} on {front.split} is dominated, so that none is a "
+            "knee or fits weights: choose with `minimize` or `maximize`"
+        )
     near = point_of(front, closest(front, wish))
     reached = " and ".join(f"`{name}` {near[name]:.4g}" for name, _, _ in wish.bounds())
     ray = ",".join(f"{part:.4g}" for part in near.ray)
+    if (kept & same).any():
+        return (
+            f"only a constant classifier has {wish.text()} on {front.split}, which "
+            "`allow_constant` (--allow-constant) takes: the closest of the others has "
+            f"{reached}, at the ray {ray}"
+        )
     return (
-        f"no ray has {wish.text()} on {front.split}: the closest has {reached}, at the ray {ray}"
-        f"{taken}; allow that much, or train for a wider front"
+        f"no ray has {wish.text()} on {front.split}: the closest has {reached}, at the ray {ray}; "
+        "allow that much, or train for a wider front"
     )

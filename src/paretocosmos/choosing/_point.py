@@ -21,7 +21,7 @@ class Point:
         metrics: further numbers, by name.
         split: the data they were measured on.
         interpolated: whether they were guessed between two rays instead of measured.
-        intervals: where the numbers lie in 95 of 100 samples like this one, where that is known.
+        intervals: 95 % bootstrap intervals of the numbers, where they are known.
 
     >>> front = Front([[0.9, 0.1], [0.1, 0.9]], [[0.3, 0.2], [0.5, 0.1]], ("loss", "gap"), (2, 2))
     >>> point = front.choose(max={"gap": 0.15})

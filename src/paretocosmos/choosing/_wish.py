@@ -3,9 +3,8 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from numbers import Real
 from types import MappingProxyType
-
-import numpy as np
 
 from paretocosmos.choosing._point import columns
 from paretocosmos.errors import ConfigurationError, unknown
@@ -59,7 +58,15 @@ class Wish:
         for role in ("max", "min", "near"):
             given = getattr(self, role)
             if isinstance(given, Mapping):
-                object.__setattr__(self, role, _numbers(role, given))
+                object.__setattr__(self, role, _named(role, given))
+            elif role != "near":
+                raise ConfigurationError(
+                    f"`{role}` holds numbers by name, as {{'tpr_gap': 0.02}}, found {given!r}"
+                )
+        for role in ("weights", "near"):
+            given = getattr(self, role)
+            if given is not None and not isinstance(given, Mapping):
+                object.__setattr__(self, role, _plain(role, given))
 
     def bounds(self) -> list[tuple[str, float, int]]:
         """Every bound: the name, the number, and 1 if the value may not be above it, else -1."""
@@ -83,19 +90,30 @@ class Wish:
             given = getattr(self, role)
             if given is None or isinstance(given, Mapping):
                 continue
-            if np.shape(given) != (front.objectives,) or not np.isfinite(given).all():
+            if len(given) != front.objectives:
                 raise ConfigurationError(
                     f"`{role}` has one number per objective, here {front.objectives} "
                     f"({', '.join(front.names)}); found {list(given)}"
                 )
-        if self.weights is not None and (min(self.weights) < 0 or sum(self.weights) <= 0):
-            raise ConfigurationError(
-                f"`weights` are not negative and not all 0, found {list(self.weights)}"
-            )
 
 
-def _numbers(role: str, given: Mapping[str, float]) -> Mapping[str, float]:
+def _named(role: str, given: Mapping[str, float]) -> Mapping[str, float]:
+    if role == "near" and not given:
+        raise ConfigurationError("`near` names at least one value, found none: say what is near")
     for name, value in given.items():
-        if isinstance(value, bool) or not isinstance(value, int | float) or math.isnan(value):
+        number: object = value  # whoever does not check types may give anything
+        if isinstance(number, bool) or not isinstance(number, Real) or math.isnan(number):
             raise ConfigurationError(f"`{role}` of `{name}` is a number, found {value!r}")
     return MappingProxyType({name: float(value) for name, value in given.items()})
+
+
+def _plain(role: str, given: Sequence[float]) -> tuple[float, ...]:
+    try:
+        numbers = tuple(float(value) for value in given)
+    except (TypeError, ValueError):
+        numbers = (math.nan,)
+    if not all(map(math.isfinite, numbers)):
+        raise ConfigurationError(f"`{role}` has one number per objective, found {given!r}")
+    if role == "weights" and (not numbers or min(numbers) < 0 or sum(numbers) <= 0):
+        raise ConfigurationError(f"`weights` are not negative and not all 0, found {given!r}")
+    return numbers

@@ -90,6 +90,7 @@ class ParetoEstimator(Chooses, BaseEstimator, ABC):  # type: ignore[misc]
                 f"`sensitive` is traded against one target, found {len(names)}: fit one estimator "
                 "for each, or say with `objectives` what is traded"
             )
+        self.__dict__.pop("choice_", None)  # of the network that was before
         self.groups_ = called
         self._columns = list(frame.columns)
         return self._learn(names, rows)

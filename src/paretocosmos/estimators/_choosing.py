@@ -19,6 +19,9 @@ from paretocosmos.refining import refine
 
 __all__ = ["Chooses"]
 
+# Rays to evaluate for a choice; one more is a look at the chosen one, for the intervals.
+EVALUATIONS = 19
+
 
 class Chooses:
     """An estimator whose preference can be chosen once it is fitted.
@@ -99,7 +102,7 @@ class Chooses:
             def at(rays: Tensor) -> Front:
                 return evaluate(self.model_, problem, split="val", rays=rays)
 
-            point, _ = refine(self.front_, at, wish)
+            point, _ = refine(self.front_, at, wish, evaluations=EVALUATIONS)
         if problem is None:
             return point
         seen = look(self.model_, problem, point.ray, split="val")

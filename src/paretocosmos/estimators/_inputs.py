@@ -64,7 +64,7 @@ def frame_of(estimator: Any, rows: Any, *, reset: bool) -> pd.DataFrame:
             "an array `X` holds numbers, found text: give a pandas DataFrame, whose columns may be "
             "text or categories"
         )
-    with ours():
+    with ours("" if reset else "give the columns that `fit` had"):
         if isinstance(rows, pd.DataFrame):
             validate_data(estimator, rows, reset=reset, skip_check_array=True)
             frame = named(rows)

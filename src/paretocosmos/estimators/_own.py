@@ -48,10 +48,19 @@ class _Wrapped(Objective):
         self._loss, self._score = (_in_unit(_flat(f), numbers) for f in (loss, score))
 
     def loss(self, outputs: Outputs, targets: Targets) -> Tensor:
-        return self._loss(outputs, targets)
+        return self._one(self._loss(outputs, targets))
 
     def score(self, outputs: Outputs, targets: Targets) -> Tensor:
-        return self._score(outputs, targets)
+        return self._one(self._score(outputs, targets))
+
+    def _one(self, found: Tensor) -> Tensor:
+        if not isinstance(found, Tensor) or found.ndim:
+            shape = f"shape {tuple(found.shape)}" if isinstance(found, Tensor) else repr(found)
+            raise ConfigurationError(
+                f"the objective `{self.name}` gives one number for all rows, a tensor, found "
+                f"{shape}: take the mean"
+            )
+        return found
 
 
 def own_objectives(given: Given, numbers: Sequence[Numbers]) -> tuple[Objective, ...]:

@@ -52,16 +52,18 @@ def class_trade(targets: Sequence[Classes], groups: int, fairness: str) -> tuple
 def class_metrics(targets: Sequence[Classes], groups: int) -> dict[str, Metric]:
     """What else a classifier's front tells."""
     if len(targets) > 1:
-        return {
-            f"accuracy_{t.name}": partial(accuracy, output=t.name, target=t.name) for t in targets
-        }
+        every: dict[str, Metric] = {}
+        for one in targets:
+            every[f"accuracy_{one.name}"] = partial(accuracy, output=one.name, target=one.name)
+            every[f"largest_share_{one.name}"] = partial(_largest_share, output=one.name)
+        return every
     (target,) = targets
     found: dict[str, Metric] = {"accuracy": accuracy, "misclassification": misclassification}
     if groups:
         found["tpr_gap"] = find("objectives", "tpr_gap")(groups=groups).score
     else:
-        every = enumerate(target.classes)
-        found |= {f"recall_{c}": partial(_recall, of=k) for k, c in every}
+        for place, name in enumerate(target.classes):
+            found[f"recall_{name}"] = partial(_recall, of=place)
     two = len(target.classes) == 2
     return found | ({"positive_rate": positive_rate} if two else {"largest_share": _largest_share})
 
@@ -133,9 +135,11 @@ def _recall(outputs: Outputs, targets: Targets, *, of: int) -> Tensor:
     return (chosen * member).sum() / member.sum()
 
 
-def _largest_share(outputs: Outputs, targets: Targets) -> Tensor:
+def _largest_share(outputs: Outputs, targets: Targets, *, output: str | None = None) -> Tensor:
     """The share of samples predicted as the class predicted most: 1 betrays a constant one."""
-    scores = pick(outputs, None)
+    scores = pick(outputs, output)
+    if scores.ndim == 1 or scores.shape[-1] == 1:  # one logit stands for two classes
+        scores = torch.stack([-scores.flatten(), scores.flatten()], dim=-1)
     classes = torch.arange(scores.shape[-1], device=scores.device)
     chosen = (scores.argmax(dim=-1, keepdim=True) == classes).to(scores.dtype)
     return torch.stack([weighted_mean(one, targets) for one in chosen.unbind(-1)]).amax()

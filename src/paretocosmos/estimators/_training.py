@@ -1,6 +1,7 @@
 """Training a problem's network in a folder that is gone afterwards."""
 
 import tempfile
+import threading
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
@@ -25,6 +26,9 @@ EPOCHS, STEPS, STEPS_UNJUDGED = 50, 1000, 300
 # A small table is passed over several times in what counts as an epoch, which costs a checkpoint.
 STEPS_AT_ONCE = 100
 EVALUATIONS = 10
+# What a training draws, and how its steps are recorded, belongs to the whole process: threads (a
+# grid search with that backend) take turns.
+ONE_AT_A_TIME = threading.Lock()
 # Numbers that a table repeated in this way may take: 16 megabytes.
 REPEATED = 4_000_000
 
@@ -78,7 +82,7 @@ def train(
         The network, its validation front, and whether it knows the rays of that front only.
     """
     place = tempfile.TemporaryDirectory(prefix="paretocosmos-")
-    with place as folder, warnings.catch_warnings():
+    with ONE_AT_A_TIME, place as folder, warnings.catch_warnings():
         # the reference point is not the caller's, and no number of an estimator's
         warnings.simplefilter("ignore", FrontWarning)
         try:

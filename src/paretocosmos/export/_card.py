@@ -6,9 +6,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from paretocosmos import __version__, find
+from paretocosmos.choosing import constant
 from paretocosmos.export._about import TAKES, Takes
 from paretocosmos.export._deployed import Shared
-from paretocosmos.export._fairness import constant, fairness
+from paretocosmos.export._fairness import fairness
 from paretocosmos.export._markdown import code, plain, table
 from paretocosmos.export._usage import usage
 from paretocosmos.front import Front

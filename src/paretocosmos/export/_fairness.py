@@ -2,14 +2,11 @@
 
 from collections.abc import Iterator
 
-import numpy as np
-import numpy.typing as npt
-
+from paretocosmos.choosing import constant
 from paretocosmos.export._markdown import plain
-from paretocosmos.front import Front
 from paretocosmos.run import Run
 
-__all__ = ["constant", "fairness"]
+__all__ = ["fairness"]
 
 # What is measured by each, and what it leaves open, in the words of its file.
 MEASURES = {
@@ -29,18 +26,6 @@ MEASURES = {
         "rightly or not"
     ),
 }
-
-# Which of a front's metrics betray a model that gives all rows the same class, and how.
-SAME = {"positive_rate": (0.0, 1.0), "largest_share": (1.0,)}
-
-
-def constant(front: Front) -> npt.NDArray[np.bool_]:
-    """``[N]``: at which rays all rows are given the same class, as far as the front knows."""
-    same = np.zeros(len(front), dtype=bool)
-    for name, values in SAME.items():
-        if name in front.metrics:
-            same |= np.isin(front.metrics[name], values)
-    return same
 
 
 def fairness(run: Run) -> Iterator[str]:

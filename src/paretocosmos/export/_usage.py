@@ -24,12 +24,14 @@ about = json.loads(files[{key!r}])
 
 _ENCODE = """
 def number(column, value):
-    if value is None:  # missing
+    if value is None or value != value:  # missing
         return np.nan
     categories = column["categories"]
     if categories is None:
         return value
-    return categories.index(value) if value in categories else -1
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)  # 1, 1.0 and "1" are one category
+    return categories.index(str(value)) if str(value) in categories else -1
 
 rows = [
 {row}

@@ -58,10 +58,10 @@ class GroupObjective(Objective):
     def score(self, outputs: Outputs, targets: Targets) -> Tensor:
         logits = logits_of(outputs, self.output)
         if logits.ndim == 1:
-            return self.decided((logits > 0).float(), targets)
+            return self.decided((logits > 0).double(), targets)
         classes = torch.arange(logits.shape[-1], device=logits.device)
         chosen = logits.argmax(dim=-1, keepdim=True) == classes
-        gaps = self._of_classes(chosen.float(), targets, decided=True)
+        gaps = self._of_classes(chosen.double(), targets, decided=True)
         # a class of which nothing can be said in some group says nothing of the others
         largest = torch.where(gaps.isnan(), -torch.inf, gaps).amax()
         return torch.where(largest.isinf(), torch.nan, largest)

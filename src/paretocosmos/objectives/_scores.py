@@ -22,7 +22,7 @@ def accuracy(
     else:
         logits = logits_of(outputs, output)
         right = (logits > 0) == (truth.reshape(logits.shape) > 0.5)
-    return weighted_mean(right.float(), targets)
+    return weighted_mean(right.double(), targets)
 
 
 def misclassification(

@@ -18,7 +18,7 @@ class DemographicParity(TanhRelaxed):
 
     >>> import torch
     >>> DemographicParity().score(torch.ones(4), {"sensitive": torch.tensor([0, 0, 0, 1])})
-    tensor(0.5000)
+    tensor(0.5000, dtype=torch.float64)
     """
 
     def between(self, positive: Tensor, targets: Targets) -> Tensor:

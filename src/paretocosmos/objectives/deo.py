@@ -23,7 +23,7 @@ class Deo(TanhRelaxed):
     >>> import torch
     >>> targets = {"label": torch.ones(4), "sensitive": torch.tensor([0, 0, 0, 1])}
     >>> Deo().score(torch.ones(4), targets)
-    tensor(0.5000)
+    tensor(0.5000, dtype=torch.float64)
     """
 
     def between(self, positive: Tensor, targets: Targets) -> Tensor:

@@ -23,7 +23,7 @@ class TprGap(GroupObjective):
     >>> import torch
     >>> targets = {"label": torch.ones(4), "sensitive": torch.tensor([0, 0, 0, 1])}
     >>> TprGap().score(torch.tensor([1.0, 1.0, 1.0, -1.0]), targets)
-    tensor(1.)
+    tensor(1., dtype=torch.float64)
     """
 
     def between(self, positive: Tensor, targets: Targets) -> Tensor:

@@ -29,8 +29,8 @@ def print_choice(run: Run, choice: Choice) -> None:
             table.add_row(escape(name), *(_number(p, name) for p in (choice.val, choice.test)))
     wide().print(table)
     console.print(
-        "In brackets: 95 % of samples as large as this one (bootstrap). The choice was made on "
-        "val, so its numbers there flatter.",
+        "In brackets: 95 % intervals (bootstrap), for samples as large as this one. The choice was "
+        "made on val, so its numbers there flatter.",
         soft_wrap=True,
     )
     console.print(f"\n{escape(_code(run, choice))}", soft_wrap=True)

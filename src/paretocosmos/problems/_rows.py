@@ -103,7 +103,7 @@ def groups_of(series: "pd.Series[Any]") -> tuple[tuple[str, ...], Codes]:
     if len(groups) < 2:
         raise DataError(
             f"the sensitive column `{series.name}` has at least two groups to compare, found only "
-            f"`{groups[0]}`"
+            f"`{groups[0]}`: take another column"
         )
     if len(groups) > MAX_GROUPS:
         raise DataError(

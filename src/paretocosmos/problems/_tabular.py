@@ -164,9 +164,9 @@ def positive_rate(outputs: Outputs, targets: Targets) -> Tensor:
     """The share of samples predicted positive: 0 or 1 betrays a constant classifier.
 
     >>> positive_rate(torch.tensor([1.0, -1.0, 2.0, 3.0]), {})
-    tensor(0.7500)
+    tensor(0.7500, dtype=torch.float64)
     """
-    return weighted_mean((logits_of(outputs, None) > 0).float(), targets)
+    return weighted_mean((logits_of(outputs, None) > 0).double(), targets)
 
 
 def _batch(

@@ -2,6 +2,7 @@
 
 import pickle
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -138,3 +139,14 @@ class TestSearches:
         search.set_params(error_score="raise")
         with pytest.raises(DataError, match="at least two groups to compare, found only `f`"):
             search.fit(people.x, people.rich, sensitive=people.sex)
+
+
+def test_threads_fit_what_each_would_fit_alone(people: People) -> None:
+    def fitted(seed: int) -> Any:
+        model = ParetoClassifier(random_state=seed, epochs=2).fit(people.x, people.kind)
+        return model.predict_proba(people.x[:50])
+
+    with ThreadPoolExecutor(3) as threads:
+        together = list(threads.map(fitted, range(3)))
+    for seed, found in enumerate(together):
+        np.testing.assert_array_equal(found, fitted(seed))

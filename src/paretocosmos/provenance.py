@@ -5,6 +5,7 @@ import platform
 import shlex
 import subprocess
 import sys
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -18,7 +19,7 @@ import paretocosmos
 from paretocosmos.problems._base import SPLITS, Problem
 from paretocosmos.types import each
 
-__all__ = ["fingerprint", "provenance"]
+__all__ = ["answers_of", "fingerprint", "provenance"]
 
 
 def provenance(device: torch.device) -> dict[str, Any]:
@@ -48,6 +49,18 @@ def fingerprint(problem: Problem) -> str:
     known = problem.about.get("sha256")
     if known is not None:
         return str(known)
+    return _hashed(part for name in SPLITS for part in vars(problem.split(name)).values())
+
+
+def answers_of(problem: Problem) -> str:
+    """A hash of what a problem's samples are compared with, in order.
+
+    Not of its inputs, which another machine may standardise to other last digits.
+    """
+    return _hashed(problem.split(name).targets for name in SPLITS)
+
+
+def _hashed(parts: Iterable[Tensor | Mapping[str, Tensor]]) -> str:
     digest = hashlib.blake2b(digest_size=16)
 
     def add(part: Tensor) -> Tensor:
@@ -55,10 +68,8 @@ def fingerprint(problem: Problem) -> str:
         digest.update(part.contiguous().reshape(-1).view(torch.uint8).numpy().data)
         return part
 
-    for name in SPLITS:
-        batch = problem.split(name)
-        each(add, batch.inputs)
-        each(add, batch.targets)
+    for part in parts:
+        each(add, part)
     return digest.hexdigest()
 
 

@@ -13,7 +13,8 @@ from paretocosmos.errors import RunError
 from paretocosmos.files import read_json
 from paretocosmos.front import Front
 from paretocosmos.plan import Plan
-from paretocosmos.provenance import provenance
+from paretocosmos.problems import TabularProblem
+from paretocosmos.provenance import answers_of, provenance
 
 __all__ = ["FORMAT", "course_of", "read_record", "record_of", "summary_of"]
 
@@ -48,6 +49,7 @@ def record_of(plan: Plan, fixed: Tensor | None, status: str) -> dict[str, Any]:
         "fixed_rays": None if fixed is None else fixed.tolist(),
         "parameters": sum(p.numel() for p in plan.model.parameters()),
         "caveats": list(plan.problem.caveats),
+        "answers": answers_of(plan.problem) if isinstance(plan.problem, TabularProblem) else None,
         **provenance(plan.device),
     }
 

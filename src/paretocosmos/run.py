@@ -17,6 +17,7 @@ from paretocosmos.front import Array, Front
 from paretocosmos.objectives._base import logits_of
 from paretocosmos.problems import Problem, TabularProblem, load_problem
 from paretocosmos.problems._table import Table
+from paretocosmos.provenance import answers_of
 from paretocosmos.rays import as_rays
 from paretocosmos.types import Outputs
 
@@ -165,9 +166,11 @@ class Run:
         if data is not None:
             settings["data"] = data
         problem = load_problem(saved["name"], settings=settings)
-        if isinstance(problem, TabularProblem) and problem.table != self.table:
+        if isinstance(problem, TabularProblem) and (
+            problem.table != self.table or answers_of(problem) != self.record["answers"]
+        ):
             raise RunError(
-                f"the data of `{self.folder}` is not what it was trained on: its columns, "
+                f"the data of `{self.folder}` is not what it was trained on: its rows, columns, "
                 "categories or means differ; give the same file with --data, or use `run.predict` "
                 "for new rows"
             )

@@ -65,8 +65,8 @@ def test_several_runs_json_and_no_browser(cli: Call, finished: Path, opened: lis
     ("arguments", "says"),
     [
         (["nowhere"], "`nowhere` is not a folder"),
-        (["RUN", "--out", "."], "--out names the file to write"),
-        (["RUN", "--out", "no/where.html"], "--out names the file to write"),
+        (["RUN", "--out", "."], "--out names an .html file to write"),
+        (["RUN", "--out", "no/where.html"], "--out names an .html file to write"),
     ],
 )
 def test_bad_input_is_one_sentence(

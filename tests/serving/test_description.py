@@ -109,5 +109,5 @@ def test_without_the_data_a_ray_of_the_front_is_chosen(
     at = run.front_val.rays.tolist().index(list(expected.ray))
     assert list(said["test"]["values"].values()) == pytest.approx(run.front.values[at].tolist())
     assert said["evaluations"] == 0
-    assert said["note"].startswith("chosen among the rays of the front, without the data: ")
+    assert said["note"] == "chosen among the rays of the front: the data could not be read here"
     assert refused.status == 422

@@ -41,8 +41,8 @@ def explore(
     page = _place(out)
     with notes():
         view = look_at(runs, data=data, samples=not no_samples)
-    if view.without and not no_samples:
-        note(view.without)
+    if view.why:
+        note(f"no samples and no counted answers: {view.why}")
     write_report(page, view)
     if as_json:
         print_json({"page": str(page), "runs": [str(folder) for folder in folders]})
@@ -56,9 +56,9 @@ def _place(out: Path | None) -> Path:
     if out is None:
         return Path(tempfile.mkdtemp(prefix="paretocosmos-")) / "explore.html"
     page = out.expanduser().absolute()
-    if page.is_dir() or not page.parent.is_dir():
+    if page.suffix.lower() not in (".html", ".htm") or not page.parent.is_dir():
         raise ConfigurationError(
-            f"--out names the file to write, in a folder that exists, found `{out}`: try "
+            f"--out names an .html file to write, in a folder that exists, found `{out}`: try "
             "--out explore.html"
         )
     return page

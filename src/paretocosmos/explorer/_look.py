@@ -26,6 +26,8 @@ COUNTED = 101
 # Rays whose outputs are held at once.
 TOGETHER = 25
 SPLITS: tuple[Split, ...] = ("val", "test")
+# What a page says; why is told to whoever makes it, since it may name places on their machine.
+NOTHING = "There are no samples and no counted answers: the data could not be read for this page."
 
 
 def look_at(runs: Sequence[Run], *, data: str | None = None, samples: bool = True) -> View:
@@ -45,7 +47,7 @@ def look_at(runs: Sequence[Run], *, data: str | None = None, samples: bool = Tru
         view = _seen(runs, problem)
     except ParetoCosmosError as error:
         bare = [Look(run.record, (run.front_val, run.front), str(run.folder)) for run in runs]
-        return View(bare, without=f"There are no samples and no counted answers: {error}.")
+        return View(bare, without=NOTHING, why=str(error))
     return view if samples else _without_samples(view)
 
 
@@ -64,11 +66,10 @@ def _without_samples(view: View) -> View:
 
 def _check(runs: Sequence[Run]) -> None:
     """Refuse runs that do not belong on one page."""
-    keys = ("name", "protocol", "about")
+    keys = ("name", "protocol", "about", "answers")
     for run in runs[1:]:
-        if run.front.names != runs[0].front.names or any(
-            run.record.get(key) != runs[0].record.get(key) for key in keys
-        ):
+        other = run.front.names != runs[0].front.names or run.table != runs[0].table
+        if other or any(run.record.get(key) != runs[0].record.get(key) for key in keys):
             raise ConfigurationError(
                 f"the runs of one page share a problem, its data and its protocol, found "
                 f"{_problem(runs[0])} and {_problem(run)}: make a page for each"

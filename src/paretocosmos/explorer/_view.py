@@ -95,7 +95,8 @@ class View:
         heads: the questions that are answered with a class.
         groups: the groups of people answers are counted for, after everybody.
         samples: where some can be shown.
-        without: why there are no samples, a sentence.
+        without: that there are no samples, a sentence for the page.
+        why: the reason, for whoever makes it.
 
     >>> front = Front([[0.9, 0.1], [0.1, 0.9]], [[0.3, 0.2], [0.5, 0.1]], ("loss", "gap"), (2, 2))
     >>> View([Look({"name": "adult"}, [front])]).names
@@ -107,6 +108,7 @@ class View:
     groups: tuple[str, ...] = ()
     samples: Samples | None = None
     without: str = ""
+    why: str = ""
 
     def __post_init__(self) -> None:
         if not self.looks or not all(look.fronts for look in self.looks):

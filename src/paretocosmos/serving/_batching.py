@@ -22,6 +22,8 @@ __all__ = ["Batcher"]
 COMPANY = 0.001
 # Rows that may wait; more would only wait longer.
 WAITING = 100_000
+# And numbers in them: 128 megabytes.
+NUMBERS = 32_000_000
 
 
 @dataclass(frozen=True)
@@ -52,7 +54,7 @@ class Batcher:
     ) -> None:
         self._network, self._measures, self._alone = network, measures, alone
         self._waiting: deque[Asked] = deque()
-        self._rows = 0
+        self._rows = self._numbers = 0
         self._busy = False
         self._timer: asyncio.TimerHandle | None = None
         # told to the thread itself: libraries below torch do not hear what others were told
@@ -63,13 +65,14 @@ class Batcher:
 
     async def answer(self, rows: Numbers, rays: Rays) -> Answers:
         """The network's answers for rows ``[N, ...]`` at rays ``[1, J]`` or ``[N, J]``."""
-        if self._rows + len(rows) > WAITING:
+        if self._rows + len(rows) > WAITING or self._numbers + rows.size > NUMBERS:
             raise RefusedError(
                 429, f"{self._rows:,} rows are waiting already: try again in a second"
             )
         asked = Asked(rows, rays, asyncio.get_running_loop().create_future())
         self._waiting.append(asked)
         self._rows += len(rows)
+        self._numbers += rows.size
         if not self._busy and self._timer is None:
             wait = 0 if self._alone else COMPANY
             self._timer = asyncio.get_running_loop().call_later(wait, self._begin)
@@ -89,6 +92,7 @@ class Batcher:
                 break
             asked = self._waiting.popleft()
             self._rows -= count
+            self._numbers -= asked.rows.size
             if not asked.answers.done():  # its client may have left
                 batch.append(asked)
                 rows += count

@@ -29,7 +29,7 @@ class Gate:
 
     def __init__(self, app: ASGIApp, measures: Measures, *, token: str | None) -> None:
         self._app, self._measures = app, measures
-        self._wanted = None if token is None else f"Bearer {token}".encode()
+        self._wanted = None if token is None else token.encode()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request."""
@@ -60,7 +60,9 @@ class Gate:
     def _refused(self, scope: Scope, path: str) -> tuple[int, str] | None:
         if self._wanted is not None and path != OPEN:
             given = next((v for name, v in scope["headers"] if name == b"authorization"), b"")
-            if not hmac.compare_digest(given, self._wanted):
+            scheme, _, sent = given.partition(b" ")
+            known = hmac.compare_digest(sent.strip(), self._wanted)
+            if scheme.lower() != b"bearer" or not known:
                 return 401, "a token is needed: send the header Authorization: Bearer TOKEN"
         if self._wanted is None:
             # a page on the web can lead its own name to this machine, but not change the header

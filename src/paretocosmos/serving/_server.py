@@ -1,6 +1,7 @@
 """The server around the application: sockets, slow clients, signals, workers."""
 
 import asyncio
+import contextlib
 import functools
 import signal
 import socket
@@ -21,6 +22,8 @@ __all__ = ["configured", "listen", "run_server"]
 # are paid at every operation of the network while the event loop is busy.
 SWITCH = 0.0005
 BACKLOG = 2048
+# Open files to ask for where there is no limit.
+FILES = 65_536
 
 
 @final
@@ -58,7 +61,8 @@ class Patient(H11Protocol):
             self.transport.abort()
             return
         self._seen = self.cycle
-        self._watch = self.loop.call_later(self.timeout_keep_alive, self._look)
+        # its body and its answer may each take the time there is
+        self._watch = self.loop.call_later(2 * self.timeout_keep_alive + 1, self._look)
 
 
 def listen(settings: Settings) -> socket.socket:
@@ -137,5 +141,8 @@ def _allow_connections() -> None:
         import resource
     except ModuleNotFoundError:  # Windows has no such limit
         return
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    now, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = FILES if most == resource.RLIM_INFINITY else most
+    if now != resource.RLIM_INFINITY and now < wanted:
+        with contextlib.suppress(OSError, ValueError):  # some systems allow less than they say
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, most))

@@ -2,6 +2,7 @@
 
 import asyncio
 import functools
+import logging
 import math
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, final
@@ -74,6 +75,7 @@ class Chooser:
                 self._problem = self._run.problem(data=self._data)
             except ParetoCosmosError as error:  # looked for once: it may be a download
                 self._problem = str(error)
+                logging.getLogger("uvicorn.error").warning("choosing without data: %s", error)
         if not isinstance(self._problem, str):
             return self._run.choose(**wish, problem=self._problem).to_dict()
         held = {key: value for key, value in wish.items() if key != "evaluations"}
@@ -85,7 +87,7 @@ class Chooser:
             "val": val.to_dict(),
             "test": test,
             "evaluations": 0,
-            "note": f"chosen among the rays of the front, without the data: {self._problem}",
+            "note": "chosen among the rays of the front: the data could not be read here",
         }
 
 

@@ -49,6 +49,7 @@ const chip = (name) => {
   return make("span", { class: "chip" }, `${nice(name)} ${sign}`, field, remove);
 };
 
+const many = (count) => (count === 1 ? "the one ray that keeps it" : `${count} rays that keep it`);
 // What came of it: chosen, moved away from, or refused, with how close one comes.
 const showVerdict = () => {
   const front = judged();
@@ -72,7 +73,7 @@ const showVerdict = () => {
   const parts = [];
   const there = mixOf(active(), judge);
   const same = there.length === 1 && there[0][0] === found.at;
-  if (same && (state.byBounds || hasBounds())) parts.push(hasBounds() ? `The best of ${kept[state.run].reduce((sum, one) => sum + one, 0)} rays that keep it on ${judgeName} data, out of ${front.count}. ` : "");
+  if (same && (state.byBounds || hasBounds())) parts.push(hasBounds() ? `The best of ${many(kept[state.run].reduce((sum, one) => sum + one, 0))} on ${judgeName} data, out of ${front.count}. ` : "");
   else if (hasBounds()) parts.push("You moved away from it. ", button(`Back to the ${way(bestName())} with ${words}`, () => choose()));
   else parts.push("Drag a handle on an axis, or add a bound, and the best point that keeps it is taken.");
   if (state.constants) parts.push(" Constant classifiers count, too. ", button("Pass them over", () => { state.constants = false; choose(); }));

@@ -193,5 +193,7 @@ const ticksOf = ([low, high], count) => {
 };
 
 // ---- text for elsewhere ----
-const csvCell = (value) => (/[",\n\r]/.test(String(value)) ? `"${String(value).replaceAll('"', '""')}"` : String(value));
+// A name that begins like a formula would be one in a spreadsheet.
+const harmless = (value) => (typeof value === "string" && /^[=+\-@\t]/.test(value) ? `'${value}` : String(value));
+const csvCell = (value) => (/[",\n\r]/.test(harmless(value)) ? `"${harmless(value).replaceAll('"', '""')}"` : harmless(value));
 const shellWord = (text) => (/^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);

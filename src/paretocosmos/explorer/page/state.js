@@ -62,6 +62,7 @@ const setRay = (ray, byBounds = false) => {
 const choose = () => {
   const found = pick(judged(), wish());
   if (found.at >= 0) setRay(judged().ray(found.at), true);
+  else state.byBounds = false;
   changed("wish", "ray"); // the numbers of a point show which bounds it breaks
   return found;
 };

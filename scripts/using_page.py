@@ -53,7 +53,7 @@ def constraint_note() -> Iterator[str]:
         f"is {100 * (trees - ours['accuracy']):.1f} points ahead of our network."
     )
     yield (
-        f"Another bound costs us {ours['seconds_choosing']:.1f} s (`choose`, {ours['evaluations']:.0f} evaluations on average) and them a new training. "
+        f"Another bound costs us {ours['seconds_choosing']:.1f} s (`choose`, {ours['evaluations']:.0f} evaluations on average), `ThresholdOptimizer` new thresholds, `ExponentiatedGradient` a new training. "
         "`ThresholdOptimizer` must be told the group of everybody it judges; ours and `ExponentiatedGradient` must not. Both of theirs draw lots to decide."
     )
 

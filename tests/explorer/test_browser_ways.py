@@ -63,6 +63,16 @@ def test_everything_can_be_done_with_the_keyboard(show: Open, seen: See) -> None
     assert "interpolated" in shown.page.locator("#slider").get_attribute("aria-valuetext")
 
 
+def test_an_arrow_key_opens_the_list_of_bounds_and_takes_none(show: Open, seen: See) -> None:
+    shown = show(seen())
+    shown.page.locator("#add-bound").focus()
+    for key in ("ArrowDown", "Escape"):
+        shown.page.keyboard.press(key)
+        shown.settle()
+    assert shown.page.locator(".chip").count() == 0
+    assert shown.page.evaluate("document.activeElement.id") == "add-bound"
+
+
 def test_a_reload_shows_the_same(show: Open, seen: See) -> None:
     shown = show(seen(runs=2))
     shown.page.locator("#run").select_option("method 2")

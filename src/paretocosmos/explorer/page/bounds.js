@@ -12,6 +12,12 @@ const setUpWish = () => {
     changed("wish", "run", "ray");
   });
   $("best").addEventListener("change", (event) => { state.best = event.target.value; choose(); });
+  // An arrow key on a closed list would take the first bound at once: it opens the list instead.
+  $("add-bound").addEventListener("keydown", (event) => {
+    if (event.altKey || !["ArrowDown", "ArrowUp", "ArrowLeft", "ArrowRight", "Home", "End"].includes(event.key)) return;
+    event.preventDefault();
+    try { event.target.showPicker(); } catch { /* a browser that cannot: Alt and an arrow key open it */ }
+  });
   $("add-bound").addEventListener("change", (event) => {
     const name = event.target.value;
     const now = blend(judged().columns[name], mixOf(active(), judge));

@@ -574,8 +574,6 @@ def test_a_run_keeps_its_validation_fronts(train: Callable[..., Run]) -> None:
     assert np.array_equal(selected.values, run.front_val.values)
     short = train(epochs=2, settings={"evaluate_every": 2, "rays": 4})
     assert np.array_equal(course[0][1].values, short.front_val.values)
-    earlier = [{k: v for k, v in one.items() if k != "values"} for one in evaluations]
-    assert course_of(dict(run.record) | {"evaluations": earlier}, run.front_val) == []
 
 
 @pytest.mark.parametrize("rays", [2, 3])

@@ -29,7 +29,7 @@ test-extras: $(READY)  ## what needs heavy extras: CUDA kernels in Triton's inte
 	$(BIN)/python -c 'import accelerate, lightning, playwright, ray, schemathesis, transformers, triton' 2> /dev/null || \
 		$(BIN)/python -m pip install --quiet --constraint constraints.txt --group extras
 	TRITON_INTERPRET=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 tests/kernels
-	$(BIN)/python -m pytest -n 2 tests/extras tests/explorer tests/contracts/test_backbones.py
+	$(BIN)/python -m pytest -n 2 tests/extras tests/explorer tests/benchmarks/test_explorer.py tests/contracts/test_backbones.py
 
 check: $(READY)
 	$(BIN)/ruff format --check .

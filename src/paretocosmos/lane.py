@@ -13,18 +13,18 @@ import torch
 from torch import Tensor
 
 from paretocosmos import metrics
-from paretocosmos.checkpoint import Progressed, load_checkpoint, save_checkpoint, save_tensors
+from paretocosmos.checkpoint import Progressed, load_checkpoint, save_checkpoint
 from paretocosmos.conditioning import networks_of
 from paretocosmos.distributed import ALONE, Processes
 from paretocosmos.errors import DivergedError, FrontWarning, RunError
-from paretocosmos.files import digest, digest_of, write_json
+from paretocosmos.files import write_json
 from paretocosmos.front import Front
 from paretocosmos.judging import centre_of, judged_front
 from paretocosmos.machine import peak_memory, place
 from paretocosmos.plan import Plan
 from paretocosmos.problems import TabularProblem
 from paretocosmos.rays import even_rays
-from paretocosmos.record import record_of, summary_of
+from paretocosmos.record import record_of, summary_of, write_run
 from paretocosmos.run import Run
 from paretocosmos.types import Batch
 
@@ -260,17 +260,7 @@ class Lane:
             **said,
         }
         if self.processes.first:
-            epoch = {"epoch": last["epoch"]}
-            save_tensors(self.folder / "model.safetensors", self.at.best, epoch)
-            write_json(self.folder / "front.json", fronts["test"].to_dict())
-            write_json(self.folder / "front_val.json", fronts["val"].to_dict())
-            files = ["model.safetensors", "front.json", "front_val.json"]
-            if table is not None:
-                write_json(self.folder / "table.json", table.to_dict())
-                files.append("table.json")
-            record["files"] = {name: digest(self.folder / name) for name in files}
-            record["sha256"] = digest_of(record)
-            write_json(self.folder / "run.json", record)
+            record |= write_run(self.folder, record, self.at.best, fronts, table)
         found = fronts["test"], fronts["val"]
         return Run(self.folder, record, *found, self.model, table, plan.problem)
 

@@ -9,17 +9,21 @@ from typing import Any
 from torch import Tensor
 
 from paretocosmos import metrics
+from paretocosmos.checkpoint import save_tensors
 from paretocosmos.errors import RunError
-from paretocosmos.files import read_json
+from paretocosmos.files import digest, digest_of, read_json, write_json
 from paretocosmos.front import Front
 from paretocosmos.plan import Plan
 from paretocosmos.problems import TabularProblem
+from paretocosmos.problems._table import Table
 from paretocosmos.provenance import answers_of, provenance
 
-__all__ = ["FORMAT", "course_of", "read_record", "record_of", "summary_of"]
+__all__ = ["FORMAT", "course_of", "read_record", "record_of", "summary_of", "write_run"]
 
 # Raised when a run folder of today could not be read by yesterday's code.
 FORMAT = 3
+
+MODEL = "model.safetensors"
 
 # What every record holds, begun or finished.
 NEEDED = ("status", "name", "problem", "method", "conditioning", "backbone", "training", "seed")
@@ -52,6 +56,35 @@ def record_of(plan: Plan, fixed: Tensor | None, status: str) -> dict[str, Any]:
         "answers": answers_of(plan.problem) if isinstance(plan.problem, TabularProblem) else None,
         **provenance(plan.device),
     }
+
+
+def write_run(
+    folder: Path,
+    record: Mapping[str, Any],
+    weights: Mapping[str, Tensor],
+    fronts: Mapping[str, Front],
+    table: Table | None,
+) -> dict[str, Any]:
+    """Leave a finished run in its folder, and give the hashes that its record gains.
+
+    Args:
+        folder: where it goes.
+        record: what is known of it, written last.
+        weights: of the selected epoch.
+        fronts: on test and val.
+        table: the preprocessing, where there is one.
+    """
+    save_tensors(folder / MODEL, weights, {"epoch": record["epoch_selected"]})
+    contents = {"front.json": fronts["test"].to_dict(), "front_val.json": fronts["val"].to_dict()}
+    if table is not None:
+        contents["table.json"] = table.to_dict()
+    for name, content in contents.items():
+        write_json(folder / name, content)
+    files = {name: digest(folder / name) for name in (MODEL, *contents)}
+    added: dict[str, Any] = {"files": files}
+    added["sha256"] = digest_of({**record, **added})
+    write_json(folder / "run.json", {**record, **added})
+    return added
 
 
 def summary_of(front: Front) -> dict[str, float | None]:

@@ -19,9 +19,8 @@ from paretocosmos.training import fit
 
 __all__ = ["passes", "train"]
 
-# Where an epoch is a few steps, a training needs more epochs: on eight tables of 105 to 3,500 rows,
-# 1,000 steps gave what 2,000 gave. Without rows to select the best epoch by, more steps learn the
-# rows by heart: on seven tables of 60 rows, 300 were best.
+# Where an epoch is a few steps, a training needs more epochs; without rows to select the best epoch
+# by, more steps learn the rows by heart. Picked by held-out scores on small tables.
 EPOCHS, STEPS, STEPS_UNJUDGED = 50, 1000, 300
 # A small table is passed over several times in what counts as an epoch, which costs a checkpoint.
 STEPS_AT_ONCE = 100

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Table"]
 
+# Rows that become features at once.
+CHUNK = 8192
+
 
 @final
 @dataclass(frozen=True)
@@ -130,26 +133,50 @@ class Table:
         Returns:
             Float32 ``[rows, features]``.
         """
+        return self.standardise(self._numbers(frame))
+
+    def standardise(self, numbers: npt.NDArray[np.float64]) -> npt.NDArray[np.float32]:
+        """The features of rows that are numbers already, ``[rows, columns]``.
+
+        Args:
+            numbers: a number per column, NaN where missing; categories by their place in
+                `categorical`, below 0 where they are none of them.
+
+        Returns:
+            Float32 ``[rows, features]``.
+        """
+        out = np.empty((len(numbers), len(self.mean)), dtype=np.float32)
+        for start in range(0, len(numbers), CHUNK):  # what is computed with stays small
+            part = slice(start, start + CHUNK)
+            self._fill(out[part], numbers[part])
+        return out
+
+    def _fill(self, out: npt.NDArray[np.float32], numbers: npt.NDArray[np.float64]) -> None:
+        mean, scale, count = np.array(self.mean), np.array(self.scale), len(self.numeric)
+        hit, miss = ((bit - mean) / scale for bit in (1, 0))
+        out[:] = miss
+        given, missing = numbers[:, :count], np.isnan(numbers[:, :count])
+        with np.errstate(over="ignore"):  # beyond float32 is infinite
+            filled = np.where(missing, list(self.numeric.values()), given)
+            out[:, :count] = (filled - mean[:count]) / scale[:count]
+        names = list(self.numeric)
+        for flag, name in enumerate(self.flagged, count):
+            out[missing[:, names.index(name)], flag] = hit[flag]
+        start = count + len(self.flagged)
+        for column, categories in enumerate(self.categorical.values(), count):
+            codes = numbers[:, column].astype(np.int64)
+            rows = np.flatnonzero(codes >= 0)
+            out[rows, start + codes[rows]] = hit[start + codes[rows]]
+            start += len(categories)
+
+    def _numbers(self, frame: "pd.DataFrame") -> npt.NDArray[np.float64]:
+        """A frame's rows as numbers, in the order of `columns`."""
         frame = self._with_columns(frame)
-        mean, scale = np.array(self.mean), np.array(self.scale)
-        out = np.empty((len(frame), len(mean)), dtype=np.float32)
-        flag = len(self.numeric)
-        for at, (name, fill) in enumerate(self.numeric.items()):
-            values = numbers_of(frame[name])
-            missing = np.isnan(values)
-            out[:, at] = (np.where(missing, fill, values) - mean[at]) / scale[at]
-            if name in self.flagged:
-                out[:, flag] = (missing - mean[flag]) / scale[flag]
-                flag += 1
-        start, rows = flag, np.arange(len(frame))
-        for name, categories in self.categorical.items():
-            stop = start + len(categories)
-            out[:, start:stop] = -mean[start:stop] / scale[start:stop]
-            codes = _known(frame[name], categories)
-            hit = codes >= 0
-            at_one = (1 - mean[start:stop]) / scale[start:stop]
-            out[rows[hit], start + codes[hit]] = at_one[codes[hit]]
-            start = stop
+        out = np.empty((len(frame), len(self.columns)))
+        for at, name in enumerate(self.numeric):
+            out[:, at] = numbers_of(frame[name])
+        for at, (name, categories) in enumerate(self.categorical.items(), len(self.numeric)):
+            out[:, at] = _known(frame[name], categories)
         return out
 
     def encode(self, frame: "pd.DataFrame") -> npt.NDArray[np.float32]:
@@ -169,12 +196,11 @@ class Table:
         array([[30.,  1.],
                [nan,  0.]], dtype=float32)
         """
-        frame = self._with_columns(frame)
-        out = np.empty((len(frame), len(self.columns)), dtype=np.float32)
+        numbers = self._numbers(frame)
+        out = np.empty(numbers.shape, dtype=np.float32)
         for at, name in enumerate(self.numeric):
-            out[:, at] = single_of(name, numbers_of(frame[name]), self.scale[at])
-        for at, (name, categories) in enumerate(self.categorical.items(), len(self.numeric)):
-            out[:, at] = _known(frame[name], categories)
+            out[:, at] = single_of(name, numbers[:, at], self.scale[at])
+        out[:, len(self.numeric) :] = numbers[:, len(self.numeric) :]
         return out
 
     def _with_columns(self, frame: "pd.DataFrame") -> "pd.DataFrame":
@@ -239,6 +265,6 @@ def _known(series: "pd.Series[Any]", categories: Iterable[str]) -> npt.NDArray[n
             f"the column `{series.name}` has values that the fitting rows did not have: {few}; "
             "they count as none of the known ones",
             UserWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
     return at

@@ -7,6 +7,7 @@ from typing import final
 import numpy as np
 
 from paretocosmos.errors import MissingExtraError, RunError
+from paretocosmos.export._about import KEY
 from paretocosmos.files import one_line
 from paretocosmos.run import Run
 from paretocosmos.serving._network import Answers, Network, TorchNetwork, rows_of_a_pass
@@ -46,7 +47,7 @@ class OnnxNetwork(Network):
                 str(path), options, providers=["CPUExecutionProvider"]
             )
             said = self._session.get_modelmeta().custom_metadata_map
-            about = json.loads(said.get("paretocosmos", "{}"))
+            about = json.loads(said.get(KEY, "{}"))
             inputs = {given.name: given for given in self._session.get_inputs()}
             one_for_all = inputs["preference"].shape[0] == 1
         except Exception as error:  # a runtime's errors have no family

@@ -5,14 +5,12 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from paretocosmos.rays import CLOSE
 from paretocosmos.serving._refusal import refuse, shown
 
 __all__ = ["Rays", "read_preference"]
 
 Rays = npt.NDArray[np.float32]
-
-# As `as_rays` has it: what a few decimals lose.
-SLACK = 1e-3
 
 
 def read_preference(given: object, *, rows: int, names: Sequence[str]) -> Rays:
@@ -44,7 +42,7 @@ def _check(ray: object, where: str, count: int, names: Sequence[str]) -> None:
             f"{where} has one entry per objective, here {count} ({', '.join(names)}); found "
             f"{len(ray)}"
         )
-    if not all(0 <= part <= 1 + SLACK for part in ray):
+    if not all(0 <= part <= 1 + CLOSE for part in ray):
         refuse(f"{where} has entries from 0 to 1, found {shown(ray)}: divide the ray by its sum")
-    if abs(sum(ray) - 1) > SLACK:
+    if abs(sum(ray) - 1) > CLOSE:
         refuse(f"{where} sums to 1, found a sum of {sum(ray):g}: divide the ray by its sum")

@@ -4,7 +4,8 @@ Every problem of the paper's CelebA section through the same `fit` as everybody'
 at its 25 rays and at the centre of the simplex, where the paper compares; a single task's network
 on its own task; and both beside a constant that only knows how often an attribute occurs. The JSON
 is written after every cell; `--resume-from FILE` takes over the cells that file has. Run folders
-hold checkpoints of some hundred megabytes, written every epoch: `--runs` may be a folder in memory.
+hold checkpoints of some hundred megabytes: `--runs` may be a folder in memory. They lie there as
+`paretocosmos reproduce` lays them, so that `paretocosmos report celeba_small` reads them too.
 """
 
 import argparse
@@ -21,6 +22,7 @@ from typing import Any
 import torch
 
 from paretocosmos import Run, fit, load_problem
+from paretocosmos.experiments.recipe import Cell
 from paretocosmos.lane import checkpoint_in
 from paretocosmos.problems import Problem
 from paretocosmos.problems._base import SPLITS
@@ -85,6 +87,14 @@ def listed(text: str) -> list[str]:
     return text.split(",")
 
 
+def plain(text: str) -> Any:
+    """What a text says: a number where it is one."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
 def asked(problem: Problem, method: str, arguments: argparse.Namespace) -> dict[str, Any]:
     """What tells one cell from another."""
     return {
@@ -111,16 +121,20 @@ def cell(problem: Problem, wanted: dict[str, Any], arguments: argparse.Namespace
     """One method on one problem."""
     started = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
-        out = (arguments.runs or Path(folder)) / f"{problem.name}-{wanted['method']}"
+        settings = {key: plain(text) for key, text in wanted["settings"].items()}
+        settings |= {"batch_size": wanted["batch_size"]}
+        if wanted["epochs"] is not None:
+            settings["epochs"] = wanted["epochs"]
+        place = Cell(problem.name, wanted["method"], settings=settings, seeds=(wanted["seed"],))
+        out = place.runs(arguments.runs or Path(folder))[wanted["seed"]]
         run = fit(
             problem,
             method=wanted["method"],
             backbone=wanted["asked_backbone"],
             seed=wanted["seed"],
-            epochs=wanted["epochs"],
             precision=wanted["precision"],
             engine=wanted["asked_engine"],
-            settings={"batch_size": wanted["batch_size"], **wanted["settings"]},
+            settings=settings,
             out=out,
             resume=out.exists(),
         )

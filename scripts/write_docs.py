@@ -23,7 +23,7 @@ from paretocosmos.settings import about_pair, pairs
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "scripts"))  # for those who import this file
 
-from faces import celeba_table, faces_short, processes_note, steps_table  # noqa: E402
+from faces import celeba_table, faces_short, loader_note, processes_note, steps_table  # noqa: E402
 from method_cards import (  # noqa: E402
     ORDER,
     baselines_cost,
@@ -283,6 +283,8 @@ def results() -> str:
             *steps_table(),
             "",
             *celeba_table(),
+            "",
+            *loader_note(),
             "",
             *processes_note(),
             "",

@@ -2,7 +2,7 @@
 
 import pytest
 
-from paretocosmos.pace import RECENT, Pace, unit_of
+from paretocosmos.pace import FREE, RECENT, SHARE, Pace, Thrift, unit_of
 
 
 @pytest.mark.parametrize(
@@ -36,3 +36,20 @@ def test_it_follows_a_machine_that_slows_down() -> None:
 
 def test_images_have_channels_rows_and_columns() -> None:
     assert [unit_of(shape) for shape in ((1, 36, 36), (88,), ())] == ["images", *["samples"] * 2]
+
+
+def test_checkpoints_that_cost_little_are_never_put_off() -> None:
+    thrift = Thrift()
+    for _ in range(10_000):
+        assert thrift.due
+        thrift.note(training=1.0, saving=SHARE)
+
+
+def test_checkpoints_take_their_share_and_no_more() -> None:
+    thrift, epochs, cost = Thrift(), 1000, 3.0
+    written = 0
+    for _ in range(epochs):
+        due = thrift.due
+        written += due
+        thrift.note(training=1.0, saving=cost * due)
+    assert FREE + SHARE * epochs - cost <= written * cost <= FREE + SHARE * epochs + cost

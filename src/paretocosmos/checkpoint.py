@@ -1,4 +1,4 @@
-"""The checkpoint: the last whole epoch in one file, enough to go on bit for bit.
+"""The checkpoint: a whole epoch in one file, enough to go on bit for bit.
 
 One safetensors file holds the network, the optimiser, the generators, the method's state and the
 best network so far; its header holds the rest as JSON. One file, written beside and renamed, is

@@ -125,7 +125,7 @@ def kept(folder: Path) -> str:
     """How to go on from a folder, for the end of a sentence; nothing where nothing is saved."""
     if not checkpoint_in(folder).exists():
         return ""
-    return f"; the last whole epoch is kept in `{folder}`: add --resume to go on from it"
+    return f"; the last checkpoint is kept in `{folder}`: add --resume to go on from it"
 
 
 def refuse_other(folder: Path, record: Mapping[str, Any], plan: Plan) -> None:

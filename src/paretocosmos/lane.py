@@ -81,6 +81,7 @@ class Lane:
         self.at = Progressed(self.model, optimiser, self.generator, method_state, numbers=numbers)
         self.processes.together(self._begin)
         self._follow()
+        self.saved = self.epoch  # the epoch of the checkpoint in the folder
 
     def _begin(self) -> None:
         """Take up the checkpoint in the folder, or write the first; only one process does."""
@@ -161,7 +162,7 @@ class Lane:
 
     def refuse_divergence(self, losses: Tensor) -> None:
         """Losses ``[steps, K, J]`` of an epoch; read once, so a step costs no round trip."""
-        kept = f"the checkpoint of epoch {self.epoch} is kept in `{self.folder}`"
+        kept = f"the checkpoint of epoch {self.saved} is kept in `{self.folder}`"
         way_out = "lower the learning rate (--set learning_rate=1e-4) or look at the data"
         bad = ~torch.isfinite(losses)
         if bool(bad.any()):
@@ -219,6 +220,7 @@ class Lane:
 
     def save(self) -> None:
         """Write the checkpoint."""
+        self.saved = self.epoch
         if self.processes.first:
             save_checkpoint(checkpoint_in(self.folder), self.at)
 

@@ -14,7 +14,7 @@ from paretocosmos.errors import ConfigurationError, DivergedError, EngineWarning
 from paretocosmos.evaluation import bring
 from paretocosmos.lane import Lane
 from paretocosmos.machine import keep_memory, peak_memory, precise, seeded, threads_for
-from paretocosmos.pace import Pace, Progress, unit_of
+from paretocosmos.pace import Pace, Progress, Thrift, unit_of
 from paretocosmos.rehearsal import rehearse, split_of
 from paretocosmos.run import Run
 from paretocosmos.stack import make_stack
@@ -41,6 +41,7 @@ class Trainer:
         self.plan = plan = lanes[0].plan
         self.processes = lanes[0].processes
         self.pace = Pace(plan.training.epochs, plan.training.evaluate_every)
+        self.thrift = Thrift()
         keep_memory(plan.device)
         if plan.configuration.precision == "fp64":
             for lane in lanes:
@@ -152,7 +153,9 @@ class Trainer:
         waited = self.feed.waited - waited
         judged = sum(lane.at.numbers["seconds_evaluating"] for lane in self.lanes)
         diverged: list[DivergedError] = []
-        means = []
+        means, saving = [], 0.0
+        last = epoch + 1 == training.epochs
+        keep = last or self.thrift.due  # of all seeds, which would else stand at different epochs
         for lane, share in zip(self.lanes, self._shares(), strict=True):
             try:
                 lane.refuse_divergence(losses[:, share])
@@ -165,9 +168,13 @@ class Trainer:
             numbers["seconds_waiting"] += waited
             numbers["epoch"] += 1
             means.append(lane.mean(losses[:, share]))
-            if lane.epoch % training.evaluate_every == 0 or lane.epoch == training.epochs:
+            if lane.epoch % training.evaluate_every == 0 or last:
                 lane.validate(self.val, means[-1])
-            lane.save()
+            if keep:
+                began = time.perf_counter()
+                lane.save()
+                saving += time.perf_counter() - began
+        self.thrift.note(training=seconds, saving=saving)
         if diverged:
             others = "; leave its seed out and add --resume to go on with the others"
             refusal = DivergedError(f"{diverged[0]}{others if len(self.lanes) > 1 else ''}")

@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
-__all__ = ["Pace", "Progress", "unit_of"]
+__all__ = ["Pace", "Progress", "Thrift", "unit_of"]
 
 # Epochs and validations the estimate looks back on: it follows a machine that others use too.
 RECENT = 10
+# What checkpoints may take of a training's time, and what they may take in any case, in seconds.
+SHARE, FREE = 0.05, 2.0
 
 
 @dataclass(frozen=True)
@@ -86,6 +88,40 @@ class Pace:
         own = median(self._epochs) if self._epochs else 0.0
         judging = median(self._validations) if self._validations else 0.0
         return len(rest) * own + (sum(rest) + 1) * judging
+
+
+class Thrift:
+    """Whether another checkpoint is worth its time.
+
+    There is one after every epoch, unless epochs are so short and networks so large that writing
+    would cost more than a share of the training: then it waits for a later epoch.
+
+    >>> thrift = Thrift()
+    >>> thrift.note(training=0.5, saving=3.0)
+    >>> thrift.due
+    False
+    >>> thrift.note(training=30.0, saving=0.0)
+    >>> thrift.due
+    True
+    """
+
+    def __init__(self) -> None:
+        self._training, self._saving = 0.0, 0.0
+
+    @property
+    def due(self) -> bool:
+        """Whether to write one now."""
+        return self._saving <= FREE + SHARE * self._training
+
+    def note(self, *, training: float, saving: float) -> None:
+        """An epoch is done.
+
+        Args:
+            training: seconds it took.
+            saving: seconds its checkpoint took, 0 where there was none.
+        """
+        self._training += training
+        self._saving += saving
 
 
 def unit_of(input_shape: Sequence[int]) -> str:

@@ -14,6 +14,7 @@ import torch
 from sklearn.metrics import accuracy_score, log_loss, roc_auc_score
 
 from paretocosmos import load_run
+from paretocosmos.experiments.recipe import Cell
 
 ROOT = Path(__file__).resolve().parents[2]
 TASKS = ("left", "right", "dark")
@@ -72,6 +73,12 @@ def _go(folder: Path, *options: str) -> dict[str, Any]:
     return found
 
 
+def _place(folder: Path, method: str) -> Path:
+    """Where `paretocosmos reproduce` would lay the run."""
+    settings = {"batch_size": 40, "rays": 4, "learning_rate": 1e-3, "epochs": 2}
+    return Cell("faces", method, settings=settings).runs(folder / "runs")[1]
+
+
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], Path]:
     """Both methods, and the folder with their runs."""
@@ -86,7 +93,7 @@ def test_every_task_is_judged_where_it_should_be(
     monkeypatch.syspath_prepend(str(folder))
     assert [cell["method"] for cell in results["cells"]] == ["cosmos", "single_task"]
     for cell in results["cells"]:
-        run = load_run(folder / "runs" / f"faces-{cell['method']}")
+        run = load_run(_place(folder, cell["method"]))
         problem = run.problem()
         batch = problem.split("test")
         inputs = problem.prepare(batch.inputs, torch.float32)
@@ -113,7 +120,7 @@ def test_a_constant_is_the_rate_of_the_training_samples(
 ) -> None:
     results, folder = found
     monkeypatch.syspath_prepend(str(folder))
-    problem = load_run(folder / "runs" / "faces-cosmos").problem()
+    problem = load_run(_place(folder, "cosmos")).problem()
     for name in TASKS:
         train, test = (problem.split(s).targets[name].numpy() for s in ("train", "test"))
         constant = np.full(len(test), train.mean(dtype=np.float64))

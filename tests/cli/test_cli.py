@@ -728,7 +728,7 @@ def test_a_gpu_that_is_full_is_one_sentence(cli: Call, monkeypatch: pytest.Monke
 
     monkeypatch.setattr(Trainer, "_epoch", full)
     given = ("train", "toy_convex", *SMALL, "--json")
-    says = r"out of memory; lower `batch_size` .*last whole epoch is kept in `%s`.*--resume"
+    says = r"out of memory; lower `batch_size` .*last checkpoint is kept in `%s`.*--resume"
     _one_sentence(cli(*given, "--out", "run"), says % "run")
     _one_sentence(cli(*given, "--seeds", "1,2", "--out", "runs"), says % "runs/seed-1")
 

@@ -284,6 +284,15 @@ def test_pieces_cover_the_epoch_once_and_in_order(
         assert samples - joined.shape[-1] < groups
 
 
+def test_a_deep_network_is_captured_step_by_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    work = _work(_plain(), 2, 1, 200)
+    drawn = _drawn(work)
+    lengths = {key[1] for _, _, key in Captured(work)._pieces(*drawn)}
+    assert lengths == {32, 1}
+    monkeypatch.setattr("paretocosmos.engine.captured.DEEP", len(work.parameters))
+    assert [key for _, _, key in Captured(work)._pieces(*drawn)] == [(2, 1)] * 100
+
+
 @FEEDS
 @pytest.mark.parametrize(("samples", "batch"), [(70, 16), (64, 16), (10, 16), (200, 2), (67, 2)])
 def test_captured_epochs_are_those_of_single_steps(

@@ -1,5 +1,6 @@
 """Numbers of cells against their literal definitions, and the paper's beside them."""
 
+import dataclasses
 import json
 import math
 import shutil
@@ -162,7 +163,16 @@ def test_faces_are_compared_by_all_epochs_and_one_network_s_time(tmp_path: Path)
 
 def test_what_the_paper_does_not_print_is_not_compared(tmp_path: Path) -> None:
     assert against_paper(told(Cell("adult", "mgda", "paper"), tmp_path)) is None
-    assert against_paper(told(Cell("adult", "cosmos", "paper", {"penalty": 9.0}), tmp_path)) is None
+
+
+def test_variations_are_for_each_other_but_faces_are_compared_as_they_are(tmp_path: Path) -> None:
+    for name, settings in (("figure_ablation", {"penalty": 9.0}), ("celeba_small", {"groups": 8})):
+        recipe = load_recipe(name)
+        cell = dataclasses.replace(recipe.cells[0], settings=settings, seeds=(1,))
+        told(cell, tmp_path)
+        collected = collect(dataclasses.replace(recipe, cells=(cell,)), tmp_path)
+        (against,) = (one["against"] for one in collected["cells"])
+        assert (against is None) == (name == "figure_ablation")
 
 
 CASES: list[tuple[Cell, dict[str, Any], str]] = [
@@ -183,6 +193,7 @@ CASES: list[tuple[Cell, dict[str, Any], str]] = [
         {"backbone": {"name": "efficientnet", "settings": {"weights": "random"}}},
         "random weights",
     ),
+    (Cell("celeba_hard", "cosmos", settings={"groups": 8}), {}, "other settings"),
     (Cell("adult", "cosmos", "paper"), {}, "RTX 2080"),
 ]
 

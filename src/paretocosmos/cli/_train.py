@@ -116,7 +116,7 @@ def train(
         if begun is None:
             note("interrupted before the first epoch was done: start again")
         else:
-            saved = "the last whole epoch is saved" if seen else "no epoch is done yet"
+            saved = "the last checkpoint is kept" if seen else "no epoch is done yet"
             note(f"interrupted; {saved}: continue with --out {begun} --resume")
         raise typer.Exit(130) from None
     if seeds is None:

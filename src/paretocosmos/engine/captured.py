@@ -2,9 +2,9 @@
 
 A GPU runs a step of a small network in less time than Python needs to ask for it. A CUDA graph
 holds the kernels of several steps, gathering the batch and updating the parameters included, and is
-asked for once. It reads indices and rays from fixed places; the learning rate, the parameters and
-the moments live on the device anyway. Where samples are streamed to the device, a graph holds one
-step and reads the samples themselves.
+asked for once; of a deep network it holds one step, which is long enough. It reads indices and rays
+from fixed places; the learning rate, the parameters and the moments live on the device anyway.
+Where samples are streamed to the device, a graph holds one step and reads the samples themselves.
 """
 
 from collections.abc import Iterator
@@ -25,6 +25,9 @@ __all__ = ["Captured"]
 
 # Steps per replay: enough that asking for them costs nothing, few enough to capture in a blink.
 STEPS = 32
+# Parameters, as tensors, from which a network is deep: a step of it is thousands of kernels, which
+# take as long as a replay of 32 small ones, and capturing 32 of it would take a minute.
+DEEP = 64
 # The first steps of a graph are compared with those it was captured from; later ones drift apart by
 # rounding alone.
 COMPARED = 4
@@ -143,10 +146,11 @@ class Captured:
     def _pieces(self, order: Tensor, rays: Tensor) -> list[tuple[Tensor, Tensor, tuple[int, int]]]:
         """The epoch cut into runs of full batches of at most `STEPS`, and the short batch.
 
-        Streamed samples come step by step.
+        Streamed samples come step by step, and so do those of a deep network.
         """
         size, groups = self._work.batch_size, self._work.groups
-        longest = STEPS if self._work.feed.resident else 1
+        deep = len(self._work.parameters) >= DEEP
+        longest = STEPS if self._work.feed.resident and not deep else 1
         full = order.shape[-1] // size
         pieces, start = [], 0
         while start < full:

@@ -29,7 +29,7 @@ def against_paper(told: Mapping[str, Any]) -> dict[str, Any] | None:
     """
     row = paper_row(told["problem"], told["method"])
     tasks = paper_tasks(told["problem"], told["method"])
-    if told["settings"] or (row is None and tasks is None):
+    if row is None and tasks is None:
         return None
     found: dict[str, Any] = {}
     if row is not None:
@@ -107,11 +107,13 @@ def _reasons(told: Mapping[str, Any], found: Mapping[str, Any]) -> Iterator[dict
     holds = {
         "subset": any("CelebA" in caveat for caveat in made["caveats"]),
         "random_weights": "random" in made["weights"],
+        "other_settings": bool(told["settings"]),
     }
     together = max(made["seeds_together"], default=1)
     words = {
         "authors_code": authors_code(told["problem"]),
         "paper_cosmos": (paper_row(told["problem"], "cosmos") or {}).get("hypervolume"),
+        "settings": ", ".join(f"{key} {value}" for key, value in told["settings"].items()),
         "caveat": next((c for c in made["caveats"] if "CelebA" in c), ""),
         "device": " and ".join(map(device_title, made["device"])),
         "together": f"{together} seeds together" if together > 1 else "one seed at a time",

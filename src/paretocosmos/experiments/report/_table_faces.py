@@ -18,7 +18,8 @@ def tables_of_faces(cells: Sequence[Cell]) -> list[Table]:
     done = [cell for cell in cells if cell["seeds"]]
     sets = [cell["problem"] for cell in done if _in_pairs(cell)]
     compared = [cell for cell in done if sets.count(cell["problem"]) > 1]
-    return [*([_pairs(compared)] if compared else []), *_task_by_task(done)]
+    first = [_pairs(compared)] if compared else []
+    return [*first, *_task_by_task(done, told={n for table in first for n in table.notes.values()})]
 
 
 def _in_pairs(cell: Cell) -> bool:
@@ -68,7 +69,7 @@ def _why(cell: Cell) -> list[str]:
 
 
 def _numbered(notes: Sequence[str]) -> dict[str, str]:
-    return {str(n): note for n, note in enumerate(dict.fromkeys(notes), start=1)}
+    return {str(n): note for n, note in enumerate(notes, start=1)}
 
 
 def _overhead(cell: Cell, done: Sequence[Cell]) -> str:
@@ -80,8 +81,11 @@ def _overhead(cell: Cell, done: Sequence[Cell]) -> str:
     return f"{cell['seconds']['training']['mean'] / one - 1:+.1%}".replace("-", "−")
 
 
-def _task_by_task(done: Sequence[Cell]) -> list[Table]:
-    """A table for each problem: every task of ours beside the paper's, for both methods."""
+def _task_by_task(done: Sequence[Cell], *, told: set[str]) -> list[Table]:
+    """A table for each problem: every task of ours beside the paper's, for both methods.
+
+    What the tables before it have told as a reason is not told again.
+    """
     found = []
     for problem in dict.fromkeys(cell["problem"] for cell in done):
         if paper_tasks(problem, "cosmos") is None and not _of(done, problem, "cosmos"):
@@ -101,10 +105,11 @@ def _task_by_task(done: Sequence[Cell]) -> list[Table]:
         methods = (text for method in columns for text in (method_title(method), "paper"))
         head = ("misclassification, %", *methods)
         notes = [note for _, note in columns.values() if note]
-        for method in columns:
-            notes += [why for cell in _of(done, problem, method) for why in _why(cell)]
+        reasons = [w for method in columns for c in _of(done, problem, method) for w in _why(c)]
+        new = [why for why in dict.fromkeys(reasons) if why not in told]
+        told = told | set(new)
         title = f"{problem_title(problem)}: task by task, COSMOS with equal weights"
-        found.append(Table(title, head, tuple(rows), notes=_numbered(notes)))
+        found.append(Table(title, head, tuple(rows), notes=_numbered([*notes, *new])))
     return found
 
 

@@ -16,7 +16,7 @@ __all__ = ["as_rays", "check_alpha", "each_alone", "even_rays", "sample_rays"]
 
 Alpha = float | Sequence[float]
 
-# The paper's test rays stop this far (in radians) from the axes; its section 5.2 and code.
+# The paper's test rays stop this far (in radians) from the axes; its section 5.3 and code.
 MARGIN = 0.1
 # As far as the sum of a ray may be from 1.
 CLOSE = 1e-3

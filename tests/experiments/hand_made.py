@@ -1,17 +1,21 @@
 """Run folders made by hand: what `reproduce` leaves of a cell, without any training."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+import paretocosmos
+from paretocosmos import find
 from paretocosmos.experiments.recipe import Cell, Recipe
 from paretocosmos.files import write_json
 from paretocosmos.front import Array, Front
 from paretocosmos.metrics import summary
 from paretocosmos.rays import even_rays
 from paretocosmos.record import FORMAT
+from paretocosmos.settings import Training, distribute, pair_of, paper_network
 
 FAIR, PAIR = ("binary_cross_entropy", "deo"), ("top_left", "bottom_right")
 TASKS = {
@@ -51,27 +55,31 @@ def front_of(cell: Cell, seed: int, *, better: float = 0.0) -> Front:
     return Front(rays, values, names, np.full(len(names), 2.0), given)
 
 
+def parts_of(cell: Cell) -> dict[str, str]:
+    """What a run of it is made of, by name."""
+    method, conditioning = pair_of(cell.method) or (cell.method, "concat")
+    network = paper_network(cell.problem).get("backbone", "mlp")
+    parts = {"problem": cell.problem, "method": method, "conditioning": conditioning}
+    return parts | {"backbone": network}
+
+
 def record_of(cell: Cell, seed: int, front: Front, *, together: int = 5) -> dict[str, Any]:
     """What `run.json` has of it, as far as anything here reads it."""
     fixed = cell.method in ("single_task", "pareto_mtl")
     networks = len(front) if fixed else 1
-    method: dict[str, Any] = {}
-    if cell.method == "cosmos":
-        method = {"penalty": 2.0, "alpha": 1.2} | {
-            k: v for k, v in cell.settings.items() if k in ("penalty", "alpha")
-        }
+    names = parts_of(cell)
+    rooms = {"method": "methods", "backbone": "backbones", "problem": "problems"}
+    owners = {role: find.find(rooms.get(role, role), name) for role, name in names.items()}
+    own = distribute(cell.asked, owners | {"training": Training}, lenient=True)
     centre = {k: float(np.interp(0.5, front.rays[:, 0], v)) for k, v in front.metrics.items()}
     return {
         "format": FORMAT,
         "status": "finished",
         "name": cell.problem,
         "label": cell.method,
-        "problem": {"name": cell.problem, "settings": {}},
         "protocol": cell.protocol or "clean",
-        "method": {"name": cell.method, "settings": method},
-        "conditioning": {"name": "concat", "settings": {}},
-        "backbone": {"name": "mlp", "settings": {}},
-        "training": {"epochs": cell.epochs or 50, "rays": 25},
+        **{role: {"name": name, "settings": own[role]} for role, name in names.items()},
+        "training": asdict(Training(**own["training"])),
         "seed": seed,
         "precision": "tf32",
         "fixed_rays": front.rays.tolist() if fixed else None,
@@ -79,7 +87,7 @@ def record_of(cell: Cell, seed: int, front: Front, *, together: int = 5) -> dict
         "parameters": 7011 * networks,
         "about": {},
         "caveats": [f"`{cell.problem}` is a benchmark."],
-        "version": "0.1",
+        "version": paretocosmos.__version__,
         "source": "abcdef012345",
         "versions": {"torch": "2.13.0"},
         "machine": {"device": "NVIDIA H200"},

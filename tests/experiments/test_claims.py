@@ -84,15 +84,31 @@ def test_one_seed_does_not_tell() -> None:
     cells = [cell("adult", "cosmos", [3.3]), cell("adult", "phn_ls", [3.4])]
     (claim,) = paper_claim(cells)
     assert claim["holds"] is None
-    assert "One seed does not tell: ahead are PHN-LS on Adult, paper (+0.100)" in claim["sentence"]
+    assert claim["sentence"].endswith(
+        "One seed of each does not tell: ahead are PHN-LS on Adult, paper (+0.100)."
+    )
     (behind,) = paper_claim([cells[0], cell("adult", "phn_ls", [3.2])])
-    assert behind["holds"] is True
+    assert behind["holds"] is None
+    assert behind["sentence"].endswith("One seed of each does not tell: ahead are none.")
+    own = cell("multi_mnist", "cosmos", [2.9])
+    (alone,) = paper_claim([own, cell("multi_mnist", "single_task", [2.8])])
+    assert alone["holds"] is None
+    assert "does not tell: Single Task on Multi-MNIST, paper (−0.100)" in alone["sentence"]
     assert paper_claim([cell("adult", "cosmos", [3.3])]) == []
     variant = cell("adult", "phn_ls", [3.9], settings={"alpha": 0.5})
     assert paper_claim([cell("adult", "cosmos", [3.3]), variant]) == []
 
 
-def grid(span: Any, volume: Any, worse: Any) -> list[dict[str, Any]]:
+def test_the_noise_of_one_seed_is_that_of_the_other_s() -> None:
+    own = cell("adult", "cosmos", [3.30, 3.32, 3.34])
+    for one, verdict in ((3.36, "ahead within the noise"), (3.37, "ahead")):
+        (claim,) = paper_claim([own, cell("adult", "pareto_mtl", [one])])
+        (row,) = claim["rows"]
+        assert row["verdict"] == verdict
+        assert row["in_deviations"] == pytest.approx((one - 3.32) / (0.02 * np.sqrt(1 / 3 + 1)))
+
+
+def grid(span: Any, volume: Any, worse: Any, noise: float | None = 0.0) -> list[dict[str, Any]]:
     """Two penalties by two alphas; `worse` is how far a front lies behind."""
     found = []
     for penalty in (1.0, 3.0):
@@ -103,7 +119,10 @@ def grid(span: Any, volume: Any, worse: Any) -> list[dict[str, Any]]:
             one |= {
                 "seeds": [1, 2],
                 "varied": {"penalty": penalty, "alpha": alpha},
-                "metrics": {"span": {"mean": span(penalty, alpha)}},
+                "metrics": {
+                    "span": {"mean": span(penalty, alpha), "std": noise, "each": [0.0] * 2},
+                    "hypervolume": one["volume"] | {"std": noise},
+                },
                 "front": values.tolist(),
                 "rays": values.tolist(),
                 "reference": [2.0, 2.0],
@@ -124,6 +143,29 @@ def test_wider_with_the_penalty_and_optimal_without_is_as_the_paper_says() -> No
     assert "hypervolume by 1.100" in alpha["rows"][0]["sentence"]
 
 
+def test_what_has_to_differ_must_do_so_beyond_the_noise() -> None:
+    """Two alphas of two seeds each: a mean over them deviates by half of a seed's deviation."""
+    for noise, so in ((0.9, True), (1.1, False)):
+        # the difference of two such means deviates by noise / √2: 1.5 is two of them at 1.06
+        cells = grid(lambda p, a: 1.5 * (p > 1), lambda p, a: 1.5 * (a > 1), lambda p: p, noise)
+        claims = ablation_claims(cells)
+        assert [claim["holds"] for claim in claims] == [so, so]
+        (row,) = claims[0]["rows"]
+        assert row["span_deviation"] == pytest.approx(noise / np.sqrt(2))
+        assert row["volume_deviation"] == pytest.approx(noise / np.sqrt(2))
+    cells = grid(lambda p, a: p, lambda p, a: a, lambda p: p, None)
+    for claim in ablation_claims(cells):
+        assert claim["holds"] is None
+        assert claim["sentence"] == "One seed does not tell on Multi-MNIST, paper."
+        assert "± ?" in claim["rows"][0]["sentence"]
+
+
+def test_alpha_must_change_the_quality_too() -> None:
+    same = grid(lambda p, a: p, lambda p, a: 2.0, lambda p: p)
+    penalty, alpha = ablation_claims(same)
+    assert (penalty["holds"], alpha["holds"]) == (True, False)
+
+
 def test_what_is_otherwise_is_told() -> None:
     narrower = grid(lambda p, a: -p, lambda p, a: 2.0, lambda p: 0.0)
     assert ablation_claims(narrower)[0]["sentence"] == "Not so on Multi-MNIST, paper."
@@ -141,6 +183,8 @@ def test_the_claims_of_a_recipe_are_collected(tmp_path: Path) -> None:
     for recipe in (table, ablation):
         write_recipe(recipe, tmp_path, seeds=[1, 2])
     assert [claim["holds"] for claim in collect(table, tmp_path)["claims"]] == [True, True]
+    write_recipe(table.rehearsal(1), tmp_path, seeds=[1, 2])
+    assert collect(table.rehearsal(1), tmp_path)["claims"] == []
     claims = collect(ablation, tmp_path)["claims"]
     assert len(claims) == 2
     assert len(claims[0]["rows"]) == 6

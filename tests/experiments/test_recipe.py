@@ -121,6 +121,8 @@ def test_a_cell_is_named_by_what_is_not_the_papers(tmp_path: Path) -> None:
 def test_the_same_number_is_the_same_cell() -> None:
     one, two = (Cell("adult", "cosmos", "paper", {"penalty": p}) for p in (1, 1.0))
     assert one.name == two.name == "adult-paper/cosmos-penalty_1"
+    near = [Cell("adult", "cosmos", settings={"penalty": p}).name for p in (0.1234567, 0.1234568)]
+    assert near[0] != near[1]
 
 
 def test_a_value_that_is_the_papers_is_no_second_cell(tmp_path: Path) -> None:
@@ -188,19 +190,20 @@ problems = [
     "adlut",        # line 9
 ]
 methods = ["cosmos", "liner"]
+settings.rayz = 5
 
 [[grid]]
 problems = ["toy_convex"]
 methods = ["cosmos"]
 
 [grid.settings]
-penalti = 0.1       # line 18
+penalti = 0.1       # line 19
 
 [grid.vary]
 alpha = [0.5, -1]
 """
     said = _refusal(tmp_path, text)
-    assert said.startswith(f"`{tmp_path / 'mine.toml'}` has 8 mistakes: ")
+    assert said.startswith(f"`{tmp_path / 'mine.toml'}` has 9 mistakes: ")
     parts = said.partition("mistakes: ")[2].split("; line ")
     expected = [
         r"line 1: `section` is missing",
@@ -209,8 +212,9 @@ alpha = [0.5, -1]
         r"4: `seeds` are different whole numbers, found \[1, 1\]",
         r"9: unknown problem `adlut`; did you mean `adult`\?",
         r"11: unknown method `liner`; did you mean `linear`\?",
-        r"18: unknown setting `penalti`; did you mean `penalty`\?",
-        r"21: `alpha` .*-1",
+        r"12: unknown setting `rayz`; did you mean `rays`\?",
+        r"19: unknown setting `penalti`; did you mean `penalty`\?",
+        r"22: `alpha` .*-1",
     ]
     assert len(parts) == len(expected), parts
     for found, wanted in zip(parts, expected, strict=True):
@@ -249,6 +253,13 @@ alpha = [0.5, -1]
 def test_a_mistake_has_its_line(tmp_path: Path, change: tuple[str, str], says: str) -> None:
     said = _refusal(tmp_path, GOOD.replace(*change))
     assert re.search(f"has a mistake: {says}", said), said
+
+
+def test_a_recipe_without_cells_is_refused(tmp_path: Path) -> None:
+    empty = GOOD.partition("[[grid]]")[0] + "grid = []\n"
+    assert "`grid` is a table: begin it with [[grid]]" in _refusal(tmp_path, empty)
+    missing = GOOD.partition("[[grid]]")[0]
+    assert "has a mistake: line 1: `grid` is missing" in _refusal(tmp_path, missing)
 
 
 def test_what_is_no_toml_is_told_with_its_line(tmp_path: Path) -> None:

@@ -167,6 +167,16 @@ def test_a_rehearsal_is_kept_apart_and_marked(go: Go, recipe: Write, out: Path) 
     assert epochs == [2, 1]
 
 
+def test_networks_for_one_objective_count_by_their_ideal_point(
+    go: Go, recipe: Write, out: Path
+) -> None:
+    made = recipe(["toy_convex"], ["single_task", "cosmos"])
+    alone, front = go(made).standings.values()
+    for one, key in ((alone, "hypervolume_ideal"), (front, "hypervolume")):
+        record = load_run(one.cell.runs(out)[1]).record
+        assert one.hypervolume == record["metrics"]["test"][key]
+
+
 # ---------------------------------------------------------------- interrupted
 
 
@@ -182,6 +192,8 @@ def test_an_interrupted_cell_goes_on(go: Go, recipe: Write, out: Path, tmp_path:
         go(made, progress=interrupt)
     saved = json.loads((out / "mine.json").read_text())
     assert [cell["state"] for cell in saved["cells"]] == ["done", "waiting"]
+    spent = saved["cells"][1]["seconds"]
+    assert spent > 0
     seen: list[int] = []
 
     def look(at: Reproduction) -> None:
@@ -189,6 +201,9 @@ def test_an_interrupted_cell_goes_on(go: Go, recipe: Write, out: Path, tmp_path:
 
     assert set(_states(go(made, progress=look)).values()) == {"done"}
     assert seen == [3, 4]
+    saved = json.loads((out / "mine.json").read_text())
+    assert saved["cells"][1]["seconds"] > spent  # both sittings count
+    assert saved["seconds"]["all"] > sum(saved["seconds"][p] for p in ("training", "preparing"))
     whole = fit(
         "toy_convex",
         settings={"epochs": 4, "hidden": (8,)},
@@ -346,6 +361,17 @@ def test_what_was_done_elsewhere_counts_where_no_device_is_asked_for(
     path.write_text(json.dumps(json.loads(path.read_text()) | {"device": "cuda"}))
     _no_training(monkeypatch)
     assert list(_states(go(made, device="auto")).values()) == ["done"]
+
+
+@pytest.mark.parametrize("change", [{"device": "cuda"}, {"precision": "bf16"}])
+def test_a_cell_that_is_not_asked_for_may_have_any_device_and_precision(
+    go: Go, recipe: Write, out: Path, change: dict[str, str]
+) -> None:
+    made = recipe(["toy_convex"], ["cosmos", "linear"])
+    go(made, only=["cosmos"])
+    path = made.cells[0].runs(out)[1] / "run.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    assert list(_states(go(made, only=["linear"])).values()) == ["done", "done"]
 
 
 def test_cells_on_other_images_are_refused(go: Go, recipe: Write, out: Path) -> None:

@@ -18,7 +18,7 @@ LEFT = 6  # of a side after the first block: (6 - 4) / 2 = 1 pixel is left after
 
 
 class LeNet(Backbone):
-    """Two convolutions, pooled, and two linear layers, as in the paper (section 5.2).
+    """Two convolutions, pooled, and two linear layers, as in the paper (section 5.3).
 
     Args:
         input_shape: ``(C, H, W)`` with H and W at least `kernel` + 11.

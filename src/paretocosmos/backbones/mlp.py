@@ -15,7 +15,7 @@ __all__ = ["Mlp"]
 
 
 class Mlp(Backbone):
-    """Linear layers with ReLU between them; 60 and 25 wide in the paper (section 5.2).
+    """Linear layers with ReLU between them; 60 and 25 wide in the paper (section 5.3).
 
     Args:
         input_shape: the shape of one sample.

@@ -10,7 +10,7 @@ __all__ = ["TransposedConv"]
 
 
 class TransposedConv(FirstLayerConditioning[nn.Conv2d]):
-    """J maps drawn from the ray as further channels of the image, as in the paper (section 5.2).
+    """J maps drawn from the ray as further channels of the image, as in the paper (section 5.3).
 
     conv([x, maps(r)]) is computed as conv(x, W_x) + conv(maps(r), W_r), the second term once per
     ray. maps(r): two transposed convolutions with ReLU, J x 10 x 10, then the nearest pixel.
@@ -53,7 +53,7 @@ class TransposedConv(FirstLayerConditioning[nn.Conv2d]):
 
 
 class RayMaps(nn.Module):
-    """Rays ``[G, J]`` to maps ``[G, J, 10, 10]`` (section 5.2, the strides from its code)."""
+    """Rays ``[G, J]`` to maps ``[G, J, 10, 10]`` (section 5.3, the strides from its code)."""
 
     def __init__(self, objectives: int) -> None:
         super().__init__()

@@ -54,15 +54,19 @@ def against_paper(told: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def deviation_of_difference(one: Mapping[str, Any], other: Mapping[str, Any]) -> float | None:
-    """The standard deviation of the difference of two means; `None` if a seed is all there is.
+    """The standard deviation of the difference of two means; `None` if both have one seed.
+
+    Where one of them has one seed, the deviation of the other's seeds stands for both.
 
     >>> a = {"mean": 1.0, "std": 0.3, "each": [0.0] * 9}
     >>> f'{deviation_of_difference(a, {"mean": 1.0, "std": 0.4, "each": [0.0] * 4}):.4f}'
     '0.2236'
     """
-    if one["std"] is None or other["std"] is None:
+    known = [x["std"] for x in (one, other) if x["std"] is not None]
+    if not known:
         return None
-    return math.hypot(*(x["std"] / math.sqrt(len(x["each"])) for x in (one, other)))
+    both = ((known[0] if x["std"] is None else x["std"], len(x["each"])) for x in (one, other))
+    return math.hypot(*(std / math.sqrt(count) for std, count in both))
 
 
 def _ours(told: Mapping[str, Any]) -> dict[str, float | None]:

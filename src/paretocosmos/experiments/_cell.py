@@ -6,7 +6,7 @@ import shutil
 import time
 import traceback
 import warnings
-from collections.abc import Callable, Iterator, MutableMapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,7 +29,7 @@ from paretocosmos.record import read_record
 from paretocosmos.settings import Training, distribute
 from paretocosmos.training import Progress, fit
 
-__all__ = ["How", "Outcome", "finished", "train"]
+__all__ = ["How", "Outcome", "differences", "finished", "train"]
 
 LOG = "error.log"
 
@@ -66,44 +66,54 @@ class Outcome:
     notes: tuple[str, ...] = ()
 
 
-def finished(cell: Cell, how: How, images: MutableMapping[str, str]) -> list[int]:
+def finished(
+    cell: Cell, how: How, images: MutableMapping[str, str], *, asked: bool = True
+) -> list[int]:
     """The seeds of a cell that are done; what is there but is not the same cell is refused.
 
     Args:
         cell: the cell.
         how: the folder and what has to be the same.
         images: the checksum of every problem's images; what this cell says of its own is added.
+        asked: whether it is to be trained now; else any device and precision will do.
     """
     done = []
     for seed, folder in cell.runs(how.out).items():
         if not (folder / "run.json").exists():
             continue
         record = read_record(folder)
-        differences = list(_differences(record, cell, how))
+        other = list(differences(record, cell, how if asked else None))
         made = (record.get("about") or {}).get("sha256")
         if made is not None and images.setdefault(cell.problem, made) != made:
-            differences.append(f"images: sha256 {made} there, {images[cell.problem]} elsewhere")
-        if differences:
+            other.append(f"images: sha256 {made} there, {images[cell.problem]} elsewhere")
+        if other:
             raise RunError(
                 f"`{folder}` holds a run that must not be mixed with this recipe's "
-                f"({'; '.join(differences)}): choose another --out, or remove that folder"
+                f"({'; '.join(other)}): choose another --out, or remove that folder"
             )
         if record["status"] == "finished":
             done.append(seed)
     return done
 
 
-def _differences(record: dict[str, Any], cell: Cell, how: How) -> Iterator[str]:
-    """What a run has otherwise than the cell asks for; its data need not be there to tell."""
+def differences(record: Mapping[str, Any], cell: Cell, how: How | None = None) -> Iterator[str]:
+    """What a run has otherwise than the cell asks for; its data need not be there to tell.
+
+    Args:
+        record: the run's.
+        cell: the cell.
+        how: the device and the precision it must have, if any.
+    """
     facts: list[tuple[str, Any, Any]] = [
         ("version", record.get("version"), paretocosmos.__version__),
         ("problem", (record["problem"] or {}).get("name"), cell.problem),
         ("method", record.get("label"), cell.method),
-        ("precision", record.get("precision"), how.precision),
     ]
     if cell.protocol is not None:
         facts.append(("protocol", record.get("protocol"), cell.protocol))
-    if how.device != "auto":  # whichever of several GPUs
+    if how is not None:
+        facts.append(("precision", record.get("precision"), how.precision))
+    if how is not None and how.device != "auto":  # whichever of several GPUs
         there, asked = (str(d).partition(":")[0] for d in (record.get("device"), how.device))
         facts.append(("device", there, asked))
     rooms = {"method": "methods", "conditioning": "conditioning", "backbone": "backbones"}

@@ -10,9 +10,10 @@ import numpy as np
 from paretocosmos.errors import DataError
 from paretocosmos.front import Front
 from paretocosmos.metrics import span
+from paretocosmos.rays import each_alone
 from paretocosmos.record import course_of
 
-__all__ = ["Done", "mean_course", "mean_front", "rounded", "spread"]
+__all__ = ["Done", "mean_course", "mean_front", "rounded", "spread", "volume_in"]
 
 Done = tuple[Mapping[str, Any], Front, Front]
 """A finished run: its record, its test front, its validation front."""
@@ -34,6 +35,17 @@ def spread(values: Iterable[float | None]) -> dict[str, Any] | None:
         return None
     deviation = stdev(known) if len(known) > 1 else None
     return {"mean": fmean(known), "std": deviation, "each": known}
+
+
+def volume_in(record: Mapping[str, Any]) -> str:
+    """What the paper calls a run's hypervolume, by its name among the metrics.
+
+    Of one network per objective it is that of their ideal point.
+
+    >>> volume_in({"fixed_rays": [[1, 0], [0, 1]]}), volume_in({"fixed_rays": None})
+    ('hypervolume_ideal', 'hypervolume')
+    """
+    return "hypervolume_ideal" if each_alone(record["fixed_rays"]) else "hypervolume"
 
 
 def mean_front(fronts: Sequence[Front]) -> Front:

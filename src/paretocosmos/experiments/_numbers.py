@@ -6,7 +6,15 @@ from statistics import fmean
 from typing import Any
 
 from paretocosmos.errors import DataError, RunError
-from paretocosmos.experiments._means import Done, mean_course, mean_front, rounded, spread
+from paretocosmos.experiments._cell import differences
+from paretocosmos.experiments._means import (
+    Done,
+    mean_course,
+    mean_front,
+    rounded,
+    spread,
+    volume_in,
+)
 from paretocosmos.experiments._reproduction import KEPT
 from paretocosmos.experiments.recipe import Cell
 from paretocosmos.files import read_json
@@ -55,7 +63,7 @@ def cell_numbers(cell: Cell, out: Path, *, course: bool = False) -> dict[str, An
     }
     own = first["method"]["settings"]
     return told | {
-        "volume": found["hypervolume_ideal" if alone else "hypervolume"],
+        "volume": found[volume_in(first)],
         "volume_of": "ideal point" if alone else "front",
         "metrics": found,
         "seconds": _seconds(records),
@@ -84,7 +92,10 @@ def _runs(cell: Cell, out: Path) -> tuple[dict[int, Done], str | None]:
             if not (folder / "run.json").exists():
                 continue
             record = read_record(folder)
-            if record["status"] == "finished":
+            other = "; ".join(differences(record, cell))
+            if other:
+                wrong = f"`{folder}` holds a run with other settings ({other})"
+            elif record["status"] == "finished":
                 names = ("front.json", "front_val.json")
                 test, val = (Front.from_dict(read_json(folder / name)) for name in names)
                 found[seed] = record, test, val

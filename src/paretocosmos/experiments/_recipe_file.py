@@ -59,8 +59,10 @@ def _mistakes(content: Mapping[str, Any], lines: Lines) -> Iterator[Mistake]:
     if isinstance(shows, str) and shows.strip() and shows not in SHOWS:
         yield lines.of(("shows",)), str(unknown("`shows`", shows, SHOWS))
     yield from _seeds(content, (), lines)
-    grids = content.get("grid", [])
-    if not (isinstance(grids, list) and all(isinstance(grid, dict) for grid in grids)):
+    grids = content.get("grid")
+    if grids is None:  # which is missing, and said
+        return
+    if not (isinstance(grids, list) and grids and all(isinstance(grid, dict) for grid in grids)):
         yield lines.of(("grid",)), "`grid` is a table: begin it with [[grid]]"
         return
     seen: dict[tuple[Any, ...], int] = {}
@@ -68,8 +70,8 @@ def _mistakes(content: Mapping[str, Any], lines: Lines) -> Iterator[Mistake]:
         place = ("grid", at)
         wrong = list(_grid(grid, place, lines))
         yield from wrong
+        yield from _settings(_known(grid), place, lines)
         if not wrong:
-            yield from _settings(grid, place, lines)
             yield from _twice(grid, place, lines, seen)
 
 
@@ -117,6 +119,29 @@ def _grid(grid: Mapping[str, Any], place: Place, lines: Lines) -> Iterator[Mista
         if not (isinstance(values, list) and values):
             line = lines.of((*place, "vary", key))
             yield line, f"`vary` has a list of values for `{key}`, found {values!r}"
+
+
+def _known(grid: Mapping[str, Any]) -> dict[str, Any]:
+    """What can be tried of a grid though something else in it is wrong."""
+
+    def names(key: str, room: Sequence[str]) -> list[str]:
+        found = grid.get(key)
+        every = found if isinstance(found, list) else []
+        return [n for n in every if n in room or (isinstance(n, str) and _is_there(key, n))]
+
+    tables = {k: grid[k] for k in ("settings", "vary") if isinstance(grid.get(k), dict)}
+    varied = {k: v for k, v in tables.get("vary", {}).items() if isinstance(v, list)}
+    return {
+        "problems": names("problems", find.names("problems")),
+        "methods": names("methods", [*find.names("methods"), *pairs()]),
+        "settings": tables.get("settings", {}),
+        "vary": varied,
+    }
+
+
+def _is_there(key: str, name: str) -> bool:
+    """Whether a thing of one's own can be found."""
+    return ":" in name and not list(_outside(0, key, name))
 
 
 def _outside(line: int, key: str, name: str) -> Iterator[Mistake]:

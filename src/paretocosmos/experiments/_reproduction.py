@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from paretocosmos.errors import RunError
 from paretocosmos.experiments._cell import Outcome
+from paretocosmos.experiments._means import volume_in
 from paretocosmos.experiments.recipe import Cell, Recipe
 from paretocosmos.files import read_json, write_json
 from paretocosmos.training import Progress
@@ -38,7 +39,7 @@ class Standing:
         at: where its training stands, if it runs.
         began: when that began, by `time.monotonic`.
         seeds_done: the seeds whose runs are finished.
-        hypervolume: their mean, on test.
+        hypervolume: their mean, on test; of one network per objective that of their ideal point.
         seconds_in: what the time of those runs went into.
     """
 
@@ -137,8 +138,11 @@ class Reproduction:
     def stop(self) -> None:
         """Nothing runs any more: what was not finished waits for the next time."""
         for one in self.having("running"):
-            now = dataclasses.replace(one, state="waiting", at=None, began=None)
+            spent = one.seconds + (0.0 if one.began is None else time.monotonic() - one.began)
+            now = dataclasses.replace(one, state="waiting", at=None, began=None, seconds=spent)
             self.standings[one.cell.name] = now
+            with suppress(OSError):
+                _keep(now, self.out)
         self.save()
 
     @property
@@ -190,7 +194,7 @@ class Reproduction:
 def _with_results(one: Standing, out: Path) -> Standing:
     """With the numbers of the runs that are finished."""
     done = {s: r for s, r in _records(one.cell, out) if r.get("status") == "finished"}
-    reached = [record["metrics"]["test"]["hypervolume"] for record in done.values()]
+    reached = [record["metrics"]["test"][volume_in(record)] for record in done.values()]
     spent = {
         # seeds that trained together share that time, but each is evaluated by itself
         part: sum(

@@ -219,7 +219,7 @@ def _short(value: Any) -> str:
     if isinstance(value, list | tuple):
         return "_".join(_short(part) for part in value)
     number = isinstance(value, int | float) and not isinstance(value, bool)
-    return f"{value:g}" if number else str(value)
+    return f"{value:.12g}" if number else str(value)
 
 
 def _plain(text: str) -> str:

@@ -89,7 +89,7 @@ def reproduce(
     for cell in made.cells:
         wanted = cell.name in asked
         try:
-            left = set(cell.seeds) - set(finished(cell, how, images))
+            left = set(cell.seeds) - set(finished(cell, how, images, asked=wanted))
         except ParetoCosmosError as error:
             reproduction.know(cell, "failed", str(error), asked=wanted)
             continue

@@ -9,7 +9,7 @@ __all__ = ["Deo"]
 
 
 class Deo(TanhRelaxed):
-    r"""Difference of equality of opportunity, counted over the batch as in the paper (section 5.2).
+    r"""Difference of equality of opportunity, counted over the batch as in the paper (section 5.3).
 
     .. math:: \frac1B \Big| \sum_{a=0,\,y=1} t - \sum_{a=1,\,y=1} t \Big|
 

@@ -108,6 +108,8 @@ def print_reproduction(done: Reproduction) -> None:
             one.state if one.asked or one.state != "waiting" else "begun",
         )
     console.print(table)
+    if any(one.cell.method == "single_task" for one in shown):
+        console.print("the hypervolume of single_task is that of its networks' ideal point")
     if len(shown) < len(every):
         console.print(f"and {len(every) - len(shown)} cells that were not asked for")
     spent = done.to_dict()["seconds"]

@@ -19,7 +19,7 @@ def celeba_easy(
 ) -> ImageProblem:
     """CelebA, the paper's easy pair: does a face have a goatee, and a mustache?
 
-    Section 5.2 of the paper. Pictures are found as by `celeba`.
+    Section 5.3 of the paper. Pictures are found as by `celeba`.
 
     Args:
         protocol: ``"paper"`` scores a split in batches, as the published code does.

@@ -19,7 +19,7 @@ def celeba_hard(
 ) -> ImageProblem:
     """CelebA, the paper's hard pair: is a face oval, and its nose pointy?
 
-    Section 5.2 of the paper. Pictures are found as by `celeba`.
+    Section 5.3 of the paper. Pictures are found as by `celeba`.
 
     Args:
         protocol: ``"paper"`` scores a split in batches, as the published code does.

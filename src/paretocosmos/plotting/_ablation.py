@@ -50,7 +50,7 @@ def ablation_figure(panels: Mapping[str, Grid], *, title: str = "") -> "Figure":
         places = []
         for problem, row in rows.items():
             some = next(method for methods in row.values() for method in methods).fronts[0]
-            places += [Panel(f"{problem}, α {alpha:g}", some) for alpha in row]
+            places += [Panel(f"{problem}, α {alpha:g}", some, problem) for alpha in row]
         every = iter(place_panels(figure, places, columns=columns, foot=0.45))
         for row in rows.values():
             box = box_of([method for methods in row.values() for method in methods])
@@ -58,7 +58,8 @@ def ablation_figure(panels: Mapping[str, Grid], *, title: str = "") -> "Figure":
                 axes = next(every)
                 draw_methods(axes, methods, (0, 1), box)
                 axes.tick_params(labelleft=number == 0)
-            axes.legend(handles=_legend(row), loc="upper left", bbox_to_anchor=(1, 1), fontsize=8)
+            key = axes.legend(handles=_legend(row), loc="upper left", fontsize=8)
+            key.set(bbox_to_anchor=(1, 1), in_layout=len(row) == columns)  # else there is room
         finish(figure, title)
     return figure
 

@@ -9,7 +9,7 @@ from paretocosmos.errors import ConfigurationError
 from paretocosmos.front import Array, Front
 from paretocosmos.plotting._limits import limits
 from paretocosmos.plotting._pair import in_order, padded
-from paretocosmos.plotting._panels import Panel, place_panels
+from paretocosmos.plotting._panels import Panel, grouped, place_panels
 from paretocosmos.plotting._sheet import blank, finish, finite, two_objectives
 from paretocosmos.plotting._style import BRIGHTEST, FADED, styled
 
@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 Course = Sequence[tuple[int, Front]]
 
 
-def convergence_figure(panels: Mapping[str, Course], *, title: str = "") -> "Figure":
+def convergence_figure(
+    panels: Mapping[str, Course], *, title: str = "", groups: Mapping[str, str] | None = None
+) -> "Figure":
     """Draw a panel for each problem, with a front for every epoch, coloured by the epoch.
 
     The first epochs are left out of sight if they lie far from all later ones.
@@ -28,6 +30,8 @@ def convergence_figure(panels: Mapping[str, Course], *, title: str = "") -> "Fig
     Args:
         panels: by the title of the panel, epochs and the fronts that were reached after them.
         title: a line above the picture.
+        groups: by the title of a panel, what it belongs to: panels of one group share rows, and
+            another group begins a row.
 
     >>> front = Front([[0.9, 0.1], [0.1, 0.9]], [[0.3, 0.2], [0.5, 0.1]], ("loss", "gap"), (2, 2))
     >>> figure = convergence_figure({"Adult": [(10, front), (20, front)]})
@@ -45,9 +49,8 @@ def convergence_figure(panels: Mapping[str, Course], *, title: str = "") -> "Fig
         from matplotlib.colors import ListedColormap, Normalize
 
         figure = blank()
-        every = place_panels(
-            figure, [Panel(k, course[0][1]) for k, course in drawn.items()], foot=0.45
-        )
+        places = [Panel(k, course[0][1], grouped(groups, k)) for k, course in drawn.items()]
+        every = place_panels(figure, places, foot=0.45)
         last = max(epoch for course in drawn.values() for epoch, _ in course)
         # the first epochs bright, the last dark: what counts is seen best
         shades = ListedColormap(colormaps["viridis"](np.linspace(BRIGHTEST, 0, 256)))

@@ -8,7 +8,7 @@ from paretocosmos.errors import ConfigurationError
 from paretocosmos.front import Front
 from paretocosmos.plotting._key import mark
 from paretocosmos.plotting._methods import Method, box_of, draw_methods
-from paretocosmos.plotting._panels import Panel, legend_below, place_panels
+from paretocosmos.plotting._panels import Panel, grouped, legend_below, place_panels
 from paretocosmos.plotting._sheet import blank, finish, finite, two_objectives
 from paretocosmos.plotting._style import FADED, MUTED, Look, look, styled
 
@@ -23,6 +23,7 @@ def fronts_figure(
     title: str = "",
     ideal: Collection[str] = (),
     order: Sequence[str] = (),
+    groups: Mapping[str, str] | None = None,
 ) -> "Figure":
     """Draw a panel for each problem, with one front for each method, three panels a row.
 
@@ -35,6 +36,8 @@ def fronts_figure(
         ideal: methods with one network per objective; their ideal point is a star.
         order: methods, drawn here or not, each of which keeps its look from picture to picture;
             others come after them.
+        groups: by the title of a panel, what it belongs to: panels of one group share rows, and
+            another group begins a row.
 
     >>> front = Front([[0.9, 0.1], [0.1, 0.9]], [[0.3, 0.2], [0.5, 0.1]], ("loss", "gap"), (2, 2))
     >>> figure = fronts_figure({"Adult": {"COSMOS": front}, "COMPAS": {"COSMOS": front}})
@@ -57,7 +60,8 @@ def fronts_figure(
         raise ConfigurationError("`panels` needs a front with finite values, found none")
     with styled():
         figure = blank()
-        every = place_panels(figure, [Panel(k, m[0].fronts[0]) for k, m in drawn.items()])
+        places = [Panel(k, m[0].fronts[0], grouped(groups, k)) for k, m in drawn.items()]
+        every = place_panels(figure, places)
         for axes, methods in zip(every, drawn.values(), strict=True):
             draw_methods(axes, methods, (0, 1), box_of(methods))
         legend_below(figure, _legend(drawn, names))

@@ -1,5 +1,6 @@
 """Where the points for rays lie on a front that is known: what a method finds, and what not."""
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -8,7 +9,7 @@ import numpy as np
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.front import Array, Front
 from paretocosmos.plotting._key import mark
-from paretocosmos.plotting._panels import Panel, legend_below, place_panels
+from paretocosmos.plotting._panels import Panel, grouped, legend_below, place_panels
 from paretocosmos.plotting._sheet import blank, finish, finite, two_objectives
 from paretocosmos.plotting._style import MUTED, colours, styled
 
@@ -25,7 +26,9 @@ class Known(NamedTuple):
     exact: Array
 
 
-def intuition_figure(panels: Mapping[str, Known], *, title: str = "", columns: int = 3) -> "Figure":
+def intuition_figure(
+    panels: Mapping[str, Known], *, title: str = "", groups: Mapping[str, str] | None = None
+) -> "Figure":
     """Draw a panel for each training, with the true front, the rays, and what was found for them.
 
     A ray is a thin line from the origin in its colour; the point found for it has that colour. A
@@ -34,7 +37,8 @@ def intuition_figure(panels: Mapping[str, Known], *, title: str = "", columns: i
     Args:
         panels: by the title of the panel.
         title: a line above the picture.
-        columns: panels a row.
+        groups: by the title of a panel, what it belongs to; each group has a row. All panels are
+            one if nothing is said.
 
     >>> rays = [[0.9, 0.1], [0.1, 0.9]]
     >>> front = Front(rays, rays, ("first", "second"), (2, 2))
@@ -53,8 +57,9 @@ def intuition_figure(panels: Mapping[str, Known], *, title: str = "", columns: i
         raise ConfigurationError("`panels` needs a front with finite values, found none")
     with styled():
         figure = blank()
-        places = [Panel(name, known.found) for name, known in drawn.items()]
-        wide = 9.6 / min(columns, len(places))  # all of them as wide as any sheet
+        places = [Panel(k, known.found, grouped(groups, k)) for k, known in drawn.items()]
+        columns = max(Counter(panel.group for panel in places).values())
+        wide = 9.6 / columns  # all of them as wide as any sheet
         every = place_panels(figure, places, columns=columns, size=(wide, wide), foot=0.6)
         for axes, known in zip(every, drawn.values(), strict=True):
             _draw(axes, known)

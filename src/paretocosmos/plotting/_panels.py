@@ -1,11 +1,11 @@
 """A sheet of panels, three a row as in the paper: their places, titles and labels."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.front import Front
-from paretocosmos.plotting._style import HAIRLINE, INK, shown, shown_names
+from paretocosmos.plotting._style import HAIRLINE, INK, lines_of, shown, shown_names
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -14,14 +14,20 @@ if TYPE_CHECKING:
 
 COLUMNS = 3
 SIZE = (3.15, 2.75)  # of a panel, in inches
+ALONE = (5.6, 3.6)  # of one that has a row for itself
+LETTERS = 10.5  # of a panel's title to an inch
 FOOT = 0.75  # what title and legend take
 
 
 class Panel(NamedTuple):
-    """One panel: what stands above it, and a front whose objectives are its axes."""
+    """One panel: what stands above it, a front whose objectives are its axes, and its companions.
+
+    Panels of one group share rows; another group begins a row.
+    """
 
     title: str
     front: Front
+    group: str = ""
 
 
 def place_panels(
@@ -35,7 +41,7 @@ def place_panels(
     """Axes for panels in rows, the figure as large as they need.
 
     A label stands once where its neighbours have the same: at the left end of a row, at the foot
-    of a column.
+    of a column. A panel that has the width of the figure for itself is larger.
 
     Args:
         figure: an empty one.
@@ -46,32 +52,51 @@ def place_panels(
     """
     if not panels:
         raise ConfigurationError("a picture needs at least one panel, found none")
-    across = min(columns, len(panels))
-    rows = -(-len(panels) // across)
-    figure.set_size_inches(0.25 + size[0] * across, foot + size[1] * rows)
-    grid = figure.add_gridspec(rows, across, wspace=0.03, hspace=0.05)
-    names = [tuple(shown_names(panel.front, 30)) for panel in panels]
+    places = _places(panels, columns)
+    down, across = (1 + max(place[way] for place in places) for way in (0, 1))
+    width, height = ALONE if across == 1 and size == SIZE else size
+    figure.set_size_inches(0.25 + width * across, foot + height * down)
+    grid = figure.add_gridspec(down, across, wspace=0.03, hspace=0.05)
+    names = {
+        place: shown_names(panel.front, 30) for place, panel in zip(places, panels, strict=True)
+    }
     every = []
-    for number, panel in enumerate(panels):
-        row, column = divmod(number, across)
+    for (row, column), panel in zip(places, panels, strict=True):
         axes = figure.add_subplot(grid[row, column], label=panel.title)
-        frame_panel(axes, panel.title)
-        below, left = number + across, number - 1
-        if below >= len(panels) or names[below] != names[number]:
-            axes.set_xlabel(f"{names[number][0]}  (← better)", fontsize=8)
-        if column == 0 or names[left] != names[number]:
-            axes.set_ylabel(f"{names[number][1]}  (← better)", fontsize=8)
+        frame_panel(axes, panel.title, width)
+        own = names[row, column]
+        if names.get((row + 1, column)) != own:
+            axes.set_xlabel(f"{own[0]}  (← better)", fontsize=8)
+        if names.get((row, column - 1)) != own:
+            axes.set_ylabel(f"{own[1]}  (← better)", fontsize=8)
         every.append(axes)
     figure.align_labels(every)
     return every
 
 
-def frame_panel(axes: "Axes", title: str) -> None:
-    """What every panel has before a point is in it."""
+def grouped(groups: Mapping[str, str] | None, title: str) -> str:
+    """The group of a panel; all are of one where nothing is said."""
+    return (groups or {}).get(title, "")
+
+
+def _places(panels: Sequence[Panel], columns: int) -> list[tuple[int, int]]:
+    """Row and column of every panel: a row ends when it is full, and with its group."""
+    places: list[tuple[int, int]] = []
+    for number, panel in enumerate(panels):
+        row, column = places[-1] if places else (0, -1)
+        full = column + 1 == columns
+        ended = number > 0 and panel.group != panels[number - 1].group
+        places.append((row + 1, 0) if full or ended else (row, column + 1))
+    return places
+
+
+def frame_panel(axes: "Axes", title: str, width: float = SIZE[0]) -> None:
+    """What every panel has before a point is in it; a title too long for it takes two lines."""
     axes.grid(color=HAIRLINE, linewidth=0.4, alpha=0.7)
     axes.tick_params(length=0, pad=4, labelsize=7.5)
     axes.locator_params(nbins=5)
-    axes.set_title(shown(title, 44), loc="left", color=INK, fontsize=9, fontweight="bold")
+    text = lines_of(shown(title, 88), int(width * LETTERS))
+    axes.set_title(text, loc="left", color=INK, fontsize=9, fontweight="bold")
 
 
 def legend_below(figure: "Figure", handles: Sequence["Line2D"]) -> None:

@@ -12,10 +12,12 @@ from paretocosmos.errors import ConfigurationError
 from paretocosmos.files import write_bytes
 from paretocosmos.front import Front
 from paretocosmos.metrics import hypervolume
-from paretocosmos.plotting._style import DPI, shown, styled
+from paretocosmos.plotting._style import DPI, lines_of, shown, styled
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+EDGE = 0.018  # how far the title begins from the left, of the width
 
 
 def blank() -> "Figure":
@@ -29,8 +31,22 @@ def blank() -> "Figure":
 def finish(figure: "Figure", title: str) -> None:
     """The title, and the ticks, which are made when first drawn: while the style holds."""
     if title:
-        figure.suptitle(shown(title, 90), x=0.018, ha="left", fontsize=10.5, fontweight="bold")
+        _set_title(figure, shown(title, 180))
     figure.draw_without_rendering()
+
+
+def _set_title(figure: "Figure", title: str) -> None:
+    """Above all panels, in as many lines as it needs; the figure grows with them."""
+    text = figure.suptitle(title, x=EDGE, ha="left", fontsize=10.5, fontweight="bold")
+    room = (1 - 2 * EDGE) * figure.bbox.width
+    low = text.get_window_extent().height
+    letters = len(title)
+    while text.get_window_extent().width > room and letters > 1:
+        letters = min(letters - 1, int(letters * room / text.get_window_extent().width) + 1)
+        text.set_text(lines_of(title, letters))
+    more = (text.get_window_extent().height - low) / figure.dpi
+    wide, high = figure.get_size_inches()
+    figure.set_size_inches(wide, high + more)
 
 
 def save_figure(path: Path, figure: "Figure") -> None:

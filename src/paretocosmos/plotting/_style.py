@@ -1,7 +1,9 @@
 """What every picture shares: one style, marks for fronts, colours for rays and methods, letters."""
 
+import re
 from contextlib import AbstractContextManager
 from functools import cache
+from textwrap import wrap
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -122,6 +124,18 @@ def shown(text: str, width: int) -> str:
     line = " ".join(text.split())
     line = line if len(line) <= width else line[: width - 1] + "…"
     return "".join(letter if ord(letter) in _letters() else ABSENT for letter in line)
+
+
+def lines_of(text: str, width: int) -> str:
+    """A text in lines of at most that many letters, broken after commas and colons if it can be.
+
+    >>> lines_of("Adult, COSMOS, batch size 64, α 0.1", 32).splitlines()
+    ['Adult, COSMOS, batch size 64,', 'α 0.1']
+    """
+    glued = re.sub(r"(?<![,:]) ", "\N{NO-BREAK SPACE}", text)
+    whole = all(len(part) <= width for part in glued.split(" "))
+    lines = wrap(glued if whole else text, width, break_on_hyphens=False)
+    return "\n".join(lines).replace("\N{NO-BREAK SPACE}", " ")
 
 
 def shown_names(front: Front, width: int) -> list[str]:

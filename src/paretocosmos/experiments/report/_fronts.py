@@ -11,9 +11,12 @@ from paretocosmos.front import Front
 from paretocosmos.problems import load_problem
 from paretocosmos.problems._toy import ToyProblem
 
-__all__ = ["course_fronts", "exact_front", "front_of", "on_a_grid"]
+__all__ = ["GRID", "course_fronts", "exact_front", "front_of", "on_a_grid"]
 
 Cell = Mapping[str, Any]
+GRID = ("penalty", "alpha")
+"""What an ablation varies."""
+
 POINTS = 1001  # of a true front: enough for a line, and for its hypervolume
 
 
@@ -36,7 +39,7 @@ def course_fronts(cell: Cell) -> list[tuple[int, Front]]:
 def on_a_grid(cells: Iterable[Cell]) -> Iterator[tuple[tuple[float, float], Cell]]:
     """The finished cells that have a penalty and one alpha, with both."""
     for cell in cells:
-        penalty, alpha = (cell.get("varied", {}).get(key) for key in ("penalty", "alpha"))
+        penalty, alpha = (cell.get("varied", {}).get(key) for key in GRID)
         if cell["seeds"] and penalty is not None and isinstance(alpha, int | float):
             yield (float(penalty), float(alpha)), cell
 

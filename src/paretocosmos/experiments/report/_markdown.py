@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from urllib.parse import quote
 
 from paretocosmos.experiments.report._parts import Section, Table
 
@@ -43,7 +44,7 @@ def _section(section: Section, folder: str) -> Iterator[str]:
         yield from [""] if details else []
     for picture in section.pictures:
         caption = _plain(picture.caption)
-        yield from (f"![{caption}]({folder}/{picture.name}.png)", "")
+        yield from (f"![{caption}]({quote(f'{folder}/{picture.name}.png')})", "")
     for table in section.tables:
         yield from _table(table)
     yield from (f"- {_plain(note)}" for note in section.notes)

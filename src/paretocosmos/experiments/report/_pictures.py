@@ -5,7 +5,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from paretocosmos.experiments._names import method_title, problem_title
-from paretocosmos.experiments.report._fronts import course_fronts, exact_front, front_of, on_a_grid
+from paretocosmos.experiments.report._fronts import (
+    GRID,
+    course_fronts,
+    exact_front,
+    front_of,
+    on_a_grid,
+)
+from paretocosmos.experiments.report._labels import by_kind, groups, labels, panel_titles
 from paretocosmos.front import Front
 from paretocosmos.plotting import (
     Known,
@@ -49,48 +56,63 @@ def figures(content: Mapping[str, Any]) -> Iterator[Drawn]:
 
 
 def _fronts(cells: Sequence[Cell], mark: str) -> Iterator[Drawn]:
-    """A panel per set, those with the same objectives and protocol beside each other."""
-    planar = [cell for cell in cells if len(cell["objectives"]) == 2]
-    groups = list(dict.fromkeys((tuple(c["objectives"]), c["protocol"]) for c in planar))
-    planar.sort(key=lambda c: groups.index((tuple(c["objectives"]), c["protocol"])))
+    """A panel per set, those with the same objectives and protocol in a row."""
+    planar = by_kind([cell for cell in cells if len(cell["objectives"]) == 2])
     several = len({c["protocol"] for c in planar}) > 1
+    called = labels(planar)
+    titles = {
+        c["name"]: problem_title(c["problem"], c["protocol"] if several else None) for c in planar
+    }
     panels: dict[str, dict[str, Front]] = {}
     for cell in planar:
-        title = problem_title(cell["problem"], cell["protocol"] if several else None)
-        panels.setdefault(title, {})[method_title(cell["method"])] = front_of(cell)
+        panels.setdefault(titles[cell["name"]], {})[called[cell["name"]]] = front_of(cell)
     if panels:
-        ideal = {method_title(c["method"]) for c in planar if c["volume_of"] == "ideal point"}
         caption = f"{mark}fronts on the test split, {_seeds(planar)}"
-        title = _first_up(caption)
-        yield caption, partial(fronts_figure, panels, title=title, ideal=ideal, order=LOOKS)
+        yield (
+            caption,
+            partial(
+                fronts_figure,
+                panels,
+                title=_first_up(caption),
+                ideal={called[c["name"]] for c in planar if c["volume_of"] == "ideal point"},
+                order=LOOKS,
+                groups=groups(planar, titles),
+            ),
+        )
 
 
 def _convergence(cells: Sequence[Cell], mark: str) -> Iterator[Drawn]:
-    panels = {
-        problem_title(cell["problem"]): course for cell in cells if (course := course_fronts(cell))
-    }
+    """A panel per set and method."""
+    drawn = by_kind([cell for cell in cells if course_fronts(cell)])
+    titles = panel_titles(drawn, labels(drawn))
+    panels = {titles[cell["name"]]: course_fronts(cell) for cell in drawn}
     if panels:
-        names = ", ".join(dict.fromkeys(method_title(cell["method"]) for cell in cells))
-        caption = f"{mark}validation fronts of {names} over epochs, {_seeds(cells)}"
-        yield caption, partial(convergence_figure, panels, title=_first_up(caption))
+        names = ", ".join(dict.fromkeys(method_title(cell["method"]) for cell in drawn))
+        caption = f"{mark}validation fronts of {names} over epochs, {_seeds(drawn)}"
+        title, rows = _first_up(caption), groups(drawn, titles)
+        yield caption, partial(convergence_figure, panels, title=title, groups=rows)
 
 
 def _ablation(cells: Sequence[Cell], mark: str) -> Iterator[Drawn]:
+    """A row per set, a panel per alpha."""
+    varied = list(on_a_grid(cells))
+    drawn = [cell for _, cell in varied]
+    titles = panel_titles(drawn, labels(drawn, aside=GRID))
     panels: dict[str, dict[tuple[float, float], Front]] = {}
-    for at, cell in on_a_grid(cells):
-        panels.setdefault(problem_title(cell["problem"]), {})[at] = front_of(cell)
+    for at, cell in varied:
+        panels.setdefault(titles[cell["name"]], {})[at] = front_of(cell)
     if panels:
-        caption = f"{mark}what the penalty λ and the Dirichlet parameter α do, {_seeds(cells)}"
+        caption = f"{mark}what the penalty λ and the Dirichlet parameter α do, {_seeds(drawn)}"
         yield caption, partial(ablation_figure, panels, title=_first_up(caption))
 
 
 def _faces(cells: Sequence[Cell], mark: str) -> Iterator[Drawn]:
     """Methods that are compared on two tasks, and what COSMOS reaches on three."""
-    sets = [cell["problem"] for cell in cells]
+    sets, called = [cell["problem"] for cell in cells], labels(cells)
     yield from _fronts([cell for cell in cells if sets.count(cell["problem"]) > 1], mark)
     for cell in cells:
         if len(cell["objectives"]) == 3 and cell["volume_of"] == "front":
-            who = method_title(cell["method"])
+            who = called[cell["name"]]
             caption = f"{mark}front of {who} on {problem_title(cell['problem'])}, {_seeds([cell])}"
             yield caption, partial(three_figure, front_of(cell), title=_first_up(caption))
 
@@ -98,19 +120,24 @@ def _faces(cells: Sequence[Cell], mark: str) -> Iterator[Drawn]:
 def _intuition(cells: Sequence[Cell], mark: str) -> Iterator[Drawn]:
     """A row per problem that knows its front, a panel per method and penalty."""
     toys = [cell for cell in cells if exact_front(cell["problem"]) is not None]
-    names = list(dict.fromkeys(cell["problem"] for cell in toys))
-    panels = {}
-    for cell in sorted(toys, key=lambda one: names.index(one["problem"])):
-        penalty = cell["varied"].get("penalty")
-        what = method_title(cell["method"]) if penalty is None else f"λ {penalty:g}"
+    sets = panel_titles(toys, dict.fromkeys((cell["name"] for cell in toys), ""))
+    called = labels(toys, aside=["penalty"])
+    several = len({called[c["name"]] for c in toys if "penalty" in c["varied"]}) > 1
+    order = list(dict.fromkeys(sets.values()))
+    panels, rows = {}, {}
+    for cell in sorted(toys, key=lambda one: order.index(sets[one["name"]])):
+        who, penalty = called[cell["name"]], cell["varied"].get("penalty")
+        told = [who if penalty is None or several else ""]
+        told += [] if penalty is None else [f"λ {penalty:g}"]
         exact = exact_front(cell["problem"])
         assert exact is not None
-        panels[f"{problem_title(cell['problem'])}: {what}"] = Known(front_of(cell), exact.values)
+        title = f"{sets[cell['name']]}: {', '.join(filter(None, told))}"
+        panels[title] = Known(front_of(cell), exact.values)
+        rows[title] = sets[cell["name"]]
     if panels:
-        columns = max(sum(cell["problem"] == name for cell in toys) for name in names)
         caption = f"{mark}what a weighted sum finds, and what the penalty λ of COSMOS does"
         title = _first_up(caption)
-        yield caption, partial(intuition_figure, panels, title=title, columns=columns)
+        yield caption, partial(intuition_figure, panels, title=title, groups=rows)
 
 
 def _seeds(cells: Sequence[Cell]) -> str:

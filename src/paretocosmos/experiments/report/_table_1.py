@@ -5,14 +5,19 @@ from dataclasses import replace
 from typing import Any
 
 from paretocosmos.experiments._names import method_title, problem_title
+from paretocosmos.experiments.published import published
+from paretocosmos.experiments.report._labels import labels
 from paretocosmos.experiments.report._parts import NONE, Table
 from paretocosmos.experiments.report._texts import (
     by_method,
     duration,
     in_order,
+    printed,
     signed,
     spread,
     thousands,
+    times,
+    together,
 )
 
 __all__ = ["table_1"]
@@ -26,24 +31,22 @@ UNEXPLAINED = "This differs from the paper, and we know of no reason."
 def table_1(cells: Sequence[Cell]) -> list[Table]:
     """As the paper prints it, both protocols side by side, times, details, and where time goes."""
     done = [cell for cell in cells if cell["seeds"]]
+    called = labels(cells)
     places = list(dict.fromkeys((cell["problem"], cell["protocol"]) for cell in done))
     both = {p for p, _ in places if {(p, "paper"), (p, "clean")} <= set(places)}
-    published = [place for place in places if not (place[0] in both and place[1] == "clean")]
-    of = {(cell["problem"], cell["protocol"], cell["method"]): cell for cell in done}
+    beside = [place for place in places if not (place[0] in both and place[1] == "clean")]
+    of = {(cell["problem"], cell["protocol"], called[cell["name"]]): cell for cell in done}
     usual = max(len(cell["seeds"]) for cell in done)
     seeds = f"mean of {usual} seeds" if usual > 1 else "one seed"
     volumes = f"Test hypervolume, {seeds}: ours (the paper's)"
-    times = "Training time of a seed to its selected epoch: ours (the paper's)"
-    found = [
-        _matrix(volumes, of, published, _volume, best=_mean_volume),
-        replace(_matrix(times, of, published, _time), notes=_hardware(done)),
-    ]
+    found = [_matrix(volumes, of, beside, _volume, best=_mean_volume), _times(of, beside)]
     if both:
         side = [place for place in places if place[0] in both]
         side.sort(key=lambda place: (places.index((place[0], "paper")), place[1] != "paper"))
         title = f"Test hypervolume, {seeds}, under both protocols: as published, and clean"
-        found.append(_matrix(title, of, side, _volume_alone, best=_mean_volume))
-    return [*found, _detailed(cells), _time_went(done)]
+        own = _matrix(title, of, side, _volume_alone, best=_mean_volume)
+        found.append(_told_clean(own, side, done))
+    return [*found, _detailed(cells, called), _time_went(done)]
 
 
 def _matrix(
@@ -55,7 +58,9 @@ def _matrix(
     best: Callable[[Cell], float] | None = None,
 ) -> Table:
     """A row per method, a column per set; the best of a column is strong, ideal points aside."""
-    methods = by_method(of.values())
+    shown = {name: cell["method"] for (*place, name), cell in of.items() if tuple(place) in places}
+    order = by_method(of.values())
+    methods = sorted(shown, key=lambda name: order.index(shown[name]))
     several = len({protocol for _, protocol in places}) > 1
     usual = max(len(cell["seeds"]) for cell in of.values())
     rows, strong = [], set()
@@ -81,7 +86,7 @@ def _few(cell: Cell, usual: int) -> str:
 
 def _titled(cells: Sequence[Cell | None], method: str, *, ideal: bool) -> str:
     ideal &= any(cell is not None and cell["volume_of"] == "ideal point" for cell in cells)
-    return f"{method_title(method)}{', ideal point' if ideal else ''}"
+    return f"{method}{', ideal point' if ideal else ''}"
 
 
 def _mean_volume(cell: Cell) -> float:
@@ -93,32 +98,51 @@ def _paper(cell: Cell, quantity: str, key: str = "paper") -> Any:
 
 
 def _volume(cell: Cell) -> str:
-    theirs = _paper(cell, "hypervolume")
-    return _volume_alone(cell) + ("" if theirs is None else f" ({theirs:.2f})")
+    theirs = (cell["against"] or {}).get("hypervolume")
+    return _volume_alone(cell) + (f" ({printed(theirs)})" if theirs else "")
 
 
 def _volume_alone(cell: Cell) -> str:
     return spread(cell["volume"])
 
 
-def _time(cell: Cell) -> str:
-    theirs = _paper(cell, "seconds")
-    ours = duration(cell["seconds"]["to_selected"]["mean"])
-    return ours + ("" if theirs is None else f" ({duration(theirs)})")
+def _times(of: Mapping[tuple[str, str | None, str], Cell], places: Sequence[Place]) -> Table:
+    """The times, marked by what they were measured on where that is not the same everywhere."""
+    shown = [cell for (*place, _), cell in of.items() if tuple(place) in places]
+    where = list(dict.fromkeys(map(together, shown)))
+    marks = {one: chr(ord("a") + number) for number, one in enumerate(where)}
+
+    def text(cell: Cell) -> str:
+        theirs = _paper(cell, "seconds")
+        ours = duration(cell["seconds"]["to_selected"]["mean"])
+        mark = f" ({marks[together(cell)]})" if len(where) > 1 else ""
+        return ours + ("" if theirs is None else f" ({duration(theirs)})") + mark
+
+    title = "Training time of a seed to its selected epoch: ours (the paper's)"
+    told = [f"({marks[one]}) {one}" if len(where) > 1 else one for one in where]
+    paper = f"The paper: {published()['table_1']['hardware']}, one seed after the other. "
+    note = (paper if any(_paper(c, "seconds") for c in shown) else "") + f"Ours: {'; '.join(told)}."
+    return replace(_matrix(title, of, places, text), notes={"*": note})
+
+
+def _told_clean(table: Table, places: Sequence[Place], done: Sequence[Cell]) -> Table:
+    """The same with what the protocols are, and, marked, what is known to change under `clean`."""
+    marks: dict[str, str] = {}
+    head = list(table.head)
+    for column, place in enumerate(places, start=1):
+        every = [_why(c) for c in done if (c["problem"], c["protocol"]) == place]
+        known = dict.fromkeys(why for own in every for why in own if "`clean`" in why)
+        head[column] += "".join(f" ({marks.setdefault(w, str(len(marks) + 1))})" for w in known)
+    notes = {mark: sentence for sentence, mark in marks.items()}
+    notes["*"] = "`paper` repeats the published code, flaws included; `clean` is without them."
+    return replace(table, head=tuple(head), notes=notes)
 
 
 def _seeds(cell: Cell) -> int:
     return len(cell["seeds"]) + len(cell["missing"])
 
 
-def _hardware(done: Sequence[Cell]) -> dict[str, str]:
-    """Why all times differ, once."""
-    reasons = (one for cell in done if cell["against"] for one in cell["against"]["reasons"])
-    found = dict.fromkeys(r["sentence"] for r in reasons if "seconds" in r["quantities"])
-    return {str(number): sentence for number, sentence in enumerate(found, start=1)}
-
-
-def _detailed(cells: Sequence[Cell]) -> Table:
+def _detailed(cells: Sequence[Cell], called: Mapping[str, str]) -> Table:
     """A row per cell, what failed among them, with the reasons for differences below."""
     marks: dict[str, str] = {}
 
@@ -128,23 +152,22 @@ def _detailed(cells: Sequence[Cell]) -> Table:
     rows = []
     for cell in in_order(cells):
         title = problem_title(cell["problem"], cell["protocol"])
-        start = (title, method_title(cell["method"]))
+        start = (title, called[cell["name"]])
         if not cell["seeds"]:
             state = "not run" if cell["error"] is None else "failed"
             rows.append((*start, state, *(NONE,) * 9))
             continue
         theirs = _paper(cell, "seconds")
-        compared = theirs is not None and cell["rehearsal"] is None
-        ours = cell["seconds"]["to_selected"]["mean"]
+        ours = _paper(cell, "seconds", "ours")  # none in a rehearsal
         rows.append(
             (
                 *start,
                 spread(cell["volume"]),
-                _paper_volume(cell),
+                printed((cell["against"] or {}).get("hypervolume"), deviation=True),
                 signed(_paper(cell, "hypervolume", "difference")),
-                duration(ours),
+                duration(ours or cell["seconds"]["to_selected"]["mean"]),
                 duration(theirs),
-                f"{theirs / ours:,.0f}" if compared and ours else NONE,
+                times(theirs / ours if ours else None),
                 f"{cell['networks']} x {cell['parameters']:,}",
                 thousands(_paper(cell, "parameters")),
                 f"{len(cell['seeds'])} of {_seeds(cell)}",
@@ -163,12 +186,9 @@ def _detailed(cells: Sequence[Cell]) -> Table:
     )
     more = ("parameters, ours", "paper", "seeds", "why")
     notes = {mark: sentence for sentence, mark in marks.items()}
+    if len({together(cell) for cell in cells if cell["seeds"]}) > 1:
+        notes["*"] = "The table of times says which of them were measured on what."
     return Table("In detail", (*head, *more), tuple(rows), notes=notes, named=2)
-
-
-def _paper_volume(cell: Cell) -> str:
-    mean, deviation = (_paper(cell, "hypervolume", key) for key in ("paper", "paper_std"))
-    return NONE if mean is None else f"{mean:.2f} ± {deviation:.2f}"
 
 
 def _why(cell: Cell) -> list[str]:
@@ -188,12 +208,12 @@ def _time_went(done: Sequence[Cell]) -> Table:
     for method in [*by_method(done), None]:
         own = [cell for cell in done if method in (None, cell["method"])]
         parts = [sum(cell["seconds"][f"all_{p}"] for cell in own) for p in PARTS]
-        printed = [
+        theirs = [
             len(c["seeds"]) * (_paper(c, "seconds") or 0) for c in own if c["protocol"] != "clean"
         ]
-        theirs = duration(sum(printed)) if sum(printed) else NONE
         name = "all" if method is None else method_title(method)
-        rows.append((name, str(len(own)), *map(duration, [*parts, sum(parts)]), theirs))
+        seconds = [*parts, sum(parts), sum(theirs) or None]
+        rows.append((name, str(len(own)), *map(duration, seconds)))
     head = ("", "cells", "training", "preparing", "evaluating", "all", "the paper's, clean aside")
     return Table("Where the time went, all seeds", head, tuple(rows))
 

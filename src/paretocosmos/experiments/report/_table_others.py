@@ -5,7 +5,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from paretocosmos.experiments._names import method_title, problem_title
-from paretocosmos.experiments.report._fronts import exact_front, on_a_grid
+from paretocosmos.experiments.report._fronts import GRID, exact_front, on_a_grid
+from paretocosmos.experiments.report._labels import labels
 from paretocosmos.experiments.report._parts import NONE, Table
 from paretocosmos.experiments.report._texts import in_order, spread, varied
 from paretocosmos.metrics import hypervolume
@@ -17,11 +18,11 @@ Cell = Mapping[str, Any]
 
 def table_of_fronts(cells: Sequence[Cell]) -> list[Table]:
     """How good and how wide every front is."""
-    done = [cell for cell in cells if cell["seeds"]]
+    done, called = [cell for cell in cells if cell["seeds"]], labels(cells)
     rows = [
         (
             problem_title(cell["problem"], cell["protocol"]),
-            method_title(cell["method"]),
+            called[cell["name"]],
             spread(cell["metrics"]["hypervolume"]),
             spread(cell["metrics"]["hypervolume_ideal"]),
             spread(cell["metrics"]["span"]) if cell["volume_of"] == "front" else NONE,
@@ -36,16 +37,20 @@ def table_of_fronts(cells: Sequence[Cell]) -> list[Table]:
 
 def table_of_ablation(cells: Sequence[Cell]) -> list[Table]:
     """Hypervolume and width for every penalty and alpha, a row per set and penalty."""
-    found: dict[tuple[str, str | None, float], dict[float, Cell]] = {}
-    for (penalty, alpha), cell in on_a_grid(cells):
-        place = (cell["problem"], cell["protocol"], penalty)
-        found.setdefault(place, {})[alpha] = cell
+    grid = list(on_a_grid(cells))
+    called = labels([cell for _, cell in grid], aside=GRID)
+    several = len(set(called.values())) > 1
+    found: dict[tuple[str, float], dict[float, Cell]] = {}
+    for (penalty, alpha), cell in grid:
+        title = problem_title(cell["problem"], cell["protocol"])
+        title += f", {called[cell['name']]}" if several else ""
+        found.setdefault((title, penalty), {})[alpha] = cell
     alphas = sorted({alpha for row in found.values() for alpha in row})
-    sets = list(dict.fromkeys(place[:2] for place in found))
+    sets = list(dict.fromkeys(title for title, _ in found))
     rows = []
-    for place, row in sorted(found.items(), key=lambda one: (sets.index(one[0][:2]), one[0][2])):
-        problem, protocol, penalty = place
-        texts = [problem_title(problem, protocol), f"{penalty:g}"]
+    for place, row in sorted(found.items(), key=lambda one: (sets.index(one[0][0]), one[0][1])):
+        title, penalty = place
+        texts = [title, f"{penalty:g}"]
         for alpha in alphas:
             own = row.get(alpha)
             texts.append(NONE if own is None else spread(own["volume"]))
@@ -57,7 +62,8 @@ def table_of_ablation(cells: Sequence[Cell]) -> list[Table]:
 
 def table_of_convergence(cells: Sequence[Cell]) -> list[Table]:
     """The validation hypervolume after some epochs, and how wide the first and last fronts are."""
-    found = []
+    found, called = [], labels(cells)
+    several = len(set(called.values())) > 1
     for cell in (cell for cell in cells if cell["seeds"] and cell.get("course")):
         course = cell["course"]
         last = course[-1]["hypervolume"]["mean"]
@@ -70,8 +76,10 @@ def table_of_convergence(cells: Sequence[Cell]) -> list[Table]:
             )
             for one in course
         )
-        title = f"{problem_title(cell['problem'], cell['protocol'])}: validation fronts over epochs"
-        found.append(Table(title, ("epoch", "hypervolume", "of the last", "width"), rows))
+        where = problem_title(cell["problem"], cell["protocol"])
+        where += f", {called[cell['name']]}" if several else ""
+        head = ("epoch", "hypervolume", "of the last", "width")
+        found.append(Table(f"{where}: validation fronts over epochs", head, rows))
     return found
 
 

@@ -1,9 +1,12 @@
 """Numbers as a table shows them, and what can be said of cells in words."""
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import starmap
 from typing import Any
 
 from paretocosmos.experiments._names import METHODS, device_title, method_title, problem_title
+from paretocosmos.experiments.report._labels import settings_text
 from paretocosmos.experiments.report._parts import NONE
 
 __all__ = [
@@ -11,9 +14,12 @@ __all__ = [
     "by_method",
     "duration",
     "in_order",
+    "printed",
     "signed",
     "spread",
     "thousands",
+    "times",
+    "together",
     "undone",
     "varied",
 ]
@@ -41,6 +47,43 @@ def signed(value: float | None, digits: int = 3, scale: float = 1.0) -> str:
     ('−0.012', '+0.000', '–')
     """
     return NONE if value is None else f"{scale * value:+.{digits}f}".replace("-", "−")
+
+
+def printed(found: Mapping[str, Any] | None, *, deviation: bool = False) -> str:
+    """A hypervolume of the paper, with as many digits as it has there; faces have no deviation.
+
+    >>> own = {"paper": 3.34, "paper_std": 0.01}
+    >>> printed(own), printed(own, deviation=True), printed({"paper": 2.221, "paper_std": None})
+    ('3.34', '3.34 ± 0.01', '2.221')
+    """
+    if not found:
+        return NONE
+    if found["paper_std"] is None:
+        return f"{found['paper']:.3f}"
+    return f"{found['paper']:.2f}" + (f" ± {found['paper_std']:.2f}" if deviation else "")
+
+
+def times(ratio: float | None) -> str:
+    """How many times as fast: two digits at least.
+
+    >>> times(0.4429), times(7.0), times(56.6), times(1202.4), times(None)
+    ('0.44', '7.0', '57', '1,202', '–')
+    """
+    if ratio is None:
+        return NONE
+    digits = 1 - math.floor(math.log10(float(f"{ratio:.1e}"))) if ratio else 0
+    return f"{ratio:,.{max(digits, 0)}f}"
+
+
+def together(cell: Cell) -> str:
+    """On what a cell was trained, and how many seeds at once.
+
+    >>> together({"made": {"device": ["cpu"], "seeds_together": [5]}})
+    'a CPU, 5 seeds together'
+    """
+    count = max(cell["made"]["seeds_together"], default=1)
+    device = " and ".join(map(device_title, cell["made"]["device"])) or "an unknown device"
+    return f"{device}, {f'{count} seeds together' if count > 1 else 'one seed at a time'}"
 
 
 def duration(seconds: float | None) -> str:
@@ -97,20 +140,32 @@ def in_order(cells: Sequence[Cell]) -> list[Cell]:
 
 def undone(cells: Sequence[Cell]) -> Iterator[str]:
     """What failed and why, and which seeds are missing where."""
-    missing: dict[tuple[int, ...], list[str]] = {}
+    missing: dict[tuple[int, ...], dict[str, list[str]]] = {}
     for cell in cells:
         where = problem_title(cell["problem"], cell["protocol"])
         name = f"{method_title(cell['method'])} on {where}"
-        more = varied(cell) if cell["settings"] and cell["seeds"] else ""
+        more = settings_text(cell["settings"])
         if cell["error"] is not None:
             yield f"Failed: {name} (`{cell['name']}`): {cell['error']}"
         if cell["missing"]:
-            told = f"{name} ({more})" if more else name
-            missing.setdefault(tuple(cell["missing"]), []).append(told)
+            missing.setdefault(tuple(cell["missing"]), {}).setdefault(name, []).append(more)
     for seeds, names in missing.items():
-        where = "all cells" if len(names) == len(cells) else "; ".join(names)
+        every = sum(map(len, names.values())) == len(cells)
+        where = "all cells" if every else "; ".join(starmap(_with_settings, names.items()))
         listed = ", ".join(map(str, seeds))
         yield f"Missing: seed{'s' * (len(seeds) > 1)} {listed} of {where}."
+
+
+def _with_settings(name: str, settings: Sequence[str]) -> str:
+    """A cell, or some that differ in their settings alone; many are counted.
+
+    >>> _with_settings("COSMOS on Adult", ["penalty 1", ""])
+    'COSMOS on Adult (penalty 1); COSMOS on Adult'
+    >>> _with_settings("COSMOS on Adult", ["penalty 1", "penalty 2", "penalty 3", "penalty 4"])
+    'COSMOS on Adult (4 settings)'
+    """
+    shown = settings if len(settings) < 4 else [f"{len(settings)} settings"]
+    return "; ".join(f"{name} ({more})" if more else name for more in shown)
 
 
 def about(cells: Sequence[Cell]) -> str:

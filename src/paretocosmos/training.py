@@ -19,7 +19,7 @@ from paretocosmos.loading import load_run
 from paretocosmos.loop import Progress, Trainer
 from paretocosmos.machine import SMALL_STEP, streamed
 from paretocosmos.methods import Method
-from paretocosmos.plan import Plan
+from paretocosmos.plan import Plan, check_seed
 from paretocosmos.planning import make_plan
 from paretocosmos.problems import Problem
 from paretocosmos.provenance import fingerprint
@@ -204,6 +204,8 @@ def check_seeds(seeds: Sequence[int]) -> list[int]:
     wanted = list(seeds) if isinstance(seeds, Iterable) else []
     if not wanted or any(wanted.count(one) > 1 for one in wanted):
         raise ConfigurationError(f"`seeds` are different whole numbers, found {seeds!r}")
+    for one in wanted:
+        check_seed(one)
     return wanted
 
 

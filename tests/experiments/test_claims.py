@@ -149,21 +149,32 @@ def test_what_has_to_differ_must_do_so_beyond_the_noise() -> None:
         # the difference of two such means deviates by noise / √2: 1.5 is two of them at 1.06
         cells = grid(lambda p, a: 1.5 * (p > 1), lambda p, a: 1.5 * (a > 1), lambda p: p, noise)
         claims = ablation_claims(cells)
-        assert [claim["holds"] for claim in claims] == [so, so]
+        assert [claim["holds"] for claim in claims] == [so or None] * 2
         (row,) = claims[0]["rows"]
         assert row["span_deviation"] == pytest.approx(noise / np.sqrt(2))
         assert row["volume_deviation"] == pytest.approx(noise / np.sqrt(2))
     cells = grid(lambda p, a: p, lambda p, a: a, lambda p: p, None)
     for claim in ablation_claims(cells):
         assert claim["holds"] is None
-        assert claim["sentence"] == "One seed does not tell on Multi-MNIST, paper."
+        assert claim["sentence"] == "Within the noise, and so open, on Multi-MNIST, paper."
         assert "± ?" in claim["rows"][0]["sentence"]
 
 
 def test_alpha_must_change_the_quality_too() -> None:
     same = grid(lambda p, a: p, lambda p, a: 2.0, lambda p: p)
     penalty, alpha = ablation_claims(same)
-    assert (penalty["holds"], alpha["holds"]) == (True, False)
+    assert (penalty["holds"], alpha["holds"]) == (True, None)
+
+
+def test_alpha_must_not_change_the_width_however_little_that_is() -> None:
+    for moved, holds in ((0.9, True), (1.1, False)):
+        # of the width, two deviations are 1 here
+        cells = grid(
+            lambda p, a, m=moved: 9 * p + m * (a > 1), lambda p, a: 2 * a, lambda p: p, 0.5**0.5
+        )
+        (claim,) = (one for one in ablation_claims(cells) if one["claim"].startswith("Alpha"))
+        assert claim["holds"] is holds
+        assert f"the width moves by {moved:.3f} (± 0.500; over λ by 18.000)" in str(claim["rows"])
 
 
 def test_what_is_otherwise_is_told() -> None:

@@ -262,6 +262,12 @@ def test_a_recipe_without_cells_is_refused(tmp_path: Path) -> None:
     assert "has a mistake: line 1: `grid` is missing" in _refusal(tmp_path, missing)
 
 
+def test_a_name_of_ours_is_taken(tmp_path: Path) -> None:
+    (tmp_path / "table_1.toml").write_text(GOOD)
+    with pytest.raises(ConfigurationError, match=r"`table_1` is a recipe of this package.*another"):
+        load_recipe(tmp_path / "table_1.toml")
+
+
 def test_what_is_no_toml_is_told_with_its_line(tmp_path: Path) -> None:
     said = _refusal(tmp_path, GOOD.replace('"toy_convex"]', '"toy_convex]'))
     assert re.search(r"`.*mine.toml` is no TOML: .*line 7", said), said

@@ -3,6 +3,7 @@
 import fcntl
 import json
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -393,6 +394,52 @@ def test_a_damaged_record_costs_its_cell(go: Go, recipe: Write, out: Path) -> No
     done = go(made)
     assert list(_states(done).values()) == ["failed", "done"]
     assert "cannot be read" in done.failures[made.cells[0].name]
+
+
+@pytest.mark.parametrize("harm", ["missing", "changed"])
+def test_a_front_that_is_not_as_it_was_costs_its_cell_and_says_the_way_out(
+    go: Go, recipe: Write, out: Path, harm: str
+) -> None:
+    made = recipe(["toy_convex"], ["cosmos", "linear"])
+    go(made)
+    folder = made.cells[0].runs(out)[1]
+    if harm == "missing":
+        (folder / "front.json").unlink()
+    else:
+        (folder / "front.json").write_text("{}")
+    done = go(made)
+    assert list(_states(done).values()) == ["failed", "done"]
+    (why,) = done.failures.values()
+    assert why == (
+        f"`{folder / 'front.json'}` is missing or was changed; remove `{folder}` and start again "
+        "to train it anew"
+    )
+    shutil.rmtree(folder)
+    assert list(_states(go(made)).values()) == ["done", "done"]
+
+
+def test_a_file_named_from_where_one_stands_is_the_same_file(
+    go: Go, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    rows = "".join(f"{n % 7},{n % 2},{n % 3 % 2}\n" for n in range(80))
+    Path("people.csv").write_text("age,sex,label\n" + rows)
+    Path("own.toml").write_text(
+        """\
+title = "A table"
+section = "none"
+shows = "fronts"
+seeds = [1]
+[[grid]]
+problems = ["table"]
+methods = ["cosmos"]
+settings = { data = "people.csv", target = "label", sensitive = "sex", epochs = 1, rays = 3 }
+"""
+    )
+    for _ in range(2):
+        done = go("own.toml")
+        assert done.failures == {}
+        assert list(_states(done).values()) == ["done"]
 
 
 def test_what_is_done_needs_no_data(go: Go, recipe: Write, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,8 +32,8 @@ def report(
     wanted = [load_recipe(recipe).rehearsal(epochs)] if recipe else found_in(folder, epochs)
     if not wanted:
         raise RunError(
-            f"`{folder}` holds no recipe that was begun: train one with `paretocosmos reproduce`, "
-            "or name the folder with --out"
+            f"`{folder}` holds no recipe of this package that was begun: train one with "
+            "`paretocosmos reproduce`, name the file of your own, or the folder with --out"
         )
     asked = None if seeds is None else whole_numbers(seeds)
     contents = [collect(one.with_seeds(asked), folder) for one in wanted]

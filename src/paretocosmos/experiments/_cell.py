@@ -22,7 +22,7 @@ from paretocosmos.errors import (
     RunError,
 )
 from paretocosmos.experiments.recipe import Cell
-from paretocosmos.files import one_line, write_bytes
+from paretocosmos.files import digest, one_line, write_bytes
 from paretocosmos.places import VARIABLE
 from paretocosmos.rays import each_alone
 from paretocosmos.record import read_record
@@ -81,7 +81,7 @@ def finished(
     for seed, folder in cell.runs(how.out).items():
         if not (folder / "run.json").exists():
             continue
-        record = read_record(folder)
+        record = _read(folder)
         other = list(differences(record, cell, how if asked else None))
         made = (record.get("about") or {}).get("sha256")
         if made is not None and images.setdefault(cell.problem, made) != made:
@@ -94,6 +94,18 @@ def finished(
         if record["status"] == "finished":
             done.append(seed)
     return done
+
+
+def _read(folder: Path) -> dict[str, Any]:
+    """The record of a run whose fronts are as they were written."""
+    try:
+        record = read_record(folder)
+        for name in (n for n in ("front.json", "front_val.json") if n in record.get("files", {})):
+            if not (folder / name).exists() or digest(folder / name) != record["files"][name]:
+                raise RunError(f"`{folder / name}` is missing or was changed")
+    except RunError as error:
+        raise RunError(f"{error}; remove `{folder}` and start again to train it anew") from error
+    return record
 
 
 def differences(record: Mapping[str, Any], cell: Cell, how: How | None = None) -> Iterator[str]:
@@ -124,8 +136,16 @@ def differences(record: Mapping[str, Any], cell: Cell, how: How | None = None) -
     for role, own in distribute(cell.asked, owners | {"training": Training}, lenient=True).items():
         facts += [(f"{role}.{key}", kept[role].get(key), own[key]) for key in own]
     for name, before, now in facts:
-        if before != json.loads(json.dumps(now)):  # a tuple is a list there
+        if not _same(before, now):
             yield f"{name}: {before!r} there, {now!r} now"
+
+
+def _same(before: Any, now: Any) -> bool:
+    """Whether a setting is what a record says: a tuple is a list there, and a path a whole one."""
+    if before == json.loads(json.dumps(now)):
+        return True
+    texts = isinstance(before, str) and isinstance(now, str)
+    return texts and Path(before) == Path(now).expanduser().absolute()
 
 
 def train(

@@ -12,23 +12,23 @@ from paretocosmos.experiments._names import problem_title
 from paretocosmos.front import Front
 from paretocosmos.metrics import covered
 
-__all__ = ["ablation_claims"]
+__all__ = ["LITTLE", "ablation_claims"]
 
 Cell = Mapping[str, Any]
 Grid = dict[tuple[float, float], Cell]
 
 PENALTY = "A small penalty gives an optimal but narrow front, a larger one a wider front."
 ALPHA = "Alpha changes the quality of the front, not its width."
-# How much of the front of the smallest penalty others may dominate for it to count as optimal.
 LITTLE = 0.1
+"""How much of the front of the smallest penalty others may dominate for it to count as optimal."""
 
 
 def ablation_claims(cells: Sequence[Cell]) -> list[dict[str, Any]]:
     """Both claims, problem by problem, from widths, hypervolumes and mean fronts.
 
     Wide is the span; optimal means that fronts of larger penalties dominate next to nothing of it.
-    Alpha must change the hypervolume, and the width less than the penalty does. What has to differ
-    must do so beyond the noise, of which one seed says nothing.
+    Alpha must change the hypervolume beyond the noise, and the width not. Where neither a claim nor
+    its opposite is beyond the noise, of which one seed says nothing, it is open.
 
     Args:
         cells: those that have finished runs, see `cell_numbers`.
@@ -70,8 +70,10 @@ def _row(problem: str, protocol: str | None, grid: Grid) -> dict[str, Any]:
         errors = (numbers["std"] / math.sqrt(len(numbers["each"])) for numbers in at_ends)
         return math.hypot(*errors) / (len(at_ends) / len(ends))
 
-    volumes = means(1, alphas, volume)
-    best, worst = (alphas[volumes.index(pick(volumes))] for pick in (max, min))
+    def ends(values: Sequence[float]) -> tuple[float, float]:
+        return alphas[values.index(max(values))], alphas[values.index(min(values))]
+
+    volumes, spans = means(1, alphas, volume), means(1, alphas, width)
     dominated = [
         max(covered(_front(grid[penalties[0], a]), _front(grid[p, a])) for p in penalties[1:])
         for a in alphas
@@ -83,10 +85,11 @@ def _row(problem: str, protocol: str | None, grid: Grid) -> dict[str, Any]:
         "span_by_penalty": means(0, penalties, width),
         "volume_by_penalty": means(0, penalties, volume),
         "alphas": alphas,
-        "span_by_alpha": means(1, alphas, width),
+        "span_by_alpha": spans,
         "volume_by_alpha": volumes,
         "span_deviation": noise(0, (penalties[0], penalties[-1]), "span"),
-        "volume_deviation": noise(1, (best, worst), "hypervolume"),
+        "span_deviation_by_alpha": noise(1, ends(spans), "span"),
+        "volume_deviation": noise(1, ends(volumes), "hypervolume"),
         "smallest_dominated": fmean(dominated),
     }
 
@@ -102,20 +105,20 @@ def _front(cell: Cell) -> Front:
 
 def _wider(row: Mapping[str, Any]) -> bool | None:
     wider = row["span_by_penalty"][-1] - row["span_by_penalty"][0]
-    if row["smallest_dominated"] > LITTLE or wider <= 0:
+    if row["smallest_dominated"] > LITTLE:
         return False
-    return _beyond(wider, row["span_deviation"])
+    return wider > 0 if _beyond(wider, row["span_deviation"]) else None
 
 
 def _apart(row: Mapping[str, Any]) -> bool | None:
-    by_alpha, by_penalty = (np.ptp(row[f"span_by_{key}"]) for key in ("alpha", "penalty"))
-    if by_alpha >= by_penalty:
+    if _beyond(np.ptp(row["span_by_alpha"]), row["span_deviation_by_alpha"]):
         return False
-    return _beyond(float(np.ptp(row["volume_by_alpha"])), row["volume_deviation"])
+    return True if _beyond(np.ptp(row["volume_by_alpha"]), row["volume_deviation"]) else None
 
 
-def _beyond(difference: float, deviation: float | None) -> bool | None:
-    return None if deviation is None else difference > DEVIATIONS * deviation
+def _beyond(difference: float, deviation: float | None) -> bool:
+    """Whether means differ; one seed does not tell."""
+    return deviation is not None and abs(difference) > DEVIATIONS * deviation
 
 
 def _of_penalty(row: Mapping[str, Any]) -> str:
@@ -133,7 +136,8 @@ def _of_penalty(row: Mapping[str, Any]) -> str:
 def _of_alpha(row: Mapping[str, Any]) -> str:
     spans, volumes = row["span_by_alpha"], row["volume_by_alpha"]
     return (
-        f"over alpha the width moves by {np.ptp(spans):.3f} (over λ by "
+        f"over alpha the width moves by {np.ptp(spans):.3f} "
+        f"(± {_shown(row['span_deviation_by_alpha'])}; over λ by "
         f"{np.ptp(row['span_by_penalty']):.3f}), the hypervolume by {np.ptp(volumes):.3f} "
         f"(± {_shown(row['volume_deviation'])})"
     )
@@ -156,7 +160,7 @@ def _claimed(
     )
     said = [f"So on {'; '.join(so)}."] if so else []
     said += [f"Not so on {'; '.join(not_so)}."] if not_so else []
-    said += [f"One seed does not tell on {'; '.join(open_)}."] if open_ else []
+    said += [f"Within the noise, and so open, on {'; '.join(open_)}."] if open_ else []
     return {
         "claim": claim,
         "holds": False if not_so else None if open_ or not rows else True,

@@ -47,7 +47,7 @@ def collect(recipe: Recipe, out: Path) -> dict[str, Any]:
     if not done:
         raise RunError(
             f"`{recipe.root(out)}` holds no finished run of `{recipe.name}`: train it with "
-            f"`paretocosmos reproduce {recipe.name}`{_elsewhere(out, recipe)}"
+            f"`paretocosmos reproduce {_called(recipe)}`{_elsewhere(out, recipe)}"
         )
     parts = ("training", "preparing", "evaluating")
     return {
@@ -81,6 +81,10 @@ def _claims(recipe: Recipe, cells: Sequence[Mapping[str, Any]]) -> list[dict[str
         return paper_claim(cells)
     done = [cell for cell in cells if cell["seeds"]]
     return ablation_claims(done) if recipe.shows == "ablation" else []
+
+
+def _called(recipe: Recipe) -> str:
+    return recipe.name if recipe.name in recipe_names() else f"{recipe.name}.toml"
 
 
 def _elsewhere(out: Path, recipe: Recipe) -> str:

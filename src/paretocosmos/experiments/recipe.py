@@ -169,6 +169,11 @@ def load_recipe(name: str | Path) -> Recipe:
     """
     if str(name).endswith(".toml"):
         path = Path(name).expanduser()
+        if path.stem in recipe_names():
+            raise ConfigurationError(
+                f"`{path.stem}` is a recipe of this package, with results of its own: give the "
+                f"file `{path}` another name"
+            )
         try:
             text = path.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:

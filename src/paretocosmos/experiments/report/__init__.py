@@ -1,6 +1,7 @@
 """`report`: what was reproduced, beside the paper, as Markdown, LaTeX, JSON and one HTML page."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -65,7 +66,8 @@ def sections(
     Returns:
         The sections, and what could not be done.
     """
-    found, notes = [], []
+    found: list[Section] = []
+    notes = []
     for content in contents:
         kept = []
         for number, (caption, draw) in enumerate(figures(content), start=1):
@@ -76,7 +78,9 @@ def sections(
                 notes.append(f"no pictures: {missing}")
                 break
             kept.append(Picture(name, caption, png))
-        found.append(section(content, kept))
+        one = section(content, kept)
+        told = {note for before in found for note in before.notes}
+        found.append(replace(one, notes=tuple(note for note in one.notes if note not in told)))
     return found, list(dict.fromkeys(notes))
 
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from paretocosmos.experiments._against import DEVIATIONS, deviation_of_difference
 from paretocosmos.experiments._names import method_title, problem_title
 from paretocosmos.experiments.published import published
 from paretocosmos.experiments.report._labels import labels
@@ -25,6 +26,7 @@ __all__ = ["table_1"]
 Cell = Mapping[str, Any]
 Place = tuple[str, str | None]
 
+BOLD = "The largest mean of a front, and those that are not below it beyond the noise."
 UNEXPLAINED = "This differs from the paper, and we know of no reason."
 
 
@@ -57,7 +59,7 @@ def _matrix(
     *,
     best: Callable[[Cell], float] | None = None,
 ) -> Table:
-    """A row per method, a column per set; the best of a column is strong, ideal points aside."""
+    """A row per method, a column per set; the best of a column are strong, ideal points aside."""
     shown = {name: cell["method"] for (*place, name), cell in of.items() if tuple(place) in places}
     order = by_method(of.values())
     methods = sorted(shown, key=lambda name: order.index(shown[name]))
@@ -72,10 +74,18 @@ def _matrix(
         fronts = [(m, of[*place, m]) for m in methods if (*place, m) in of]
         fronts = [(m, c) for m, c in fronts if c["volume_of"] == "front" and c["volume"]]
         if best is not None and fronts:
-            leader = max(fronts, key=lambda one: best(one[1]))[0]
-            strong.add((methods.index(leader), column))
+            leader = max((cell for _, cell in fronts), key=best)
+            strong |= {(methods.index(m), column) for m, c in fronts if _level(c, leader)}
     head = [problem_title(p, protocol if several else None) for p, protocol in places]
-    return Table(title, ("", *head), tuple(rows), frozenset(strong))
+    notes = {"bold": BOLD} if strong else {}
+    return Table(title, ("", *head), tuple(rows), frozenset(strong), notes)
+
+
+def _level(cell: Cell, leader: Cell) -> bool:
+    """Whether a front is the best, or no worse than it beyond the noise."""
+    noise = deviation_of_difference(cell["volume"], leader["volume"]) or 0.0
+    gap = leader["volume"]["mean"] - cell["volume"]["mean"]
+    return bool(gap <= DEVIATIONS * noise)
 
 
 def _few(cell: Cell, usual: int) -> str:
@@ -135,7 +145,7 @@ def _told_clean(table: Table, places: Sequence[Place], done: Sequence[Cell]) -> 
         head[column] += "".join(f" ({marks.setdefault(w, str(len(marks) + 1))})" for w in known)
     notes = {mark: sentence for sentence, mark in marks.items()}
     notes["*"] = "`paper` repeats the published code, flaws included; `clean` is without them."
-    return replace(table, head=tuple(head), notes=notes)
+    return replace(table, head=tuple(head), notes={**table.notes, **notes})
 
 
 def _seeds(cell: Cell) -> int:

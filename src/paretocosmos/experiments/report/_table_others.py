@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from paretocosmos.experiments._claim_ablation import LITTLE
 from paretocosmos.experiments._names import method_title, problem_title
 from paretocosmos.experiments.report._fronts import GRID, exact_front, on_a_grid
 from paretocosmos.experiments.report._labels import labels
@@ -14,6 +15,20 @@ from paretocosmos.metrics import hypervolume
 __all__ = ["table_of_ablation", "table_of_convergence", "table_of_fronts", "table_of_intuition"]
 
 Cell = Mapping[str, Any]
+WIDTH = "Width is the diagonal of the box around the points that no other dominates."
+RULE = (
+    f"{WIDTH} That of the largest penalty must be wider than that of the smallest beyond the noise, "
+    f"and larger penalties dominate at most {LITTLE:.0%} of the front of the smallest; over alpha "
+    "the hypervolume must move beyond the noise, and the width not."
+)
+MEANING = (
+    f"The ideal point has the best value of each objective. {WIDTH} Networks for one objective each are no front: their "
+    "points may lie beyond the reference point, and the paper counts their ideal point."
+)
+SMOOTH = (
+    "Degrees are between losses and ray. A network that hears the ray changes smoothly with it: "
+    "between the ends of a concave front it passes through points that no weighted sum prefers."
+)
 
 
 def table_of_fronts(cells: Sequence[Cell]) -> list[Table]:
@@ -32,7 +47,7 @@ def table_of_fronts(cells: Sequence[Cell]) -> list[Table]:
         for cell in in_order(done)
     ]
     head = ("set", "method", "hypervolume", "of the ideal point", "width", "points", "seeds")
-    return [Table("The fronts in numbers", head, tuple(rows), named=2)]
+    return [Table("The fronts in numbers", head, tuple(rows), notes={"*": MEANING}, named=2)]
 
 
 def table_of_ablation(cells: Sequence[Cell]) -> list[Table]:
@@ -57,7 +72,8 @@ def table_of_ablation(cells: Sequence[Cell]) -> list[Table]:
             texts.append(NONE if own is None else spread(own["metrics"]["span"]))
         rows.append(tuple(texts))
     head = ("set", "λ", *(text for alpha in alphas for text in (f"HV, α {alpha:g}", "width")))
-    return [Table("Hypervolume and width by penalty and alpha", head, tuple(rows))]
+    title = "Hypervolume and width by penalty and alpha"
+    return [Table(title, head, tuple(rows), notes={"*": RULE} if rows else {})]
 
 
 def table_of_convergence(cells: Sequence[Cell]) -> list[Table]:
@@ -103,4 +119,5 @@ def table_of_intuition(cells: Sequence[Cell]) -> list[Table]:
             )
         )
     head = ("problem", "method", "settings", "hypervolume", "of the true front", "width")
-    return [Table("What was found", (*head, "degrees from the rays"), tuple(rows), named=3)]
+    more = ("degrees from the rays",)
+    return [Table("What was found", head + more, tuple(rows), notes={"*": SMOOTH}, named=3)]

@@ -17,13 +17,14 @@ __all__ = ["table_of_ablation", "table_of_convergence", "table_of_fronts", "tabl
 Cell = Mapping[str, Any]
 WIDTH = "Width is the diagonal of the box around the points that no other dominates."
 RULE = (
-    f"{WIDTH} That of the largest penalty must be wider than that of the smallest beyond the noise, "
-    f"and larger penalties dominate at most {LITTLE:.0%} of the front of the smallest; over alpha "
-    "the hypervolume must move beyond the noise, and the width not."
+    f"{WIDTH} That of the largest penalty must be wider than that of the smallest beyond the "
+    f"noise, and larger penalties dominate at most {LITTLE:.0%} of the front of the smallest; over "
+    "alpha the hypervolume must move beyond the noise, and the width not."
 )
 MEANING = (
-    f"The ideal point has the best value of each objective. {WIDTH} Networks for one objective each are no front: their "
-    "points may lie beyond the reference point, and the paper counts their ideal point."
+    f"The ideal point has the best value of each objective. {WIDTH} Networks for one objective "
+    "each are no front: their points may lie beyond the reference point, and the paper counts "
+    "their ideal point."
 )
 SMOOTH = (
     "Degrees are between losses and ray. A network that hears the ray changes smoothly with it: "

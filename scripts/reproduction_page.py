@@ -1,7 +1,9 @@
 """docs/reproduction.md and its figures, from what is committed in results/reproduction/."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
+from paretocosmos.experiments._names import device_title
 from paretocosmos.experiments.collected import in_order, read_collected
 from paretocosmos.experiments.report import markdown, sections
 
@@ -20,6 +22,31 @@ def reproduction_page() -> str:
     """The page; the figures are named, not drawn."""
     found, _ = sections(_contents(), None)
     return markdown(found, title="The paper, reproduced", opening=OPENING, folder=FOLDER)
+
+
+def reproduction_short() -> Iterator[str]:
+    """For the README: how much of Table 1 there is, what it took, and what became of the claim."""
+    content = read_collected(RESULTS / "table_1.json")
+    cells = content["cells"]
+    done = [cell for cell in cells if cell["seeds"]]
+    published = [cell for cell in done if cell["protocol"] == "paper"]
+    runs, missing = (sum(len(cell[key]) for cell in cells) for key in ("seeds", "missing"))
+    theirs = sum(c["against"]["seconds"]["paper"] * len(c["seeds"]) for c in published)
+    devices = dict.fromkeys(device_title(name) for c in done for name in c["made"]["device"])
+    fair = [c["against"]["hypervolume"] for c in published if "deo" in c["objectives"]]
+    same = sum(not one["differs"] for one in fair)
+    claim = content["claims"][0]
+    verdict = {True: "holds", False: "does not hold", None: "is open"}[claim["holds"]]
+    yield (
+        f"Table 1, {runs}{f' of {runs + missing}' if missing else ''} trainings: "
+        f"{content['seconds']['training'] / 60:.0f} minutes of training on "
+        f"{' and '.join(devices)}; the paper's times for the same, `clean` aside, add up to "
+        f"{theirs / 3600:.0f} hours. "
+        f"On the fairness sets {same} of {len(fair)} hypervolumes are the published ones within "
+        f"the noise. Its claim that no baseline outperforms COSMOS {verdict} here: "
+        "[where, by how much and why](docs/reproduction.md); "
+        "[how to](docs/guide.md#the-whole-paper)."
+    )
 
 
 def draw_reproduction() -> None:

@@ -32,7 +32,7 @@ from method_cards import (  # noqa: E402
     cards,
     trainings_table,
 )
-from reproduction_page import draw_reproduction, reproduction_page  # noqa: E402
+from reproduction_page import draw_reproduction, reproduction_page, reproduction_short  # noqa: E402
 from using_page import (  # noqa: E402
     constraint_note,
     constraint_table,
@@ -120,6 +120,7 @@ def fill(readme: str) -> str:
         "images": "\n".join(images_table()),
         "gpu": "\n".join(gpu_short()),
         "faces": "\n".join(faces_short()),
+        "reproduction": "\n".join(reproduction_short()),
     }
 
     def written(match: re.Match[str]) -> str:

@@ -154,7 +154,7 @@ def show(chromium: Any, tmp_path: Path) -> Iterator[Callable[..., Shown]]:
         path = tmp_path / f"page-{len(every)}.html"
         write_report(path, view)
         page = chromium.new_page(viewport={"width": width, "height": height}, **context)
-        page.set_default_timeout(5000)
+        page.set_default_timeout(30_000)  # others may be at work on the machine
         shown = Shown(page)
         every.append(shown)
         page.on("console", lambda said: shown.troubles.append(said.text))

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from paretocosmos.experiments._recipe_file import read_recipe
+
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
@@ -31,6 +33,15 @@ def test_links_lead_somewhere(page: Path) -> None:
     links = re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8"))
     dead = [x for x in links if "://" not in x and not (page.parent / x).exists()]
     assert dead == []
+
+
+def test_recipes_in_the_guide_can_be_read() -> None:
+    guide = (ROOT / "docs" / "guide.md").read_text(encoding="utf-8")
+    found = re.findall(r"```toml\n(.*?)```", guide, flags=re.DOTALL)
+    recipes = [text for text in found if "[[grid]]" in text]
+    assert recipes
+    for text in recipes:
+        assert len(read_recipe("guide.md", text)["grid"]) == 2
 
 
 def test_the_readme_example_is_short() -> None:

@@ -741,6 +741,30 @@ def test_the_last_good_checkpoint_survives_and_goes_on(
     assert _bytes(train(problem, out=folder, resume=True, **given)) == _bytes(whole)
 
 
+def test_a_checkpoint_that_was_put_off_is_named_and_gone_on_from(
+    train: Callable[..., Run], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Writing counts as slow after the first epoch: the second and third have no checkpoint."""
+    problem, folder = _constant(Fickle), tmp_path / "diverged"
+    fickle = problem.objectives[1]
+    assert isinstance(fickle, Fickle)
+    settings = {"batch_size": 10, "evaluate_every": 2}
+    given: dict[str, Any] = {"epochs": 5, "settings": settings, "engine": "eager"}
+    whole = train(problem, **given)
+    monkeypatch.setattr("paretocosmos.pace.FREE", 0.0)
+    monkeypatch.setattr("paretocosmos.pace.SHARE", 0.0)
+    fickle.calls, fickle.bad_at = 0, 1 + 4 * 3 + 2
+    with pytest.raises(DivergedError, match=r"at step 2 of epoch 4; the checkpoint of epoch 1 is"):
+        train(problem, out=folder, **given)
+    _, numbers = load_tensors(folder / "checkpoint" / "last.safetensors")
+    assert numbers["epoch"] == 1
+    fickle.bad_at = -1
+    run = train(problem, out=folder, resume=True, **given)
+    assert _bytes(run) == _bytes(whole)
+    _, numbers = load_tensors(folder / "checkpoint" / "last.safetensors")
+    assert numbers["epoch"] == 5  # the last epoch always has one
+
+
 class Rooted(Squared):
     """A loss of 0 whose gradient is NaN."""
 

@@ -127,11 +127,11 @@ def test_reasons_told_before_are_referred_to(tmp_path: Path) -> None:
     content = collected("celeba", cells, tmp_path)
     three, four, ten = tables(content)
     assert list(three.notes.values()) == [
-        "Trained with other settings than the paper's: batch_size 256."
+        "Trained with other settings than the paper's: batch size 256."
     ]
     assert list(four.notes.values()) == ["Reasons for the differences: as above."]
     assert list(ten.notes.values()) == [
-        "Trained with other settings than the paper's: batch_size 64."
+        "Trained with other settings than the paper's: batch size 64."
     ]
     ten_cell = content["cells"][2]["against"]
     ten_cell["reasons"] += content["cells"][0]["against"]["reasons"]

@@ -7,7 +7,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from paretocosmos.experiments._names import device_title
+from paretocosmos.experiments._names import settings_text
 from paretocosmos.experiments.published import authors_code, paper_row, paper_tasks, published
 
 __all__ = ["DEVIATIONS", "against_paper", "deviation_of_difference"]
@@ -113,14 +113,11 @@ def _reasons(told: Mapping[str, Any], found: Mapping[str, Any]) -> Iterator[dict
         "random_weights": "random" in made["weights"],
         "other_settings": bool(told["settings"]),
     }
-    together = max(made["seeds_together"], default=1)
     words = {
         "authors_code": authors_code(told["problem"]),
         "paper_cosmos": (paper_row(told["problem"], "cosmos") or {}).get("hypervolume"),
-        "settings": ", ".join(f"{key} {value}" for key, value in told["settings"].items()),
+        "settings": settings_text(told["settings"]),
         "caveat": next((c for c in made["caveats"] if "CelebA" in c), ""),
-        "device": " and ".join(map(device_title, made["device"])),
-        "together": f"{together} seeds together" if together > 1 else "one seed at a time",
     }
     gap = found.get("hypervolume", {}).get("difference", 0.0)
     for reason in _known():

@@ -29,7 +29,7 @@ from paretocosmos.record import read_record
 from paretocosmos.settings import Training, distribute
 from paretocosmos.training import Progress, fit
 
-__all__ = ["How", "Outcome", "differences", "finished", "train"]
+__all__ = ["How", "Outcome", "differences", "finished", "read_done", "train"]
 
 LOG = "error.log"
 
@@ -81,7 +81,7 @@ def finished(
     for seed, folder in cell.runs(how.out).items():
         if not (folder / "run.json").exists():
             continue
-        record = _read(folder)
+        record = read_done(folder)
         other = list(differences(record, cell, how if asked else None))
         made = (record.get("about") or {}).get("sha256")
         if made is not None and images.setdefault(cell.problem, made) != made:
@@ -96,8 +96,8 @@ def finished(
     return done
 
 
-def _read(folder: Path) -> dict[str, Any]:
-    """The record of a run whose fronts are as they were written."""
+def read_done(folder: Path) -> dict[str, Any]:
+    """The record of a run; its fronts must be as they were written."""
     try:
         record = read_record(folder)
         for name in (n for n in ("front.json", "front_val.json") if n in record.get("files", {})):

@@ -1,6 +1,17 @@
-"""How problems and methods are called in tables and pictures."""
+"""How problems, methods and settings are called in tables and pictures."""
 
-__all__ = ["METHODS", "PROBLEMS", "device_title", "method_title", "problem_title"]
+from collections.abc import Mapping
+from typing import Any
+
+__all__ = [
+    "METHODS",
+    "PROBLEMS",
+    "device_title",
+    "method_title",
+    "problem_title",
+    "settings_text",
+    "value_text",
+]
 
 # The paper's names, in the order of its Table 1.
 METHODS = {
@@ -49,6 +60,27 @@ def problem_title(name: str, protocol: str | None = None) -> str:
     """
     title = PROBLEMS.get(name, name)
     return title if protocol is None else f"{title}, {protocol}"
+
+
+def value_text(value: Any) -> str:
+    """A setting's value.
+
+    >>> value_text(1.0), value_text([0.1, 0.5]), value_text(True)
+    ('1', '0.1/0.5', 'True')
+    """
+    if isinstance(value, list | tuple):
+        return "/".join(value_text(part) for part in value)
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return f"{value:g}" if number else str(value)
+
+
+def settings_text(settings: Mapping[str, Any]) -> str:
+    """Settings in words.
+
+    >>> settings_text({"penalty": 0.1, "batch_size": 256, "hidden": [60, 25]})
+    'penalty 0.1, batch size 256, hidden 60/25'
+    """
+    return ", ".join(f"{key.replace('_', ' ')} {value_text(v)}" for key, v in settings.items())
 
 
 def device_title(name: str) -> str:

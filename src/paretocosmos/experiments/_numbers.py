@@ -6,7 +6,7 @@ from statistics import fmean
 from typing import Any
 
 from paretocosmos.errors import DataError, RunError
-from paretocosmos.experiments._cell import differences
+from paretocosmos.experiments._cell import differences, read_done
 from paretocosmos.experiments._means import (
     Done,
     mean_course,
@@ -20,7 +20,6 @@ from paretocosmos.experiments.recipe import Cell
 from paretocosmos.files import read_json
 from paretocosmos.front import Front
 from paretocosmos.rays import each_alone
-from paretocosmos.record import read_record
 
 __all__ = ["cell_numbers"]
 
@@ -91,7 +90,7 @@ def _runs(cell: Cell, out: Path) -> tuple[dict[int, Done], str | None]:
         try:
             if not (folder / "run.json").exists():
                 continue
-            record = read_record(folder)
+            record = read_done(folder)
             other = "; ".join(differences(record, cell))
             if other:
                 wrong = f"`{folder}` holds a run with other settings ({other})"

@@ -3,20 +3,11 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from paretocosmos.experiments._names import method_title, problem_title
+from paretocosmos.experiments._names import method_title, problem_title, settings_text
 
-__all__ = ["by_kind", "groups", "labels", "panel_titles", "settings_text"]
+__all__ = ["by_kind", "groups", "labels", "panel_titles"]
 
 Cell = Mapping[str, Any]
-
-
-def settings_text(settings: Mapping[str, Any]) -> str:
-    """Settings in words.
-
-    >>> settings_text({"penalty": 0.1, "batch_size": 256, "hidden": [60, 25]})
-    'penalty 0.1, batch size 256, hidden 60/25'
-    """
-    return ", ".join(f"{key.replace('_', ' ')} {_short(value)}" for key, value in settings.items())
 
 
 def labels(cells: Sequence[Cell], *, aside: Sequence[str] = ()) -> dict[str, str]:
@@ -106,10 +97,3 @@ def groups(cells: Sequence[Cell], titles: Mapping[str, str]) -> dict[str, str]:
         apart = len(set(own)) < len(own)
         found[title] = f"{kind}, {panels[title]['protocol']}" if apart else kind
     return found
-
-
-def _short(value: Any) -> str:
-    if isinstance(value, list | tuple):
-        return "/".join(_short(part) for part in value)
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    return f"{value:g}" if number else str(value)

@@ -202,13 +202,13 @@ def _detailed(cells: Sequence[Cell], called: Mapping[str, str]) -> Table:
 
 
 def _why(cell: Cell) -> list[str]:
-    """The reasons, those for time aside, which are the same everywhere; or that there is none."""
+    """The reasons for a difference, or that there is none."""
     against = cell["against"]
     if against is None or cell["rehearsal"] is not None:
         return []
     differs = against.get("hypervolume", {}).get("differs", False)
     reasons = against["reasons"]
-    found = [one["sentence"] for one in reasons if "seconds" not in one["quantities"]]
+    found = [one["sentence"] for one in reasons]
     return found or ([UNEXPLAINED] if differs else [])
 
 

@@ -5,8 +5,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import starmap
 from typing import Any
 
-from paretocosmos.experiments._names import METHODS, device_title, method_title, problem_title
-from paretocosmos.experiments.report._labels import settings_text
+from paretocosmos.experiments._names import (
+    METHODS,
+    device_title,
+    method_title,
+    problem_title,
+    settings_text,
+    value_text,
+)
 from paretocosmos.experiments.report._parts import NONE
 
 __all__ = [
@@ -117,7 +123,7 @@ def varied(cell: Cell) -> str:
     """
     signs = {"penalty": "λ", "alpha": "α"}
     known = ((signs[key], value) for key, value in cell["varied"].items() if key in signs)
-    return ", ".join(f"{sign} {_plain(value)}" for sign, value in known)
+    return ", ".join(f"{sign} {value_text(value)}" for sign, value in known)
 
 
 def by_method(cells: Iterable[Cell]) -> list[str]:
@@ -181,7 +187,3 @@ def about(cells: Sequence[Cell]) -> str:
         f"torch {every('torch')}, precision {every('precision')}, engine {every('engine')}, seeds "
         f"trained together: {every('seeds_together')}."
     )
-
-
-def _plain(value: Any) -> str:
-    return "/".join(f"{part:g}" for part in value) if isinstance(value, list) else f"{value:g}"

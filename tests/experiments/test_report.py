@@ -90,10 +90,11 @@ def test_every_recipe_has_its_json_tables_and_pictures(written: Path) -> None:
     assert all((written / link).exists() for link in links)
 
 
-def test_the_pictures_of_faces_are_of_pairs_that_compare_and_of_three_tasks(tmp_path: Path) -> None:
+def test_the_pictures_of_faces_are_of_pairs_and_of_three_tasks(tmp_path: Path) -> None:
     (section,), _ = sections([made("celeba_objectives", tmp_path)], None)
     captions = [picture.caption for picture in section.pictures]
-    assert captions == ["front of COSMOS on CelebA, 3 tasks, one seed"]
+    three = "front of COSMOS on CelebA, 3 tasks, one seed"
+    assert captions == ["fronts on the test split, one seed", three]
     (section,), _ = sections([made("table_celeba", tmp_path)], None)
     assert [picture.name for picture in section.pictures] == ["table_celeba"]
 
@@ -211,6 +212,9 @@ def test_faces_have_the_overhead_and_tasks_of_both_methods(tmp_path: Path) -> No
     assert hard[10] == f"{ratio:+.1%}"
     assert by["CelebA, hard", "Single Task"][10] == "–"
     (section,), _ = sections([made("celeba_objectives", tmp_path)], None)
+    (alone_there,) = section.tables[0].rows  # no Single Task beside the easy pair
+    assert alone_there[:2] == ("CelebA, easy", "COSMOS")
+    assert (alone_there[3], alone_there[10]) == (by["CelebA, easy", "COSMOS"][3], "–")
     three = next(t for t in section.tables if t.title.startswith("CelebA, 3 tasks"))
     assert [row[0] for row in three.rows] == ["Goatee", "Mustache", "No Beard"]
     assert [row[2] for row in three.rows] == ["3.16", "3.93", "5.28"]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from matplotlib.axes import Axes
 from matplotlib.collections import PathCollection
-from matplotlib.colors import to_hex
+from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
 
 from paretocosmos.errors import ConfigurationError, DataError
@@ -14,7 +14,7 @@ from paretocosmos.front import Array, Front
 from paretocosmos.metrics import hypervolume, ideal_hypervolume
 from paretocosmos.plotting import comparison_figure, save_comparison
 from paretocosmos.plotting._methods import PALE
-from paretocosmos.plotting._style import COLOURS, FADED, SHAPES, look
+from paretocosmos.plotting._style import COLOURS, SHAPES, look
 from paretocosmos.rays import even_rays
 
 NAMES = ("binary_cross_entropy", "deo", "third")
@@ -115,7 +115,9 @@ def test_a_front_is_joined_and_what_it_dominates_faded() -> None:
     assert len(offsets(axes, "cosmos dominated")) == 2
     (faded,) = scatters(axes, "cosmos dominated")
     (pale,) = scatters(axes, "cosmos non-dominated other seed")
-    assert (faded.get_alpha(), pale.get_alpha()) == (FADED, PALE)
+    assert (faded.get_alpha(), pale.get_alpha()) == (1, PALE)  # paler, not translucent
+    mixed = 0.38 * np.array(to_rgb(COLOURS[0])) + 0.62
+    np.testing.assert_allclose(np.asarray(faded.get_facecolor())[0, :3], mixed)
 
 
 @pytest.mark.parametrize("rays", [1, 5], ids=["one ray", "the same at every ray"])

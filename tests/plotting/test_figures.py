@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from paretocosmos.errors import ConfigurationError, DataError
 from paretocosmos.front import Front
 from paretocosmos.plotting import front_figure, save_front
-from paretocosmos.plotting._style import FADED
+from paretocosmos.plotting._style import colours
 from paretocosmos.rays import even_rays
 
 
@@ -79,8 +79,12 @@ def test_dominated_points_are_faded_and_left_off_the_line() -> None:
     front = curve()
     axes = axes_of(front_figure([front]))["front"]
     found = scatters(axes)
-    assert found["test dominated"].get_alpha() == FADED
-    assert found["test non-dominated"].get_alpha() == 1
+    keep = front.non_dominated
+    for kind, select, share in (("dominated", ~keep, 0.38), ("non-dominated", keep, 1)):
+        drawn = np.asarray(found[f"test {kind}"].get_facecolor())
+        ours = colours(front.rays[select])
+        np.testing.assert_allclose(drawn[:, :3], share * ours[:, :3] + 1 - share)
+        assert (drawn[:, 3] == 1).all()  # on each other they look as one does
     kept = int(front.non_dominated.sum())
     assert len(np.asarray(found["test dominated"].get_offsets())) == 25 - kept
     line = np.asarray(axes.lines[0].get_xydata())

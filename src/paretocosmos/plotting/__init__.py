@@ -19,6 +19,7 @@ from paretocosmos.plotting._convergence import convergence_figure
 from paretocosmos.plotting._fronts import fronts_figure
 from paretocosmos.plotting._grid import draw_grid
 from paretocosmos.plotting._intuition import Known, intuition_figure
+from paretocosmos.plotting._key import dominated
 from paretocosmos.plotting._pair import STAR, draw_pair, joined
 from paretocosmos.plotting._sheet import (
     blank,
@@ -28,7 +29,7 @@ from paretocosmos.plotting._sheet import (
     save_figure,
     volume,
 )
-from paretocosmos.plotting._style import FADED, INK, MARKS, MUTED, shown, styled
+from paretocosmos.plotting._style import INK, MARKS, MUTED, shown, styled
 from paretocosmos.plotting._three import three_figure
 from paretocosmos.rays import each_alone
 
@@ -140,9 +141,7 @@ def _legend(fronts: list[Front]) -> list["Line2D"]:
             handles[-1].set(marker="*", markersize=math.sqrt(STAR * mark.size), label=said)
             handles[-1].set_markeredgewidth(0.8)
     if not all(front.non_dominated.all() for front in fronts):
-        faded = Line2D([], [], color=INK, alpha=FADED, linewidth=0, marker="o", markersize=5.5)
-        faded.set(label="dominated", markeredgewidth=0)
-        handles.append(faded)
+        handles.append(dominated(30, colour=INK))
     return handles
 
 

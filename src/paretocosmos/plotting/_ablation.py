@@ -7,11 +7,11 @@ import numpy as np
 
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.front import Front
-from paretocosmos.plotting._key import mark
+from paretocosmos.plotting._key import dominated, mark
 from paretocosmos.plotting._methods import Method, box_of, draw_methods
 from paretocosmos.plotting._panels import Panel, place_panels
 from paretocosmos.plotting._sheet import blank, finish, finite, two_objectives
-from paretocosmos.plotting._style import BRIGHTEST, FADED, MUTED, SHAPES, Look, styled
+from paretocosmos.plotting._style import BRIGHTEST, SHAPES, Look, styled
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -99,5 +99,5 @@ def _legend(row: Mapping[float, list[Method]]) -> list["Line2D"]:
     for handle in handles:
         handle.set_linewidth(1.0)
     if not all(front.non_dominated.all() for method in every for front in method.fronts):
-        handles.append(mark("dominated", MUTED, "o", 14, FADED))
+        handles.append(dominated(14))
     return handles

@@ -11,7 +11,7 @@ from paretocosmos.plotting._limits import limits
 from paretocosmos.plotting._pair import in_order, padded
 from paretocosmos.plotting._panels import Panel, grouped, place_panels
 from paretocosmos.plotting._sheet import blank, finish, finite, two_objectives
-from paretocosmos.plotting._style import BRIGHTEST, FADED, styled
+from paretocosmos.plotting._style import BRIGHTEST, faded, styled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -79,16 +79,15 @@ def _draw(axes: "Axes", front: Front, colour: Array, *, last: bool) -> None:
     order = 4 if last else 2
     if keep.sum() > 1:
         axes.plot(*in_order(front.values[keep]).T, color=colour, linewidth=1.0, zorder=order)
-    for select, opacity in ((~keep, FADED), (keep, 1.0)):
+    for select, shade in ((~keep, faded(colour)), (keep, [colour])):
         x, y = front.values[select].T
         axes.scatter(
             x,
             y,
             s=14 if last else 9,
-            color=[colour],
+            color=shade,
             edgecolors="white",
             linewidths=0.3,
-            alpha=opacity,
             zorder=order + 1,
             label="dominated" if select is not keep else "non-dominated",
         )

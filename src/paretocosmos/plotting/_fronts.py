@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.front import Front
-from paretocosmos.plotting._key import mark
+from paretocosmos.plotting._key import dominated, mark
 from paretocosmos.plotting._methods import Method, box_of, draw_methods
 from paretocosmos.plotting._panels import Panel, grouped, legend_below, place_panels
 from paretocosmos.plotting._sheet import blank, finish, finite, two_objectives
-from paretocosmos.plotting._style import FADED, MUTED, Look, look, styled
+from paretocosmos.plotting._style import MUTED, Look, look, styled
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -87,7 +87,7 @@ def _legend(drawn: Mapping[str, list[Method]], names: list[str]) -> list["Line2D
         if any(method.ideal for method in own):
             handles.append(mark(f"{name}, ideal point", own[0].look.colour, "*", 130))
     if not all(front.non_dominated.all() for method in every for front in method.fronts):
-        handles.append(mark("dominated", MUTED, "o", 20, FADED))
+        handles.append(dominated(20))
     if any(m.outside(*box_of(methods)).any() for methods in drawn.values() for m in methods):
         handles.append(mark("lies outside", MUTED, (3, 0, -90), 30))
     return handles

@@ -9,7 +9,7 @@ from paretocosmos.front import Array, Front
 from paretocosmos.metrics import ideal_hypervolume
 from paretocosmos.plotting._methods import PALE, Method
 from paretocosmos.plotting._sheet import volume
-from paretocosmos.plotting._style import FADED, MUTED, shown
+from paretocosmos.plotting._style import MUTED, faded, shown
 
 if TYPE_CHECKING:
     from matplotlib.lines import Line2D
@@ -53,7 +53,7 @@ def key(
         outside += count
     drawn = [front for method in methods for front in method.fronts]
     if not all(front.non_dominated.all() for front in drawn):
-        handles.append(mark("dominated by its own front", MUTED, "o", 20, FADED))
+        handles.append(dominated(20, "dominated by its own front"))
     if any(len(method.fronts) > 1 for method in methods):
         handles.append(mark("other seeds than the first", MUTED, "o", 10, PALE))
     if outside:
@@ -84,6 +84,13 @@ def mark(
         alpha=opacity,
         label=text,
     )
+
+
+def dominated(size: float, text: str = "dominated", colour: str = MUTED) -> "Line2D":
+    """What a dominated point looks like, for a legend."""
+    from matplotlib.colors import to_hex
+
+    return mark(text, to_hex(faded(colour)[0]), "o", size)
 
 
 def _name(method: Method) -> str:

@@ -12,7 +12,7 @@ from paretocosmos.front import Array, Front
 from paretocosmos.plotting._limits import limits
 from paretocosmos.plotting._pair import in_order, padded
 from paretocosmos.plotting._sheet import separate
-from paretocosmos.plotting._style import FADED, Look
+from paretocosmos.plotting._style import Look, faded
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -108,9 +108,9 @@ def _draw_front(
             zorder=3 if first else 2,
             label=f"{method.name} line{seed}",
         )
-    for select, fade, order, kind in (
-        (~keep, FADED, 2, "dominated"),
-        (keep, 1.0, 4, "non-dominated"),
+    for select, shade, order, kind in (
+        (~keep, faded(colour), 2, "dominated"),
+        (keep, colour, 4, "non-dominated"),
     ):
         x, y = front.values[select][:, pair].T
         axes.scatter(
@@ -118,10 +118,10 @@ def _draw_front(
             y,
             s=method.size if first else 0.5 * method.size,
             marker=shape,
-            facecolors=colour,
+            facecolors=shade,
             edgecolors="white",
             linewidths=0.5 if first else 0,
-            alpha=fade * opacity,
+            alpha=opacity,
             zorder=order + (1 if method.is_point else 0) - (0 if first else 1),
             label=f"{method.name} {kind}{seed}",
         )

@@ -12,7 +12,6 @@ from paretocosmos.metrics import ideal
 from paretocosmos.plotting._sheet import separate
 from paretocosmos.plotting._style import (
     ANCHORS,
-    FADED,
     HAIRLINE,
     INK,
     MARKS,
@@ -20,6 +19,7 @@ from paretocosmos.plotting._style import (
     Mark,
     colours,
     distinct_rays,
+    faded,
     shown_names,
 )
 from paretocosmos.rays import each_alone
@@ -88,19 +88,18 @@ def _draw_points(axes: "Axes", front: Front, mark: Mark, pair: tuple[int, int]) 
     """The points of one front, dominated ones faded and underneath."""
     (x, y), colour = front.values.T[list(pair)], colours(front.rays)
     keep = front.non_dominated
-    for select, opacity, order, kind in (
-        (~keep, FADED, 3, "dominated"),
-        (keep, 1.0, 4, "non-dominated"),
+    for select, shade, order, kind in (
+        (~keep, faded(colour[~keep]), 3, "dominated"),
+        (keep, colour[keep], 4, "non-dominated"),
     ):
         axes.scatter(
             x[select],
             y[select],
             s=mark.size,
             marker=mark.marker,
-            facecolors=colour[select] if mark.filled else "white",
-            edgecolors="white" if mark.filled else colour[select].tolist(),
+            facecolors=shade if mark.filled else "white",
+            edgecolors="white" if mark.filled else shade.tolist(),
             linewidths=0.5 if mark.filled else 1.1,
-            alpha=opacity,
             zorder=order,
             clip_on=False,
             label=f"{front.split} {kind}",

@@ -13,7 +13,7 @@ from paretocosmos.front import Array, Front
 
 DPI = 200
 INK, MUTED, HAIRLINE = "#22262b", "#6b7280", "#d9dce1"
-FADED = 0.38  # opacity of a dominated point
+FADED = 0.38  # how much of its colour a dominated point has
 # Okabe and Ito's colours (2008) stay apart for every common kind of colour blindness.
 ANCHORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 # The end of viridis is too bright on white.
@@ -112,6 +112,21 @@ def colours(rays: Array) -> Array:
     anchors = to_rgba_array([ANCHORS[n % len(ANCHORS)] for n in range(rays.shape[1])])
     mixed: Array = np.clip(weights @ anchors, 0, 1)
     return mixed
+
+
+def faded(colour: Any) -> Array:
+    """``[N, 4]``: one colour or several as they are for dominated points, nearer to white.
+
+    They stay opaque, or those that lie on each other would look as if nothing dominated them.
+
+    >>> faded("black")[0].round(2).tolist()
+    [0.62, 0.62, 0.62, 1.0]
+    """
+    from matplotlib.colors import to_rgba_array
+
+    found: Array = to_rgba_array(colour)
+    found[:, :3] = 1 - FADED * (1 - found[:, :3])
+    return found
 
 
 def distinct_rays(fronts: list[Front]) -> Array:

@@ -107,9 +107,9 @@ def _ablation(cells: Sequence[Cell], mark: str) -> Iterator[Drawn]:
 
 
 def _faces(cells: Sequence[Cell], mark: str) -> Iterator[Drawn]:
-    """Methods that are compared on two tasks, and what COSMOS reaches on three."""
-    sets, called = [cell["problem"] for cell in cells], labels(cells)
-    yield from _fronts([cell for cell in cells if sets.count(cell["problem"]) > 1], mark)
+    """Fronts of two tasks in one figure, each front of COSMOS on three in one of its own."""
+    called = labels(cells)
+    yield from _fronts(cells, mark)
     for cell in cells:
         if len(cell["objectives"]) == 3 and cell["volume_of"] == "front":
             who = called[cell["name"]]

@@ -17,8 +17,7 @@ Cell = Mapping[str, Any]
 def tables_of_faces(cells: Sequence[Cell]) -> list[Table]:
     """Hypervolume, misclassification and time where the paper has them; else task by task."""
     done, called = [cell for cell in cells if cell["seeds"]], labels(cells)
-    sets = [cell["problem"] for cell in done if _in_pairs(cell)]
-    compared = [cell for cell in done if _in_pairs(cell) and sets.count(cell["problem"]) > 1]
+    compared = [cell for cell in done if _in_pairs(cell)]
     first = [_pairs(compared, called)] if compared else []
     told = {note for table in first for note in table.notes.values()}
     return [*first, *_task_by_task(done, called, told=told)]

@@ -56,7 +56,7 @@ def test_a_baseline_ahead_beyond_the_noise_is_told() -> None:
     assert [row["verdict"] for row in claim["rows"]] == ["ahead within the noise", "ahead"]
     noise = np.sqrt(0.02**2 / 3 + 0.02**2 / 3)
     assert claim["rows"][1]["in_deviations"] == pytest.approx(0.1 / noise)
-    assert "It is not so" in claim["sentence"]
+    assert "It is not so in 1; ahead of COSMOS: ParetoMTL on Adult" in claim["sentence"]
     assert "ParetoMTL on Adult, paper (+0.100, 6.1 deviations)" in claim["sentence"]
     assert "within the noise: PHN-LS on Adult" in claim["sentence"]
 

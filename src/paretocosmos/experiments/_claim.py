@@ -63,7 +63,8 @@ def _fronts(rows: Sequence[Cell]) -> tuple[bool | None, str]:
     single = [row for row in rows if row["verdict"] == ONE]
     said = []
     if ahead:
-        said.append(f"It is not so: ahead of COSMOS by mean hypervolume: {ahead}.")
+        count = sum(row["verdict"] == "ahead" for row in rows)
+        said.append(f"It is not so in {count}; ahead of COSMOS: {ahead}.")
     elif not single:
         said.append("It is so: no baseline is ahead beyond the noise.")
     if near:

@@ -1,6 +1,7 @@
-"""What the pages say of faces: results/efficientnet.json, celeba.json and loader.json."""
+"""What the pages say of faces: results/efficientnet.json, celeba.json, celeba_rays.json and loader.json."""
 
 import json
+import statistics
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -78,10 +79,9 @@ def celeba_table() -> Iterator[str]:
         f"{lead['samples']['train']:,} pictures to train on, {lead['samples']['val']:,} and {lead['samples']['test']:,} for validation "
         "and test, no person in two parts. COSMOS is judged at the centre ray, a single task by its own network, and both beside "
         "a constant that knows how often an attribute occurs. The paper draws one ray a batch (`groups` 1) and has λ = 3, from pretrained "
-        "weights and 162,770 pictures; from random ones a network that does not hear rays yet sees mostly noise then. λ 1 and 32 rays a batch "
-        "were chosen on the validation split, with a LeNet."
+        "weights and 162,770 pictures; from random ones a network that does not hear rays yet sees mostly noise then."
     )
-    yield ""
+    yield from rays_table()
     pairs = [cell for cell in cells if len(cell["tasks"]["each"]) == 2]
     yield "| problem | trained | epochs | task | cross-entropy (a constant's) | misclassified (a constant's) | ROC-AUC | training |"
     yield "|---|---|---|---|---|---|---|---|"
@@ -146,6 +146,27 @@ def celeba_table() -> Iterator[str]:
         f"The angle penalty also turns these fronts round (monotonicity {turned}): it makes the losses follow the ray, so that more weight on a "
         "task gives it more loss, which `alignment=inverse` does not ([guide](guide.md))."
     )
+
+
+def rays_table() -> Iterator[str]:
+    """Where the penalty and the number of rays a batch come from."""
+    sweep = load("celeba_rays.json")
+    yield (
+        f"So both were varied for a LeNet on `{sweep['problem']}` (`python -m benchmarks.celeba_rays`, {sweep['epochs']} epochs, "
+        f"mean of {len(sweep['seeds'])} seeds) and judged by the *validation* fronts:"
+    )
+    yield ""
+    yield "| rays a batch | λ | HV | span | dominated |"
+    yield "|---|---|---|---|---|"
+    for cell in sweep["cells"]:
+        volume, span, share = (
+            statistics.fmean(cell[name]) for name in ("hypervolume", "span", "dominated_share")
+        )
+        yield f"| {cell['groups']} | {cell['penalty']:g} | {volume:.3f} | {span:.3f} | {share:.0%} |"
+    best = max(sweep["cells"], key=lambda c: statistics.fmean(c["hypervolume"]))
+    yield ""
+    yield f"The largest hypervolume is taken: {best['groups']} rays a batch, λ {best['penalty']:g}."
+    yield ""
 
 
 def how(cell: Any, *, long: bool = False) -> str:

@@ -9,6 +9,7 @@ from tests.experiments.hand_made import write_recipe
 
 from paretocosmos.experiments._claim import paper_claim
 from paretocosmos.experiments._claim_ablation import ablation_claims
+from paretocosmos.experiments._claim_convergence import convergence_claim
 from paretocosmos.experiments.collected import collect
 from paretocosmos.experiments.recipe import load_recipe
 
@@ -179,7 +180,9 @@ def test_alpha_must_not_change_the_width_however_little_that_is() -> None:
 
 def test_what_is_otherwise_is_told() -> None:
     narrower = grid(lambda p, a: -p, lambda p, a: 2.0, lambda p: 0.0)
-    assert ablation_claims(narrower)[0]["sentence"] == "Not so on Multi-MNIST, paper."
+    assert ablation_claims(narrower)[0]["sentence"] == (
+        "Not so on Multi-MNIST, paper. With a larger penalty it is narrower on Multi-MNIST, paper."
+    )
     dominated = grid(lambda p, a: p, lambda p, a: 2.0, lambda p: -p)
     (row,) = ablation_claims(dominated)[0]["rows"]
     assert row["smallest_dominated"] == 1.0
@@ -187,6 +190,32 @@ def test_what_is_otherwise_is_told() -> None:
     by_alpha = grid(lambda p, a: 9 * a, lambda p, a: 2.0, lambda p: 0.0)
     assert ablation_claims(by_alpha)[1]["holds"] is False
     assert ablation_claims(by_alpha[:3])[0]["holds"] is None  # not a whole grid
+
+
+def test_a_front_must_be_half_as_wide_as_the_last_after_ten_epochs() -> None:
+    def course(cell: dict[str, Any], widths: dict[int, float]) -> dict[str, Any]:
+        numbers = [
+            {"epoch": epoch, "span": {"mean": width}, "hypervolume": {"mean": 2.0 + epoch / 100}}
+            for epoch, width in widths.items()
+        ]
+        return cell | {"course": numbers}
+
+    wide = course(cell("multi_mnist", "cosmos", [2.9]), {10: 0.2, 50: 0.1, 100: 0.4})
+    narrow = course(cell("multi_fashion", "cosmos", [2.1]), {10: 0.19, 100: 0.4})
+    late = course(cell("adult", "cosmos", [3.3]), {20: 0.2, 40: 0.2})
+    other = course(cell("multi_fashion", "phn_ls", [2.1]), {10: 0.4, 100: 0.4})
+    (claim,) = convergence_claim([wide, narrow, late, other])
+    assert claim["holds"] is False
+    assert claim["sentence"] == (
+        "Taken as at least 50% of the last front's width: so on Multi-MNIST, paper. "
+        "Not so on Multi-Fashion, paper."
+    )
+    assert [row["sentence"] for row in claim["rows"]] == [
+        "width 0.200 after 10 epochs, 0.400 after 100; hypervolume 2.100 and 3.000",
+        "width 0.190 after 10 epochs, 0.400 after 100; hypervolume 2.100 and 3.000",
+    ]
+    assert convergence_claim([wide])[0]["holds"] is True
+    assert convergence_claim([late, other]) == []
 
 
 def test_the_claims_of_a_recipe_are_collected(tmp_path: Path) -> None:
@@ -198,5 +227,8 @@ def test_the_claims_of_a_recipe_are_collected(tmp_path: Path) -> None:
     assert collect(table.rehearsal(1), tmp_path)["claims"] == []
     claims = collect(ablation, tmp_path)["claims"]
     assert len(claims) == 2
+    course = load_recipe("figure_convergence")
+    write_recipe(course, tmp_path, seeds=[1, 2])
+    assert len(collect(course, tmp_path)["claims"]) == 1
     assert len(claims[0]["rows"]) == 6
     assert all(row["span_by_penalty"][0] < row["span_by_penalty"][-1] for row in claims[0]["rows"])

@@ -162,7 +162,7 @@ def test_what_is_missing_failed_or_unexplained_is_told(tmp_path: Path) -> None:
     notes = " ".join(section.notes)
     assert "Failed: PHN-EPO on Adult, paper (`adult-paper/phn_epo`): the loss became nan" in notes
     assert "Missing: seeds 4, 42 of COSMOS on Adult, paper." in notes
-    assert "seeds 1, 2, 3, 4, 42 of PHN-LS on Adult, paper; PHN-EPO" in notes
+    assert "seeds 1, 2, 3, 4, 42 of each of PHN-LS on Adult, paper; PHN-EPO" in notes
     states = {row[1]: row[2] for row in section.tables[-2].rows[:5]}
     assert (states["PHN-EPO"], states[second.method.replace("phn_ls", "PHN-LS")]) == (
         "failed",
@@ -205,16 +205,18 @@ def test_faces_have_the_overhead_and_tasks_of_both_methods(tmp_path: Path) -> No
     pairs = section.tables[0]
     by = {row[:2]: row for row in pairs.rows}
     hard = by["CelebA, hard", "COSMOS"]
-    assert (hard[3], hard[6], hard[9]) == ("2.221", "25.29", "3.30 h")
+    assert (hard[3], hard[7], hard[10]) == ("2.221", "25.29", "3.30 h")
     one = next(c for c in content["cells"] if c["name"] == "celeba_hard/cosmos")
     alone = next(c for c in content["cells"] if c["name"] == "celeba_hard/single_task")
     ratio = one["seconds"]["training"]["mean"] / (alone["seconds"]["training"]["mean"] / 2) - 1
-    assert hard[10] == f"{ratio:+.1%}"
-    assert by["CelebA, hard", "Single Task"][10] == "–"
+    assert hard[11] == f"{ratio:+.1%}"
+    assert hard[5] == f"{one['metrics']['span']['mean']:.3f}"
+    alone_row = by["CelebA, hard", "Single Task"]
+    assert (alone_row[5], alone_row[11]) == ("–", "–")
     (section,), _ = sections([made("celeba_objectives", tmp_path)], None)
     (alone_there,) = section.tables[0].rows  # no Single Task beside the easy pair
     assert alone_there[:2] == ("CelebA, easy", "COSMOS")
-    assert (alone_there[3], alone_there[10]) == (by["CelebA, easy", "COSMOS"][3], "–")
+    assert (alone_there[3], alone_there[11]) == (by["CelebA, easy", "COSMOS"][3], "–")
     three = next(t for t in section.tables if t.title.startswith("CelebA, 3 tasks"))
     assert [row[0] for row in three.rows] == ["Goatee", "Mustache", "No Beard"]
     assert [row[2] for row in three.rows] == ["3.16", "3.93", "5.28"]
@@ -312,6 +314,16 @@ def test_without_matplotlib_there_is_a_report_and_a_note(
     (note,) = write_report([made("intuition", tmp_path)], tmp_path / "report")
     assert note.startswith("no pictures: drawing a front needs `matplotlib`")
     assert "<img" not in (tmp_path / "report" / "report.html").read_text(encoding="utf-8")
+
+
+def test_runs_that_recipes_share_have_their_time_told_once(tmp_path: Path) -> None:
+    contents = [made(name, tmp_path) for name in ("table_1", "figure_vs_sota", "figure_ablation")]
+    told = [
+        next(note for note in one.notes if note.startswith("Time: "))
+        for one in sections(contents, None)[0]
+    ]
+    assert told[1] == "Time: in that of `table_1`, whose runs these are."
+    assert all("training" in told[at] for at in (0, 2))
 
 
 def test_a_report_is_the_same_from_its_json(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """What the paper says of COSMOS against others, and whether our numbers say so too."""
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from paretocosmos.experiments._against import DEVIATIONS, deviation_of_difference
@@ -35,10 +36,10 @@ def paper_claim(cells: Sequence[Cell]) -> list[dict[str, Any]]:
         rows = [_compared(*pair) for pair in pairs if all(one.get("volume") for one in pair)]
         if rows:
             holds, said = judge(rows)
-            where = len({(row["problem"], row["protocol"]) for row in rows})
+            where = _where({(row["problem"], row["protocol"]) for row in rows})
             absent = len(pairs) - len(rows)
             tail = f", {absent} more missing" if absent else ""
-            many = f"{_many(len(rows), 'comparison')} on {_many(where, 'set')}{tail}."
+            many = f"{_many(len(rows), 'comparison')} on {where}{tail}."
             told = {"claim": claim, "holds": holds, "deviations": DEVIATIONS}
             found.append(told | {"sentence": f"{many} {said}", "rows": rows})
     return found
@@ -120,6 +121,18 @@ def _told(rows: Sequence[Cell], verdict: str) -> str:
             gap = f"{row['difference']:+.3f}".replace("-", "−")
             found.append(f"{method_title(row['method'])} on {where} ({gap}{how})")
     return "; ".join(found)
+
+
+def _where(places: Collection[tuple[str, str | None]]) -> str:
+    """How many sets, and how many of them under more than one protocol.
+
+    >>> _where([("adult", "paper"), ("adult", "clean"), ("multi_mnist", "paper")])
+    '2 sets, 1 of them under both protocols'
+    """
+    often = Counter(problem for problem, _ in places)
+    twice = sum(count > 1 for count in often.values())
+    more = f", {twice} of them under both protocols" if twice else ""
+    return f"{_many(len(often), 'set')}{more}"
 
 
 def _many(count: int, thing: str) -> str:

@@ -17,7 +17,11 @@ __all__ = ["LITTLE", "ablation_claims"]
 Cell = Mapping[str, Any]
 Grid = dict[tuple[float, float], Cell]
 
-PENALTY = "A small penalty gives an optimal but narrow front, a larger one a wider front."
+# Section 6, "Ablation study"; appendix "Additional figures" on fairness.
+PENALTY = (
+    "A small penalty gives an optimal but narrow front, a larger one a wider front; for fairness "
+    "it matters less."
+)
 ALPHA = "Alpha changes the quality of the front, not its width."
 LITTLE = 0.1
 """How much of the front of the smallest penalty others may dominate for it to count as optimal."""
@@ -41,7 +45,11 @@ def ablation_claims(cells: Sequence[Cell]) -> list[dict[str, Any]]:
             at = (float(own["penalty"]), float(own["alpha"]))
             grids.setdefault((cell["problem"], cell["protocol"]), {})[at] = cell
     rows = [_row(*key, grid) for key, grid in grids.items() if _is_grid(grid)]
-    return [_claimed(PENALTY, rows, _wider, _of_penalty), _claimed(ALPHA, rows, _apart, _of_alpha)]
+    penalty = _claimed(PENALTY, rows, _wider, _of_penalty)
+    narrower = [_titled(row) for row in rows if _narrower(row)]
+    if narrower:
+        penalty["sentence"] += f" With a larger penalty it is narrower on {'; '.join(narrower)}."
+    return [penalty, _claimed(ALPHA, rows, _apart, _of_alpha)]
 
 
 def _is_grid(grid: Grid) -> bool:
@@ -110,6 +118,15 @@ def _wider(row: Mapping[str, Any]) -> bool | None:
     return wider > 0 if _beyond(wider, row["span_deviation"]) else None
 
 
+def _narrower(row: Mapping[str, Any]) -> bool:
+    wider = row["span_by_penalty"][-1] - row["span_by_penalty"][0]
+    return wider < 0 and _beyond(wider, row["span_deviation"])
+
+
+def _titled(row: Mapping[str, Any]) -> str:
+    return problem_title(row["problem"], row["protocol"])
+
+
 def _apart(row: Mapping[str, Any]) -> bool | None:
     if _beyond(np.ptp(row["span_by_alpha"]), row["span_deviation_by_alpha"]):
         return False
@@ -155,8 +172,7 @@ def _claimed(
 ) -> dict[str, Any]:
     judged = [dict(row) | {"holds": holds(row), "sentence": told(row)} for row in rows]
     so, not_so, open_ = (
-        [problem_title(row["problem"], row["protocol"]) for row in judged if row["holds"] is wanted]
-        for wanted in (True, False, None)
+        [_titled(row) for row in judged if row["holds"] is wanted] for wanted in (True, False, None)
     )
     said = [f"So on {'; '.join(so)}."] if so else []
     said += [f"Not so on {'; '.join(not_so)}."] if not_so else []

@@ -8,6 +8,7 @@ from paretocosmos.errors import RunError
 from paretocosmos.experiments._against import against_paper
 from paretocosmos.experiments._claim import paper_claim
 from paretocosmos.experiments._claim_ablation import ablation_claims
+from paretocosmos.experiments._claim_convergence import convergence_claim
 from paretocosmos.experiments._numbers import cell_numbers
 from paretocosmos.experiments.recipe import Recipe, load_recipe, recipe_names
 from paretocosmos.files import read_json
@@ -80,7 +81,8 @@ def _claims(recipe: Recipe, cells: Sequence[Mapping[str, Any]]) -> list[dict[str
     if recipe.shows == "table":
         return paper_claim(cells)
     done = [cell for cell in cells if cell["seeds"]]
-    return ablation_claims(done) if recipe.shows == "ablation" else []
+    judges = {"ablation": ablation_claims, "convergence": convergence_claim}
+    return judges[recipe.shows](done) if recipe.shows in judges else []
 
 
 def _called(recipe: Recipe) -> str:

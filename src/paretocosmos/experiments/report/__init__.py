@@ -68,6 +68,7 @@ def sections(
     """
     found: list[Section] = []
     notes = []
+    known: dict[str, str] = {}  # by its runs, the recipe that has told their time
     for content in contents:
         kept = []
         for number, (caption, draw) in enumerate(figures(content), start=1):
@@ -78,10 +79,15 @@ def sections(
                 notes.append(f"no pictures: {missing}")
                 break
             kept.append(Picture(name, caption, png))
-        one = section(content, kept)
+        one = section(content, kept, known)
+        known |= {name: content["recipe"] for name in _done(content) if name not in known}
         told = {note for before in found for note in before.notes}
         found.append(replace(one, notes=tuple(note for note in one.notes if note not in told)))
     return found, list(dict.fromkeys(notes))
+
+
+def _done(content: Mapping[str, Any]) -> list[str]:
+    return [cell["name"] for cell in content["cells"] if cell["seeds"]]
 
 
 def _write(figure: "Figure", path: Path, endings: Sequence[str]) -> bytes:

@@ -28,12 +28,17 @@ TABLES: dict[str, Callable[[Sequence[Mapping[str, Any]]], list[Table]]] = {
 }
 
 
-def section(content: Mapping[str, Any], pictures: Sequence[Picture] = ()) -> Section:
+def section(
+    content: Mapping[str, Any],
+    pictures: Sequence[Picture] = (),
+    known: Mapping[str, str] | None = None,
+) -> Section:
     """A recipe in words, tables and pictures.
 
     Args:
         content: what `collect` gave.
         pictures: its figures.
+        known: cells of which another recipe has told the time, and its name.
     """
     cells, epochs = content["cells"], content["rehearsal"]
     mark, warning = "", ""
@@ -49,7 +54,7 @@ def section(content: Mapping[str, Any], pictures: Sequence[Picture] = ()) -> Sec
         claims=tuple(_claims(content)),
         tables=tuple(replace(t, title=t.title + mark) for t in TABLES[content["shows"]](cells)),
         pictures=tuple(pictures),
-        notes=(*undone(cells), _time(content), about(cells), *_caveats(cells)),
+        notes=(*undone(cells), _time(content, known or {}), about(cells), *_caveats(cells)),
     )
 
 
@@ -69,7 +74,12 @@ def _claims(content: Mapping[str, Any]) -> list[Claim]:
     ]
 
 
-def _time(content: Mapping[str, Any]) -> str:
+def _time(content: Mapping[str, Any], known: Mapping[str, str]) -> str:
+    """What its runs took, unless they are all those of other recipes."""
+    done = [cell["name"] for cell in content["cells"] if cell["seeds"]]
+    if all(name in known for name in done):
+        others = " and ".join(f"`{name}`" for name in dict.fromkeys(known[one] for one in done))
+        return f"Time: in that of {others}, whose runs these are."
     parts = content["seconds"]
     told = ", ".join(f"{duration(seconds)} {part}" for part, seconds in parts.items())
     return f"Time: {told}."

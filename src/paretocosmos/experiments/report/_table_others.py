@@ -28,7 +28,11 @@ MEANING = (
 )
 SMOOTH = (
     "Degrees are between losses and ray. A network that hears the ray changes smoothly with it: "
-    "between the ends of a concave front it passes through points that no weighted sum prefers."
+    "between the ends of a concave front it passes through points that no weighted sum prefers. "
+    "The "
+    "penalty asks for losses in the direction of the ray, so that more weight on an objective "
+    "gives "
+    "it more loss, where in a weighted sum it gives less: the colours run the other way."
 )
 
 
@@ -119,6 +123,6 @@ def table_of_intuition(cells: Sequence[Cell]) -> list[Table]:
                 NONE if angle is None or math.isnan(angle["mean"]) else spread(angle, 1),
             )
         )
-    head = ("problem", "method", "settings", "hypervolume", "of the true front", "width")
+    head = ("problem", "method", "settings", "hypervolume", "that of the true front", "width")
     more = ("degrees from the rays",)
     return [Table("What was found", head + more, tuple(rows), notes={"*": SMOOTH}, named=3)]

@@ -86,10 +86,14 @@ def together(cell: Cell) -> str:
 
     >>> together({"made": {"device": ["cpu"], "seeds_together": [5]}})
     'a CPU, 5 seeds together'
+    >>> together({"made": {"device": ["cpu"], "seeds_together": [1, 4]}})
+    'a CPU, 4 seeds together and others alone'
     """
-    count = max(cell["made"]["seeds_together"], default=1)
+    counts = sorted(set(cell["made"]["seeds_together"]), reverse=True)
     device = " and ".join(map(device_title, cell["made"]["device"])) or "an unknown device"
-    return f"{device}, {f'{count} seeds together' if count > 1 else 'one seed at a time'}"
+    several = [str(count) for count in counts if count > 1]
+    told = f"{' or '.join(several)} seeds together" if several else "one seed at a time"
+    return f"{device}, {told}{' and others alone' * (bool(several) and 1 in counts)}"
 
 
 def duration(seconds: float | None) -> str:
@@ -159,7 +163,8 @@ def undone(cells: Sequence[Cell]) -> Iterator[str]:
         every = sum(map(len, names.values())) == len(cells)
         where = "all cells" if every else "; ".join(starmap(_with_settings, names.items()))
         listed = ", ".join(map(str, seeds))
-        yield f"Missing: seed{'s' * (len(seeds) > 1)} {listed} of {where}."
+        each = "each of " * (len(names) > 1 and not every)
+        yield f"Missing: seed{'s' * (len(seeds) > 1)} {listed} of {each}{where}."
 
 
 def _with_settings(name: str, settings: Sequence[str]) -> str:
@@ -183,7 +188,8 @@ def about(cells: Sequence[Cell]) -> str:
         return " and ".join(found) or "unknown"
 
     return (
-        f"Made by paretocosmos {every('version')} (source {every('source')}) on {every('device')}, "
+        f"Made by paretocosmos {every('version')} (hash of its source: {every('source')}) on "
+        f"{every('device')}, "
         f"torch {every('torch')}, precision {every('precision')}, engine {every('engine')}, seeds "
         f"trained together: {every('seeds_together')}."
     )

@@ -90,7 +90,7 @@ def record_of(cell: Cell, seed: int, front: Front, *, together: int = 5) -> dict
         "version": paretocosmos.__version__,
         "source": "abcdef012345",
         "versions": {"torch": "2.13.0"},
-        "machine": {"device": "NVIDIA H200"},
+        "machine": {"device": "NVIDIA H200", "threads": 16},
         "engine": "captured",
         "metrics": {"test": summary(front), "val": summary(front)},
         "epoch_selected": 10,

@@ -192,30 +192,47 @@ def test_what_is_otherwise_is_told() -> None:
     assert ablation_claims(by_alpha[:3])[0]["holds"] is None  # not a whole grid
 
 
-def test_a_front_must_be_half_as_wide_as_the_last_after_ten_epochs() -> None:
-    def course(cell: dict[str, Any], widths: dict[int, float]) -> dict[str, Any]:
-        numbers = [
-            {"epoch": epoch, "span": {"mean": width}, "hypervolume": {"mean": 2.0 + epoch / 100}}
-            for epoch, width in widths.items()
-        ]
-        return cell | {"course": numbers}
+def course(cell: dict[str, Any], widths: dict[int, float], std: float | None) -> dict[str, Any]:
+    """A cell of four seeds with validation fronts of these widths."""
+    numbers = [
+        {
+            "epoch": epoch,
+            "span": {"mean": width, "std": std, "each": [0.0] * 4},
+            "hypervolume": {"mean": 2.0 + epoch / 100},
+        }
+        for epoch, width in widths.items()
+    ]
+    return cell | {"course": numbers}
 
-    wide = course(cell("multi_mnist", "cosmos", [2.9]), {10: 0.2, 50: 0.1, 100: 0.4})
-    narrow = course(cell("multi_fashion", "cosmos", [2.1]), {10: 0.19, 100: 0.4})
-    late = course(cell("adult", "cosmos", [3.3]), {20: 0.2, 40: 0.2})
-    other = course(cell("multi_fashion", "phn_ls", [2.1]), {10: 0.4, 100: 0.4})
+
+def test_a_front_must_be_half_as_wide_as_the_last_after_ten_epochs() -> None:
+    mnist, fashion = (cell(p, "cosmos", [2.9]) for p in ("multi_mnist", "multi_fashion"))
+    wide = course(mnist, {10: 0.3, 50: 0.1, 100: 0.4}, 0.02)
+    narrow = course(fashion, {10: 0.1, 100: 0.4}, 0.02)
+    late = course(cell("adult", "cosmos", [3.3]), {20: 0.2, 40: 0.2}, 0.02)
+    other = course(cell("multi_fashion", "phn_ls", [2.1]), {10: 0.4, 100: 0.4}, 0.02)
     (claim,) = convergence_claim([wide, narrow, late, other])
     assert claim["holds"] is False
     assert claim["sentence"] == (
-        "Taken as at least 50% of the last front's width: so on Multi-MNIST, paper. "
+        "Well spread is at least 50% of the last front's width. So on Multi-MNIST, paper. "
         "Not so on Multi-Fashion, paper."
     )
     assert [row["sentence"] for row in claim["rows"]] == [
-        "width 0.200 after 10 epochs, 0.400 after 100; hypervolume 2.100 and 3.000",
-        "width 0.190 after 10 epochs, 0.400 after 100; hypervolume 2.100 and 3.000",
+        "width 0.300 ± 0.020 after 10 epochs, 0.400 ± 0.020 after 100; hypervolume 2.100 and 3.000",
+        "width 0.100 ± 0.020 after 10 epochs, 0.400 ± 0.020 after 100; hypervolume 2.100 and 3.000",
     ]
     assert convergence_claim([wide])[0]["holds"] is True
     assert convergence_claim([late, other]) == []
+
+
+def test_a_width_must_be_beyond_the_noise_to_be_judged() -> None:
+    own = cell("multi_mnist", "cosmos", [2.9])
+    # four seeds: half of a seed's deviation, and half of that for half of the last width
+    for std, holds in ((0.08, True), (0.1, None), (None, None)):
+        (claim,) = convergence_claim([course(own, {10: 0.3, 100: 0.4}, std)])
+        assert claim["holds"] is holds
+        expected = None if std is None else std * np.hypot(0.5, 0.25)
+        assert claim["rows"][0]["deviation"] == pytest.approx(expected)
 
 
 def test_the_claims_of_a_recipe_are_collected(tmp_path: Path) -> None:

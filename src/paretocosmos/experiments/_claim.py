@@ -5,6 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from paretocosmos.experiments._against import DEVIATIONS, deviation_of_difference
+from paretocosmos.experiments._claim_rows import beyond
 from paretocosmos.experiments._names import method_title, problem_title
 
 __all__ = ["paper_claim"]
@@ -96,17 +97,14 @@ def _compared(own: Cell, cell: Cell) -> dict[str, Any]:
     gap = cell["volume"]["mean"] - own["volume"]["mean"]
     noise = deviation_of_difference(own["volume"], cell["volume"])
     way = "ahead" if gap > 0 else "behind"
-    if noise is None:
-        verdict = ONE
-    else:
-        verdict = way if abs(gap) > DEVIATIONS * noise else f"{way} within the noise"
+    known = way if beyond(gap, noise) else f"{way} within the noise"
     return {
         "problem": own["problem"],
         "protocol": own["protocol"],
         "method": cell["method"],
         "difference": gap,
         "in_deviations": gap / noise if noise else None,
-        "verdict": verdict,
+        "verdict": ONE if noise is None else known,
     }
 
 

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from paretocosmos.experiments._against import DEVIATIONS
-from paretocosmos.experiments._names import problem_title
+from paretocosmos.experiments._claim_rows import beyond, claimed, sets
 from paretocosmos.front import Front
 from paretocosmos.metrics import covered
 
@@ -35,21 +34,24 @@ def ablation_claims(cells: Sequence[Cell]) -> list[dict[str, Any]]:
     its opposite is beyond the noise, of which one seed says nothing, it is open.
 
     Args:
-        cells: those that have finished runs, see `cell_numbers`.
+        cells: all of them, see `cell_numbers`.
     """
     grids: dict[tuple[str, str | None], Grid] = {}
-    for cell in cells:
+    for cell in (cell for cell in cells if cell["seeds"]):
         own = cell["varied"]
         numbers = all(cell["metrics"][key] is not None for key in ("hypervolume", "span"))
         if numbers and {"penalty", "alpha"} <= own.keys() and not isinstance(own["alpha"], list):
             at = (float(own["penalty"]), float(own["alpha"]))
             grids.setdefault((cell["problem"], cell["protocol"]), {})[at] = cell
     rows = [_row(*key, grid) for key, grid in grids.items() if _is_grid(grid)]
-    penalty = _claimed(PENALTY, rows, _wider, _of_penalty)
-    narrower = [_titled(row) for row in rows if _narrower(row)]
+    penalty, alpha = (
+        claimed(claim, [dict(r) | {"holds": holds(r), "sentence": told(r)} for r in rows])
+        for claim, holds, told in ((PENALTY, _wider, _of_penalty), (ALPHA, _apart, _of_alpha))
+    )
+    narrower = [row for row in rows if _widened(row) < 0]
     if narrower:
-        penalty["sentence"] += f" With a larger penalty it is narrower on {'; '.join(narrower)}."
-    return [penalty, _claimed(ALPHA, rows, _apart, _of_alpha)]
+        penalty["sentence"] += f" With a larger penalty it is narrower on {sets(narrower)}."
+    return [penalty, alpha]
 
 
 def _is_grid(grid: Grid) -> bool:
@@ -111,31 +113,22 @@ def _front(cell: Cell) -> Front:
     )
 
 
+def _widened(row: Mapping[str, Any]) -> float:
+    """How much wider the front of the largest penalty is, where that is beyond the noise."""
+    wider = float(row["span_by_penalty"][-1] - row["span_by_penalty"][0])
+    return wider if beyond(wider, row["span_deviation"]) else 0.0
+
+
 def _wider(row: Mapping[str, Any]) -> bool | None:
-    wider = row["span_by_penalty"][-1] - row["span_by_penalty"][0]
     if row["smallest_dominated"] > LITTLE:
         return False
-    return wider > 0 if _beyond(wider, row["span_deviation"]) else None
-
-
-def _narrower(row: Mapping[str, Any]) -> bool:
-    wider = row["span_by_penalty"][-1] - row["span_by_penalty"][0]
-    return wider < 0 and _beyond(wider, row["span_deviation"])
-
-
-def _titled(row: Mapping[str, Any]) -> str:
-    return problem_title(row["problem"], row["protocol"])
+    return _widened(row) > 0 if _widened(row) else None
 
 
 def _apart(row: Mapping[str, Any]) -> bool | None:
-    if _beyond(np.ptp(row["span_by_alpha"]), row["span_deviation_by_alpha"]):
+    if beyond(np.ptp(row["span_by_alpha"]), row["span_deviation_by_alpha"]):
         return False
-    return True if _beyond(np.ptp(row["volume_by_alpha"]), row["volume_deviation"]) else None
-
-
-def _beyond(difference: float, deviation: float | None) -> bool:
-    """Whether means differ; one seed does not tell."""
-    return deviation is not None and abs(difference) > DEVIATIONS * deviation
+    return True if beyond(np.ptp(row["volume_by_alpha"]), row["volume_deviation"]) else None
 
 
 def _of_penalty(row: Mapping[str, Any]) -> str:
@@ -162,24 +155,3 @@ def _of_alpha(row: Mapping[str, Any]) -> str:
 
 def _shown(deviation: float | None) -> str:
     return "?" if deviation is None else f"{deviation:.3f}"
-
-
-def _claimed(
-    claim: str,
-    rows: Sequence[Mapping[str, Any]],
-    holds: Callable[[Mapping[str, Any]], bool | None],
-    told: Callable[[Mapping[str, Any]], str],
-) -> dict[str, Any]:
-    judged = [dict(row) | {"holds": holds(row), "sentence": told(row)} for row in rows]
-    so, not_so, open_ = (
-        [_titled(row) for row in judged if row["holds"] is wanted] for wanted in (True, False, None)
-    )
-    said = [f"So on {'; '.join(so)}."] if so else []
-    said += [f"Not so on {'; '.join(not_so)}."] if not_so else []
-    said += [f"Within the noise, and so open, on {'; '.join(open_)}."] if open_ else []
-    return {
-        "claim": claim,
-        "holds": False if not_so else None if open_ or not rows else True,
-        "sentence": " ".join(said) or "No grid is complete, so this cannot be said.",
-        "rows": judged,
-    }

@@ -171,6 +171,7 @@ def _made(records: Sequence[Record]) -> dict[str, Any]:
 
     return {
         "device": every("machine", "device"),
+        "threads": every("machine", "threads"),
         "version": every("version"),
         "source": every("source"),
         "torch": every("versions", "torch"),

@@ -78,11 +78,12 @@ def read_collected(path: Path) -> dict[str, Any]:
 def _claims(recipe: Recipe, cells: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     if recipe.epochs is not None:  # a rehearsal says nothing of the paper
         return []
-    if recipe.shows == "table":
-        return paper_claim(cells)
-    done = [cell for cell in cells if cell["seeds"]]
-    judges = {"ablation": ablation_claims, "convergence": convergence_claim}
-    return judges[recipe.shows](done) if recipe.shows in judges else []
+    judges = {
+        "table": paper_claim,
+        "ablation": ablation_claims,
+        "convergence": convergence_claim,
+    }
+    return judges[recipe.shows](cells) if recipe.shows in judges else []
 
 
 def _called(recipe: Recipe) -> str:

@@ -11,7 +11,7 @@ from paretocosmos.experiments.report._markdown import markdown
 from paretocosmos.experiments.report._page import page
 from paretocosmos.experiments.report._parts import Picture, Section
 from paretocosmos.experiments.report._pictures import figures
-from paretocosmos.experiments.report._section import section
+from paretocosmos.experiments.report._section import section, trained
 from paretocosmos.files import write_bytes, write_json
 from paretocosmos.plotting import save_figure
 
@@ -80,14 +80,10 @@ def sections(
                 break
             kept.append(Picture(name, caption, png))
         one = section(content, kept, known)
-        known |= {name: content["recipe"] for name in _done(content) if name not in known}
+        known |= {name: content["recipe"] for name in trained(content) if name not in known}
         told = {note for before in found for note in before.notes}
         found.append(replace(one, notes=tuple(note for note in one.notes if note not in told)))
     return found, list(dict.fromkeys(notes))
-
-
-def _done(content: Mapping[str, Any]) -> list[str]:
-    return [cell["name"] for cell in content["cells"] if cell["seeds"]]
 
 
 def _write(figure: "Figure", path: Path, endings: Sequence[str]) -> bytes:

@@ -16,7 +16,7 @@ from paretocosmos.experiments.report._table_others import (
 )
 from paretocosmos.experiments.report._texts import about, duration, undone
 
-__all__ = ["section"]
+__all__ = ["section", "trained"]
 
 TABLES: dict[str, Callable[[Sequence[Mapping[str, Any]]], list[Table]]] = {
     "table": table_1,
@@ -58,6 +58,11 @@ def section(
     )
 
 
+def trained(content: Mapping[str, Any]) -> list[str]:
+    """The names of the cells that have runs."""
+    return [cell["name"] for cell in content["cells"] if cell["seeds"]]
+
+
 def _claims(content: Mapping[str, Any]) -> list[Claim]:
     """What the paper says and what is found; a rehearsal has nothing to say of it."""
     return [
@@ -76,7 +81,7 @@ def _claims(content: Mapping[str, Any]) -> list[Claim]:
 
 def _time(content: Mapping[str, Any], known: Mapping[str, str]) -> str:
     """What its runs took, unless they are all those of other recipes."""
-    done = [cell["name"] for cell in content["cells"] if cell["seeds"]]
+    done = trained(content)
     if all(name in known for name in done):
         others = " and ".join(f"`{name}`" for name in dict.fromkeys(known[one] for one in done))
         return f"Time: in that of {others}, whose runs these are."

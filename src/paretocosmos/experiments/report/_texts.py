@@ -189,7 +189,7 @@ def about(cells: Sequence[Cell]) -> str:
 
     return (
         f"Made by paretocosmos {every('version')} (hash of its source: {every('source')}) on "
-        f"{every('device')}, "
-        f"torch {every('torch')}, precision {every('precision')}, engine {every('engine')}, seeds "
-        f"trained together: {every('seeds_together')}."
+        f"{every('device')}, threads {every('threads')}, torch {every('torch')}, precision "
+        f"{every('precision')}, engine {every('engine')}, seeds trained together: "
+        f"{every('seeds_together')}."
     )

@@ -202,7 +202,7 @@ def repeated() -> str:
     return (
         f"Trained again with {threads} thread instead of {load('baselines.json')['machine']['threads']} ([Table 1](reproduction.md)), "
         f"which rounds otherwise, means of `{worst}` move by up to {moved[worst]:.4f}, of the others by up to "
-        f"{max(moved[name] for name in others):.5f}: EPO decides at every step which objective is behind, so that rounding can "
+        f"{max(moved[name] for name in others):.0e}: EPO decides at every step which objective is behind, so that rounding can "
         "change its course."
     )
 

@@ -59,5 +59,5 @@ def random_faces(objectives: int, *, samples: int, side: int) -> ImageProblem:
         splits={"train": batch(samples), "val": batch(32), "test": batch(32)},
         images="random bytes",
         sha256="",
-        centred=True,
+        pixels="-1..1",
     )

@@ -112,6 +112,34 @@ def test_captured_in_double_is_eager_after_twenty_steps(
     _near(captured, eager, 1e-8)
 
 
+@pytest.mark.parametrize("precision", ["tf32", "fp32", "fp64"])
+@pytest.mark.parametrize("seeds", [(1,), (1, 2, 3)])
+def test_pixels_from_0_to_255(
+    digits: ImageProblem, tmp_path: Path, precision: str, seeds: tuple[int, ...]
+) -> None:
+    """Captured, stacked and through the fused kernels: the bytes that the published code takes."""
+    problem = dataclasses.replace(_few(digits, 310), pixels="0..255")
+    eager, captured = (
+        _go(tmp_path / engine, problem, engine=engine, precision=precision, seeds=seeds)
+        for engine in ("eager", "captured")
+    )
+    for one, other in zip(captured, eager, strict=True):
+        assert one.record["engine"] == "captured"
+        assert other.record["engine"] == "eager"
+        np.testing.assert_allclose(
+            _losses(one), _losses(other), rtol=1e-9 if precision == "fp64" else 1e-2
+        )
+
+
+def test_half_precision_takes_bytes(digits: ImageProblem, tmp_path: Path) -> None:
+    problem = dataclasses.replace(_few(digits, 310), pixels="0..255")
+    half, single = (
+        _go(tmp_path / precision, problem, engine="captured", precision=precision)
+        for precision in ("bf16", "fp32")
+    )
+    np.testing.assert_allclose(_losses(half), _losses(single), rtol=0.1)
+
+
 def test_auto_captures_what_is_ours(tmp_path: Path) -> None:
     run = _go(tmp_path / "run", "toy_convex", settings={}, engine="auto")
     assert run.record["engine"] == "captured"

@@ -341,7 +341,7 @@ def _faces() -> ImageProblem:
         splits={split: batch() for split in SPLITS},
         images="noise",
         sha256="",
-        centred=True,
+        pixels="-1..1",
     )
 
 

@@ -157,6 +157,22 @@ def test_values_and_gradients(shape: tuple[int, ...]) -> None:
 
 
 @needs_triton
+@pytest.mark.parametrize("shape", SHAPES[:3])
+@pytest.mark.parametrize("seeds", [None, 3])
+def test_pixels_from_0_to_255(shape: tuple[int, ...], seeds: int | None) -> None:
+    """Bytes as they are, which the published code hands to its networks."""
+    inputs = draw(shape, seeds)
+    assert inputs[0] is not None
+    inputs[0] = (inputs[0].detach() * 255).round().requires_grad_()
+    if seeds is None:
+        compare(conv_pool, conv_pool_reference, inputs)
+        return
+    dims = (0, 0, 0, 0 if shape[-1] else None)
+    every = torch.vmap(conv_pool, in_dims=dims)
+    compare(every, torch.vmap(conv_pool_reference, in_dims=dims), inputs)
+
+
+@needs_triton
 def test_one_channel_through_the_matrix_unit_too(monkeypatch: pytest.MonkeyPatch) -> None:
     """The table sends one input channel to the direct kernels; the others can do it as well."""
     from paretocosmos.kernels import _launch

@@ -16,7 +16,8 @@ from torch import Tensor
 
 from paretocosmos.errors import ConfigurationError, DataError, MissingExtraError
 from paretocosmos.problems import _pairs, load_problem
-from paretocosmos.problems._base import SPLITS
+from paretocosmos.problems._base import SPLITS, Protocol
+from paretocosmos.problems._composites import RuleName
 from paretocosmos.problems._images import HEADS, ImageProblem
 from paretocosmos.problems._sources import FASHION_MNIST, FILES, Files, Source, locate
 from paretocosmos.problems.fashion_and_mnist import fashion_and_mnist
@@ -76,7 +77,19 @@ def test_from_idx_files(load: Load, data: Path) -> None:
         assert all(batch.targets[head].dtype == torch.int64 for head in HEADS)
         same += int((batch.targets["top_left"] == batch.targets["bottom_right"]).sum())
     assert (same > 0) is (load is fashion_and_mnist)
-    assert "compare hypervolumes with runs on the same bytes" in problem.caveats[0]
+    assert "the same kind of image, not the same bytes" in problem.caveats[0]
+
+
+@pytest.mark.parametrize("load", [multi_mnist, multi_fashion, fashion_and_mnist])
+def test_the_rules(load: Load, data: Path) -> None:
+    usual, text = load(data=str(data)), load(data=str(data), rule="text")
+    assert usual.sha256 == load(data=str(data), rule="published").sha256 != text.sha256
+    assert usual.sha256 == load(data=str(data), protocol="paper").sha256  # others only in scale
+    assert usual.images.endswith("composed by the rule `published` with seed 1")
+    assert text.images.endswith("composed by the rule `text` with seed 1")
+    assert "compare hypervolumes with runs on the same bytes" in text.caveats[0]
+    with pytest.raises(ConfigurationError, match=r"unknown rule `texts`.*did you mean `text`"):
+        load(data=str(data), rule="texts")
 
 
 def test_labels_belong_to_their_images(data: Path) -> None:
@@ -87,7 +100,7 @@ def test_labels_belong_to_their_images(data: Path) -> None:
     for name in SPLITS:
         pixels, targets = inputs(problem, name).flatten(1).int(), problem.split(name).targets
         faint = pixels.masked_fill(pixels == 0, 255).min(1).values
-        alone = faint < 100  # else the garment covers the digit: 1 in 625
+        alone = faint < 100
         assert alone.double().mean() > 0.9
         assert torch.equal(faint[alone] - 1, targets["top_left"][alone].int())
         both = targets["top_left"] + 1 + targets["bottom_right"] + 100
@@ -106,6 +119,24 @@ def test_prepare(data: Path) -> None:
     assert kept.dtype == torch.uint8
 
 
+@pytest.mark.parametrize("rule", ["published", "text"])
+@pytest.mark.parametrize("protocol", ["clean", "paper"])
+def test_pixels(protocol: Protocol, rule: RuleName, data: Path) -> None:
+    """The published code hands bytes to its network; bf16 and tf32 hold each of them exactly."""
+    problem = multi_mnist(data=str(data), protocol=protocol, rule=rule)
+    raw = (protocol, rule) == ("paper", "published")
+    assert problem.about["pixels"] == ("0..255" if raw else "0..1")
+    kept = inputs(problem, "val")
+    for dtype in (torch.float32, torch.float64, torch.bfloat16):
+        ready = problem.prepare(kept, dtype)
+        assert isinstance(ready, Tensor)
+        assert ready.dtype == dtype
+        if raw:
+            assert torch.equal(ready.double(), kept.double())
+        else:
+            assert float(ready.max()) <= 1
+
+
 def test_metrics_and_scores(data: Path) -> None:
     problem = multi_mnist(data=str(data))
     batch = problem.split("test")
@@ -121,7 +152,8 @@ def test_metrics_and_scores(data: Path) -> None:
 def test_what_is_said_of_it(data: Path) -> None:
     problem = load_problem("multi_mnist", data=str(data), settings={"seed": "3"})
     assert isinstance(problem, ImageProblem)
-    assert problem.about["images"] == "two MNIST digits of different classes, composed with seed 3"
+    images = "two MNIST digits of different classes, composed by the rule `published` with seed 3"
+    assert problem.about["images"] == images
     assert len(str(problem.about["sha256"])) == 64
     json.dumps(problem.about)  # run.json holds it
     assert "splits" not in repr(problem)
@@ -221,6 +253,20 @@ class TestPickle:
         assert problem.images.endswith(".pickle")
         assert problem.caveats == ()
         assert problem.input_shape == (1, 36, 36)
+
+    def test_they_have_the_published_scale(self, published: Path) -> None:
+        for protocol, pixels in (("clean", "0..1"), ("paper", "0..255")):
+            problem = load_problem("multi_mnist", data=str(published), protocol=protocol)
+            assert problem.about["images"] == (
+                "two MNIST digits of different classes, as in multi_mnist.pickle"
+            )
+            assert problem.about["pixels"] == pixels
+
+    def test_not_by_another_rule(self, published: Path) -> None:
+        assert "rule `text`" in multi_mnist(data=str(published), rule="text").images
+        (published / "mnist").rename(published / "away")
+        with pytest.raises(DataError, match=r"MNIST is the four files .* found none of them: name"):
+            multi_mnist(data=str(published), rule="text")
 
     def test_after_idx_files_elsewhere(
         self, published: Path, monkeypatch: pytest.MonkeyPatch

@@ -74,7 +74,8 @@ def finished(
     Args:
         cell: the cell.
         how: the folder and what has to be the same.
-        images: the checksum of every problem's images; what this cell says of its own is added.
+        images: the checksum of every problem's images, by its name and what is set of it; what
+            this cell says of its own is added.
         asked: whether it is to be trained now; else any device and precision will do.
     """
     done = []
@@ -83,9 +84,9 @@ def finished(
             continue
         record = read_done(folder)
         other = list(differences(record, cell, how if asked else None))
-        made = (record.get("about") or {}).get("sha256")
-        if made is not None and images.setdefault(cell.problem, made) != made:
-            other.append(f"images: sha256 {made} there, {images[cell.problem]} elsewhere")
+        made, which = (record.get("about") or {}).get("sha256"), _images_of(record)
+        if made is not None and images.setdefault(which, made) != made:
+            other.append(f"images: sha256 {made} there, {images[which]} elsewhere")
         if other:
             raise RunError(
                 f"`{folder}` holds a run that must not be mixed with this recipe's "
@@ -94,6 +95,13 @@ def finished(
         if record["status"] == "finished":
             done.append(seed)
     return done
+
+
+def _images_of(record: Mapping[str, Any]) -> str:
+    """What a problem's images depend on: its name, and settings such as the rule they follow."""
+    own = record["problem"]["settings"].items()
+    chosen = sorted((key, value) for key, value in own if key not in ("protocol", "data"))
+    return json.dumps([record["problem"]["name"], chosen])
 
 
 def read_done(folder: Path) -> dict[str, Any]:

@@ -79,7 +79,7 @@ def celeba_problem(
         metrics=_metrics(heads, protocol),
         protocol=protocol,
         caveats=caveats,
-        centred=True,
+        pixels="-1..1",
         splits={
             split: Batch(images, dict(zip(heads, truth.T.contiguous(), strict=True)))
             for split, images, truth in zip(SPLITS, pixels, truths, strict=True)

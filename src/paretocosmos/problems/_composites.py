@@ -1,12 +1,12 @@
-"""Composites of two images: the rule of Multi-MNIST, made exact and repeatable.
+"""Composites of two images, as in Multi-MNIST: exact and repeatable.
 
-The canvas is 8 pixels wider than an image. The top-left image is put at (a, b) and the bottom-right
-one at (4 + c, 4 + d), a, b, c and d uniform in 0..4; pixels add up, clipped at 255. The published
-generator is lost: this is what Lin et al. 2019 (Pareto Multi-Task Learning) describe.
+The canvas is 8 pixels wider than an image. Pixels add up, clipped at 255. The published generator
+is lost; where it put the two images is a `Rule` (docs/decisions/0024).
 """
 
 import hashlib
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -14,14 +14,12 @@ import numpy.typing as npt
 from paretocosmos.errors import ConfigurationError, DataError
 from paretocosmos.problems._idx import Bytes
 
-__all__ = ["MARGIN", "VERSION", "Composites", "Labelled", "held_out", "make"]
+__all__ = ["RULES", "VERSION", "Composites", "Labelled", "Rule", "RuleName", "held_out", "make"]
 
 # Change it with anything that changes a byte: it is part of the cache's key.
-VERSION = 1
+VERSION = 2
 
-JITTER = 5  # positions along each axis
-SHIFT = 4  # from the top-left image's range to the bottom-right one's
-MARGIN = SHIFT + JITTER - 1
+MARGIN = 8  # how much wider than an image the canvas is
 VALIDATION = 0.1
 STATE = 42  # of scikit-learn's train_test_split, in the published code
 
@@ -29,6 +27,31 @@ Labelled = tuple[Bytes, Bytes]
 """Images ``[n, size, size]`` and their labels ``[n]``."""
 
 Rows = npt.NDArray[np.int64]
+
+RuleName = Literal["published", "text"]
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Where the two images of a composite are put: their upper left corners.
+
+    Attributes:
+        top_left: what a coordinate of the first image may be, each equally likely.
+        bottom_right: likewise of the second.
+        diagonal: whether row and column are the same number, instead of drawn one by one.
+    """
+
+    top_left: range
+    bottom_right: range
+    diagonal: bool
+
+
+RULES: dict[RuleName, Rule] = {
+    # told by networks that others trained on the lost files: docs/decisions/0024
+    "published": Rule(range(5), range(5, 8), diagonal=True),
+    # the words of Lin et al. 2019, Pareto Multi-Task Learning
+    "text": Rule(range(5), range(4, 9), diagonal=False),
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +80,7 @@ def make(
     train: tuple[Labelled, Labelled],
     test: tuple[Labelled, Labelled],
     *,
+    rule: Rule,
     different: bool,
     seed: int,
     copies: int = 2,
@@ -66,6 +90,7 @@ def make(
     Args:
         train: the images for the top left and for the bottom right.
         test: likewise; no composite mixes train and test.
+        rule: where the images are put.
         different: whether the two images of a composite must be of different classes.
         seed: decides partners and positions.
         copies: how often each image is the top-left one.
@@ -75,7 +100,7 @@ def make(
     if copies < 1:
         raise ConfigurationError(f"`copies` must be 1 or more, found {copies}")
     drawn = [
-        _draw(first[1], second[1], different=different, copies=copies, stream=[seed, part])
+        _draw(first[1], second[1], rule, different=different, copies=copies, stream=[seed, part])
         for part, (first, second) in enumerate((train, test))
     ]
     kept, held = held_out(drawn[0].shape[1], VALIDATION)
@@ -102,9 +127,12 @@ def held_out(count: int, share: float) -> tuple[Rows, Rows]:
 
 
 def _draw(
-    first: Bytes, second: Bytes, *, different: bool, copies: int, stream: list[int]
+    first: Bytes, second: Bytes, rule: Rule, *, different: bool, copies: int, stream: list[int]
 ) -> npt.NDArray[np.int64]:
-    """What each composite is made of: the two images' rows, then a, b, c and d, ``[6, n]``."""
+    """What each composite is made of, ``[6, n]``.
+
+    The rows of its two images, then the row and column of the first's corner and of the second's.
+    """
     top = np.tile(np.arange(len(first)), copies)
     # raw bits: NumPy promises never to change these, unlike the numbers its Generator makes of them
     bits = np.random.PCG64(stream).random_raw(5 * len(top)).reshape(5, len(top))
@@ -122,25 +150,30 @@ def _draw(
         bottom = order[np.where(place < begin, place, place + length)]
     else:
         bottom = (bits[0] % np.uint64(len(second))).astype(np.int64)
-    corners = (bits[1:] % np.uint64(JITTER)).astype(np.int64)
-    return np.concatenate([top[None], bottom[None], corners])
+    corners = [_corner(rule.top_left, bits[1:3], rule), _corner(rule.bottom_right, bits[3:], rule)]
+    return np.concatenate([top[None], bottom[None], *corners])
+
+
+def _corner(among: range, bits: npt.NDArray[np.uint64], rule: Rule) -> npt.NDArray[np.int64]:
+    """Row and column of a corner, ``[2, n]``."""
+    drawn = (bits % np.uint64(len(among))).astype(np.int64) + among.start
+    return np.stack([drawn[0], drawn[0] if rule.diagonal else drawn[1]])
 
 
 def _paint(first: Bytes, second: Bytes, recipe: npt.NDArray[np.int64], out: Bytes) -> None:
     """Add both images to the black canvases ``[n, side, side]``, one position at a time."""
-    size = first.shape[1]
-    for start, images, chosen, across in (
-        (0, first, recipe[0], recipe[2] * JITTER + recipe[3]),
-        (SHIFT, second, recipe[1], recipe[4] * JITTER + recipe[5]),
+    size, side = first.shape[1], out.shape[1]
+    for images, chosen, corner in (
+        (first, recipe[0], recipe[2:4]),
+        (second, recipe[1], recipe[4:]),
     ):
-        order = np.argsort(across, kind="stable")
-        groups = np.split(order, np.searchsorted(across[order], np.arange(1, JITTER**2)))
-        for position, rows in enumerate(groups):
-            y, x = (start + step for step in divmod(position, JITTER))
+        place = corner[0] * side + corner[1]
+        order = np.argsort(place, kind="stable")
+        taken, starts = np.unique(place[order], return_index=True)
+        for position, rows in zip(taken, np.split(order, starts[1:]), strict=True):
+            y, x = divmod(int(position), side)
             there = (rows, slice(y, y + size), slice(x, x + size))
-            added = images[chosen[rows]]
-            if start:
-                below = out[there]
-                added += below
-                added[added < below] = 255  # the sum of two bytes went past 255 and wrapped around
+            below, added = out[there], images[chosen[rows]]
+            added += below
+            added[added < below] = 255  # the sum of two bytes went past 255 and wrapped around
             out[there] = added

@@ -1,6 +1,7 @@
 """Fashion+MNIST: a digit and a garment in one image."""
 
 from paretocosmos.problems._base import Protocol
+from paretocosmos.problems._composites import RuleName
 from paretocosmos.problems._images import ImageProblem
 from paretocosmos.problems._pairs import pair_problem
 from paretocosmos.problems._sources import FASHION_MNIST, MNIST
@@ -9,7 +10,11 @@ __all__ = ["fashion_and_mnist"]
 
 
 def fashion_and_mnist(
-    *, protocol: Protocol = "clean", data: str | None = None, seed: int = 1
+    *,
+    protocol: Protocol = "clean",
+    rule: RuleName = "published",
+    data: str | None = None,
+    seed: int = 1,
 ) -> ImageProblem:
     """Fashion+MNIST: name the digit at the top left and the garment at the bottom right.
 
@@ -17,7 +22,11 @@ def fashion_and_mnist(
     12,000 val, 20,000 test images of 36 x 36 pixels.
 
     Args:
-        protocol: ``"paper"`` scores a split in batches, as the published code does.
+        protocol: ``"paper"`` does as the published code does: a split is scored in batches, and
+            pixels are from 0 to 255 where `rule` is ``"published"``; else they are from 0 to 1.
+        rule: where the two images are put. ``"published"`` is how the lost files were made, as far
+            as it can be told: shifts along the diagonal. ``"text"`` follows the words of Lin et
+            al. 2019, with row and column drawn apart, and is harder.
         data: a folder with ``mnist/`` and ``fashion_mnist/``, or torchvision's ``MNIST/raw/`` and
             ``FashionMNIST/raw/``, or with the published ``multi_fashion_and_mnist.pickle``, which
             then comes first. `None` looks in ``$PARETOCOSMOS_DATA`` and the cache, idx files before
@@ -33,6 +42,7 @@ def fashion_and_mnist(
         pickle="multi_fashion_and_mnist.pickle",
         images="an MNIST digit and a Fashion-MNIST garment",
         protocol=protocol,
+        rule=rule,
         data=data,
         seed=seed,
     )

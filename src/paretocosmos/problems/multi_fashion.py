@@ -1,6 +1,7 @@
 """Multi-Fashion: two overlapping garments in one image."""
 
 from paretocosmos.problems._base import Protocol
+from paretocosmos.problems._composites import RuleName
 from paretocosmos.problems._images import ImageProblem
 from paretocosmos.problems._pairs import pair_problem
 from paretocosmos.problems._sources import FASHION_MNIST
@@ -9,7 +10,11 @@ __all__ = ["multi_fashion"]
 
 
 def multi_fashion(
-    *, protocol: Protocol = "clean", data: str | None = None, seed: int = 1
+    *,
+    protocol: Protocol = "clean",
+    rule: RuleName = "published",
+    data: str | None = None,
+    seed: int = 1,
 ) -> ImageProblem:
     """Multi-Fashion: name the garment at the top left and the one at the bottom right.
 
@@ -17,7 +22,11 @@ def multi_fashion(
     36 x 36 pixels. Garments fill their frame, so they hide more of each other than digits do.
 
     Args:
-        protocol: ``"paper"`` scores a split in batches, as the published code does.
+        protocol: ``"paper"`` does as the published code does: a split is scored in batches, and
+            pixels are from 0 to 255 where `rule` is ``"published"``; else they are from 0 to 1.
+        rule: where the two images are put. ``"published"`` is how the lost files were made, as far
+            as it can be told: shifts along the diagonal. ``"text"`` follows the words of Lin et
+            al. 2019, with row and column drawn apart, and is harder.
         data: a folder with ``fashion_mnist/`` or torchvision's ``FashionMNIST/raw/`` or the idx
             files themselves, or with the published ``multi_fashion.pickle``, which then comes
             first. `None` looks in ``$PARETOCOSMOS_DATA`` and the cache, idx files before the
@@ -33,6 +42,7 @@ def multi_fashion(
         pickle="multi_fashion.pickle",
         images="two Fashion-MNIST garments of different classes",
         protocol=protocol,
+        rule=rule,
         data=data,
         seed=seed,
     )

@@ -1,6 +1,7 @@
 """Multi-MNIST: two overlapping digits in one image."""
 
 from paretocosmos.problems._base import Protocol
+from paretocosmos.problems._composites import RuleName
 from paretocosmos.problems._images import ImageProblem
 from paretocosmos.problems._pairs import pair_problem
 from paretocosmos.problems._sources import MNIST
@@ -9,7 +10,11 @@ __all__ = ["multi_mnist"]
 
 
 def multi_mnist(
-    *, protocol: Protocol = "clean", data: str | None = None, seed: int = 1
+    *,
+    protocol: Protocol = "clean",
+    rule: RuleName = "published",
+    data: str | None = None,
+    seed: int = 1,
 ) -> ImageProblem:
     """Multi-MNIST: name the digit at the top left and the one at the bottom right (140,000 images).
 
@@ -19,7 +24,11 @@ def multi_mnist(
     none is in test.
 
     Args:
-        protocol: ``"paper"`` scores a split in batches, as the published code does.
+        protocol: ``"paper"`` does as the published code does: a split is scored in batches, and
+            pixels are from 0 to 255 where `rule` is ``"published"``; else they are from 0 to 1.
+        rule: where the two images are put. ``"published"`` is how the lost files were made, as far
+            as it can be told: shifts along the diagonal. ``"text"`` follows the words of Lin et
+            al. 2019, with row and column drawn apart, and is harder.
         data: a folder with ``mnist/`` or torchvision's ``MNIST/raw/`` or the idx files themselves,
             or with the published ``multi_mnist.pickle``, which then comes first. `None` looks in
             ``$PARETOCOSMOS_DATA`` and the cache, idx files before the pickle, then downloads.
@@ -34,6 +43,7 @@ def multi_mnist(
         pickle="multi_mnist.pickle",
         images="two MNIST digits of different classes",
         protocol=protocol,
+        rule=rule,
         data=data,
         seed=seed,
     )

@@ -10,6 +10,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from paretocosmos.backbones.lenet import LeNet
 from paretocosmos.conditioning import Concat
 from paretocosmos.conditioning.transposed_conv import TransposedConv
 from paretocosmos.errors import ConfigurationError, DataError, MissingExtraError
@@ -187,7 +188,9 @@ def test_a_backbone_of_ones_own_is_conditioned_and_left_alone() -> None:
     before = {name: value.clone() for name, value in backbone.state_dict().items()}
     plan = _plan("toy_convex", backbone=backbone)
     assert isinstance(plan.model, Concat)
-    assert plan.configuration.conditioning == Spec("concat", {"layer": None, "zero": False})
+    assert plan.configuration.conditioning == Spec(
+        "concat", {"layer": None, "zero": False, "joined": False}
+    )
     assert plan.configuration.backbone is None
     assert _count(plan) == sum(p.numel() for p in backbone.parameters()) + 8 * 2
     assert list(backbone.state_dict()) == list(before)
@@ -206,13 +209,22 @@ def test_images_begin_with_the_papers_network() -> None:
     plan = _plan(points(shape=(1, 20, 24)))
     assert plan.configuration.backbone == Spec("lenet", {"kernel": 5, "rectified": True})
     assert plan.configuration.conditioning == Spec(
-        "transposed_conv", {"layer": None, "zero": False}
+        "transposed_conv", {"layer": None, "zero": False, "joined": False}
     )
     assert isinstance(plan.model, TransposedConv)
     assert plan.traceable
     assert plan.stackable
     named = _plan(points(shape=(1, 20, 24)), backbone="mlp", conditioning="concat")
     assert isinstance(named.model, Concat)
+
+
+def test_the_papers_scale_is_for_a_network_that_was_just_drawn() -> None:
+    digits = dataclasses.replace(points(shape=(1, 20, 24)), spec=Spec("multi_mnist", {}))
+    ours = _plan(digits).configuration.conditioning
+    theirs = _plan(digits, backbone=LeNet((1, 20, 24), 2)).configuration.conditioning
+    assert ours is not None
+    assert theirs is not None
+    assert (ours.settings["joined"], theirs.settings["joined"]) == (True, False)
 
 
 def test_the_paper_has_the_first_word_on_the_network(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -222,7 +234,9 @@ def test_the_paper_has_the_first_word_on_the_network(monkeypatch: pytest.MonkeyP
         _plan(faces)
     plan = _plan(faces, backbone="lenet")
     assert plan.configuration.backbone == Spec("lenet", {"kernel": 5, "rectified": True})
-    assert plan.configuration.conditioning == Spec("transposed_conv", {"layer": None, "zero": True})
+    assert plan.configuration.conditioning == Spec(
+        "transposed_conv", {"layer": None, "zero": True, "joined": False}
+    )
 
 
 def test_a_conditionings_defaults_are_written_down() -> None:

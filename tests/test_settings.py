@@ -147,7 +147,8 @@ def test_the_papers_settings_for_images(problem: str, penalty: float) -> None:
         "milestones": [20, 40, 80, 90],
         "decay": 0.1,
     }
-    assert paper_settings(problem, "cosmos") == images | {"penalty": penalty, "alpha": 1.2}
+    cosmos = {"penalty": penalty, "alpha": 1.2, "joined": True}
+    assert paper_settings(problem, "cosmos") == images | cosmos
     assert paper_settings(problem, "linear") == images
 
 

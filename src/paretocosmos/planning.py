@@ -101,6 +101,8 @@ def make_plan(
     name = method if isinstance(method, str) else spec_of("methods", method).name
     label = label_of(name, None if model is not None else str(conditioning))
     known = paper_settings(_name(problem), label)
+    if not isinstance(backbone, str):  # a network of one's own may be trained: it is not scaled
+        known = {key: value for key, value in known.items() if key != "joined"}
     resolved = distribute(known, owners, lenient=True)
     for role, own in distribute(given, owners).items():
         resolved[role] |= own

@@ -232,6 +232,23 @@ def test_the_first_layer_keeps_its_weights() -> None:
         assert kept is not network.get_parameter(f"first.conv.{name}")
 
 
+def test_the_published_code_draws_both_together() -> None:
+    """A convolution of one and of J channels at once: all of its filters have one distribution."""
+    torch.manual_seed(1)
+    model = TransposedConv(nn.Conv2d(1, 20_000, 5), 2, joined=True)
+    drawn = nn.Conv2d(3, 20_000, 5)
+    bound = 1 / math.sqrt(75)
+    for name, like in (("layer.weight", drawn.weight), ("layer.bias", drawn.get_parameter("bias"))):
+        ours = model.get_parameter(f"backbone.{name}").detach()
+        assert 0.999 * bound < ours.abs().max() <= bound * (1 + 1e-6)
+        assert ours.std().item() == pytest.approx(like.std().item(), rel=0.02)
+
+
+def test_as_it_was_and_scaled_exclude_each_other() -> None:
+    with pytest.raises(ConfigurationError, match=r"`zero`.*`joined`.*set one of them to false"):
+        TransposedConv(LeNet(SHAPE, 2), J, zero=True, joined=True)
+
+
 def test_new_filters_are_drawn_as_those_of_the_joined_layer() -> None:
     layer = nn.Conv2d(3, 2_000, (3, 5))
     filters = TransposedConv(layer, 4).get_parameter("backbone.ray.weight").detach()

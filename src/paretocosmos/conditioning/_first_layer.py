@@ -24,6 +24,8 @@ class FirstLayerConditioning(ListeningConditioning, Generic[Layer]):
         layer: the dotted name of that layer; found by itself if `None`.
         zero: start with zeros where the layer reads the ray, so that the network starts as it was;
             by default those weights are drawn, as in the paper.
+        joined: scale the layer's own weights as if it had been drawn with the ray among its inputs,
+            as in the paper; for a network that was just drawn.
     """
 
     _name: str
@@ -42,8 +44,14 @@ class FirstLayerConditioning(ListeningConditioning, Generic[Layer]):
         *,
         layer: str | None = None,
         zero: bool = False,
+        joined: bool = False,
     ) -> None:
         super().__init__(backbone, objectives)
+        if zero and joined:
+            raise ConfigurationError(
+                "`zero` starts with the network as it was, `joined` changes its first layer, found "
+                "both: set one of them to false"
+            )
         self.where = self._first() if layer is None else layer
         try:
             found = self.backbone.get_submodule(self.where)
@@ -58,14 +66,14 @@ class FirstLayerConditioning(ListeningConditioning, Generic[Layer]):
                 "conditioning"
             )
         check_called(self.backbone, self.where)
-        self._put(self._split(found, zero=zero))
+        self._put(self._split(found, zero=zero, joined=joined))
 
     @property
     def places(self) -> tuple[str, ...]:
         return (self.where,)
 
     @abstractmethod
-    def _split(self, layer: Layer, *, zero: bool) -> Split[Layer]:
+    def _split(self, layer: Layer, *, zero: bool, joined: bool) -> Split[Layer]:
         """What takes the layer's place."""
 
     def _encode(self, rays: Tensor) -> Tensor:

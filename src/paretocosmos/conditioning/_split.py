@@ -26,26 +26,33 @@ Layer = TypeVar("Layer", bound=nn.Linear | nn.Conv2d)
 class Split(Listener, ABC, Generic[Layer]):
     """A layer that also reads what is set on it as `rays`: ``layer(x) + ray(r)``.
 
-    The layer handed over is kept as it is; only the weights that read the rays are new.
+    Only the weights that read the rays are new; the layer handed over is kept as it is, unless it
+    is `joined`.
 
     Args:
         layer: what reads the samples.
         ray: what reads the rays.
         zero: start with new weights of zero, so that it gives what the layer alone gives; else they
             are drawn as a layer of the joined width draws them.
+        joined: scale the layer's weights down to what a layer of the joined width draws, too.
     """
 
     layer: Layer
 
-    def __init__(self, layer: Layer, ray: Layer, *, zero: bool) -> None:
+    def __init__(self, layer: Layer, ray: Layer, *, zero: bool, joined: bool) -> None:
         super().__init__(layer)
         self.ray = ray
         ray.to(layer.weight.device, layer.weight.dtype)
+        own, new = layer.weight[0].numel(), ray.weight[0].numel()
         if zero:
             nn.init.zeros_(ray.weight)
         else:
-            bound = 1 / math.sqrt(layer.weight[0].numel() + ray.weight[0].numel())
+            bound = 1 / math.sqrt(own + new)
             nn.init.uniform_(ray.weight, -bound, bound)
+        if joined:
+            with torch.no_grad():
+                for drawn in layer.parameters():
+                    drawn.mul_(math.sqrt(own / (own + new)))
 
     @abstractmethod
     def forward(self, inputs: Tensor) -> Tensor:
@@ -55,8 +62,11 @@ class Split(Listener, ABC, Generic[Layer]):
 class SplitLinear(Split[nn.Linear]):
     """A linear layer that also reads the rays ``[G, J]`` set on it."""
 
-    def __init__(self, layer: nn.Linear, objectives: int, *, zero: bool = False) -> None:
-        super().__init__(layer, nn.Linear(objectives, layer.out_features, bias=False), zero=zero)
+    def __init__(
+        self, layer: nn.Linear, objectives: int, *, zero: bool = False, joined: bool = False
+    ) -> None:
+        ray = nn.Linear(objectives, layer.out_features, bias=False)
+        super().__init__(layer, ray, zero=zero, joined=joined)
 
     def forward(self, inputs: Tensor) -> Tensor:
         rays = self.heard()
@@ -70,7 +80,9 @@ class SplitLinear(Split[nn.Linear]):
 class SplitConv(Split[nn.Conv2d]):
     """A convolution that also reads the maps ``[G, J, h, w]`` set on it, enlarged to the image."""
 
-    def __init__(self, layer: nn.Conv2d, objectives: int, *, zero: bool = False) -> None:
+    def __init__(
+        self, layer: nn.Conv2d, objectives: int, *, zero: bool = False, joined: bool = False
+    ) -> None:
         if layer.groups != 1:
             raise ConfigurationError(
                 f"`groups` of a convolution that reads a ray must be 1, found {layer.groups}: "
@@ -86,7 +98,7 @@ class SplitConv(Split[nn.Conv2d]):
             padding_mode=layer.padding_mode,
             bias=False,
         )
-        super().__init__(layer, ray, zero=zero)
+        super().__init__(layer, ray, zero=zero, joined=joined)
         self._simple = (ray.stride, ray.padding, ray.dilation) == ((1, 1), (0, 0), (1, 1))
 
     def forward(self, inputs: Tensor) -> Tensor:

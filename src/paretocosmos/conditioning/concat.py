@@ -16,6 +16,7 @@ class Concat(FirstLayerConditioning[nn.Linear]):
         objectives: entries in a ray, J.
         layer: the dotted name of that linear layer; found by itself if `None`.
         zero: start with zeros where the layer reads the ray: with the network as it was.
+        joined: scale a freshly drawn layer as if it had been drawn with the ray among its inputs.
 
     >>> import torch
     >>> model = Concat(nn.Sequential(nn.Linear(3, 8), nn.ReLU(), nn.Linear(8, 1)), 2)
@@ -27,5 +28,5 @@ class Concat(FirstLayerConditioning[nn.Linear]):
     _kind = nn.Linear
     _kind_name = "linear layer"
 
-    def _split(self, layer: nn.Linear, *, zero: bool) -> SplitLinear:
-        return SplitLinear(layer, self.objectives, zero=zero)
+    def _split(self, layer: nn.Linear, *, zero: bool, joined: bool) -> SplitLinear:
+        return SplitLinear(layer, self.objectives, zero=zero, joined=joined)

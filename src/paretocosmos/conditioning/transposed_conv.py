@@ -20,6 +20,7 @@ class TransposedConv(FirstLayerConditioning[nn.Conv2d]):
         objectives: entries in a ray, J.
         layer: the dotted name of that convolution; found by itself if `None`.
         zero: start with zeros where the layer reads the ray: with the network as it was.
+        joined: scale a freshly drawn layer as if it had been drawn with the maps among its inputs.
 
     >>> import torch
     >>> model = TransposedConv(nn.Sequential(nn.Conv2d(1, 8, 5), nn.Flatten()), 2)
@@ -38,14 +39,15 @@ class TransposedConv(FirstLayerConditioning[nn.Conv2d]):
         *,
         layer: str | None = None,
         zero: bool = False,
+        joined: bool = False,
     ) -> None:
-        super().__init__(backbone, objectives, layer=layer, zero=zero)
+        super().__init__(backbone, objectives, layer=layer, zero=zero, joined=joined)
         self.maps = RayMaps(objectives)
         weight = self.backbone.get_submodule(self.where).get_parameter("layer.weight")
         self.maps.to(weight.device, weight.dtype)
 
-    def _split(self, layer: nn.Conv2d, *, zero: bool) -> SplitConv:
-        return SplitConv(layer, self.objectives, zero=zero)
+    def _split(self, layer: nn.Conv2d, *, zero: bool, joined: bool) -> SplitConv:
+        return SplitConv(layer, self.objectives, zero=zero, joined=joined)
 
     def _encode(self, rays: Tensor) -> Tensor:
         maps: Tensor = self.maps(rays)

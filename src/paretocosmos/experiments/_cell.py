@@ -59,11 +59,14 @@ class Outcome:
         error: why it failed, in a sentence; `None` if it did not.
         seconds: it took, all in all.
         notes: warnings, each once.
+        share: what of the time is its own, where several cells ran on one device at the same time:
+            an equal part of every moment. `None`: all of it.
     """
 
     error: str | None
     seconds: float
     notes: tuple[str, ...] = ()
+    share: float | None = None
 
 
 def finished(

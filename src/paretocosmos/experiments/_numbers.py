@@ -29,8 +29,9 @@ Record = Mapping[str, Any]
 def cell_numbers(cell: Cell, out: Path, *, course: bool = False) -> dict[str, Any]:
     """What a cell reached: a JSON value; numbers are means over its seeds.
 
-    Seeds that trained together share their time: a seed's is an equal part. `volume` is what the
-    paper prints as hypervolume: of one network per objective that of their ideal point.
+    Seeds that trained together share their time: a seed's is an equal part. So do cells that were
+    trained side by side on one device. `volume` is what the paper prints as hypervolume: of one
+    network per objective that of their ideal point.
 
     Args:
         cell: the cell.
@@ -38,6 +39,7 @@ def cell_numbers(cell: Cell, out: Path, *, course: bool = False) -> dict[str, An
         course: whether to keep the validation fronts of some epochs.
     """
     runs, broken = _runs(cell, out)
+    kept = _kept(cell.folder(out))
     told: dict[str, Any] = {
         "name": cell.name,
         "problem": cell.problem,
@@ -47,7 +49,7 @@ def cell_numbers(cell: Cell, out: Path, *, course: bool = False) -> dict[str, An
         "rehearsal": cell.epochs,
         "seeds": list(runs),
         "missing": [seed for seed in cell.seeds if seed not in runs],
-        "error": broken or _error(cell.folder(out)),
+        "error": broken or _error(kept),
     }
     if not runs:
         return told
@@ -65,7 +67,7 @@ def cell_numbers(cell: Cell, out: Path, *, course: bool = False) -> dict[str, An
         "volume": found[volume_in(first)],
         "volume_of": "ideal point" if alone else "front",
         "metrics": found,
-        "seconds": _seconds(records),
+        "seconds": _seconds(records, 1 / _beside(kept)),
         "networks": len(first["networks"]),
         "separate": first["fixed_rays"] is not None,
         "parameters": first["parameters"] // len(first["networks"]),
@@ -78,7 +80,7 @@ def cell_numbers(cell: Cell, out: Path, *, course: bool = False) -> dict[str, An
         "front": rounded(front.values),
         "tasks": _tasks(done, alone=alone),
         **({"course": mean_course(done)} if course else {}),
-        "made": _made(records),
+        "made": _made(records) | {"side_by_side": round(_beside(kept))},
     }
 
 
@@ -103,21 +105,35 @@ def _runs(cell: Cell, out: Path) -> tuple[dict[int, Done], str | None]:
     return found, wrong
 
 
-def _error(folder: Path) -> str | None:
-    """Why the last sitting of the cell failed, if it did."""
+def _kept(folder: Path) -> Record:
+    """What the last sitting of the cell left: why it failed, what it took."""
     path = folder / KEPT
     try:
-        kept = read_json(path) if path.exists() else {}
+        return read_json(path) if path.exists() else {}
     except RunError:
-        return None
+        return {}
+
+
+def _error(kept: Record) -> str | None:
     return None if kept.get("error") is None else str(kept["error"])
 
 
-def _seconds(records: Sequence[Record]) -> dict[str, Any]:
-    """Of a seed: to the selected epoch, and in all; of all seeds: what the time went into."""
+def _beside(kept: Record) -> float:
+    """How many cells shared the device, on average, itself among them."""
+    seconds, share = (float(kept.get(key) or 0) for key in ("seconds", "share"))
+    return max(1.0, seconds / share) if share else 1.0
+
+
+def _seconds(records: Sequence[Record], share: float) -> dict[str, Any]:
+    """Of a seed: to the selected epoch, and in all; of all seeds: what the time went into.
+
+    Args:
+        records: of the seeds.
+        share: the cell's part of the time, where others were trained beside it.
+    """
 
     def each(key: str) -> list[float]:
-        return [record[f"seconds_{key}"] / record["seeds_together"] for record in records]
+        return [share * record[f"seconds_{key}"] / record["seeds_together"] for record in records]
 
     return {
         "to_selected": spread(each("to_selected")),
@@ -125,7 +141,7 @@ def _seconds(records: Sequence[Record]) -> dict[str, Any]:
         "all_training": sum(each("training")),
         "all_preparing": sum(each("preparing")),
         # judged one after the other, each by itself
-        "all_evaluating": sum(record["seconds_evaluating"] for record in records),
+        "all_evaluating": share * sum(record["seconds_evaluating"] for record in records),
     }
 
 

@@ -205,7 +205,7 @@ def _result(ray: Any, one: Any, cell: Cell, out: Path) -> Outcome:
         why = str(error).strip().partition("\n")[0]
         return Outcome(f"its worker was lost {RETRIES + 1} times ({why})", 0.0)
     except RunError as error:
-        return Outcome(str(error), outcome.seconds, outcome.notes)
+        return dataclasses.replace(outcome, error=str(error))
     return outcome
 
 

@@ -35,6 +35,7 @@ class Standing:
         state: ``"waiting"``, ``"running"``, ``"done"`` or ``"failed"``.
         error: why it failed.
         seconds: all its sittings took.
+        share: what of that is its own, where cells ran side by side.
         here: what its sitting now took.
         at: where its training stands, if it runs.
         began: when that began, by `time.monotonic`.
@@ -48,6 +49,7 @@ class Standing:
     state: State = "waiting"
     error: str | None = None
     seconds: float = 0.0
+    share: float = 0.0
     here: float = 0.0
     at: Progress | None = None
     began: float | None = None
@@ -70,6 +72,7 @@ class Standing:
             "seeds_done": list(self.seeds_done),
             "hypervolume": self.hypervolume,
             "seconds": self.seconds,
+            "share": self.share,
             "seconds_in": dict(self.seconds_in),
         }
 
@@ -109,8 +112,8 @@ class Reproduction:
         kept = _kept(cell, self.out)
         if not asked and state == "waiting" and kept.get("error"):
             state, error = "failed", str(kept["error"])
-        seconds = float(kept.get("seconds") or 0)
-        found = Standing(cell, asked, state, error, seconds)
+        seconds, share = (float(kept.get(key) or 0) for key in ("seconds", "share"))
+        found = Standing(cell, asked, state, error, seconds, share)
         self.standings[cell.name] = _with_results(found, self.out)
 
     def note(self, cell: Cell, what: Progress | Outcome | None) -> None:
@@ -122,6 +125,7 @@ class Reproduction:
                 state="done" if what.error is None else "failed",
                 error=what.error,
                 seconds=before.seconds + what.seconds,
+                share=before.share + (what.seconds if what.share is None else what.share),
                 here=before.here + what.seconds,
                 at=None,
             )
@@ -138,8 +142,15 @@ class Reproduction:
     def stop(self) -> None:
         """Nothing runs any more: what was not finished waits for the next time."""
         for one in self.having("running"):
-            spent = one.seconds + (0.0 if one.began is None else time.monotonic() - one.began)
-            now = dataclasses.replace(one, state="waiting", at=None, began=None, seconds=spent)
+            spent = 0.0 if one.began is None else time.monotonic() - one.began
+            now = dataclasses.replace(
+                one,
+                state="waiting",
+                at=None,
+                began=None,
+                seconds=one.seconds + spent,
+                share=one.share + spent,  # at most
+            )
             self.standings[one.cell.name] = now
             with suppress(OSError):
                 _keep(now, self.out)
@@ -220,7 +231,7 @@ def _keep(one: Standing, out: Path) -> None:
     """Leave in the cell's folder what it is, what it took and why it failed."""
     folder = one.cell.folder(out)
     folder.mkdir(parents=True, exist_ok=True)
-    kept = ("problem", "protocol", "method", "settings", "error", "seconds")
+    kept = ("problem", "protocol", "method", "settings", "error", "seconds", "share")
     said = {key: value for key, value in one.to_dict().items() if key in kept}
     write_json(folder / KEPT, said | {"rehearsal": one.cell.epochs})
 

@@ -8,7 +8,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 
@@ -28,13 +28,15 @@ TRIES = 2
 
 @dataclass
 class _Worker:
-    """A process, the line to it, and what it is at."""
+    """A process, the line to it, what it is at, and its part of the device's time for that."""
 
     place: int
     process: BaseProcess
     line: "Connection[Job, Progress | Outcome]"
     job: Job
+    gpu: str | None
     began: float = 0.0
+    share: float = 0.0
 
 
 def on_workers(
@@ -57,6 +59,7 @@ def on_workers(
     busy: list[_Worker] = []
     idle: list[_Worker] = []
     threads = max(1, torch.get_num_threads() // len(places))
+    before = time.perf_counter()
     try:
         while waiting or busy:
             while waiting and (idle or places):
@@ -66,6 +69,7 @@ def on_workers(
                 worker = idle.pop() if idle else _start(places.pop(0), how, threads, job)
                 busy.append(_set_to(worker, job))
             ready = set(wait([worker.line for worker in busy]))
+            before = _shared(busy, before)
             for worker in [one for one in busy if one.line in ready]:
                 cell, seeds = worker.job
                 try:
@@ -80,6 +84,7 @@ def on_workers(
                     said = _lost(worker)
                 else:
                     if isinstance(said, Outcome):
+                        said = replace(said, share=worker.share)
                         busy.remove(worker)
                         idle.append(worker)
                 tell(cell, said)
@@ -90,18 +95,31 @@ def on_workers(
             worker.process.join()
 
 
+def _shared(busy: Sequence[_Worker], before: float) -> float:
+    """Give every worker its part of the time since `before`, and say what time it is.
+
+    Workers on the same GPU, or on no GPU in particular, have equal parts.
+    """
+    now = time.perf_counter()
+    beside = Counter(worker.gpu for worker in busy)
+    for worker in busy:
+        worker.share += (now - max(before, worker.began)) / beside[worker.gpu]
+    return now
+
+
 def _start(place: int, how: How, threads: int, job: Job) -> _Worker:
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
-    given = (theirs, how, threads, _gpu(place, how))
+    gpu = _gpu(place, how)
+    given = (theirs, how, threads, gpu)
     process = context.Process(target=_serve, args=given, daemon=True)
     process.start()
     theirs.close()  # or its end would never be seen
-    return _Worker(place, process, ours, job)
+    return _Worker(place, process, ours, job, gpu)
 
 
 def _set_to(worker: _Worker, job: Job) -> _Worker:
-    worker.job, worker.began = job, time.perf_counter()
+    worker.job, worker.began, worker.share = job, time.perf_counter(), 0.0
     with suppress(OSError):  # it is lost, which the next look at its line tells
         worker.line.send(job)
     return worker
@@ -144,4 +162,4 @@ def _lost(worker: _Worker) -> Outcome:
     said = (
         f"its process ended {TRIES} times, at last {how}: memory may be short, try fewer --workers"
     )
-    return Outcome(said, time.perf_counter() - worker.began)
+    return Outcome(said, time.perf_counter() - worker.began, share=worker.share)

@@ -1,5 +1,6 @@
 """`reproduce`: every cell of a recipe, those that are done but once."""
 
+import dataclasses
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -132,7 +133,7 @@ def _confirmed(cell: Cell, outcome: Outcome, how: How, images: dict[str, str]) -
     try:
         finished(cell, how, images)
     except ParetoCosmosError as error:
-        return Outcome(str(error), outcome.seconds, outcome.notes)
+        return dataclasses.replace(outcome, error=str(error))
     return outcome
 
 

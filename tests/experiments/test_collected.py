@@ -282,6 +282,20 @@ def test_a_run_of_another_cell_is_told_not_counted(
     assert says in found["error"]
 
 
+def test_a_run_of_before_there_was_a_rule_is_of_another_cell(tmp_path: Path) -> None:
+    cell = Cell("multi_mnist", "cosmos", "paper", seeds=(1, 2, 3))
+    told(cell, tmp_path)
+    before = {"protocol": "paper", "data": None, "seed": 1}
+    write_run(cell, tmp_path, 1, problem={"name": "multi_mnist", "settings": before})
+    other = {"name": "multi_mnist", "settings": before | {"rule": "text"}}
+    write_run(cell, tmp_path, 2, problem=other)
+    found = cell_numbers(cell, tmp_path)
+    assert found["seeds"] == [3]
+    assert "problem.rule: 'text' there, 'published' now" in found["error"]
+    shutil.rmtree(cell.runs(tmp_path)[2])
+    assert "problem.rule: None there, 'published' now" in cell_numbers(cell, tmp_path)["error"]
+
+
 def test_a_rehearsal_is_not_compared(tmp_path: Path) -> None:
     cell = Cell("adult", "cosmos", "paper", epochs=1)
     found = told(cell, tmp_path)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from paretocosmos.experiments._claim_rows import beyond, claimed, sets
+from paretocosmos.experiments._sets import Place, of_problem, place_of
 from paretocosmos.front import Front
 from paretocosmos.metrics import covered
 
@@ -36,14 +37,14 @@ def ablation_claims(cells: Sequence[Cell]) -> list[dict[str, Any]]:
     Args:
         cells: all of them, see `cell_numbers`.
     """
-    grids: dict[tuple[str, str | None], Grid] = {}
+    grids: dict[Place, Grid] = {}
     for cell in (cell for cell in cells if cell["seeds"]):
         own = cell["varied"]
         numbers = all(cell["metrics"][key] is not None for key in ("hypervolume", "span"))
         if numbers and {"penalty", "alpha"} <= own.keys() and not isinstance(own["alpha"], list):
             at = (float(own["penalty"]), float(own["alpha"]))
-            grids.setdefault((cell["problem"], cell["protocol"]), {})[at] = cell
-    rows = [_row(*key, grid) for key, grid in grids.items() if _is_grid(grid)]
+            grids.setdefault(place_of(cell), {})[at] = cell
+    rows = [_row(grid) for grid in grids.values() if _is_grid(grid)]
     penalty, alpha = (
         claimed(claim, [dict(r) | {"holds": holds(r), "sentence": told(r)} for r in rows])
         for claim, holds, told in ((PENALTY, _wider, _of_penalty), (ALPHA, _apart, _of_alpha))
@@ -60,7 +61,8 @@ def _is_grid(grid: Grid) -> bool:
     return len(grid) == len(penalties) * len(alphas) and min(len(penalties), len(alphas)) > 1
 
 
-def _row(problem: str, protocol: str | None, grid: Grid) -> dict[str, Any]:
+def _row(grid: Grid) -> dict[str, Any]:
+    some = next(iter(grid.values()))
     penalties, alphas = (sorted({at[axis] for at in grid}) for axis in (0, 1))
 
     def means(axis: int, values: Sequence[float], number: Callable[[Cell], float]) -> list[float]:
@@ -89,8 +91,9 @@ def _row(problem: str, protocol: str | None, grid: Grid) -> dict[str, Any]:
         for a in alphas
     ]
     return {
-        "problem": problem,
-        "protocol": protocol,
+        "problem": some["problem"],
+        "settings": of_problem(some),
+        "protocol": some["protocol"],
         "penalties": penalties,
         "span_by_penalty": means(0, penalties, width),
         "volume_by_penalty": means(0, penalties, volume),

@@ -10,13 +10,15 @@ from paretocosmos.experiments._names import device_title, method_title, problem_
 from paretocosmos.experiments.collected import in_order, read_collected
 from paretocosmos.experiments.published import authors_code, published
 from paretocosmos.experiments.recipe import load_recipe, recipe_names
-from paretocosmos.experiments.report import markdown, sections
+from paretocosmos.experiments.report import markdown, sections, verdict
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "results" / "reproduction"
 FOLDER = "reproduction"
 
 OPENING = """\
+## About this page
+
 Written by `make docs` from `results/reproduction/`, which `paretocosmos report` wrote from the run
 folders of `paretocosmos reproduce`: the paper's numbers, ours, the difference, and a reason where
 one is known. A number with ± is a mean and the standard deviation over seeds. Means differ, or one
@@ -28,8 +30,15 @@ open](#what-this-leaves-open) is at the end."""
 
 def reproduction_page() -> str:
     """The page; the figures are named, not drawn."""
-    found, _ = sections(_contents(), None)
-    text = markdown(found, title="The paper, reproduced", opening=OPENING, folder=FOLDER)
+    contents = _contents()
+    found, _ = sections(contents, None)
+    text = markdown(
+        found,
+        verdict=verdict(contents),
+        title="The paper, reproduced",
+        opening=OPENING,
+        folder=FOLDER,
+    )
     return "\n".join([text, "## What this leaves open", "", *_open(), ""])
 
 

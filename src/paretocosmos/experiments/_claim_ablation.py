@@ -46,8 +46,13 @@ def ablation_claims(cells: Sequence[Cell]) -> list[dict[str, Any]]:
             grids.setdefault(place_of(cell), {})[at] = cell
     rows = [_row(grid) for grid in grids.values() if _is_grid(grid)]
     penalty, alpha = (
-        claimed(claim, [dict(r) | {"holds": holds(r), "sentence": told(r)} for r in rows])
-        for claim, holds, told in ((PENALTY, _wider, _of_penalty), (ALPHA, _apart, _of_alpha))
+        claimed(
+            claim, [r | {"holds": holds(r), "sentence": told(r), "short": short(r)} for r in rows]
+        )
+        for claim, holds, told, short in (
+            (PENALTY, _wider, _of_penalty, _penalty_in_short),
+            (ALPHA, _apart, _of_alpha, _alpha_in_short),
+        )
     )
     narrower = [row for row in rows if _widened(row) < 0]
     if narrower:
@@ -144,6 +149,16 @@ def _of_penalty(row: Mapping[str, Any]) -> str:
         f"larger ones dominate {row['smallest_dominated']:.0%} of the front of λ "
         f"{row['penalties'][0]:g}"
     )
+
+
+def _penalty_in_short(row: Mapping[str, Any]) -> str:
+    first, *_, last = row["span_by_penalty"]
+    return f"width {first:.3f} → {last:.3f}, {row['smallest_dominated']:.0%} dominated"
+
+
+def _alpha_in_short(row: Mapping[str, Any]) -> str:
+    spans, volumes = (np.ptp(row[f"{key}_by_alpha"]) for key in ("span", "volume"))
+    return f"width moves by {spans:.3f}, hypervolume by {volumes:.3f}"
 
 
 def _of_alpha(row: Mapping[str, Any]) -> str:

@@ -47,6 +47,7 @@ def _row(cell: Cell, early: Mapping[str, Any], last: Mapping[str, Any]) -> dict[
         "volumes": volumes,
         "deviation": noise,
         "holds": more > 0 if beyond(more, noise) else None,
+        "short": f"width {widths[0]:.3f}, at the end {widths[1]:.3f}",
         "sentence": (
             f"width {_width(early)} after {EPOCH} epochs, {_width(last)} after "
             f"{last['epoch']}; hypervolume {volumes[0]:.3f} and {volumes[1]:.3f}"

@@ -22,7 +22,7 @@ from paretocosmos.experiments.report._texts import (
     together,
 )
 
-__all__ = ["table_1"]
+__all__ = ["table_1", "why"]
 
 Cell = Mapping[str, Any]
 Cells = Mapping[tuple[Place, str], Cell]  # by the set and what a cell is called there
@@ -153,7 +153,7 @@ def _told_clean(table: Table, places: Sequence[Place], done: Sequence[Cell]) -> 
     marks: dict[str, str] = {}
     head = list(table.head)
     for column, place in enumerate(places, start=1):
-        every = [_why(c) for c in done if place_of(c) == place]
+        every = [why(c) for c in done if place_of(c) == place]
         known = dict.fromkeys(why for own in every for why in own if "`clean`" in why)
         head[column] += "".join(f" ({marks.setdefault(w, str(len(marks) + 1))})" for w in known)
     notes = {mark: sentence for sentence, mark in marks.items()}
@@ -193,7 +193,7 @@ def _detailed(cells: Sequence[Cell], called: Mapping[str, str]) -> Table:
                 f"{cell['networks']} x {cell['parameters']:,}",
                 thousands(_paper(cell, "parameters")),
                 f"{len(cell['seeds'])} of {_seeds(cell)}",
-                " ".join(marked(sentence) for sentence in _why(cell)),
+                " ".join(marked(sentence) for sentence in why(cell)),
             )
         )
     head = (
@@ -213,7 +213,7 @@ def _detailed(cells: Sequence[Cell], called: Mapping[str, str]) -> Table:
     return Table("In detail", (*head, *more), tuple(rows), notes=notes, named=2)
 
 
-def _why(cell: Cell) -> list[str]:
+def why(cell: Cell) -> list[str]:
     """The reasons for a difference, or that there is none."""
     against = cell["against"]
     if against is None or cell["rehearsal"] is not None:

@@ -161,6 +161,8 @@ def test_wider_with_the_penalty_and_optimal_without_is_as_the_paper_says() -> No
     assert row["span_by_penalty"] == [1.0, 3.0]
     assert row["smallest_dominated"] == 0.0
     assert penalty["sentence"] == "So on Multi-MNIST, paper."
+    assert row["short"] == "width 1.000 → 3.000, 0% dominated"
+    assert alpha["rows"][0]["short"] == "width moves by 0.000, hypervolume by 1.100"
     assert "width 1.000 → 3.000" in row["sentence"]
     assert "hypervolume by 1.100" in alpha["rows"][0]["sentence"]
 
@@ -218,6 +220,7 @@ def test_what_is_otherwise_is_told() -> None:
     assert row["holds"] is False
     by_alpha = grid(lambda p, a: 9 * a, lambda p, a: 2.0, lambda p: 0.0)
     assert ablation_claims(by_alpha)[1]["holds"] is False
+    assert ablation_claims(by_alpha)[1]["rows"][0]["short"] == "width moves by 9.900"
     assert ablation_claims(by_alpha[:3])[0]["holds"] is None  # not a whole grid
 
 
@@ -250,6 +253,7 @@ def test_a_front_must_be_half_as_wide_as_the_last_after_ten_epochs() -> None:
         "width 0.300 ± 0.020 after 10 epochs, 0.400 ± 0.020 after 100; hypervolume 2.100 and 3.000",
         "width 0.100 ± 0.020 after 10 epochs, 0.400 ± 0.020 after 100; hypervolume 2.100 and 3.000",
     ]
+    assert claim["rows"][1]["short"] == "width 0.100, at the end 0.400"
     assert convergence_claim([wide])[0]["holds"] is True
     drawn = wide | {"settings": {"rule": "text"}}
     assert "So on Multi-MNIST, rule text, paper." in convergence_claim([drawn])[0]["sentence"]

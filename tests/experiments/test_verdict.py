@@ -67,8 +67,7 @@ def test_every_set_is_told_by_cosmos_and_by_how_many_methods() -> None:
     cells[3]["against"]["reasons"] = [reason]
     lead, tables = found(content([*cells, *aside]), content(cells[:1], name="figure_vs_sota"))
     assert lead == (
-        "Within the noise 3 of 5 published hypervolumes come out the same; of those of COSMOS "
-        "1 of 2."
+        "3 of 5 published hypervolumes come out the same within the noise, 1 of 2 for COSMOS."
     )
     (table,) = tables.values()
     assert table.rows == (
@@ -107,7 +106,9 @@ def test_claims_hold_on_all_sets_on_some_on_none_or_are_open() -> None:
             ("Nothing trained.", None, []),
         )
     )
-    assert lead == "Claims that hold: 1 of 4; on some sets only: 1; on none: 1; open: 1."
+    assert (
+        lead == "Claims that hold on every set: 1 of 4; on some sets only: 1; on none: 1; open: 1."
+    )
     assert tables["The paper's claims"].rows == (
         ("All.", "yes", "So on all 2 sets.", "`table_1`"),
         (
@@ -144,7 +145,7 @@ def test_the_harder_draw_is_told_last_and_not_counted() -> None:
         content([], ("Best.", False, [drawn]), name="table_1_text"),
         content([], ("Best.", True, [own])),
     )
-    assert lead == "Claims that hold: 1 of 1."
+    assert lead == "Claims that hold on every set: 1 of 1."
     assert tables["The paper's claims"].rows == (
         ("Best.", "yes", "So on Multi-MNIST.", "`table_1`"),
         (

@@ -158,7 +158,8 @@ def _penalty_in_short(row: Mapping[str, Any]) -> str:
 
 def _alpha_in_short(row: Mapping[str, Any]) -> str:
     spans, volumes = (np.ptp(row[f"{key}_by_alpha"]) for key in ("span", "volume"))
-    return f"width moves by {spans:.3f}, hypervolume by {volumes:.3f}"
+    more = "" if _apart(row) is False else f", hypervolume by {volumes:.3f}"
+    return f"width moves by {spans:.3f}{more}"
 
 
 def _of_alpha(row: Mapping[str, Any]) -> str:

@@ -57,9 +57,9 @@ def _same(cell: Cell) -> bool:
 
 def _count_numbers(cells: Sequence[Cell]) -> str:
     own = [cell for cell in cells if cell["method"] == "cosmos"]
-    more = f"; of those of COSMOS {sum(map(_same, own))} of {len(own)}" if own else ""
+    more = f", {sum(map(_same, own))} of {len(own)} for COSMOS" if own else ""
     many = f"{sum(map(_same, cells))} of {len(cells)}"
-    return f"Within the noise {many} published hypervolumes come out the same{more}."
+    return f"{many} published hypervolumes come out the same within the noise{more}."
 
 
 def _count_claims(claims: Sequence[Mapping[str, Any]]) -> Iterator[str]:
@@ -67,7 +67,7 @@ def _count_claims(claims: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         count = Counter(_answer(claim).partition(" ")[0] for claim in claims)
         kinds = {"on": "on some sets only", "no": "on none", "open": "open"}
         told = [f"{words}: {count[kind]}" for kind, words in kinds.items() if count[kind]]
-        start = f"Claims that hold: {count['yes']} of {len(claims)}"
+        start = f"Claims that hold on every set: {count['yes']} of {len(claims)}"
         yield f"{'; '.join([start, *told])}."
 
 

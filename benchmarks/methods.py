@@ -100,6 +100,7 @@ def training(problem: Problem, method: str, arguments: argparse.Namespace) -> di
         )
     found = {
         "problem": problem.name,
+        "rule": run.record["problem"]["settings"]["rule"],
         "method": method,
         "epochs": arguments.epochs,
         "seed": run.record["seed"],

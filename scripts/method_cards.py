@@ -212,8 +212,9 @@ def trainings_table() -> Iterator[str]:
     found = load("methods.json")["trainings"]
     problems = list(dict.fromkeys(one["problem"] for one in found))
     epochs = found[0]["epochs"]
+    rule = found[0].get("rule", "text")  # there was no other when it was not said
     yield (
-        f"| one seed, {epochs} epochs: test hypervolume | "
+        f"| one seed, {epochs} epochs, images of the rule `{rule}`: test hypervolume | "
         + " | ".join(f"`{p}`" for p in problems)
         + " |"
     )

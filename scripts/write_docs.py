@@ -24,6 +24,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "scripts"))  # for those who import this file
 
 from faces import celeba_table, faces_short, loader_note, processes_note, steps_table  # noqa: E402
+from images_page import draw_images, images_note, images_seeds, images_table  # noqa: E402
 from method_cards import (  # noqa: E402
     ORDER,
     baselines_cost,
@@ -46,17 +47,10 @@ from using_page import (  # noqa: E402
 RESULTS = ROOT / "results"
 
 PROBLEMS = ("adult", "compas", "default_credit")
-IMAGES = {
-    "multi_mnist": "Multi-MNIST",
-    "multi_fashion": "Multi-Fashion",
-    "fashion_and_mnist": "Fashion+MNIST",
-}
 
 
 def main() -> None:
     """Write everything."""
-    from images_figure import draw_images  # beside this script
-
     for path, text in texts().items():
         (ROOT / path).write_text(text, encoding="utf-8")
     demo = {name: json.loads((RESULTS / "demo" / f"{name}.json").read_text()) for name in FRONTS}
@@ -251,7 +245,7 @@ def results() -> str:
             "",
             *images_note(),
             "",
-            "![Fronts of five seeds on the three pairs of images](images.png)",
+            "![Mean fronts on the three pairs of images, and on a harder draw](images.png)",
             "",
             *images_seeds(),
             "",
@@ -323,68 +317,6 @@ def results() -> str:
             "",
         ]
     )
-
-
-def images_table() -> Iterator[str]:
-    """Hypervolume of five seeds on the image sets."""
-    yield f"| test hypervolume at (2, 2), 5 seeds | {' | '.join(IMAGES.values())} |"
-    yield "|---|---|---|---|"
-    row = {c["problem"]: c["hypervolume"] for c in load("images.json")["cells"]}
-    numbers = " | ".join(f"{row[p]['mean']:.3f} ± {row[p]['std']:.3f}" for p in IMAGES)
-    yield f"| paretocosmos | {numbers} |"
-    for label, found in (
-        ("the authors' code, same rule, seed 1", [f"{authors_code(p):.3f}" for p in IMAGES]),
-        (
-            "the paper, on images that can no longer be had",
-            [f"{paper_volume(p):.3g}" for p in IMAGES],
-        ),
-    ):
-        yield f"| {label} | {' | '.join(found)} |"
-
-
-def images_note() -> Iterator[str]:
-    """How they were trained, and what half precision changes."""
-    found = load("images.json")
-    first, cells = found["cells"][0], found["cells"]
-    seconds, preparing, evaluating = (
-        " / ".join(f"{cell[key]:.0f}" for cell in cells)
-        for key in ("seconds_training", "seconds_preparing", "seconds_evaluating")
-    )
-    yield (
-        f"The paper's settings, {first['epochs']} epochs, {first['parameters']:,} parameters, {first['seeds_together']} seeds "
-        f"together on one {found['machine']['device']}: {seconds} s of training for all seeds of a set (engine"
-    )
-    yield (
-        f"{first['engine']}, {preparing} s to compile and capture it, {evaluating} s to validate every five epochs on "
-        "25 rays). Scores are means over batches of 256, as published. More weight on a"
-    )
-    yield (
-        "task here means a *larger* loss of it (negative monotonicity): with these penalties the cosine's reading of a "
-        "preference rules ([guide](guide.md#what-a-preference-means))."
-    )
-    yield ""
-    full, half = load("precision.json")["cells"]
-    yield (
-        f"Half precision: Multi-MNIST reaches {half['hypervolume']['mean']:.3f} ± "
-        f"{half['hypervolume']['std']:.3f} in bf16 ({half['seconds_training']:.0f} s for five seeds) and "
-        f"{full['hypervolume']['mean']:.3f} ± {full['hypervolume']['std']:.3f}"
-    )
-    yield (
-        f"in tf32 ({full['seconds_training']:.0f} s) in one session: the fused kernels are float32, the library's bf16 "
-        "kernels are slower at this size."
-    )
-
-
-def images_seeds() -> Iterator[str]:
-    """Every seed of the image sets."""
-    yield "| problem | seed | HV | span | dominated | monotonicity | epoch |"
-    yield "|---|---|---|---|---|---|---|"
-    for cell in load("images.json")["cells"]:
-        for run in cell["runs"]:
-            yield (
-                f"| {cell['problem']} | {run['seed']} | {run['hypervolume']:.4f} "
-                f"| {run['span']:.3f} | {run['dominated_share']:.0%} | {run['monotonicity']:.2f} | {run['epoch_selected']} |"
-            )
 
 
 def gpu_short() -> Iterator[str]:

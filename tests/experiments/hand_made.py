@@ -71,6 +71,8 @@ def record_of(cell: Cell, seed: int, front: Front, *, together: int = 5) -> dict
     rooms = {"method": "methods", "backbone": "backbones", "problem": "problems"}
     owners = {role: find.find(rooms.get(role, role), name) for role, name in names.items()}
     own = distribute(cell.asked, owners | {"training": Training}, lenient=True)
+    every = find.parameters(owners["problem"]).values()
+    own["problem"] = {one.name: one.default for one in every} | own["problem"]
     centre = {k: float(np.interp(0.5, front.rays[:, 0], v)) for k, v in front.metrics.items()}
     return {
         "format": FORMAT,

@@ -100,6 +100,27 @@ def test_one_seed_does_not_tell() -> None:
     assert paper_claim([cell("adult", "cosmos", [3.3]), variant]) == []
 
 
+def test_methods_are_judged_on_the_same_images() -> None:
+    """A rule is no variation of a method but another set."""
+    text = {"settings": {"rule": "text"}}
+    cells = [
+        cell("multi_mnist", "cosmos", [2.90, 2.92]),
+        cell("multi_mnist", "phn_ls", [2.80, 2.82]),
+        cell("multi_mnist", "cosmos", [2.70, 2.72], **text),
+        cell("multi_mnist", "phn_ls", [2.79, 2.81], **text),
+        cell("multi_mnist", "phn_epo", [2.9, 2.9], settings={"rule": "text", "alpha": 1.2}),
+    ]
+    (claim,) = paper_claim(cells)
+    assert [row["difference"] for row in claim["rows"]] == pytest.approx([-0.1, 0.09])
+    assert [row["settings"] for row in claim["rows"]] == [{}, {"rule": "text"}]
+    assert claim["sentence"].startswith("2 comparisons on 2 sets. It is not so in 1; ")
+    assert "PHN-LS on Multi-MNIST, rule text, paper (+0.090, 6.4 deviations)" in claim["sentence"]
+    (claim,) = paper_claim(cells[2:])
+    assert claim["sentence"].startswith(
+        "1 comparison on 1 set, on this harder draw, which is not the paper's. It is not so in 1"
+    )
+
+
 def test_the_noise_of_one_seed_is_that_of_the_other_s() -> None:
     own = cell("adult", "cosmos", [3.30, 3.32, 3.34])
     for one, verdict in ((3.36, "ahead within the noise"), (3.37, "ahead")):
@@ -140,6 +161,8 @@ def test_wider_with_the_penalty_and_optimal_without_is_as_the_paper_says() -> No
     assert row["span_by_penalty"] == [1.0, 3.0]
     assert row["smallest_dominated"] == 0.0
     assert penalty["sentence"] == "So on Multi-MNIST, paper."
+    assert row["short"] == "width 1.000 → 3.000, 0% dominated"
+    assert alpha["rows"][0]["short"] == "width moves by 0.000, hypervolume by 1.100"
     assert "width 1.000 → 3.000" in row["sentence"]
     assert "hypervolume by 1.100" in alpha["rows"][0]["sentence"]
 
@@ -159,6 +182,14 @@ def test_what_has_to_differ_must_do_so_beyond_the_noise() -> None:
         assert claim["holds"] is None
         assert claim["sentence"] == "Within the noise, and so open, on Multi-MNIST, paper."
         assert "± ?" in claim["rows"][0]["sentence"]
+
+
+def test_a_grid_is_of_one_draw_of_images() -> None:
+    near, far = (grid(lambda p, a, k=k: k * p, lambda p, a: a, lambda p: p) for k in (1, 2))
+    other = [one | {"settings": {"rule": "text", "penalty": 1.0}} for one in far]
+    penalty, _ = ablation_claims(near + other)
+    assert [row["span_by_penalty"] for row in penalty["rows"]] == [[1.0, 3.0], [2.0, 6.0]]
+    assert penalty["sentence"] == "So on Multi-MNIST, paper; Multi-MNIST, rule text, paper."
 
 
 def test_alpha_must_change_the_quality_too() -> None:
@@ -189,6 +220,7 @@ def test_what_is_otherwise_is_told() -> None:
     assert row["holds"] is False
     by_alpha = grid(lambda p, a: 9 * a, lambda p, a: 2.0, lambda p: 0.0)
     assert ablation_claims(by_alpha)[1]["holds"] is False
+    assert ablation_claims(by_alpha)[1]["rows"][0]["short"] == "width moves by 9.900"
     assert ablation_claims(by_alpha[:3])[0]["holds"] is None  # not a whole grid
 
 
@@ -221,7 +253,11 @@ def test_a_front_must_be_half_as_wide_as_the_last_after_ten_epochs() -> None:
         "width 0.300 ± 0.020 after 10 epochs, 0.400 ± 0.020 after 100; hypervolume 2.100 and 3.000",
         "width 0.100 ± 0.020 after 10 epochs, 0.400 ± 0.020 after 100; hypervolume 2.100 and 3.000",
     ]
+    assert claim["rows"][1]["short"] == "width 0.100, at the end 0.400"
     assert convergence_claim([wide])[0]["holds"] is True
+    drawn = wide | {"settings": {"rule": "text"}}
+    assert "So on Multi-MNIST, rule text, paper." in convergence_claim([drawn])[0]["sentence"]
+    assert convergence_claim([wide | {"settings": {"penalty": 1.0}}]) == []
     assert convergence_claim([late, other]) == []
 
 

@@ -176,13 +176,12 @@ def test_variations_are_for_each_other_but_faces_are_compared_as_they_are(tmp_pa
 
 
 CASES: list[tuple[Cell, dict[str, Any], str]] = [
-    (Cell("multi_fashion", "cosmos", "paper"), {}, "images are gone"),
+    (Cell("multi_fashion", "cosmos", "paper"), {}, "are other draws"),
     (Cell("multi_mnist", "cosmos", "paper"), {}, "penalty of 8"),
     (Cell("compas", "cosmos", "clean"), {}, "is_recid"),
     (Cell("adult", "cosmos", "clean"), {}, "scores whole splits"),
     (Cell("default_credit", "cosmos", "clean"), {}, "number of the row"),
     (Cell("adult", "cosmos", "paper"), {}, "signed and without"),
-    (Cell("multi_fashion", "cosmos", "paper"), {}, "authors' own code"),
     (Cell("adult", "phn_ls", "paper"), {}, "alpha of 0.2 on every set"),
     (Cell("multi_mnist", "phn_epo", "paper"), {}, "alpha of 0.2 that the paper's text gives"),
     (
@@ -205,9 +204,12 @@ def test_a_known_reason_is_given(
 ) -> None:
     found = told(cell, tmp_path, **changes)
     row = paper_row(cell.problem, cell.method)
-    if row is not None:  # a little less than the paper's
-        found["volume"] = {"mean": row["hypervolume"] - 0.04, "std": 0.001, "each": [0.0] * 5}
-    assert any(words in sentence for sentence in sentences(found))
+    given: list[str] = []
+    for gap in (0.02, 0.04):  # a little less than the paper's
+        if row is not None:
+            found["volume"] = {"mean": row["hypervolume"] - gap, "std": 0.001, "each": [0.0] * 5}
+        given += sentences(found)
+    assert any(words in sentence for sentence in given)
 
 
 def sentences(found: dict[str, Any]) -> list[str]:
@@ -242,14 +244,12 @@ def test_no_reason_is_given_where_nothing_differs_or_it_does_not_apply(tmp_path:
     assert against["reasons"] == []
     other = told(Cell("multi_mnist", "phn_ls", "paper"), tmp_path)
     own = told(Cell("multi_mnist", "cosmos", "paper"), tmp_path)
-    for gap in (-0.5, 0.5):
-        other["volume"] = own["volume"] = {"mean": 2.9 + gap, "std": 0.001, "each": [0.0] * 5}
-        told_of = sentences(other)
-        assert not any("penalty of 8" in sentence for sentence in told_of)
-        assert any("images are gone" in sentence for sentence in told_of)
-        assert not any("2.812" in sentence for sentence in told_of)
-        # the authors' code explains what is lower, of COSMOS
-        assert any("2.812" in s and "2.94" in s for s in sentences(own)) is (gap < 0)
+    for gap in (-0.5, -0.025, 0.025, 0.5):
+        for cell, paper in ((other, 2.83), (own, 2.94)):
+            cell["volume"] = {"mean": paper + gap, "std": 0.001, "each": [0.0] * 5}
+        assert not any("penalty of 8" in sentence for sentence in sentences(other))
+        # another draw explains hundredths
+        assert any("other draws" in s for s in sentences(own)) is (abs(gap) < 0.1)
 
 
 def test_one_seed_has_the_noise_of_the_papers(tmp_path: Path) -> None:
@@ -280,6 +280,20 @@ def test_a_run_of_another_cell_is_told_not_counted(
     found = cell_numbers(ADULT, tmp_path)
     assert found["seeds"] == [1, 3, 4, 42]
     assert says in found["error"]
+
+
+def test_a_run_of_before_there_was_a_rule_is_of_another_cell(tmp_path: Path) -> None:
+    cell = Cell("multi_mnist", "cosmos", "paper", seeds=(1, 2, 3))
+    told(cell, tmp_path)
+    before = {"protocol": "paper", "data": None, "seed": 1}
+    write_run(cell, tmp_path, 1, problem={"name": "multi_mnist", "settings": before})
+    other = {"name": "multi_mnist", "settings": before | {"rule": "text"}}
+    write_run(cell, tmp_path, 2, problem=other)
+    found = cell_numbers(cell, tmp_path)
+    assert found["seeds"] == [3]
+    assert "problem.rule: 'text' there, 'published' now" in found["error"]
+    shutil.rmtree(cell.runs(tmp_path)[2])
+    assert "problem.rule: None there, 'published' now" in cell_numbers(cell, tmp_path)["error"]
 
 
 def test_a_rehearsal_is_not_compared(tmp_path: Path) -> None:

@@ -48,9 +48,9 @@ def _refusal(folder: Path, text: str) -> str:
 
 def test_there_is_a_recipe_for_every_table_and_figure() -> None:
     assert set(recipe_names()) == {
-        *("table_1", "table_1_small", "table_celeba", "celeba_objectives", "celeba_small"),
-        *("figure_vs_sota", "figure_vs_single_task", "figure_convergence", "figure_ablation"),
-        *("figure_celeba", "intuition"),
+        *("table_1", "table_1_text", "table_1_small", "table_celeba", "celeba_objectives"),
+        *("celeba_small", "figure_vs_sota", "figure_vs_single_task", "figure_convergence"),
+        *("figure_ablation", "figure_celeba", "intuition"),
     }
 
 
@@ -74,9 +74,19 @@ def test_table_1_is_six_sets_by_five_methods_by_five_seeds() -> None:
     assert not any(cell.settings for cell in cells)
 
 
+def test_the_harder_draw_is_the_pairs_of_table_1_by_another_rule() -> None:
+    cells = load_recipe("table_1_text").cells
+    runs = {(cell.problem, cell.method, seed) for cell in cells for seed in cell.seeds}
+    assert runs == set(itertools.product(PAIRS, METHODS, SEEDS))
+    assert all(cell.asked["rule"] == "text" and cell.protocol == "paper" for cell in cells)
+    (one,) = load_recipe("table_1_text").only(["multi_mnist", "cosmos"])
+    assert one.name == "multi_mnist-paper/cosmos-rule_text"
+    assert not set(_names("table_1_text")) & set(_names("table_1"))
+
+
 def test_pareto_mtl_on_images_comes_last() -> None:
     """Should time run short, these are the cells to do without."""
-    for name in ("table_1", "figure_vs_sota"):
+    for name in ("table_1", "table_1_text", "figure_vs_sota"):
         last = load_recipe(name).cells[-3:]
         assert [(cell.problem, cell.method) for cell in last] == [(p, "pareto_mtl") for p in PAIRS]
 
@@ -135,6 +145,13 @@ def test_a_value_that_is_the_papers_is_no_second_cell(tmp_path: Path) -> None:
         "adult/linear": (1, 2),
         "adult/cosmos-penalty_1": (2, 3),
     }
+
+
+def test_how_a_problem_is_anyhow_is_no_second_cell(tmp_path: Path) -> None:
+    rules = "[grid.vary]\nrule = ['published', 'text']\n"
+    text = GOOD.replace('"toy_convex"', '"multi_mnist"').replace(', "linear"', "") + rules
+    names = [cell.name for cell in _written(tmp_path, text).cells]
+    assert names == ["multi_mnist/cosmos", "multi_mnist/cosmos-rule_text"]
 
 
 def test_names_of_ones_own_are_folders() -> None:
@@ -246,6 +263,10 @@ alpha = [0.5, -1]
         ),
         (("methods", "settings.epochs = 0\nmethods"), "line 8: `epochs` must be at least 1"),
         (("methods", 'settings.epochs = "x"\nmethods'), "line 8: `epochs` takes int, found 'x'"),
+        (
+            ('["toy_convex"]', '["multi_mnist"]\nsettings.rule = "txt"'),
+            "line 8: `rule` takes `published` or `text`, found 'txt'",
+        ),
         # a setting of one of the methods only
         (("methods", "settings.penalty = 1\nmethods"), "line 8: unknown setting `penalty`"),
     ],

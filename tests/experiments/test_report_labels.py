@@ -1,5 +1,6 @@
 """Cells that differ in little: every one of them is in the tables and pictures, by a name."""
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -82,6 +83,45 @@ def test_a_panel_s_title_says_what_it_must_and_no_more(
     cells: list[Cell], expected: list[str], tmp_path: Path
 ) -> None:
     assert titles(drawn(made("convergence", cells, tmp_path))) == expected
+
+
+def test_a_rule_makes_another_set_not_another_method(tmp_path: Path) -> None:
+    cells = [
+        Cell("multi_mnist", method, "paper", settings)
+        for settings in ({}, {"rule": "text"})
+        for method in ("cosmos", "phn_ls")
+    ]
+    sets = ["Multi-MNIST", "Multi-MNIST, rule text"]
+    content = made("table", cells, tmp_path)
+    assert titles(drawn(content)) == sets
+    legend = [text.get_text() for text in drawn(content).legends[0].get_texts()]
+    assert legend == ["COSMOS", "PHN-LS"]
+    volumes, _, detailed, _ = told(content).tables
+    assert list(volumes.head[1:]) == sets
+    assert [row[0] for row in volumes.rows] == ["PHN-LS", "COSMOS"]
+    assert [row[:2] for row in detailed.rows] == [
+        (f"{one}, paper", method) for one in sets for method in ("PHN-LS", "COSMOS")
+    ]
+    assert [row[3] for row in detailed.rows] == ["2.83 ± 0.03", "2.94 ± 0.02", "–", "–"]
+    recipe = Recipe("mine", "Mine", "nowhere", "table", (*cells, Cell("adult", "cosmos")))
+    shutil.rmtree(cells[2].folder(tmp_path))
+    (note,) = (n for n in told(collect(recipe, tmp_path)).notes if n.startswith("Missing"))
+    assert "of each of COSMOS on Multi-MNIST, rule text, paper; COSMOS on Adult." in note
+
+
+def test_a_table_beside_which_the_paper_has_nothing_has_no_column_for_it(tmp_path: Path) -> None:
+    cells = [Cell("multi_mnist", m, "paper", {"rule": "text"}) for m in ("cosmos", "phn_ls")]
+    found = told(made("table", cells, tmp_path)).tables
+    assert not any("paper" in name for table in found for name in table.head)
+    assert not any("the paper's" in table.title for table in found)
+    assert found[-2].head == (
+        "set",
+        "method",
+        "HV, ours",
+        "time, ours",
+        "parameters, ours",
+        "seeds",
+    )
 
 
 def test_an_ablation_keeps_protocols_and_other_settings_apart(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from importlib.resources import files
 from typing import Any
 
 from paretocosmos.experiments._names import settings_text
-from paretocosmos.experiments.published import authors_code, paper_row, paper_tasks, published
+from paretocosmos.experiments.published import paper_row, paper_tasks, published
 
 __all__ = ["DEVIATIONS", "against_paper", "deviation_of_difference"]
 
@@ -114,8 +114,6 @@ def _reasons(told: Mapping[str, Any], found: Mapping[str, Any]) -> Iterator[dict
         "other_settings": bool(told["settings"]),
     }
     words = {
-        "authors_code": authors_code(told["problem"]),
-        "paper_cosmos": (paper_row(told["problem"], "cosmos") or {}).get("hypervolume"),
         "settings": settings_text(told["settings"]),
         "caveat": next((c for c in made["caveats"] if "CelebA" in c), ""),
     }

@@ -21,6 +21,7 @@ from paretocosmos.errors import (
     ParetoCosmosError,
     RunError,
 )
+from paretocosmos.experiments._sets import defaults_of
 from paretocosmos.experiments.recipe import Cell
 from paretocosmos.files import digest, one_line, write_bytes
 from paretocosmos.places import VARIABLE
@@ -144,7 +145,10 @@ def differences(record: Mapping[str, Any], cell: Cell, how: How | None = None) -
     kept = {role: record[role]["settings"] for role in rooms if record[role] is not None}
     owners = {role: find.find(rooms[role], record[role]["name"]) for role in kept}
     kept["training"] = record["training"]
-    for role, own in distribute(cell.asked, owners | {"training": Training}, lenient=True).items():
+    # what is not asked for is as usual, which it need not have been in an earlier version
+    usual = {f"problem.{key}": value for key, value in defaults_of(cell.problem).items()}
+    asked_for = distribute(usual | cell.asked, owners | {"training": Training}, lenient=True)
+    for role, own in asked_for.items():
         facts += [(f"{role}.{key}", kept[role].get(key), own[key]) for key in own]
     for name, before, now in facts:
         if not _same(before, now):

@@ -1,12 +1,13 @@
 """What the paper says of COSMOS against others, and whether our numbers say so too."""
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from paretocosmos.experiments._against import DEVIATIONS, deviation_of_difference
 from paretocosmos.experiments._claim_rows import beyond
-from paretocosmos.experiments._names import method_title, problem_title
+from paretocosmos.experiments._names import method_title
+from paretocosmos.experiments._sets import harder, of_problem, place_of, set_title, variation
 
 __all__ = ["paper_claim"]
 
@@ -37,7 +38,7 @@ def paper_claim(cells: Sequence[Cell]) -> list[dict[str, Any]]:
         rows = [_compared(*pair) for pair in pairs if all(one.get("volume") for one in pair)]
         if rows:
             holds, said = judge(rows)
-            where = _where({(row["problem"], row["protocol"]) for row in rows})
+            where = _where(rows)
             absent = len(pairs) - len(rows)
             tail = f", {absent} more missing" if absent else ""
             many = f"{_many(len(rows), 'comparison')} on {where}{tail}."
@@ -47,15 +48,15 @@ def paper_claim(cells: Sequence[Cell]) -> list[dict[str, Any]]:
 
 
 def _pairs(cells: Sequence[Cell], rivals: Sequence[str]) -> list[tuple[Cell, Cell]]:
-    """COSMOS and a rival on the same set, both as the paper sets them."""
+    """COSMOS and a rival on the same data, both as the paper sets them."""
     return [
         (own, cell)
         for own in cells
         for cell in cells
         if own["method"] == "cosmos"
         and cell["method"] in rivals
-        and not (own["settings"] or cell["settings"])
-        and (cell["problem"], cell["protocol"]) == (own["problem"], own["protocol"])
+        and not (variation(own) or variation(cell))
+        and place_of(cell) == place_of(own)
     ]
 
 
@@ -100,6 +101,7 @@ def _compared(own: Cell, cell: Cell) -> dict[str, Any]:
     known = way if beyond(gap, noise) else f"{way} within the noise"
     return {
         "problem": own["problem"],
+        "settings": of_problem(own),
         "protocol": own["protocol"],
         "method": cell["method"],
         "difference": gap,
@@ -115,22 +117,26 @@ def _told(rows: Sequence[Cell], verdict: str) -> str:
         if row["verdict"] == verdict:
             beyond = row["in_deviations"]
             how = "" if beyond is None else f", {abs(beyond):.1f} deviations"
-            where = problem_title(row["problem"], row["protocol"])
+            where = set_title(row)
             gap = f"{row['difference']:+.3f}".replace("-", "−")
             found.append(f"{method_title(row['method'])} on {where} ({gap}{how})")
     return "; ".join(found)
 
 
-def _where(places: Collection[tuple[str, str | None]]) -> str:
-    """How many sets, and how many of them under more than one protocol.
+def _where(rows: Sequence[Cell]) -> str:
+    """How many sets, how many of them under more than one protocol, and which draw it is.
 
-    >>> _where([("adult", "paper"), ("adult", "clean"), ("multi_mnist", "paper")])
+    >>> rows = [{"problem": "adult", "protocol": one} for one in ("paper", "clean")]
+    >>> _where([*rows, {"problem": "multi_mnist", "protocol": "paper"}])
     '2 sets, 1 of them under both protocols'
+    >>> _where([{"problem": "multi_mnist", "settings": {"rule": "text"}, "protocol": "paper"}])
+    "1 set, on this harder draw, which is not the paper's"
     """
-    often = Counter(problem for problem, _ in places)
+    often = Counter(place[:2] for place in {place_of(row) for row in rows})
     twice = sum(count > 1 for count in often.values())
     more = f", {twice} of them under both protocols" if twice else ""
-    return f"{_many(len(often), 'set')}{more}"
+    draw = ", on this harder draw, which is not the paper's" if all(map(harder, rows)) else ""
+    return f"{_many(len(often), 'set')}{more}{draw}"
 
 
 def _many(count: int, thing: str) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from paretocosmos.experiments._claim_rows import beyond, claimed, sets
+from paretocosmos.experiments._sets import Place, of_problem, place_of
 from paretocosmos.front import Front
 from paretocosmos.metrics import covered
 
@@ -36,17 +37,22 @@ def ablation_claims(cells: Sequence[Cell]) -> list[dict[str, Any]]:
     Args:
         cells: all of them, see `cell_numbers`.
     """
-    grids: dict[tuple[str, str | None], Grid] = {}
+    grids: dict[Place, Grid] = {}
     for cell in (cell for cell in cells if cell["seeds"]):
         own = cell["varied"]
         numbers = all(cell["metrics"][key] is not None for key in ("hypervolume", "span"))
         if numbers and {"penalty", "alpha"} <= own.keys() and not isinstance(own["alpha"], list):
             at = (float(own["penalty"]), float(own["alpha"]))
-            grids.setdefault((cell["problem"], cell["protocol"]), {})[at] = cell
-    rows = [_row(*key, grid) for key, grid in grids.items() if _is_grid(grid)]
+            grids.setdefault(place_of(cell), {})[at] = cell
+    rows = [_row(grid) for grid in grids.values() if _is_grid(grid)]
     penalty, alpha = (
-        claimed(claim, [dict(r) | {"holds": holds(r), "sentence": told(r)} for r in rows])
-        for claim, holds, told in ((PENALTY, _wider, _of_penalty), (ALPHA, _apart, _of_alpha))
+        claimed(
+            claim, [r | {"holds": holds(r), "sentence": told(r), "short": short(r)} for r in rows]
+        )
+        for claim, holds, told, short in (
+            (PENALTY, _wider, _of_penalty, _penalty_in_short),
+            (ALPHA, _apart, _of_alpha, _alpha_in_short),
+        )
     )
     narrower = [row for row in rows if _widened(row) < 0]
     if narrower:
@@ -60,7 +66,8 @@ def _is_grid(grid: Grid) -> bool:
     return len(grid) == len(penalties) * len(alphas) and min(len(penalties), len(alphas)) > 1
 
 
-def _row(problem: str, protocol: str | None, grid: Grid) -> dict[str, Any]:
+def _row(grid: Grid) -> dict[str, Any]:
+    some = next(iter(grid.values()))
     penalties, alphas = (sorted({at[axis] for at in grid}) for axis in (0, 1))
 
     def means(axis: int, values: Sequence[float], number: Callable[[Cell], float]) -> list[float]:
@@ -89,8 +96,9 @@ def _row(problem: str, protocol: str | None, grid: Grid) -> dict[str, Any]:
         for a in alphas
     ]
     return {
-        "problem": problem,
-        "protocol": protocol,
+        "problem": some["problem"],
+        "settings": of_problem(some),
+        "protocol": some["protocol"],
         "penalties": penalties,
         "span_by_penalty": means(0, penalties, width),
         "volume_by_penalty": means(0, penalties, volume),
@@ -141,6 +149,17 @@ def _of_penalty(row: Mapping[str, Any]) -> str:
         f"larger ones dominate {row['smallest_dominated']:.0%} of the front of λ "
         f"{row['penalties'][0]:g}"
     )
+
+
+def _penalty_in_short(row: Mapping[str, Any]) -> str:
+    first, *_, last = row["span_by_penalty"]
+    return f"width {first:.3f} → {last:.3f}, {row['smallest_dominated']:.0%} dominated"
+
+
+def _alpha_in_short(row: Mapping[str, Any]) -> str:
+    spans, volumes = (np.ptp(row[f"{key}_by_alpha"]) for key in ("span", "volume"))
+    more = "" if _apart(row) is False else f", hypervolume by {volumes:.3f}"
+    return f"width moves by {spans:.3f}{more}"
 
 
 def _of_alpha(row: Mapping[str, Any]) -> str:

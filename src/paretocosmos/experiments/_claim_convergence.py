@@ -5,6 +5,7 @@ from typing import Any
 
 from paretocosmos.experiments._against import deviation_of_difference
 from paretocosmos.experiments._claim_rows import beyond, claimed
+from paretocosmos.experiments._sets import of_problem, variation
 
 __all__ = ["convergence_claim"]
 
@@ -27,7 +28,7 @@ def convergence_claim(cells: Sequence[Cell]) -> list[dict[str, Any]]:
     rows = []
     for cell in cells:
         course = {one["epoch"]: one for one in cell.get("course") or ()}
-        if cell["method"] == "cosmos" and not cell["settings"] and EPOCH in course:
+        if cell["method"] == "cosmos" and not variation(cell) and EPOCH in course:
             rows.append(_row(cell, course[EPOCH], course[max(course)]))
     return [claimed(CLAIM, rows, RULE)] if rows else []
 
@@ -40,11 +41,13 @@ def _row(cell: Cell, early: Mapping[str, Any], last: Mapping[str, Any]) -> dict[
     more = widths[0] - WIDE * widths[1]
     return {
         "problem": cell["problem"],
+        "settings": of_problem(cell),
         "protocol": cell["protocol"],
         "widths": widths,
         "volumes": volumes,
         "deviation": noise,
         "holds": more > 0 if beyond(more, noise) else None,
+        "short": f"width {widths[0]:.3f}, at the end {widths[1]:.3f}",
         "sentence": (
             f"width {_width(early)} after {EPOCH} epochs, {_width(last)} after "
             f"{last['epoch']}; hypervolume {volumes[0]:.3f} and {volumes[1]:.3f}"

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from paretocosmos.experiments._against import DEVIATIONS
-from paretocosmos.experiments._names import problem_title
+from paretocosmos.experiments._sets import set_title
 
 __all__ = ["beyond", "claimed", "sets"]
 
@@ -16,7 +16,8 @@ def claimed(claim: str, rows: Sequence[Row], rule: str = "") -> dict[str, Any]:
 
     Args:
         claim: what the paper says.
-        rows: a set each, with `problem`, `protocol`, `holds` and a `sentence` of its numbers.
+        rows: a set each, with `problem`, what is set of it under `settings`, `protocol`, `holds`
+            and a `sentence` of its numbers.
         rule: how it is judged, where the claim does not say.
     """
     so, not_so, open_ = (
@@ -40,7 +41,7 @@ def sets(rows: Sequence[Row]) -> str:
     >>> sets([{"problem": "adult", "protocol": "paper"}, {"problem": "compas", "protocol": None}])
     'Adult, paper; COMPAS'
     """
-    return "; ".join(problem_title(row["problem"], row["protocol"]) for row in rows)
+    return "; ".join(map(set_title, rows))
 
 
 def beyond(difference: float, deviation: float | None) -> bool:

@@ -52,14 +52,13 @@ def method_title(name: str) -> str:
     return METHODS.get(name, name)
 
 
-def problem_title(name: str, protocol: str | None = None) -> str:
-    """The paper's name of a problem, or its own, with the protocol where one is given.
+def problem_title(name: str) -> str:
+    """The paper's name of a problem, or its own.
 
-    >>> problem_title("adult", "clean")
-    'Adult, clean'
+    >>> problem_title("compas"), problem_title("mine:own")
+    ('COMPAS', 'mine:own')
     """
-    title = PROBLEMS.get(name, name)
-    return title if protocol is None else f"{title}, {protocol}"
+    return PROBLEMS.get(name, name)
 
 
 def value_text(value: Any) -> str:

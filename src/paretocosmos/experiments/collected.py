@@ -20,9 +20,9 @@ FORMAT = 1
 
 # As they follow each other in the paper; others come after them.
 ORDER = (
-    *("table_1", "figure_vs_sota", "figure_vs_single_task", "figure_convergence"),
-    *("figure_ablation", "table_celeba", "figure_celeba", "celeba_objectives", "celeba_small"),
-    "intuition",
+    *("table_1", "table_1_text", "figure_vs_sota", "figure_vs_single_task"),
+    *("figure_convergence", "figure_ablation", "table_celeba", "figure_celeba"),
+    *("celeba_objectives", "celeba_small", "intuition"),
 )
 
 
@@ -41,7 +41,8 @@ def collect(recipe: Recipe, out: Path) -> dict[str, Any]:
     cells = []
     for cell in recipe.cells:
         told = cell_numbers(cell, out, course=recipe.shows == "convergence")
-        # variations are for each other's sake; faces are compared with whatever settings
+        # variations are for each other's sake, other images have numbers of their own; faces are
+        # compared with whatever settings
         comparable = not cell.settings or recipe.shows == "celeba"
         cells.append(told | {"against": against_paper(told) if comparable else None})
     done = [cell for cell in cells if cell["seeds"]]

@@ -11,6 +11,7 @@ from typing import Any
 
 from paretocosmos.errors import ConfigurationError, unknown
 from paretocosmos.experiments._recipe_file import PROTOCOLS, read_recipe
+from paretocosmos.experiments._sets import defaults_of
 from paretocosmos.settings import paper_settings
 
 __all__ = ["Cell", "Recipe", "load_recipe", "recipe_names", "root_of"]
@@ -206,7 +207,7 @@ def _made(name: str, content: Mapping[str, Any]) -> Recipe:
         )
         for problem, protocol, method, values in places:
             given = grid.get("settings", {}) | dict(zip(varied, values, strict=True))
-            usual = paper_settings(problem, method)
+            usual = defaults_of(problem) | paper_settings(problem, method)
             own = {key: value for key, value in given.items() if usual.get(key) != value}
             cell = Cell(problem, method, protocol, own)
             before = cells[cell.name].seeds if cell.name in cells else ()

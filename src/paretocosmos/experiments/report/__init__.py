@@ -12,13 +12,14 @@ from paretocosmos.experiments.report._page import page
 from paretocosmos.experiments.report._parts import Picture, Section
 from paretocosmos.experiments.report._pictures import figures
 from paretocosmos.experiments.report._section import section, trained
+from paretocosmos.experiments.report._verdict import verdict
 from paretocosmos.files import write_bytes, write_json
 from paretocosmos.plotting import save_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["markdown", "sections", "write_report"]
+__all__ = ["markdown", "sections", "verdict", "write_report"]
 
 FOLDER = "figures"
 ENDINGS = ("png", "pdf")
@@ -42,6 +43,7 @@ def write_report(contents: Sequence[Mapping[str, Any]], folder: Path) -> list[st
     except OSError as error:
         raise RunError(f"cannot use `{folder}`: {error.strerror}; choose another --out") from error
     found, notes = sections(contents, folder / FOLDER)
+    found = [*verdict(contents), *found]
     for content in contents:
         write_json(folder / f"{content['recipe']}.json", content)
     write_bytes(folder / "report.md", markdown(found, folder=FOLDER).encode())

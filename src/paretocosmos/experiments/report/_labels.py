@@ -3,7 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from paretocosmos.experiments._names import method_title, problem_title, settings_text
+from paretocosmos.experiments._names import method_title, settings_text
+from paretocosmos.experiments._sets import place_of, set_title, variation
 
 __all__ = ["by_kind", "groups", "labels", "panel_titles"]
 
@@ -28,8 +29,8 @@ def labels(cells: Sequence[Cell], *, aside: Sequence[str] = ()) -> dict[str, str
     alike: dict[tuple[str, ...], list[Mapping[str, Any]]] = {}
     for cell in cells:
         shown = (str(cell["varied"].get(key)) for key in aside)
-        place = (cell["method"], cell["problem"], str(cell["protocol"]), *shown)
-        alike.setdefault(place, []).append(cell["settings"])
+        place = (cell["method"], str(place_of(cell)), *shown)
+        alike.setdefault(place, []).append(variation(cell))
     differing: dict[str, set[str]] = {}
     for (method, *_), every in alike.items():
         keys = {key for own in every for key in own if key not in aside}
@@ -38,7 +39,7 @@ def labels(cells: Sequence[Cell], *, aside: Sequence[str] = ()) -> dict[str, str
     found = {}
     for cell in cells:
         own = differing[cell["method"]]
-        text = settings_text({k: v for k, v in cell["settings"].items() if k in own})
+        text = settings_text({k: v for k, v in variation(cell).items() if k in own})
         found[cell["name"]] = ", ".join(filter(None, [method_title(cell["method"]), text]))
     return found
 
@@ -56,13 +57,13 @@ def panel_titles(cells: Sequence[Cell], called: Mapping[str, str]) -> dict[str, 
     >>> panel_titles([cell, cell | {"name": "b"}], {"a": "COSMOS", "b": "PHN-LS"})
     {'a': 'Adult, COSMOS', 'b': 'Adult, PHN-LS'}
     """
-    protocols = {(c["problem"], c["protocol"]) for c in cells}
-    methods = {(c["problem"], c["protocol"], called[c["name"]]) for c in cells}
-    several = len(protocols) > len({c["problem"] for c in cells})
+    places = {place_of(c) for c in cells}
+    methods = {(place_of(c), called[c["name"]]) for c in cells}
+    several = len(places) > len({place[:2] for place in places})
     found = {}
     for cell in cells:
-        title = problem_title(cell["problem"], cell["protocol"] if several else None)
-        more = f", {called[cell['name']]}" if len(methods) > len(protocols) else ""
+        title = set_title(cell, protocol=several)
+        more = f", {called[cell['name']]}" if len(methods) > len(places) else ""
         found[cell["name"]] = title + more
     return found
 

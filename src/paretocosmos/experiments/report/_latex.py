@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 
-from paretocosmos.experiments.report._parts import Section, Table
+from paretocosmos.experiments.report._parts import LONG, Section, Table
 
 __all__ = ["latex"]
 
@@ -67,8 +67,10 @@ def latex(sections: Sequence[Section], *, folder: str = "figures") -> str:
 
 def _section(section: Section, folder: str) -> Iterator[str]:
     yield rf"\section{{{_plain(section.title)}}}"
-    yield rf"\texttt{{{_plain(section.name)}}}: {_plain(section.source)}."
-    yield ""
+    if section.source:
+        yield from (rf"\texttt{{{_plain(section.name)}}}: {_plain(section.source)}.", "")
+    for text in section.lead:
+        yield from (_plain(text), "")
     if section.warning:
         yield from (rf"\textbf{{{_plain(section.warning)}}}", "")
     for claim, found, details in section.claims:
@@ -93,9 +95,8 @@ def _items(texts: Sequence[str]) -> Iterator[str]:
 
 def _table(table: Table) -> Iterator[str]:
     """A long table: it may go over a page."""
-    columns = "l" * table.named + "r" * (len(table.head) - table.named)
     yield r"{\footnotesize"
-    yield rf"\begin{{longtable}}{{{columns}}}"
+    yield rf"\begin{{longtable}}{{{_columns(table)}}}"
     yield rf"\caption{{{_plain(table.title)}}}\\"
     yield r"\toprule"
     yield _row(table.head) + r" \midrule \endfirsthead"
@@ -108,6 +109,16 @@ def _table(table: Table) -> Iterator[str]:
     for mark, note in table.notes.items():
         yield from (rf"({_plain(mark)}) {_plain(note)}", "")
     yield ""
+
+
+def _columns(table: Table) -> str:
+    """Names to the left, numbers to the right; columns of long texts share the page."""
+    long = [any(len(text) > LONG for text in texts) for texts in zip(*table.rows, strict=True)] or [
+        False
+    ] * len(table.head)
+    broken = rf"p{{{0.7 / max(sum(long), 1):.2f}\linewidth}}"
+    short = "l" * table.named + "r" * (len(table.head) - table.named)
+    return "".join(broken if b else s for s, b in zip(short, long, strict=True))
 
 
 def _row(texts: Sequence[str], strong: Sequence[bool] = ()) -> str:

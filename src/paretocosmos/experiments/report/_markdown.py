@@ -12,6 +12,7 @@ __all__ = ["markdown"]
 def markdown(
     sections: Sequence[Section],
     *,
+    verdict: Sequence[Section] = (),
     title: str = "Reproduction",
     opening: str = "",
     folder: str = "figures",
@@ -20,14 +21,18 @@ def markdown(
 
     Args:
         sections: in their order.
+        verdict: what stands first.
         title: of the page.
-        opening: Markdown that stands first.
+        opening: Markdown that stands between both.
         folder: where the pictures are, from the page.
 
     >>> markdown([]).strip()
     '# Reproduction'
     """
-    lines = [f"# {_plain(title)}", "", *([opening, ""] if opening else [])]
+    lines = [f"# {_plain(title)}", ""]
+    for section in verdict:
+        lines += _section(section, folder)
+    lines += [opening, ""] if opening else []
     for section in sections:
         lines += _section(section, folder)
     return "\n".join(lines)
@@ -35,7 +40,10 @@ def markdown(
 
 def _section(section: Section, folder: str) -> Iterator[str]:
     yield from (f"## {_plain(section.title)}", "")
-    yield from (f"`{section.name}`: {_plain(section.source)}.", "")
+    if section.source:
+        yield from (f"`{section.name}`: {_plain(section.source)}.", "")
+    for text in section.lead:
+        yield from (_plain(text), "")
     if section.warning:
         yield from (f"> **{_plain(section.warning)}**", "")
     for claim, found, details in section.claims:
@@ -48,7 +56,7 @@ def _section(section: Section, folder: str) -> Iterator[str]:
     for table in section.tables:
         yield from _table(table)
     yield from (f"- {_plain(note)}" for note in section.notes)
-    yield ""
+    yield from [""] if section.notes else []
 
 
 def _table(table: Table) -> Iterator[str]:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from importlib.resources import files
 
-from paretocosmos.experiments.report._parts import Picture, Section, Table
+from paretocosmos.experiments.report._parts import LONG, Picture, Section, Table
 
 __all__ = ["page"]
 
@@ -41,7 +41,9 @@ def page(sections: Sequence[Section], *, title: str = "Reproduction") -> str:
 
 def _section(section: Section) -> Iterator[str]:
     yield f'<section id="{_anchor(section.name)}"><h2>{_plain(section.title)}</h2>'
-    yield f'<p class="quiet"><code>{_plain(section.name)}</code>: {_plain(section.source)}.</p>'
+    if section.source:
+        yield f'<p class="quiet"><code>{_plain(section.name)}</code>: {_plain(section.source)}.</p>'
+    yield from (f"<p>{_plain(text)}</p>" for text in section.lead)
     if section.warning:
         yield f'<p class="warning">{_plain(section.warning)}</p>'
     for claim, found, details in section.claims:
@@ -81,7 +83,8 @@ def _table(table: Table) -> Iterator[str]:
 
 
 def _cell(tag: str, content: str, column: int, table: Table) -> str:
-    name = ' class="name"' if column < table.named else ""
+    long = any(len(row[column]) > LONG for row in table.rows)
+    name = ' class="text"' if long else ' class="name"' if column < table.named else ""
     return f"<{tag}{name}>{content}</{tag.partition(' ')[0]}>"
 
 

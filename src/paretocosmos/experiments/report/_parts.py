@@ -3,10 +3,13 @@
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-__all__ = ["NONE", "Claim", "Picture", "Section", "Table"]
+__all__ = ["LONG", "NONE", "Claim", "Picture", "Section", "Table"]
 
 NONE = "–"
 """Stands where there is no number."""
+
+LONG = 60
+"""Letters in a cell of a table from which on its column is broken into lines."""
 
 
 @dataclass(frozen=True)
@@ -49,17 +52,18 @@ class Claim(NamedTuple):
 
 @dataclass(frozen=True)
 class Section:
-    """All there is to say of one recipe.
+    """All there is to say of one recipe, or of all of them.
 
     Attributes:
         name: the recipe's.
         title: the recipe's.
-        source: where the paper has it.
+        source: where the paper has it; empty if it is on all of them.
         warning: that it was a rehearsal; empty if not.
         claims: what the paper says, and what is found.
         tables: the numbers.
         pictures: the figures.
         notes: what is missing, what failed, where it was made.
+        lead: paragraphs that stand first.
     """
 
     name: str
@@ -70,3 +74,4 @@ class Section:
     tables: tuple[Table, ...]
     pictures: tuple[Picture, ...]
     notes: tuple[str, ...]
+    lead: tuple[str, ...] = ()

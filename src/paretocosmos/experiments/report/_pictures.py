@@ -4,7 +4,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from paretocosmos.experiments._names import method_title, problem_title
+from paretocosmos.experiments._names import method_title
+from paretocosmos.experiments._sets import set_title
 from paretocosmos.experiments.report._fronts import (
     GRID,
     course_fronts,
@@ -60,9 +61,7 @@ def _fronts(cells: Sequence[Cell], mark: str) -> Iterator[Drawn]:
     planar = by_kind([cell for cell in cells if len(cell["objectives"]) == 2])
     several = len({c["protocol"] for c in planar}) > 1
     called = labels(planar)
-    titles = {
-        c["name"]: problem_title(c["problem"], c["protocol"] if several else None) for c in planar
-    }
+    titles = {c["name"]: set_title(c, protocol=several) for c in planar}
     panels: dict[str, dict[str, Front]] = {}
     for cell in planar:
         panels.setdefault(titles[cell["name"]], {})[called[cell["name"]]] = front_of(cell)
@@ -113,7 +112,8 @@ def _faces(cells: Sequence[Cell], mark: str) -> Iterator[Drawn]:
     for cell in cells:
         if len(cell["objectives"]) == 3 and cell["volume_of"] == "front":
             who = called[cell["name"]]
-            caption = f"{mark}front of {who} on {problem_title(cell['problem'])}, {_seeds([cell])}"
+            where = set_title(cell, protocol=False)
+            caption = f"{mark}front of {who} on {where}, {_seeds([cell])}"
             yield caption, partial(three_figure, front_of(cell), title=_first_up(caption))
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from paretocosmos.experiments._names import problem_title
+from paretocosmos.experiments._sets import set_title
 from paretocosmos.experiments.report._parts import Claim, Picture, Section, Table
 from paretocosmos.experiments.report._table_1 import table_1
 from paretocosmos.experiments.report._table_faces import tables_of_faces
@@ -70,7 +70,7 @@ def _claims(content: Mapping[str, Any]) -> list[Claim]:
             claim["claim"],
             claim["sentence"],
             tuple(
-                f"{problem_title(row['problem'], row['protocol'])}: {row['sentence']}."
+                f"{set_title(row)}: {row['sentence']}."
                 for row in claim["rows"]
                 if "sentence" in row
             ),
@@ -93,5 +93,7 @@ def _time(content: Mapping[str, Any], known: Mapping[str, str]) -> str:
 def _caveats(cells: Sequence[Mapping[str, Any]]) -> list[str]:
     """What images are, and what is to be known of a set, each once."""
     done = [cell for cell in cells if cell["seeds"]]
-    images = [f"{problem_title(c['problem'])}: {one}." for c in done for one in c["made"]["images"]]
+    images = [
+        f"{set_title(c, protocol=False)}: {one}." for c in done for one in c["made"]["images"]
+    ]
     return list(dict.fromkeys([*images, *(one for c in done for one in c["made"]["caveats"])]))

@@ -5,7 +5,8 @@ from dataclasses import replace
 from typing import Any
 
 from paretocosmos.experiments._against import DEVIATIONS, deviation_of_difference
-from paretocosmos.experiments._names import method_title, problem_title
+from paretocosmos.experiments._names import method_title
+from paretocosmos.experiments._sets import Place, place_of, set_title
 from paretocosmos.experiments.published import published
 from paretocosmos.experiments.report._labels import labels
 from paretocosmos.experiments.report._parts import NONE, Table
@@ -21,10 +22,10 @@ from paretocosmos.experiments.report._texts import (
     together,
 )
 
-__all__ = ["table_1"]
+__all__ = ["table_1", "why"]
 
 Cell = Mapping[str, Any]
-Place = tuple[str, str | None]
+Cells = Mapping[tuple[Place, str], Cell]  # by the set and what a cell is called there
 
 BOLD = "The largest mean of a front, and those that are not below it beyond the noise."
 UNEXPLAINED = "This differs from the paper, and we know of no reason."
@@ -34,49 +35,54 @@ def table_1(cells: Sequence[Cell]) -> list[Table]:
     """As the paper prints it, both protocols side by side, times, details, and where time goes."""
     done = [cell for cell in cells if cell["seeds"]]
     called = labels(cells)
-    places = list(dict.fromkeys((cell["problem"], cell["protocol"]) for cell in done))
-    both = {p for p, _ in places if {(p, "paper"), (p, "clean")} <= set(places)}
-    beside = [place for place in places if not (place[0] in both and place[1] == "clean")]
-    of = {(cell["problem"], cell["protocol"], called[cell["name"]]): cell for cell in done}
+    places = list(dict.fromkeys(map(place_of, done)))
+    both = {(*p,) for *p, _ in places if {(*p, "paper"), (*p, "clean")} <= set(places)}
+    beside = [place for place in places if not (place[:2] in both and place[2] == "clean")]
+    of = {(place_of(cell), called[cell["name"]]): cell for cell in done}
     usual = max(len(cell["seeds"]) for cell in done)
     seeds = f"mean of {usual} seeds" if usual > 1 else "one seed"
-    volumes = f"Test hypervolume, {seeds}: ours (the paper's)"
+    volumes = f"Test hypervolume, {seeds}"
     found = [_matrix(volumes, of, beside, _volume, best=_mean_volume), _times(of, beside)]
+    compared = any(cell["against"] for cell in done)
+    if compared:
+        found = [replace(table, title=f"{table.title}: ours (the paper's)") for table in found]
     if both:
-        side = [place for place in places if place[0] in both]
-        side.sort(key=lambda place: (places.index((place[0], "paper")), place[1] != "paper"))
+        side = [place for place in places if place[:2] in both]
+        side.sort(key=lambda place: (places.index((*place[:2], "paper")), place[2] != "paper"))
         title = f"Test hypervolume, {seeds}, under both protocols: as published, and clean"
         own = _matrix(title, of, side, _volume_alone, best=_mean_volume)
         found.append(_told_clean(own, side, done))
-    return [*found, _detailed(cells, called), _time_went(done)]
+    more = [_detailed(cells, called), _time_went(done)]
+    return [*found, *(more if compared else map(_ours_alone, more))]
 
 
 def _matrix(
     title: str,
-    of: Mapping[tuple[str, str | None, str], Cell],
+    of: Cells,
     places: Sequence[Place],
     text: Callable[[Cell], str],
     *,
     best: Callable[[Cell], float] | None = None,
 ) -> Table:
     """A row per method, a column per set; the best of a column are strong, ideal points aside."""
-    shown = {name: cell["method"] for (*place, name), cell in of.items() if tuple(place) in places}
+    shown = {name: cell["method"] for (place, name), cell in of.items() if place in places}
+    some = {place: cell for (place, _), cell in of.items()}
     order = by_method(of.values())
     methods = sorted(shown, key=lambda name: order.index(shown[name]))
-    several = len({protocol for _, protocol in places}) > 1
+    several = len({protocol for *_, protocol in places}) > 1
     usual = max(len(cell["seeds"]) for cell in of.values())
     rows, strong = [], set()
     for method in methods:
-        own = [of.get((*place, method)) for place in places]
+        own = [of.get((place, method)) for place in places]
         texts = (NONE if cell is None else text(cell) + _few(cell, usual) for cell in own)
         rows.append((_titled(own, method, ideal=best is not None), *texts))
     for column, place in enumerate(places, start=1):
-        fronts = [(m, of[*place, m]) for m in methods if (*place, m) in of]
+        fronts = [(m, of[place, m]) for m in methods if (place, m) in of]
         fronts = [(m, c) for m, c in fronts if c["volume_of"] == "front" and c["volume"]]
         if best is not None and fronts:
             leader = max((cell for _, cell in fronts), key=best)
             strong |= {(methods.index(m), column) for m, c in fronts if _level(c, leader)}
-    head = [problem_title(p, protocol if several else None) for p, protocol in places]
+    head = [set_title(some[place], protocol=several) for place in places]
     notes = {"bold": BOLD} if strong else {}
     return Table(title, ("", *head), tuple(rows), frozenset(strong), notes)
 
@@ -116,9 +122,9 @@ def _volume_alone(cell: Cell) -> str:
     return spread(cell["volume"])
 
 
-def _times(of: Mapping[tuple[str, str | None, str], Cell], places: Sequence[Place]) -> Table:
+def _times(of: Cells, places: Sequence[Place]) -> Table:
     """The times, marked by what they were measured on where that is not the same everywhere."""
-    shown = [cell for (*place, _), cell in of.items() if tuple(place) in places]
+    shown = [cell for (place, _), cell in of.items() if place in places]
     where = list(dict.fromkeys(map(together, shown)))
     marks = {one: chr(ord("a") + number) for number, one in enumerate(where)}
 
@@ -128,11 +134,18 @@ def _times(of: Mapping[tuple[str, str | None, str], Cell], places: Sequence[Plac
         mark = f" ({marks[together(cell)]})" if len(where) > 1 else ""
         return ours + ("" if theirs is None else f" ({duration(theirs)})") + mark
 
-    title = "Training time of a seed to its selected epoch: ours (the paper's)"
+    title = "Training time of a seed to its selected epoch"
     told = [f"({marks[one]}) {one}" if len(where) > 1 else one for one in where]
     paper = f"The paper: {published()['table_1']['hardware']}, one seed after the other. "
     note = (paper if any(_paper(c, "seconds") for c in shown) else "") + f"Ours: {'; '.join(told)}."
     return replace(_matrix(title, of, places, text), notes={"*": note})
+
+
+def _ours_alone(table: Table) -> Table:
+    """Without the columns that stay empty where the paper prints nothing."""
+    full = [n for n, texts in enumerate(zip(*table.rows, strict=True)) if {*texts} - {NONE, ""}]
+    rows = tuple(tuple(row[n] for n in full) for row in table.rows)
+    return replace(table, head=tuple(table.head[n] for n in full), rows=rows)
 
 
 def _told_clean(table: Table, places: Sequence[Place], done: Sequence[Cell]) -> Table:
@@ -140,7 +153,7 @@ def _told_clean(table: Table, places: Sequence[Place], done: Sequence[Cell]) -> 
     marks: dict[str, str] = {}
     head = list(table.head)
     for column, place in enumerate(places, start=1):
-        every = [_why(c) for c in done if (c["problem"], c["protocol"]) == place]
+        every = [why(c) for c in done if place_of(c) == place]
         known = dict.fromkeys(why for own in every for why in own if "`clean`" in why)
         head[column] += "".join(f" ({marks.setdefault(w, str(len(marks) + 1))})" for w in known)
     notes = {mark: sentence for sentence, mark in marks.items()}
@@ -161,8 +174,7 @@ def _detailed(cells: Sequence[Cell], called: Mapping[str, str]) -> Table:
 
     rows = []
     for cell in in_order(cells):
-        title = problem_title(cell["problem"], cell["protocol"])
-        start = (title, called[cell["name"]])
+        start = (set_title(cell), called[cell["name"]])
         if not cell["seeds"]:
             state = "not run" if cell["error"] is None else "failed"
             rows.append((*start, state, *(NONE,) * 9))
@@ -181,7 +193,7 @@ def _detailed(cells: Sequence[Cell], called: Mapping[str, str]) -> Table:
                 f"{cell['networks']} x {cell['parameters']:,}",
                 thousands(_paper(cell, "parameters")),
                 f"{len(cell['seeds'])} of {_seeds(cell)}",
-                " ".join(marked(sentence) for sentence in _why(cell)),
+                " ".join(marked(sentence) for sentence in why(cell)),
             )
         )
     head = (
@@ -201,7 +213,7 @@ def _detailed(cells: Sequence[Cell], called: Mapping[str, str]) -> Table:
     return Table("In detail", (*head, *more), tuple(rows), notes=notes, named=2)
 
 
-def _why(cell: Cell) -> list[str]:
+def why(cell: Cell) -> list[str]:
     """The reasons for a difference, or that there is none."""
     against = cell["against"]
     if against is None or cell["rehearsal"] is not None:

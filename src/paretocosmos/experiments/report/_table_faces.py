@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from paretocosmos.experiments._names import method_title, problem_title
+from paretocosmos.experiments._sets import place_of, set_title
 from paretocosmos.experiments.published import paper_tasks, published
 from paretocosmos.experiments.report._labels import labels
 from paretocosmos.experiments.report._parts import NONE, Table
@@ -38,7 +39,7 @@ def _pairs(done: Sequence[Cell], called: Mapping[str, str]) -> Table:
         reasons = _why(cell)
         rows.append(
             (
-                problem_title(cell["problem"]),
+                set_title(cell, protocol=False),
                 called[cell["name"]],
                 spread(cell["volume"]),
                 printed(volume),
@@ -62,7 +63,7 @@ def _pairs(done: Sequence[Cell], called: Mapping[str, str]) -> Table:
     )
     points = [c for c in done if c["volume_of"] == "front" and c["metrics"]["span"]["mean"] < 0.01]
     for cell in points:
-        where = f"{called[cell['name']]} on {problem_title(cell['problem'])}"
+        where = f"{called[cell['name']]} on {set_title(cell, protocol=False)}"
         notes["*"] += f" The front of {where} is next to a point: its rays hardly differ."
     title = "Hypervolume, mean misclassification and time"
     return Table(title, (*head, *more), tuple(rows), notes=notes, named=2)
@@ -76,7 +77,7 @@ def _why(cell: Cell) -> list[str]:
 
 def _overhead(cell: Cell, done: Sequence[Cell]) -> str:
     """How much longer than one network for one task it takes."""
-    alone = [c for c in done if c["problem"] == cell["problem"] and c["method"] == "single_task"]
+    alone = [c for c in done if place_of(c) == place_of(cell) and c["method"] == "single_task"]
     if cell["method"] == "single_task" or not alone:
         return NONE
     one = alone[0]["seconds"]["training"]["mean"] / alone[0]["networks"]

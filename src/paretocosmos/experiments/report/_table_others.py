@@ -5,7 +5,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from paretocosmos.experiments._claim_ablation import LITTLE
-from paretocosmos.experiments._names import method_title, problem_title
+from paretocosmos.experiments._names import method_title
+from paretocosmos.experiments._sets import place_of, set_title
 from paretocosmos.experiments.report._fronts import GRID, exact_front, on_a_grid
 from paretocosmos.experiments.report._labels import labels
 from paretocosmos.experiments.report._parts import NONE, Table
@@ -41,7 +42,7 @@ def table_of_fronts(cells: Sequence[Cell]) -> list[Table]:
     done, called = [cell for cell in cells if cell["seeds"]], labels(cells)
     rows = [
         (
-            problem_title(cell["problem"], cell["protocol"]),
+            set_title(cell),
             called[cell["name"]],
             spread(cell["metrics"]["hypervolume"]),
             spread(cell["metrics"]["hypervolume_ideal"]),
@@ -62,7 +63,7 @@ def table_of_ablation(cells: Sequence[Cell]) -> list[Table]:
     several = len(set(called.values())) > 1
     found: dict[tuple[str, float], dict[float, Cell]] = {}
     for (penalty, alpha), cell in grid:
-        title = problem_title(cell["problem"], cell["protocol"])
+        title = set_title(cell)
         title += f", {called[cell['name']]}" if several else ""
         found.setdefault((title, penalty), {})[alpha] = cell
     alphas = sorted({alpha for row in found.values() for alpha in row})
@@ -97,7 +98,7 @@ def table_of_convergence(cells: Sequence[Cell]) -> list[Table]:
             )
             for one in course
         )
-        where = problem_title(cell["problem"], cell["protocol"])
+        where = set_title(cell)
         where += f", {called[cell['name']]}" if several else ""
         head = ("epoch", "hypervolume", "of the last", "width")
         found.append(Table(f"{where}: validation fronts over epochs", head, rows))
@@ -108,13 +109,13 @@ def table_of_intuition(cells: Sequence[Cell]) -> list[Table]:
     """How much of a true front was found."""
     rows = []
     done = [cell for cell in cells if cell["seeds"]]
-    names = list(dict.fromkeys(cell["problem"] for cell in done))
-    for cell in sorted(done, key=lambda one: names.index(one["problem"])):
+    places = list(dict.fromkeys(map(place_of, done)))
+    for cell in sorted(done, key=lambda one: places.index(place_of(one))):
         exact = exact_front(cell["problem"])
         angle = cell["metrics"]["angle"]
         rows.append(
             (
-                problem_title(cell["problem"]),
+                set_title(cell, protocol=False),
                 method_title(cell["method"]),
                 varied(cell) or NONE,
                 spread(cell["volume"]),

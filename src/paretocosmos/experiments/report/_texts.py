@@ -9,10 +9,10 @@ from paretocosmos.experiments._names import (
     METHODS,
     device_title,
     method_title,
-    problem_title,
     settings_text,
     value_text,
 )
+from paretocosmos.experiments._sets import place_of, set_title, variation
 from paretocosmos.experiments.report._parts import NONE
 
 __all__ = [
@@ -138,12 +138,11 @@ def by_method(cells: Iterable[Cell]) -> list[str]:
 
 def in_order(cells: Sequence[Cell]) -> list[Cell]:
     """Cells set by set, as they come, and in each in the order of the paper's table."""
-    places = list(dict.fromkeys((cell["problem"], cell["protocol"]) for cell in cells))
+    places = list(dict.fromkeys(map(place_of, cells)))
     methods = by_method(cells)
 
     def place(cell: Cell) -> tuple[int, int]:
-        own = (cell["problem"], cell["protocol"])
-        return places.index(own), methods.index(cell["method"])
+        return places.index(place_of(cell)), methods.index(cell["method"])
 
     return sorted(cells, key=place)
 
@@ -152,9 +151,8 @@ def undone(cells: Sequence[Cell]) -> Iterator[str]:
     """What failed and why, and which seeds are missing where."""
     missing: dict[tuple[int, ...], dict[str, list[str]]] = {}
     for cell in cells:
-        where = problem_title(cell["problem"], cell["protocol"])
-        name = f"{method_title(cell['method'])} on {where}"
-        more = settings_text(cell["settings"])
+        name = f"{method_title(cell['method'])} on {set_title(cell)}"
+        more = settings_text(variation(cell))
         if cell["error"] is not None:
             yield f"Failed: {name} (`{cell['name']}`): {cell['error']}"
         if cell["missing"]:

@@ -1,9 +1,10 @@
 """docs/reproduction.md and its figures, from what is committed in results/reproduction/."""
 
 import json
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from statistics import fmean
+from statistics import fmean, stdev
 from typing import Any
 
 from paretocosmos.experiments._names import device_title, method_title, problem_title
@@ -50,13 +51,39 @@ def _open() -> Iterator[str]:
         read_collected(RESULTS / f"{name}.json")
         for name in ("table_1", "figure_ablation", "table_1_text")
     )
-    for answer in (behind(table, ablation), harder_draw(text)):
+    trials = json.loads((RESULTS.parent / "image_rules.json").read_text(encoding="utf-8"))["trials"]
+    for answer in (left(trials, table), behind(table, ablation), harder_draw(text)):
         yield from (*answer, "") if answer else ()
     yield from (_beside_constants(), "", _not_run())
 
 
 def _done(name: str) -> list[dict[str, Any]]:
     return [c for c in read_collected(RESULTS / f"{name}.json")["cells"] if c["seeds"]]
+
+
+def left(trials: Sequence[Mapping[str, Any]], table: Content) -> list[str]:
+    """What one change at a time does on pairs of images, seed by seed beside Table 1."""
+    lines = [
+        "**What could explain the rest of the difference on images?** One thing changed at a time, "
+        "beside the same seeds of Table 1 ([the rule](decisions/0024-the-published-images.md)):",
+        "",
+        "| changed | set | method | paper | Table 1, these seeds | changed | difference | seeds |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    cells = {(c["problem"], c["method"]): c for c in table["cells"] if not c["settings"]}
+    for one in trials:
+        cell = cells[one["problem"], one["method"]]
+        each = dict(zip(cell["seeds"], cell["volume"]["each"], strict=True))
+        usual = [each[seed] for seed in one["seeds"]]
+        gaps = [new - old for new, old in zip(one["test"], usual, strict=True)]
+        error = stdev(gaps) / math.sqrt(len(gaps))
+        difference = f"{fmean(gaps):+.3f} ± {error:.3f}".replace("-", "−")
+        lines.append(
+            f"| {one['change']} | {problem_title(one['problem'])} | {method_title(one['method'])} "
+            f"| {cell['against']['hypervolume']['paper']:.2f} | {fmean(usual):.3f} "
+            f"| {fmean(one['test']):.3f} | {difference} | {len(gaps)} |"
+        )
+    return lines
 
 
 def behind(table: Content, ablation: Content) -> list[str]:

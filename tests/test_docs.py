@@ -1,11 +1,14 @@
 """What a program writes is what is committed, and what the docs point to is there."""
 
+import json
+import math
 import re
 from collections.abc import Sequence
 from importlib import util
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from paretocosmos.experiments._recipe_file import read_recipe
@@ -55,6 +58,31 @@ def test_why_cosmos_is_behind_is_asked_only_where_it_is() -> None:
     (told,) = page.harder_draw(_content(("multi_fashion", "phn_ls"), cells=cells))
     # what the authors' code reached there is in published.toml
     assert told.endswith("COSMOS reaches 2.000; the authors' own code for it, with seed 1, 2.058.")
+
+
+def test_what_a_change_does_is_told_seed_by_seed() -> None:
+    page = _script("reproduction_page")
+    cell = _cell("multi_mnist", "cosmos", 9.0) | {"settings": {}, "seeds": [1, 2, 3]}
+    cell["volume"] = {"mean": 9.0, "each": [2.0, 2.1, 2.9]}
+    cell["against"] = {"hypervolume": {"paper": 2.94}}
+    trial = {"change": "nothing", "problem": "multi_mnist", "method": "cosmos"}
+    lines = page.left([trial | {"seeds": [1, 2], "test": [1.9, 1.8]}], {"cells": [cell]})
+    # -0.1 and -0.3 apart: a mean of -0.2, whose standard error is 0.1414 / sqrt(2)
+    assert lines[-1] == (
+        "| nothing | Multi-MNIST | COSMOS | 2.94 | 2.050 | 1.850 | −0.200 ± 0.100 | 2 |"
+    )
+
+
+def test_the_draw_s_noise_is_as_measured() -> None:
+    """What a reason says of another draw, from the losses of a network on eight of them."""
+    found = json.loads((ROOT / "results" / "fingerprint.json").read_text())["sets"]["multi_mnist"]
+    loss = np.std(found["draws"]["loss"], ddof=1)
+    assert 0.0055 < loss < 0.0065
+    # both losses of a point near (.28, .28) move so: the hypervolume is (2 - a)(2 - b)
+    assert math.sqrt(2) * (2 - 0.28) * loss == pytest.approx(0.015, abs=0.001)
+    (best, *_) = found["rules"]
+    assert (best["top_left"], best["bottom_right"]) == ([0, 4], [5, 7])
+    assert best["classes"] == "different"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

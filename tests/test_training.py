@@ -34,7 +34,7 @@ from paretocosmos.objectives.mean_squared_error import MeanSquaredError as Squar
 from paretocosmos.planning import make_plan
 from paretocosmos.problems import Problem, load_problem
 from paretocosmos.problems._base import SPLITS, Split
-from paretocosmos.problems._images import ImageProblem
+from paretocosmos.problems._images import ImageProblem, Pixels
 from paretocosmos.problems._toy import ToyProblem
 from paretocosmos.rays import even_rays, sample_rays
 from paretocosmos.record import course_of
@@ -271,11 +271,13 @@ def digits() -> ImageProblem:
 IMAGES: dict[str, Any] = {"batch_size": 40, "groups": 4, "rays": 5, "weight_decay": 0.01}
 
 
+@pytest.mark.parametrize("pixels", ["0..1", "0..255"])
 @pytest.mark.parametrize("engine", ["eager", "traced"])
 def test_images_train_as_in_the_textbook_loop(
-    train: Callable[..., Run], digits: ImageProblem, engine: str
+    train: Callable[..., Run], digits: ImageProblem, engine: str, pixels: Pixels
 ) -> None:
     """Layouts in memory, kept bytes and heads computed together must not show in the weights."""
+    digits = dataclasses.replace(digits, pixels=pixels, reference=(300.0, 300.0))
     seed, epochs = 3, 2
     run = train(digits, epochs=epochs, seed=seed, settings=IMAGES, engine=engine, precision="fp64")
     assert run.record["engine"] == engine
@@ -293,7 +295,7 @@ def test_images_train_as_in_the_textbook_loop(
             total = torch.zeros((), dtype=torch.float64)
             share = len(chosen) // 4  # of the last 30 samples, 28 can be shared
             for ray, mine in zip(some, chosen[: 4 * share].split(share), strict=True):
-                outputs = model(batch.inputs[mine].double() / 255, ray)
+                outputs = model(batch.inputs[mine].double() / (255 if pixels == "0..1" else 1), ray)
                 losses = [
                     nn.functional.cross_entropy(outputs[head], batch.targets[head][mine])
                     for head in digits.names

@@ -106,8 +106,9 @@ def test_claims_hold_on_all_sets_on_some_on_none_or_are_open() -> None:
             ("Nothing trained.", None, []),
         )
     )
-    assert (
-        lead == "Claims that hold on every set: 1 of 4; on some sets only: 1; on none: 1; open: 1."
+    assert lead == (
+        "The paper's main claim holds: All. Of its 4 claims, this many hold: 1 on every set, "
+        "1 on some sets only, 1 on none, 1 still open."
     )
     assert tables["The paper's claims"].rows == (
         ("All.", "yes", "So on all 2 sets.", "`table_1`"),
@@ -145,7 +146,7 @@ def test_the_harder_draw_is_told_last_and_not_counted() -> None:
         content([], ("Best.", False, [drawn]), name="table_1_text"),
         content([], ("Best.", True, [own])),
     )
-    assert lead == "Claims that hold on every set: 1 of 1."
+    assert lead == "The paper's main claim holds: Best."
     assert tables["The paper's claims"].rows == (
         ("Best.", "yes", "So on Multi-MNIST.", "`table_1`"),
         (

@@ -37,6 +37,26 @@ def test_processes_train_the_same_cells(recipe: Write, tmp_path: Path) -> None:
             one, two = (cell.runs(tmp_path / out)[1] / name for out in ("here", "there"))
             assert one.read_bytes() == two.read_bytes()
     assert there.notes == here.notes
+    # side by side each cell has a part of the time, alone all of it
+    shares = [(one.share, one.seconds) for one in there.standings.values()]
+    assert all(0 < share <= seconds for share, seconds in shares)
+    assert any(share < seconds for share, seconds in shares)
+    assert all(one.share == one.seconds for one in here.standings.values())
+
+
+def test_a_moment_is_shared_by_those_on_the_same_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 100.0
+    monkeypatch.setattr(time, "perf_counter", lambda: now)
+    gpus, began = ("0", "0", "1", "0"), (0.0, 0.0, 0.0, 96.0)
+    busy = [
+        _workers._Worker(0, None, None, None, gpu, start)  # type: ignore[arg-type]
+        for gpu, start in zip(gpus, began, strict=True)
+    ]
+    assert _workers._shared(busy, before=94.0) == now
+    assert [worker.share for worker in busy] == [2.0, 2.0, 6.0, 4 / 3]
+    now = 103.0
+    assert _workers._shared(busy[:1], before=100.0) == now
+    assert busy[0].share == 5.0
 
 
 @pytest.mark.parametrize(("times", "state", "workers"), [(1, "done", 1), (2, "failed", 2)])

@@ -84,7 +84,9 @@ def on_workers(
                     said = _lost(worker)
                 else:
                     if isinstance(said, Outcome):
-                        said = replace(said, share=worker.share)
+                        # of the whole time, in which the process may have had to start
+                        part = worker.share / (before - worker.began)
+                        said = replace(said, share=part * said.seconds)
                         busy.remove(worker)
                         idle.append(worker)
                 tell(cell, said)

@@ -21,8 +21,8 @@ FORMAT = 1
 # As they follow each other in the paper; others come after them.
 ORDER = (
     *("table_1", "table_1_text", "figure_vs_sota", "figure_vs_single_task"),
-    *("figure_convergence", "figure_ablation", "table_celeba", "figure_celeba"),
-    *("celeba_objectives", "celeba_small", "intuition"),
+    *("figure_convergence", "figure_ablation", "figure_ablation_text", "table_celeba"),
+    *("figure_celeba", "celeba_objectives", "celeba_small", "intuition"),
 )
 
 

@@ -82,18 +82,23 @@ def times(ratio: float | None) -> str:
 
 
 def together(cell: Cell) -> str:
-    """On what a cell was trained, and how many seeds at once.
+    """On what a cell was trained, and how many seeds and cells at once.
 
     >>> together({"made": {"device": ["cpu"], "seeds_together": [5]}})
     'a CPU, 5 seeds together'
     >>> together({"made": {"device": ["cpu"], "seeds_together": [1, 4]}})
     'a CPU, 4 seeds together and others alone'
+    >>> together({"made": {"device": ["cpu"], "seeds_together": [5], "side_by_side": 2}})
+    'a CPU, 5 seeds together, several cells side by side, each counted with its share of the time'
     """
     counts = sorted(set(cell["made"]["seeds_together"]), reverse=True)
     device = " and ".join(map(device_title, cell["made"]["device"])) or "an unknown device"
     several = [str(count) for count in counts if count > 1]
     told = f"{' or '.join(several)} seeds together" if several else "one seed at a time"
-    return f"{device}, {told}{' and others alone' * (bool(several) and 1 in counts)}"
+    told += " and others alone" * (bool(several) and 1 in counts)
+    if cell["made"].get("side_by_side", 1) > 1:
+        told += ", several cells side by side, each counted with its share of the time"
+    return f"{device}, {told}"
 
 
 def duration(seconds: float | None) -> str:

@@ -30,12 +30,13 @@ def verdict(contents: Sequence[Mapping[str, Any]]) -> list[Section]:
         cells.setdefault(cell["name"], cell)
     claims = [(claim, one["recipe"]) for one in real for claim in one["claims"] if claim["rows"]]
     claims.sort(key=lambda one: _other_draw(one[0]))
-    lead, tables = [], []
+    own = [claim for claim, _ in claims if not _other_draw(claim)]
+    lead, tables = list(_main(own)), []
     if cells:
         lead.append(_count_numbers(list(cells.values())))
         tables.append(_numbers(list(cells.values())))
     if claims:
-        lead += _count_claims([claim for claim, _ in claims if not _other_draw(claim)])
+        lead += _count_claims(own)
         rows = tuple(_claim(claim, name) for claim, name in claims)
         head = ("the paper says", "holds", "where and why", "more in")
         tables.append(Table("The paper's claims", head, rows, named=4))
@@ -62,13 +63,25 @@ def _count_numbers(cells: Sequence[Cell]) -> str:
     return f"{many} published hypervolumes come out the same within the noise{more}."
 
 
-def _count_claims(claims: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+def _main(claims: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """The first claim, which is the paper's main one, and whether it holds."""
     if claims:
+        answer = _answer(claims[0])
+        told = {"yes": "holds", "no": "does not hold", "open": "is open"}
+        yield f"The paper's main claim {told.get(answer, f'holds {answer}')}: {claims[0]['claim']}"
+
+
+def _count_claims(claims: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    if len(claims) > 1:
         count = Counter(_answer(claim).partition(" ")[0] for claim in claims)
-        kinds = {"on": "on some sets only", "no": "on none", "open": "open"}
-        told = [f"{words}: {count[kind]}" for kind, words in kinds.items() if count[kind]]
-        start = f"Claims that hold on every set: {count['yes']} of {len(claims)}"
-        yield f"{'; '.join([start, *told])}."
+        kinds = {
+            "yes": "on every set",
+            "on": "on some sets only",
+            "no": "on none",
+            "open": "still open",
+        }
+        told = [f"{count[kind]} {words}" for kind, words in kinds.items() if count[kind]]
+        yield f"Of its {len(claims)} claims, this many hold: {', '.join(told)}."
 
 
 def _answer(claim: Mapping[str, Any]) -> str:

@@ -1,0 +1,154 @@
+"""`python -m benchmarks.image_rules --data DIR`: what is left of the difference to the paper.
+
+Trains on pairs of images with one thing changed at a time: whether classes may be the same, where
+the images are put, the penalty, the precision, how the first layer is drawn, and Single Task's
+second network from the first one's weights, as the published code has it. Needs a GPU: a trial of
+three seeds takes some twenty seconds. `--workers` trains several at a time. `--out FILE` writes the
+numbers as JSON.
+"""
+
+import argparse
+import dataclasses
+import json
+import multiprocessing
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import torch
+
+from paretocosmos import fit
+from paretocosmos.find import Spec
+from paretocosmos.problems import Problem
+from paretocosmos.problems._composites import RULES, Rule, make
+from paretocosmos.problems._images import image_problem
+from paretocosmos.problems._pairs import PARTS, _find, _read
+from paretocosmos.problems._sources import FASHION_MNIST, MNIST
+from paretocosmos.provenance import provenance
+
+SEEDS = (1, 2, 3)
+SOURCES = {
+    "multi_mnist": (MNIST, MNIST),
+    "multi_fashion": (FASHION_MNIST, FASHION_MNIST),
+    "fashion_and_mnist": (MNIST, FASHION_MNIST),
+}
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One thing changed.
+
+    Attributes:
+        change: what, in words.
+        problem: a pair of images.
+        rule: where the images are put.
+        different: whether two images of one source are of different classes.
+        settings: of the training.
+        precision: as for `fit`.
+    """
+
+    change: str
+    problem: str
+    rule: Rule = RULES["published"]
+    different: bool = True
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    precision: str = "tf32"
+
+
+WARM = Trial("second task from the first's weights", "fashion_and_mnist")
+TRIALS = (
+    WARM,
+    Trial("first layer drawn for the image alone", "multi_mnist", settings={"joined": False}),
+    Trial("first layer drawn for the image alone", "multi_fashion", settings={"joined": False}),
+    Trial("classes free", "multi_fashion", different=False),
+    Trial("e in 5..8", "multi_fashion", rule=Rule(range(5), range(5, 9), diagonal=True)),
+    Trial("d in 1..4", "multi_fashion", rule=Rule(range(1, 5), range(5, 8), diagonal=True)),
+    Trial("fp32 instead of tf32", "multi_fashion", precision="fp32"),
+    Trial("penalty 8, as printed", "multi_mnist", settings={"penalty": 8.0}),
+)
+
+
+def main() -> None:
+    """Train, print, write."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", required=True, help="where mnist/ and fashion_mnist/ lie")
+    parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--out", type=Path, help="write the numbers here as JSON")
+    arguments = parser.parse_args()
+    found: list[dict[str, Any]] = []
+    with multiprocessing.get_context("spawn").Pool(arguments.workers) as pool:
+        for told in pool.imap_unordered(partial(tried, data=arguments.data), TRIALS):
+            found.append(told)
+            print(f"{told['problem']:18} {told['change']:40} {fmean(told['test']):.4f}", flush=True)
+    if arguments.out is not None:
+        content = {"trials": found} | provenance(torch.device("cuda"))
+        arguments.out.write_text(json.dumps(content, indent=1) + "\n")
+
+
+def tried(trial: Trial, *, data: str) -> dict[str, Any]:
+    """Hypervolumes of a trial's seeds, on both splits; of Single Task that of its ideal point."""
+    problem = composed(trial, data)
+    how: dict[str, Any] = {"settings": trial.settings, "precision": trial.precision}
+    with tempfile.TemporaryDirectory() as folder:
+        if trial == WARM:
+            volumes = {"test": [warmed(problem, seed, Path(folder)) for seed in SEEDS]}
+        else:
+            runs = fit(problem, seeds=SEEDS, device="cuda", out=Path(folder) / "runs", **how)
+            volumes = {
+                split: [run.record["metrics"][split]["hypervolume"] for run in runs]
+                for split in ("val", "test")
+            }
+    return {
+        "change": trial.change,
+        "problem": trial.problem,
+        "method": "single_task" if trial == WARM else "cosmos",
+        "seeds": SEEDS,
+        **volumes,
+    }
+
+
+def composed(trial: Trial, data: str) -> Problem:
+    """The problem of a trial, with the paper's settings."""
+    sources = SOURCES[trial.problem]
+    files = _find(sources, None, data)
+    assert isinstance(files, list)
+    train, test = (
+        [_read(*one, part) for one in zip(sources, files, strict=True)] for part in PARTS
+    )
+    made = make(
+        (train[0], train[1]),
+        (test[0], test[1]),
+        rule=trial.rule,
+        different=trial.different and sources[0] == sources[1],
+        seed=1,
+    )
+    problem = image_problem(
+        trial.problem,
+        made,
+        images=trial.change,
+        sha256=made.sha256,
+        protocol="paper",
+        pixels="0..255",
+    )
+    return dataclasses.replace(problem, spec=Spec(trial.problem, {"protocol": "paper"}))
+
+
+def warmed(problem: Problem, seed: int, folder: Path) -> float:
+    """The ideal point's hypervolume where the second task starts from the first's last weights."""
+
+    def alone(name: str, **changes: Any) -> Any:
+        out = folder / f"{name}-{seed}"
+        return fit(problem, method="single_task", seed=seed, device="cuda", out=out, **changes)
+
+    usual, last = alone("usual"), alone("last", settings={"evaluate_every": 100})
+    second = alone("second", backbone=last.model.backbone[0].backbone)
+    best = usual.front.values[0][0], second.front.values[1][1]
+    return float((2 - best[0]) * (2 - best[1]))
+
+
+if __name__ == "__main__":
+    main()

@@ -48,6 +48,7 @@ TOP_LEFT, BOTTOM_RIGHT = range(5), range(4, 9)
 IMAGES = 20_000
 SAME = 0.1  # how often two classes are the same by chance
 DRAWS = 8
+MOST = 20  # rules that are kept of each list
 
 
 def main() -> None:
@@ -63,7 +64,9 @@ def main() -> None:
         pair = tuple(read_test(arguments.data / source) for source in sources)
         found["sets"][problem] = told = one_set(problem, weights, pair)
         show(problem, told)
-    found |= provenance(torch.device("cpu"))
+    found = summarised(found) | provenance(torch.device("cpu"))
+    for rule in found["together"][:3]:
+        print("all three files:", rule)
     if arguments.out is not None:
         arguments.out.write_text(json.dumps(found, indent=1) + "\n")
 
@@ -127,6 +130,47 @@ def one_set(problem: str, weights: Mapping[str, Tensor], pair: tuple[Labelled, .
             "std": float(np.std([d[1] for d in draws], ddof=1)),
         },
     }
+
+
+def summarised(found: Mapping[str, Any]) -> dict[str, Any]:
+    """The rules that fit all three files best, made by one rule, and of each file the best ones.
+
+    Classes of a digit and a garment have nothing to do with each other: there they are free.
+    """
+    sums: dict[tuple[Any, ...], float] = {}
+    for problem, told in found["sets"].items():
+        for rule in told["rules"]:
+            where = (*rule["top_left"], *rule["bottom_right"])
+            if problem != "fashion_and_mnist":
+                kinds = [rule["classes"]]
+            else:
+                kinds = ["different", "free"] if rule["classes"] == "free" else []
+            for kind in kinds:
+                sums[where, kind] = sums.get((where, kind), 0.0) + rule["chi_square"]
+    best = sorted(sums.items(), key=lambda one: one[1])[:MOST]
+    together = [
+        {
+            "top_left": list(where[:2]),
+            "bottom_right": list(where[2:]),
+            "classes": kind,
+            "chi_square": total,
+            "of": len(NAMES) * len(found["sets"]),
+        }
+        for (where, kind), total in best
+    ]
+    kept = {where for (where, _), _ in best}
+    sets = {
+        name: {
+            **one,
+            "rules": [
+                rule
+                for at, rule in enumerate(one["rules"])
+                if at < MOST or (*rule["top_left"], *rule["bottom_right"]) in kept
+            ],
+        }
+        for name, one in found["sets"].items()
+    }
+    return {**found, "sets": sets, "together": together}
 
 
 def ranges(whole: range) -> Iterator[range]:

@@ -6,7 +6,15 @@ from collections.abc import Mapping
 import numpy as np
 import pytest
 import torch
-from benchmarks.fingerprint import Labelled, answers, by_position, compared, judged_by, ranges
+from benchmarks.fingerprint import (
+    Labelled,
+    answers,
+    by_position,
+    compared,
+    judged_by,
+    ranges,
+    summarised,
+)
 from torch import Tensor, nn
 
 from benchmarks import fingerprint
@@ -69,6 +77,22 @@ def test_a_position_s_numbers_are_those_of_images_put_there(
     labels = torch.tensor(alone[1][rows].astype(np.int64))
     loss = [float(nn.functional.cross_entropy(o, labels)) for o in literal(network, images)]
     np.testing.assert_allclose(found[0][:2], loss, rtol=1e-5)
+
+
+def test_one_rule_for_all_three_files() -> None:
+    def rule(end: int, classes: str, chi: float) -> dict[str, object]:
+        where = {"top_left": [0, 4], "bottom_right": [5, end], "classes": classes}
+        return where | {"chi_square": chi}
+
+    sets = {
+        "multi_mnist": [rule(7, "different", 3.0), rule(8, "different", 90.0)],
+        "multi_fashion": [rule(8, "different", 1.0), rule(7, "different", 7.0)],
+        "fashion_and_mnist": [rule(7, "free", 4.0), rule(8, "free", 2.0), rule(7, "different", 0)],
+    }
+    found = summarised({"sets": {name: {"rules": rules} for name, rules in sets.items()}})
+    best, second, *_ = [one for one in found["together"] if one["classes"] == "different"]
+    assert (best["bottom_right"], best["chi_square"], best["of"]) == ([5, 7], 14.0, 12)
+    assert (second["bottom_right"], second["chi_square"]) == ([5, 8], 93.0)
 
 
 def test_ranges() -> None:

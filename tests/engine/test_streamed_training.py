@@ -251,7 +251,7 @@ def test_progress_and_record_say_what_it_costs(
     for at, own in zip(seen, seconds, strict=True):
         assert at.unit == "images"
         assert at.samples_per_second == pytest.approx(141 / own)
-        assert 0.03 < at.waiting * own < own
+        assert 0 < at.waiting < 1
         assert at.memory is not None
         assert at.memory > 50 * 2**20  # torch alone
         assert at.seconds_left > 0

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, overload
@@ -162,7 +162,7 @@ def fit(
     jobs = list(zip(plans, folders, strict=True))
     with ExitStack() as held:
         left = _unfinished(jobs, processes) if resume else jobs
-        processes.together(partial(_lock, held, left, processes))
+        processes.together(partial(_lock, held, jobs, left, processes))
         left = _unfinished(jobs, processes)  # another process may have come to the end meanwhile
         behind = {plan.seed for plan, _ in left}
         done = {plan.seed: _loaded(plan, at) for plan, at in jobs if plan.seed not in behind}
@@ -181,11 +181,22 @@ def _loaded(plan: Plan, folder: Path) -> Run:
     return load_run(folder, model=model, device=str(plan.device))
 
 
-def _lock(held: ExitStack, jobs: Sequence[Job], processes: Processes) -> None:
-    """Keep other trainings from the folders, and sweep out what killed ones left."""
-    for _, folder in jobs if processes.first else ():
+def _lock(held: ExitStack, jobs: list[Job], left: list[Job], processes: Processes) -> None:
+    """Keep other trainings from the folders of runs that are left; sweep out what killed ones left.
+
+    A finished run may lie where nobody can write, and is touched only if there is something to
+    sweep.
+    """
+    if not processes.first:
+        return
+    for _, folder in left:
         held.enter_context(locked(folder))
         sweep_run(folder)
+    trained = {folder for _, folder in left}
+    for folder in (folder for _, folder in jobs if folder not in trained):
+        if any(path.name.startswith(".") for path in folder.iterdir()):
+            with suppress(RunError), locked(folder):
+                sweep_run(folder)
 
 
 def _parts(jobs: Sequence[Job], processes: Processes) -> list[list[Job]]:

@@ -20,7 +20,7 @@ LAYERS = {
             "objectives backbones conditioning methods problems",
             "settings networks folders plan planning provenance machine rehearsal lane loop "
             "stack judging training evaluation engine record distributed checkpoint saved run "
-            "loading pace refining intervals choice",
+            "resuming loading pace refining intervals choice",
             "plotting export explorer serving estimators integrations experiments",
             "cli printing __main__",
         )

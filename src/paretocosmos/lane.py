@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from paretocosmos import metrics
-from paretocosmos.checkpoint import Progressed, load_checkpoint, save_checkpoint
+from paretocosmos.checkpoint import Progressed, flaw_of, load_checkpoint, save_checkpoint
 from paretocosmos.conditioning import networks_of
 from paretocosmos.distributed import ALONE, Processes
 from paretocosmos.errors import DivergedError, FrontWarning, RunError
@@ -88,7 +88,7 @@ class Lane:
         if not self.processes.first:
             return
         there = saved_in(self.folder).get(epoch)
-        if there is not None:
+        if there is not None and (epoch > 0 or flaw_of(there, epoch) is None):
             load_checkpoint(there, self.at)
             return
         record, first = self.folder / "run.json", place_of(self.folder, 0)

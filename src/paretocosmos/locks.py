@@ -45,7 +45,7 @@ def locked(folder: Path) -> Iterator[None]:
             ) from error
         except OSError as error:
             raise RunError(
-                f"cannot create `{folder}`: {error.strerror}; choose another --out"
+                f"cannot use `{folder}`: {error.strerror}; choose another --out"
             ) from error
         yield
     finally:

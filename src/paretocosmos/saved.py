@@ -57,7 +57,8 @@ def _held_in(folder: Path) -> tuple[list[int], list[str]]:
             f"{'; '.join(damaged)}, and there is no other checkpoint: remove "
             f"`{folder / 'checkpoint'}` to train from the beginning"
         )
-    return held, damaged
+    # the beginning can be made anew, as long as it is among the last two
+    return held + [0] * (0 in flaws and 0 not in held), damaged
 
 
 def common_epoch(folders: Sequence[Path]) -> int:

@@ -2,8 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import ExitStack, suppress
-from functools import partial
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, overload
 
@@ -15,10 +14,9 @@ from paretocosmos.conditioning import networks_of
 from paretocosmos.distributed import Processes, join
 from paretocosmos.engine import check_engine
 from paretocosmos.errors import ConfigurationError, LostProcessError, RunError
-from paretocosmos.folders import finished, flat, folders_of, kept
+from paretocosmos.folders import flat, folders_of, kept
 from paretocosmos.lane import Lane
 from paretocosmos.loading import load_run
-from paretocosmos.locks import locked
 from paretocosmos.loop import Progress, Trainer
 from paretocosmos.machine import SMALL_STEP, streamed
 from paretocosmos.methods import Method
@@ -26,13 +24,12 @@ from paretocosmos.plan import Plan, check_seed
 from paretocosmos.planning import make_plan
 from paretocosmos.problems import Problem
 from paretocosmos.provenance import fingerprint
+from paretocosmos.resuming import Job, take_up
 from paretocosmos.run import Run
-from paretocosmos.saved import side_by_side, sweep_run
 
 __all__ = ["Progress", "check_seeds", "fit"]
 
 Report = Callable[[Progress], None]
-Job = tuple[Plan, Path]
 OWN_TO_A_PROCESS = ("device", "problem.settings.data")
 
 
@@ -161,50 +158,19 @@ def fit(
     folders = folders_of(processes, plans, out, several=seeds is not None, resume=resume)
     jobs = list(zip(plans, folders, strict=True))
     with ExitStack() as held:
-        left = _unfinished(jobs, processes) if resume else jobs
-        processes.together(partial(_lock, held, jobs, left, processes))
-        left = _unfinished(jobs, processes)  # another process may have come to the end meanwhile
-        behind = {plan.seed for plan, _ in left}
+        stacked = _stackable(plans[0], processes)
+        parts = take_up(held, jobs, processes, resume=resume, stacked=stacked)
+        behind = {plan.seed for part in parts for plan, _ in part}
         done = {plan.seed: _loaded(plan, at) for plan, at in jobs if plan.seed not in behind}
-        for part in _parts(left, processes):
+        for part in parts:
             trained = _train(part, engine, progress, processes)
             done |= {plan.seed: run for run, (plan, _) in zip(trained, part, strict=True)}
     return [done[plan.seed] for plan in plans] if seeds is not None else done[seed]
 
 
-def _unfinished(jobs: Sequence[Job], processes: Processes) -> list[Job]:
-    return [(plan, folder) for plan, folder in jobs if not finished(processes, folder, plan)]
-
-
 def _loaded(plan: Plan, folder: Path) -> Run:
     model = None if plan.rebuildable else plan.model
     return load_run(folder, model=model, device=str(plan.device))
-
-
-def _lock(held: ExitStack, jobs: list[Job], left: list[Job], processes: Processes) -> None:
-    """Keep other trainings from the folders of runs that are left; sweep out what killed ones left.
-
-    A finished run may lie where nobody can write, and is touched only if there is something to
-    sweep.
-    """
-    if not processes.first:
-        return
-    for _, folder in left:
-        held.enter_context(locked(folder))
-        sweep_run(folder)
-    trained = {folder for _, folder in left}
-    for folder in (folder for _, folder in jobs if folder not in trained):
-        if any(path.name.startswith(".") for path in folder.iterdir()):
-            with suppress(RunError), locked(folder):
-                sweep_run(folder)
-
-
-def _parts(jobs: Sequence[Job], processes: Processes) -> list[list[Job]]:
-    """The seeds that go on together: a stack from one epoch, that all of them hold."""
-    if len(jobs) > 1 and _stackable(jobs[0][0], processes):
-        groups = side_by_side([folder for _, folder in jobs])
-        return [[jobs[at] for at in group] for group in groups]
-    return [[job] for job in jobs]
 
 
 def _stackable(plan: Plan, processes: Processes) -> bool:

@@ -15,12 +15,12 @@ LAYERS = {
     name: layer
     for layer, members in enumerate(
         (
-            "types errors find files places",
+            "types errors find files locks places",
             "rays scalarize front choosing metrics solvers kernels stand_in norms",
             "objectives backbones conditioning methods problems",
             "settings networks folders plan planning provenance machine rehearsal lane loop "
-            "stack judging training evaluation engine record distributed checkpoint run loading "
-            "pace refining intervals choice",
+            "stack judging training evaluation engine record distributed checkpoint saved run "
+            "resuming loading pace refining intervals choice",
             "plotting export explorer serving estimators integrations experiments",
             "cli printing __main__",
         )

@@ -19,11 +19,11 @@ from paretocosmos.checkpoint import load_tensors
 from paretocosmos.engine import Work, _choose, streamed
 from paretocosmos.engine.streamed import THREAD
 from paretocosmos.errors import DataError
-from paretocosmos.lane import checkpoint_in
 from paretocosmos.loop import Progress
 from paretocosmos.objectives.mean_squared_error import MeanSquaredError
 from paretocosmos.problems._base import Split
 from paretocosmos.problems._images import ImageProblem
+from paretocosmos.saved import checkpoint_in
 from paretocosmos.types import Batch, Inputs, each, first
 
 IMAGES: dict[str, Any] = {

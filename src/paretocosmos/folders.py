@@ -11,7 +11,7 @@ from paretocosmos.distributed import Processes
 from paretocosmos.errors import ConfigurationError, RunError
 from paretocosmos.lane import checkpoint_in
 from paretocosmos.plan import Plan
-from paretocosmos.record import read_record
+from paretocosmos.record import record_in
 
 __all__ = [
     "epoch_of",
@@ -110,7 +110,7 @@ def stands(processes: Processes, folder: Path, plan: Plan, *, resume: bool) -> i
 
 def _finished(folder: Path, plan: Plan) -> bool:
     """Whether the run in a folder is finished; refuses one with other settings."""
-    record = read_record(folder)
+    record = record_in(folder)
     refuse_other(folder, record, plan)
     return bool(record["status"] == "finished")
 

@@ -209,8 +209,11 @@ class Front:
     def from_dict(cls, content: Mapping[str, Any]) -> "Front":
         """The inverse of `to_dict`."""
         try:
+            texts = [content["split"], *content["names"]]
+            if not all(isinstance(text, str) for text in texts):
+                raise TypeError("its names and its split are texts")
             return cls(**{key: content[key] for key in _KEYS})
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
+        except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
             raise DataError(
                 f"this is not a front ({error}); a front has the keys {', '.join(_KEYS)}"
             ) from error
@@ -224,7 +227,7 @@ class Front:
         """The inverse of `to_json`; the numbers come back bit for bit."""
         try:
             content = json.loads(text)
-        except json.JSONDecodeError as error:
+        except (RecursionError, ValueError) as error:  # nested too deeply, too many digits
             raise DataError(f"this is not JSON ({error})") from error
         return cls.from_dict(content)
 

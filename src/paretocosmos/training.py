@@ -161,7 +161,12 @@ def fit(
         epoch = stands(processes, folder, plan, resume=resume)
         if epoch is None:
             model_of_run = None if plan.rebuildable else plan.model
-            done[plan.seed] = load_run(folder, model=model_of_run, device=str(plan.device))
+            done[plan.seed] = load_run(
+                folder,
+                model=model_of_run,
+                device=str(plan.device),
+                trust=plan.configuration.modules,  # the caller named them, and the record agrees
+            )
         else:
             # seeds train together from the same epoch only; a kill may have left them apart
             behind.setdefault(epoch, []).append((plan, folder))

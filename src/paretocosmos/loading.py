@@ -84,7 +84,8 @@ def load_run(
         raise RunError(
             f"`{folder}` is damaged: its fronts have other objectives than run.json; train again"
         )
-    return Run(folder, record, *fronts, place(network, where).eval(), fitted, problem)
+    test, val = fronts
+    return Run(folder, record, test, val, place(network, where).eval(), fitted, problem)
 
 
 def _given(

@@ -97,7 +97,7 @@ RAYS = _list(_list(SHARE, least=1), least=1, most=NETWORKS)
 POINTS = _list(_list(_or_none(NUMBER), least=1), least=1)
 
 # What every record holds, begun or finished.
-ALWAYS: Mapping[str, Kind] = {
+ALWAYS: dict[str, Kind] = {
     "status": _one_of("training", "finished"),
     "name": TEXT,
     "problem": _or_none(SPEC),
@@ -119,7 +119,7 @@ ALWAYS: Mapping[str, Kind] = {
     "seed": LARGE,
 }
 # What else a finished one holds.
-FINISHED: Mapping[str, Kind] = {
+FINISHED: dict[str, Kind] = {
     "label": TEXT,
     "about": OBJECT,
     "protocol": TEXT,
@@ -137,6 +137,8 @@ FINISHED: Mapping[str, Kind] = {
     "metrics": _by_name(_by_name(_or_none(NUMBER))),
     "metrics.test": OBJECT,
     "metrics.test.hypervolume": NUMBER,
+    "metrics.test.hypervolume_ideal": NUMBER,
+    "metrics.val": OBJECT,
     "epoch_selected": LARGE,
     "networks": _list(OBJECT, least=1, most=NETWORKS),
     "evaluations": _list(OBJECT),
@@ -148,7 +150,7 @@ FINISHED: Mapping[str, Kind] = {
     ),
 }
 # What is told of a run, and of its kind where it is there.
-TOLD: Mapping[str, Kind] = {
+TOLD: dict[str, Kind] = {
     "deterministic": TRUTH,
     "source": TEXT,
     "versions": OBJECT,

@@ -103,7 +103,7 @@ def load_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         with safe_open(path, framework="pt") as file:
             numbers = json.loads(file.metadata()[HEADER])
             return {name: file.get_tensor(name) for name in file.keys()}, numbers  # noqa: SIM118
-    except (OSError, SafetensorError, KeyError, TypeError, ValueError) as error:
+    except (OSError, RecursionError, SafetensorError, KeyError, TypeError, ValueError) as error:
         raise RunError(
             f"`{path}` is damaged or not ours ({error}); train again in another folder"
         ) from error

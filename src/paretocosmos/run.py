@@ -168,7 +168,7 @@ class Run:
             settings["data"] = data
         problem = self._loaded(saved["name"], settings)
         if isinstance(problem, TabularProblem) and (
-            problem.table != self.table or answers_of(problem) != self.record["answers"]
+            problem.table != self.table or answers_of(problem) != self.record.get("answers")
         ):
             raise RunError(
                 f"the data of `{self.folder}` is not what it was trained on: its rows, columns, "

@@ -130,7 +130,6 @@ FINISHED: dict[str, Kind] = {
     "fixed_rays": _or_none(RAYS),
     "parameters": LARGE,
     "caveats": _list(TEXT),
-    "answers": _or_none(TEXT),
     "device": TEXT,
     "precision": TEXT,
     "version": TEXT,
@@ -139,10 +138,18 @@ FINISHED: dict[str, Kind] = {
     "metrics.test.hypervolume": NUMBER,
     "metrics.test.hypervolume_ideal": NUMBER,
     "metrics.val": OBJECT,
+    "metrics.val.hypervolume": NUMBER,
+    "metrics.val.hypervolume_ideal": NUMBER,
     "epoch_selected": LARGE,
     "networks": _list(OBJECT, least=1, most=NETWORKS),
     "evaluations": _list(OBJECT),
+    "samples_per_second": _or_none(NUMBER),
+    "share_waiting": NUMBER,
+    "peak_memory": _or_none(NUMBER),
     "seeds_together": COUNT,
+    "processes": COUNT,
+    "engine": TEXT,
+    "data": TEXT,
     **{f"seconds_{part}": NUMBER for part in SPENT},
     "files": Kind(
         f"an object with the sha256 of {', '.join(FILES)}",
@@ -151,6 +158,7 @@ FINISHED: dict[str, Kind] = {
 }
 # What is told of a run, and of its kind where it is there.
 TOLD: dict[str, Kind] = {
+    "answers": _or_none(TEXT),
     "deterministic": TRUTH,
     "source": TEXT,
     "versions": OBJECT,
@@ -161,12 +169,6 @@ TOLD: dict[str, Kind] = {
     "centre": _or_none(OBJECT),
     "centre.values": OBJECT,
     "centre.metrics": _by_name(_or_none(NUMBER)),
-    "samples_per_second": _or_none(NUMBER),
-    "share_waiting": _or_none(NUMBER),
-    "peak_memory": _or_none(NUMBER),
-    "processes": COUNT,
-    "engine": TEXT,
-    "data": TEXT,
     "sha256": TEXT,
 }
 

@@ -11,7 +11,7 @@ __all__ = ["PAYLOAD", "ROLES", "change", "copy", "mark_of", "names", "seal"]
 
 ROLES = ("problem", "method", "conditioning", "backbone")
 
-PAYLOAD = '''
+PAYLOAD = """
 from pathlib import Path
 
 Path(__file__).with_suffix(".mark").touch()
@@ -36,7 +36,7 @@ class conditioning(Concat):
 
 class backbone(Mlp):
     pass
-'''
+"""
 """A module with something for every role, that leaves a mark beside it when it is imported."""
 
 

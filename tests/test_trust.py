@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.strangers import PAYLOAD, ROLES, change, copy, mark_of, names
 
 from paretocosmos import evaluate, export, fit, load_problem, load_run
 from paretocosmos.backbones.mlp import Mlp
@@ -16,7 +17,6 @@ from paretocosmos.record import read_record, record_in
 from paretocosmos.serving import Settings
 from paretocosmos.serving._service import Service
 from paretocosmos.trust import check_names, check_trust, modules_of
-from tests.strangers import PAYLOAD, ROLES, change, copy, mark_of, names
 
 Open = Callable[[Path], Any]
 
@@ -131,7 +131,7 @@ def test_functions_of_python_itself_are_not_called(
 
 @pytest.mark.parametrize("module", sorted(sys.stdlib_module_names))
 def test_no_module_of_the_standard_library_is_imported(folder: Path, module: str) -> None:
-    change(folder, names(**{role: f"{module}:Thing" for role in ROLES}))
+    change(folder, names(**dict.fromkeys(ROLES, f"{module}:Thing")))
     before = set(sys.modules)
     with pytest.raises(UntrustedError):
         load_run(folder)
@@ -147,7 +147,9 @@ def test_what_the_caller_hands_over_is_not_imported(folder: Path, payload: Path)
         load_run(folder, problem=problem)
     run = load_run(folder, backbone=own, problem=problem)
     assert run.problem() is problem
-    assert evaluate(run.model, problem) == evaluate(load_run(folder, trust=["payload"]).model, problem)
+    assert evaluate(run.model, problem) == evaluate(
+        load_run(folder, trust=["payload"]).model, problem
+    )
 
 
 def test_a_resumed_run_needs_no_trust_for_what_the_caller_names(

@@ -212,11 +212,14 @@ class Front:
             texts = [content["split"], *content["names"]]
             if not all(isinstance(text, str) for text in texts):
                 raise TypeError("its names and its split are texts")
-            return cls(**{key: content[key] for key in _KEYS})
+            front = cls(**{key: content[key] for key in _KEYS})
+            if not (np.isfinite(front.rays).all() and np.isfinite(front.reference).all()):
+                raise ValueError("its rays and its reference point are numbers")
         except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
             raise DataError(
                 f"this is not a front ({error}); a front has the keys {', '.join(_KEYS)}"
             ) from error
+        return front
 
     def to_json(self) -> str:
         """One JSON object."""

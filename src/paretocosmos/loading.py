@@ -107,9 +107,10 @@ def _built(
     """The network of a record, once it is known to be no larger than the weights that are there."""
     try:
         if not modules_of([(record[part] or {}).get("name") for part in NETWORK]) and not backbone:
-            with torch.device("meta"):  # shapes without memory
-                described = build_model(record).state_dict()
+            with torch.device("meta"):  # shapes without memory, of one network where there are more
+                described = build_model({**record, "fixed_rays": None}).state_dict()
             size, there = (sum(t.numel() for t in some.values()) for some in (described, tensors))
+            size *= len(record["fixed_rays"] or [1])
             if size > there:
                 raise RunError(
                     f"the weights in `{folder}` do not fit the network, {there:,} numbers where "

@@ -21,8 +21,23 @@ from paretocosmos.printing import numbers_of_run
 
 Place = tuple[str | int, ...]
 
-ODD = (None, [], {}, "x", "", -1, 0, 10**30, 1.5, True, [["x"]], {"a": {"b": 1}}, "a\0b", 1e300)
-GONE = object()
+ODD: tuple[Any, ...] = (
+    None,
+    [],
+    {},
+    "x",
+    "",
+    -1,
+    0,
+    10**30,
+    1.5,
+    True,
+    [["x"]],
+    {"a": {"b": 1}},
+    "a\0b",
+    1e300,
+)
+GONE = "taken away"
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +66,7 @@ def _changed(record: dict[str, Any], at: Place, value: object) -> dict[str, Any]
     holder: Any = changed
     for key in at[:-1]:
         holder = holder[key]
-    if value is GONE:
+    if value == GONE:
         del holder[at[-1]]
     else:
         holder[at[-1]] = value

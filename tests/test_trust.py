@@ -8,12 +8,14 @@ from typing import Any
 import pytest
 from tests.strangers import PAYLOAD, ROLES, change, copy, mark_of, names
 
-from paretocosmos import evaluate, export, fit, load_problem, load_run
+from paretocosmos import evaluate, fit, load_problem, load_run
 from paretocosmos.backbones.mlp import Mlp
 from paretocosmos.errors import ConfigurationError, RunError, UntrustedError
 from paretocosmos.experiments.recipe import load_recipe
 from paretocosmos.experiments.reproduce import reproduce
+from paretocosmos.export import export
 from paretocosmos.record import read_record, record_in
+from paretocosmos.run import Run
 from paretocosmos.serving import Settings
 from paretocosmos.serving._service import Service
 from paretocosmos.trust import check_names, check_trust, modules_of
@@ -155,9 +157,11 @@ def test_what_the_caller_hands_over_is_not_imported(folder: Path, payload: Path)
 def test_a_resumed_run_needs_no_trust_for_what_the_caller_names(
     folder: Path, payload: Path
 ) -> None:
-    given = {"epochs": 1, "out": folder.parent / "own", "resume": True}
-    first = fit("payload:problem", method="payload:method", backbone="payload:backbone", **given)
-    again = fit("payload:problem", method="payload:method", backbone="payload:backbone", **given)
+    def go() -> Run:
+        own = "payload:problem"
+        return fit(own, method="payload:method", epochs=1, out=folder.parent / "own", resume=True)
+
+    first, again = go(), go()
     assert again.front == first.front
 
 

@@ -22,6 +22,9 @@ from paretocosmos.printing import numbers_of_run
 Place = tuple[str | int, ...]
 
 ODD: tuple[Any, ...] = (
+    *(None, [], {}, "x", "", "a\0b", -1, 0, 10**30, 1.5, 1e300, True),
+    *([["x"]], {"a": {"b": 1}}),
+)
     None,
     [],
     {},

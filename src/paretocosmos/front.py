@@ -209,10 +209,10 @@ class Front:
     def from_dict(cls, content: Mapping[str, Any]) -> "Front":
         """The inverse of `to_dict`."""
         try:
-            texts = [content["split"], *content["names"]]
-            if not all(isinstance(text, str) for text in texts):
+            given = {key: content[key] for key in _KEYS}
+            if not all(isinstance(text, str) for text in (given["split"], *given["names"])):
                 raise TypeError("its names and its split are texts")
-            front = cls(**{key: content[key] for key in _KEYS})
+            front = cls(**given)
             if not (np.isfinite(front.rays).all() and np.isfinite(front.reference).all()):
                 raise ValueError("its rays and its reference point are numbers")
         except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:

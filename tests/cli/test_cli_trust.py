@@ -128,6 +128,14 @@ def test_a_module_in_the_current_folder_does_not_hide_an_installed_one(
     assert [path.name for path in tmp_path.glob("*.mark")] == ["payload.mark"]
 
 
+def test_too_many_rays_are_one_sentence(cli: Cli, toy: Path) -> None:
+    code, _, err = cli("evaluate", str(toy), "--rays", "2000000000")
+    assert (code, " ".join(err.split())) == (
+        2,
+        "error: `rays` are at most 1,000,000, found 2000000000",
+    )
+
+
 def test_too_many_epochs_are_one_sentence(cli: Cli) -> None:
     for command in (("train", "toy_convex"), ("compare", "toy_convex"), ("reproduce", "intuition")):
         code, _, err = cli(*command, "--epochs", "2000000000", "--device", "cpu")

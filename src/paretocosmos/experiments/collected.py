@@ -12,7 +12,7 @@ from paretocosmos.experiments._claim_convergence import convergence_claim
 from paretocosmos.experiments._numbers import cell_numbers
 from paretocosmos.experiments.recipe import Recipe, load_recipe, recipe_names
 from paretocosmos.files import read_json
-from paretocosmos.trust import check_trust
+from paretocosmos.trust import check_names, check_trust
 
 __all__ = ["collect", "found_in", "in_order", "read_collected"]
 
@@ -68,14 +68,24 @@ def collect(recipe: Recipe, out: Path, *, trust: Collection[str] = ()) -> dict[s
     }
 
 
-def read_collected(path: Path) -> dict[str, Any]:
-    """A value that `collect` gave, from a file."""
+def read_collected(path: Path, *, trust: Collection[str] = ()) -> dict[str, Any]:
+    """A value that `collect` gave, from a file.
+
+    Args:
+        path: the file.
+        trust: packages and modules whose code it may name, as ``["my_package"]``.
+    """
     content: dict[str, Any] = dict(read_json(path))
     if content.get("format") != FORMAT or not isinstance(content.get("cells"), list):
         raise RunError(
             f"`{path}` does not hold what this version of `paretocosmos report` writes (format "
             f"{content.get('format')!r}, here {FORMAT}): write it again from the run folders"
         )
+    problems = [one.get("problem") if isinstance(one, dict) else None for one in content["cells"]]
+    if not all(isinstance(name, str) for name in problems):
+        raise RunError(f"`{path}` is damaged: each of its `cells` names a `problem`")
+    named = [("problems", str(name)) for name in problems]
+    check_names(named, file=path, trust=check_trust(trust))
     return content
 
 

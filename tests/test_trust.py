@@ -224,6 +224,34 @@ def test_own_things_may_be_named_in_full() -> None:
             check_names([("methods", name)], file="file", trust=[])
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "a b",
+        "",
+        ":",
+        "os;rm -rf ~:x",
+        "a\n:b",
+        "a:\x1b[2J",
+        "../up:x",
+        ".up:x",
+        "x" * 300,
+        "a:" * 300,
+    ],
+)
+def test_what_is_no_name_is_not_repeated(folder: Path, name: str) -> None:
+    change(folder, names(method=name))
+    with pytest.raises(RunError, match=r"is no name of a thing$") as caught:
+        load_run(folder, trust=["a", "os"])
+    assert str(caught.value).isprintable()
+
+
+def test_a_class_inside_a_function_is_a_name(folder: Path) -> None:
+    """Which `fit` records of a method it was given, and which nothing imports."""
+    change(folder, names(method="mine:make.<locals>.Method"))
+    assert load_run(folder, trust=["mine"]).record["method"]["name"].endswith("Method")
+
+
 def test_unknown_names_are_one_sentence(folder: Path) -> None:
     change(folder, names(method="cosmoss"))
     with pytest.raises(RunError, match="unknown method `cosmoss`; did you mean `cosmos`"):

@@ -106,7 +106,8 @@ def _built(
 ) -> nn.Module:
     """The network of a record, once it is known to be no larger than the weights that are there."""
     try:
-        if not modules_of([(record[part] or {}).get("name") for part in NETWORK]) and not backbone:
+        named = [(record[part] or {}).get("name") for part in NETWORK]
+        if backbone is None and not modules_of(named):  # code that is trusted may build as it likes
             with torch.device("meta"):  # shapes without memory, of one network where there are more
                 described = build_model({**record, "fixed_rays": None}).state_dict()
             size, there = (sum(t.numel() for t in some.values()) for some in (described, tensors))

@@ -136,12 +136,12 @@ def record_in(folder: Path) -> dict[str, Any]:
         raise RunError(f"`{folder / 'run.json'}` does not come from paretocosmos; train again")
     if written > FORMAT:
         raise RunError(
-            f"`{folder}` was written by a newer version ({record.get('version')}); "
+            f"`{folder}` was written by a newer version ({_version(record)}); "
             "upgrade with: pip install --upgrade paretocosmos"
         )
     if written < FORMAT:
         raise RunError(
-            f"`{folder}` was written by an older version ({record.get('version')}), whose folders "
+            f"`{folder}` was written by an older version ({_version(record)}), whose folders "
             "this one does not read: choose another --out and train again, or use that version"
         )
     check_record(record, folder / "run.json")
@@ -167,6 +167,12 @@ def read_record(
     ]
     check_names(named, file=folder / "run.json", trust=trusted)
     return record
+
+
+def _version(record: Mapping[str, Any]) -> str:
+    """As the record has it, if that is one."""
+    found = str(record.get("version"))
+    return found if found.isprintable() and len(found) < 40 else "unknown"
 
 
 def course_of(record: Mapping[str, Any], front_val: Front) -> list[tuple[int, Front]]:

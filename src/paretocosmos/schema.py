@@ -75,12 +75,11 @@ def _shape(value: Any) -> bool:
     return _list(COUNT, least=1, most=8).holds(value) and prod(value) <= VALUES
 
 
-ANYTHING = Kind("anything", lambda _: True)
 TEXT = Kind("a text", lambda value: isinstance(value, str))
 TRUTH = Kind("true or false", lambda value: isinstance(value, bool))
 NUMBER = Kind("a number", lambda value: type(value) in (int, float) and abs(value) < 1e300)
-SHARE = Kind("from 0 to 1", lambda value: NUMBER.holds(value) and 0 <= value <= 1)
-OBJECT = _by_name(ANYTHING)
+SHARE = Kind("from 0 to 1", lambda value: NUMBER.holds(value) and 0 <= value < 1.001)
+OBJECT = Kind("an object", lambda value: isinstance(value, dict))
 COUNT = _whole(1, 10**9)
 LARGE = _whole(0, 2**63 - 1)
 SPEC = Kind("an object with `name` and `settings`", _spec)

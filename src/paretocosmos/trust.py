@@ -13,6 +13,8 @@ from paretocosmos.errors import ConfigurationError, RunError, UntrustedError, un
 
 __all__ = ["check_names", "check_trust", "modules_of"]
 
+LONGEST = 200  # letters of a name
+
 
 def check_trust(trust: Collection[str]) -> tuple[str, ...]:
     """The packages and modules a caller trusts, if they are names of such.
@@ -54,6 +56,8 @@ def check_names(
     """
     refused = []
     for room, name in named:
+        if not _is_name(name):  # which goes into a sentence, and into a command to copy
+            raise RunError(f"`{file}` is damaged: {ascii(name)[:60]} is no name of a thing")
         if ":" in name:
             if not _trusted(name, trust) and not _ours(room, name):
                 refused.append(name)
@@ -72,6 +76,12 @@ def check_names(
         )
         error.packages = packages
         raise error
+
+
+def _is_name(name: str) -> bool:
+    module, _, thing = name.partition(":")
+    parts = module.split(".")
+    return len(name) <= LONGEST and thing.isprintable() and all(p.isidentifier() for p in parts)
 
 
 def _trusted(name: str, trust: Collection[str]) -> bool:

@@ -184,3 +184,48 @@ def test_what_is_written_may_be_read_as_the_user_has_it(tmp_path: Path) -> None:
         os.umask(before)
     modes = {(tmp_path / name).stat().st_mode & 0o777 for name in ("bytes", "tensors")}
     assert modes == {0o640}
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    {
+        "deep": ('{"a":' + "[" * 100_000 + "]" * 100_000 + "}", "."),
+        "rather deep": ('{"a":' + "[" * 40 + "]" * 40 + "}", "nested more than 32 deep"),
+        "digits": ('{"a":' + "7" * 5000 + "}", "a number of 5000 digits"),
+        "some digits": ('{"a":-' + "7" * 101 + "}", "a number of 102 digits"),
+        "fraction": ('{"a":0.' + "7" * 5000 + "}", "too large or too long, 0.777"),
+        "exponent": ('{"a":1e999}', "too large or too long, 1e999"),
+        "nan": ('{"a":NaN}', "NaN, which is no JSON"),
+        "infinite": ('{"a":-Infinity}', "-Infinity, which is no JSON"),
+        "half a character": ('{"a":"\\uD800"}', "surrogates not allowed"),
+        "a list": ("[]", "no JSON object"),
+        "a number": ("7", "no JSON object"),
+        "empty": ("", "Expecting value"),
+    }.values(),
+)
+def test_hostile_json_is_one_sentence(tmp_path: Path, text: str, says: str) -> None:
+    path = tmp_path / "run.json"
+    path.write_text(text)
+    with pytest.raises(RunError, match=says) as caught:
+        read_json(path)
+    assert str(caught.value).startswith(f"`{path}` ")
+    assert "\n" not in str(caught.value)
+
+
+def test_files_are_read_up_to_a_size(tmp_path: Path) -> None:
+    path = tmp_path / "run.json"
+    with path.open("wb") as stream:
+        stream.truncate(2**40)  # takes no room
+    with pytest.raises(RunError, match="it has 1099511627776 bytes, at most"):
+        read_json(path)
+
+
+def test_what_is_no_file_is_not_waited_for(tmp_path: Path) -> None:
+    pipe = tmp_path / "run.json"
+    os.mkfifo(pipe)
+    with pytest.raises(RunError, match="it is no plain file"):
+        read_json(pipe)
+    pipe.unlink()
+    pipe.symlink_to("/dev/zero")
+    with pytest.raises(RunError, match="it is no plain file"):
+        read_json(pipe)

@@ -562,7 +562,7 @@ DAMAGES: Mapping[str, tuple[Callable[[Path], None], str]] = {
     ),
     "unknown backbone": (
         _change("run.json", backbone={"name": "perceptron", "settings": {}}),
-        "run.json` is damaged or was changed",
+        "run.json` cannot be used here: unknown backbone `perceptron`",
     ),
     "odd settings": (
         _change("run.json", backbone={"name": "mlp", "settings": {"depth": 3}}),

@@ -20,6 +20,7 @@ __all__ = [
     "MissingExtraError",
     "ParetoCosmosError",
     "RunError",
+    "UntrustedError",
     "WeightsWarning",
     "unknown",
 ]
@@ -46,6 +47,13 @@ class DataError(ParetoCosmosError, ValueError):
 
 class RunError(ParetoCosmosError, OSError):
     """A run folder that cannot be read or written."""
+
+
+class UntrustedError(RunError):
+    """A file that names code of others, which the caller has not said to trust."""
+
+    packages: tuple[str, ...] = ()
+    """What would have to be trusted."""
 
 
 class LostProcessError(RunError):

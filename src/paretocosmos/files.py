@@ -2,9 +2,11 @@
 
 import hashlib
 import json
+import math
 import os
 import re
 import secrets
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -21,6 +23,12 @@ __all__ = [
     "write_bytes",
     "write_json",
 ]
+
+# What a file of ours may be at most, well beyond what any training writes. Lists of lists take
+# some twenty times as much memory as text.
+LARGEST = 32 * 1024 * 1024
+DEEPEST = 32
+LONGEST = 100  # digits of a number
 
 WAY_OUT = (
     "what was saved before is intact: make room or choose another folder, then continue with "
@@ -116,20 +124,61 @@ def write_json(path: Path, content: object) -> None:
 
 
 def read_json(path: Path) -> dict[str, object]:
-    """Read a JSON object; a missing or damaged file is one sentence."""
+    """Read a JSON object; a missing, damaged or outsized file is one sentence."""
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = _parsed(path)
     except FileNotFoundError as error:
         raise RunError(
             f"`{path}` does not exist; is `{path.parent}` a run folder that was finished?"
         ) from error
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+    except (OSError, RecursionError, ValueError) as error:
         raise RunError(
-            f"`{path}` cannot be read ({error}); the file is damaged: train again"
-        ) from (error)
+            f"`{path}` cannot be read ({one_line(error)}); the file is damaged: train again"
+        ) from error
     if not isinstance(content, dict):
         raise RunError(f"`{path}` holds no JSON object; the file is damaged: train again")
     return content
+
+
+def _parsed(path: Path) -> object:
+    about = path.stat()
+    if not stat.S_ISREG(about.st_mode):  # a pipe would be waited for, a device never ends
+        raise ValueError("it is no plain file")
+    if about.st_size > LARGEST:
+        raise ValueError(f"it has {about.st_size} bytes, at most {LARGEST} are read")
+    text = path.read_text(encoding="utf-8")
+    content = json.loads(text, parse_int=_whole, parse_float=_finite, parse_constant=_no_number)
+    _check_depth(content)
+    if "\\ud" in text.lower():  # half a character, which could be neither printed nor written
+        json.dumps(content, ensure_ascii=False).encode()
+    return content
+
+
+def _check_depth(content: object) -> None:
+    """Refuse what is nested so deeply that whatever walks through it would fail."""
+    level = [content] if isinstance(content, dict | list) else []
+    for _ in range(DEEPEST):
+        inner = (one.values() if isinstance(one, dict) else one for one in level)
+        level = [part for every in inner for part in every if isinstance(part, dict | list)]
+        if not level:
+            return
+    raise ValueError(f"it is nested more than {DEEPEST} deep")
+
+
+def _whole(digits: str) -> int:
+    if len(digits) > LONGEST:
+        raise ValueError(f"it has a number of {len(digits)} digits")
+    return int(digits)
+
+
+def _finite(digits: str) -> float:
+    if len(digits) > LONGEST or not math.isfinite(float(digits)):
+        raise ValueError(f"it has a number that is too large or too long, {digits[:20]}")
+    return float(digits)
+
+
+def _no_number(word: str) -> object:
+    raise ValueError(f"it has {word}, which is no JSON")
 
 
 def digest_of(content: object) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 from paretocosmos.distributed import Processes
 from paretocosmos.errors import ConfigurationError, RunError
 from paretocosmos.plan import Plan
-from paretocosmos.record import read_record
+from paretocosmos.record import record_in
 from paretocosmos.saved import saved_in
 
 __all__ = ["finished", "flat", "folder_for", "folders_of", "kept", "refuse_one_run", "refuse_other"]
@@ -88,7 +88,7 @@ def finished(processes: Processes, folder: Path, plan: Plan) -> bool:
     def found() -> bool:
         if not processes.first or not (folder / "run.json").exists():
             return False
-        record = read_record(folder)
+        record = record_in(folder)
         refuse_other(folder, record, plan)
         return bool(record["status"] == "finished")
 

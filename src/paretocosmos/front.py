@@ -209,11 +209,17 @@ class Front:
     def from_dict(cls, content: Mapping[str, Any]) -> "Front":
         """The inverse of `to_dict`."""
         try:
-            return cls(**{key: content[key] for key in _KEYS})
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            given = {key: content[key] for key in _KEYS}
+            if not all(isinstance(text, str) for text in (given["split"], *given["names"])):
+                raise TypeError("its names and its split are texts")
+            front = cls(**given)
+            if not (np.isfinite(front.rays).all() and np.isfinite(front.reference).all()):
+                raise ValueError("its rays and its reference point are numbers")
+        except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
             raise DataError(
                 f"this is not a front ({error}); a front has the keys {', '.join(_KEYS)}"
             ) from error
+        return front
 
     def to_json(self) -> str:
         """One JSON object."""
@@ -224,7 +230,7 @@ class Front:
         """The inverse of `to_json`; the numbers come back bit for bit."""
         try:
             content = json.loads(text)
-        except json.JSONDecodeError as error:
+        except (RecursionError, ValueError) as error:  # nested too deeply, too many digits
             raise DataError(f"this is not JSON ({error})") from error
         return cls.from_dict(content)
 

@@ -1,6 +1,6 @@
 """Reading a run back from its folder."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +15,12 @@ from paretocosmos.find import Spec
 from paretocosmos.front import Front
 from paretocosmos.machine import device_of, place
 from paretocosmos.networks import Blueprint
+from paretocosmos.problems import Problem
 from paretocosmos.problems._table import Table
 from paretocosmos.record import read_record
 from paretocosmos.run import Run
+from paretocosmos.settings import NETWORK
+from paretocosmos.trust import modules_of
 
 __all__ = ["build_model", "load_run"]
 
@@ -27,9 +30,14 @@ def load_run(
     *,
     model: nn.Module | None = None,
     backbone: nn.Module | None = None,
+    problem: Problem | None = None,
+    trust: Collection[str] = (),
     device: str = "cpu",
 ) -> Run:
-    """Read a finished run back from its folder.
+    """Read a finished run back from its folder, which is data: no code in or beside it is run.
+
+    A run of things of one's own names them as ``package.module:Thing``. They are imported only if
+    the caller trusts their package, or hands them over.
 
     Args:
         folder: the run folder.
@@ -37,13 +45,15 @@ def load_run(
             which the folder cannot rebuild; it is loaded with the run's weights (copies of it,
             where the method trains several).
         backbone: likewise for runs trained on a backbone of one's own; it is copied.
+        problem: likewise for runs trained on a problem of one's own.
+        trust: packages and modules whose code the folder may name, as ``["my_package"]``.
         device: where the model goes.
 
     Returns:
         The run, as `fit` returned it.
     """
     folder, where = Path(folder), device_of(device)
-    record = read_record(folder)
+    record = read_record(folder, trust=trust, given=_given(model, backbone, problem))
     if record.get("status") != "finished":
         raise RunError(
             f"the run in `{folder}` was not finished; continue it with the command that started "
@@ -51,7 +61,7 @@ def load_run(
         )
     _check_files(folder, record)
     tensors, _ = load_tensors(folder / "model.safetensors")
-    network = build_model(record, backbone) if model is None else model
+    network = _built(folder, record, backbone, tensors) if model is None else model
     if record.get("fixed_rays") is not None and not isinstance(network, Several):
         rays = torch.tensor(record["fixed_rays"])
         network = Several([network] * len(rays), rays)
@@ -68,9 +78,53 @@ def load_run(
     try:
         fronts = [Front.from_dict(read_json(folder / f)) for f in ("front.json", "front_val.json")]
         fitted = Table.from_dict(read_json(table)) if table.exists() else None
-    except (DataError, KeyError, TypeError, ValueError) as error:
+    except DataError as error:
         raise RunError(f"`{folder}` is damaged ({error}); train again") from error
-    return Run(folder, record, fronts[0], fronts[1], place(network, where).eval(), fitted)
+    if any(list(front.names) != record["names"] for front in fronts):
+        raise RunError(
+            f"`{folder}` is damaged: its fronts have other objectives than run.json; train again"
+        )
+    test, val = fronts
+    return Run(folder, record, test, val, place(network, where).eval(), fitted, problem)
+
+
+def _given(
+    model: nn.Module | None, backbone: nn.Module | None, problem: Problem | None
+) -> list[str]:
+    """What of a record need not be imported, since the caller has it."""
+    given = ["problem"] if problem is not None else []
+    if model is not None:
+        return [*given, "conditioning", "backbone"]
+    return given if backbone is None else [*given, "backbone"]
+
+
+def _built(
+    folder: Path,
+    record: Mapping[str, Any],
+    backbone: nn.Module | None,
+    tensors: Mapping[str, torch.Tensor],
+) -> nn.Module:
+    """The network of a record, once it is known to be no larger than the weights that are there."""
+    try:
+        named = [(record[part] or {}).get("name") for part in NETWORK]
+        if backbone is None and not modules_of(named):  # code that is trusted may build as it likes
+            with torch.device("meta"):  # shapes without memory, of one network where there are more
+                described = build_model({**record, "fixed_rays": None}).state_dict()
+            size, there = (sum(t.numel() for t in some.values()) for some in (described, tensors))
+            size *= len(record["fixed_rays"] or [1])
+            if size > there:
+                raise RunError(
+                    f"the weights in `{folder}` do not fit the network, {there:,} numbers where "
+                    f"its `run.json` describes {size:,}: bring back what the training wrote"
+                )
+        return build_model(record, backbone)
+    except RunError:
+        raise
+    except (ArithmeticError, LookupError, RuntimeError, TypeError, ValueError) as error:
+        raise RunError(
+            f"the network that `{folder / 'run.json'}` describes cannot be built "
+            f"({one_line(error)}); bring back what the training wrote, or train again"
+        ) from error
 
 
 def _check_files(folder: Path, record: Mapping[str, Any]) -> None:

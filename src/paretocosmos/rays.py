@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from paretocosmos.errors import ConfigurationError
+from paretocosmos.schema import MOST
 
 __all__ = ["as_rays", "check_alpha", "each_alone", "even_rays", "sample_rays"]
 
@@ -87,6 +88,8 @@ def even_rays(count: int, objectives: int, *, seed: int = 0) -> Tensor:
         raise ConfigurationError(
             f"even rays need `count` >= 1 and `objectives` >= 2, found {count} and {objectives}"
         )
+    if count > MOST:
+        raise ConfigurationError(f"`rays` are at most {MOST:,}, found {count}")
     if count == 1:
         return torch.full((1, objectives), 1 / objectives)
     if objectives == 2:

@@ -2,7 +2,7 @@
 
 import dataclasses
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,16 +17,32 @@ from paretocosmos.plan import Plan
 from paretocosmos.problems import TabularProblem
 from paretocosmos.problems._table import Table
 from paretocosmos.provenance import answers_of, provenance
+from paretocosmos.schema import check_record
+from paretocosmos.trust import check_names, check_trust
 
-__all__ = ["FORMAT", "course_of", "read_record", "record_of", "summary_of", "write_run"]
+__all__ = [
+    "FORMAT",
+    "ROOMS",
+    "course_of",
+    "read_record",
+    "record_in",
+    "record_of",
+    "summary_of",
+    "write_run",
+]
 
 # Raised when a run folder of today could not be read by yesterday's code.
 FORMAT = 3
 
 MODEL = "model.safetensors"
 
-# What every record holds, begun or finished.
-NEEDED = ("status", "name", "problem", "method", "conditioning", "backbone", "training", "seed")
+# What a record names, and where it is to be found.
+ROOMS = {
+    "problem": "problems",
+    "method": "methods",
+    "conditioning": "conditioning",
+    "backbone": "backbones",
+}
 
 
 def record_of(plan: Plan, fixed: Tensor | None, status: str) -> dict[str, Any]:
@@ -92,8 +108,11 @@ def summary_of(front: Front) -> dict[str, float | None]:
     return {k: v if math.isfinite(v) else None for k, v in metrics.summary(front).items()}
 
 
-def read_record(folder: Path) -> dict[str, Any]:
-    """`run.json`, checked to be one this version can read."""
+def record_in(folder: Path) -> dict[str, Any]:
+    """`run.json` as data, to compare with: whose code it names is not checked.
+
+    What is built from a record is built from that of `read_record`.
+    """
     try:
         there = folder.is_dir()
     except OSError:  # a name too long, a parent we may not look into
@@ -117,18 +136,43 @@ def read_record(folder: Path) -> dict[str, Any]:
         raise RunError(f"`{folder / 'run.json'}` does not come from paretocosmos; train again")
     if written > FORMAT:
         raise RunError(
-            f"`{folder}` was written by a newer version ({record.get('version')}); "
+            f"`{folder}` was written by a newer version ({_version(record)}); "
             "upgrade with: pip install --upgrade paretocosmos"
         )
     if written < FORMAT:
         raise RunError(
-            f"`{folder}` was written by an older version ({record.get('version')}), whose folders "
+            f"`{folder}` was written by an older version ({_version(record)}), whose folders "
             "this one does not read: choose another --out and train again, or use that version"
         )
-    absent = [key for key in NEEDED if key not in record]
-    if absent:
-        raise RunError(f"`{folder / 'run.json'}` is damaged: it lacks {absent}; train again")
+    check_record(record, folder / "run.json")
     return record
+
+
+def read_record(
+    folder: Path, *, trust: Collection[str] = (), given: Collection[str] = ()
+) -> dict[str, Any]:
+    """`run.json`, if all that it names may be imported.
+
+    Args:
+        folder: the run's.
+        trust: packages and modules whose code the caller allows it to name.
+        given: what of it, such as ``"backbone"``, the caller has at hand, so that nothing is
+            imported for it.
+    """
+    record, trusted = record_in(folder), check_trust(trust)
+    named = [
+        (room, record[role]["name"])
+        for role, room in ROOMS.items()
+        if record[role] is not None and role not in given
+    ]
+    check_names(named, file=folder / "run.json", trust=trusted)
+    return record
+
+
+def _version(record: Mapping[str, Any]) -> str:
+    """As the record has it, if that is one."""
+    found = str(record.get("version"))
+    return found if found.isprintable() and len(found) < 40 else "unknown"
 
 
 def course_of(record: Mapping[str, Any], front_val: Front) -> list[tuple[int, Front]]:

@@ -10,7 +10,7 @@ from paretocosmos.errors import RunError
 from paretocosmos.folders import finished
 from paretocosmos.locks import locked
 from paretocosmos.plan import Plan
-from paretocosmos.record import read_record
+from paretocosmos.record import record_in
 from paretocosmos.saved import saved_in, side_by_side, sweep_run
 
 __all__ = ["Job", "take_up"]
@@ -78,6 +78,6 @@ def _mates(left: list[Job], folders: list[Path]) -> set[Path]:
         return set()
     behind = {folder for _, folder in left}
     others = [folder for folder in folders if folder not in behind and last in saved_in(folder)]
-    sizes = {folder: int(read_record(folder)["seeds_together"]) for folder in others}
+    sizes = {folder: int(record_in(folder)["seeds_together"]) for folder in others}
     counts = Counter(sizes.values())
     return {folder for folder, size in sizes.items() if size == len(left) + counts[size]}

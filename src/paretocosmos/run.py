@@ -12,7 +12,8 @@ from torch import Tensor, nn
 
 from paretocosmos.choice import Choice, choose
 from paretocosmos.choosing import Wish
-from paretocosmos.errors import ConfigurationError, RunError
+from paretocosmos.errors import ConfigurationError, ParetoCosmosError, RunError
+from paretocosmos.files import one_line
 from paretocosmos.front import Array, Front
 from paretocosmos.objectives._base import logits_of
 from paretocosmos.problems import Problem, TabularProblem, load_problem
@@ -165,9 +166,9 @@ class Run:
         settings = dict(saved["settings"])
         if data is not None:
             settings["data"] = data
-        problem = load_problem(saved["name"], settings=settings)
+        problem = self._loaded(saved["name"], settings)
         if isinstance(problem, TabularProblem) and (
-            problem.table != self.table or answers_of(problem) != self.record["answers"]
+            problem.table != self.table or answers_of(problem) != self.record.get("answers")
         ):
             raise RunError(
                 f"the data of `{self.folder}` is not what it was trained on: its rows, columns, "
@@ -184,3 +185,25 @@ class Run:
         if reference is None:
             return problem
         return dataclasses.replace(problem, reference=tuple(reference))
+
+    def _loaded(self, name: str, settings: Mapping[str, Any]) -> Problem:
+        """The problem of the record, if it is one that the network can have been trained on."""
+        try:
+            problem = load_problem(name, settings=settings)
+        except ParetoCosmosError:
+            raise
+        except (LookupError, OSError, TypeError, ValueError) as error:
+            if ":" in name:  # a mistake in code of one's own is best seen as it is
+                raise
+            raise RunError(
+                f"`{self.folder}` was trained on `{name}` with settings that it cannot have "
+                f"({one_line(error)}): bring back what the training wrote"
+            ) from error
+        found = {"names": list(problem.names), "input_shape": list(problem.input_shape)}
+        for key, value in found.items():
+            if value != self.record[key]:
+                raise RunError(
+                    f"`{self.folder}` was not trained on `{name}` as it is here, whose `{key}` is "
+                    f"{value}, there {self.record[key]}: give the same data with --data"
+                )
+        return problem

@@ -19,6 +19,8 @@ from typing import Any
 from paretocosmos import find
 from paretocosmos.errors import ConfigurationError, unknown
 from paretocosmos.find import Spec
+from paretocosmos.schema import MOST
+from paretocosmos.trust import modules_of
 
 __all__ = [
     "Configuration",
@@ -76,6 +78,11 @@ class Training:
             for name in ("epochs", "batch_size", "groups", "accumulate", "evaluate_every", "rays")
             if getattr(self, name) < 1
         ]
+        wrong += [
+            f"`{name}` must be at most {MOST:,}, found {getattr(self, name)}"
+            for name in ("epochs", "rays")
+            if getattr(self, name) > MOST
+        ]
         if not (math.isfinite(self.learning_rate) and self.learning_rate > 0):
             wrong.append(f"`learning_rate` must be positive, found {self.learning_rate}")
         if not (math.isfinite(self.weight_decay) and self.weight_decay >= 0):
@@ -120,6 +127,12 @@ class Configuration:
         """What is trained, in a word: `phn_ls` for `linear` with `hypernet`, or the method."""
         conditioning = None if self.conditioning is None else self.conditioning.name
         return label_of(self.method.name, conditioning)
+
+    @property
+    def modules(self) -> tuple[str, ...]:
+        """Where the things are from that are not of this package."""
+        things = (self.problem, self.method, self.conditioning, self.backbone)
+        return modules_of(thing.name for thing in things if thing is not None)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""

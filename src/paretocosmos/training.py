@@ -169,8 +169,12 @@ def fit(
 
 
 def _loaded(plan: Plan, folder: Path) -> Run:
-    model = None if plan.rebuildable else plan.model
-    return load_run(folder, model=model, device=str(plan.device))
+    return load_run(
+        folder,
+        model=None if plan.rebuildable else plan.model,
+        device=str(plan.device),
+        trust=plan.configuration.modules,  # the caller named them, and the record agrees
+    )
 
 
 def _stackable(plan: Plan, processes: Processes) -> bool:

@@ -40,9 +40,10 @@ def cli(
     tmp_path: Path,
     columns: int,
 ) -> Callable[..., Ended]:
-    """Run the command line in this process, in an empty folder."""
+    """Run the command line in this process, in an empty folder, which is not on the path."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", str(columns))
+    monkeypatch.setattr(sys, "path", [place for place in sys.path if place != ""])
 
     def call(*arguments: str) -> Ended:
         monkeypatch.setattr(sys, "argv", ["paretocosmos", *arguments])

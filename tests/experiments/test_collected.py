@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from tests.experiments.hand_made import front_of, write_recipe, write_run
 
-from paretocosmos.errors import DataError, RunError
+from paretocosmos.errors import DataError, RunError, UntrustedError
 from paretocosmos.experiments._against import _known, against_paper
 from paretocosmos.experiments._means import mean_course, mean_front
 from paretocosmos.experiments._numbers import cell_numbers
@@ -332,6 +332,14 @@ def test_a_recipe_is_collected_and_read_again(tmp_path: Path) -> None:
     assert read_collected(path) == found
     write_json(path, found | {"format": 0})
     with pytest.raises(RunError, match="write it again"):
+        read_collected(path)
+    stranger = found | {"cells": [found["cells"][0] | {"problem": "os:abort"}]}
+    write_json(path, stranger)
+    with pytest.raises(UntrustedError, match="names `os:abort`"):
+        read_collected(path)
+    assert read_collected(path, trust=["os"]) == stranger
+    write_json(path, found | {"cells": [7]})
+    with pytest.raises(RunError, match="each of its `cells` names a `problem`"):
         read_collected(path)
 
 

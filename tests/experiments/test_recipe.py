@@ -34,7 +34,7 @@ def _names(recipe: str) -> list[str]:
 def _written(folder: Path, text: str) -> Recipe:
     path = folder / "mine.toml"
     path.write_text(text, encoding="utf-8")
-    return load_recipe(path)
+    return load_recipe(path, trust=["tests"])
 
 
 def _refusal(folder: Path, text: str) -> str:
@@ -250,7 +250,7 @@ alpha = [0.5, -1]
         (('["toy_convex"]', '"toy_convex"'), "line 7: `problems` is a list of names"),
         (('["toy_convex"]', "[]"), r"line 7: `problems` is a list of names, found \[\]"),
         (('"linear"', '"cosmos"'), "line 8: `cosmos` stands twice in `methods`"),
-        (('"linear"', '"no.module:Thing"'), "line 8: `no.module:Thing` cannot be imported"),
+        (('"linear"', '"tests:Thing"'), "line 8: `tests:Thing` cannot be imported"),
         (("methods", 'protocols = ["papr"]\nmethods'), "line 8: .*did you mean `paper`"),
         (("methods", "vary = 3\nmethods"), "line 8: `vary` is a table, found 3"),
         (

@@ -18,7 +18,7 @@ from paretocosmos.cli._reproduce import reproduce, with_address
 from paretocosmos.cli._serve import serve
 from paretocosmos.cli._train import train
 from paretocosmos.distributed import launched_rank
-from paretocosmos.errors import ParetoCosmosError
+from paretocosmos.errors import ParetoCosmosError, UntrustedError
 
 __all__ = ["ROOMS", "app", "main"]
 
@@ -43,17 +43,24 @@ app.command()(serve)
 
 def main() -> None:
     """Run the command line; what we refuse is one sentence and exit code 2."""
-    sys.path.insert(0, "")  # as `python -m` does: things of one's own lie beside one
     try:
         app(with_address(sys.argv[1:]))
     except ParetoCosmosError as error:
         rank = launched_rank()
         if not (rank and error.shared):
-            printing.error(f"process {rank}: {error}" if rank else str(error))
+            said = f"{error}{_on_the_command_line(error)}"
+            printing.error(f"process {rank}: {said}" if rank else said)
         sys.exit(2)
     except BrokenPipeError:  # the reader of our output left
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
+
+
+def _on_the_command_line(error: ParetoCosmosError) -> str:
+    """How to allow here what the library lets a caller allow in Python."""
+    packages = error.packages if isinstance(error, UntrustedError) else ()
+    options = " ".join(f"--trust {package}" for package in packages)
+    return f" (here: {options})" if options else ""
 
 
 def _version(wanted: bool) -> None:

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from paretocosmos.cli._options import AsJson, named_numbers, numbers_of
+from paretocosmos.cli._options import AsJson, Trust, named_numbers, numbers_of
 from paretocosmos.loading import load_run
 from paretocosmos.printing import notes, print_choice, print_json
 
@@ -41,10 +41,11 @@ def choose(
     evaluations: Annotated[int, typer.Option(help="Rays to evaluate at most.")] = 20,
     data: Annotated[str | None, typer.Option(help="Where the data lies now, if moved.")] = None,
     device: Annotated[str, typer.Option(help="cpu, cuda, cuda:1.")] = "cpu",
+    trust: Trust = None,
     as_json: AsJson = False,
 ) -> None:
     """Choose a point of a RUN: the best under a constraint, the knee, or one near a wish."""
-    run = load_run(folder, device=device)
+    run = load_run(folder, trust=trust or (), device=device)
     with notes():
         choice = run.choose(
             max=named_numbers("--max", at_most),

@@ -24,6 +24,7 @@ from paretocosmos.cli._options import (
     Sensitive,
     Target,
     draw,
+    named,
     settings_of,
     whole_numbers,
 )
@@ -37,7 +38,9 @@ __all__ = ["compare"]
 
 def compare(
     problem: ProblemName,
-    methods: Annotated[str, typer.Option(help="Names, separated by commas.")] = ",".join(BASELINES),
+    methods: Annotated[
+        str, typer.Option(help="Names, separated by commas.", callback=named)
+    ] = ",".join(BASELINES),
     protocol: Protocol = None,
     seed: Seed = 1,
     seeds: Seeds = None,

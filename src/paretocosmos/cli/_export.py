@@ -5,7 +5,7 @@ from typing import Annotated, cast
 
 import typer
 
-from paretocosmos.cli._options import AsJson
+from paretocosmos.cli._options import AsJson, Trust
 from paretocosmos.export import Format
 from paretocosmos.export import export as export_run
 from paretocosmos.loading import load_run
@@ -22,10 +22,12 @@ def export(
     out: Annotated[
         Path | None, typer.Option(help="The file, .onnx or .pt2; else in the run folder.")
     ] = None,
+    trust: Trust = None,
     as_json: AsJson = False,
 ) -> None:
     """Write a RUN as one file with the inputs x and preference, and a model card beside it."""
-    exported = export_run(load_run(folder), format=cast(Format, form), out=out)
+    run = load_run(folder, trust=trust or ())
+    exported = export_run(run, format=cast(Format, form), out=out)
     if as_json:
         print_json(
             {

@@ -1,5 +1,6 @@
 """Options that commands share, and how their texts are read."""
 
+import sys
 from typing import Annotated, Any
 
 import typer
@@ -27,16 +28,39 @@ __all__ = [
     "Seeds",
     "Sensitive",
     "Target",
+    "Trust",
     "draw",
     "key_value",
+    "named",
     "named_numbers",
     "numbers_of",
     "settings_of",
     "whole_numbers",
 ]
 
+
+def named(text: str | None) -> str | None:
+    """A name given on the command line; `package.module:Thing` may lie in the current folder."""
+    if text is not None and ":" in text:
+        _look_here()
+    return text
+
+
+def _trusted(packages: list[str] | None) -> list[str]:
+    if packages:
+        _look_here()
+    return packages or []
+
+
+def _look_here() -> None:
+    """Put the current folder last on the path, where nothing in it can hide what is installed."""
+    if "" not in sys.path:
+        sys.path.append("")
+
+
 ProblemName = Annotated[
-    str, typer.Argument(metavar="PROBLEM", help="A name from `list`, or a CSV file.")
+    str,
+    typer.Argument(metavar="PROBLEM", help="A name from `list`, or a CSV file.", callback=named),
 ]
 Protocol = Annotated[
     str | None, typer.Option(help="clean, or paper: as published, flaws included.")
@@ -50,7 +74,7 @@ Target = Annotated[str | None, typer.Option(help="CSV: the column to predict.")]
 Sensitive = Annotated[str | None, typer.Option(help="CSV: the column to be fair to.")]
 Positive = Annotated[str | None, typer.Option(help="CSV: the target's positive class.")]
 Drop = Annotated[list[str] | None, typer.Option(help="CSV: a column to leave out; repeatable.")]
-Backbone = Annotated[str | None, typer.Option(help="The network, by name.")]
+Backbone = Annotated[str | None, typer.Option(help="The network, by name.", callback=named)]
 Data = Annotated[str | None, typer.Option(help="Where the problem's data lies.")]
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1.")]
 Engine = Annotated[
@@ -59,6 +83,14 @@ Engine = Annotated[
 Precision = Annotated[str, typer.Option(help="tf32, fp32, bf16 or fp64.")]
 Deterministic = Annotated[
     bool, typer.Option("--deterministic", help="Reproducible kernels on a GPU.")
+]
+Trust = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="PACKAGE",
+        help="Whose code may be imported where a file names it; repeatable.",
+        callback=_trusted,
+    ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
 Changes = Annotated[

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from paretocosmos.cli._options import AsJson, whole_numbers
+from paretocosmos.cli._options import AsJson, Trust, whole_numbers
 from paretocosmos.errors import RunError
 from paretocosmos.experiments.collected import collect, found_in
 from paretocosmos.experiments.recipe import load_recipe
@@ -25,18 +25,23 @@ def report(
     ),
     seeds: Annotated[str | None, typer.Option(help="Others than the recipe's, as 1,2,3.")] = None,
     epochs: Annotated[int | None, typer.Option(help="Of a rehearsal to report on.")] = None,
+    trust: Trust = None,
     as_json: AsJson = False,
 ) -> None:
     """Show what was reproduced beside the paper: Markdown, LaTeX, JSON, HTML and figures."""
     folder = out.expanduser()
-    wanted = [load_recipe(recipe).rehearsal(epochs)] if recipe else found_in(folder, epochs)
+    wanted = (
+        [load_recipe(recipe, trust=trust or ()).rehearsal(epochs)]
+        if recipe
+        else found_in(folder, epochs)
+    )
     if not wanted:
         raise RunError(
             f"`{folder}` holds no recipe of this package that was begun: train one with "
             "`paretocosmos reproduce`, name the file of your own, or the folder with --out"
         )
     asked = None if seeds is None else whole_numbers(seeds)
-    contents = [collect(one.with_seeds(asked), folder) for one in wanted]
+    contents = [collect(one.with_seeds(asked), folder, trust=trust or ()) for one in wanted]
     place = wanted[0].root(folder) / "report"
     for said in write_report(contents, place):
         note(said)

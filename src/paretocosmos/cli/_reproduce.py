@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from paretocosmos.cli._options import AsJson, Device, Precision, whole_numbers
+from paretocosmos.cli._options import AsJson, Device, Precision, Trust, whole_numbers
 from paretocosmos.experiments.reproduce import reproduce as reproduce_cells
 from paretocosmos.machine import ended_gently
 from paretocosmos.printing import cells, error, note, print_json, print_reproduction
@@ -46,6 +46,7 @@ def reproduce(
             help="Train on a Ray cluster; without ADDRESS, one on this machine.",
         ),
     ] = None,
+    trust: Trust = None,
     as_json: AsJson = False,
 ) -> None:
     """Train all that a table or figure of the paper needs, from RECIPE; start again to go on."""
@@ -59,6 +60,7 @@ def reproduce(
                 seeds=None if seeds is None else whole_numbers(seeds),
                 epochs=epochs,
                 data=data,
+                trust=trust or (),
                 device=device,
                 precision=precision,
                 workers=(1 if ray is None else 0) if workers is None else workers,

@@ -25,6 +25,7 @@ from paretocosmos.cli._options import (
     Sensitive,
     Target,
     draw,
+    named,
     settings_of,
     whole_numbers,
 )
@@ -47,7 +48,9 @@ __all__ = ["train"]
 
 def train(
     problem: ProblemName,
-    method: Annotated[str, typer.Option(help="How rays and losses become one step.")] = "cosmos",
+    method: Annotated[
+        str, typer.Option(help="How rays and losses become one step.", callback=named)
+    ] = "cosmos",
     protocol: Protocol = None,
     seed: Seed = 1,
     seeds: Seeds = None,
@@ -61,7 +64,9 @@ def train(
     positive: Positive = None,
     drop: Drop = None,
     backbone: Backbone = None,
-    conditioning: Annotated[str | None, typer.Option(help="How the ray enters it.")] = None,
+    conditioning: Annotated[
+        str | None, typer.Option(help="How the ray enters it.", callback=named)
+    ] = None,
     data: Data = None,
     out: Annotated[Path | None, typer.Option(help="The run folder, new.")] = None,
     device: Device = "auto",

@@ -6,7 +6,7 @@ import shutil
 import time
 import traceback
 import warnings
-from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +20,7 @@ from paretocosmos.errors import (
     FrontWarning,
     ParetoCosmosError,
     RunError,
+    UntrustedError,
 )
 from paretocosmos.experiments._sets import defaults_of
 from paretocosmos.experiments.recipe import Cell
@@ -27,9 +28,10 @@ from paretocosmos.files import digest, one_line, write_bytes
 from paretocosmos.locks import locked
 from paretocosmos.places import VARIABLE
 from paretocosmos.rays import each_alone
-from paretocosmos.record import read_record
+from paretocosmos.record import ROOMS, read_record
 from paretocosmos.settings import Training, distribute
 from paretocosmos.training import Progress, fit
+from paretocosmos.trust import modules_of
 
 __all__ = ["How", "Outcome", "differences", "finished", "read_done", "train"]
 
@@ -45,12 +47,14 @@ class How:
         device: as for `fit`; results of any device count as done where it is ``"auto"``.
         precision: as for `fit`.
         data: a folder to look for data in, before the cache.
+        trust: packages whose code the runs that are there may name.
     """
 
     out: Path
     device: str = "auto"
     precision: str = "tf32"
     data: str | None = None
+    trust: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -87,7 +91,7 @@ def finished(
     for seed, folder in cell.runs(how.out).items():
         if not (folder / "run.json").exists():
             continue
-        record = read_done(folder)
+        record = read_done(folder, cell, how.trust)
         other = list(differences(record, cell, how if asked else None))
         made, which = (record.get("about") or {}).get("sha256"), _images_of(record)
         if made is not None and images.setdefault(which, made) != made:
@@ -104,18 +108,28 @@ def finished(
 
 def _images_of(record: Mapping[str, Any]) -> str:
     """What a problem's images depend on: its name, and settings such as the rule they follow."""
-    own = record["problem"]["settings"].items()
+    problem = record["problem"] or {"name": None, "settings": {}}  # one that was built by hand
+    own = problem["settings"].items()
     chosen = sorted((key, value) for key, value in own if key not in ("protocol", "data"))
-    return json.dumps([record["problem"]["name"], chosen])
+    return json.dumps([problem["name"], chosen])
 
 
-def read_done(folder: Path) -> dict[str, Any]:
-    """The record of a run; its fronts must be as they were written."""
+def read_done(folder: Path, cell: Cell, trust: Collection[str]) -> dict[str, Any]:
+    """The record of a run; its fronts must be as they were written.
+
+    Args:
+        folder: the run's.
+        cell: what it is a run of; what that names has been allowed.
+        trust: packages whose code it may name beside that.
+    """
     try:
-        record = read_record(folder)
+        allowed = (*trust, *modules_of([cell.problem, cell.method]))
+        record = read_record(folder, trust=allowed)
         for name in (n for n in ("front.json", "front_val.json") if n in record.get("files", {})):
             if not (folder / name).exists() or digest(folder / name) != record["files"][name]:
                 raise RunError(f"`{folder / name}` is missing or was changed")
+    except UntrustedError:
+        raise
     except RunError as error:
         raise RunError(f"{error}; remove `{folder}` and start again to train it anew") from error
     return record
@@ -125,7 +139,7 @@ def differences(record: Mapping[str, Any], cell: Cell, how: How | None = None) -
     """What a run has otherwise than the cell asks for; its data need not be there to tell.
 
     Args:
-        record: the run's.
+        record: the run's, as `read_done` gives it.
         cell: the cell.
         how: the device and the precision it must have, if any.
     """
@@ -141,10 +155,8 @@ def differences(record: Mapping[str, Any], cell: Cell, how: How | None = None) -
     if how is not None and how.device != "auto":  # whichever of several GPUs
         there, asked = (str(d).partition(":")[0] for d in (record.get("device"), how.device))
         facts.append(("device", there, asked))
-    rooms = {"method": "methods", "conditioning": "conditioning", "backbone": "backbones"}
-    rooms["problem"] = "problems"
-    kept = {role: record[role]["settings"] for role in rooms if record[role] is not None}
-    owners = {role: find.find(rooms[role], record[role]["name"]) for role in kept}
+    kept = {role: record[role]["settings"] for role in ROOMS if record[role] is not None}
+    owners = {role: find.find(ROOMS[role], record[role]["name"]) for role in kept}
     kept["training"] = record["training"]
     # what is not asked for is as usual, which it need not have been in an earlier version
     usual = {f"problem.{key}": value for key, value in defaults_of(cell.problem).items()}

@@ -1,11 +1,11 @@
 """From the run folders of a cell to one value: what it reached, and where that comes from."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from paretocosmos.errors import DataError, RunError
+from paretocosmos.errors import DataError, RunError, UntrustedError
 from paretocosmos.experiments._cell import differences, read_done
 from paretocosmos.experiments._means import (
     Done,
@@ -26,7 +26,9 @@ __all__ = ["cell_numbers"]
 Record = Mapping[str, Any]
 
 
-def cell_numbers(cell: Cell, out: Path, *, course: bool = False) -> dict[str, Any]:
+def cell_numbers(
+    cell: Cell, out: Path, *, course: bool = False, trust: Collection[str] = ()
+) -> dict[str, Any]:
     """What a cell reached: a JSON value; numbers are means over its seeds.
 
     Seeds that trained together share their time: a seed's is an equal part. So do cells that were
@@ -37,8 +39,9 @@ def cell_numbers(cell: Cell, out: Path, *, course: bool = False) -> dict[str, An
         cell: the cell.
         out: the folder of the reproduction.
         course: whether to keep the validation fronts of some epochs.
+        trust: packages whose code its runs may name.
     """
-    runs, broken = _runs(cell, out)
+    runs, broken = _runs(cell, out, trust)
     kept = _kept(cell.folder(out))
     told: dict[str, Any] = {
         "name": cell.name,
@@ -84,7 +87,7 @@ def cell_numbers(cell: Cell, out: Path, *, course: bool = False) -> dict[str, An
     }
 
 
-def _runs(cell: Cell, out: Path) -> tuple[dict[int, Done], str | None]:
+def _runs(cell: Cell, out: Path, trust: Collection[str]) -> tuple[dict[int, Done], str | None]:
     """The finished runs by seed, and what is wrong with one that cannot be read."""
     found: dict[int, Done] = {}
     wrong = None
@@ -92,7 +95,7 @@ def _runs(cell: Cell, out: Path) -> tuple[dict[int, Done], str | None]:
         try:
             if not (folder / "run.json").exists():
                 continue
-            record = read_done(folder)
+            record = read_done(folder, cell, trust)
             other = "; ".join(differences(record, cell))
             if other:
                 wrong = f"`{folder}` holds a run with other settings ({other})"
@@ -100,6 +103,8 @@ def _runs(cell: Cell, out: Path) -> tuple[dict[int, Done], str | None]:
                 names = ("front.json", "front_val.json")
                 test, val = (Front.from_dict(read_json(folder / name)) for name in names)
                 found[seed] = record, test, val
+        except UntrustedError:
+            raise
         except (RunError, DataError) as error:
             wrong = str(error)
     return found, wrong

@@ -1,7 +1,7 @@
 """A recipe's file: what may stand in it, and every mistake with its line and the way out."""
 
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from paretocosmos import find
@@ -16,6 +16,7 @@ from paretocosmos.settings import (
     paper_network,
     paper_settings,
 )
+from paretocosmos.trust import check_names, check_trust
 
 __all__ = ["PROTOCOLS", "SHOWS", "read_recipe"]
 
@@ -28,26 +29,39 @@ Place = tuple[str | int, ...]
 Mistake = tuple[int, str]
 
 
-def read_recipe(file: str, text: str) -> dict[str, Any]:
+def read_recipe(file: str, text: str, trust: Collection[str] = ()) -> dict[str, Any]:
     """What a recipe says, if all of it can be used.
 
     Args:
         file: what it is called in a refusal.
         text: TOML.
+        trust: packages and modules whose code it may name.
     """
     try:
         content = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise ConfigurationError(
             f"`{file}` is no TOML: {str(error)[0].lower()}{str(error)[1:]}; a text stands in "
             "quotes, a list in brackets"
         ) from error
+    check_names(_outside_in(content), file=file, trust=check_trust(trust))
     mistakes = sorted(_mistakes(content, Lines(text)))
     if mistakes:
         count = "a mistake" if len(mistakes) == 1 else f"{len(mistakes)} mistakes"
         said = "; ".join(f"line {line}: {what}" for line, what in mistakes)
         raise ConfigurationError(f"`{file}` has {count}: {said}")
     return content
+
+
+def _outside_in(content: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """The things of others that a recipe names, whatever else is wrong with it."""
+    grids = content.get("grid")
+    for grid in grids if isinstance(grids, list) else ():
+        for room in ("problems", "methods"):
+            names = grid.get(room) if isinstance(grid, dict) else None
+            for name in names if isinstance(names, list) else ():
+                if isinstance(name, str) and ":" in name:
+                    yield room, name
 
 
 def _mistakes(content: Mapping[str, Any], lines: Lines) -> Iterator[Mistake]:

@@ -14,6 +14,7 @@ from paretocosmos.experiments._cell import Outcome
 from paretocosmos.experiments._means import volume_in
 from paretocosmos.experiments.recipe import Cell, Recipe
 from paretocosmos.files import read_json, write_json
+from paretocosmos.record import record_in
 from paretocosmos.training import Progress
 
 __all__ = ["Reproduction", "Standing", "State"]
@@ -222,7 +223,7 @@ def _records(cell: Cell, out: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     for seed, folder in cell.runs(out).items():
         if (folder / "run.json").exists():
             try:
-                yield seed, dict(read_json(folder / "run.json"))
+                yield seed, record_in(folder)
             except RunError:  # for which the cell has failed
                 continue
 

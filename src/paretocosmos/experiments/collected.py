@@ -1,6 +1,6 @@
 """What a recipe gave: all its cells as one value, beside the paper's numbers."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from paretocosmos.experiments._claim_convergence import convergence_claim
 from paretocosmos.experiments._numbers import cell_numbers
 from paretocosmos.experiments.recipe import Recipe, load_recipe, recipe_names
 from paretocosmos.files import read_json
+from paretocosmos.trust import check_names, check_trust
 
 __all__ = ["collect", "found_in", "in_order", "read_collected"]
 
@@ -26,12 +27,13 @@ ORDER = (
 )
 
 
-def collect(recipe: Recipe, out: Path) -> dict[str, Any]:
+def collect(recipe: Recipe, out: Path, *, trust: Collection[str] = ()) -> dict[str, Any]:
     """The numbers of a recipe from its run folders: a JSON value.
 
     Args:
         recipe: with the seeds and epochs that were asked for.
         out: the folder of the reproduction.
+        trust: packages and modules whose code its runs may name.
 
     Returns:
         `recipe`, `title`, `section`, `shows`, `rehearsal` (epochs, or `None`), `cells` (each with
@@ -40,7 +42,8 @@ def collect(recipe: Recipe, out: Path) -> dict[str, Any]:
     """
     cells = []
     for cell in recipe.cells:
-        told = cell_numbers(cell, out, course=recipe.shows == "convergence")
+        shows = recipe.shows == "convergence"
+        told = cell_numbers(cell, out, course=shows, trust=check_trust(trust))
         # variations are for each other's sake, other images have numbers of their own; faces are
         # compared with whatever settings
         comparable = not cell.settings or recipe.shows == "celeba"
@@ -65,14 +68,24 @@ def collect(recipe: Recipe, out: Path) -> dict[str, Any]:
     }
 
 
-def read_collected(path: Path) -> dict[str, Any]:
-    """A value that `collect` gave, from a file."""
+def read_collected(path: Path, *, trust: Collection[str] = ()) -> dict[str, Any]:
+    """A value that `collect` gave, from a file.
+
+    Args:
+        path: the file.
+        trust: packages and modules whose code it may name, as ``["my_package"]``.
+    """
     content: dict[str, Any] = dict(read_json(path))
     if content.get("format") != FORMAT or not isinstance(content.get("cells"), list):
         raise RunError(
             f"`{path}` does not hold what this version of `paretocosmos report` writes (format "
             f"{content.get('format')!r}, here {FORMAT}): write it again from the run folders"
         )
+    problems = [one.get("problem") if isinstance(one, dict) else None for one in content["cells"]]
+    if not all(isinstance(name, str) for name in problems):
+        raise RunError(f"`{path}` is damaged: each of its `cells` names a `problem`")
+    named = [("problems", str(name)) for name in problems]
+    check_names(named, file=path, trust=check_trust(trust))
     return content
 
 

@@ -22,7 +22,7 @@ from paretocosmos.plan import Plan
 from paretocosmos.planning import make_plan
 from paretocosmos.problems import Problem, problem_name
 from paretocosmos.rays import each_alone
-from paretocosmos.record import read_record
+from paretocosmos.record import record_in
 from paretocosmos.rehearsal import rehearse, split_of
 from paretocosmos.run import Run
 from paretocosmos.training import Progress, check_seeds, fit
@@ -173,7 +173,7 @@ def _refuse_begun_otherwise(
         for seed in seeds:
             place = places[method] / f"seed-{seed}"
             if (place / "run.json").exists():
-                refuse_other(place, read_record(place), plan.for_seed(seed))
+                refuse_other(place, record_in(place), plan.for_seed(seed))
 
 
 @contextmanager

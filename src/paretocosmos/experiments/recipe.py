@@ -3,7 +3,7 @@
 import dataclasses
 import itertools
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
@@ -12,6 +12,7 @@ from typing import Any
 from paretocosmos.errors import ConfigurationError, unknown
 from paretocosmos.experiments._recipe_file import PROTOCOLS, read_recipe
 from paretocosmos.experiments._sets import defaults_of
+from paretocosmos.schema import MOST
 from paretocosmos.settings import paper_settings
 
 __all__ = ["Cell", "Recipe", "load_recipe", "recipe_names", "root_of"]
@@ -111,8 +112,9 @@ class Recipe:
         """The same with that many epochs, to see that everything runs; `None` changes nothing."""
         if epochs is None:
             return self
-        if epochs < 1:
-            raise ConfigurationError(f"`epochs` must be at least 1, found {epochs}")
+        if not 1 <= epochs <= MOST:
+            bound = "at least 1" if epochs < 1 else f"at most {MOST:,}"
+            raise ConfigurationError(f"`epochs` must be {bound}, found {epochs}")
         cells = tuple(dataclasses.replace(cell, epochs=epochs) for cell in self.cells)
         return dataclasses.replace(self, cells=cells, epochs=epochs)
 
@@ -158,11 +160,12 @@ def recipe_names() -> list[str]:
     return sorted(path.name.removesuffix(".toml") for path in _ours() if path.name[-5:] == ".toml")
 
 
-def load_recipe(name: str | Path) -> Recipe:
+def load_recipe(name: str | Path, *, trust: Collection[str] = ()) -> Recipe:
     """A recipe by its name, or from a TOML file; every mistake in it is reported at once.
 
     Args:
         name: one of `recipe_names`, or a path that ends in ``.toml``.
+        trust: packages and modules whose code such a file may name, as ``["my_package"]``.
 
     >>> recipe = load_recipe("table_1")
     >>> recipe.methods
@@ -183,7 +186,7 @@ def load_recipe(name: str | Path) -> Recipe:
                 f"the recipe `{path}` cannot be read: {why}; name a file, or one of "
                 f"{', '.join(recipe_names())}"
             ) from error
-        return _made(path.stem, read_recipe(str(path), text))
+        return _made(path.stem, read_recipe(str(path), text, trust))
     if name not in recipe_names():
         raise unknown("recipe", str(name), recipe_names())
     (file,) = (path for path in _ours() if path.name == f"{name}.toml")

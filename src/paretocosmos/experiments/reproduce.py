@@ -1,7 +1,7 @@
 """`reproduce`: every cell of a recipe, those that are done but once."""
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from paretocosmos.experiments._workers import on_workers
 from paretocosmos.experiments.recipe import Cell, Recipe, load_recipe
 from paretocosmos.machine import check_precision, device_of
 from paretocosmos.training import Progress, check_seeds
+from paretocosmos.trust import check_trust
 
 __all__ = ["Reproduction", "Standing", "reproduce"]
 
@@ -29,6 +30,7 @@ def reproduce(
     seeds: Sequence[int] | None = None,
     epochs: int | None = None,
     data: str | Path | None = None,
+    trust: Collection[str] = (),
     device: str = "auto",
     precision: str = "tf32",
     workers: int = 0,
@@ -48,6 +50,7 @@ def reproduce(
         epochs: as many instead of the paper's, for a rehearsal; it has a folder of its own in
             `out`, and is marked in all that comes from it.
         data: a folder to look for data in, before the cache; as ``$PARETOCOSMOS_DATA``.
+        trust: packages and modules whose code the recipe's file, and the runs in `out`, may name.
         device: as for `fit`; with ``"auto"``, what was done on another device counts as well.
         precision: as for `fit`.
         workers: processes on this machine that train the cells, each of them one; a cell that
@@ -78,12 +81,12 @@ def reproduce(
         device_of(device)
         if data is not None and not Path(data).expanduser().is_dir():
             raise ConfigurationError(f"`data` is a folder, found `{data}`: see where it lies")
-    made = recipe if isinstance(recipe, Recipe) else load_recipe(recipe)
+    made = recipe if isinstance(recipe, Recipe) else load_recipe(recipe, trust=trust)
     made = made.with_seeds(None if seeds is None else check_seeds(seeds)).rehearsal(epochs)
     asked = {cell.name for cell in made.only(only)}
     exact = check_precision(precision)
     where = None if data is None else str(Path(data).expanduser().absolute())
-    how = How(_folder(out), device, exact, where)
+    how = How(_folder(out), device, exact, where, check_trust(trust))
     reproduction = Reproduction(made, how.out)
     images: dict[str, str] = {}
     jobs: list[Job] = []

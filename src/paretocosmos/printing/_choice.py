@@ -8,6 +8,7 @@ from paretocosmos.choice import Choice
 from paretocosmos.choosing import Point
 from paretocosmos.printing._console import wide
 from paretocosmos.run import Run
+from paretocosmos.trust import modules_of
 
 __all__ = ["print_choice"]
 
@@ -44,7 +45,10 @@ def _number(point: Point, name: str) -> str:
 def _code(run: Run, choice: Choice) -> str:
     """What to paste into Python; the ray in all its digits, since a bound may hang on them."""
     ray = ", ".join(f"{part:.9g}" for part in choice.ray)
-    load = ["from paretocosmos import load_run", "", f"run = load_run({str(run.folder)!r})"]
+    parts = (run.record[part] or {} for part in ("problem", "method", "conditioning", "backbone"))
+    own = modules_of(part.get("name") for part in parts)
+    folder = f"{str(run.folder)!r}" + (f", trust={list(own)}" if own else "")
+    load = ["from paretocosmos import load_run", "", f"run = load_run({folder})"]
     if run.table is not None:
         lines = [*load, f"run.predict(rows, ray=[{ray}])  # rows: a DataFrame"]
     else:

@@ -238,7 +238,7 @@ class Table:
                 mean=tuple(map(float, content["mean"])),
                 scale=tuple(map(float, content["scale"])),
             )
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
+        except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
             raise DataError(
                 f"this is not a table ({error!r}); a table has the keys numeric, flagged, "
                 "categorical, mean and scale"

@@ -48,6 +48,7 @@ class OnnxNetwork(Network):
             )
             said = self._session.get_modelmeta().custom_metadata_map
             about = json.loads(said.get(KEY, "{}"))
+            named = [column["name"] for column in about.get("columns", ())]
             inputs = {given.name: given for given in self._session.get_inputs()}
             one_for_all = inputs["preference"].shape[0] == 1
         except Exception as error:  # a runtime's errors have no family
@@ -59,7 +60,6 @@ class OnnxNetwork(Network):
         self._heads = [given.name for given in self._session.get_outputs()]
         self.mixes, self.limit = not one_for_all, rows_of_a_pass(run)
         columns = None if run.table is None else list(run.table.columns)
-        named = [column["name"] for column in about.get("columns", ())]
         if about.get("objectives") != list(run.front.names) or columns != (named or None):
             raise RunError(
                 f"`{path}` was exported from another run than `{run.folder}` (its objectives or "

@@ -26,6 +26,7 @@ class Settings:
         onnx: an exported file of the run, to predict with instead of PyTorch.
         data: where the problem's data lies now, if moved; for ``/choose``.
         device: where the network goes.
+        trust: packages whose code the run may name, as for `load_run`.
         max_rows: rows of a request at most.
         max_bytes: bytes of a request's body at most.
         timeout: seconds a request may take, and a connection may say nothing.
@@ -40,6 +41,7 @@ class Settings:
     onnx: Path | None = None
     data: str | None = None
     device: str = "cpu"
+    trust: tuple[str, ...] = ()
     max_rows: int = 10_000
     max_bytes: int = 4 * 1024 * 1024
     timeout: float = 30.0

@@ -122,9 +122,10 @@ def _apart(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 def _hash(tensors: Mapping[str, Tensor], said: str) -> Tensor:
     """The SHA-256 of tensors on the CPU, contiguous, and of the text that goes with them."""
-    content = hashlib.sha256(said.encode())
-    for name, tensor in sorted(tensors.items()):
-        content.update(json.dumps([name, str(tensor.dtype), list(tensor.shape)]).encode())
+    every = sorted(tensors.items())
+    layout = [(name, str(tensor.dtype), tuple(tensor.shape)) for name, tensor in every]
+    content = hashlib.sha256(f"{said}{layout}".encode())
+    for _, tensor in every:
         content.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
     return torch.frombuffer(bytearray(content.digest()), dtype=torch.uint8)
 

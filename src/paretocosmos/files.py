@@ -14,6 +14,7 @@ from pathlib import Path
 from paretocosmos.errors import ParetoCosmosError, RunError
 
 __all__ = [
+    "beside",
     "digest",
     "digest_of",
     "one_line",
@@ -39,6 +40,11 @@ WAY_OUT = (
 LEFTOVER = re.compile(r"\.(?:.+\.[0-9a-f]+\.tmp|tmp[0-9A-Za-z]{6})")
 
 
+def beside(path: Path) -> Path:
+    """A temporary name in the same folder that nobody can know before."""
+    return path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
+
+
 @contextmanager
 def replacing(path: Path, *, flush: bool = True, way_out: str = WAY_OUT) -> Iterator[Path]:
     """A temporary name beside `path` to write to, which is then renamed.
@@ -51,9 +57,9 @@ def replacing(path: Path, *, flush: bool = True, way_out: str = WAY_OUT) -> Iter
             is noticed and made anew.
         way_out: what to do where it cannot be written.
     """
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
+    temporary = beside(path)
     try:
-        os.close(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
+        temporary.open("xb").close()  # exclusively: a link is not followed
         mode = temporary.stat().st_mode  # others may read it, or may not, as the user has it
         yield temporary
         temporary.chmod(mode)  # safetensors makes files that nobody else may read

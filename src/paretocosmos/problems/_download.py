@@ -3,7 +3,6 @@
 import gzip
 import hashlib
 import http.client
-import os
 import urllib.error
 import urllib.request
 import zlib
@@ -14,7 +13,7 @@ from pathlib import Path
 from typing import IO
 
 from paretocosmos.errors import DataError
-from paretocosmos.files import one_line
+from paretocosmos.files import beside, one_line
 
 __all__ = ["Remote", "fetch", "sha256_of"]
 
@@ -43,10 +42,10 @@ def fetch(remote: Remote, path: Path) -> None:
     Raises:
         DataError: what went wrong, without a way out: the caller knows where else to look.
     """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary = beside(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with temporary.open("wb") as stream:
+        with temporary.open("xb") as stream:  # exclusively: a link is not followed
             size = _download(remote.url, stream, path.name)
         found = sha256_of(temporary, unpacked=remote.unpacked)
         if found != remote.sha256:

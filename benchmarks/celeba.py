@@ -23,10 +23,10 @@ import torch
 
 from paretocosmos import Run, fit, load_problem
 from paretocosmos.experiments.recipe import Cell
-from paretocosmos.lane import checkpoint_in
 from paretocosmos.problems import Problem
 from paretocosmos.problems._base import SPLITS
 from paretocosmos.provenance import provenance
+from paretocosmos.saved import checkpoint_in
 
 PROBLEMS = ("easy", "hard", "three", "four", "ten")
 METHODS = ("cosmos", "single_task")

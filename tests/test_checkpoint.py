@@ -190,6 +190,6 @@ def test_another_network_does_not_fit(tmp_path: Path) -> None:
     with pytest.raises(RunError, match=r"does not fit this network .*size mismatch") as caught:
         load_checkpoint(path, _moving(1, width=5).at)
     assert "\n" not in str(caught.value)
-    save_tensors(path, {"x": torch.ones(1)}, {})
+    save_tensors(path, {"x": torch.ones(1)}, {}, hashed=True)
     with pytest.raises(RunError, match="does not fit this network"):
         load_checkpoint(path, _moving(1).at)

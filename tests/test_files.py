@@ -1,5 +1,6 @@
 import json
 import os
+import secrets
 import stat
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 from paretocosmos.checkpoint import save_tensors
 from paretocosmos.errors import RunError
-from paretocosmos.files import read_json, write_bytes, write_json
+from paretocosmos.files import read_json, replacing, sweep, write_bytes, write_json
 
 _scalars = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text()
 
@@ -66,6 +67,57 @@ def test_a_failed_write_keeps_the_old_file_and_cleans_up(
     assert str(path) in str(caught.value)
     assert [file.name for file in tmp_path.iterdir()] == ["a.bin"]
     assert path.read_bytes() == b"good"
+
+
+def test_temporary_names_cannot_be_known_and_links_at_them_are_not_followed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = set()
+    for _ in range(20):
+        with replacing(tmp_path / "a.bin") as temporary:
+            names.add(temporary.name)
+            assert temporary.parent == tmp_path  # on the same disk, so that renaming is one step
+    assert len(names) == 20
+    # even one who knew it would gain nothing
+    precious = tmp_path / "precious"
+    precious.write_text("mine")
+    monkeypatch.setattr(secrets, "token_hex", lambda size: "0" * 2 * size)
+    (tmp_path / f".a.bin.{'0' * 12}.tmp").symlink_to(precious)
+    with pytest.raises(RunError, match="File exists"):
+        write_bytes(tmp_path / "a.bin", b"theirs")
+    assert precious.read_text() == "mine"
+    assert (tmp_path / "a.bin").read_bytes() == b""
+
+
+def test_the_folder_is_flushed_after_the_rename(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: list[str] = []
+    fsync, replace = os.fsync, os.replace
+
+    def flush(handle: int) -> None:
+        done.append("folder" if stat.S_ISDIR(os.fstat(handle).st_mode) else "file")
+        fsync(handle)
+
+    def rename(*given: Path) -> None:
+        done.append("rename")
+        replace(*given)
+
+    monkeypatch.setattr(os, "fsync", flush)
+    monkeypatch.setattr(os, "replace", rename)
+    write_bytes(tmp_path / "a.bin", b"1")
+    assert done == ["file", "rename", "folder"]
+
+
+def test_leftovers_are_swept_and_nothing_else(tmp_path: Path) -> None:
+    ours = (".run.json.0a1b2c3d4e5f.tmp", ".epoch-3.safetensors.ffffffffffff.tmp", ".tmpq7Zx0a")
+    others = ("run.json", ".lock", "a.tmp", ".hidden", ".tmp", "notes.0a.tmp")
+    for name in (*ours, *others):
+        (tmp_path / name).touch()
+    (tmp_path / ".link.0a.tmp").symlink_to(tmp_path / "run.json")  # the link goes, the file stays
+    sweep(tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(others)
+    sweep(tmp_path / "absent")
 
 
 def test_a_missing_folder_is_a_run_error(tmp_path: Path) -> None:

@@ -15,12 +15,12 @@ LAYERS = {
     name: layer
     for layer, members in enumerate(
         (
-            "types errors find files places schema trust",
+            "types errors find files locks places schema trust",
             "rays scalarize front choosing metrics solvers kernels stand_in norms",
             "objectives backbones conditioning methods problems",
             "settings networks folders plan planning provenance machine rehearsal lane loop "
-            "stack judging training evaluation engine record distributed checkpoint run loading "
-            "pace refining intervals choice",
+            "stack judging training evaluation engine record distributed checkpoint saved run "
+            "resuming loading pace refining intervals choice",
             "plotting export explorer serving estimators integrations experiments",
             "cli printing __main__",
         )
@@ -154,7 +154,27 @@ def test_the_checker_lets_a_good_import_pass(module: str, source: str) -> None:
     assert violations(module, source) == []
 
 
-def test_importing_the_package_draws_in_no_plotting_no_server_and_no_data_set() -> None:
-    code = f"import sys, paretocosmos; print([m for m in {HEAVY} if m in sys.modules])"
+def _said(code: str) -> str:
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert found.stdout.strip() == "[]"
+    return found.stdout.strip()
+
+
+def test_importing_the_package_takes_no_time() -> None:
+    """Nothing but the standard library; what takes seconds comes with the first name asked for."""
+    heavy = (*HEAVY, "torch", "numpy", "moocore")
+    assert (
+        _said(f"import sys, paretocosmos; print([m for m in {heavy} if m in sys.modules])") == "[]"
+    )
+
+
+def test_its_names_draw_in_no_plotting_no_server_and_no_data_set() -> None:
+    code = "import sys; from paretocosmos import *; from paretocosmos import __all__ as every; "
+    code += "print(all(name in globals() for name in every), "
+    assert _said(code + f"[m for m in {HEAVY} if m in sys.modules])") == "True []"
+
+
+def test_every_name_has_its_place() -> None:
+    assert sorted(paretocosmos._PLACE) == sorted(paretocosmos.__all__)
+    assert set(paretocosmos.__all__) <= set(dir(paretocosmos))
+    with pytest.raises(AttributeError, match="has no attribute 'fitt'"):
+        paretocosmos.fitt  # noqa: B018

@@ -18,11 +18,11 @@ from paretocosmos.conditioning.none import Unconditioned
 from paretocosmos.errors import RunError
 from paretocosmos.evaluation import evaluate
 from paretocosmos.front import Front
-from paretocosmos.lane import checkpoint_in
 from paretocosmos.loading import load_run
 from paretocosmos.problems import TabularProblem, load_problem
 from paretocosmos.record import FORMAT
 from paretocosmos.run import Run
+from paretocosmos.saved import checkpoint_in
 from paretocosmos.settings import pairs
 from paretocosmos.training import Progress, fit
 

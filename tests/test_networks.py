@@ -19,7 +19,7 @@ from paretocosmos.conditioning import Several, networks_of
 from paretocosmos.engine import Engine, choose
 from paretocosmos.errors import DivergedError, EngineWarning
 from paretocosmos.evaluation import evaluate
-from paretocosmos.lane import Lane, checkpoint_in
+from paretocosmos.lane import Lane
 from paretocosmos.loop import Trainer
 from paretocosmos.metrics import hypervolume
 from paretocosmos.objectives.mean_squared_error import MeanSquaredError
@@ -30,6 +30,7 @@ from paretocosmos.problems._base import SPLITS, Split
 from paretocosmos.problems._images import ImageProblem
 from paretocosmos.rays import even_rays
 from paretocosmos.run import Run
+from paretocosmos.saved import checkpoint_in
 from paretocosmos.settings import pairs
 from paretocosmos.training import fit
 from paretocosmos.types import Batch, each

@@ -21,7 +21,6 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from paretocosmos.checkpoint import load_tensors
 from paretocosmos.conditioning import Concat
 from paretocosmos.errors import ConfigurationError, ParetoCosmosError, RunError
 from paretocosmos.evaluation import evaluate
@@ -32,10 +31,10 @@ from paretocosmos.problems import TabularProblem, load_problem
 from paretocosmos.rays import sample_rays
 from paretocosmos.record import FORMAT
 from paretocosmos.run import Run
+from paretocosmos.saved import checkpoint_in, saved_in
 from paretocosmos.training import Progress, fit
 
 RESULTS = ("front.json", "front_val.json", "model.safetensors")
-LAST = Path("checkpoint") / "last.safetensors"
 # Short batches, several rays, and a validation that is not in every epoch.
 SETTINGS: dict[str, Any] = {
     "batch_size": 200,
@@ -86,8 +85,7 @@ def _results(folder: Path) -> list[bytes]:
 
 def _epoch(folder: Path) -> int:
     """How far a run folder's checkpoint is; -1 before there is one."""
-    path = folder / LAST
-    return int(load_tensors(path)[1]["epoch"]) if path.exists() else -1
+    return next(iter(saved_in(folder)), -1)
 
 
 def _go(folder: Path, **changes: Any) -> Run:
@@ -213,7 +211,7 @@ def test_killed_for_real_again_and_again(tmp_path: Path) -> None:
             assert json.loads((cut / "run.json").read_text())["status"] == "training"
             with pytest.raises(RunError, match=r"not finished; continue it .* --resume"):
                 load_run(cut)
-            (cut / "checkpoint" / f".last.safetensors.{process.pid}.tmp").write_bytes(b"half")
+            (cut / "checkpoint" / ".epoch-1.safetensors.0a1b2c3d4e5f.tmp").write_bytes(b"half")
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     assert json.loads(done.stdout)["run"] == str(cut)
     assert _results(cut) == _results(tmp_path / "whole")
@@ -241,7 +239,7 @@ def test_a_disk_too_small_to_begin_leaves_nothing(tmp_path: Path) -> None:
 def test_a_disk_that_fills_up_keeps_the_last_good_checkpoint(tmp_path: Path) -> None:
     whole, cut = tmp_path / "whole", tmp_path / "cut"
     sizes: list[int] = []
-    _go(whole, progress=lambda at: sizes.append((whole / LAST).stat().st_size))
+    _go(whole, progress=lambda at: sizes.append(checkpoint_in(whole).stat().st_size))
     assert sizes[1] > sizes[0]  # the first validation adds the best network so far
     # a little more: the numbers of another run need not have as many digits
     with _files_at_most(sizes[0] + 100), pytest.raises(RunError, match="continue with --resume"):
@@ -249,7 +247,8 @@ def test_a_disk_that_fills_up_keeps_the_last_good_checkpoint(tmp_path: Path) -> 
     assert _epoch(cut) == 1
     assert sorted(file.name for file in cut.rglob("*")) == [
         "checkpoint",
-        "last.safetensors",
+        "epoch-0.safetensors",
+        "epoch-1.safetensors",
         "run.json",
     ]
     # a little more: the numbers of another run need not have as many digits
@@ -280,8 +279,10 @@ def test_leftovers_do_not_matter(tmp_path: Path) -> None:
     cut = tmp_path / "cut"
     (cut / "checkpoint").mkdir(parents=True)  # killed before the first file
     (cut / ".run.json.1.tmp").write_text('{"format"')
-    (cut / "checkpoint" / ".last.safetensors.1.tmp").write_bytes(b"\0" * 9)
+    (cut / "checkpoint" / ".epoch-0.safetensors.1.tmp").write_bytes(b"\0" * 9)
+    (cut / "checkpoint" / ".tmpQx31Zz").write_bytes(b"\0" * 9)  # of safetensors
     assert _go(cut, resume=True).front == whole.front
+    assert not [path for path in cut.rglob("*") if path.name.startswith(".")]
     (cut / ".front.json.1.tmp").write_text("[")
     assert load_run(cut).front == whole.front
 
@@ -315,12 +316,12 @@ def test_another_run_is_not_resumed(
 
     with contextlib.suppress(InterruptedError):
         _go(tmp_path / "run", progress=stop)
-    before = (tmp_path / "run" / LAST).read_bytes()
+    before = checkpoint_in(tmp_path / "run").read_bytes()
     with pytest.raises(RunError, match="other settings") as caught:
         _go(tmp_path / "run", resume=True, **changes)
     for name in names:
         assert name in str(caught.value)
-    assert (tmp_path / "run" / LAST).read_bytes() == before
+    assert checkpoint_in(tmp_path / "run").read_bytes() == before
 
 
 def test_a_setting_left_out_is_another_run_too(tmp_path: Path) -> None:
@@ -588,8 +589,9 @@ def test_a_damaged_checkpoint_is_not_resumed(tmp_path: Path) -> None:
 
     with pytest.raises(InterruptedError):
         _go(tmp_path / "run", progress=stop)
+    _cut("checkpoint/epoch-0.safetensors")(tmp_path / "run")
     for damage, says in (
-        (_cut(str(LAST)), "damaged or not ours"),
+        (_cut("checkpoint/epoch-1.safetensors"), "no other checkpoint: remove .* to train from"),
         (_change("run.json", format=FORMAT + 1), "newer version"),
         (_cut("run.json"), "damaged: train again"),
     ):

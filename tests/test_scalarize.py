@@ -117,6 +117,36 @@ def test_losses_of_any_size_have_the_right_gradient_in_float32(scale: float) -> 
     torch.testing.assert_close(weights.double() * scale, expected * scale, rtol=1e-4, atol=1e-5)
 
 
+def test_ordinary_losses_are_weighed_by_the_formula_as_it_stands_bit_for_bit() -> None:
+    for scale in (1e-12, 1e-3, 1.0, 1e9):
+        losses, rays = (part.float() for part in _random(3, 500, 3))
+        losses, rays = losses * scale, rays / rays.sum(dim=-1, keepdim=True)
+        norms = losses.square().sum(dim=-1) * rays.square().sum(dim=-1)
+        expected = (losses * rays).sum(dim=-1) - 2.0 * ((losses * rays).sum(dim=-1) / norms.sqrt())
+        assert torch.equal(cosmos_loss(losses, rays, penalty=2.0), expected)
+
+
+@pytest.mark.parametrize("alignment", ["ray", "inverse"])
+@pytest.mark.parametrize("penalty", [0.01, 8.0, 1e6])
+def test_losses_too_small_to_square_have_a_finite_gradient_and_a_cosine_of_at_most_one(
+    alignment: Alignment, penalty: float
+) -> None:
+    for exponent in range(-46, 1):
+        for ray in ([0.5, 0.5], [0.9, 0.1], [1.0, 0.0]):
+            size = 10.0**exponent
+            losses = (size * torch.tensor([1.0, 0.7])).requires_grad_()
+            value = cosmos_loss(losses, torch.tensor(ray), penalty=penalty, alignment=alignment)
+            (gradient,) = torch.autograd.grad(value, losses)
+            losses, value = losses.detach(), value.detach()
+            cosine = float(linear_loss(losses, torch.tensor(ray)) - value) / penalty
+            assert -1e-4 <= cosine <= 1 + 1e-4  # the subtraction rounds
+            weights = cosmos_weights(
+                losses, torch.tensor(ray), penalty=penalty, alignment=alignment
+            )
+            assert torch.isfinite(gradient).all(), f"{size}"
+            assert torch.isfinite(weights).all(), f"{size}"
+
+
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_half_precision_is_computed_in_float32(dtype: torch.dtype) -> None:
     # 300^2 overflows float16; and 1 - cosine is below the resolution of both types

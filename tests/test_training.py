@@ -39,6 +39,7 @@ from paretocosmos.problems._toy import ToyProblem
 from paretocosmos.rays import even_rays, sample_rays
 from paretocosmos.record import course_of
 from paretocosmos.run import Run
+from paretocosmos.saved import checkpoint_in
 from paretocosmos.scalarize import cosmos_loss
 from paretocosmos.training import Progress, fit
 from paretocosmos.types import Batch, Inputs, Outputs, Targets, each, first
@@ -643,7 +644,7 @@ def test_the_record_says_what_was_run(train: Callable[..., Run]) -> None:
     assert run.record["parameters"] == (4 + 2 + 1) * 8 + (8 + 1) * 2
     assert run.record["names"] == ["first", "second"]
     assert dict(run.front.provenance)["seed"] == 5
-    _, numbers = load_tensors(run.folder / "checkpoint" / "last.safetensors")
+    _, numbers = load_tensors(checkpoint_in(run.folder))
     assert numbers["epoch"] == 2
 
 
@@ -705,7 +706,7 @@ def test_a_loss_that_is_no_number_names_objective_and_step(
     assert f"the loss of `second` became {value} at step {step} of epoch 1;" in says
     assert "the checkpoint of epoch 0 is kept" in says
     assert "lower the learning rate" in says
-    assert load_tensors(folder / "checkpoint" / "last.safetensors")[1]["epoch"] == 0
+    assert load_tensors(checkpoint_in(folder))[1]["epoch"] == 0
 
 
 class Fickle(Squared):
@@ -735,7 +736,7 @@ def test_the_last_good_checkpoint_survives_and_goes_on(
     fickle.calls, fickle.bad_at = 0, 1 + 4 * 3 + 2  # the first call is the rehearsal
     with pytest.raises(DivergedError, match=r"`second` became nan at step 2 of epoch 4;.*epoch 3"):
         train(problem, out=folder, **given)
-    tensors, numbers = load_tensors(folder / "checkpoint" / "last.safetensors")
+    tensors, numbers = load_tensors(checkpoint_in(folder))
     assert numbers["epoch"] == 3
     assert all(bool(value.isfinite().all()) for value in tensors.values())
     assert json.loads((folder / "run.json").read_text())["status"] == "training"
@@ -758,12 +759,12 @@ def test_a_checkpoint_that_was_put_off_is_named_and_gone_on_from(
     fickle.calls, fickle.bad_at = 0, 1 + 4 * 3 + 2
     with pytest.raises(DivergedError, match=r"at step 2 of epoch 4; the checkpoint of epoch 1 is"):
         train(problem, out=folder, **given)
-    _, numbers = load_tensors(folder / "checkpoint" / "last.safetensors")
+    _, numbers = load_tensors(checkpoint_in(folder))
     assert numbers["epoch"] == 1
     fickle.bad_at = -1
     run = train(problem, out=folder, resume=True, **given)
     assert _bytes(run) == _bytes(whole)
-    _, numbers = load_tensors(folder / "checkpoint" / "last.safetensors")
+    _, numbers = load_tensors(checkpoint_in(folder))
     assert numbers["epoch"] == 5  # the last epoch always has one
 
 

@@ -1,10 +1,12 @@
 """The checkpoint: a whole epoch in one file, enough to go on bit for bit.
 
 One safetensors file holds the network, the optimiser, the generators, the method's state and the
-best network so far; its header holds the rest as JSON. One file, written beside and renamed, is
-always consistent, whenever the process is killed. Nothing is pickled.
+best network so far; its header holds the rest as JSON, and a hash of everything. One file, written
+beside and renamed, is always consistent, whenever the process is killed; the hash tells what
+happens to it afterwards. Nothing is pickled.
 """
 
+import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -19,9 +21,19 @@ from torch import Tensor, nn
 from paretocosmos.errors import RunError
 from paretocosmos.files import one_line, replacing
 
-__all__ = ["Progressed", "load_checkpoint", "load_tensors", "save_checkpoint", "save_tensors"]
+__all__ = [
+    "Progressed",
+    "flaw_of",
+    "load_checkpoint",
+    "load_tensors",
+    "save_checkpoint",
+    "save_tensors",
+]
 
-HEADER = "paretocosmos"
+HEADER, HASH = "paretocosmos", "sha256"
+
+# What reading a damaged file can raise.
+UNREADABLE = (OSError, SafetensorError, LookupError, TypeError, ValueError, RecursionError)
 
 
 @dataclass
@@ -49,12 +61,12 @@ def save_checkpoint(path: Path, at: Progressed) -> None:
     tensors["rng.torch"] = torch.get_rng_state()
     if torch.cuda.is_available():
         tensors["rng.cuda"] = torch.cuda.get_rng_state()
-    save_tensors(path, tensors, at.numbers)
+    save_tensors(path, tensors, at.numbers, hashed=True)
 
 
 def load_checkpoint(path: Path, at: Progressed) -> None:
     """Bring everything back to where the checkpoint was written."""
-    tensors, numbers = load_tensors(path)
+    tensors, numbers = load_tensors(path, hashed=True)
     try:
         at.model.load_state_dict(_under(tensors, "model"))
         _fill(at.optimiser, _under(tensors, "optimiser"))
@@ -71,12 +83,25 @@ def load_checkpoint(path: Path, at: Progressed) -> None:
     at.numbers = numbers
 
 
-def save_tensors(path: Path, tensors: Mapping[str, Tensor], numbers: Mapping[str, Any]) -> None:
-    """Write named tensors and JSON-able numbers into one safetensors file."""
+def save_tensors(
+    path: Path, tensors: Mapping[str, Tensor], numbers: Mapping[str, Any], *, hashed: bool = False
+) -> None:
+    """Write named tensors and JSON-able numbers into one safetensors file.
+
+    Args:
+        path: the file.
+        tensors: by name, on any device.
+        numbers: what goes into its header.
+        hashed: whether the file is to hold a hash of all that, as a tensor of bytes: a second text
+            in the header would stand before or after the first, at random.
+    """
+    plain, said = _apart(tensors), json.dumps(numbers)
+    if hashed:
+        plain[HASH] = _hash(plain, said)
     # straight from the tensors' memory to the file: a network's checkpoint may be gigabytes
     with replacing(path) as temporary:
         try:
-            save_file(_apart(tensors), temporary, metadata={HEADER: json.dumps(numbers)})
+            save_file(plain, temporary, metadata={HEADER: said})
         except SafetensorError as error:  # "Error while serializing: I/O error: File too large"
             raise OSError(one_line(error).rpartition(": ")[2]) from error
 
@@ -95,18 +120,53 @@ def _apart(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return plain
 
 
-def load_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """The inverse of `save_tensors`, on the CPU; a damaged file is one sentence."""
+def _hash(tensors: Mapping[str, Tensor], said: str) -> Tensor:
+    """The SHA-256 of tensors on the CPU, contiguous, and of the text that goes with them."""
+    content = hashlib.sha256(said.encode())
+    for name, tensor in sorted(tensors.items()):
+        content.update(json.dumps([name, str(tensor.dtype), list(tensor.shape)]).encode())
+        content.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
+    return torch.frombuffer(bytearray(content.digest()), dtype=torch.uint8)
+
+
+def load_tensors(path: Path, *, hashed: bool = False) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """The inverse of `save_tensors`, on the CPU; a damaged file is one sentence.
+
+    Args:
+        path: the file.
+        hashed: whether it must hold the hash of its content; else it may.
+    """
     if not path.is_file():
         raise RunError(f"`{path}` does not exist; the run folder is incomplete: train again")
     try:
-        with safe_open(path, framework="pt") as file:
-            numbers = json.loads(file.metadata()[HEADER])
-            return {name: file.get_tensor(name) for name in file.keys()}, numbers  # noqa: SIM118
-    except (OSError, RecursionError, SafetensorError, KeyError, TypeError, ValueError) as error:
+        return _read(path, hashed=hashed)
+    except UNREADABLE as error:
         raise RunError(
             f"`{path}` is damaged or not ours ({error}); train again in another folder"
         ) from error
+
+
+def _read(path: Path, *, hashed: bool) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    with safe_open(path, framework="pt") as file:
+        said = file.metadata()[HEADER]
+        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    written = tensors.pop(HASH, None)
+    if hashed and written is None:
+        raise ValueError("it lacks the hash of its content")
+    if written is not None and not torch.equal(written, _hash(tensors, said)):
+        raise ValueError("its content is not what was written")
+    return tensors, json.loads(said)
+
+
+def flaw_of(path: Path, epoch: int) -> str | None:
+    """What is wrong with the checkpoint of an epoch, in a few words; `None` if it is intact."""
+    try:
+        _, numbers = _read(path, hashed=True)
+        if numbers["epoch"] != epoch:
+            raise ValueError(f"it is of epoch {numbers['epoch']}")
+    except UNREADABLE as error:
+        return one_line(error)
+    return None
 
 
 def _fill(living: Mapping[str, Tensor], saved: Mapping[str, Tensor]) -> None:

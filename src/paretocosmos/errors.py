@@ -8,6 +8,7 @@ from collections.abc import Iterable
 
 __all__ = [
     "BenchmarkWarning",
+    "CheckpointWarning",
     "ConditioningWarning",
     "ConfigurationError",
     "DataError",
@@ -75,6 +76,10 @@ class MissingExtraError(ParetoCosmosError, ImportError):
 
 class BenchmarkWarning(UserWarning):
     """What is known to be wrong with a data set as a benchmark of fairness."""
+
+
+class CheckpointWarning(UserWarning):
+    """A checkpoint that is damaged, so that training goes on from another."""
 
 
 class ConditioningWarning(UserWarning):

@@ -4,6 +4,8 @@ import hashlib
 import json
 import math
 import os
+import re
+import secrets
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -11,7 +13,16 @@ from pathlib import Path
 
 from paretocosmos.errors import ParetoCosmosError, RunError
 
-__all__ = ["digest", "digest_of", "one_line", "read_json", "replacing", "write_bytes", "write_json"]
+__all__ = [
+    "digest",
+    "digest_of",
+    "one_line",
+    "read_json",
+    "replacing",
+    "sweep",
+    "write_bytes",
+    "write_json",
+]
 
 # What a file of ours may be at most, well beyond what any training writes. Lists of lists take
 # some twenty times as much memory as text.
@@ -24,19 +35,25 @@ WAY_OUT = (
     "--resume"
 )
 
+# Temporary names: those of `replacing`, and those safetensors takes while it writes to one.
+LEFTOVER = re.compile(r"\.(?:.+\.[0-9a-f]+\.tmp|tmp[0-9A-Za-z]{6})")
+
 
 @contextmanager
 def replacing(path: Path, *, flush: bool = True, way_out: str = WAY_OUT) -> Iterator[Path]:
     """A temporary name beside `path` to write to, which is then renamed.
 
+    Nobody can know the name before, and what is there already is never opened, be it a link.
+
     Args:
         path: what is to be replaced.
-        flush: see that it is on the disk before; not where a torn file is noticed and made anew.
+        flush: see that it is on the disk before, and its name afterwards; not where a torn file
+            is noticed and made anew.
         way_out: what to do where it cannot be written.
     """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
     try:
-        temporary.touch()
+        os.close(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
         mode = temporary.stat().st_mode  # others may read it, or may not, as the user has it
         yield temporary
         temporary.chmod(mode)  # safetensors makes files that nobody else may read
@@ -44,6 +61,8 @@ def replacing(path: Path, *, flush: bool = True, way_out: str = WAY_OUT) -> Iter
             with temporary.open("rb+") as stream:
                 os.fsync(stream.fileno())
         temporary.replace(path)
+        if flush:
+            _flush_folder(path.parent)
     except ParetoCosmosError:  # what was written is refused by whoever wrote it
         raise
     except OSError as error:
@@ -53,6 +72,32 @@ def replacing(path: Path, *, flush: bool = True, way_out: str = WAY_OUT) -> Iter
     finally:
         with suppress(OSError):  # a folder that cannot be written holds nothing to remove
             temporary.unlink(missing_ok=True)
+
+
+def _flush_folder(folder: Path) -> None:
+    """See that a name is on the disk, not only the file; not every system can."""
+    with suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def sweep(folder: Path) -> None:
+    """Remove the temporary files that killed processes left in a folder; nobody may write there.
+
+    >>> import tempfile
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> (folder / ".run.json.0a1b2c3d4e5f.tmp").touch()
+    >>> sweep(folder)
+    >>> list(folder.iterdir())
+    []
+    """
+    for path in list(folder.iterdir()) if folder.is_dir() else ():
+        if LEFTOVER.fullmatch(path.name):
+            with suppress(OSError):
+                path.unlink()
 
 
 def write_bytes(path: Path, content: bytes) -> None:

@@ -1,4 +1,4 @@
-"""Where runs go and how far they have come: folders asked for or free, finished, begun, refused."""
+"""Where runs go: folders asked for or free, finished, begun, refused."""
 
 import json
 import re
@@ -6,23 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from paretocosmos.checkpoint import load_tensors
 from paretocosmos.distributed import Processes
 from paretocosmos.errors import ConfigurationError, RunError
-from paretocosmos.lane import checkpoint_in
 from paretocosmos.plan import Plan
 from paretocosmos.record import record_in
+from paretocosmos.saved import saved_in
 
-__all__ = [
-    "epoch_of",
-    "flat",
-    "folder_for",
-    "folders_of",
-    "kept",
-    "refuse_one_run",
-    "refuse_other",
-    "stands",
-]
+__all__ = ["finished", "flat", "folder_for", "folders_of", "kept", "refuse_one_run", "refuse_other"]
 
 
 def folder_for(out: str | Path | None, name: str, *, resume: bool, what: str = "run") -> Path:
@@ -92,38 +82,23 @@ def folders_of(
     return [Path(folder) for folder in json.loads(said)]
 
 
-def stands(processes: Processes, folder: Path, plan: Plan, *, resume: bool) -> int | None:
-    """The epoch a run has come to, `None` if to the end, as the first process finds it."""
+def finished(processes: Processes, folder: Path, plan: Plan) -> bool:
+    """Whether a run came to its end, as the first process finds it; refuses other settings."""
 
-    def standing() -> int | None:
-        if not processes.first:
-            return None
-        if resume and (folder / "run.json").exists() and _finished(folder, plan):
-            return None
-        return epoch_of(folder)
+    def found() -> bool:
+        if not processes.first or not (folder / "run.json").exists():
+            return False
+        record = record_in(folder)
+        refuse_other(folder, record, plan)
+        return bool(record["status"] == "finished")
 
-    epoch: int | None = json.loads(
-        processes.told(json.dumps(processes.together(standing)).encode())
-    )
-    return epoch
-
-
-def _finished(folder: Path, plan: Plan) -> bool:
-    """Whether the run in a folder is finished; refuses one with other settings."""
-    record = record_in(folder)
-    refuse_other(folder, record, plan)
-    return bool(record["status"] == "finished")
-
-
-def epoch_of(folder: Path) -> int:
-    """The epoch of the checkpoint in a folder; 0 where there is none."""
-    checkpoint = checkpoint_in(folder)
-    return int(load_tensors(checkpoint)[1].get("epoch", 0)) if checkpoint.exists() else 0
+    ended: bool = json.loads(processes.told(json.dumps(processes.together(found)).encode()))
+    return ended
 
 
 def kept(folder: Path) -> str:
     """How to go on from a folder, for the end of a sentence; nothing where nothing is saved."""
-    if not checkpoint_in(folder).exists():
+    if not saved_in(folder):
         return ""
     return f"; the last checkpoint is kept in `{folder}`: add --resume to go on from it"
 

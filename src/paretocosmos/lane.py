@@ -4,7 +4,7 @@ import copy
 import json
 import time
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from paretocosmos import metrics
-from paretocosmos.checkpoint import Progressed, load_checkpoint, save_checkpoint
+from paretocosmos.checkpoint import Progressed, flaw_of, load_checkpoint, save_checkpoint
 from paretocosmos.conditioning import networks_of
 from paretocosmos.distributed import ALONE, Processes
 from paretocosmos.errors import DivergedError, FrontWarning, RunError
@@ -26,14 +26,10 @@ from paretocosmos.problems import TabularProblem
 from paretocosmos.rays import even_rays
 from paretocosmos.record import record_of, summary_of, write_run
 from paretocosmos.run import Run
+from paretocosmos.saved import drop_all_but, place_of, saved_in
 from paretocosmos.types import Batch
 
-__all__ = ["Lane", "checkpoint_in"]
-
-
-def checkpoint_in(folder: Path) -> Path:
-    """Where a run folder keeps its checkpoint."""
-    return folder / "checkpoint" / "last.safetensors"
+__all__ = ["Lane"]
 
 
 class Lane:
@@ -60,12 +56,15 @@ class Lane:
         self,
         optimisers: Sequence[Mapping[str, Tensor]],
         method_states: Sequence[Mapping[str, Tensor]],
+        *,
+        epoch: int,
     ) -> None:
-        """Begin, or continue from the checkpoint in the folder.
+        """Begin, or continue from a checkpoint in the folder.
 
         Args:
             optimisers: every network's moments, living.
             method_states: every network's state of the method, living.
+            epoch: the one to go on from; only the first process need know.
         """
         self.states = method_states
         optimiser, method_state = _numbered(optimisers), _numbered(method_states)
@@ -79,27 +78,32 @@ class Lane:
             "seconds_waiting": 0.0,
         }
         self.at = Progressed(self.model, optimiser, self.generator, method_state, numbers=numbers)
-        self.processes.together(self._begin)
+        self.saved = [epoch]  # the epochs of the checkpoints to keep, the last one last
+        self.processes.together(lambda: self._begin(epoch))
         self._follow()
-        self.saved = self.epoch  # the epoch of the checkpoint in the folder
+        self.saved = [self.epoch]
 
-    def _begin(self) -> None:
-        """Take up the checkpoint in the folder, or write the first; only one process does."""
+    def _begin(self, epoch: int) -> None:
+        """Take up a checkpoint in the folder, or write the first; only one process does."""
         if not self.processes.first:
             return
-        checkpoint = checkpoint_in(self.folder)
-        places = (checkpoint.parent, self.folder, *self.folder.parents)
-        absent = [place for place in places if not place.exists()]
+        there = saved_in(self.folder).get(epoch)
+        if there is not None and (epoch > 0 or flaw_of(there, epoch) is None):
+            load_checkpoint(there, self.at)
+            return
+        record, first = self.folder / "run.json", place_of(self.folder, 0)
+        begun = record.exists()
         try:
-            checkpoint.parent.mkdir(parents=True, exist_ok=True)
-            if checkpoint.exists():
-                load_checkpoint(checkpoint, self.at)
-            else:
-                write_json(self.folder / "run.json", record_of(self.plan, self.fixed, "training"))
-                self.save()
+            first.parent.mkdir(parents=True, exist_ok=True)
+            write_json(record, record_of(self.plan, self.fixed, "training"))
+            self.save()
         except OSError as error:
-            if self.folder in absent:
-                _remove_begun(self.folder / "run.json", checkpoint, absent)
+            if not begun:  # take back a run that could not be begun
+                for path in (record, first):
+                    with suppress(OSError):
+                        path.unlink()
+                with suppress(OSError):
+                    first.parent.rmdir()
             if isinstance(error, RunError):
                 raise
             raise RunError(
@@ -162,7 +166,7 @@ class Lane:
 
     def refuse_divergence(self, losses: Tensor) -> None:
         """Losses ``[steps, K, J]`` of an epoch; read once, so a step costs no round trip."""
-        kept = f"the checkpoint of epoch {self.saved} is kept in `{self.folder}`"
+        kept = f"the checkpoint of epoch {self.saved[-1]} is kept in `{self.folder}`"
         way_out = "lower the learning rate (--set learning_rate=1e-4) or look at the data"
         bad = ~torch.isfinite(losses)
         if bool(bad.any()):
@@ -219,10 +223,15 @@ class Lane:
                 self.at.best[name] = value.detach().clone()
 
     def save(self) -> None:
-        """Write the checkpoint."""
-        self.saved = self.epoch
+        """Write the checkpoint; those before are kept until `tidy`."""
         if self.processes.first:
-            save_checkpoint(checkpoint_in(self.folder), self.at)
+            save_checkpoint(place_of(self.folder, self.epoch), self.at)
+        self.saved = [self.saved[-1], self.epoch]
+
+    def tidy(self) -> None:
+        """Keep the last two checkpoints; only when all seeds of the stack have written theirs."""
+        if self.processes.first:
+            drop_all_but(self.folder, self.saved)
 
     def finish(self, test: Batch, said: Mapping[str, str], *, samples: int, together: int) -> Run:
         """Take the best epoch's network and leave the finished run in the folder.
@@ -284,13 +293,3 @@ def _numbered(parts: Sequence[Mapping[str, Tensor]]) -> Mapping[str, Tensor]:
     if len(parts) == 1:
         return parts[0]
     return {f"{k}.{name}": value for k, part in enumerate(parts) for name, value in part.items()}
-
-
-def _remove_begun(record: Path, checkpoint: Path, folders: Iterable[Path]) -> None:
-    """Take back a run that could not be begun; only what this process may have made."""
-    for path in (record, checkpoint):
-        with suppress(OSError):
-            path.unlink()
-    for path in folders:
-        with suppress(OSError):
-            path.rmdir()

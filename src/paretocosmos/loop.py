@@ -17,6 +17,7 @@ from paretocosmos.machine import keep_memory, peak_memory, precise, seeded, thre
 from paretocosmos.pace import Pace, Progress, Thrift, unit_of
 from paretocosmos.rehearsal import rehearse, split_of
 from paretocosmos.run import Run
+from paretocosmos.saved import common_epoch
 from paretocosmos.stack import make_stack
 
 __all__ = ["Progress", "Trainer"]
@@ -102,13 +103,18 @@ class Trainer:
         ):
             moments = [s.work.adam.state(k) for s in self.stacks for k in range(s.networks)]
             states = [s.state(k) for s in self.stacks for k in range(s.networks)]
+            epoch = self.processes.together(self._resumed)
             for lane, own in zip(self.lanes, self._shares(), strict=True):
-                lane.start(moments[own], states[own])
+                lane.start(moments[own], states[own], epoch=epoch)
             prepared = False
             while self.lanes[0].epoch < self.plan.training.epochs:
                 self._epoch(prepare=not prepared)
                 prepared = True
             return self._finish()
+
+    def _resumed(self) -> int:
+        """The epoch to go on from, the same for all lanes; the first process finds it."""
+        return common_epoch([lane.folder for lane in self.lanes]) if self.processes.first else 0
 
     def _shares(self) -> list[slice]:
         """Which of all networks are a lane's."""
@@ -174,6 +180,8 @@ class Trainer:
                 began = time.perf_counter()
                 lane.save()
                 saving += time.perf_counter() - began
+        for lane in self.lanes if keep else ():  # now that every one of them has written its own
+            lane.tidy()
         self.thrift.note(training=seconds, saving=saving)
         if diverged:
             others = "; leave its seed out and add --resume to go on with the others"

@@ -44,15 +44,19 @@ def cosmos_loss(
         alignment: which direction the losses are pulled to.
 
     Returns:
-        One value per leading index. Where all losses are exactly zero the cosine is taken as 0
-        with a zero gradient.
+        One value per leading index. Where all losses are zero, or so small that their squares are
+        (below 5e-19 in float32), the cosine is taken as 0 with a zero gradient.
 
     >>> cosmos_loss(torch.tensor([1.0, 1.0]), torch.tensor([0.5, 0.5]), penalty=2.0)
     tensor(-1.)
     """
     losses, ray, toward = _checked(losses, ray, penalty, alignment)
     value = linear_loss(losses, ray)
-    return value if penalty == 0 else value - penalty * _cosine(losses, toward)
+    return (
+        value
+        if penalty == 0
+        else value - penalty * _cosine(losses, toward, _least(losses, penalty))
+    )
 
 
 def cosmos_weights(
@@ -75,7 +79,7 @@ def cosmos_weights(
     norms = squared * (toward * toward).sum(dim=-1, keepdim=True)
     along = (losses * toward).sum(dim=-1, keepdim=True) / squared
     across = (toward - losses * along) / norms.sqrt()
-    return torch.where(norms > 0, ray - penalty * across, ray)
+    return torch.where(squared > _least(losses, penalty), ray - penalty * across, ray)
 
 
 def _checked(
@@ -103,9 +107,15 @@ def _checked(
     return losses, ray, toward
 
 
-def _cosine(losses: Tensor, toward: Tensor) -> Tensor:
-    norms = losses.square().sum(dim=-1) * toward.square().sum(dim=-1)
-    defined = norms > 0
+def _least(losses: Tensor, penalty: float) -> float:
+    """Squared lengths of losses up to this one are too inexact, or their gradients too large."""
+    return 16 * torch.finfo(losses.dtype).tiny * max(1.0, penalty / 64)
+
+
+def _cosine(losses: Tensor, toward: Tensor, least: float) -> Tensor:
+    squared = losses.square().sum(dim=-1)
+    norms = squared * toward.square().sum(dim=-1)
+    defined = squared > least
     # where() twice: the gradient of the branch not taken must be finite too
     # divided by sqrt, not times rsqrt: the latter's gradient overflows float32 for losses of 1e-14
     length = torch.where(defined, norms, 1.0).sqrt()

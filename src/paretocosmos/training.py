@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, overload
 
@@ -13,7 +14,7 @@ from paretocosmos.conditioning import networks_of
 from paretocosmos.distributed import Processes, join
 from paretocosmos.engine import check_engine
 from paretocosmos.errors import ConfigurationError, LostProcessError, RunError
-from paretocosmos.folders import epoch_of, flat, folders_of, kept, stands
+from paretocosmos.folders import flat, folders_of, kept
 from paretocosmos.lane import Lane
 from paretocosmos.loading import load_run
 from paretocosmos.loop import Progress, Trainer
@@ -23,12 +24,12 @@ from paretocosmos.plan import Plan, check_seed
 from paretocosmos.planning import make_plan
 from paretocosmos.problems import Problem
 from paretocosmos.provenance import fingerprint
+from paretocosmos.resuming import Job, take_up
 from paretocosmos.run import Run
 
 __all__ = ["Progress", "check_seeds", "fit"]
 
 Report = Callable[[Progress], None]
-Job = tuple[Plan, Path]
 OWN_TO_A_PROCESS = ("device", "problem.settings.data")
 
 
@@ -155,25 +156,26 @@ def fit(
     plans = processes.together(planned)
     _check_processes(processes, plans[0])
     folders = folders_of(processes, plans, out, several=seeds is not None, resume=resume)
-    done: dict[int, Run] = {}
-    behind: dict[int, list[Job]] = {}
-    for plan, folder in zip(plans, folders, strict=True):
-        epoch = stands(processes, folder, plan, resume=resume)
-        if epoch is None:
-            model_of_run = None if plan.rebuildable else plan.model
-            done[plan.seed] = load_run(
-                folder,
-                model=model_of_run,
-                device=str(plan.device),
-                trust=plan.configuration.modules,  # the caller named them, and the record agrees
-            )
-        else:
-            # seeds train together from the same epoch only; a kill may have left them apart
-            behind.setdefault(epoch, []).append((plan, folder))
-    for _, jobs in sorted(behind.items(), reverse=True):  # one that diverged has stayed behind
-        trained = _train(jobs, engine, progress, processes)
-        done |= {plan.seed: run for run, (plan, _) in zip(trained, jobs, strict=True)}
+    jobs = list(zip(plans, folders, strict=True))
+    with ExitStack() as held:
+        stacked = _stackable(plans[0], processes)
+        parts = take_up(held, jobs, processes, resume=resume, stacked=stacked)
+        behind = {plan.seed for part in parts for plan, _ in part}
+        done = {plan.seed: _loaded(plan, at) for plan, at in jobs if plan.seed not in behind}
+        for part in parts:
+            trained = _train(part, engine, progress, processes)
+            done |= {plan.seed: run for run, (plan, _) in zip(trained, part, strict=True)}
     return [done[plan.seed] for plan in plans] if seeds is not None else done[seed]
+
+
+def _loaded(plan: Plan, folder: Path) -> Run:
+    model = None if plan.rebuildable else plan.model
+    trust = plan.configuration.modules  # the caller named them, and the record agrees
+    return load_run(folder, model=model, trust=trust, device=str(plan.device))
+
+
+def _stackable(plan: Plan, processes: Processes) -> bool:
+    return _together(plan) and not processes.joined
 
 
 def _check_processes(processes: Processes, plan: Plan) -> None:
@@ -222,7 +224,7 @@ def _train(
     *,
     stacked: bool = True,
 ) -> list[Run]:
-    """Train seeds together where that is possible and faster, else one after the other.
+    """Train one seed, or several as a stack; where memory runs out, in smaller ones.
 
     Args:
         jobs: plans and their folders.
@@ -232,9 +234,7 @@ def _train(
         stacked: whether networks may train as one; they may not once memory has run out.
     """
     lead, folder = jobs[0]
-    stacked = stacked and _together(lead) and not processes.joined
-    if len(jobs) > 1 and not stacked:
-        return [run for job in jobs for run in _train([job], engine, progress, processes)]
+    stacked = stacked and _stackable(lead, processes)
     networks = len(jobs) * len(networks_of(lead.model))
     try:
         with streamed(lead.device):
@@ -258,10 +258,8 @@ def _train(
     if len(jobs) == 1:
         return _train(jobs, engine, progress, processes, stacked=False)
     half = len(jobs) // 2
-    # where it ran out between two checkpoints they stand at different epochs
-    apart = len({epoch_of(place) for _, place in jobs}) > 1
-    parts = [[job] for job in jobs] if apart else [jobs[:half], jobs[half:]]
-    return [run for part in parts for run in _train(part, engine, progress, processes)]
+    halves = (jobs[:half], jobs[half:])
+    return [run for part in halves for run in _train(part, engine, progress, processes)]
 
 
 def _together(plan: Plan) -> bool:

@@ -35,6 +35,7 @@ from paretocosmos.planning import make_plan
 from paretocosmos.problems import Problem
 from paretocosmos.problems._base import Split
 from paretocosmos.record import FORMAT
+from paretocosmos.saved import checkpoint_in
 from paretocosmos.settings import about_pair, pairs
 from paretocosmos.training import fit
 from paretocosmos.types import Batch
@@ -602,7 +603,7 @@ def test_losses_that_are_no_numbers_stop_the_training(cli: Call, value: str) -> 
     given = ("train", f"{__name__}:point", *SMALL, "--set", f"bad={value}", "--out", "run")
     ended = cli(*given, "--json")
     _one_sentence(ended, rf"loss of `far` became {value} at step 1 of epoch 1.*learning_rate=1e-4")
-    assert load_tensors(Path("run/checkpoint/last.safetensors"))[1]["epoch"] == 0
+    assert load_tensors(checkpoint_in(Path("run")))[1]["epoch"] == 0
     _one_sentence(cli("evaluate", "run", "--trust", "tests"), "was not finished")
     _one_sentence(cli(*given, "--json", "--resume"), "became")  # the same data, the same end
     _one_sentence(cli(*given, "--set", "bad=1"), "exists")
@@ -635,9 +636,9 @@ def test_a_full_disk_at_any_time(cli: Call, tmp_path: Path, finished: Path) -> N
     begun = 5000  # run.json fits; the generators alone are larger
     with _files_at_most(begun):
         ended = cli(*given)
-    _one_sentence(ended, r"last.safetensors.*make room or choose another folder.*--resume")
+    _one_sentence(ended, r"epoch-0.safetensors.*make room or choose another folder.*--resume")
     assert list(tmp_path.iterdir()) == []
-    last = (finished / "checkpoint" / "last.safetensors").stat().st_size
+    last = checkpoint_in(finished).stat().st_size
     with _files_at_most(last + 100):  # training fits, the page does not
         ended = cli(*given)
     _one_sentence(ended, r"report.html.*what was saved before is intact.*--resume")

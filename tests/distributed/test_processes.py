@@ -21,6 +21,7 @@ from paretocosmos.checkpoint import load_tensors
 from paretocosmos.distributed import Processes
 from paretocosmos.loading import load_run
 from paretocosmos.loop import Progress
+from paretocosmos.saved import checkpoint_in, saved_in
 from paretocosmos.training import fit
 
 ROOT = Path(__file__).parents[2]
@@ -53,8 +54,9 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def _same(one: Path, two: Path) -> None:
     """The same weights, moments and fronts."""
-    for file in ("checkpoint/last.safetensors", "model.safetensors"):
-        ours, theirs = load_tensors(one / file)[0], load_tensors(two / file)[0]
+    for last in (True, False):
+        files = (checkpoint_in(f) if last else f / "model.safetensors" for f in (one, two))
+        ours, theirs = (load_tensors(file)[0] for file in files)
         assert ours.keys() == theirs.keys()
         for name, tensor in ours.items():
             if not name.startswith("rng"):
@@ -170,16 +172,15 @@ def _until(condition: Callable[[], Any]) -> None:
         time.sleep(0.05)
 
 
-def _epoch(checkpoint: Path) -> int:
-    return int(load_tensors(checkpoint)[1]["epoch"]) if checkpoint.exists() else 0
+def _epoch(folder: Path) -> int:
+    return next(iter(saved_in(folder)), 0)
 
 
 def test_a_lost_process_ends_the_others_with_a_usable_checkpoint(tmp_path: Path, port: int) -> None:
     given = ("toy_convex", "--epochs", "100000", "--out", "run", "--set", "rays=3")
     first, second = (_start(rank, port, tmp_path, *given) for rank in (0, 1))
-    checkpoint = tmp_path / "run" / "checkpoint" / "last.safetensors"
     try:
-        _until(lambda: _epoch(checkpoint) >= 2)
+        _until(lambda: _epoch(tmp_path / "run") >= 2)
     finally:
         second.send_signal(signal.SIGKILL)
     second.communicate()
@@ -189,7 +190,7 @@ def test_a_lost_process_ends_the_others_with_a_usable_checkpoint(tmp_path: Path,
     assert "another process of this training was lost" in line
     assert "`run`" in line
     assert "--resume" in line
-    assert _epoch(checkpoint) >= 2
+    assert _epoch(tmp_path / "run") >= 2
 
 
 def test_a_process_told_to_end_says_how_to_go_on(tmp_path: Path) -> None:
@@ -201,9 +202,8 @@ def test_a_process_told_to_end_says_how_to_go_on(tmp_path: Path) -> None:
         stderr=subprocess.PIPE,
         text=True,
     )
-    checkpoint = tmp_path / "run" / "checkpoint" / "last.safetensors"
     try:
-        _until(lambda: _epoch(checkpoint) >= 2)
+        _until(lambda: _epoch(tmp_path / "run") >= 2)
     finally:
         process.send_signal(signal.SIGTERM)
     code, said = _ended(process)

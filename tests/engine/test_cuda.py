@@ -18,11 +18,11 @@ from paretocosmos.engine.captured import Captured
 from paretocosmos.engine.recorded import Recorded
 from paretocosmos.engine.stepwise import Stepwise
 from paretocosmos.errors import EngineWarning
-from paretocosmos.lane import checkpoint_in
 from paretocosmos.methods import Cosmos
 from paretocosmos.problems import Problem, load_problem
 from paretocosmos.problems._images import ImageProblem
 from paretocosmos.run import Run
+from paretocosmos.saved import checkpoint_in
 from paretocosmos.training import fit
 from paretocosmos.types import Batch, each
 

@@ -11,10 +11,10 @@ from torch import Tensor
 
 from paretocosmos import Problem, Run, fit, load_problem
 from paretocosmos.checkpoint import load_tensors
-from paretocosmos.lane import checkpoint_in
 from paretocosmos.objectives.mean_squared_error import MeanSquaredError
 from paretocosmos.problems._base import Split
 from paretocosmos.problems._images import ImageProblem
+from paretocosmos.saved import checkpoint_in
 from paretocosmos.types import Batch, each
 
 pytestmark = pytest.mark.skipif(

@@ -19,9 +19,9 @@ from paretocosmos.checkpoint import load_tensors
 from paretocosmos.engine import Streamed, streamed
 from paretocosmos.engine.streamed import SLOTS, THREAD
 from paretocosmos.errors import DataError
-from paretocosmos.lane import checkpoint_in
 from paretocosmos.loop import Progress
 from paretocosmos.problems._images import ImageProblem
+from paretocosmos.saved import checkpoint_in
 from paretocosmos.types import Batch, each
 
 pytestmark = pytest.mark.skipif(

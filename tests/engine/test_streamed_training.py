@@ -19,11 +19,11 @@ from paretocosmos.checkpoint import load_tensors
 from paretocosmos.engine import Work, _choose, streamed
 from paretocosmos.engine.streamed import THREAD
 from paretocosmos.errors import DataError
-from paretocosmos.lane import checkpoint_in
 from paretocosmos.loop import Progress
 from paretocosmos.objectives.mean_squared_error import MeanSquaredError
 from paretocosmos.problems._base import Split
 from paretocosmos.problems._images import ImageProblem
+from paretocosmos.saved import checkpoint_in
 from paretocosmos.types import Batch, Inputs, each, first
 
 IMAGES: dict[str, Any] = {
@@ -251,7 +251,7 @@ def test_progress_and_record_say_what_it_costs(
     for at, own in zip(seen, seconds, strict=True):
         assert at.unit == "images"
         assert at.samples_per_second == pytest.approx(141 / own)
-        assert 0.03 < at.waiting * own < own
+        assert 0 < at.waiting < 1
         assert at.memory is not None
         assert at.memory > 50 * 2**20  # torch alone
         assert at.seconds_left > 0

@@ -22,6 +22,7 @@ from paretocosmos.experiments.recipe import Cell, Recipe
 from paretocosmos.experiments.reproduce import Reproduction, reproduce
 from paretocosmos.loading import load_run
 from paretocosmos.pace import Progress
+from paretocosmos.saved import saved_in
 
 Write = Callable[..., Recipe]
 RESULTS = ("front.json", "front_val.json", "model.safetensors")
@@ -223,13 +224,13 @@ def test_a_killed_reproduction_goes_on(go: Go, recipe: Write, out: Path, tmp_pat
     )
     process = subprocess.Popen([sys.executable, "-c", slow])
     made = recipe(["toy_convex"], ["cosmos", "linear"], epochs=4)
-    begun = made.cells[1].folder(out) / "seed-1" / "checkpoint" / "last.safetensors"
+    begun = made.cells[1].folder(out) / "seed-1"
     limit = time.monotonic() + 60
-    while not begun.exists() and time.monotonic() < limit and process.poll() is None:
+    while not saved_in(begun) and time.monotonic() < limit and process.poll() is None:
         time.sleep(0.02)
     process.send_signal(signal.SIGKILL)
     process.wait()
-    assert begun.exists()
+    assert saved_in(begun)
     first = (made.cells[0].runs(out)[1] / "run.json").read_bytes()
     assert set(_states(go(made)).values()) == {"done"}
     assert (made.cells[0].runs(out)[1] / "run.json").read_bytes() == first

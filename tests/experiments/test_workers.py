@@ -12,6 +12,7 @@ from paretocosmos.experiments import _workers
 from paretocosmos.experiments._cell import How
 from paretocosmos.experiments.recipe import Recipe
 from paretocosmos.experiments.reproduce import Reproduction, reproduce
+from paretocosmos.saved import checkpoint_in
 
 Write = Callable[..., Recipe]
 
@@ -90,9 +91,7 @@ def test_nothing_is_left_running_after_an_interrupt(recipe: Write, tmp_path: Pat
 
     with pytest.raises(KeyboardInterrupt):
         reproduce(made, out=tmp_path, device="cpu", workers=2, progress=interrupt)
-    checkpoints = [
-        cell.runs(tmp_path)[1] / "checkpoint" / "last.safetensors" for cell in made.cells
-    ]
+    checkpoints = [checkpoint_in(cell.runs(tmp_path)[1]) for cell in made.cells]
     before = [path.stat().st_mtime_ns for path in checkpoints]
     time.sleep(0.3)
     assert [path.stat().st_mtime_ns for path in checkpoints] == before

@@ -17,6 +17,7 @@ from paretocosmos.experiments._cell import How, Outcome
 from paretocosmos.experiments.recipe import Cell, Recipe
 from paretocosmos.experiments.reproduce import Reproduction, reproduce
 from paretocosmos.loading import load_run
+from paretocosmos.saved import checkpoint_in
 
 ray = pytest.importorskip("ray", reason="the extra `ray` is not installed")
 
@@ -172,7 +173,7 @@ def test_a_bug_far_away_leaves_its_log_here(
 
 def test_what_was_begun_here_is_replaced_by_what_comes_back(tmp_path: Path) -> None:
     folder = tmp_path / "cell"
-    checkpoint = folder / "seed-1" / "checkpoint" / "last.safetensors"
+    checkpoint = checkpoint_in(folder / "seed-1")
     checkpoint.parent.mkdir(parents=True)
     checkpoint.write_bytes(b"old")
     (folder / "seed-1" / "run.json").write_text("old")

@@ -91,7 +91,7 @@ def test_bodies_of_all_clients_together(
             sock.sendall(HEAD + b"Content-Length: 60000\r\n\r\n" + b" " * 59_000)
         said = answer_of(sock)
     assert said.startswith(b"HTTP/1.1 429 ")
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 60
     while (answer := server.ask("/predict", body=body)).status == 429:
         assert time.monotonic() < deadline  # room is free again when the clients have left
     assert answer.status == 200

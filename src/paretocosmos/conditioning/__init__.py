@@ -2,7 +2,17 @@
 
 from paretocosmos.conditioning._base import Conditioning, heads_of, inside
 from paretocosmos.conditioning._condition import condition
+from paretocosmos.conditioning._emission import Emission
 from paretocosmos.conditioning._several import Several, networks_of
 from paretocosmos.conditioning.concat import Concat
 
-__all__ = ["Concat", "Conditioning", "Several", "condition", "heads_of", "inside", "networks_of"]
+__all__ = [
+    "Concat",
+    "Conditioning",
+    "Emission",
+    "Several",
+    "condition",
+    "heads_of",
+    "inside",
+    "networks_of",
+]

@@ -10,6 +10,7 @@ from torch.func import functional_call
 from torch.nn.utils.stateless import _reparametrize_module
 
 from paretocosmos.conditioning._base import Conditioning
+from paretocosmos.conditioning._emission import Emission
 from paretocosmos.conditioning._listening import apart, check_groups, in_backward
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.types import Inputs, Outputs, each, first
@@ -83,46 +84,60 @@ class Hypernet(Conditioning):
         for part in (self.enter, self.features, self.emit):
             part.to(like.device, like.dtype)
 
-    def weights(self, rays: Tensor) -> dict[str, Tensor]:
-        """The network's weights at rays ``[..., J]``, ``[..., *shape]`` each, by dotted names."""
+    def emission(self, rays: Tensor) -> Emission:
+        """What the last layer reads and gives at rays ``[G, J]``."""
         with torch.autocast(rays.device.type, enabled=False):  # weights are never halved
             entered = self.enter(rays)
             if self.chunks is not None:
                 entered = entered.unsqueeze(-2) + self.chunks
-            emitted: Tensor = self.emit(self.features(entered))
+            features = self.features(entered)
+            return Emission(features, self.emit(features))
+
+    def weights(self, rays: Tensor) -> dict[str, Tensor]:
+        """The network's weights at rays ``[G, J]``, ``[G, *shape]`` each, by dotted names."""
+        return self._shaped(self.emission(rays).emitted)
+
+    def _shaped(self, emitted: Tensor) -> dict[str, Tensor]:
         own: dict[str, Tensor] = {}
         if self.chunks is not None:
             emitted = emitted.flatten(-2).narrow(-1, 0, sum(self._sizes))
             own = dict(self.backbone.named_parameters(remove_duplicate=False))
         weights: dict[str, Tensor] = {}
         for target, part in zip(self._targets, emitted.split(self._sizes, dim=-1), strict=True):
-            weight = part.reshape((*rays.shape[:-1], *target.shape))
+            weight = part.reshape((*part.shape[:-1], *target.shape))
             if own:
                 weight = own[target.names[0]] + weight
             weights |= dict.fromkeys(target.names, weight)
         return weights
 
     def forward(self, inputs: Inputs, ray: Tensor) -> Outputs:
-        rays = self.rays_for(ray)
+        return self.emitted_to(inputs, self.emission(self.rays_for(ray)))
+
+    def emitted_to(self, inputs: Inputs, emission: Emission) -> Outputs:
+        """The network's outputs, every share of the samples with the weights of its ray."""
+        weights = self._shaped(emission.emitted)
         # not `len`, which an exported model would keep as a plain number
-        groups, samples = rays.shape[0], first(inputs).shape[0]
+        groups, samples = emission.emitted.shape[0], first(inputs).shape[0]
         if groups == 1:
-            return self._with(self.weights(rays[0]), inputs)
+            return self._with({name: weight[0] for name, weight in weights.items()}, inputs)
         check_groups(samples, groups)
         shares = each(lambda x: torch.unflatten(x, 0, (groups, samples // groups)), inputs)
-        grouped: Outputs = each(lambda out: out.flatten(0, 1), self._at_each(rays, shares, 0))
+        grouped: Outputs = each(lambda out: out.flatten(0, 1), self._at_each(weights, shares, 0))
         return grouped
 
     def each_ray(self, inputs: Inputs, rays: Tensor) -> Outputs:
         some = max(1, SWEPT // (sum(self._sizes) * self.emit.weight.element_size()))
-        parts = [self._at_each(few, inputs, None) for few in self.rays_for(rays).split(some)]
+        parts = [
+            self._at_each(self.weights(few), inputs, None)
+            for few in self.rays_for(rays).split(some)
+        ]
         swept: Outputs = each(lambda *outs: torch.cat(outs), *parts)
         return swept
 
-    def _at_each(self, rays: Tensor, inputs: Inputs, axis: int | None) -> Outputs:
-        """The network at each of several rays, on its own share along `axis`, or on the same."""
-        weights = self.weights(rays)
-        if _at_once(self.backbone, rays.device, shared=axis is None):
+    def _at_each(self, weights: dict[str, Tensor], inputs: Inputs, axis: int | None) -> Outputs:
+        """The network with each of several weights, on its share along `axis`, or on the same."""
+        one = next(iter(weights.values()))
+        if _at_once(self.backbone, one.device, shared=axis is None):
             mapped = torch.vmap(self._with, in_dims=(0, axis), randomness="different")
             try:
                 outputs: Outputs = mapped(weights, inputs)
@@ -136,7 +151,7 @@ class Hypernet(Conditioning):
                 {name: weight[at] for name, weight in weights.items()},
                 inputs if axis is None else each(lambda x, at=at: x[at], inputs),
             )
-            for at in range(len(rays))
+            for at in range(len(one))
         ]
         looped: Outputs = each(lambda *outs: torch.stack(outs), *alone)
         return looped

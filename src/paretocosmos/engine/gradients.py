@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from paretocosmos.conditioning import heads_of, inside
 from paretocosmos.methods import Method
 
-__all__ = ["EachLoss", "apart_of"]
+__all__ = ["EachLoss", "apart_of", "inner_products"]
 
 
 def apart_of(model: nn.Module, method: Method) -> tuple[str, ...]:
@@ -50,12 +50,7 @@ class EachLoss:
 
     def gram(self) -> Tensor:
         """Inner products ``[..., G, J, J]`` of the gradients of the losses of a group."""
-        rows = self._every()[..., : self._shared]
-        count = rows.shape[-2]
-        # not a matrix product, which a GPU may round to tf32: differences of these numbers decide
-        products = [(rows[..., i:, :] * rows[..., i : i + 1, :]).sum(dim=-1) for i in range(count)]
-        both = [products[min(i, j)][..., abs(i - j)] for i in range(count) for j in range(count)]
-        return torch.unflatten(torch.stack(both, dim=-1), -1, (count, count))
+        return inner_products(self._every()[..., : self._shared])
 
     def weighted(self, weights: Tensor) -> dict[str, Tensor]:
         """Σ weights ∇losses by name, for weights ``[..., G, J]``."""
@@ -86,6 +81,15 @@ class EachLoss:
 
     def _flat(self, part: Tensor) -> Tensor:
         return part.reshape(*part.shape[: self._axes], -1)
+
+
+def inner_products(rows: Tensor) -> Tensor:
+    """Of rows ``[..., J, P]`` all inner products, ``[..., J, J]``."""
+    count = rows.shape[-2]
+    # not a matrix product, which a GPU may round to tf32: differences of these numbers decide
+    products = [(rows[..., i:, :] * rows[..., i : i + 1, :]).sum(dim=-1) for i in range(count)]
+    both = [products[min(i, j)][..., abs(i - j)] for i in range(count) for j in range(count)]
+    return torch.unflatten(torch.stack(both, dim=-1), -1, (count, count))
 
 
 def _size(leaf: Tensor, axes: int) -> int:

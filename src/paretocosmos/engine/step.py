@@ -8,8 +8,9 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from paretocosmos.conditioning import Conditioning
+from paretocosmos.conditioning import Conditioning, Emission
 from paretocosmos.distributed import ALONE, Processes
+from paretocosmos.engine.emitted import EmittedLosses, Telling, emits
 from paretocosmos.engine.gradients import EachLoss, apart_of
 from paretocosmos.engine.losses import group_losses
 from paretocosmos.methods import Method, State
@@ -62,17 +63,30 @@ def make_step(
     """
     plain = not isinstance(model, Conditioning)
     dtype = next(model.parameters()).dtype
+    apart = apart_of(model, method)
+    # several processes have rays of their own, and so weights of their own, each
+    alone = processes.count == 1
+    telling = Telling(model) if alone and emits(model, apart) else None
 
-    def losses_of(leaves: Parameters, inputs: Inputs, targets: Targets, rays: Tensor) -> Tensor:
+    def losses_of(
+        leaves: Parameters, inputs: Inputs, targets: Targets, rays: Tensor
+    ) -> tuple[Tensor, tuple[Tensor, ...]]:
         samples, own = len(next(iter(targets.values()))), processes.share_of_rays(rays)
         given = rays_for_plain(own, len(first(inputs))) if plain else own
         ready = inputs if prepare is None else prepare(inputs, dtype)
         # without its cache of cast weights, which would outlive a trace
         with torch.autocast(rays.device.type, torch.bfloat16, enabled=half, cache_enabled=False):
-            outputs: Outputs = functional_call(model, dict(leaves), (ready, given))
+            outputs: Outputs
+            emission: tuple[Tensor, ...] = ()
+            if telling is None:
+                outputs = functional_call(model, dict(leaves), (ready, given))
+            else:
+                named = {f"model.{name}": leaf for name, leaf in leaves.items()}
+                outputs, emission = functional_call(telling, named, (ready, given))
         if half:
             outputs = each(lambda out: out.to(dtype), outputs)
-        return group_losses(objectives, processes.gather(outputs, samples), targets, len(rays))
+        gathered = processes.gather(outputs, samples)
+        return group_losses(objectives, gathered, targets, len(rays)), emission
 
     every = torch.vmap(losses_of) if stacked else losses_of
 
@@ -83,12 +97,14 @@ def make_step(
         total: dict[str, Tensor] = {}
         for micro, own_rays in _micro_batches(batch, rays, accumulate, axis=int(stacked)):
             with torch.enable_grad():
-                losses = every(leaves, micro.inputs, micro.targets, own_rays)
+                losses, emission = every(leaves, micro.inputs, micro.targets, own_rays)
             samples = first(micro.targets).shape[int(stacked)]
-            apart = apart_of(model, method)
-            each_loss = EachLoss(
-                losses, leaves, apart, partial(processes.total, samples=samples), stacked=stacked
-            )
+            each_loss: EachLoss | EmittedLosses
+            if telling is None:
+                total_of = partial(processes.total, samples=samples)
+                each_loss = EachLoss(losses, leaves, apart, total_of, stacked=stacked)
+            else:
+                each_loss = EmittedLosses(losses, leaves, Emission(*emission))
             weights, state = method.weights(losses.detach(), own_rays, each_loss.gram, state)
             weights = weights.to(losses.dtype)
             if rays.shape[-2] > 1:

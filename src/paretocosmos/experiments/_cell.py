@@ -25,6 +25,7 @@ from paretocosmos.errors import (
 from paretocosmos.experiments._sets import defaults_of
 from paretocosmos.experiments.recipe import Cell
 from paretocosmos.files import digest, one_line, write_bytes
+from paretocosmos.locks import locked
 from paretocosmos.places import VARIABLE
 from paretocosmos.rays import each_alone
 from paretocosmos.record import ROOMS, read_record
@@ -212,7 +213,7 @@ def train(
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         try:
-            with _alone(folder), _looking_in(how.data):
+            with locked(folder), _looking_in(how.data):
                 try:
                     together(seeds)
                 except DivergedError:
@@ -274,32 +275,3 @@ def _looking_in(data: str | None) -> Iterator[None]:
             os.environ[VARIABLE] = before
         elif data is not None:
             del os.environ[VARIABLE]
-
-
-@contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """Keep other processes from the cell; a process that is killed lets it go."""
-    try:
-        import fcntl
-    except ImportError:  # on Windows
-        yield
-        return
-    lock = folder / ".lock"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        stream = lock.open("w")
-    except OSError as error:
-        raise RunError(f"cannot use `{folder}`: {error.strerror}; choose another --out") from error
-    with stream:
-        try:
-            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise RunError(
-                f"`{folder}` is being trained by another process: wait for it, then start again"
-            ) from error
-        except OSError:  # a disk of another machine without locks
-            pass
-        try:
-            yield
-        finally:
-            lock.unlink(missing_ok=True)

@@ -1,0 +1,76 @@
+"""A lock on a folder in training: one process at a time, and a dead one holds nothing."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from paretocosmos.errors import RunError
+
+try:
+    import fcntl
+except ImportError:  # on Windows, where a folder has no lock
+    fcntl = None  # type: ignore[assignment]
+
+__all__ = ["locked"]
+
+NAME = ".lock"
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Keep other processes from a folder, which is made where it is not there.
+
+    The system lets go of the lock when its process dies, however it does. A folder that was made
+    for it and is still empty in the end is removed.
+
+    >>> import tempfile
+    >>> folder = Path(tempfile.mkdtemp()) / "run"
+    >>> with locked(folder):
+    ...     folder.is_dir()
+    True
+    >>> folder.exists()
+    False
+    """
+    handle = None
+    made: list[Path] = []
+    try:
+        try:
+            made += [place for place in (folder, *folder.parents) if not place.exists()]
+            folder.mkdir(parents=True, exist_ok=True)
+            handle = None if fcntl is None else _acquire(folder / NAME)
+        except BlockingIOError as error:
+            raise RunError(
+                f"`{folder}` is being trained by another process: wait for it, then start again"
+            ) from error
+        except OSError as error:
+            raise RunError(
+                f"cannot use `{folder}`: {error.strerror}; choose another --out"
+            ) from error
+        yield
+    finally:
+        if handle is not None:
+            with suppress(OSError):  # while it is held: nobody else's file is removed
+                (folder / NAME).unlink()
+            os.close(handle)
+        for place in made:
+            with suppress(OSError):
+                place.rmdir()
+
+
+def _acquire(path: Path) -> int:
+    """The open file that holds the lock; one that another process holds is a `BlockingIOError`."""
+    while True:
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(handle)
+            raise
+        except OSError:  # a disk of another machine without locks
+            return handle
+        # its last owner may have removed the file between our opening and locking it
+        with suppress(FileNotFoundError):
+            if os.path.samestat(os.fstat(handle), path.lstat()):
+                return handle
+        os.close(handle)

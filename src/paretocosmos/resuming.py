@@ -1,0 +1,83 @@
+"""Which runs are left to train, and which of them together; nobody else trains them meanwhile."""
+
+from collections import Counter
+from contextlib import ExitStack, suppress
+from pathlib import Path
+
+from paretocosmos.checkpoint import flaw_of
+from paretocosmos.distributed import Processes
+from paretocosmos.errors import RunError
+from paretocosmos.folders import finished
+from paretocosmos.locks import locked
+from paretocosmos.plan import Plan
+from paretocosmos.record import record_in
+from paretocosmos.saved import saved_in, side_by_side, sweep_run
+
+__all__ = ["Job", "take_up"]
+
+Job = tuple[Plan, Path]
+
+
+def take_up(
+    held: ExitStack, jobs: list[Job], processes: Processes, *, resume: bool, stacked: bool
+) -> list[list[Job]]:
+    """The runs that are left, in groups that train together, their folders locked and swept.
+
+    Args:
+        held: where the locks go.
+        jobs: plans and their folders, whether finished, begun or neither.
+        processes: those that train together; the first one locks.
+        resume: whether some may be finished already.
+        stacked: whether several of them train as one.
+    """
+    left = _unfinished(jobs, processes) if resume else jobs
+    processes.together(lambda: _lock(held, jobs, left) if processes.first else None)
+    left = _unfinished(jobs, processes)  # another process may have come to the end meanwhile
+    if not stacked or not left:
+        return [[job] for job in left]
+    mates = _mates(left, [folder for _, folder in jobs])
+    for folder in mates:
+        held.enter_context(locked(folder))
+    trained = {folder for _, folder in left} | mates
+    left = [(plan, folder) for plan, folder in jobs if folder in trained]
+    groups = side_by_side([folder for _, folder in left])
+    return [[left[at] for at in group] for group in groups]
+
+
+def _unfinished(jobs: list[Job], processes: Processes) -> list[Job]:
+    return [(plan, folder) for plan, folder in jobs if not finished(processes, folder, plan)]
+
+
+def _lock(held: ExitStack, jobs: list[Job], left: list[Job]) -> None:
+    """Keep other trainings from the folders of runs that are left; sweep out what killed ones left.
+
+    A finished run may lie where nobody can write, and is touched only if there is something to
+    sweep.
+    """
+    for _, folder in left:
+        held.enter_context(locked(folder))
+        sweep_run(folder)
+    trained = {folder for _, folder in left}
+    for folder in (folder for _, folder in jobs if folder not in trained):
+        if any(path.name.startswith(".") for path in folder.iterdir()):
+            with suppress(RunError), locked(folder):
+                sweep_run(folder)
+
+
+def _mates(left: list[Job], folders: list[Path]) -> set[Path]:
+    """The finished runs that have to train once more with those that are left: hardly ever any.
+
+    A stack finishes one seed after the other. If it was killed meanwhile, and the last checkpoint
+    of a seed that is left is damaged, an epoch has to be repeated, and only the whole stack repeats
+    it bit for bit.
+    """
+    last = left[0][0].training.epochs
+    saved = [saved_in(folder).get(last) for _, folder in left]
+    at_the_end = [path for path in saved if path is not None]
+    if len(at_the_end) < len(left) or not any(flaw_of(path, last) for path in at_the_end):
+        return set()
+    behind = {folder for _, folder in left}
+    others = [folder for folder in folders if folder not in behind and last in saved_in(folder)]
+    sizes = {folder: int(record_in(folder)["seeds_together"]) for folder in others}
+    counts = Counter(sizes.values())
+    return {folder for folder, size in sizes.items() if size == len(left) + counts[size]}

@@ -169,12 +169,9 @@ def fit(
 
 
 def _loaded(plan: Plan, folder: Path) -> Run:
-    return load_run(
-        folder,
-        model=None if plan.rebuildable else plan.model,
-        device=str(plan.device),
-        trust=plan.configuration.modules,  # the caller named them, and the record agrees
-    )
+    model = None if plan.rebuildable else plan.model
+    trust = plan.configuration.modules  # the caller named them, and the record agrees
+    return load_run(folder, model=model, trust=trust, device=str(plan.device))
 
 
 def _stackable(plan: Plan, processes: Processes) -> bool:

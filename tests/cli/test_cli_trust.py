@@ -110,7 +110,7 @@ def test_names_of_this_package_do_not_look_into_the_current_folder(cli: Cli, pay
 def test_a_module_in_the_current_folder_does_not_hide_an_installed_one(
     tmp_path: Path, way: list[str]
 ) -> None:
-    for name in ("pandas", "typer", "rich", "payload"):
+    for name in ("pandas", "torch", "numpy", "typer", "rich", "payload"):
         (tmp_path / f"{name}.py").write_text(PAYLOAD)
     rows = "".join(f"{n % 7},{'fm'[n % 2]},{n * n % 11 > 4}\n" for n in range(200))
     (tmp_path / "people.csv").write_text(f"age,sex,rich\n{rows}")

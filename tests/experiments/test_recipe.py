@@ -50,7 +50,7 @@ def test_there_is_a_recipe_for_every_table_and_figure() -> None:
     assert set(recipe_names()) == {
         *("table_1", "table_1_text", "table_1_small", "table_celeba", "celeba_objectives"),
         *("celeba_small", "figure_vs_sota", "figure_vs_single_task", "figure_convergence"),
-        *("figure_ablation", "figure_celeba", "intuition"),
+        *("figure_ablation", "figure_ablation_text", "figure_celeba", "intuition"),
     }
 
 

@@ -33,6 +33,7 @@ def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 @pytest.fixture(scope="module")
 def address(folder: Path) -> Iterator[str]:
+    pytest.importorskip("schemathesis", reason="pip install --group extras")
     with socket.create_server(("127.0.0.1", 0)) as sock:
         port = sock.getsockname()[1]
     command = [sys.executable, "-m", "paretocosmos", "serve", str(folder), "--port", str(port)]
@@ -50,7 +51,6 @@ def address(folder: Path) -> Iterator[str]:
 
 
 def test_no_request_breaks_it_and_answers_are_as_described(address: str, tmp_path: Path) -> None:
-    pytest.importorskip("schemathesis", reason="pip install --group extras")
     checks = "not_a_server_error,status_code_conformance,content_type_conformance"
     command = [sys.executable, "-m", "schemathesis.cli", "run", f"{address}/openapi.json"]
     options = ["--checks", f"{checks},response_schema_conformance", "--max-examples", "60"]

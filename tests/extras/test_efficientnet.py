@@ -450,7 +450,9 @@ def test_the_papers_faces_begin_with_it() -> None:
     plan = _plan(problem, backbone=None)
     assert plan.configuration.backbone is not None
     assert plan.configuration.backbone.name == "efficientnet"
-    assert plan.configuration.conditioning == Spec("transposed_conv", {"layer": None, "zero": True})
+    assert plan.configuration.conditioning == Spec(
+        "transposed_conv", {"layer": None, "zero": True, "joined": False}
+    )
     assert plan.training.learning_rate == 5e-4
     assert _plan(problem, backbone="lenet", settings={}).configuration.backbone == Spec(
         "lenet", {"kernel": 5, "rectified": True}

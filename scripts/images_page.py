@@ -104,8 +104,26 @@ def fingerprint() -> Iterator[str]:
         f"Of all rules with shifts along the diagonal, the one taken (d in 0..4, e in {low}..{high}"
         f", different classes) fits the three networks best: χ² is {first['chi_square']:.1f} for "
         f"{first['of']} numbers, two of each network being of a head that was never trained. The "
-        f"next has {second['chi_square']:.1f}: the same with classes that may be the same. By "
-        "itself Multi-Fashion fits e in 5..8 a little better, which Multi-MNIST rules out."
+        f"next has {second['chi_square']:.1f}: the same with classes that may be the same. "
+        f"{_wider(found)}"
+    )
+
+
+def _wider(found: dict[str, Any]) -> str:
+    """How well e in 5..8 fits each file by itself, where that is among its best rules."""
+    wide = {"top_left": [0, 4], "bottom_right": [5, 8], "classes": "different"}
+    told = []
+    for problem, one in found["sets"].items():
+        both = [
+            [rule["chi_square"] for rule in one["rules"] if _is(rule, of, problem)]
+            for of in (wide, found["together"][0])
+        ]
+        if all(both):
+            (new,), (taken,) = both
+            told.append(f"{problem_title(problem)} {new:.1f} instead of {taken:.1f}")
+    return (
+        f"With e in 5..8 a file by itself has: {', '.join(told)}. Files that are not named here have "
+        "it far from their best rules."
     )
 
 

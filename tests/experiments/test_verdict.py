@@ -139,6 +139,18 @@ def test_one_seed_leaves_it_open_and_no_baseline_ahead_is_so() -> None:
     assert row[1:3] == ("open", "So on COMPAS; open on Adult (PHN-LS +0.300).")
 
 
+def test_sets_of_which_nothing_is_trained_are_named() -> None:
+    rows = [compared("adult", "phn_ls", 0.3, "ahead")]
+    cells = [
+        cell("adult", "cosmos", 0.0),
+        cell("adult", "phn_ls", 0.0, seeds=[]),  # another method was
+        *(cell("multi_mnist", name, 0.0, seeds=[], against=None) for name in ("cosmos", "phn_ls")),
+    ]
+    _, tables = found(content(cells, ("A.", False, rows)))
+    (row,) = tables["The paper's claims"].rows
+    assert row[2] == "Not so on Adult (PHN-LS +0.300). Not trained yet: Multi-MNIST."
+
+
 def test_the_harder_draw_is_told_last_and_not_counted() -> None:
     drawn = compared("multi_mnist", "phn_ls", 0.1, "ahead", settings=TEXT)
     own = compared("multi_mnist", "phn_ls", -0.1, "behind")

@@ -37,7 +37,8 @@ def verdict(contents: Sequence[Mapping[str, Any]]) -> list[Section]:
         tables.append(_numbers(list(cells.values())))
     if claims:
         lead += _count_claims(own)
-        rows = tuple(_claim(claim, name) for claim, name in claims)
+        untrained = {one["recipe"]: _untrained(one["cells"]) for one in real}
+        rows = tuple(_claim(claim, name, untrained[name]) for claim, name in claims)
         head = ("the paper says", "holds", "where and why", "more in")
         tables.append(Table("The paper's claims", head, rows, named=4))
     if not tables:
@@ -126,7 +127,16 @@ def _other_draw(claim: Mapping[str, Any]) -> bool:
     return all(map(harder, claim["rows"]))
 
 
-def _claim(claim: Mapping[str, Any], recipe: str) -> tuple[str, str, str, str]:
+def _untrained(cells: Sequence[Cell]) -> list[str]:
+    """The sets of a recipe of which nothing is trained, so that a claim says nothing of them."""
+    trained = {place_of(cell) for cell in cells if cell["seeds"]}
+    left = [cell for cell in cells if place_of(cell) not in trained]
+    return list(dict.fromkeys(set_title(cell, protocol=False) for cell in left))
+
+
+def _claim(
+    claim: Mapping[str, Any], recipe: str, untrained: Sequence[str]
+) -> tuple[str, str, str, str]:
     """One line: what the paper says, whether it holds, and on which sets."""
     sets = _by_set(claim)
     told: dict[bool | None, list[str]] = {True: [], False: [], None: []}
@@ -139,7 +149,8 @@ def _claim(claim: Mapping[str, Any], recipe: str) -> tuple[str, str, str, str]:
         parts = [f"so on all {len(sets)} sets"]
     where = "; ".join(parts)
     text = claim["claim"] + (DRAW if _other_draw(claim) else "")
-    return text, _answer(claim), f"{where[0].upper()}{where[1:]}.", f"`{recipe}`"
+    told_not = f" Not trained yet: {', '.join(untrained)}." if untrained else ""
+    return text, _answer(claim), f"{where[0].upper()}{where[1:]}.{told_not}", f"`{recipe}`"
 
 
 def _by_set(claim: Mapping[str, Any]) -> dict[str, list[Row]]:

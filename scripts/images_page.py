@@ -122,7 +122,7 @@ def _wider(found: dict[str, Any]) -> str:
             (new,), (taken,) = both
             told.append(f"{problem_title(problem)} {new:.1f} instead of {taken:.1f}")
     return (
-        f"With e in 5..8 a file by itself has: {', '.join(told)}. Files that are not named here have "
+        f"With e in 5..8 a file by itself has: {', '.join(told)}. Files that are not named have "
         "it far from their best rules."
     )
 

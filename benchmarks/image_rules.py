@@ -4,7 +4,7 @@ Trains on pairs of images with one thing changed at a time: whether classes may 
 the images are put, the penalty, the precision, how the first layer is drawn, and Single Task's
 second network from the first one's weights, as the published code has it. Needs a GPU: a trial of
 three seeds takes some twenty seconds. `--workers` trains several at a time. `--out FILE` writes the
-numbers as JSON.
+numbers as JSON, after every trial.
 """
 
 import argparse
@@ -79,14 +79,16 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--out", type=Path, help="write the numbers here as JSON")
     arguments = parser.parse_args()
+    asked = [(trial.change, trial.problem) for trial in TRIALS]
     found: list[dict[str, Any]] = []
     with multiprocessing.get_context("spawn").Pool(arguments.workers) as pool:
         for told in pool.imap_unordered(partial(tried, data=arguments.data), TRIALS):
             found.append(told)
+            found.sort(key=lambda one: asked.index((one["change"], one["problem"])))
             print(f"{told['problem']:18} {told['change']:40} {fmean(told['test']):.4f}", flush=True)
-    if arguments.out is not None:
-        content = {"trials": found} | provenance(torch.device("cuda"))
-        arguments.out.write_text(json.dumps(content, indent=1) + "\n")
+            if arguments.out is not None:
+                content = {"trials": found} | provenance(torch.device("cuda"))
+                arguments.out.write_text(json.dumps(content, indent=1) + "\n")
 
 
 def tried(trial: Trial, *, data: str) -> dict[str, Any]:

@@ -3,8 +3,8 @@
 Trains on pairs of images with one thing changed at a time: whether classes may be the same, where
 the images are put, the penalty, the precision, how the first layer is drawn, and Single Task's
 second network from the first one's weights, as the published code has it. Needs a GPU: a trial of
-three seeds takes some twenty seconds. `--workers` trains several at a time. `--out FILE` writes the
-numbers as JSON, after every trial.
+three seeds takes some twenty seconds. `--workers` trains several at a time, `--only WORDS` some.
+`--out FILE` writes the numbers as JSON, after every trial.
 """
 
 import argparse
@@ -76,13 +76,15 @@ def main() -> None:
     """Train, print, write."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", required=True, help="where mnist/ and fashion_mnist/ lie")
+    parser.add_argument("--only", default="", help="trials whose change has these words in it")
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--out", type=Path, help="write the numbers here as JSON")
     arguments = parser.parse_args()
-    asked = [(trial.change, trial.problem) for trial in TRIALS]
+    trials = [trial for trial in TRIALS if arguments.only in trial.change]
+    asked = [(trial.change, trial.problem) for trial in trials]
     found: list[dict[str, Any]] = []
     with multiprocessing.get_context("spawn").Pool(arguments.workers) as pool:
-        for told in pool.imap_unordered(partial(tried, data=arguments.data), TRIALS):
+        for told in pool.imap_unordered(partial(tried, data=arguments.data), trials):
             found.append(told)
             found.sort(key=lambda one: asked.index((one["change"], one["problem"])))
             print(f"{told['problem']:18} {told['change']:40} {fmean(told['test']):.4f}", flush=True)
@@ -97,7 +99,7 @@ def tried(trial: Trial, *, data: str) -> dict[str, Any]:
     how: dict[str, Any] = {"settings": trial.settings, "precision": trial.precision}
     with tempfile.TemporaryDirectory() as folder:
         if trial == WARM:
-            volumes = {"test": [warmed(problem, seed, Path(folder)) for seed in SEEDS]}
+            volumes = {"test": warmed(problem, Path(folder))}
         else:
             runs = fit(problem, seeds=SEEDS, device="cuda", out=Path(folder) / "runs", **how)
             volumes = {
@@ -139,17 +141,20 @@ def composed(trial: Trial, data: str) -> Problem:
     return dataclasses.replace(problem, spec=Spec(trial.problem, {"protocol": "paper"}))
 
 
-def warmed(problem: Problem, seed: int, folder: Path) -> float:
-    """The ideal point's hypervolume where the second task starts from the first's last weights."""
-
-    def alone(name: str, **changes: Any) -> Any:
-        out = folder / f"{name}-{seed}"
-        return fit(problem, method="single_task", seed=seed, device="cuda", out=out, **changes)
-
-    usual, last = alone("usual"), alone("last", settings={"evaluate_every": 100})
-    second = alone("second", backbone=last.model.backbone[0].backbone)
-    best = usual.front.values[0][0], second.front.values[1][1]
-    return float((2 - best[0]) * (2 - best[1]))
+def warmed(problem: Problem, folder: Path) -> list[float]:
+    """The ideal points' hypervolumes where the second task starts from the first's last weights."""
+    how: dict[str, Any] = {"method": "single_task", "device": "cuda"}
+    usual = fit(problem, seeds=SEEDS, out=folder / "usual", **how)
+    only_last = {"evaluate_every": 100}
+    last = fit(problem, seeds=SEEDS, out=folder / "last", settings=only_last, **how)
+    volumes = []
+    for seed, fresh, first in zip(SEEDS, usual, last, strict=True):
+        networks: Any = first.model.backbone
+        again = how | {"backbone": networks[0].backbone, "out": folder / f"second-{seed}"}
+        second = fit(problem, seed=seed, **again)
+        best = fresh.front.values[0][0], second.front.values[1][1]
+        volumes.append(float((2 - best[0]) * (2 - best[1])))
+    return volumes
 
 
 if __name__ == "__main__":

@@ -75,8 +75,8 @@ def images_note() -> Iterator[str]:
         f"{half['hypervolume']['mean']:.3f} ± {half['hypervolume']['std']:.3f} in bf16 "
         f"({half['seconds_training']:.0f} s for five seeds) and {full['hypervolume']['mean']:.3f} "
         f"± {full['hypervolume']['std']:.3f} in tf32 ({full['seconds_training']:.0f} s) in one "
-        "session: the fused kernels are float32, the library's bf16 kernels are slower at this "
-        "size."
+        "session, both with the first layer drawn for the image alone: the fused kernels are "
+        "float32, the library's bf16 kernels are slower at this size."
     )
 
 

@@ -220,7 +220,9 @@ def test_what_is_otherwise_is_told() -> None:
     assert row["holds"] is False
     by_alpha = grid(lambda p, a: 9 * a, lambda p, a: 2.0, lambda p: 0.0)
     assert ablation_claims(by_alpha)[1]["holds"] is False
-    assert ablation_claims(by_alpha)[1]["rows"][0]["short"] == "width moves by 9.900"
+    assert ablation_claims(by_alpha)[1]["rows"][0]["short"] == (
+        "width moves by 9.900, over λ by 0.000"
+    )
     assert ablation_claims(by_alpha[:3])[0]["holds"] is None  # not a whole grid
 
 

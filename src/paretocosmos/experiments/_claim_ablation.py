@@ -158,8 +158,10 @@ def _penalty_in_short(row: Mapping[str, Any]) -> str:
 
 def _alpha_in_short(row: Mapping[str, Any]) -> str:
     spans, volumes = (np.ptp(row[f"{key}_by_alpha"]) for key in ("span", "volume"))
-    more = "" if _apart(row) is False else f", hypervolume by {volumes:.3f}"
-    return f"width moves by {spans:.3f}{more}"
+    more = f"hypervolume by {volumes:.3f}"
+    if _apart(row) is False:
+        more = f"over λ by {np.ptp(row['span_by_penalty']):.3f}"
+    return f"width moves by {spans:.3f}, {more}"
 
 
 def _of_alpha(row: Mapping[str, Any]) -> str:

@@ -17,7 +17,6 @@ from paretocosmos.plan import Plan
 from paretocosmos.problems import TabularProblem
 from paretocosmos.problems._table import Table
 from paretocosmos.provenance import answers_of, provenance
-from paretocosmos.schema import check_record
 from paretocosmos.trust import check_names, check_trust
 
 __all__ = [
@@ -144,6 +143,8 @@ def record_in(folder: Path) -> dict[str, Any]:
             f"`{folder}` was written by an older version ({_version(record)}), whose folders "
             "this one does not read: choose another --out and train again, or use that version"
         )
+    from paretocosmos.schema.record import check_record
+
     check_record(record, folder / "run.json")
     return record
 

@@ -1,9 +1,9 @@
 """What the files of this package may say: a model of every kind of file, and the limits.
 
-A file is checked against its model before anything in it is used: `record` has `run.json`, `front`
-and `table` what lies beside it, `recipe` the TOML of recipes, `cell` and `collected` what
-`reproduce` and `report` leave. These modules draw in pydantic, so they are imported where a file is
-read; what is here draws in nothing.
+A file is checked against its model before anything in it is used: `record` has `run.json`, `front`,
+`table` and `checkpoint` what lies beside it, `recipe` the TOML of recipes, `cell` and `collected`
+what `reproduce` and `report` leave. These modules draw in pydantic, so they are imported where a
+file is read; what is here draws in nothing.
 """
 
 __all__ = [

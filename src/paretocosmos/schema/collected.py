@@ -8,6 +8,7 @@ from pydantic import Field, model_validator
 from paretocosmos.errors import RunError
 from paretocosmos.schema.kinds import (
     LATER,
+    ByName,
     Finite,
     Large,
     Model,
@@ -54,7 +55,7 @@ class _Seconds(Model):
 
 class _Tasks(Model):
     judged: str
-    misclassification: dict[str, _Spread | None]
+    misclassification: ByName[_Spread | None]
     mean: _Spread | None
 
 
@@ -124,7 +125,7 @@ class _Cell(Model):
     # what one with a finished run has
     volume: _Spread | None = LATER
     volume_of: str = LATER
-    metrics: dict[str, _Spread | None] = LATER
+    metrics: ByName[_Spread | None] = LATER
     seconds: _Seconds = LATER
     networks: Size = LATER
     separate: bool = LATER

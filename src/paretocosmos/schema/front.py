@@ -6,7 +6,7 @@ from typing import Any
 from pydantic import model_validator
 
 from paretocosmos.errors import DataError
-from paretocosmos.schema.kinds import Finite, Model, Several
+from paretocosmos.schema.kinds import ByName, Finite, Model, Several
 from paretocosmos.schema.sentence import plain, validated
 
 __all__ = ["check_front"]
@@ -29,7 +29,7 @@ class FrontFile(Model):
     values: Several[Several[Finite | None]]
     names: Several[str]
     reference: Several[Finite]
-    metrics: dict[str, Several[Finite | None]]
+    metrics: ByName[Several[Finite | None]]
     split: str
     provenance: dict[str, Any]
 

@@ -3,12 +3,13 @@
 from math import prod
 from typing import Annotated, Any, TypeVar
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from paretocosmos.schema import MOST, SETTINGS, VALUES
 
 __all__ = [
     "LATER",
+    "ByName",
     "Count",
     "Finite",
     "Large",
@@ -19,6 +20,7 @@ __all__ = [
     "Shape",
     "Size",
     "Some",
+    "few",
     "lacking",
 ]
 
@@ -41,6 +43,13 @@ def lacking(part: Model) -> None:
             raise ValueError(f"`{name}` is missing")
 
 
+def few(names: object) -> object:
+    """Refuse too many names before each of them is looked at, and each may be a mistake."""
+    if isinstance(names, dict) and len(names) > SETTINGS:
+        raise ValueError(f"at most {SETTINGS} entries, found {len(names)}")
+    return names
+
+
 def _small(shape: list[int]) -> list[int]:
     if prod(shape) > VALUES:
         raise ValueError(f"at most {VALUES} values in all, found {prod(shape)}")
@@ -58,6 +67,8 @@ def _short(settings: dict[str, Any]) -> dict[str, Any]:
 Some = Annotated[list[One], Field(max_length=MOST, fail_fast=True)]
 Several = Annotated[list[One], Field(min_length=1, max_length=MOST, fail_fast=True)]
 
+ByName = Annotated[dict[str, One], BeforeValidator(few)]
+
 Number = Annotated[float, Field(gt=-1e300, lt=1e300)]
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 Size = Annotated[int, Field(ge=1, le=MOST)]
@@ -66,4 +77,4 @@ Large = Annotated[int, Field(ge=0, le=2**63 - 1)]
 Shape = Annotated[
     list[Count], Field(min_length=1, max_length=8, fail_fast=True), AfterValidator(_small)
 ]
-Settings = Annotated[dict[str, Any], AfterValidator(_short)]
+Settings = Annotated[ByName[Any], AfterValidator(_short)]

@@ -9,7 +9,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, mo
 
 from paretocosmos.errors import unknown
 from paretocosmos.schema import PROTOCOLS, SETTINGS, SHOWS
-from paretocosmos.schema.kinds import Large, Model, Several
+from paretocosmos.schema.kinds import Large, Model, Several, few
 from paretocosmos.schema.sentence import Place, mistakes_in, shown
 
 __all__ = ["Grid", "RecipeFile", "check_recipe"]
@@ -101,8 +101,8 @@ class Grid(Model, extra="forbid"):
     protocols: Annotated[list[Protocol], Few, AfterValidator(_once)] | None = None
     methods: Names
     seeds: Seeds | None = None
-    settings: dict[Name, Value] = Field(default_factory=dict)
-    vary: dict[Name, Several[Value]] = Field(default_factory=dict)
+    settings: Annotated[dict[Name, Value], BeforeValidator(few)] = Field(default_factory=dict)
+    vary: Annotated[dict[Name, Several[Value]], BeforeValidator(few)] = Field(default_factory=dict)
 
     @model_validator(mode="after")
     def _not_too_many(self) -> "Grid":

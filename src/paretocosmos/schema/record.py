@@ -9,6 +9,7 @@ from paretocosmos.errors import RunError
 from paretocosmos.schema import FILES, NETWORKS
 from paretocosmos.schema.kinds import (
     LATER,
+    ByName,
     Count,
     Large,
     Model,
@@ -18,6 +19,7 @@ from paretocosmos.schema.kinds import (
     Shape,
     Size,
     Some,
+    few,
     lacking,
 )
 from paretocosmos.schema.sentence import shown, validated
@@ -65,7 +67,7 @@ class _Spec(Model):
 Share = Annotated[float, Field(ge=0, lt=1.001)]
 Networks = Field(min_length=1, max_length=NETWORKS, fail_fast=True)
 Spec = Annotated[_Spec, BeforeValidator(_nothing_else)]
-Numbers = dict[str, Number | None]
+Numbers = ByName[Number | None]
 
 
 class _Training(Model):
@@ -83,15 +85,15 @@ class _Training(Model):
 
 
 class _Summary(Model, extra="allow"):
-    __pydantic_extra__: Numbers
+    __pydantic_extra__: dict[str, Number | None]
     hypervolume: Number
     hypervolume_ideal: Number
 
 
 class _Metrics(Model, extra="allow"):
     __pydantic_extra__: dict[str, Numbers]
-    test: _Summary
-    val: _Summary
+    test: Annotated[_Summary, BeforeValidator(few)]
+    val: Annotated[_Summary, BeforeValidator(few)]
 
 
 class _Network(Model):
@@ -126,14 +128,14 @@ class RecordFile(Model):
     objectives: Size = LATER
     names: Several[str] = LATER
     input_shape: Shape = LATER
-    outputs: Annotated[dict[str, Size], BeforeValidator(_by_name)] = LATER
+    outputs: Annotated[ByName[Size], BeforeValidator(_by_name)] = LATER
     fixed_rays: Annotated[list[Several[Share]], Networks] | None = LATER
     parameters: Large = LATER
     caveats: Some[str] = LATER
     device: str = LATER
     precision: str = LATER
     version: str = LATER
-    metrics: _Metrics = LATER
+    metrics: Annotated[_Metrics, BeforeValidator(few)] = LATER
     epoch_selected: Large = LATER
     networks: Annotated[list[_Network], Networks] = LATER
     evaluations: Some[_Evaluation] = LATER
@@ -148,7 +150,7 @@ class RecordFile(Model):
     seconds_to_selected: Number = LATER
     seconds_preparing: Number = LATER
     seconds_evaluating: Number = LATER
-    files: Annotated[dict[str, str], AfterValidator(_known)] = LATER
+    files: Annotated[ByName[str], AfterValidator(_known)] = LATER
 
     # what is told of a run, where it is there
     answers: str | None = None

@@ -33,8 +33,8 @@ RULES = {
     "greater_than_equal": "is at least {ge}",
     "less_than": "is below {lt}",
     "less_than_equal": "is at most {le}",
-    "too_short": "has at least {min_length}",
-    "too_long": "has at most {max_length}",
+    "too_short": "has at least {min_length} entries",
+    "too_long": "has at most {max_length} entries",
 }
 
 
@@ -82,7 +82,9 @@ def _sentence(found: Any, model: type[BaseModel]) -> str:
     what = f"`{path}`" if path else "it"
     if place and place[-1] == "[key]":
         what = f"a name in `{path_of(place[:-2])}`"
-    rule = RULES[kind].format(**found.get("ctx", {})).replace("'", "`")
+    rule = f"is not what it should be ({plain(found['msg'])})"
+    if kind in RULES:
+        rule = RULES[kind].format(**found.get("ctx", {})).replace("'", "`")
     return f"{what} {rule}, found {shown(found['input'])}"
 
 

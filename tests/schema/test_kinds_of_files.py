@@ -205,7 +205,7 @@ def test_whatever_json_says_is_read_or_one_sentence(
 
 
 def test_what_a_cell_keeps_is_used_or_let_be(tmp_path: Path) -> None:
-    good = {
+    good: dict[str, Any] = {
         "problem": "toy_convex",
         "protocol": None,
         "method": "cosmos",

@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 DEMO := runs/demo
 
-.PHONY: demo test test-extras check format bench docs surface clean
+.PHONY: demo test test-extras check format bench faults docs surface clean
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -43,6 +43,9 @@ format: $(READY)
 bench: $(READY)  ## speed against the textbook loop, as ratios of one run
 	$(BIN)/python -m benchmarks.tabular
 	$(BIN)/python -m benchmarks.multi_mnist
+
+faults: $(READY)  ## kills, damaged files, bad command lines and hostile requests, in full (hours)
+	$(BIN)/python -m faults --out results/faults.json
 
 docs: $(READY)  ## write README's numbers and docs/ from the code and results/
 	$(BIN)/python scripts/write_docs.py

@@ -3,11 +3,13 @@
 import importlib
 import inspect
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from hypothesis import settings
+from tests.strangers import copy
 
 settings.register_profile("repeatable", derandomize=True, deadline=None, max_examples=40)
 settings.load_profile("repeatable")
@@ -22,6 +24,20 @@ def _fresh_torch() -> Iterator[None]:
     yield
     assert torch.get_default_dtype() == torch.float32
     assert torch.is_grad_enabled()
+
+
+@pytest.fixture(scope="session")
+def toy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished run, to look at."""
+    from paretocosmos import fit
+
+    return fit("toy_convex", epochs=1, out=tmp_path_factory.mktemp("toy") / "run").folder
+
+
+@pytest.fixture
+def folder(toy: Path, tmp_path: Path) -> Path:
+    """A copy of it, to change."""
+    return copy(toy, tmp_path / "run")
 
 
 @pytest.fixture

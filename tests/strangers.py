@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-__all__ = ["PAYLOAD", "ROLES", "change", "copy", "mark_of", "names", "seal"]
+__all__ = ["PAYLOAD", "RECIPE", "ROLES", "change", "copy", "mark_of", "names", "seal"]
 
 ROLES = ("problem", "method", "conditioning", "backbone")
 
@@ -38,6 +38,18 @@ class backbone(Mlp):
     pass
 """
 """A module with something for every role, that leaves a mark beside it when it is imported."""
+
+RECIPE = """
+title = "Mine"
+section = "none"
+shows = "fronts"
+seeds = [1]
+[[grid]]
+problems = ["payload:problem"]
+methods = ["payload:method"]
+settings.epochs = 1
+"""
+"""A recipe of what is in it."""
 
 
 def mark_of(payload: Path) -> Path:

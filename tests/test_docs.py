@@ -98,7 +98,7 @@ def test_recipes_in_the_guide_can_be_read() -> None:
     recipes = [text for text in found if "[[grid]]" in text]
     assert recipes
     for text in recipes:
-        assert len(read_recipe("guide.md", text)["grid"]) == 2
+        assert len(read_recipe("guide.md", text).grid) == 2
 
 
 def test_the_readme_example_is_short() -> None:

@@ -29,7 +29,7 @@ LAYERS = {
 }
 SIDEWAYS = {("problems", "objectives")}
 HIGHEST_OF_PACKAGE = 3  # what __init__ may import
-HEAVY = ("matplotlib", "pandas", "sklearn", "rich", "typer", "moocore", "plotly")
+HEAVY = ("matplotlib", "pandas", "sklearn", "rich", "typer", "moocore", "plotly", "pydantic")
 
 
 def violations(module: str, source: str) -> list[str]:
@@ -171,6 +171,16 @@ def test_its_names_draw_in_no_plotting_no_server_and_no_data_set() -> None:
     code = "import sys; from paretocosmos import *; from paretocosmos import __all__ as every; "
     code += "print(all(name in globals() for name in every), "
     assert _said(code + f"[m for m in {HEAVY} if m in sys.modules])") == "True []"
+
+
+@pytest.mark.parametrize("command", ["--help", "train --help"])
+def test_asking_for_help_draws_in_no_validation(command: str) -> None:
+    """Which comes with the first file that is read; Typer has its own reasons to, for a command."""
+    code = f"import sys; sys.argv = ['paretocosmos', *{command.split()}]\n"
+    code += "from paretocosmos.cli import main\ntry:\n    main()\nexcept SystemExit:\n    pass\n"
+    names = "paretocosmos.schema.", *(["pydantic"] if command == "--help" else [])
+    code += f"print([name for name in sys.modules if name.startswith({tuple(names)})])"
+    assert _said(code).endswith("[]")
 
 
 def test_every_name_has_its_place() -> None:

@@ -1,7 +1,6 @@
 """Run folders of several networks and of methods that remember: resumed, read back, refused."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from tests.resumed import results, stop_at
 from torch import Tensor, nn
 
 from paretocosmos import find
@@ -24,9 +24,8 @@ from paretocosmos.record import FORMAT
 from paretocosmos.run import Run
 from paretocosmos.saved import checkpoint_in
 from paretocosmos.settings import pairs
-from paretocosmos.training import Progress, fit
+from paretocosmos.training import fit
 
-RESULTS = ("front.json", "front_val.json", "model.safetensors")
 SETTINGS: dict[str, Any] = {"batch_size": 128, "evaluate_every": 2, "rays": 3}
 EVERY = [*find.names("methods"), *pairs()]
 SINGLE = ["mgda", "pareto_mtl", "single_task", "uniform"]
@@ -43,18 +42,6 @@ def _go(out: Path, method: str, **changes: Any) -> Run:
     return run
 
 
-def _results(folder: Path) -> list[bytes]:
-    return [(folder / name).read_bytes() for name in RESULTS]
-
-
-def _stop_at(epoch: int) -> Callable[[Progress], None]:
-    def stop(at: Progress) -> None:
-        if at.epoch == epoch:
-            raise InterruptedError
-
-    return stop
-
-
 # ---------------------------------------------------------------- resumed
 
 
@@ -66,10 +53,10 @@ def test_stopped_and_resumed_equals_uninterrupted(
     whole, cut = _go(tmp_path / "whole", method), tmp_path / "cut"
     for epoch in stops:
         with pytest.raises(InterruptedError):
-            _go(cut, method, resume=True, progress=_stop_at(epoch))
+            _go(cut, method, resume=True, progress=stop_at(epoch))
         torch.rand(11)  # the caller goes on living
     run = _go(cut, method, resume=True)
-    assert _results(cut) == _results(whole.folder)
+    assert results(cut) == results(whole.folder)
     assert run.record["networks"] == whole.record["networks"]
     last = [load_tensors(checkpoint_in(folder))[0] for folder in (cut, whole.folder)]
     assert set(last[0]) == set(last[1])
@@ -79,7 +66,7 @@ def test_stopped_and_resumed_equals_uninterrupted(
 
 def test_what_each_network_remembers_is_in_the_checkpoint(tmp_path: Path) -> None:
     with pytest.raises(InterruptedError):
-        _go(tmp_path / "run", "pareto_mtl", progress=_stop_at(1))
+        _go(tmp_path / "run", "pareto_mtl", progress=stop_at(1))
     saved, numbers = load_tensors(checkpoint_in(tmp_path / "run"))
     kept = {name for name in saved if name.startswith("method.")}
     names = ("rays", "searching", "steps_searching", "reached_cone", "gap")
@@ -93,7 +80,7 @@ def test_what_each_network_remembers_is_in_the_checkpoint(tmp_path: Path) -> Non
 def test_a_folder_begun_by_an_older_version_is_not_continued(method: str, tmp_path: Path) -> None:
     folder = tmp_path / "run"
     with pytest.raises(InterruptedError):
-        _go(folder, method, progress=_stop_at(1))
+        _go(folder, method, progress=stop_at(1))
     record = json.loads((folder / "run.json").read_text())
     assert record["format"] == FORMAT
     record |= {"format": 1, "version": "0.1"}

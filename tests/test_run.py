@@ -19,6 +19,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from tests.resumed import results
 from torch import Tensor, nn
 
 from paretocosmos.conditioning import Concat
@@ -34,7 +35,6 @@ from paretocosmos.run import Run
 from paretocosmos.saved import checkpoint_in, saved_in
 from paretocosmos.training import Progress, fit
 
-RESULTS = ("front.json", "front_val.json", "model.safetensors")
 # Short batches, several rays, and a validation that is not in every epoch.
 SETTINGS: dict[str, Any] = {
     "batch_size": 200,
@@ -77,10 +77,6 @@ class Own(nn.Module):
         copies = ray.reshape(-1, 2).repeat_interleave(len(inputs) // (ray.numel() // 2), dim=0)
         out: Tensor = self.net(torch.cat([inputs, copies], dim=1))
         return out
-
-
-def _results(folder: Path) -> list[bytes]:
-    return [(folder / name).read_bytes() for name in RESULTS]
 
 
 def _epoch(folder: Path) -> int:
@@ -136,7 +132,7 @@ def test_stopped_and_resumed_equals_uninterrupted(
     seen: list[int] = []
     run = _go(cut, resume=True, progress=lambda at: seen.append(at.epoch), **given)
     assert seen == list(range(stops[-1] + 1, 7))  # nothing is trained twice
-    assert _results(cut) == _results(tmp_path / "whole")
+    assert results(cut) == results(tmp_path / "whole")
     assert run.front == whole.front
     assert (
         run.record["evaluations"][-1]["hypervolume_val"]
@@ -166,7 +162,7 @@ class _Fuse:
 def test_killed_at_every_touch_of_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     given: dict[str, Any] = {"epochs": 2, "settings": {"evaluate_every": 1}, "engine": "eager"}
     _go(tmp_path / "whole", **given)
-    expected, kills, ended = _results(tmp_path / "whole"), 0, False
+    expected, kills, ended = results(tmp_path / "whole"), 0, False
     while not ended:
         cut = tmp_path / str(kills)
         with monkeypatch.context() as patch:
@@ -177,7 +173,7 @@ def test_killed_at_every_touch_of_the_disk(tmp_path: Path, monkeypatch: pytest.M
             except Killed:
                 kills += 1
         run = _go(cut, resume=True, **given)
-        assert _results(cut) == expected, f"killed at touch {kills}"
+        assert results(cut) == expected, f"killed at touch {kills}"
         assert run.record["status"] == "finished"
         shutil.rmtree(cut)
     assert kills > 3 * 8  # opened, flushed and renamed: eight files and more
@@ -214,7 +210,7 @@ def test_killed_for_real_again_and_again(tmp_path: Path) -> None:
             (cut / "checkpoint" / ".epoch-1.safetensors.0a1b2c3d4e5f.tmp").write_bytes(b"half")
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     assert json.loads(done.stdout)["run"] == str(cut)
-    assert _results(cut) == _results(tmp_path / "whole")
+    assert results(cut) == results(tmp_path / "whole")
 
 
 @contextlib.contextmanager
@@ -258,7 +254,7 @@ def test_a_disk_that_fills_up_keeps_the_last_good_checkpoint(tmp_path: Path) -> 
     ):
         _go(cut, resume=True)  # still full
     _go(cut, resume=True)
-    assert _results(cut) == _results(whole)
+    assert results(cut) == results(whole)
 
 
 def test_a_finished_run_is_returned_as_it_is(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from tests.resumed import results, stop_at
 
 from paretocosmos.checkpoint import flaw_of, load_tensors, save_tensors
 from paretocosmos.errors import CheckpointWarning, RunError
@@ -24,9 +25,8 @@ from paretocosmos.saved import (
     saved_in,
     side_by_side,
 )
-from paretocosmos.training import Progress, fit
+from paretocosmos.training import fit
 
-RESULTS = ("front.json", "front_val.json", "model.safetensors")
 SETTINGS: dict[str, Any] = {"hidden": (4,), "batch_size": 128, "rays": 3, "reference": (9.0, 9.0)}
 
 
@@ -34,18 +34,6 @@ def _go(out: Path, **changes: Any) -> Run | list[Run]:
     given: dict[str, Any] = {"epochs": 4, "settings": SETTINGS, "device": "cpu", "engine": "eager"}
     found: Run | list[Run] = fit("toy_convex", out=out, **given | changes)
     return found
-
-
-def _results(folder: Path) -> list[bytes]:
-    return [(folder / name).read_bytes() for name in RESULTS]
-
-
-def _stop_at(epoch: int) -> Callable[[Progress], None]:
-    def stop(at: Progress) -> None:
-        if at.epoch == epoch:
-            raise InterruptedError
-
-    return stop
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +49,7 @@ def begun(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The same, stopped after its third epoch."""
     folder = tmp_path_factory.mktemp("begun") / "run"
     with pytest.raises(InterruptedError):
-        _go(folder, progress=_stop_at(3))
+        _go(folder, progress=stop_at(3))
     return folder
 
 
@@ -149,7 +137,7 @@ def test_the_newest_intact_one_is_taken(
         _go(cut, resume=True, progress=lambda at: seen.append(at.epoch))
     assert len(told) == 1
     assert seen == list(range(intact + 1, 5))
-    assert _results(cut) == _results(whole)
+    assert results(cut) == results(whole)
     assert list(saved_in(cut)) == [4, 3]
     assert all(flaw_of(path, epoch) is None for epoch, path in saved_in(cut).items())
 
@@ -158,7 +146,7 @@ def test_a_stack_goes_back_together_where_one_seed_is_damaged(tmp_path: Path) ->
     given: dict[str, Any] = {"seeds": (1, 2, 3)}
     _go(tmp_path / "whole", **given)
     with pytest.raises(InterruptedError):
-        _go(tmp_path / "cut", progress=_stop_at(3), **given)
+        _go(tmp_path / "cut", progress=stop_at(3), **given)
     path = place_of(tmp_path / "cut" / "seed-2", 3)
     path.write_bytes(_flip(path.read_bytes(), 5000))
     seen: list[int] = []
@@ -170,7 +158,7 @@ def test_a_stack_goes_back_together_where_one_seed_is_damaged(tmp_path: Path) ->
     assert isinstance(runs, list)
     for run in runs:
         assert run.record["seeds_together"] == 3
-        assert _results(run.folder) == _results(tmp_path / "whole" / run.folder.name)
+        assert results(run.folder) == results(tmp_path / "whole" / run.folder.name)
 
 
 def test_a_stack_killed_as_it_finished_repeats_an_epoch_as_a_whole(tmp_path: Path) -> None:
@@ -188,7 +176,7 @@ def test_a_stack_killed_as_it_finished_repeats_an_epoch_as_a_whole(tmp_path: Pat
     assert isinstance(runs, list)
     assert [run.record["seeds_together"] for run in runs] == [3, 3, 3]
     for run in runs:
-        assert _results(run.folder) == _results(tmp_path / "whole" / run.folder.name)
+        assert results(run.folder) == results(tmp_path / "whole" / run.folder.name)
     # where the other two trained by themselves, or hold no checkpoints, they stay as they are
     shutil.rmtree(cut / "seed-1" / "checkpoint")
     (cut / "seed-3" / "run.json").write_text(json.dumps(record | {"status": "training"}))
@@ -208,7 +196,7 @@ def test_the_beginning_is_made_anew_where_it_is_damaged(tmp_path: Path) -> None:
     _go(tmp_path / "whole", **given)
     cut = tmp_path / "cut"
     with pytest.raises(InterruptedError):
-        _go(cut, progress=_stop_at(1), **given)
+        _go(cut, progress=stop_at(1), **given)
     place_of(cut / "seed-2", 1).unlink()
     path = place_of(cut / "seed-1", 0)
     path.write_bytes(_flip(path.read_bytes(), 3000))
@@ -217,7 +205,7 @@ def test_the_beginning_is_made_anew_where_it_is_damaged(tmp_path: Path) -> None:
         _go(cut, resume=True, progress=lambda at: seen.append(at.epoch), **given)
     assert seen == [1, 2, 3, 4]
     for name in ("seed-1", "seed-2"):
-        assert _results(cut / name) == _results(tmp_path / "whole" / name)
+        assert results(cut / name) == results(tmp_path / "whole" / name)
 
 
 def test_without_any_intact_one_there_is_one_sentence_and_a_way_out(
@@ -237,7 +225,7 @@ def test_without_any_intact_one_there_is_one_sentence_and_a_way_out(
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         _go(cut, resume=True)
-    assert _results(cut) == _results(whole)
+    assert results(cut) == results(whole)
 
 
 # ---------------------------------------------------------------- which are kept, and taken

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from tests.resumed import results, stop_at
 from torch import Tensor, nn
 
 from paretocosmos import training
@@ -27,7 +28,6 @@ from paretocosmos.saved import checkpoint_in
 from paretocosmos.training import fit
 from paretocosmos.types import Batch, each
 
-RESULTS = ("front.json", "front_val.json", "model.safetensors")
 SEEDS = (1, 2, 3)
 NEAR = 1e-8  # in float64, after twenty steps
 
@@ -76,7 +76,7 @@ def _alone(out: Path, problem: str | Problem = "toy_convex", **changes: Any) -> 
 
 
 def _bytes(run: Run) -> list[bytes]:
-    return [(run.folder / name).read_bytes() for name in RESULTS]
+    return results(run.folder)
 
 
 def _near(ones: list[Run], others: list[Run]) -> None:
@@ -270,19 +270,11 @@ def test_a_folder_that_exists_refuses_all(tmp_path: Path) -> None:
 # ---------------------------------------------------------------- cut short
 
 
-def _stop_at(epoch: int) -> Callable[[Progress], None]:
-    def stop(at: Progress) -> None:
-        if at.epoch == epoch:
-            raise InterruptedError
-
-    return stop
-
-
 @pytest.mark.parametrize("epoch", [1, 2, 4])
 def test_a_stack_cut_short_goes_on_as_if_it_had_not_been(tmp_path: Path, epoch: int) -> None:
     whole = _go(tmp_path / "whole")
     with pytest.raises(InterruptedError):
-        _go(tmp_path / "cut", progress=_stop_at(epoch))
+        _go(tmp_path / "cut", progress=stop_at(epoch))
     torch.rand(11)
     seen: list[int] = []
     runs = _go(tmp_path / "cut", resume=True, progress=lambda at: seen.append(at.epoch))
@@ -351,7 +343,7 @@ def test_finished_seeds_are_not_trained_again(tmp_path: Path) -> None:
 
 def test_a_stack_with_other_settings_is_not_resumed(tmp_path: Path) -> None:
     with pytest.raises(InterruptedError):
-        _go(tmp_path, progress=_stop_at(1))
+        _go(tmp_path, progress=stop_at(1))
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     for changes in ({"precision": "fp64"}, {"settings": SETTINGS | {"penalty": 2.0}}):
         with pytest.raises(RunError, match="other settings"):

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.strangers import PAYLOAD, ROLES, change, copy, mark_of, names
+from tests.strangers import PAYLOAD, RECIPE, ROLES, change, mark_of, names
 
 from paretocosmos import evaluate, fit, load_problem, load_run
 from paretocosmos.backbones.mlp import Mlp
@@ -36,16 +36,6 @@ CALLABLES = {
     "builtins:input": {},  # would wait for ever
     "paretocosmos.cli:main": {},  # of this package, but not made to be named
 }
-
-
-@pytest.fixture(scope="module")
-def toy(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return fit("toy_convex", epochs=1, out=tmp_path_factory.mktemp("toy") / "run").folder
-
-
-@pytest.fixture
-def folder(toy: Path, tmp_path: Path) -> Path:
-    return copy(toy, tmp_path / "run")
 
 
 @pytest.fixture
@@ -171,18 +161,6 @@ def test_a_resumed_run_is_compared_without_importing(folder: Path, payload: Path
         fit("toy_convex", epochs=1, out=folder, resume=True)
     assert record_in(folder)["method"]["name"] == "payload:method"
     assert not mark_of(payload).exists()
-
-
-RECIPE = """
-title = "Mine"
-section = "none"
-shows = "fronts"
-seeds = [1]
-[[grid]]
-problems = ["payload:problem"]
-methods = ["payload:method"]
-settings.epochs = 1
-"""
 
 
 def test_a_recipe_names_code_only_if_it_is_trusted(payload: Path) -> None:

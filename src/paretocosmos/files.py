@@ -15,9 +15,11 @@ from paretocosmos.errors import ParetoCosmosError, RunError
 
 __all__ = [
     "beside",
+    "check_depth",
     "digest",
     "digest_of",
     "one_line",
+    "parse_json",
     "read_json",
     "replacing",
     "sweep",
@@ -152,15 +154,19 @@ def _parsed(path: Path) -> object:
         raise ValueError("it is no plain file")
     if about.st_size > LARGEST:
         raise ValueError(f"it has {about.st_size} bytes, at most {LARGEST} are read")
-    text = path.read_text(encoding="utf-8")
+    return parse_json(path.read_text(encoding="utf-8"))
+
+
+def parse_json(text: str) -> object:
+    """What a text of JSON says; whatever cannot be used is a `ValueError` or a `RecursionError`."""
     content = json.loads(text, parse_int=_whole, parse_float=_finite, parse_constant=_no_number)
-    _check_depth(content)
+    check_depth(content)
     if "\\ud" in text.lower():  # half a character, which could be neither printed nor written
         json.dumps(content, ensure_ascii=False).encode()
     return content
 
 
-def _check_depth(content: object) -> None:
+def check_depth(content: object) -> None:
     """Refuse what is nested so deeply that whatever walks through it would fail."""
     level = [content] if isinstance(content, dict | list) else []
     for _ in range(DEEPEST):

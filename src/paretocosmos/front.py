@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from paretocosmos.errors import ConfigurationError, DataError
+from paretocosmos.files import one_line, parse_json
 
 if TYPE_CHECKING:
     from paretocosmos.choosing import Point
@@ -208,18 +209,10 @@ class Front:
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> "Front":
         """The inverse of `to_dict`."""
-        try:
-            given = {key: content[key] for key in _KEYS}
-            if not all(isinstance(text, str) for text in (given["split"], *given["names"])):
-                raise TypeError("its names and its split are texts")
-            front = cls(**given)
-            if not (np.isfinite(front.rays).all() and np.isfinite(front.reference).all()):
-                raise ValueError("its rays and its reference point are numbers")
-        except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
-            raise DataError(
-                f"this is not a front ({error}); a front has the keys {', '.join(_KEYS)}"
-            ) from error
-        return front
+        from paretocosmos.schema.front import check_front
+
+        check_front(content)
+        return cls(**{one.name: content[one.name] for one in fields(cls)})
 
     def to_json(self) -> str:
         """One JSON object."""
@@ -229,13 +222,10 @@ class Front:
     def from_json(cls, text: str) -> "Front":
         """The inverse of `to_json`; the numbers come back bit for bit."""
         try:
-            content = json.loads(text)
+            content: Any = parse_json(text)
         except (RecursionError, ValueError) as error:  # nested too deeply, too many digits
-            raise DataError(f"this is not JSON ({error})") from error
+            raise DataError(f"this is not JSON ({one_line(error)})") from error
         return cls.from_dict(content)
-
-
-_KEYS = ("rays", "values", "names", "reference", "metrics", "split", "provenance")
 
 
 def _frozen(value: object) -> Array:

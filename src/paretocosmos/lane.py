@@ -89,7 +89,10 @@ class Lane:
             return
         there = saved_in(self.folder).get(epoch)
         if there is not None and (epoch > 0 or flaw_of(there, epoch) is None):
+            from paretocosmos.schema.checkpoint import check_checkpoint
+
             load_checkpoint(there, self.at)
+            check_checkpoint(self.at.numbers, there)
             return
         record, first = self.folder / "run.json", place_of(self.folder, 0)
         begun = record.exists()
@@ -248,7 +251,7 @@ class Lane:
         last = max(selected, key=lambda one: one["epoch"])
         self.model.load_state_dict(self.at.best)
         self.model.eval()
-        judged = [Front.from_dict(one["front_val"]) for one in selected]
+        judged = [Front(**one["front_val"]) for one in selected]
         fronts = {"test": self._front(test, "test"), "val": judged[0].join(*judged[1:])}
         table = plan.problem.table if isinstance(plan.problem, TabularProblem) else None
         record = record_of(plan, self.fixed, "finished") | {

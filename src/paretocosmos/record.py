@@ -17,7 +17,6 @@ from paretocosmos.plan import Plan
 from paretocosmos.problems import TabularProblem
 from paretocosmos.problems._table import Table
 from paretocosmos.provenance import answers_of, provenance
-from paretocosmos.schema import check_record
 from paretocosmos.trust import check_names, check_trust
 
 __all__ = [
@@ -113,6 +112,8 @@ def record_in(folder: Path) -> dict[str, Any]:
 
     What is built from a record is built from that of `read_record`.
     """
+    from paretocosmos.schema.record import check_record
+
     try:
         there = folder.is_dir()
     except OSError:  # a name too long, a parent we may not look into

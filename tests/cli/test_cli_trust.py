@@ -5,9 +5,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from tests.strangers import PAYLOAD, change, copy, mark_of, names
-
-from paretocosmos import fit
+from tests.strangers import PAYLOAD, RECIPE, change, mark_of, names
 
 Cli = Callable[..., tuple[int, str, str]]
 
@@ -18,29 +16,14 @@ COMMANDS = {
     "export": ("export", "run"),
     "serve": ("serve", "run", "--port", "0"),
 }
-RECIPE = """
-title = "Mine"
-section = "none"
-shows = "fronts"
-seeds = [1]
-[[grid]]
-problems = ["toy_convex"]
-methods = ["payload:method"]
-settings.epochs = 1
-"""
-
-
-@pytest.fixture(scope="module")
-def toy(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return fit("toy_convex", epochs=1, out=tmp_path_factory.mktemp("toy") / "run").folder
 
 
 @pytest.fixture
-def payload(toy: Path, tmp_path: Path) -> Iterator[Path]:
+def payload(folder: Path, tmp_path: Path) -> Iterator[Path]:
     """A run that names a module, which lies in the current folder."""
     path = tmp_path / "payload.py"
     path.write_text(PAYLOAD)
-    change(copy(toy, tmp_path / "run"), names(backbone="payload:backbone"))
+    change(folder, names(backbone="payload:backbone"))
     yield path
     sys.modules.pop("payload", None)
 
@@ -71,7 +54,7 @@ def test_recipes_are_trusted_by_the_command_line_only(cli: Cli, payload: Path) -
     for command in ("reproduce", "report"):
         code, _, err = cli(command, "mine.toml")
         assert code == 2
-        assert "`mine.toml` names `payload:method`" in " ".join(err.split())
+        assert "`mine.toml` names `payload:problem` and `payload:method`" in " ".join(err.split())
     assert not mark_of(payload).exists()
     given = ("--device", "cpu", "--workers", "0", "--trust", "payload")
     assert cli("reproduce", "mine.toml", *given)[0] == 0

@@ -339,7 +339,9 @@ def test_a_recipe_is_collected_and_read_again(tmp_path: Path) -> None:
         read_collected(path)
     assert read_collected(path, trust=["os"]) == stranger
     write_json(path, found | {"cells": [7]})
-    with pytest.raises(RunError, match="each of its `cells` names a `problem`"):
+    with pytest.raises(
+        RunError, match=r"damaged: `cells\[0\]` is a mapping, found 7; write it again"
+    ):
         read_collected(path)
 
 

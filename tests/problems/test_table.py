@@ -173,9 +173,11 @@ class TestJson:
         ("change", "sentence"),
         [
             ({"numeric": [1, 2]}, "this is not a table"),
-            ({"mean": None}, "this is not a table"),
-            ({"mean": [0.0]}, "found 1 and 11: the file is damaged"),
-            ({"scale": [0.0] * 11}, "`scale` other than 0"),
+            ({"mean": None}, "this is not a table: `mean` is a list, found None"),
+            ({"flagged": ["height"]}, "`flagged` are columns that `numeric` has"),
+            ({"categorical": {"work": [1]}}, r"`categorical.work\[0\]` is a text, found 1"),
+            ({"mean": [0.0]}, "each of its 11 features, found 1 and 11"),
+            ({"scale": [0.0] * 11}, "`scale`, which is not 0,"),
         ],
     )
     def test_damage_is_one_sentence(self, change: dict[str, Any], sentence: str) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from paretocosmos.errors import DataError, RunError, UntrustedError
 from paretocosmos.experiments._cell import differences, read_done
@@ -15,11 +15,13 @@ from paretocosmos.experiments._means import (
     spread,
     volume_in,
 )
-from paretocosmos.experiments._reproduction import KEPT
 from paretocosmos.experiments.recipe import Cell
 from paretocosmos.files import read_json
 from paretocosmos.front import Front
 from paretocosmos.rays import each_alone
+
+if TYPE_CHECKING:
+    from paretocosmos.schema.cell import CellFile
 
 __all__ = ["cell_numbers"]
 
@@ -41,8 +43,10 @@ def cell_numbers(
         course: whether to keep the validation fronts of some epochs.
         trust: packages whose code its runs may name.
     """
+    from paretocosmos.schema.cell import read_cell
+
     runs, broken = _runs(cell, out, trust)
-    kept = _kept(cell.folder(out))
+    kept = read_cell(cell.folder(out))
     told: dict[str, Any] = {
         "name": cell.name,
         "problem": cell.problem,
@@ -52,7 +56,7 @@ def cell_numbers(
         "rehearsal": cell.epochs,
         "seeds": list(runs),
         "missing": [seed for seed in cell.seeds if seed not in runs],
-        "error": broken or _error(kept),
+        "error": broken or kept.error,
     }
     if not runs:
         return told
@@ -110,23 +114,9 @@ def _runs(cell: Cell, out: Path, trust: Collection[str]) -> tuple[dict[int, Done
     return found, wrong
 
 
-def _kept(folder: Path) -> Record:
-    """What the last sitting of the cell left: why it failed, what it took."""
-    path = folder / KEPT
-    try:
-        return read_json(path) if path.exists() else {}
-    except RunError:
-        return {}
-
-
-def _error(kept: Record) -> str | None:
-    return None if kept.get("error") is None else str(kept["error"])
-
-
-def _beside(kept: Record) -> float:
+def _beside(kept: "CellFile") -> float:
     """How many cells shared the device, on average, itself among them."""
-    seconds, share = (float(kept.get(key) or 0) for key in ("seconds", "share"))
-    return max(1.0, seconds / share) if share else 1.0
+    return max(1.0, kept.seconds / kept.share) if kept.share else 1.0
 
 
 def _seconds(records: Sequence[Record], share: float) -> dict[str, Any]:

@@ -1,12 +1,12 @@
-"""A recipe's file: what may stand in it, and every mistake with its line and the way out."""
+"""A recipe's file: whether all that it names and sets can be used, every mistake at once."""
 
 import tomllib
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 from paretocosmos import find
 from paretocosmos.errors import ConfigurationError, unknown
-from paretocosmos.experiments._toml_lines import Lines
+from paretocosmos.files import check_depth, one_line
 from paretocosmos.planning import BY_SHAPE
 from paretocosmos.settings import (
     Training,
@@ -18,18 +18,13 @@ from paretocosmos.settings import (
 )
 from paretocosmos.trust import check_names, check_trust
 
-__all__ = ["PROTOCOLS", "SHOWS", "read_recipe"]
+if TYPE_CHECKING:
+    from paretocosmos.schema.recipe import Grid, RecipeFile
 
-SHOWS = ("table", "fronts", "convergence", "ablation", "celeba", "intuition")
-PROTOCOLS = ("paper", "clean")
-TOP = ("title", "section", "shows", "seeds", "grid")
-GRID = ("problems", "protocols", "methods", "seeds", "settings", "vary")
-
-Place = tuple[str | int, ...]
-Mistake = tuple[int, str]
+__all__ = ["read_recipe"]
 
 
-def read_recipe(file: str, text: str, trust: Collection[str] = ()) -> dict[str, Any]:
+def read_recipe(file: str, text: str, trust: Collection[str] = ()) -> "RecipeFile":
     """What a recipe says, if all of it can be used.
 
     Args:
@@ -37,162 +32,71 @@ def read_recipe(file: str, text: str, trust: Collection[str] = ()) -> dict[str, 
         text: TOML.
         trust: packages and modules whose code it may name.
     """
+    from paretocosmos.schema.recipe import check_recipe
+    from paretocosmos.schema.sentence import plain
+
     try:
         content = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        check_depth(content)
+    except (RecursionError, ValueError) as error:  # ValueError: a number of too many digits, too
+        why = one_line(error)
         raise ConfigurationError(
-            f"`{file}` is no TOML: {str(error)[0].lower()}{str(error)[1:]}; a text stands in "
-            "quotes, a list in brackets"
+            f"`{file}` is no TOML: {why[:1].lower()}{why[1:]}; a text stands in quotes, a list in "
+            "brackets"
         ) from error
-    check_names(_outside_in(content), file=file, trust=check_trust(trust))
-    mistakes = sorted(_mistakes(content, Lines(text)))
+    recipe, mistakes = check_recipe(content)
+    check_names(_outside_in(recipe.grid), file=file, trust=check_trust(trust))
+    for at, grid in enumerate(recipe.grid):
+        mistakes += map(plain, _mistakes(grid, at))
+    mistakes += map(plain, _twice(recipe.grid))
     if mistakes:
         count = "a mistake" if len(mistakes) == 1 else f"{len(mistakes)} mistakes"
-        said = "; ".join(f"line {line}: {what}" for line, what in mistakes)
-        raise ConfigurationError(f"`{file}` has {count}: {said}")
-    return content
+        raise ConfigurationError(f"`{file}` has {count}: {'; '.join(mistakes)}")
+    return recipe
 
 
-def _outside_in(content: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """The things of others that a recipe names, whatever else is wrong with it."""
-    grids = content.get("grid")
-    for grid in grids if isinstance(grids, list) else ():
-        for room in ("problems", "methods"):
-            names = grid.get(room) if isinstance(grid, dict) else None
-            for name in names if isinstance(names, list) else ():
-                if isinstance(name, str) and ":" in name:
-                    yield room, name
+def _outside_in(grids: Sequence["Grid"]) -> Iterator[tuple[str, str]]:
+    """The things of others that a recipe names."""
+    for grid in grids:
+        for room, names in (("problems", grid.problems), ("methods", grid.methods)):
+            yield from ((room, name) for name in names if ":" in name)
 
 
-def _mistakes(content: Mapping[str, Any], lines: Lines) -> Iterator[Mistake]:
-    yield from _keys(content, (), TOP, ("title", "section", "shows", "seeds", "grid"), lines)
-    for key in ("title", "section", "shows"):
-        if key in content and not (isinstance(content[key], str) and content[key].strip()):
-            yield lines.of((key,)), f"`{key}` is a text, found {content[key]!r}"
-    shows = content.get("shows")
-    if isinstance(shows, str) and shows.strip() and shows not in SHOWS:
-        yield lines.of(("shows",)), str(unknown("`shows`", shows, SHOWS))
-    yield from _seeds(content, (), lines)
-    grids = content.get("grid")
-    if grids is None:  # which is missing, and said
-        return
-    if not (isinstance(grids, list) and grids and all(isinstance(grid, dict) for grid in grids)):
-        yield lines.of(("grid",)), "`grid` is a table: begin it with [[grid]]"
-        return
-    seen: dict[tuple[Any, ...], int] = {}
-    for at, grid in enumerate(grids):
-        place = ("grid", at)
-        wrong = list(_grid(grid, place, lines))
-        yield from wrong
-        yield from _settings(_known(grid), place, lines)
-        if not wrong:
-            yield from _twice(grid, place, lines, seen)
-
-
-def _keys(
-    table: Mapping[str, Any],
-    place: Place,
-    known: Sequence[str],
-    needed: Sequence[str],
-    lines: Lines,
-) -> Iterator[Mistake]:
-    for key in table:
-        if key not in known:
-            yield lines.of((*place, key)), str(unknown("key", key, known))
-    for key in needed:
-        if key not in table:
-            yield lines.of(place), f"`{key}` is missing"
-
-
-def _grid(grid: Mapping[str, Any], place: Place, lines: Lines) -> Iterator[Mistake]:
-    yield from _keys(grid, place, GRID, ("problems", "methods"), lines)
-    yield from _seeds(grid, place, lines)
-    known = {
-        "problems": find.names("problems"),
-        "methods": [*find.names("methods"), *pairs()],
-        "protocols": list(PROTOCOLS),
-    }
-    for key, names in known.items():
-        found = grid.get(key, names)
-        if not (isinstance(found, list) and found and all(isinstance(n, str) for n in found)):
-            yield lines.of((*place, key)), f"`{key}` is a list of names, found {found!r}"
-            continue
-        for name in dict.fromkeys(found):
-            line = lines.of((*place, key), name)
-            if found.count(name) > 1:
-                yield line, f"`{name}` stands twice in `{key}`"
-            if name not in names and (":" not in name or key == "protocols"):
-                yield line, str(unknown(key.removesuffix("s"), name, names))
-            elif ":" in name:
-                yield from _outside(line, key, name)
-    for key in ("settings", "vary"):
-        if not isinstance(grid.get(key, {}), dict):
-            yield lines.of((*place, key)), f"`{key}` is a table, found {grid[key]!r}"
-    varied = grid.get("vary", {})
-    for key, values in varied.items() if isinstance(varied, dict) else ():
-        if not (isinstance(values, list) and values):
-            line = lines.of((*place, "vary", key))
-            yield line, f"`vary` has a list of values for `{key}`, found {values!r}"
-
-
-def _known(grid: Mapping[str, Any]) -> dict[str, Any]:
-    """What can be tried of a grid though something else in it is wrong."""
-
-    def names(key: str, room: Sequence[str]) -> list[str]:
-        found = grid.get(key)
-        every = found if isinstance(found, list) else []
-        return [n for n in every if n in room or (isinstance(n, str) and _is_there(key, n))]
-
-    tables = {k: grid[k] for k in ("settings", "vary") if isinstance(grid.get(k), dict)}
-    varied = {k: v for k, v in tables.get("vary", {}).items() if isinstance(v, list)}
-    return {
-        "problems": names("problems", find.names("problems")),
-        "methods": names("methods", [*find.names("methods"), *pairs()]),
-        "settings": tables.get("settings", {}),
-        "vary": varied,
-    }
-
-
-def _is_there(key: str, name: str) -> bool:
-    """Whether a thing of one's own can be found."""
-    return ":" in name and not list(_outside(0, key, name))
-
-
-def _outside(line: int, key: str, name: str) -> Iterator[Mistake]:
-    """A thing of one's own must be there."""
-    try:
-        find.find(key, name)
-    except ConfigurationError as error:
-        yield line, str(error)
-
-
-def _seeds(table: Mapping[str, Any], place: Place, lines: Lines) -> Iterator[Mistake]:
-    seeds = table.get("seeds", [1])
-    whole = isinstance(seeds, list) and seeds and all(type(s) is int and s >= 0 for s in seeds)
-    if not whole or len(set(seeds)) < len(seeds):
-        line = lines.of((*place, "seeds"))
-        yield line, f"`seeds` are different whole numbers, found {seeds!r}"
-
-
-def _settings(grid: Mapping[str, Any], place: Place, lines: Lines) -> Iterator[Mistake]:
-    """Every setting must be one of the problem, the method, the network or the training."""
-    tried = [("settings", key, value) for key, value in grid.get("settings", {}).items()]
-    varied = grid.get("vary", {})
-    tried += [("vary", key, value) for key, values in varied.items() for value in values]
-    said: set[Mistake] = set()
-    for table, key, value in tried:
-        for problem in grid["problems"]:
-            for method in grid["methods"]:
+def _mistakes(grid: "Grid", at: int) -> Iterator[str]:
+    """What cannot be found, what those that can do not take, and what is set twice."""
+    found: dict[str, list[str]] = {"problems": [], "methods": []}
+    ours = {"problems": find.names("problems"), "methods": [*find.names("methods"), *pairs()]}
+    for key, names in (("problems", grid.problems), ("methods", grid.methods)):
+        for name in names:
+            try:
+                if ":" in name:
+                    find.find(key, name)
+                elif name not in ours[key]:
+                    raise unknown(key.removesuffix("s"), name, ours[key])
+                found[key].append(name)
+            except ConfigurationError as error:
+                yield f"`grid[{at}].{key}`: {error}"
+    said: dict[str, str] = {}  # and the first cell of which it is so
+    for problem in found["problems"]:
+        for method in found["methods"]:
+            for path, key, value in _set_in(grid):
                 for what in _refused(problem, method, key, value):
-                    said.add((lines.of((*place, table, key)), what))
-    yield from said
-    both = grid.get("settings", {}).keys() & varied.keys()
-    for key in sorted(both):
-        line = lines.of((*place, "vary", key))
-        yield line, f"`{key}` is in `settings` and in `vary`: leave one out"
+                    cell = f"`{method}` on `{problem}`"
+                    said.setdefault(f"{path} {what}", f"`grid[{at}].{path}` of {cell}: {what}")
+    yield from said.values()
+    for key in sorted(grid.settings.keys() & grid.vary.keys()):
+        yield f"`grid[{at}].vary.{key}`: it is in `settings` too, leave one out"
+
+
+def _set_in(grid: "Grid") -> Iterator[tuple[str, str, Any]]:
+    """Everything a grid sets, once per value."""
+    yield from ((f"settings.{key}", key, value) for key, value in grid.settings.items())
+    for key, values in grid.vary.items():
+        yield from ((f"vary.{key}", key, value) for value in values)
 
 
 def _refused(problem: str, method: str, key: str, value: Any) -> Iterator[str]:
+    """A setting must be one of the problem, the method, the network or the training."""
     pair = pair_of(method)
     how = find.find("methods", method if pair is None else pair[0])
     owners = {"training": Training, "method": how, "problem": find.find("problems", problem)}
@@ -225,15 +129,14 @@ def _parts(problem: str, role: str, pair: tuple[str, str] | None) -> list[str]:
     return [named] if named is not None else [usual[role] for usual in BY_SHAPE.values()]
 
 
-def _twice(
-    grid: Mapping[str, Any], place: Place, lines: Lines, seen: dict[tuple[Any, ...], int]
-) -> Iterator[Mistake]:
+def _twice(grids: Sequence["Grid"]) -> Iterator[str]:
     """A cell belongs to one grid."""
-    more = str(sorted(grid.get("settings", {}).items())), str(sorted(grid.get("vary", {}).items()))
-    for problem in grid["problems"]:
-        for protocol in grid.get("protocols", [None]):
-            for method in grid["methods"]:
-                line = lines.of((*place, "methods"), method)
-                first = seen.setdefault((problem, protocol, method, *more), line)
-                if first != line:
-                    yield line, f"`{method}` on `{problem}` stands in line {first} already"
+    seen: dict[tuple[Any, ...], int] = {}
+    for at, grid in enumerate(grids):
+        more = str(sorted(grid.settings.items())), str(sorted(grid.vary.items()))
+        for problem in grid.problems:
+            for protocol in grid.protocols or (None,):
+                for method in grid.methods:
+                    first = seen.setdefault((problem, protocol, method, *more), at)
+                    if first != at:
+                        yield f"`grid[{at}]`: `{method}` on `{problem}` is in `grid[{first}]` too"

@@ -13,8 +13,9 @@ from paretocosmos.errors import RunError
 from paretocosmos.experiments._cell import Outcome
 from paretocosmos.experiments._means import volume_in
 from paretocosmos.experiments.recipe import Cell, Recipe
-from paretocosmos.files import read_json, write_json
+from paretocosmos.files import write_json
 from paretocosmos.record import record_in
+from paretocosmos.schema import CELL
 from paretocosmos.training import Progress
 
 __all__ = ["Reproduction", "Standing", "State"]
@@ -23,7 +24,6 @@ State = Literal["waiting", "running", "done", "failed"]
 
 # What the time of a run went into, in the words of its record.
 PARTS = ("training", "preparing", "evaluating")
-KEPT = "cell.json"
 
 
 @dataclass(frozen=True)
@@ -110,11 +110,12 @@ class Reproduction:
 
     def know(self, cell: Cell, state: State, error: str | None = None, *, asked: bool) -> None:
         """Enter what was found of a cell on the disk."""
-        kept = _kept(cell, self.out)
-        if not asked and state == "waiting" and kept.get("error"):
-            state, error = "failed", str(kept["error"])
-        seconds, share = (float(kept.get(key) or 0) for key in ("seconds", "share"))
-        found = Standing(cell, asked, state, error, seconds, share)
+        from paretocosmos.schema.cell import read_cell
+
+        kept = read_cell(cell.folder(self.out))
+        if not asked and state == "waiting" and kept.error:
+            state, error = "failed", kept.error
+        found = Standing(cell, asked, state, error, kept.seconds, kept.share)
         self.standings[cell.name] = _with_results(found, self.out)
 
     def note(self, cell: Cell, what: Progress | Outcome | None) -> None:
@@ -234,15 +235,7 @@ def _keep(one: Standing, out: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     kept = ("problem", "protocol", "method", "settings", "error", "seconds", "share")
     said = {key: value for key, value in one.to_dict().items() if key in kept}
-    write_json(folder / KEPT, said | {"rehearsal": one.cell.epochs})
-
-
-def _kept(cell: Cell, out: Path) -> dict[str, Any]:
-    path = cell.folder(out) / KEPT
-    try:
-        return dict(read_json(path)) if path.exists() else {}
-    except RunError:  # what it took before is not worth a refusal
-        return {}
+    write_json(folder / CELL, said | {"rehearsal": one.cell.epochs})
 
 
 def _like(cell: Cell, took: Sequence[tuple[Cell, float]]) -> float:

@@ -75,16 +75,16 @@ def read_collected(path: Path, *, trust: Collection[str] = ()) -> dict[str, Any]
         path: the file.
         trust: packages and modules whose code it may name, as ``["my_package"]``.
     """
+    from paretocosmos.schema.collected import check_collected
+    from paretocosmos.schema.sentence import shown
+
     content: dict[str, Any] = dict(read_json(path))
-    if content.get("format") != FORMAT or not isinstance(content.get("cells"), list):
+    if content.get("format") != FORMAT:
         raise RunError(
             f"`{path}` does not hold what this version of `paretocosmos report` writes (format "
-            f"{content.get('format')!r}, here {FORMAT}): write it again from the run folders"
+            f"{shown(content.get('format'))}, here {FORMAT}): write it again from the run folders"
         )
-    problems = [one.get("problem") if isinstance(one, dict) else None for one in content["cells"]]
-    if not all(isinstance(name, str) for name in problems):
-        raise RunError(f"`{path}` is damaged: each of its `cells` names a `problem`")
-    named = [("problems", str(name)) for name in problems]
+    named = [("problems", cell.problem) for cell in check_collected(content, path).cells]
     check_names(named, file=path, trust=check_trust(trust))
     return content
 

@@ -7,13 +7,16 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from paretocosmos.errors import ConfigurationError, unknown
-from paretocosmos.experiments._recipe_file import PROTOCOLS, read_recipe
+from paretocosmos.experiments._recipe_file import read_recipe
 from paretocosmos.experiments._sets import defaults_of
-from paretocosmos.schema import MOST
+from paretocosmos.schema import MOST, PROTOCOLS
 from paretocosmos.settings import paper_settings
+
+if TYPE_CHECKING:
+    from paretocosmos.schema.recipe import RecipeFile
 
 __all__ = ["Cell", "Recipe", "load_recipe", "recipe_names", "root_of"]
 
@@ -198,26 +201,24 @@ def root_of(out: Path, epochs: int | None) -> Path:
     return out if epochs is None else out / f"rehearsal-{epochs}"
 
 
-def _made(name: str, content: Mapping[str, Any]) -> Recipe:
+def _made(name: str, file: "RecipeFile") -> Recipe:
     cells: dict[str, Cell] = {}  # a value of `vary` may be the paper's, and so another grid's cell
-    for grid in content["grid"]:
-        varied = grid.get("vary", {})
+    for grid in file.grid:
         places = itertools.product(
-            grid["problems"],
-            grid.get("protocols", [None]),
-            grid["methods"],
-            itertools.product(*varied.values()),
+            grid.problems,
+            grid.protocols or (None,),
+            grid.methods,
+            itertools.product(*grid.vary.values()),
         )
         for problem, protocol, method, values in places:
-            given = grid.get("settings", {}) | dict(zip(varied, values, strict=True))
+            given = grid.settings | dict(zip(grid.vary, values, strict=True))
             usual = defaults_of(problem) | paper_settings(problem, method)
             own = {key: value for key, value in given.items() if usual.get(key) != value}
             cell = Cell(problem, method, protocol, own)
             before = cells[cell.name].seeds if cell.name in cells else ()
-            seeds = dict.fromkeys([*before, *grid.get("seeds", content["seeds"])])
+            seeds = dict.fromkeys([*before, *(grid.seeds or file.seeds)])
             cells[cell.name] = dataclasses.replace(cell, seeds=tuple(seeds))
-    title, section, shows = (content[key] for key in ("title", "section", "shows"))
-    return Recipe(name, title, section, shows, tuple(cells.values()))
+    return Recipe(name, file.title, file.section, file.shows, tuple(cells.values()))
 
 
 def _ours() -> list[Any]:

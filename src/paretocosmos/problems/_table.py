@@ -227,29 +227,16 @@ class Table:
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> "Table":
         """The inverse of `to_dict`; the numbers come back bit for bit."""
-        try:
-            table = cls(
-                numeric={str(name): float(fill) for name, fill in content["numeric"].items()},
-                flagged=tuple(map(str, content["flagged"])),
-                categorical={
-                    str(name): tuple(map(str, every))
-                    for name, every in content["categorical"].items()
-                },
-                mean=tuple(map(float, content["mean"])),
-                scale=tuple(map(float, content["scale"])),
-            )
-        except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
-            raise DataError(
-                f"this is not a table ({error!r}); a table has the keys numeric, flagged, "
-                "categorical, mean and scale"
-            ) from error
-        wide = len(table.features)
-        if not len(table.mean) == len(table.scale) == wide or 0 in table.scale:
-            raise DataError(
-                f"a table has a `mean` and a `scale` other than 0 for each of its {wide} features, "
-                f"found {len(table.mean)} and {len(table.scale)}: the file is damaged"
-            )
-        return table
+        from paretocosmos.schema.table import check_table
+
+        check_table(content)
+        return cls(
+            numeric={name: float(fill) for name, fill in content["numeric"].items()},
+            flagged=tuple(content["flagged"]),
+            categorical={name: tuple(every) for name, every in content["categorical"].items()},
+            mean=tuple(map(float, content["mean"])),
+            scale=tuple(map(float, content["scale"])),
+        )
 
 
 def _known(series: "pd.Series[Any]", categories: Iterable[str]) -> npt.NDArray[np.int64]:

@@ -1,64 +1,22 @@
-"""Records with a field that is not what it should be, under a hash that is right."""
+"""Run folders with a field that is not what it should be, under a hash that is right."""
 
-import copy as copies
 import json
 import resource
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.schema.odd import GONE, ODD, changed, places
 from tests.strangers import change, copy, seal
 
-from paretocosmos import fit, load_run
+from paretocosmos import load_run
 from paretocosmos.errors import ParetoCosmosError, RunError
 from paretocosmos.experiments._cell import differences, read_done
 from paretocosmos.experiments.recipe import Cell
 from paretocosmos.explorer import look_at
 from paretocosmos.explorer._pack import as_json, packed
 from paretocosmos.printing import numbers_of_run
-
-Place = tuple[str | int, ...]
-
-ODD: tuple[Any, ...] = (
-    *(None, [], {}, "x", "", "a\0b", -1, 0, 10**30, 1.5, 1e300, True),
-    *([["x"]], {"a": {"b": 1}}),
-)
-GONE = "taken away"
-
-
-@pytest.fixture(scope="module")
-def toy(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return fit("toy_convex", epochs=1, out=tmp_path_factory.mktemp("toy") / "run").folder
-
-
-@pytest.fixture
-def folder(toy: Path, tmp_path: Path) -> Path:
-    return copy(toy, tmp_path / "run")
-
-
-def _places(value: Any, at: Place = ()) -> Iterator[Place]:
-    """Every place in a record; of a list, the first entry."""
-    if at:
-        yield at
-    if isinstance(value, dict):
-        for key, inner in value.items():
-            yield from _places(inner, (*at, key))
-    elif isinstance(value, list) and value:
-        yield from _places(value[0], (*at, 0))
-
-
-def _changed(record: dict[str, Any], at: Place, value: object) -> dict[str, Any]:
-    changed = copies.deepcopy(record)
-    holder: Any = changed
-    for key in at[:-1]:
-        holder = holder[key]
-    if value == GONE:
-        del holder[at[-1]]
-    else:
-        holder[at[-1]] = value
-    return changed
 
 
 @pytest.mark.parametrize("odd", [*ODD, GONE], ids=repr)
@@ -67,8 +25,8 @@ def test_whatever_a_record_holds_is_used_or_refused(folder: Path, odd: object) -
     record = json.loads((folder / "run.json").read_text())
     cell = Cell("toy_convex", "cosmos")
     refused = []
-    for at in _places(record):
-        seal(folder, _changed(record, at, odd))
+    for at in places(record):
+        seal(folder, changed(record, at, odd))
         try:
             run = load_run(folder)
             repr(run)
@@ -85,22 +43,39 @@ def test_whatever_a_record_holds_is_used_or_refused(folder: Path, odd: object) -
 
 def test_a_wrong_kind_is_named(folder: Path) -> None:
     for field, value, says in (
-        ("training", [], r"`training` is an object.*found \[\]"),
-        ("fixed_rays", "even", "`fixed_rays` is a list of at most 10000.* or null, found 'even'"),
-        ("seed", True, "`seed` is a whole number from 0 to .*, found True"),
-        ("files", {"../../etc/passwd": "0"}, "`files` is an object with the sha256 of model"),
+        ("training", [], r"`training` is a mapping, found \[\]"),
+        ("fixed_rays", "even", "`fixed_rays` is a list, found 'even'"),
+        ("fixed_rays", [[0.5, True]], r"`fixed_rays\[0\]\[1\]` is a number, found True"),
+        ("seed", True, "`seed` is a whole number, found True"),
+        ("seed", -1, "`seed` is at least 0, found -1"),
+        ("files", {"../../etc/passwd": "0"}, "`files`: hashes of model.*, found .'../../etc/passw"),
         ("status", "odd", "`status` is `training` or `finished`, found 'odd'"),
+        ("outputs", "two", "`outputs.all` is a whole number, found 'two'"),
+        ("names", ["a"], "it has 2 objectives and 1 names"),
+        ("method", {"name": "cosmos"}, r"`method\.settings` is missing"),
+        ("method", {"name": "a", "settings": {}, "b": 1}, "`method`: .*found .*'b'"),
     ):
-        wrong = copy(folder, folder.with_name(field))
+        wrong = copy(folder, folder.with_name(f"{field}-{says[:12]}"))
         record = json.loads((wrong / "run.json").read_text())
         seal(wrong, record | {field: value})
-        with pytest.raises(RunError, match=f"run.json` is damaged: {says}"):
+        with pytest.raises(RunError, match=rf"run.json` is damaged: {says}.*; bring back"):
             load_run(wrong)
 
 
 def test_a_field_that_is_gone_is_named(folder: Path) -> None:
     change(folder, lambda record: record["training"].pop("rays"))
-    with pytest.raises(RunError, match=r"damaged: it lacks `training\.rays`; bring back"):
+    with pytest.raises(RunError, match=r"damaged: `training\.rays` is missing; bring back"):
+        load_run(folder)
+
+
+def test_a_run_that_was_begun_lacks_what_a_finished_one_has(folder: Path) -> None:
+    record = json.loads((folder / "run.json").read_text())
+    later = ("label", "metrics", "files", "evaluations", "seconds_training")
+    seal(folder, {key: value for key, value in record.items() if key not in later})
+    with pytest.raises(RunError, match="damaged: `label` is missing"):
+        load_run(folder)
+    change(folder, lambda record: record.update(status="training"))
+    with pytest.raises(RunError, match="was not finished"):
         load_run(folder)
 
 
@@ -117,6 +92,11 @@ def _large(**fields: Any) -> list[tuple[str, Any]]:
         ("backbone", {"name": "mlp", "settings": {"hidden": [10**9, 10**9]}}),
         ("backbone", {"name": "mlp", "settings": {"hidden": [100_000, 100_000]}}),
         ("backbone", {"name": "mlp", "settings": {"hidden": [1] * 20_000}}),
+        # as many mistakes as a file can hold
+        ("evaluations", [{}] * 1_000_000),
+        ("names", [1] * 1_000_000),
+        ("files", dict.fromkeys(map(str, range(1_000_000)), 0)),
+        ("metrics", {"test": dict.fromkeys(map(str, range(1_000_000)), "")}),
     ],
     ids=lambda value: str(value)[:30],
 )
@@ -135,8 +115,8 @@ def test_nothing_large_is_built_before_it_is_checked(folder: Path, field: str, v
 def test_whatever_a_front_holds_is_used_or_refused(folder: Path, odd: object) -> None:
     front = json.loads((folder / "front.json").read_text())
     record = json.loads((folder / "run.json").read_text())
-    for at in _places(front):
-        (folder / "front.json").write_text(json.dumps(_changed(front, at, odd)))
+    for at in places(front):
+        (folder / "front.json").write_text(json.dumps(changed(front, at, odd)))
         seal(folder, record)
         with suppress(ParetoCosmosError):
             as_json(packed(look_at([load_run(folder)])))

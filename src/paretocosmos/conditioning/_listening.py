@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from paretocosmos.conditioning._base import Conditioning
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.stand_in import StandIn
+from paretocosmos.torch_private import after_backward, is_functorch_wrapped
 from paretocosmos.types import Inputs, Outputs
 
 __all__ = [
@@ -114,14 +115,11 @@ def in_backward(outputs: object, say: Callable[[], None], hush: Callable[[], Non
 
     def hook(_: Tensor) -> None:
         say()
-        engine: Any = torch.autograd.Variable._execution_engine
-        engine.queue_callback(hush)  # at the end of this backward pass
+        after_backward(hush)
 
     for tensor in _tensors(outputs):
         # not on a parameter, where it would stay; nor inside torch.func, which has no such hooks
-        if tensor.grad_fn is not None and not torch._C._functorch.is_functorch_wrapped_tensor(
-            tensor
-        ):
+        if tensor.grad_fn is not None and not is_functorch_wrapped(tensor):
             tensor.register_hook(hook)
 
 

@@ -7,12 +7,12 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call
-from torch.nn.utils.stateless import _reparametrize_module
 
 from paretocosmos.conditioning._base import Conditioning
 from paretocosmos.conditioning._emission import Emission
 from paretocosmos.conditioning._listening import apart, check_groups, in_backward
 from paretocosmos.errors import ConfigurationError
+from paretocosmos.torch_private import reparametrised
 from paretocosmos.types import Inputs, Outputs, each, first
 
 __all__ = ["Hypernet"]
@@ -168,7 +168,7 @@ class Hypernet(Conditioning):
         self._held.close()
         ours = {weight: apart(weight) for weight in weights.values()}
         given = {name: ours[weight] for name, weight in weights.items()}
-        self._held.enter_context(_reparametrize_module(self.backbone, given))
+        self._held.enter_context(reparametrised(self.backbone, given))
 
     def extra_repr(self) -> str:
         chunks = "" if self.chunks is None else f", chunks={len(self.chunks)}"

@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, overload
+from typing import Any, Unpack, overload
 
 import torch
 from torch import nn
@@ -21,60 +21,37 @@ from paretocosmos.loop import Progress, Trainer
 from paretocosmos.machine import SMALL_STEP, streamed
 from paretocosmos.methods import Method
 from paretocosmos.plan import Plan, check_seed
-from paretocosmos.planning import make_plan
+from paretocosmos.planning import PlanOptions, make_plan
 from paretocosmos.problems import Problem
 from paretocosmos.provenance import fingerprint
 from paretocosmos.resuming import Job, take_up
 from paretocosmos.run import Run
 
-__all__ = ["Progress", "check_seeds", "fit"]
+__all__ = ["FitOptions", "Progress", "check_seeds", "fit"]
 
 Report = Callable[[Progress], None]
 OWN_TO_A_PROCESS = ("device", "problem.settings.data")
 
 
+class FitOptions(PlanOptions, total=False):
+    """What `fit` takes beside the problem and the seeds, each documented there."""
+
+    epochs: int | None
+    out: str | Path | None
+    resume: bool
+    engine: str
+    progress: Report | None
+
+
 @overload
 def fit(
-    problem: str | Problem,
-    *,
-    method: str | Method = "cosmos",
-    model: nn.Module | None = None,
-    conditioning: str | None = None,
-    backbone: str | nn.Module | None = None,
-    protocol: str | None = None,
-    epochs: int | None = None,
-    seed: int = 1,
-    seeds: None = None,
-    settings: Mapping[str, Any] | None = None,
-    out: str | Path | None = None,
-    resume: bool = False,
-    device: str = "auto",
-    engine: str = "auto",
-    precision: str = "tf32",
-    deterministic: bool = False,
-    progress: Report | None = None,
+    problem: str | Problem, *, seed: int = 1, seeds: None = None, **options: Unpack[FitOptions]
 ) -> Run: ...
 
 
 @overload
 def fit(
-    problem: str | Problem,
-    *,
-    method: str | Method = "cosmos",
-    model: nn.Module | None = None,
-    conditioning: str | None = None,
-    backbone: str | nn.Module | None = None,
-    protocol: str | None = None,
-    epochs: int | None = None,
-    seeds: Sequence[int],
-    settings: Mapping[str, Any] | None = None,
-    out: str | Path | None = None,
-    resume: bool = False,
-    device: str = "auto",
-    engine: str = "auto",
-    precision: str = "tf32",
-    deterministic: bool = False,
-    progress: Report | None = None,
+    problem: str | Problem, *, seed: int = 1, seeds: Sequence[int], **options: Unpack[FitOptions]
 ) -> list[Run]: ...
 
 

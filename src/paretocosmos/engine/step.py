@@ -20,6 +20,7 @@ from paretocosmos.types import Batch, Inputs, Outputs, Targets, each, first
 __all__ = ["Result", "Step", "laid_out", "make_step", "rays_for_plain"]
 
 Parameters = Mapping[str, Tensor]
+Prepare = Callable[[Inputs, torch.dtype], Inputs]
 
 
 class Result(NamedTuple):
@@ -43,7 +44,7 @@ def make_step(
     objectives: Sequence[Objective],
     method: Method,
     *,
-    prepare: Callable[[Inputs, torch.dtype], Inputs] | None = None,
+    prepare: Prepare | None = None,
     half: bool = False,
     stacked: bool = False,
     accumulate: int = 1,
@@ -61,33 +62,12 @@ def make_step(
         accumulate: micro-batches, one after the other, each with an equal share of the ray groups.
         processes: those that share the step.
     """
-    plain = not isinstance(model, Conditioning)
     dtype = next(model.parameters()).dtype
     apart = apart_of(model, method)
     # several processes have rays of their own, and so weights of their own, each
     alone = processes.count == 1
     telling = Telling(model) if alone and emits(model, apart) else None
-
-    def losses_of(
-        leaves: Parameters, inputs: Inputs, targets: Targets, rays: Tensor
-    ) -> tuple[Tensor, tuple[Tensor, ...]]:
-        samples, own = len(next(iter(targets.values()))), processes.share_of_rays(rays)
-        given = rays_for_plain(own, len(first(inputs))) if plain else own
-        ready = inputs if prepare is None else prepare(inputs, dtype)
-        # without its cache of cast weights, which would outlive a trace
-        with torch.autocast(rays.device.type, torch.bfloat16, enabled=half, cache_enabled=False):
-            outputs: Outputs
-            emission: tuple[Tensor, ...] = ()
-            if telling is None:
-                outputs = functional_call(model, dict(leaves), (ready, given))
-            else:
-                named = {f"model.{name}": leaf for name, leaf in leaves.items()}
-                outputs, emission = functional_call(telling, named, (ready, given))
-        if half:
-            outputs = each(lambda out: out.to(dtype), outputs)
-        gathered = processes.gather(outputs, samples)
-        return group_losses(objectives, gathered, targets, len(rays)), emission
-
+    losses_of = _losses_of(model, telling, objectives, processes, prepare, half=half)
     every = torch.vmap(losses_of) if stacked else losses_of
 
     def step(parameters: Parameters, batch: Batch, rays: Tensor, state: State) -> Result:
@@ -117,6 +97,45 @@ def make_step(
         return Result(found[0] if accumulate == 1 else torch.cat(found, dim=-2), placed, state)
 
     return step
+
+
+def _losses_of(
+    model: nn.Module,
+    telling: Telling | None,
+    objectives: Sequence[Objective],
+    processes: Processes,
+    prepare: Prepare | None,
+    *,
+    half: bool,
+) -> Callable[[Parameters, Inputs, Targets, Tensor], tuple[Tensor, tuple[Tensor, ...]]]:
+    """A function of parameters, inputs, targets and rays ``[G, J]``: losses ``[G, J]``.
+
+    Beside them it gives what a hypernetwork emitted, where `telling` tells.
+    """
+    plain = not isinstance(model, Conditioning)
+    dtype = next(model.parameters()).dtype
+
+    def losses_of(
+        leaves: Parameters, inputs: Inputs, targets: Targets, rays: Tensor
+    ) -> tuple[Tensor, tuple[Tensor, ...]]:
+        samples, own = len(next(iter(targets.values()))), processes.share_of_rays(rays)
+        given = rays_for_plain(own, len(first(inputs))) if plain else own
+        ready = inputs if prepare is None else prepare(inputs, dtype)
+        # without its cache of cast weights, which would outlive a trace
+        with torch.autocast(rays.device.type, torch.bfloat16, enabled=half, cache_enabled=False):
+            outputs: Outputs
+            emission: tuple[Tensor, ...] = ()
+            if telling is None:
+                outputs = functional_call(model, dict(leaves), (ready, given))
+            else:
+                named = {f"model.{name}": leaf for name, leaf in leaves.items()}
+                outputs, emission = functional_call(telling, named, (ready, given))
+        if half:
+            outputs = each(lambda out: out.to(dtype), outputs)
+        gathered = processes.gather(outputs, samples)
+        return group_losses(objectives, gathered, targets, len(rays)), emission
+
+    return losses_of
 
 
 def _micro_batches(

@@ -215,8 +215,10 @@ class Trainer:
             lane.tidy()
         self.thrift.note(training=done.seconds, saving=saving)
         if diverged:
-            others = "; leave its seed out and add --resume to go on with the others"
-            refusal = DivergedError(f"{diverged[0]}{others if len(self.lanes) > 1 else ''}")
+            refusal = diverged[0]
+            if len(self.lanes) > 1:
+                others = "leave its seed out and go on with the others, with resume=True"
+                refusal = DivergedError(f"{refusal}; {others}").by({**refusal.ways, "resume": True})
             refusal.shared = self.processes.joined  # all have the same losses
             raise refusal
         return means

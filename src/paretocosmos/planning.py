@@ -8,7 +8,7 @@ from typing import Any, TypedDict, Unpack
 from torch import nn
 
 from paretocosmos import find
-from paretocosmos.errors import ConfigurationError, unknown
+from paretocosmos.errors import ConfigurationError, joined, unknown
 from paretocosmos.find import Spec
 from paretocosmos.machine import check_precision, device_of
 from paretocosmos.methods import Method
@@ -229,9 +229,9 @@ def _all_mistakes(*attempts: Callable[[], Any]) -> list[Any]:
         try:
             made.append(attempt())
         except ConfigurationError as error:
-            mistakes.append(str(error))
+            mistakes.append(error)
     if mistakes:
-        raise ConfigurationError("; ".join(mistakes))
+        raise joined(mistakes)
     return made
 
 
@@ -283,8 +283,8 @@ def _check_batch_size(size: int, problem: Problem) -> None:
     if size > samples:
         raise ConfigurationError(
             f"`batch_size` must be at most the {samples} training samples of `{problem.name}`, "
-            f"found {size}: lower it (--set batch_size={max(1, samples // 4)})"
-        )
+            f"found {size}: lower it"
+        ).by({"batch_size": max(1, samples // 4)})
 
 
 def _defaults(thing: Callable[..., Any]) -> dict[str, Any]:

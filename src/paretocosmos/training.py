@@ -14,7 +14,7 @@ from paretocosmos.conditioning import networks_of
 from paretocosmos.distributed import Processes, join
 from paretocosmos.engine import check_engine
 from paretocosmos.errors import ConfigurationError, LostProcessError, RunError
-from paretocosmos.folders import flat, folders_of, kept
+from paretocosmos.folders import flat, folders_of, with_kept
 from paretocosmos.lane import Lane
 from paretocosmos.loading import load_run
 from paretocosmos.loop import Progress, Trainer
@@ -164,8 +164,8 @@ def _check_processes(processes: Processes, plan: Plan) -> None:
         every = processes.count * plan.training.accumulate
         refusal = ConfigurationError(
             f"`groups` are 1 in a micro-batch, the same ray for all processes, or a multiple of "
-            f"their number, {processes.count}, found {groups}: use --set groups={every}"
-        )
+            f"their number, {processes.count}, found {groups}: use groups={every}"
+        ).by({"groups": every})
         refusal.shared = True
         raise refusal
     settings = flat(plan.configuration.to_dict())
@@ -222,14 +222,14 @@ def _train(
                 )
             ).run()
     except LostProcessError as error:
-        raise LostProcessError(f"{error}{kept(folder)}") from error
+        raise with_kept(error, folder) from error
     except torch.cuda.OutOfMemoryError as error:
         if networks == 1 or not stacked:
-            raise RunError(
-                "the GPU is out of memory; lower `batch_size` (--set batch_size=64), accumulate "
-                "smaller ones (--set groups=4 --set accumulate=4) or use --device cpu"
-                f"{kept(folder)}"
-            ) from error
+            refusal = RunError(
+                "the GPU is out of memory; lower `batch_size`, accumulate smaller ones (groups=4, "
+                'accumulate=4) or use device="cpu"'
+            ).by({"batch_size": 64, "groups": 4, "accumulate": 4, "device": "cpu"})
+            raise with_kept(refusal, folder) from error
     # too many for the memory: their checkpoints are where they stopped, their networks are let go
     torch.cuda.empty_cache()
     if len(jobs) == 1:

@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 
 from paretocosmos.distributed import join
-from paretocosmos.errors import ConfigurationError, ParetoCosmosError, RunError
+from paretocosmos.errors import ConfigurationError, ParetoCosmosError, cannot_use
 from paretocosmos.experiments._cell import How, Outcome, finished, train
 from paretocosmos.experiments._ray import need_ray, on_ray
 from paretocosmos.experiments._reproduction import Reproduction, Standing
@@ -103,13 +103,13 @@ def _check_place(device: str, data: str | Path | None, workers: int, ray: str | 
     if join(device)[0].count > 1:
         raise ConfigurationError(
             "`reproduce` is started once, found several processes: start it without torchrun, and "
-            "use --workers or --ray"
-        )
+            "use `workers` or `ray`"
+        ).by({"workers": None, "ray": None})
     if workers < 0:
         raise ConfigurationError(f"`workers` must be at least 0, found {workers}")
     if workers and ray is not None:
         raise ConfigurationError(
-            "--workers are processes of this machine, --ray names a cluster, found both: give one"
+            "`workers` are processes of this machine, `ray` names a cluster, found both: give one"
         )
     if ray is not None:
         need_ray()
@@ -158,5 +158,5 @@ def _folder(out: str | Path) -> Path:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise RunError(f"cannot use `{folder}`: {error.strerror}; choose another --out") from error
+        raise cannot_use(folder, error) from error
     return folder

@@ -49,6 +49,7 @@ __all__ = [
     "fused_adam_",
     "gives_views",
     "hooked",
+    "in_backward_pass",
     "is_functorch_wrapped",
     "make_fx",
     "release_workspaces",
@@ -74,6 +75,9 @@ NAMES: Mapping[str, str] = {
     ),
     "torch._C._functorch.is_functorch_wrapped_tensor": (
         "A conditioned network cannot be trained: an error in the call."
+    ),
+    "torch._C._current_graph_task_id": (
+        "A backward pass that raised leaves what it set on a conditioned network until the next."
     ),
     "torch._C._cuda_clearCublasWorkspaces": "A captured training keeps some megabytes more.",
     "torch.nn.modules.batchnorm._BatchNorm": "Only torch's own batch normalisation is known.",
@@ -131,6 +135,12 @@ is_functorch_wrapped = _Needed("torch._C._functorch.is_functorch_wrapped_tensor"
 
 after_backward = _Needed("torch.autograd.Variable._execution_engine.queue_callback")
 """During a backward pass: call a function without arguments at its end."""
+
+
+def in_backward_pass() -> bool:
+    """Whether this is computed for a backward pass; taken to be so where torch does not say."""
+    task = _found("torch._C._current_graph_task_id")
+    return task is None or task() != -1
 
 
 def release_workspaces() -> None:

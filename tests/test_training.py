@@ -706,7 +706,7 @@ def test_a_loss_that_is_no_number_names_objective_and_step(
     says = str(caught.value)
     assert f"the loss of `second` became {value} at step {step} of epoch 1;" in says
     assert "the checkpoint of epoch 0 is kept" in says
-    assert "lower the learning rate" in says
+    assert "lower `learning_rate`" in says
     assert load_tensors(checkpoint_in(folder))[1]["epoch"] == 0
 
 

@@ -590,7 +590,7 @@ def test_an_output_folder_that_exists_is_left_alone(cli: Call, finished: Path) -
     shutil.copytree(finished, "run")
     before = {file: file.read_bytes() for file in Path("run").rglob("*") if file.is_file()}
     _one_sentence(
-        cli("train", "toy_convex", *SMALL, "--out", "run"), "exists; choose another --out"
+        cli("train", "toy_convex", *SMALL, "--out", "run"), "exists; choose another `out`.*--out"
     )
     other = cli("train", "toy_convex", *SMALL, "--out", "run", "--resume", "--seed", "2")
     _one_sentence(other, "seed: 1 there, 2 now.*choose another `out`.*--out")
@@ -731,7 +731,7 @@ def test_a_gpu_that_is_full_is_one_sentence(cli: Call, monkeypatch: pytest.Monke
 
     monkeypatch.setattr(Trainer, "_epoch", full)
     given = ("train", "toy_convex", *SMALL, "--json")
-    says = r"out of memory; lower `batch_size` .*last checkpoint is kept in `%s`.*--resume"
+    says = r"out of memory; lower `batch_size`.*last checkpoint is kept in `%s`.*--resume"
     _one_sentence(cli(*given, "--out", "run"), says % "run")
     _one_sentence(cli(*given, "--seeds", "1,2", "--out", "runs"), says % "runs/seed-1")
 

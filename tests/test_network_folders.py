@@ -86,7 +86,7 @@ def test_a_folder_begun_by_an_older_version_is_not_continued(method: str, tmp_pa
     record |= {"format": 1, "version": "0.1"}
     (folder / "run.json").write_text(json.dumps(record))
     before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-    with pytest.raises(RunError, match=r"written by an older version \(0\.1\).*another --out"):
+    with pytest.raises(RunError, match=r"written by an older version \(0\.1\).*another `out`"):
         _go(folder, method, resume=True)
     assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
 
@@ -97,7 +97,7 @@ def test_a_finished_folder_of_an_older_version_is_neither_read_nor_continued(
     run = _go(tmp_path / "run", "cosmos")
     record = json.loads((run.folder / "run.json").read_text())
     (run.folder / "run.json").write_text(json.dumps(record | {"format": FORMAT - 1}))
-    says = r"older version .* does not read: choose another --out"
+    says = r"older version .* does not read: choose another `out`"
     with pytest.raises(RunError, match=says):
         load_run(run.folder)
     with pytest.raises(RunError, match=says):

@@ -391,7 +391,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "seed's truth": ({"seed": True}, "`seed` is a whole number"),
     "device": ({"device": "cpux"}, "unknown device `cpux`"),
     "device's kind": ({"device": "meta"}, "`device` is cpu or cuda"),
-    "absent device": ({"device": "cuda:99"}, "use --device cpu"),
+    "absent device": ({"device": "cuda:99"}, 'use device="cpu"'),
     "two networks": ({"model": Joined(), "backbone": "mlp"}, "`model` is a whole network"),
     "frozen": ({"model": Joined().requires_grad_(False)}, "no parameters to train"),
     "shape": ({"problem": points(shape=(3, 2))}, "no default network: pass `model`"),
@@ -422,7 +422,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         {"problem": "absent.csv", "settings": {"target": "a", "sensitive": "b"}},
         "does not exist",
     ),
-    "resume": ({"resume": True, "out": None}, "--resume needs --out"),
+    "resume": ({"resume": True, "out": None}, "`resume` needs `out`"),
 }
 
 

@@ -205,7 +205,7 @@ def test_killed_for_real_again_and_again(tmp_path: Path) -> None:
         else:
             assert moment <= _epoch(cut) < epochs
             assert json.loads((cut / "run.json").read_text())["status"] == "training"
-            with pytest.raises(RunError, match=r"not finished; continue it .* --resume"):
+            with pytest.raises(RunError, match=r"not finished; continue it .* resume=True"):
                 load_run(cut)
             (cut / "checkpoint" / ".epoch-1.safetensors.0a1b2c3d4e5f.tmp").write_bytes(b"half")
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
@@ -238,7 +238,7 @@ def test_a_disk_that_fills_up_keeps_the_last_good_checkpoint(tmp_path: Path) -> 
     _go(whole, progress=lambda at: sizes.append(checkpoint_in(whole).stat().st_size))
     assert sizes[1] > sizes[0]  # the first validation adds the best network so far
     # a little more: the numbers of another run need not have as many digits
-    with _files_at_most(sizes[0] + 100), pytest.raises(RunError, match="continue with --resume"):
+    with _files_at_most(sizes[0] + 100), pytest.raises(RunError, match="continue with resume=True"):
         _go(cut)
     assert _epoch(cut) == 1
     assert sorted(file.name for file in cut.rglob("*")) == [
@@ -330,7 +330,7 @@ def test_an_existing_folder_is_not_written_into(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "file").write_text("mine")
     for name in ("empty", "file"):
-        with pytest.raises(RunError, match="exists; choose another --out, or continue"):
+        with pytest.raises(RunError, match="exists; choose another `out`, or continue"):
             _go(tmp_path / name)
     with pytest.raises(RunError, match="is a file"):
         _go(tmp_path / "file", resume=True)
@@ -341,7 +341,7 @@ def test_an_existing_folder_is_not_written_into(tmp_path: Path) -> None:
 @pytest.mark.parametrize("where", ["file/run", "file/deep/run", "x" * 300])
 def test_a_folder_that_cannot_be_made_is_one_sentence(tmp_path: Path, where: str) -> None:
     (tmp_path / "file").write_text("mine")
-    with pytest.raises(RunError, match="choose another --out"):
+    with pytest.raises(RunError, match="choose another `out`"):
         _go(tmp_path / where)
     with pytest.raises(RunError, match="is not a folder"):
         load_run(tmp_path / where)
@@ -505,7 +505,7 @@ def test_a_network_of_ones_own_must_be_handed_over(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("device", ["cuda:99", "meta", "gpu", ""])
 def test_a_device_that_is_not_there(table_run: Run, device: str) -> None:
-    with pytest.raises(ConfigurationError, match=r"device|use --device cpu"):
+    with pytest.raises(ConfigurationError, match=r'device|use device="cpu"'):
         load_run(table_run.folder, device=device)
 
 

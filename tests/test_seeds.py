@@ -262,7 +262,7 @@ def test_folders_records_and_progress(tmp_path: Path, monkeypatch: pytest.Monkey
 
 def test_a_folder_that_exists_refuses_all(tmp_path: Path) -> None:
     (tmp_path / "seed-2").mkdir()
-    with pytest.raises(RunError, match="seed-2` exists; choose another --out"):
+    with pytest.raises(RunError, match="seed-2` exists; choose another `out`"):
         _go(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["seed-2"]
 
@@ -451,7 +451,7 @@ def test_a_single_network_too_large_is_one_sentence(
         with pytest.raises(RunError, match="the GPU is out of memory; lower `batch_size`") as told:
             _go(tmp_path / "cut", seeds=None)
     assert f"`{tmp_path / 'cut'}`" in str(told.value)
-    assert "--resume" in str(told.value)
+    assert "resume=True" in str(told.value)
     assert "\n" not in str(told.value)
     runs = _go(tmp_path / "cut", seeds=None, resume=True)
     assert _bytes(runs[0]) == _bytes(whole[0])

@@ -2,6 +2,7 @@
 
 import copy
 import dataclasses
+import inspect
 import json
 import random
 import tempfile
@@ -10,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, get_type_hints
 from unittest.mock import MagicMock
 
 import numpy as np
@@ -41,7 +42,7 @@ from paretocosmos.record import course_of
 from paretocosmos.run import Run
 from paretocosmos.saved import checkpoint_in
 from paretocosmos.scalarize import cosmos_loss
-from paretocosmos.training import Progress, fit
+from paretocosmos.training import FitOptions, Progress, fit
 from paretocosmos.types import Batch, Inputs, Outputs, Targets, each, first
 
 RESULTS = ("front.json", "front_val.json", "model.safetensors")
@@ -705,7 +706,7 @@ def test_a_loss_that_is_no_number_names_objective_and_step(
     says = str(caught.value)
     assert f"the loss of `second` became {value} at step {step} of epoch 1;" in says
     assert "the checkpoint of epoch 0 is kept" in says
-    assert "lower the learning rate" in says
+    assert "lower `learning_rate`" in says
     assert load_tensors(checkpoint_in(folder))[1]["epoch"] == 0
 
 
@@ -827,3 +828,13 @@ def test_a_front_beyond_the_reference_point_is_warned_about(train: Callable[...,
     assert run.hypervolume == 0
     assert run.front.reference.tolist() == [0.001, 0.001]
     assert isinstance(run.model, Concat)
+
+
+def test_the_options_of_fit_are_its_arguments() -> None:
+    """The list for type checkers and the signature that people read are the same one."""
+    arguments = get_type_hints(fit)
+    options = get_type_hints(FitOptions)
+    own = {"problem", "seed", "seeds", "return"}
+    assert options == {name: kind for name, kind in arguments.items() if name not in own}
+    kinds = {parameter.kind for parameter in inspect.signature(fit).parameters.values()}
+    assert kinds == {inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY}

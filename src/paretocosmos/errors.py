@@ -1,10 +1,13 @@
 """One family of errors, and how an unknown name is answered.
 
-Every message names the thing in backticks, the rule, what was found, and the way out.
+Every message names the thing in backticks, the rule, what was found, and the way out. It speaks of
+arguments, never of options of the command line, which adds its own hint (`ParetoCosmosError.ways`).
 """
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Self
 
 __all__ = [
     "BenchmarkWarning",
@@ -22,6 +25,8 @@ __all__ = [
     "RunError",
     "UntrustedError",
     "WeightsWarning",
+    "cannot_use",
+    "joined",
     "unknown",
 ]
 
@@ -31,6 +36,21 @@ class ParetoCosmosError(Exception):
 
     shared = False
     """Whether every process of a training has it, so that only the first need tell."""
+
+    ways: Mapping[str, object] = MappingProxyType({})
+    """Arguments that lead out, by name, each with its value, or `None` where any other will do.
+
+    The message says it in Python's words; the command line says which of its options those are.
+    """
+
+    def by(self, ways: Mapping[str, object]) -> Self:
+        """This error, with more arguments that lead out of it.
+
+        >>> DataError("`a` exists; choose another `out`").by({"out": None}).ways
+        {'out': None}
+        """
+        self.ways = {**self.ways, **ways}
+        return self
 
 
 class ConfigurationError(ParetoCosmosError, ValueError):
@@ -96,6 +116,18 @@ class FrontWarning(UserWarning):
 
 class WeightsWarning(UserWarning):
     """A network that begins with other weights than its owner may expect."""
+
+
+def cannot_use(path: object, error: OSError) -> RunError:
+    """The error for a place that the system refuses."""
+    refusal = RunError(f"cannot use `{path}`: {error.strerror}; choose another `out`")
+    return refusal.by({"out": None})
+
+
+def joined(mistakes: Sequence[ConfigurationError]) -> ConfigurationError:
+    """Several mistakes as one error."""
+    one = ConfigurationError("; ".join(str(mistake) for mistake in mistakes))
+    return one.by({name: value for each in mistakes for name, value in each.ways.items()})
 
 
 def unknown(kind: str, name: str, known: Iterable[str]) -> ConfigurationError:

@@ -35,7 +35,7 @@ LONGEST = 100  # digits of a number
 
 WAY_OUT = (
     "what was saved before is intact: make room or choose another folder, then continue with "
-    "--resume"
+    "resume=True"
 )
 
 # Temporary names: those of `replacing`, and those safetensors takes while it writes to one.
@@ -74,9 +74,10 @@ def replacing(path: Path, *, flush: bool = True, way_out: str = WAY_OUT) -> Iter
     except ParetoCosmosError:  # what was written is refused by whoever wrote it
         raise
     except OSError as error:
-        raise RunError(
+        refusal = RunError(
             f"could not write `{path}`: {error.strerror or one_line(error)}; {way_out}"
-        ) from error
+        )
+        raise (refusal.by({"resume": True}) if way_out == WAY_OUT else refusal) from error
     finally:
         with suppress(OSError):  # a folder that cannot be written holds nothing to remove
             temporary.unlink(missing_ok=True)

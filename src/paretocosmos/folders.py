@@ -7,12 +7,20 @@ from pathlib import Path
 from typing import Any
 
 from paretocosmos.distributed import Processes
-from paretocosmos.errors import ConfigurationError, RunError
+from paretocosmos.errors import ConfigurationError, ParetoCosmosError, RunError, cannot_use
 from paretocosmos.plan import Plan
 from paretocosmos.record import record_in
 from paretocosmos.saved import saved_in
 
-__all__ = ["finished", "flat", "folder_for", "folders_of", "kept", "refuse_one_run", "refuse_other"]
+__all__ = [
+    "finished",
+    "flat",
+    "folder_for",
+    "folders_of",
+    "refuse_one_run",
+    "refuse_other",
+    "with_kept",
+]
 
 
 def folder_for(out: str | Path | None, name: str, *, resume: bool, what: str = "run") -> Path:
@@ -29,31 +37,33 @@ def folder_for(out: str | Path | None, name: str, *, resume: bool, what: str = "
         try:
             there = folder.exists()
         except OSError as error:  # a name too long, a parent we may not look into
-            raise RunError(f"cannot use `{folder}`: {error.strerror}; choose another --out") from (
-                error
-            )
+            raise cannot_use(folder, error) from error
         if there and not resume:
             raise RunError(
-                f"`{folder}` exists; choose another --out, or continue the {what} in it with "
-                "--resume"
-            )
+                f"`{folder}` exists; choose another `out`, or continue the {what} in it with "
+                "resume=True"
+            ).by({"out": None, "resume": True})
         if there and not folder.is_dir():
-            raise RunError(f"`{folder}` is a file; choose another --out")
+            raise RunError(f"`{folder}` is a file; choose another `out`").by({"out": None})
         return folder
     if resume:
-        raise ConfigurationError(f"--resume needs --out, the folder of the {what} to continue")
+        raise ConfigurationError(f"`resume` needs `out`, the folder of the {what} to continue").by(
+            {"out": None}
+        )
     base = Path("runs") / re.sub(r"[^\w.-]+", "-", name)
     for number in range(1, 1_000_000):
         folder = base if number == 1 else base.with_name(f"{base.name}-{number}")
         if not folder.exists():
             return folder
-    raise RunError(f"there is no free name like `{base}`; choose one with --out")
+    raise RunError(f"there is no free name like `{base}`; choose one with `out`").by({"out": None})
 
 
 def refuse_one_run(folder: Path, what: str) -> None:
     """Refuse the folder of one run where several are to go."""
     if (folder / "run.json").exists():
-        raise RunError(f"`{folder}` is the folder of one run, not of {what}; choose another --out")
+        raise RunError(
+            f"`{folder}` is the folder of one run, not of {what}; choose another `out`"
+        ).by({"out": None})
 
 
 def folders_of(
@@ -96,11 +106,12 @@ def finished(processes: Processes, folder: Path, plan: Plan) -> bool:
     return ended
 
 
-def kept(folder: Path) -> str:
-    """How to go on from a folder, for the end of a sentence; nothing where nothing is saved."""
+def with_kept(error: ParetoCosmosError, folder: Path) -> ParetoCosmosError:
+    """The same error, which also says how to go on from a folder where something is saved."""
     if not saved_in(folder):
-        return ""
-    return f"; the last checkpoint is kept in `{folder}`: add --resume to go on from it"
+        return type(error)(str(error)).by(error.ways)
+    kept = f"the last checkpoint is kept in `{folder}`: go on from it with resume=True"
+    return type(error)(f"{error}; {kept}").by({**error.ways, "resume": True})
 
 
 def refuse_other(folder: Path, record: Mapping[str, Any], plan: Plan) -> None:
@@ -112,8 +123,8 @@ def refuse_other(folder: Path, record: Mapping[str, Any], plan: Plan) -> None:
     if differences:
         raise RunError(
             f"`{folder}` holds a run with other settings ({'; '.join(differences)}); repeat them, "
-            "or choose another --out"
-        )
+            "or choose another `out`"
+        ).by({"out": None})
 
 
 def _differences(

@@ -110,8 +110,8 @@ class Lane:
             if isinstance(error, RunError):
                 raise
             raise RunError(
-                f"cannot create `{self.folder}`: {error.strerror}; choose another --out"
-            ) from error
+                f"cannot create `{self.folder}`: {error.strerror}; choose another `out`"
+            ).by({"out": None}) from error
 
     def _follow(self) -> None:
         """Stand where the first process stands, which alone has read the checkpoint."""
@@ -170,7 +170,7 @@ class Lane:
     def refuse_divergence(self, losses: Tensor) -> None:
         """Losses ``[steps, K, J]`` of an epoch; read once, so a step costs no round trip."""
         kept = f"the checkpoint of epoch {self.saved[-1]} is kept in `{self.folder}`"
-        way_out = "lower the learning rate (--set learning_rate=1e-4) or look at the data"
+        way_out = "lower `learning_rate`, to 1e-4 for instance, or look at the data"
         bad = ~torch.isfinite(losses)
         if bool(bad.any()):
             step, network, objective = bad.nonzero()[0].tolist()
@@ -179,12 +179,12 @@ class Lane:
             raise DivergedError(
                 f"the loss of `{self.plan.problem.names[objective]}`{which} became {value} at step "
                 f"{step + 1} of epoch {self.epoch + 1}; {kept}; {way_out}"
-            )
+            ).by({"learning_rate": "1e-4"})
         if not all(bool(torch.isfinite(p).all()) for p in self.model.parameters()):
             raise DivergedError(
                 f"the network's weights became NaN or infinite in epoch {self.epoch + 1} though "
                 f"every loss was finite; {kept}; {way_out}"
-            )
+            ).by({"learning_rate": "1e-4"})
 
     def validate(self, val: Batch, losses: Mapping[str, float]) -> None:
         """Judge the networks as they are, and keep each that is the best of its own so far."""

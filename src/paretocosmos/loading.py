@@ -56,9 +56,9 @@ def load_run(
     record = read_record(folder, trust=trust, given=_given(model, backbone, problem))
     if record.get("status") != "finished":
         raise RunError(
-            f"the run in `{folder}` was not finished; continue it with the command that started "
-            "it and --resume"
-        )
+            f"the run in `{folder}` was not finished; continue it with what started it, and "
+            "resume=True"
+        ).by({"resume": True})
     _check_files(folder, record)
     tensors, _ = load_tensors(folder / "model.safetensors")
     network = _built(folder, record, backbone, tensors) if model is None else model

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from paretocosmos.errors import RunError
+from paretocosmos.errors import RunError, cannot_use
 
 try:
     import fcntl
@@ -44,9 +44,7 @@ def locked(folder: Path) -> Iterator[None]:
                 f"`{folder}` is being trained by another process: wait for it, then start again"
             ) from error
         except OSError as error:
-            raise RunError(
-                f"cannot use `{folder}`: {error.strerror}; choose another --out"
-            ) from error
+            raise cannot_use(folder, error) from error
         yield
     finally:
         if handle is not None:

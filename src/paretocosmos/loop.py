@@ -6,8 +6,10 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from statistics import fmean
+from typing import NamedTuple
 
 import torch
+from torch import Tensor
 
 from paretocosmos.engine import feed_of
 from paretocosmos.errors import ConfigurationError, DivergedError, EngineWarning
@@ -21,6 +23,15 @@ from paretocosmos.saved import common_epoch
 from paretocosmos.stack import make_stack
 
 __all__ = ["Progress", "Trainer"]
+
+
+class _Done(NamedTuple):
+    """An epoch's steps: losses ``[steps, K, J]`` of all K networks, and where the time went."""
+
+    losses: Tensor
+    seconds: float
+    preparing: float
+    waited: float
 
 
 class Trainer:
@@ -122,8 +133,19 @@ class Trainer:
         return [slice(at * count, (at + 1) * count) for at in range(len(self.lanes))]
 
     def _epoch(self, *, prepare: bool) -> None:
-        plan, training = self.plan, self.plan.training
-        epoch = self.lanes[0].epoch
+        """One pass over the data for every lane, and what follows it: validate, save, report."""
+        started = time.perf_counter()
+        done = self._steps(prepare=prepare)
+        judged = self._seconds_judging()
+        means = self._settle(done)
+        judged = self._seconds_judging() - judged
+        self.pace.note(time.perf_counter() - started - done.preparing - judged, judged)
+        if self.progress is not None and self.processes.first:
+            self.progress(self._standing(means, done.seconds, done.waited))
+
+    def _steps(self, *, prepare: bool) -> _Done:
+        """All steps of an epoch, of all lanes together."""
+        plan, epoch = self.plan, self.lanes[0].epoch
         drawn = [one for lane in self.lanes for one in lane.draw(len(self.feed))]
         pieces = [
             (stack, drawn[at * stack.networks : (at + 1) * stack.networks])
@@ -134,7 +156,7 @@ class Trainer:
             torch.manual_seed(_mixed(plan.seed, epoch, self.processes.rank))
         started = time.perf_counter()
         for stack in self.stacks:
-            stack.work.adam.set_learning_rate(training.learning_rate_at(epoch))
+            stack.work.adam.set_learning_rate(plan.training.learning_rate_at(epoch))
             stack.begin(plan.method, epoch)
         preparing = 0.0
         with threads_for(self.small):
@@ -142,13 +164,7 @@ class Trainer:
                 for stack, own in pieces:
                     stack.prepare(own, plan.device)
                 preparing = time.perf_counter() - started
-                if self.failure is not None:
-                    warnings.warn(
-                        f"{self.failure}; training goes on {self.engine_name}, which is slower and "
-                        "gives the same",
-                        EngineWarning,
-                        stacklevel=2,
-                    )
+                self._warn_of_failure()
             waited = self.feed.waited
             # the one time an epoch is read back
             every = [stack.epoch(own, plan.device) for stack, own in pieces]
@@ -156,24 +172,39 @@ class Trainer:
         for network in self.networks:  # statistics of batches, each process's of its own
             self.processes.follow(list(network.buffers()))
         seconds = time.perf_counter() - started - preparing
-        waited = self.feed.waited - waited
-        judged = sum(lane.at.numbers["seconds_evaluating"] for lane in self.lanes)
+        return _Done(losses, seconds, preparing, self.feed.waited - waited)
+
+    def _warn_of_failure(self) -> None:
+        if self.failure is not None:
+            warnings.warn(
+                f"{self.failure}; training goes on {self.engine_name}, which is slower and gives "
+                "the same",
+                EngineWarning,
+                stacklevel=4,
+            )
+
+    def _settle(self, done: _Done) -> list[dict[str, float]]:
+        """Count an epoch, validate and save where it is time to; the mean losses of each lane.
+
+        A lane that diverged is refused after the others were saved.
+        """
+        training = self.plan.training
         diverged: list[DivergedError] = []
         means, saving = [], 0.0
-        last = epoch + 1 == training.epochs
+        last = self.lanes[0].epoch + 1 == training.epochs
         keep = last or self.thrift.due  # of all seeds, which would else stand at different epochs
         for lane, share in zip(self.lanes, self._shares(), strict=True):
             try:
-                lane.refuse_divergence(losses[:, share])
+                lane.refuse_divergence(done.losses[:, share])
             except DivergedError as error:  # the others have done their epoch
                 diverged.append(error)
                 continue
             numbers = lane.at.numbers
-            numbers["seconds"] += seconds
-            numbers["seconds_preparing"] += preparing
-            numbers["seconds_waiting"] += waited
+            numbers["seconds"] += done.seconds
+            numbers["seconds_preparing"] += done.preparing
+            numbers["seconds_waiting"] += done.waited
             numbers["epoch"] += 1
-            means.append(lane.mean(losses[:, share]))
+            means.append(lane.mean(done.losses[:, share]))
             if lane.epoch % training.evaluate_every == 0 or last:
                 lane.validate(self.val, means[-1])
             if keep:
@@ -182,16 +213,18 @@ class Trainer:
                 saving += time.perf_counter() - began
         for lane in self.lanes if keep else ():  # now that every one of them has written its own
             lane.tidy()
-        self.thrift.note(training=seconds, saving=saving)
+        self.thrift.note(training=done.seconds, saving=saving)
         if diverged:
-            others = "; leave its seed out and add --resume to go on with the others"
-            refusal = DivergedError(f"{diverged[0]}{others if len(self.lanes) > 1 else ''}")
+            refusal = diverged[0]
+            if len(self.lanes) > 1:
+                others = "leave its seed out and go on with the others, with resume=True"
+                refusal = DivergedError(f"{refusal}; {others}").by({**refusal.ways, "resume": True})
             refusal.shared = self.processes.joined  # all have the same losses
             raise refusal
-        judged = sum(lane.at.numbers["seconds_evaluating"] for lane in self.lanes) - judged
-        self.pace.note(time.perf_counter() - started - preparing - judged, judged)
-        if self.progress is not None and self.processes.first:
-            self.progress(self._standing(means, seconds, waited))
+        return means
+
+    def _seconds_judging(self) -> float:
+        return float(sum(lane.at.numbers["seconds_evaluating"] for lane in self.lanes))
 
     @property
     def engine_name(self) -> str:

@@ -214,6 +214,6 @@ def device_of(name: str) -> torch.device:
     if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
         raise ConfigurationError(
             f"`{name}` is not there: torch sees {torch.cuda.device_count()} CUDA devices; use "
-            "--device cpu"
-        )
+            'device="cpu"'
+        ).by({"device": "cpu"})
     return device

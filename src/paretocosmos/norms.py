@@ -5,10 +5,10 @@ import warnings
 from typing import Any, Literal
 
 from torch import Tensor, nn
-from torch.nn.modules.batchnorm import _BatchNorm
 
 from paretocosmos.errors import ConditioningWarning, ConfigurationError, unknown
 from paretocosmos.stand_in import StandIn
+from paretocosmos.torch_private import BatchNorm
 
 __all__ = ["FrozenNorm", "Norm", "with_norm"]
 
@@ -34,7 +34,7 @@ def with_norm(network: nn.Module, norm: Norm | None) -> nn.Module:
     """A network whose batch normalisation bears rays; itself where there is none, or to be kept."""
     if norm not in (None, "keep", "group", "frozen"):
         raise unknown("`norm`", str(norm), ("keep", "group", "frozen"))
-    names = [name for name, part in network.named_modules() if isinstance(part, _BatchNorm)]
+    names = [name for name, part in network.named_modules() if isinstance(part, BatchNorm)]
     if norm is None and names:
         warnings.warn(
             f"{type(network).__name__} has {len(names)} batch normalisation layers, whose "

@@ -16,6 +16,7 @@ from paretocosmos.settings import (
     Configuration,
     Training,
 )
+from paretocosmos.torch_private import Dropout, hooked
 
 __all__ = ["Plan", "check_seed", "networks_for"]
 
@@ -71,7 +72,7 @@ class Plan:
         """
         network = networks_of(self.model)[0]
         random = (nn.RReLU, nn.MultiheadAttention, nn.FractionalMaxPool2d, nn.FractionalMaxPool3d)
-        kinds = (nn.modules.dropout._DropoutNd, nn.RNNBase, *random)
+        kinds = (Dropout, nn.RNNBase, *random)
         return (
             self.traceable
             and next(network.buffers(), None) is None
@@ -93,8 +94,7 @@ class Plan:
         backbones = [m for m in self.model.modules() if isinstance(m, Backbone)]
         known = {"paretocosmos", "torch", *(name for b in backbones for name in b.foreign)}
         return all(home.split(".")[0] in known for home in homes) and not any(
-            module._forward_hooks or module._forward_pre_hooks or module._backward_hooks
-            for module in self.model.modules()
+            hooked(module, backward=True) for module in self.model.modules()
         )
 
 

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.schema import MOST
+from paretocosmos.torch_private import standard_gamma
 
 __all__ = ["as_rays", "check_alpha", "each_alone", "even_rays", "sample_rays"]
 
@@ -57,8 +58,8 @@ def sample_rays(
     concentration = torch.tensor(check_alpha(alpha, objectives), dtype=torch.float64)
     shape = concentration.expand(count, objectives)
     # Gamma(a) = Gamma(a + 1) * U^(1/a), kept as a logarithm: for a small alpha the plain draws
-    # underflow to a row of zeros. torch.distributions takes no generator, hence `_standard_gamma`.
-    draws = torch._standard_gamma(shape + 1, generator=generator).log()
+    # underflow to a row of zeros. torch.distributions takes no generator, hence `standard_gamma`.
+    draws: Tensor = standard_gamma(shape + 1, generator=generator).log()
     uniform = torch.rand(shape.shape, generator=generator, dtype=torch.float64)
     draws += uniform.clamp_min(torch.finfo(torch.float64).tiny).log() / shape
     return draws.softmax(dim=1).float()

@@ -143,8 +143,8 @@ def record_in(folder: Path) -> dict[str, Any]:
     if written < FORMAT:
         raise RunError(
             f"`{folder}` was written by an older version ({_version(record)}), whose folders "
-            "this one does not read: choose another --out and train again, or use that version"
-        )
+            "this one does not read: choose another `out` and train again, or use that version"
+        ).by({"out": None})
     check_record(record, folder / "run.json")
     return record
 

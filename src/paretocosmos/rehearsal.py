@@ -4,7 +4,6 @@ from collections.abc import Mapping
 
 import torch
 from torch import Tensor, nn
-from torch.nn.modules.batchnorm import _BatchNorm
 
 from paretocosmos.conditioning import inside
 from paretocosmos.engine.gradients import apart_of
@@ -16,6 +15,7 @@ from paretocosmos.objectives._base import pick
 from paretocosmos.objectives.cross_entropy import CrossEntropy
 from paretocosmos.problems._base import SPLITS, Problem, Split
 from paretocosmos.rays import even_rays
+from paretocosmos.torch_private import BatchNorm
 from paretocosmos.types import Batch, Outputs, each
 
 __all__ = ["rehearse", "split_of"]
@@ -80,7 +80,7 @@ def rehearse(
 
 def _check_statistics(model: nn.Module, problem: Problem, few: Batch) -> None:
     """Batch statistics of a single value would be an error in the middle of an epoch."""
-    if not any(isinstance(part, _BatchNorm) and part.training for part in model.modules()):
+    if not any(isinstance(part, BatchNorm) and part.training for part in model.modules()):
         return
     parameter = next(model.parameters())
     ray = torch.full((len(problem.objectives),), 1 / len(problem.objectives)).to(parameter)

@@ -172,15 +172,15 @@ class Run:
         ):
             raise RunError(
                 f"the data of `{self.folder}` is not what it was trained on: its rows, columns, "
-                "categories or means differ; give the same file with --data, or use `run.predict` "
+                "categories or means differ; give the same file as `data`, or use `run.predict` "
                 "for new rows"
-            )
+            ).by({"data": None})
         made, found = (about.get("sha256") for about in (self.record["about"], problem.about))
         if made != found:
             raise RunError(
                 f"the images found are not those `{self.folder}` was trained on (sha256 {found}, "
-                f"there {made}): give the same files with --data"
-            )
+                f"there {made}): give the same files as `data`"
+            ).by({"data": None})
         reference = self.record["training"]["reference"]
         if reference is None:
             return problem
@@ -204,6 +204,6 @@ class Run:
             if value != self.record[key]:
                 raise RunError(
                     f"`{self.folder}` was not trained on `{name}` as it is here, whose `{key}` is "
-                    f"{value}, there {self.record[key]}: give the same data with --data"
-                )
+                    f"{value}, there {self.record[key]}: give the same as `data`"
+                ).by({"data": None})
         return problem

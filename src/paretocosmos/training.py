@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, overload
+from typing import Any, Unpack, overload
 
 import torch
 from torch import nn
@@ -14,67 +14,44 @@ from paretocosmos.conditioning import networks_of
 from paretocosmos.distributed import Processes, join
 from paretocosmos.engine import check_engine
 from paretocosmos.errors import ConfigurationError, LostProcessError, RunError
-from paretocosmos.folders import flat, folders_of, kept
+from paretocosmos.folders import flat, folders_of, with_kept
 from paretocosmos.lane import Lane
 from paretocosmos.loading import load_run
 from paretocosmos.loop import Progress, Trainer
 from paretocosmos.machine import SMALL_STEP, streamed
 from paretocosmos.methods import Method
 from paretocosmos.plan import Plan, check_seed
-from paretocosmos.planning import make_plan
+from paretocosmos.planning import PlanOptions, make_plan
 from paretocosmos.problems import Problem
 from paretocosmos.provenance import fingerprint
 from paretocosmos.resuming import Job, take_up
 from paretocosmos.run import Run
 
-__all__ = ["Progress", "check_seeds", "fit"]
+__all__ = ["FitOptions", "Progress", "check_seeds", "fit"]
 
 Report = Callable[[Progress], None]
 OWN_TO_A_PROCESS = ("device", "problem.settings.data")
 
 
+class FitOptions(PlanOptions, total=False):
+    """What `fit` takes beside the problem and the seeds, each documented there."""
+
+    epochs: int | None
+    out: str | Path | None
+    resume: bool
+    engine: str
+    progress: Report | None
+
+
 @overload
 def fit(
-    problem: str | Problem,
-    *,
-    method: str | Method = "cosmos",
-    model: nn.Module | None = None,
-    conditioning: str | None = None,
-    backbone: str | nn.Module | None = None,
-    protocol: str | None = None,
-    epochs: int | None = None,
-    seed: int = 1,
-    seeds: None = None,
-    settings: Mapping[str, Any] | None = None,
-    out: str | Path | None = None,
-    resume: bool = False,
-    device: str = "auto",
-    engine: str = "auto",
-    precision: str = "tf32",
-    deterministic: bool = False,
-    progress: Report | None = None,
+    problem: str | Problem, *, seed: int = 1, seeds: None = None, **options: Unpack[FitOptions]
 ) -> Run: ...
 
 
 @overload
 def fit(
-    problem: str | Problem,
-    *,
-    method: str | Method = "cosmos",
-    model: nn.Module | None = None,
-    conditioning: str | None = None,
-    backbone: str | nn.Module | None = None,
-    protocol: str | None = None,
-    epochs: int | None = None,
-    seeds: Sequence[int],
-    settings: Mapping[str, Any] | None = None,
-    out: str | Path | None = None,
-    resume: bool = False,
-    device: str = "auto",
-    engine: str = "auto",
-    precision: str = "tf32",
-    deterministic: bool = False,
-    progress: Report | None = None,
+    problem: str | Problem, *, seed: int = 1, seeds: Sequence[int], **options: Unpack[FitOptions]
 ) -> list[Run]: ...
 
 
@@ -187,8 +164,8 @@ def _check_processes(processes: Processes, plan: Plan) -> None:
         every = processes.count * plan.training.accumulate
         refusal = ConfigurationError(
             f"`groups` are 1 in a micro-batch, the same ray for all processes, or a multiple of "
-            f"their number, {processes.count}, found {groups}: use --set groups={every}"
-        )
+            f"their number, {processes.count}, found {groups}: use groups={every}"
+        ).by({"groups": every})
         refusal.shared = True
         raise refusal
     settings = flat(plan.configuration.to_dict())
@@ -245,14 +222,14 @@ def _train(
                 )
             ).run()
     except LostProcessError as error:
-        raise LostProcessError(f"{error}{kept(folder)}") from error
+        raise with_kept(error, folder) from error
     except torch.cuda.OutOfMemoryError as error:
         if networks == 1 or not stacked:
-            raise RunError(
-                "the GPU is out of memory; lower `batch_size` (--set batch_size=64), accumulate "
-                "smaller ones (--set groups=4 --set accumulate=4) or use --device cpu"
-                f"{kept(folder)}"
-            ) from error
+            refusal = RunError(
+                "the GPU is out of memory; lower `batch_size`, accumulate smaller ones (groups=4, "
+                'accumulate=4) or use device="cpu"'
+            ).by({"batch_size": 64, "groups": 4, "accumulate": 4, "device": "cpu"})
+            raise with_kept(refusal, folder) from error
     # too many for the memory: their checkpoints are where they stopped, their networks are let go
     torch.cuda.empty_cache()
     if len(jobs) == 1:

@@ -386,7 +386,7 @@ REFUSED: dict[str, tuple[tuple[str, ...], str]] = {
     "penalty nan": (("toy_convex", "--penalty", "nan"), "`penalty` must be finite"),
     "epochs": (("toy_convex", "--epochs", "0"), "`epochs` must be at least 1"),
     "seed": (("toy_convex", "--seed", "-1"), "`seed` must be at least 0"),
-    "device": (("toy_convex", "--device", "cuda:99"), "use --device cpu"),
+    "device": (("toy_convex", "--device", "cuda:99"), "on the command line: --device cpu"),
     "engine": (("toy_convex", "--engine", "eagre"), "did you mean `eager`"),
     "captured": (
         ("toy_convex", "--engine", "captured", "--device", "cpu"),
@@ -415,8 +415,8 @@ REFUSED: dict[str, tuple[tuple[str, ...], str]] = {
     "own problem": (("nowhere:Thing",), "see that the package is installed"),
     "no file": (("absent.csv", "--target", "a", "--sensitive", "b"), "does not exist"),
     "no columns": (("absent.csv",), "--target ... --sensitive ..."),
-    "parent": (("toy_convex", "--out", "/dev/null/run"), "choose another --out"),
-    "kernel's": (("toy_convex", "--out", "/proc/run"), "choose another --out"),
+    "parent": (("toy_convex", "--out", "/dev/null/run"), "choose another `out`.*--out"),
+    "kernel's": (("toy_convex", "--out", "/proc/run"), "choose another `out`.*--out"),
 }
 
 
@@ -476,7 +476,7 @@ def test_bad_rays_are_one_sentence(
         (("--rays", "0"), "`count` >= 1"),
         (("--rays", "-3"), "`count` >= 1"),
         (("--split", "tset"), "did you mean `test`"),
-        (("--device", "cuda:99"), "use --device cpu"),
+        (("--device", "cuda:99"), "on the command line: --device cpu"),
         (("--device", "gpu"), "unknown device `gpu`"),
         (("--data", "elsewhere"), "leave it away"),
     ],
@@ -590,10 +590,10 @@ def test_an_output_folder_that_exists_is_left_alone(cli: Call, finished: Path) -
     shutil.copytree(finished, "run")
     before = {file: file.read_bytes() for file in Path("run").rglob("*") if file.is_file()}
     _one_sentence(
-        cli("train", "toy_convex", *SMALL, "--out", "run"), "exists; choose another --out"
+        cli("train", "toy_convex", *SMALL, "--out", "run"), "exists; choose another `out`.*--out"
     )
     other = cli("train", "toy_convex", *SMALL, "--out", "run", "--resume", "--seed", "2")
-    _one_sentence(other, "seed: 1 there, 2 now.*choose another --out")
+    _one_sentence(other, "seed: 1 there, 2 now.*choose another `out`.*--out")
     assert {file: file.read_bytes() for file in before} == before
     assert len(list(Path("run").rglob("*"))) == len(list(finished.rglob("*")))
 
@@ -731,7 +731,7 @@ def test_a_gpu_that_is_full_is_one_sentence(cli: Call, monkeypatch: pytest.Monke
 
     monkeypatch.setattr(Trainer, "_epoch", full)
     given = ("train", "toy_convex", *SMALL, "--json")
-    says = r"out of memory; lower `batch_size` .*last checkpoint is kept in `%s`.*--resume"
+    says = r"out of memory; lower `batch_size`.*last checkpoint is kept in `%s`.*--resume"
     _one_sentence(cli(*given, "--out", "run"), says % "run")
     _one_sentence(cli(*given, "--seeds", "1,2", "--out", "runs"), says % "runs/seed-1")
 

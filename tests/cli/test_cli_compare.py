@@ -145,7 +145,8 @@ def test_a_folder_that_exists_is_left_alone(cli: Call, tmp_path: Path) -> None:
     ended = cli(*THREE, "--out", "here")
     assert (ended.code, ended.out) == (2, "")
     assert (
-        "exists; choose another --out, or continue the comparison in it with --resume" in ended.err
+        "exists; choose another `out`, or continue the comparison in it with resume=True "
+        "(on the command line: --out ..., --resume)" in ended.err
     )
     assert list(Path("here").iterdir()) == []
 

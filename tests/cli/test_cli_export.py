@@ -48,7 +48,8 @@ def test_export_as_json_to_a_place_of_ones_own(cli: Call, finished: Path, tmp_pa
     assert (tmp_path / "mine.pt2.md").exists()
     ended = cli("export", str(finished), "--format", "torch", "--out", "mine.pt2")
     assert (ended.code, ended.out) == (2, "")
-    assert ended.err == "error: `mine.pt2` exists; choose another --out, or remove it\n"
+    says = "`mine.pt2` exists; choose another `out`, or remove it (on the command line: --out ...)"
+    assert ended.err == f"error: {says}\n"
 
 
 @pytest.mark.parametrize(

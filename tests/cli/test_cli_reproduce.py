@@ -165,6 +165,6 @@ def test_a_missing_ray_is_one_sentence(cli: Call, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setitem(sys.modules, "ray", None)
     ended = cli("reproduce", "table_1", "--ray")
     assert (ended.code, ended.out) == (2, "")
-    assert ended.err.startswith("error: --ray needs `ray`, which is not installed")
+    assert ended.err.startswith("error: training on a Ray cluster needs `ray`, which is not")
     assert 'pip install "paretocosmos[ray]"' in ended.err
     assert not Path("reproduction").exists()

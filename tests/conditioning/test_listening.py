@@ -13,7 +13,9 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.utils.checkpoint import checkpoint
 
 from paretocosmos import Conditioning, condition
+from paretocosmos.conditioning._during import Held
 from paretocosmos.conditioning._listening import Listener
+from paretocosmos.conditioning.hypernet import Hypernet
 
 B, J = 6, 3
 Make = Callable[..., tuple[nn.Module, Any]]
@@ -291,3 +293,95 @@ def test_a_hook_on_the_split_layer_is_still_called(make: Make, rays: Rays) -> No
     layer.register_forward_hook(lambda _, __, out: seen.append(out.shape))
     assert torch.equal(model(inputs, rays()), network(inputs))
     assert seen == [(B, 6)]
+
+
+class _Failing(torch.autograd.Function):
+    """The identity, whose way back fails."""
+
+    @staticmethod
+    def forward(ctx: Any, inputs: Tensor) -> Tensor:
+        return inputs.clone()
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> Tensor:
+        raise RuntimeError("out of memory, say")
+
+
+@pytest.mark.parametrize("chunk", [None, 16], ids=["film", "chunked hypernet"])
+def test_a_backward_pass_that_raised_leaves_nothing_behind(chunk: int | None) -> None:
+    torch.manual_seed(1)
+    network = nn.Sequential(nn.Linear(3, 8), nn.Tanh(), nn.Linear(8, 2))
+    model = (
+        condition(network, 2, how="film") if chunk is None else Hypernet(network, 2, chunk=chunk)
+    )
+    for parameter in model.parameters():
+        nn.init.normal_(parameter)
+    inputs, ray = torch.randn(4, 3), torch.tensor([0.3, 0.7])
+    names = [name for name, _ in model.named_parameters()]
+    before = [tensor.clone() for tensor in model.state_dict().values()]
+    wanted = model(inputs, ray)
+    failing: Any = _Failing
+    with pytest.raises(RuntimeError, match="out of memory"):
+        model(failing.apply(inputs.clone().requires_grad_()), ray).sum().backward()
+    assert torch.equal(model(inputs, ray), wanted)
+    assert _quiet(model)
+    assert [name for name, _ in model.named_parameters()] == names
+    for found, tensor in zip(model.state_dict().values(), before, strict=True):
+        assert torch.equal(found, tensor)
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["non-reentrant", "reentrant"])
+def test_a_whole_call_of_a_chunked_hypernetwork_is_computed_again_as_it_was(again: bool) -> None:
+    """Its own weights, to which it adds, must not be those of the call that is held."""
+    torch.manual_seed(1)
+    network = nn.Sequential(nn.Linear(3, 8), nn.Tanh(), nn.Linear(8, 2))
+    model = Hypernet(network, 2, chunk=16)
+    for parameter in model.parameters():
+        nn.init.normal_(parameter, std=0.1)
+
+    def whole(inputs: Tensor, ray: Tensor) -> Tensor:
+        outputs: Tensor = checkpoint(model, inputs, ray, use_reentrant=again)
+        return outputs
+
+    calls = [
+        (torch.randn(4, 3, requires_grad=True), torch.tensor(r)) for r in ([0.3, 0.7], [1.0, 0.0])
+    ]
+    expected = _gradients(model, model, calls)
+    for found, wanted in zip(_gradients(whole, model, calls), expected, strict=True):
+        torch.testing.assert_close(found, wanted)
+
+
+def test_a_backward_pass_inside_of_a_call_leaves_what_the_call_had_set() -> None:
+    class Inside(nn.Module):
+        """Goes back through an earlier call of the model between two of its layers."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.first, self.second = nn.Linear(3, 3), nn.Linear(3, 1)
+            self.earlier: Tensor | None = None
+
+        def forward(self, x: Tensor) -> Tensor:
+            hidden = self.first(x)
+            if self.earlier is not None:
+                self.earlier.sum().backward()
+            out: Tensor = self.second(hidden)
+            return out
+
+    network = Inside()
+    model = condition(network, 2, how="film", layer=("first", "second"))
+    inner: Any = model.backbone
+    x, ray = torch.randn(4, 3), torch.tensor([0.4, 0.6])
+    wanted = model(x, ray)
+    inner.earlier = model(x, torch.tensor([0.9, 0.1]))
+    assert torch.equal(model(x, ray), wanted)
+    assert _quiet(model)
+
+
+def test_a_copy_holds_nothing() -> None:
+    held = Held()
+    held._undo = lambda: None
+    assert copy.deepcopy(held)._undo is None
+    stream = io.BytesIO()
+    torch.save(held, stream)
+    stream.seek(0)
+    assert torch.load(stream, weights_only=False)._undo is None

@@ -110,7 +110,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "of the method's": ({"settings": {"cosmos.penalti": 1}}, "did you mean `cosmos.penalty`"),
     "some": (
         {"settings": {"penalty": 2}},
-        "`penalty` is no setting of `uniform`: write --set cosmos.penalty=2",
+        "`penalty` is no setting of `uniform`: set `cosmos.penalty` instead",
     ),
     "not compared": (
         {"settings": {"mgda.penalty": 2}},
@@ -118,7 +118,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "all at once": ({"settings": {"a": 1, "cosmos.b": 2}}, "`a`.*`cosmos.b`"),
     "reference": ({"settings": {"cosmos.reference": (2, 2)}}, "is one for all methods"),
-    "no folder": ({"out": None, "resume": True}, "--resume needs --out"),
+    "no folder": ({"out": None, "resume": True}, "`resume` needs `out`"),
 }
 
 
@@ -196,7 +196,7 @@ def test_a_comparisons_folder_is_no_run(done: Comparison) -> None:
 
 
 def test_folders_that_are_taken(done: Comparison, tmp_path: Path) -> None:
-    with pytest.raises(RunError, match="exists; choose another --out, or continue"):
+    with pytest.raises(RunError, match="exists; choose another `out`, or continue"):
         compare("toy_convex", ["cosmos"], out=done.folder, **SMALL)
     run = done.runs["cosmos"][0].folder
     with pytest.raises(RunError, match="folder of one run, not of a comparison"):
@@ -204,7 +204,7 @@ def test_folders_that_are_taken(done: Comparison, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(RunError, match="is a file"):
         compare("toy_convex", ["cosmos"], out=tmp_path / "file", resume=True, **SMALL)
-    with pytest.raises(RunError, match="choose another --out"):
+    with pytest.raises(RunError, match="choose another `out`"):
         compare("toy_convex", ["cosmos"], out=tmp_path / ("a" * 300), **SMALL)
 
 

@@ -320,7 +320,7 @@ def test_a_place_that_is_taken_costs_its_cells(go: Go, recipe: Write, out: Path)
     done = go(made)
     assert list(_states(done).values()) == ["failed", "done"]
     (why,) = done.failures.values()
-    assert re.match("cannot use `.*toy_convex/.*`: Not a directory; choose another --out", why)
+    assert re.match("cannot use `.*toy_convex/.*`: Not a directory; choose another `out`", why)
 
 
 # ---------------------------------------------------------------- who must not be mixed

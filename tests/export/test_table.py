@@ -144,7 +144,7 @@ def test_a_program_with_a_pickle_in_it_is_not_loaded(in_torch: Exported, tmp_pat
 
 def test_places_that_are_refused(trained: Run, tmp_path: Path) -> None:
     made = export(trained, format="torch", out=tmp_path / "new" / "a.pt2")  # folders are made
-    with pytest.raises(RunError, match=r"a\.pt2` exists; choose another --out, or remove"):
+    with pytest.raises(RunError, match=r"a\.pt2` exists; choose another `out`, or remove"):
         export(trained, format="torch", out=made.path)
     (tmp_path / "other.onnx.md").write_text("mine")
     with pytest.raises(RunError, match=r"other\.onnx\.md` exists"):

@@ -92,6 +92,23 @@ def test_it_is_a_step_of_our_own_loop(method: Method, groups: int) -> None:
         assert torch.equal(weighing.state[name], value)
 
 
+@pytest.mark.parametrize("method", [Cosmos(penalty=0.5), Linear()], ids=["cosmos", "linear"])
+@pytest.mark.parametrize("groups", [1, 3])
+@pytest.mark.parametrize("own", [False, True], ids=["conditioned", "own"])
+def test_both_loops_have_the_same_gradient_to_the_bit(
+    method: Method, groups: int, own: bool
+) -> None:
+    model, batch = _model(own), _batch()
+    weighing = _weighing(model, method, groups=groups)
+    weighed = weighing(model, batch, epoch=0, place=(0, 3))
+    rays = weighing.rays((0, 3), 0, groups)
+    parameters = dict(model.named_parameters())
+    expected = make_step(model, OBJECTIVES, method)(parameters, batch, rays, method.init(J))
+    found = dict(zip(parameters, _gradients(model, weighed.total), strict=True))
+    for name, gradient in expected.gradients.items():
+        assert torch.equal(found[name], gradient)
+
+
 def test_a_batch_that_cannot_be_shared_equally_has_fewer_groups() -> None:
     model, seen = _model(False), []
     model.register_forward_pre_hook(lambda _, given: seen.append(len(given[1])))

@@ -95,7 +95,7 @@ def test_missing(kind: str, small: "SmallCeleba", tmp_path: Path) -> None:
     getattr(small, kind)(data / f"img_align_celeba{ending}")
     with pytest.raises(DataError) as refused:
         celeba_easy(data=str(data), size=8)
-    for part in ("3 missing, 000003.jpg the first", "list_attr_celeba.txt", "--set skip=true"):
+    for part in ("3 missing, 000003.jpg the first", "list_attr_celeba.txt", "skip=True"):
         assert part in str(refused.value)
     with pytest.warns(BenchmarkWarning, match="3 of the listed pictures are missing and 0 damaged"):
         problem = load_problem("celeba_easy", data=str(data), settings={"skip": "true", "size": 8})

@@ -8,6 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from paretocosmos.kernels import conv_pool, taken
+from paretocosmos.torch_private import hooked
 
 __all__ = ["ConvPool"]
 
@@ -69,7 +70,7 @@ def _parts(conv: nn.Module) -> tuple[nn.Conv2d, _Split | None] | None:
 
     Hooks are called by modules, not by kernels.
     """
-    if any(part._forward_hooks or part._forward_pre_hooks for part in conv.modules()):
+    if any(hooked(part) for part in conv.modules()):
         return None
     if type(conv) is nn.Conv2d:
         return conv, None

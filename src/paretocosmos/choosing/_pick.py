@@ -23,7 +23,8 @@ def pick(front: Front, wish: Wish) -> int:
     cost = cost_of(front, wish)
     allowed = within(front, wish) & np.isfinite(cost)
     if not allowed.any():
-        raise InfeasibleError(_refusal(front, wish, cost))
+        why = _refusal(front, wish, cost)
+        raise InfeasibleError(why).by({"allow_constant": True} if "allow_constant" in why else {})
     # a count, such as errors, is often the same at several rays: then the first objective decides
     order = np.lexsort((front.values[:, 0], np.where(allowed, cost, np.inf)))
     return int(order[0])
@@ -115,7 +116,7 @@ def _refusal(front: Front, wish: Wish, cost: Array) -> str:
     if same.all() and not wish.allow_constant:
         return (
             f"every ray gives a constant classifier on {front.split}, which `allow_constant` "
-            "(--allow-constant) takes: train longer, or with another penalty"
+            "takes: train longer, or with another penalty"
         )
     if not wish.bounds():
         return f"no ray but constant classifiers' has a number to choose by on {front.split}"
@@ -131,8 +132,7 @@ def _refusal(front: Front, wish: Wish, cost: Array) -> str:
     if (kept & same).any():
         return (
             f"only a constant classifier has {wish.text()} on {front.split}, which "
-            "`allow_constant` (--allow-constant) takes: the closest of the others has "
-            f"{reached}, at the ray {ray}"
+            f"`allow_constant` takes: the closest of the others has {reached}, at the ray {ray}"
         )
     return (
         f"no ray has {wish.text()} on {front.split}: the closest has {reached}, at the ray {ray}; "

@@ -20,7 +20,7 @@ from paretocosmos.cli._train import train
 from paretocosmos.distributed import launched_rank
 from paretocosmos.errors import ParetoCosmosError, UntrustedError
 
-__all__ = ["ROOMS", "app", "main"]
+__all__ = ["ROOMS", "app", "hint", "main"]
 
 app = typer.Typer(
     help="One network, trained once, gives the whole Pareto front.",
@@ -48,7 +48,7 @@ def main() -> None:
     except ParetoCosmosError as error:
         rank = launched_rank()
         if not (rank and error.shared):
-            said = f"{error}{_on_the_command_line(error)}"
+            said = f"{error}{hint(error)}"
             printing.error(f"process {rank}: {said}" if rank else said)
         sys.exit(2)
     except BrokenPipeError:  # the reader of our output left
@@ -56,11 +56,30 @@ def main() -> None:
         sys.exit(1)
 
 
-def _on_the_command_line(error: ParetoCosmosError) -> str:
-    """How to allow here what the library lets a caller allow in Python."""
+def hint(error: ParetoCosmosError) -> str:
+    """The options for what the library lets a caller do in Python."""
     packages = error.packages if isinstance(error, UntrustedError) else ()
     options = " ".join(f"--trust {package}" for package in packages)
-    return f" (here: {options})" if options else ""
+    if options:
+        return f" (here: {options})"
+    ways = ", ".join(_option(name, value) for name, value in _ways(error).items())
+    return f" (on the command line: {ways})" if ways else ""
+
+
+def _ways(error: BaseException | None) -> dict[str, object]:
+    """The arguments that lead out of an error, or of what it was made from."""
+    if error is None:
+        return {}
+    return {**_ways(error.__cause__), **getattr(error, "ways", {})}
+
+
+def _option(name: str, value: object) -> str:
+    """An argument as an option: one of its own where some command has it, else a setting."""
+    commands = typer.main.get_command(app).commands.values()  # type: ignore[attr-defined]
+    if any(name == own.name for command in commands for own in command.params):
+        flag = f"--{name.replace('_', '-')}"
+        return flag if value is True else f"{flag} {'...' if value is None else value}"
+    return f"--set {name}={'...' if value is None else 'true' if value is True else value}"
 
 
 def _version(wanted: bool) -> None:

@@ -6,12 +6,11 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
-from torch.nn.modules.batchnorm import _NormBase
-from torch.nn.modules.conv import _ConvNd
 
 from paretocosmos.conditioning._base import heads_of, inside
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.stand_in import StandIn
+from paretocosmos.torch_private import BatchOrInstanceNorm, Convolution
 
 __all__ = ["Width", "blocks_of", "check_called", "enters", "uncalled", "width_of"]
 
@@ -37,7 +36,7 @@ def is_norm(module: nn.Module) -> bool:
     """Whether a layer normalises: torch's own, or any that only has a vector of weights."""
     if isinstance(module, StandIn):
         module = module.layer
-    if isinstance(module, _NormBase | nn.GroupNorm | nn.LayerNorm | nn.RMSNorm):
+    if isinstance(module, BatchOrInstanceNorm | nn.GroupNorm | nn.LayerNorm | nn.RMSNorm):
         return True
     return type(module).__name__.endswith("Norm") and not reads_weights(module)
 
@@ -103,7 +102,7 @@ def blocks_of(network: nn.Module) -> list[str]:
     norms = shared([name for name, module in leaves(network) if is_norm(module)])
     if norms:
         return norms
-    kinds = (nn.Linear, _ConvNd)
+    kinds = (nn.Linear, Convolution)
     layers = [name for name, module in leaves(network) if isinstance(module, kinds)]
     hidden = shared(layers)
     return hidden if len(hidden) < len(layers) else hidden[:-1]  # the last one gives the outputs
@@ -115,14 +114,15 @@ def width_of(module: nn.Module) -> Width | None:
     Where there is none, those of the last normalisation layer.
     """
     parts = list(module.modules())
-    images = any(isinstance(part, _ConvNd | _NormBase) for part in parts)
+    images = any(isinstance(part, Convolution | BatchOrInstanceNorm) for part in parts)
     known = [(part, channels) for part in parts if (channels := _channels(part)) is not None]
     if not known:
         return None
     part, channels = next(
-        (pair for pair in reversed(known) if isinstance(pair[0], nn.Linear | _ConvNd)), known[-1]
+        (pair for pair in reversed(known) if isinstance(pair[0], nn.Linear | Convolution)),
+        known[-1],
     )
-    leads = isinstance(part, _ConvNd | _NormBase | nn.GroupNorm)
+    leads = isinstance(part, Convolution | BatchOrInstanceNorm | nn.GroupNorm)
     like = next(part.parameters(recurse=False), torch.empty(0))
     return Width(channels, leads, images or leads, like)
 
@@ -130,9 +130,9 @@ def width_of(module: nn.Module) -> Width | None:
 def _channels(layer: nn.Module) -> int | None:
     if isinstance(layer, nn.Linear):
         return layer.out_features
-    if isinstance(layer, _ConvNd):
+    if isinstance(layer, Convolution):
         return layer.out_channels
-    if isinstance(layer, _NormBase):
+    if isinstance(layer, BatchOrInstanceNorm):
         return layer.num_features
     if isinstance(layer, nn.GroupNorm):
         return layer.num_channels

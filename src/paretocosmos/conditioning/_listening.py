@@ -1,19 +1,17 @@
 """How a ray reaches the middle of a network that knows nothing of rays.
 
 A `Listener` takes a layer's place. For the time of a call the conditioning sets on it what the ray
-amounts to there. Gradient checkpointing runs parts of the call once more, during the backward pass:
-the outputs' gradient hooks then set it again, each call's own.
+amounts to there; `_during.py` says how and when.
 """
 
-import dataclasses
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
-import torch
 from torch import Tensor, nn
 
 from paretocosmos.conditioning._base import Conditioning
+from paretocosmos.conditioning._during import Held
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.stand_in import StandIn
 from paretocosmos.types import Inputs, Outputs
@@ -22,9 +20,7 @@ __all__ = [
     "How",
     "Listener",
     "ListeningConditioning",
-    "apart",
     "check_groups",
-    "in_backward",
 ]
 
 How = Literal["groups", "sweep"]
@@ -51,6 +47,10 @@ class Listener(StandIn):
 class ListeningConditioning(Conditioning):
     """A conditioning whose ray enters where listeners have been put."""
 
+    def __init__(self, backbone: nn.Module, objectives: int) -> None:
+        super().__init__(backbone, objectives)
+        self._held = Held()
+
     @property
     @abstractmethod
     def places(self) -> tuple[str, ...]:
@@ -67,21 +67,16 @@ class ListeningConditioning(Conditioning):
 
     def _tell(self, inputs: Inputs, told: Sequence[Tensor], how: How = "groups") -> Outputs:
         """The backbone on its inputs, while its listeners hear what they are told, one each."""
-        listeners: list[Any] = [self.backbone.get_submodule(name) for name in self.places]
-        # none, unless this whole call is being computed again in a backward pass
-        before = [listener.rays for listener in listeners]
-        _say(listeners, told, how)
-        try:
-            outputs = self.call(inputs)
-        finally:
-            for listener, rays in zip(listeners, before, strict=True):
-                listener.rays = rays
-        in_backward(
-            outputs,
-            lambda: _say(listeners, [apart(rays) for rays in told], how),
-            lambda: _hush(listeners),
-        )
-        return outputs
+        listeners = [self.backbone.get_submodule(name) for name in self.places]
+
+        def compute() -> Outputs:
+            undo = _put(listeners, told, how)
+            try:
+                return self.call(inputs)
+            finally:
+                undo()
+
+        return self._held.call(compute, told, lambda again: _put(listeners, again, how))
 
 
 def check_groups(samples: int, groups: int) -> None:
@@ -93,58 +88,14 @@ def check_groups(samples: int, groups: int) -> None:
         )
 
 
-def _say(listeners: Sequence[Any], told: Sequence[Tensor], how: How) -> None:
+def _put(listeners: Sequence[Any], told: Sequence[Tensor], how: How) -> Callable[[], None]:
+    """Set on each listener what it is told; the result takes it back."""
+    before = [(listener.rays, listener.how) for listener in listeners]
     for listener, rays in zip(listeners, told, strict=True):
         listener.rays, listener.how = rays, how
 
+    def undo() -> None:
+        for listener, (rays, how) in zip(listeners, before, strict=True):
+            listener.rays, listener.how = rays, how
 
-def _hush(listeners: Sequence[Any]) -> None:
-    for listener in listeners:
-        listener.rays = None
-
-
-def in_backward(outputs: object, say: Callable[[], None], hush: Callable[[], None]) -> None:
-    """Whenever the backward pass comes by a call's outputs, let what they depend on be said again.
-
-    Later calls' nodes run before earlier ones', so until it comes by another call's outputs, what
-    is computed again is this call's.
-    """
-    if not torch.is_grad_enabled() or torch.compiler.is_compiling():
-        return
-
-    def hook(_: Tensor) -> None:
-        say()
-        engine: Any = torch.autograd.Variable._execution_engine
-        engine.queue_callback(hush)  # at the end of this backward pass
-
-    for tensor in _tensors(outputs):
-        # not on a parameter, where it would stay; nor inside torch.func, which has no such hooks
-        if tensor.grad_fn is not None and not torch._C._functorch.is_functorch_wrapped_tensor(
-            tensor
-        ):
-            tensor.register_hook(hook)
-
-
-def apart(rays: Tensor) -> Tensor:
-    """The same numbers for a part of the graph that is built during the backward pass.
-
-    `use_reentrant=True` goes back through what it computed again at once, part by part: each time
-    on into what gave the numbers, which must not be used up by the first.
-    """
-    if not rays.requires_grad:
-        return rays
-    leaf = rays.detach().requires_grad_()
-    leaf.register_hook(lambda grad: torch.autograd.backward(rays, grad, retain_graph=True))
-    return leaf
-
-
-def _tensors(outputs: object) -> Iterator[Tensor]:
-    """Every tensor of what a network gives, however it is packed."""
-    if isinstance(outputs, Tensor):
-        yield outputs
-    elif isinstance(outputs, Mapping):
-        yield from (tensor for part in outputs.values() for tensor in _tensors(part))
-    elif isinstance(outputs, list | tuple):
-        yield from (tensor for part in outputs for tensor in _tensors(part))
-    elif dataclasses.is_dataclass(outputs):
-        yield from _tensors(vars(outputs))
+    return undo

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from paretocosmos.conditioning._listening import How, Listener, check_groups
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.kernels import map_term
+from paretocosmos.torch_private import hooked
 
 __all__ = ["Layer", "Split", "SplitConv", "SplitLinear", "spread"]
 
@@ -118,8 +119,7 @@ class SplitConv(Split[nn.Conv2d]):
 
 def _plain(layer: nn.Linear) -> bool:
     """Whether a linear layer is its weight and its bias and nothing that calling it would add."""
-    hooked = layer._forward_hooks or layer._forward_pre_hooks
-    return type(layer) is nn.Linear and layer.bias is not None and not hooked
+    return type(layer) is nn.Linear and layer.bias is not None and not hooked(layer)
 
 
 def spread(features: Tensor, terms: Tensor, how: How) -> Tensor:

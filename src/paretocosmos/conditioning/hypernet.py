@@ -2,17 +2,20 @@
 
 import contextlib
 import math
+from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call
-from torch.nn.utils.stateless import _reparametrize_module
 
 from paretocosmos.conditioning._base import Conditioning
+from paretocosmos.conditioning._during import Held
 from paretocosmos.conditioning._emission import Emission
-from paretocosmos.conditioning._listening import apart, check_groups, in_backward
+from paretocosmos.conditioning._listening import check_groups
 from paretocosmos.errors import ConfigurationError
+from paretocosmos.torch_private import reparametrised
 from paretocosmos.types import Inputs, Outputs, each, first
 
 __all__ = ["Hypernet"]
@@ -63,7 +66,7 @@ class Hypernet(Conditioning):
             if value < 1:
                 raise ConfigurationError(f"`{name}` must be at least 1, found {value}")
         like = _checked(self.backbone)
-        self._held = contextlib.ExitStack()
+        self._held = Held()
         self._targets = _targets(self.backbone)
         self._sizes = [target.shape.numel() for target in self._targets]
         count = math.ceil(sum(self._sizes) / chunk)
@@ -101,7 +104,8 @@ class Hypernet(Conditioning):
         own: dict[str, Tensor] = {}
         if self.chunks is not None:
             emitted = emitted.flatten(-2).narrow(-1, 0, sum(self._sizes))
-            own = dict(self.backbone.named_parameters(remove_duplicate=False))
+            every = partial(self.backbone.named_parameters, remove_duplicate=False)
+            own = self._held.without(lambda: dict(every()))
         weights: dict[str, Tensor] = {}
         for target, part in zip(self._targets, emitted.split(self._sizes, dim=-1), strict=True):
             weight = part.reshape((*part.shape[:-1], *target.shape))
@@ -158,17 +162,19 @@ class Hypernet(Conditioning):
 
     def _with(self, weights: dict[str, Tensor], inputs: Inputs) -> Outputs:
         args, named = ((inputs,), {}) if isinstance(inputs, Tensor) else ((), dict(inputs))
-        outputs = functional_call(self.backbone, weights, args, named, tie_weights=False)
-        in_backward(outputs, lambda: self._hold(weights), self._held.close)
+        outputs = self._held.call(
+            lambda: functional_call(self.backbone, weights, args, named, tie_weights=False),
+            list(weights.values()),
+            lambda again: self._put(dict(zip(weights, again, strict=True))),
+        )
         plain: Outputs = each(lambda out: out, outputs)  # a tensor or a dict, which vmap knows
         return plain
 
-    def _hold(self, weights: dict[str, Tensor]) -> None:
-        """Hand a call's weights in for longer: gradient checkpointing computes with them again."""
-        self._held.close()
-        ours = {weight: apart(weight) for weight in weights.values()}
-        given = {name: ours[weight] for name, weight in weights.items()}
-        self._held.enter_context(_reparametrize_module(self.backbone, given))
+    def _put(self, weights: dict[str, Tensor]) -> Callable[[], None]:
+        """Hand weights in for longer than a call; the result takes them back."""
+        handed = contextlib.ExitStack()
+        handed.enter_context(reparametrised(self.backbone, weights))
+        return handed.close
 
     def extra_repr(self) -> str:
         chunks = "" if self.chunks is None else f", chunks={len(self.chunks)}"

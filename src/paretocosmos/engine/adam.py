@@ -10,6 +10,8 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import Tensor
 
+from paretocosmos.torch_private import fused_adam_
+
 __all__ = ["Adam"]
 
 # The CUDA kernel gives 65,536 numbers to one block, which is most of a small network: cut into
@@ -58,7 +60,7 @@ class Adam:
         """One step, in place; gradients lie in memory as their parameters do."""
         parameters, first, second = self._kept
         self._step.add_(1)
-        torch._fused_adam_(
+        fused_adam_(
             parameters,
             self._cut([gradients[name] for name in self._names]),
             first,

@@ -19,6 +19,7 @@ from paretocosmos.engine.recorded import Recorded
 from paretocosmos.engine.stepwise import Stepwise
 from paretocosmos.engine.work import Work
 from paretocosmos.files import one_line
+from paretocosmos.torch_private import release_workspaces
 from paretocosmos.types import Batch, each
 
 __all__ = ["Captured"]
@@ -92,9 +93,8 @@ class Captured:
     def prepare(self, order: Tensor, rays: Tensor) -> None:
         """Capture every graph the epoch will need."""
         self._stepwise.prepare(order, rays)
-        # the eager steps it compares with took a workspace on autograd's thread, needed no more;
-        # torch has no public name for giving it back, and may take this one away
-        getattr(torch._C, "_cuda_clearCublasWorkspaces", lambda: None)()
+        # the eager steps it compares with took one on autograd's thread, needed no more
+        release_workspaces()
         firsts: dict[tuple[int, int], tuple[Tensor, Tensor]] = {}
         for index, ray, key in self._pieces(order, rays):
             firsts.setdefault(key, (index, ray))

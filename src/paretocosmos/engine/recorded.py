@@ -14,13 +14,13 @@ from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
-from torch.fx.experimental.proxy_tensor import make_fx
 
 from paretocosmos.engine.replay import straight_line
 from paretocosmos.engine.simplify import simplified
 from paretocosmos.engine.step import Result, Step, laid_out
 from paretocosmos.files import one_line
 from paretocosmos.methods import State
+from paretocosmos.torch_private import make_fx
 from paretocosmos.types import Batch, each, first
 
 __all__ = ["Recorded"]

@@ -9,7 +9,8 @@ from collections.abc import Callable
 from typing import Any
 
 from torch import Tensor, fx
-from torch._ops import OpOverload
+
+from paretocosmos.torch_private import bare
 
 __all__ = ["straight_line"]
 
@@ -40,7 +41,7 @@ def straight_line(graph: fx.Graph) -> Callable[..., list[Tensor]]:
         if node.op == "call_function":
             if node.target not in bound:
                 bound[node.target] = f"operation_{len(bound)}"
-                scope[bound[node.target]] = _bare(node.target)
+                scope[bound[node.target]] = bare(node.target)
             given = [name_of(value) for value in node.args]
             given += [f"{key}={name_of(value)}" for key, value in node.kwargs.items()]
             lines.append(f"{node.name} = {bound[node.target]}({', '.join(given)})")
@@ -61,11 +62,6 @@ def straight_line(graph: fx.Graph) -> Callable[..., list[Tensor]]:
     exec(f"def replay({', '.join(placeholders)}):\n{body}", scope)
     replay: Callable[..., list[Tensor]] = scope["replay"]
     return replay
-
-
-def _bare(operation: Any) -> Any:
-    """An operation without the Python frame torch wraps around it, where it has one."""
-    return getattr(operation, "_op", operation) if isinstance(operation, OpOverload) else operation
 
 
 def _attribute(graph: fx.Graph, path: str) -> Any:

@@ -1,12 +1,12 @@
 """What a recorded graph can do without."""
 
 import operator
-from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import fx
-from torch._ops import OpOverload
+
+from paretocosmos.torch_private import gives_views
 
 __all__ = ["simplified"]
 
@@ -49,7 +49,7 @@ def _own(tensor: Any, result: fx.Node) -> bool:
     while tensor.op == "call_function" and len(tensor.users) == 1:
         maker = tensor.args[0] if tensor.target is operator.getitem else tensor
         assert isinstance(maker, fx.Node)
-        if not _gives_views(maker.target):
+        if not gives_views(maker.target):
             # an expanded tensor has more numbers than places to write them to
             return bool(tensor.meta["val"].numel() == result.meta["val"].numel())
         tensor = tensor.args[0]
@@ -60,10 +60,3 @@ def _alike(one: fx.Node, two: fx.Node) -> bool:
     kinds = [getattr(node.meta.get("val"), "dtype", None) for node in (one, two)]
     shapes = [getattr(node.meta.get("val"), "shape", None) for node in (one, two)]
     return None not in shapes and kinds[0] == kinds[1] and shapes[0] == shapes[1]
-
-
-def _gives_views(target: Callable[..., Any] | str) -> bool:
-    """Whether an operation may hand out its input's memory; what is not known to be fresh may."""
-    if not isinstance(target, OpOverload) or target is aten._unsafe_view.default:
-        return True
-    return any(result.alias_info is not None for result in target._schema.returns)

@@ -13,13 +13,14 @@ from paretocosmos.distributed import ALONE, Processes
 from paretocosmos.engine.emitted import EmittedLosses, Telling, emits
 from paretocosmos.engine.gradients import EachLoss, apart_of
 from paretocosmos.engine.losses import group_losses
-from paretocosmos.methods import Method, State
+from paretocosmos.methods import Gram, Method, State
 from paretocosmos.objectives import Objective
 from paretocosmos.types import Batch, Inputs, Outputs, Targets, each, first
 
-__all__ = ["Result", "Step", "laid_out", "make_step", "rays_for_plain"]
+__all__ = ["Result", "Step", "as_called", "laid_out", "make_step", "weigh"]
 
 Parameters = Mapping[str, Tensor]
+Prepare = Callable[[Inputs, torch.dtype], Inputs]
 
 
 class Result(NamedTuple):
@@ -43,7 +44,7 @@ def make_step(
     objectives: Sequence[Objective],
     method: Method,
     *,
-    prepare: Callable[[Inputs, torch.dtype], Inputs] | None = None,
+    prepare: Prepare | None = None,
     half: bool = False,
     stacked: bool = False,
     accumulate: int = 1,
@@ -61,33 +62,12 @@ def make_step(
         accumulate: micro-batches, one after the other, each with an equal share of the ray groups.
         processes: those that share the step.
     """
-    plain = not isinstance(model, Conditioning)
     dtype = next(model.parameters()).dtype
     apart = apart_of(model, method)
     # several processes have rays of their own, and so weights of their own, each
     alone = processes.count == 1
     telling = Telling(model) if alone and emits(model, apart) else None
-
-    def losses_of(
-        leaves: Parameters, inputs: Inputs, targets: Targets, rays: Tensor
-    ) -> tuple[Tensor, tuple[Tensor, ...]]:
-        samples, own = len(next(iter(targets.values()))), processes.share_of_rays(rays)
-        given = rays_for_plain(own, len(first(inputs))) if plain else own
-        ready = inputs if prepare is None else prepare(inputs, dtype)
-        # without its cache of cast weights, which would outlive a trace
-        with torch.autocast(rays.device.type, torch.bfloat16, enabled=half, cache_enabled=False):
-            outputs: Outputs
-            emission: tuple[Tensor, ...] = ()
-            if telling is None:
-                outputs = functional_call(model, dict(leaves), (ready, given))
-            else:
-                named = {f"model.{name}": leaf for name, leaf in leaves.items()}
-                outputs, emission = functional_call(telling, named, (ready, given))
-        if half:
-            outputs = each(lambda out: out.to(dtype), outputs)
-        gathered = processes.gather(outputs, samples)
-        return group_losses(objectives, gathered, targets, len(rays)), emission
-
+    losses_of = _losses_of(model, telling, objectives, processes, prepare, half=half)
     every = torch.vmap(losses_of) if stacked else losses_of
 
     def step(parameters: Parameters, batch: Batch, rays: Tensor, state: State) -> Result:
@@ -105,11 +85,9 @@ def make_step(
                 each_loss = EachLoss(losses, leaves, apart, total_of, stacked=stacked)
             else:
                 each_loss = EmittedLosses(losses, leaves, Emission(*emission))
-            weights, state = method.weights(losses.detach(), own_rays, each_loss.gram, state)
-            weights = weights.to(losses.dtype)
-            if rays.shape[-2] > 1:
-                # the mean over groups, so that the step's size does not depend on their number
-                weights = weights / rays.shape[-2]
+            weights, state = weigh(
+                method, losses.detach(), own_rays, each_loss.gram, state, groups=rays.shape[-2]
+            )
             gradients = each_loss.weighted(weights)
             total = {n: total[n] + g for n, g in gradients.items()} if total else gradients
             found.append(losses.detach())
@@ -117,6 +95,44 @@ def make_step(
         return Result(found[0] if accumulate == 1 else torch.cat(found, dim=-2), placed, state)
 
     return step
+
+
+def _losses_of(
+    model: nn.Module,
+    telling: Telling | None,
+    objectives: Sequence[Objective],
+    processes: Processes,
+    prepare: Prepare | None,
+    *,
+    half: bool,
+) -> Callable[[Parameters, Inputs, Targets, Tensor], tuple[Tensor, tuple[Tensor, ...]]]:
+    """A function of parameters, inputs, targets and rays ``[G, J]``: losses ``[G, J]``.
+
+    Beside them it gives what a hypernetwork emitted, where `telling` tells.
+    """
+    dtype = next(model.parameters()).dtype
+
+    def losses_of(
+        leaves: Parameters, inputs: Inputs, targets: Targets, rays: Tensor
+    ) -> tuple[Tensor, tuple[Tensor, ...]]:
+        samples, own = len(next(iter(targets.values()))), processes.share_of_rays(rays)
+        given = as_called(model, own, len(first(inputs)))
+        ready = inputs if prepare is None else prepare(inputs, dtype)
+        # without its cache of cast weights, which would outlive a trace
+        with torch.autocast(rays.device.type, torch.bfloat16, enabled=half, cache_enabled=False):
+            outputs: Outputs
+            emission: tuple[Tensor, ...] = ()
+            if telling is None:
+                outputs = functional_call(model, dict(leaves), (ready, given))
+            else:
+                named = {f"model.{name}": leaf for name, leaf in leaves.items()}
+                outputs, emission = functional_call(telling, named, (ready, given))
+        if half:
+            outputs = each(lambda out: out.to(dtype), outputs)
+        gathered = processes.gather(outputs, samples)
+        return group_losses(objectives, gathered, targets, len(rays)), emission
+
+    return losses_of
 
 
 def _micro_batches(
@@ -142,6 +158,33 @@ def laid_out(gradient: Tensor, parameter: Tensor) -> Tensor:
     return torch.empty_like(parameter, requires_grad=False).copy_(gradient)
 
 
-def rays_for_plain(rays: Tensor, samples: int) -> Tensor:
-    """A network of one's own sees one ray as ``[J]``, several as one per sample, ``[B, J]``."""
+def weigh(
+    method: Method, losses: Tensor, rays: Tensor, gram: Gram, state: State, *, groups: int
+) -> tuple[Tensor, State]:
+    """What each loss counts for in a step, `fit`'s or of a loop of somebody else's.
+
+    Args:
+        method: how losses become weights.
+        losses: ``[..., G, J]``, without gradient.
+        rays: ``[..., G, J]``.
+        gram: gives ``[..., G, J, J]`` where it is asked for.
+        state: the method's.
+        groups: rays in the whole step, of which these are some or all.
+
+    Returns:
+        Weights ``[..., G, J]`` of the losses' type, and the state afterwards.
+    """
+    weights, state = method.weights(losses, rays, gram, state)
+    weights = weights.to(losses.dtype)
+    # the mean over groups, so that the step's size does not depend on their number
+    return weights / groups if groups > 1 else weights, state
+
+
+def as_called(model: nn.Module, rays: Tensor, samples: int) -> Tensor:
+    """Rays ``[G, J]`` as a network is called with them.
+
+    A network of one's own sees one ray as ``[J]``, several as one per sample, ``[B, J]``.
+    """
+    if isinstance(model, Conditioning):
+        return rays
     return rays[0] if len(rays) == 1 else rays.repeat_interleave(samples // len(rays), dim=0)

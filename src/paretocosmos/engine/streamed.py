@@ -135,8 +135,8 @@ class Streamed:
         raise DataError(
             "the training data could not be read in the background "
             f"({type(found).__name__}: {one_line(found)}); see that what it is made of is still "
-            "there and whole, and add --resume to go on"
-        ) from found
+            "there and whole, and go on with resume=True"
+        ).by({"resume": True}) from found
 
 
 class _Slot:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from paretocosmos import find
-from paretocosmos.errors import ConfigurationError, unknown
+from paretocosmos.errors import ConfigurationError, joined, unknown
 from paretocosmos.plan import Plan
 from paretocosmos.settings import Training, pairs
 
@@ -41,7 +41,7 @@ def share_out(
     known = {method: _known(plan) for method, plan in plans.items()}
     for_all: dict[str, Any] = {}
     own: dict[str, dict[str, Any]] = {method: {} for method in plans}
-    mistakes = []
+    mistakes: list[ConfigurationError] = []
     for key, value in settings.items():
         method = next((name for name in plans if key.startswith(f"{name}.")), None)
         if method is not None:
@@ -52,7 +52,7 @@ def share_out(
             mistakes += _refused_for_all(key, value, known, of_problem)
             for_all[key] = value
     if mistakes:
-        raise ConfigurationError("; ".join(mistakes))
+        raise joined(mistakes)
     return {method: for_all | mine for method, mine in own.items()}
 
 
@@ -75,33 +75,43 @@ def all_planned(own: Mapping[str, Mapping[str, Any]], plan: Callable[..., Plan])
     return plans
 
 
-def _refused_for_one(method: str, name: str, value: Any, known: Sequence[str]) -> list[str]:
+def _refused_for_one(
+    method: str, name: str, value: Any, known: Sequence[str]
+) -> list[ConfigurationError]:
     if name.removeprefix("training.") == "reference":
-        return [
+        refusal = ConfigurationError(
             f"`reference` is one for all methods, else hypervolumes do not compare, found "
-            f"`{method}.{name}`: write --set reference={value}"
-        ]
+            f"`{method}.{name}`: set `reference` to {value}"
+        )
+        return [refusal.by({"reference": value})]
     if name not in known:
         names = [f"{method}.{one}" for one in known if "." not in one and one != "reference"]
-        return [str(unknown("setting", f"{method}.{name}", names))]
+        return [unknown("setting", f"{method}.{name}", names)]
     return []
 
 
 def _refused_for_all(
     key: str, value: Any, known: Mapping[str, Sequence[str]], of_problem: Sequence[str]
-) -> list[str]:
+) -> list[ConfigurationError]:
     takers = [method for method, names in known.items() if key in names]
     others = [method for method in known if method not in takers]
     if not others:
         return []
     if takers:
-        for_some = " ".join(f"--set {method}.{key}={value}" for method in takers)
-        return [f"`{key}` is no setting of {_listed(others)}: write {for_some}"]
+        own = {f"{method}.{key}": value for method in takers}
+        refusal = ConfigurationError(
+            f"`{key}` is no setting of {_listed(others)}: set {_listed(list(own))} instead"
+        )
+        return [refusal.by(own)]
     owner = key.partition(".")[0]
     if owner in (*find.names("methods"), *pairs()):
-        return [f"`{key}` is for `{owner}`, which is not compared: add it to `methods`"]
+        return [
+            ConfigurationError(
+                f"`{key}` is for `{owner}`, which is not compared: add it to `methods`"
+            )
+        ]
     every = {name for names in known.values() for name in names if "." not in name}
-    return [str(unknown("setting", key, {*every, *of_problem}))]
+    return [unknown("setting", key, {*every, *of_problem})]
 
 
 def _known(plan: Plan) -> list[str]:

@@ -99,8 +99,8 @@ def finished(
         if other:
             raise RunError(
                 f"`{folder}` holds a run that must not be mixed with this recipe's "
-                f"({'; '.join(other)}): choose another --out, or remove that folder"
-            )
+                f"({'; '.join(other)}): choose another `out`, or remove that folder"
+            ).by({"out": None})
         if record["status"] == "finished":
             done.append(seed)
     return done

@@ -81,7 +81,7 @@ def need_ray() -> Any:
     try:
         import ray
     except ImportError as error:
-        raise MissingExtraError("ray", "ray", "--ray") from error
+        raise MissingExtraError("ray", "ray", "training on a Ray cluster") from error
     return ray
 
 
@@ -98,8 +98,8 @@ def _cluster(address: str) -> Iterator[Any]:
         except (OSError, RuntimeError, ValueError) as error:
             raise ConfigurationError(
                 f"there is no Ray cluster at `{address}` ({one_line(error)}): start one with `ray "
-                "start --head`, or use --ray local"
-            ) from error
+                'start --head`, or use ray="local"'
+            ).by({"ray": "local"}) from error
     try:
         yield ray
     finally:
@@ -119,8 +119,8 @@ def _gpus(cluster: Mapping[str, float], how: How) -> int:
     there = cluster.get("GPU", 0) >= 1
     if how.device not in ("auto", "cpu") and not there:
         raise ConfigurationError(
-            f"`{how.device}` needs a GPU, but no machine of the cluster has one: use --device cpu"
-        )
+            f'`{how.device}` needs a GPU, but no machine of the cluster has one: use device="cpu"'
+        ).by({"device": "cpu"})
     return int(there and how.device != "cpu")
 
 

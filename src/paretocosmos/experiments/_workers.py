@@ -162,6 +162,6 @@ def _lost(worker: _Worker) -> Outcome:
     code = worker.process.exitcode or 0
     how = f"by {signal.Signals(-code).name}" if code < 0 else f"with code {code}"
     said = (
-        f"its process ended {TRIES} times, at last {how}: memory may be short, try fewer --workers"
+        f"its process ended {TRIES} times, at last {how}: memory may be short, try fewer `workers`"
     )
     return Outcome(said, time.perf_counter() - worker.began, share=worker.share)

@@ -108,7 +108,7 @@ def _elsewhere(out: Path, recipe: Recipe) -> str:
     """What else is there that one may have meant."""
     rehearsals = sorted(path.name.partition("-")[2] for path in out.glob("rehearsal-*/"))
     if recipe.epochs is None and rehearsals:
-        return f"; there is a rehearsal, shown with --epochs {rehearsals[0]}"
+        return f"; there is a rehearsal, shown with epochs={rehearsals[0]}"
     return ""
 
 

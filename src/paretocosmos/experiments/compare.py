@@ -19,13 +19,13 @@ from paretocosmos.experiments._asked import all_planned, check_methods, share_ou
 from paretocosmos.experiments._comparison import Comparison
 from paretocosmos.folders import folder_for, refuse_one_run, refuse_other
 from paretocosmos.plan import Plan
-from paretocosmos.planning import make_plan
+from paretocosmos.planning import PlanOptions, make_plan
 from paretocosmos.problems import Problem, problem_name
 from paretocosmos.rays import each_alone
 from paretocosmos.record import record_in
 from paretocosmos.rehearsal import rehearse, split_of
 from paretocosmos.run import Run
-from paretocosmos.training import Progress, check_seeds, fit
+from paretocosmos.training import FitOptions, Progress, check_seeds, fit
 
 __all__ = ["BASELINES", "Comparison", "compare"]
 
@@ -79,45 +79,19 @@ def compare(
     >>> [(row["method"], row["points"]) for row in done.rows]
     [('cosmos', 25), ('uniform', 1)]
     """
-    if join(device)[0].count > 1:
-        refusal = ConfigurationError(
-            "`compare` trains in one process, found several: start it without torchrun, or train "
-            "the methods one by one with `train`"
-        )
-        refusal.shared = True
-        raise refusal
+    _refuse_processes(device)
     wanted, all_seeds = check_methods(methods), check_seeds(seeds)
     asked = dict(settings or {}) | ({} if epochs is None else {"epochs": epochs})
-
-    def plan(problem: str | Problem, method: str, own: Mapping[str, Any]) -> Plan:
-        return make_plan(
-            problem,
-            method=method,
-            model=None,
-            conditioning=None,
-            backbone=backbone,
-            protocol=protocol,
-            settings=own,
-            seed=all_seeds[0],
-            device=device,
-            deterministic=deterministic,
-            precision=precision,
-        )
-
-    of_problem = (
-        find.parameters(find.find("problems", problem_name(problem)))
-        if isinstance(problem, str)
-        else {}
-    )
-    for_problem = {k: v for k, v in asked.items() if k.removeprefix("problem.") in of_problem}
-    lead = plan(problem, wanted[0], for_problem)
+    how: PlanOptions = {
+        "model": None,
+        "conditioning": None,
+        "backbone": backbone,
+        "device": device,
+        "precision": precision,
+        "deterministic": deterministic,
+    }
+    lead, plans, own = _planned(problem, wanted, all_seeds, asked, {**how, "protocol": protocol})
     check_engine(engine, lead.device)
-    for seed in all_seeds[1:]:
-        lead.for_seed(seed)
-    bare = {method: plan(lead.problem, method, {}) for method in wanted}
-    rest = {key: value for key, value in asked.items() if key not in for_problem}
-    own = share_out(rest, bare, list(of_problem))
-    plans = all_planned(own, partial(plan, lead.problem))
     for method, one in plans.items():
         _rehearse(method, one)
     folder = folder_for(out, f"{lead.problem.name}-compare", resume=resume, what="comparison")
@@ -125,34 +99,81 @@ def compare(
     places = {method: folder / re.sub(r"[^\w.-]+", "-", method) for method in wanted}
     if resume:
         _refuse_begun_otherwise(plans, places, all_seeds)
+
+    def train(method: str) -> list[Run]:
+        options: FitOptions = {
+            **how,
+            "method": method,
+            "epochs": None,
+            "settings": own[method],
+            "out": places[method],
+            "resume": resume,
+            "engine": engine,
+            "progress": None if progress is None else partial(progress, method),
+        }
+        return fit(lead.problem, seeds=all_seeds, **options)
+
+    runs, failures = _trained(plans, train)
+    done = Comparison(folder, lead.problem.name, runs, failures)
+    done.save()
+    return done
+
+
+def _refuse_processes(device: str) -> None:
+    if join(device)[0].count > 1:
+        refusal = ConfigurationError(
+            "`compare` trains in one process, found several: start it without torchrun, or train "
+            "the methods one by one with `train`"
+        )
+        refusal.shared = True
+        raise refusal
+
+
+def _planned(
+    problem: str | Problem,
+    methods: Sequence[str],
+    seeds: Sequence[int],
+    settings: Mapping[str, Any],
+    how: PlanOptions,
+) -> tuple[Plan, dict[str, Plan], dict[str, dict[str, Any]]]:
+    """The first method's plan without settings, every method's, and every method's settings.
+
+    All are on the problem that the first one loaded.
+    """
+
+    def plan(problem: str | Problem, method: str, own: Mapping[str, Any]) -> Plan:
+        options: PlanOptions = {**how, "method": method, "settings": own}
+        return make_plan(problem, seed=seeds[0], **options)
+
+    named = isinstance(problem, str)
+    takes = find.parameters(find.find("problems", problem_name(str(problem)))) if named else {}
+    for_problem = {k: v for k, v in settings.items() if k.removeprefix("problem.") in takes}
+    lead = plan(problem, methods[0], for_problem)
+    for seed in seeds[1:]:
+        lead.for_seed(seed)
+    bare = {method: plan(lead.problem, method, {}) for method in methods}
+    rest = {key: value for key, value in settings.items() if key not in for_problem}
+    own = share_out(rest, bare, list(takes))
+    return lead, all_planned(own, partial(plan, lead.problem)), own
+
+
+def _trained(
+    plans: Mapping[str, Plan], train: Callable[[str], list[Run]]
+) -> tuple[dict[str, Sequence[Run]], dict[str, str]]:
+    """Every method's runs, and of those that failed the reason; an error where all did."""
     runs: dict[str, Sequence[Run]] = {}
     failures: dict[str, str] = {}
-    for method in wanted:
+    for method, plan in plans.items():
         try:
-            with _named(method, plans[method]):
-                runs[method] = fit(
-                    lead.problem,
-                    method=method,
-                    backbone=backbone,
-                    seeds=all_seeds,
-                    settings=own[method],
-                    out=places[method],
-                    resume=resume,
-                    device=device,
-                    engine=engine,
-                    precision=precision,
-                    deterministic=deterministic,
-                    progress=None if progress is None else partial(progress, method),
-                )
+            with _named(method, plan):
+                runs[method] = train(method)
         except ParetoCosmosError as error:
             if isinstance(error, RunError) and not _out_of_memory(error):
                 raise  # a full disk is full for the next method too
             failures[method] = str(error)
     if not runs:
         raise RunError("; ".join(f"{method}: {why}" for method, why in failures.items()))
-    done = Comparison(folder, lead.problem.name, runs, failures)
-    done.save()
-    return done
+    return runs, failures
 
 
 def _rehearse(method: str, plan: Plan) -> None:

@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 
 from paretocosmos.distributed import join
-from paretocosmos.errors import ConfigurationError, ParetoCosmosError, RunError
+from paretocosmos.errors import ConfigurationError, ParetoCosmosError, cannot_use
 from paretocosmos.experiments._cell import How, Outcome, finished, train
 from paretocosmos.experiments._ray import need_ray, on_ray
 from paretocosmos.experiments._reproduction import Reproduction, Standing
@@ -64,23 +64,7 @@ def reproduce(
     >>> [(one.cell.problem, one.state) for one in done.having("done")]
     [('toy_convex', 'done'), ('toy_concave', 'done')]
     """
-    if join(device)[0].count > 1:
-        raise ConfigurationError(
-            "`reproduce` is started once, found several processes: start it without torchrun, and "
-            "use --workers or --ray"
-        )
-    if workers < 0:
-        raise ConfigurationError(f"`workers` must be at least 0, found {workers}")
-    if workers and ray is not None:
-        raise ConfigurationError(
-            "--workers are processes of this machine, --ray names a cluster, found both: give one"
-        )
-    if ray is not None:
-        need_ray()
-    else:
-        device_of(device)
-        if data is not None and not Path(data).expanduser().is_dir():
-            raise ConfigurationError(f"`data` is a folder, found `{data}`: see where it lies")
+    _check_place(device, data, workers, ray)
     made = recipe if isinstance(recipe, Recipe) else load_recipe(recipe, trust=trust)
     made = made.with_seeds(None if seeds is None else check_seeds(seeds)).rehearsal(epochs)
     asked = {cell.name for cell in made.only(only)}
@@ -89,17 +73,7 @@ def reproduce(
     how = How(_folder(out), device, exact, where, check_trust(trust))
     reproduction = Reproduction(made, how.out)
     images: dict[str, str] = {}
-    jobs: list[Job] = []
-    for cell in made.cells:
-        wanted = cell.name in asked
-        try:
-            left = set(cell.seeds) - set(finished(cell, how, images, asked=wanted))
-        except ParetoCosmosError as error:
-            reproduction.know(cell, "failed", str(error), asked=wanted)
-            continue
-        reproduction.know(cell, "waiting" if left else "done", asked=wanted)
-        if left and wanted:
-            jobs.append((cell, [seed for seed in cell.seeds if seed in left]))
+    jobs = _left(reproduction, asked, how, images)
     reproduction.save()
     show = progress or (lambda _: None)
     show(reproduction)
@@ -124,6 +98,45 @@ def reproduce(
     return reproduction
 
 
+def _check_place(device: str, data: str | Path | None, workers: int, ray: str | None) -> None:
+    """Refuse what cannot be started where it was asked for."""
+    if join(device)[0].count > 1:
+        raise ConfigurationError(
+            "`reproduce` is started once, found several processes: start it without torchrun, and "
+            "use `workers` or `ray`"
+        ).by({"workers": None, "ray": None})
+    if workers < 0:
+        raise ConfigurationError(f"`workers` must be at least 0, found {workers}")
+    if workers and ray is not None:
+        raise ConfigurationError(
+            "`workers` are processes of this machine, `ray` names a cluster, found both: give one"
+        )
+    if ray is not None:
+        need_ray()
+        return
+    device_of(device)
+    if data is not None and not Path(data).expanduser().is_dir():
+        raise ConfigurationError(f"`data` is a folder, found `{data}`: see where it lies")
+
+
+def _left(
+    reproduction: Reproduction, asked: Collection[str], how: How, images: dict[str, str]
+) -> list[Job]:
+    """The cells that were asked for and are not done, with their seeds; all are made known."""
+    jobs: list[Job] = []
+    for cell in reproduction.recipe.cells:
+        wanted = cell.name in asked
+        try:
+            left = set(cell.seeds) - set(finished(cell, how, images, asked=wanted))
+        except ParetoCosmosError as error:
+            reproduction.know(cell, "failed", str(error), asked=wanted)
+            continue
+        reproduction.know(cell, "waiting" if left else "done", asked=wanted)
+        if left and wanted:
+            jobs.append((cell, [seed for seed in cell.seeds if seed in left]))
+    return jobs
+
+
 def _here(jobs: Sequence[Job], how: How, tell: Tell) -> None:
     """One cell after the other, in this process."""
     for cell, seeds in jobs:
@@ -145,5 +158,5 @@ def _folder(out: str | Path) -> Path:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise RunError(f"cannot use `{folder}`: {error.strerror}; choose another --out") from error
+        raise cannot_use(folder, error) from error
     return folder

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from paretocosmos.errors import ParetoCosmosError, RunError, unknown
+from paretocosmos.errors import ParetoCosmosError, RunError, cannot_use, unknown
 from paretocosmos.export._about import TAKES, Takes, about
 from paretocosmos.export._card import card
 from paretocosmos.export._check import LIMIT, difference
@@ -19,7 +19,7 @@ __all__ = ["Exported", "export"]
 
 Format = Literal["onnx", "torch"]
 
-WAY_OUT = "make room, or choose another --out"
+WAY_OUT = "make room, or choose another `out`"
 
 
 @dataclass(frozen=True)
@@ -97,8 +97,8 @@ def export(run: Run, *, format: Format = "onnx", out: str | Path | None = None) 
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise RunError(
-            f"could not write `{path}`: {error.strerror}; choose another --out"
+        raise RunError(f"could not write `{path}`: {error.strerror}; choose another `out`").by(
+            {"out": None}
         ) from error
     with replacing(path, way_out=WAY_OUT) as temporary:
         temporary.write_bytes(content)
@@ -119,9 +119,9 @@ def _place(run: Run, ending: str, out: str | Path | None) -> Path:
     try:
         taken = [p for p in (path, path.with_name(f"{path.name}.md")) if p.exists()]
     except OSError as error:  # a name too long, a parent we may not look into
-        raise RunError(f"cannot use `{path}`: {error.strerror}; choose another --out") from error
+        raise cannot_use(path, error) from error
     if taken and path != own:
-        raise RunError(f"`{taken[0]}` exists; choose another --out, or remove it")
+        raise RunError(f"`{taken[0]}` exists; choose another `out`, or remove it").by({"out": None})
     return path
 
 

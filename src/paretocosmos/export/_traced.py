@@ -1,6 +1,5 @@
 """Tracing a network with sizes that stay free, quietly."""
 
-import inspect
 import logging
 import warnings
 from collections.abc import Iterator
@@ -16,9 +15,6 @@ from paretocosmos.files import one_line
 
 __all__ = ["quiet", "traced"]
 
-# What torch cannot prove of the sizes it meets is left open by it; torch 2.9 made it public.
-DEFERRED = "prefer_deferred_runtime_asserts_over_guards"
-
 # What a network is traced with: sizes other than 0 and 1, which torch takes for fixed ones.
 SIZES = {"rows": 3, "groups": 2, "each": 3}
 
@@ -33,8 +29,6 @@ def traced(shared: Shared, *, grouped: bool) -> tuple[ExportedProgram, bool]:
         grouped: whether it takes rows ``[groups, each, ...]`` with a preference for each group, or
             rows ``[rows, ...]`` with one for each.
     """
-    if DEFERRED not in inspect.signature(torch.export.export).parameters:
-        raise RunError(f"exporting needs torch 2.9 or newer, found {torch.__version__}: upgrade it")
     network = shared.network
     try:
         if grouped:
@@ -70,7 +64,7 @@ def _trace(
             example,
             dynamic_shapes=shapes,
             strict=False,
-            # what the graph gives at other sizes is compared afterwards
+            # what torch cannot prove of the sizes is left open; other sizes are compared afterwards
             prefer_deferred_runtime_asserts_over_guards=True,
         )
 

@@ -8,10 +8,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from paretocosmos.conditioning import Conditioning
 from paretocosmos.engine.gradients import EachLoss, apart_of
 from paretocosmos.engine.losses import group_losses
-from paretocosmos.engine.step import rays_for_plain
+from paretocosmos.engine.step import as_called, weigh
 from paretocosmos.errors import ConfigurationError, unknown
 from paretocosmos.integrations._batches import as_batch, targets_of
 from paretocosmos.integrations._checks import checked_model, checked_objectives, method_of
@@ -123,9 +122,7 @@ class Weighing:
         parameter = next(p for p in network.parameters() if p.is_floating_point())
         groups = math.gcd(len(batch), self.groups)
         rays = self.rays(place, rank, groups).to(parameter.device)
-        given = rays.to(parameter.dtype)
-        if not isinstance(network, Conditioning):
-            given = rays_for_plain(given, len(batch))
+        given = as_called(network, rays.to(parameter.dtype), len(batch))
         outputs: Outputs = model(batch.inputs, given)
         with torch.autocast(parameter.device.type, enabled=False):
             losses = group_losses(self.objectives, full(outputs), batch.targets, groups)
@@ -135,8 +132,8 @@ class Weighing:
             self._begin(epoch, seen)
             state = {name: value.to(rays.device) for name, value in self.state.items()}
             gram = self._gram(losses, network)
-            weights, after = self.method.weights(seen, rays, gram, state)
-            total = (weights.detach() / groups * losses).sum()
+            weights, after = weigh(self.method, seen, rays, gram, state, groups=groups)
+            total = (weights.detach() * losses).sum()
         self.state = dict(after)
         return Weighed(total, losses.detach().mean(dim=0), outputs)
 

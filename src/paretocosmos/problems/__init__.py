@@ -94,13 +94,7 @@ def _check(name: str, takes: Mapping[str, inspect.Parameter], given: Mapping[str
     absent = [key for key, p in takes.items() if p.default is p.empty and key not in given]
     if absent:
         mistakes.append(
-            f"`{name}` needs {' and '.join(f'`{key}`' for key in absent)}, which nobody gave: on "
-            f"the command line {' '.join(_option(key) for key in absent)}"
+            f"`{name}` needs {' and '.join(f'`{key}`' for key in absent)}, which nobody gave"
         )
     if mistakes:
-        raise ConfigurationError("; ".join(mistakes))
-
-
-def _option(key: str) -> str:
-    own = ("data", "target", "sensitive", "positive")
-    return f"--{key} ..." if key in own else f"--set {key}=..."
+        raise ConfigurationError("; ".join(mistakes)).by(dict.fromkeys(absent))

@@ -165,6 +165,5 @@ def _check(files: CelebaFiles, missing: Sequence[int], damaged: Mapping[int, str
     if found:
         raise DataError(
             f"`{files.pictures}` holds every picture that `{files.attributes}` lists, found "
-            f"{' and '.join(found)}: put them there, or go on without them (`skip=True`, on the "
-            "command line --set skip=true)"
-        )
+            f"{' and '.join(found)}: put them there, or go on without them (skip=True)"
+        ).by({"skip": True})

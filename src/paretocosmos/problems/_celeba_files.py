@@ -38,9 +38,9 @@ def find_celeba(data: str | None) -> CelebaFiles:
     if data is not None and not Path(data).expanduser().is_dir():
         why = "is no folder" if Path(data).expanduser().exists() else "does not exist"
         raise DataError(
-            f"`data` (--data) is a folder with CelebA, found `{data}`, which {why}: name the one "
-            "that holds its pictures and lists"
-        )
+            f"`data` is a folder with CelebA, found `{data}`, which {why}: name the one that holds "
+            "its pictures and lists"
+        ).by({"data": None})
     places = [
         place
         for folder in folders(data)
@@ -66,8 +66,8 @@ def find_celeba(data: str | None) -> CelebaFiles:
         f"`list_eval_partition` (also in `Eval/`); or `{META}` and `{SMALL}`, likewise packed or "
         f"not (`{SMALL}.tar.gz`); found no such pair in {looked}{unset}{half}: its terms (research "
         f"only, no passing on) forbid a download from here, so get it from {HOME} and name the "
-        f"folder that holds it with `data`, --data or ${VARIABLE}"
-    )
+        f"folder that holds it with `data` or ${VARIABLE}"
+    ).by({"data": None})
 
 
 def _pictures(place: Path) -> Iterator[Path]:

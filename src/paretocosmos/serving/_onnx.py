@@ -38,7 +38,7 @@ class OnnxNetwork(Network):
         try:
             import onnxruntime
         except ModuleNotFoundError as error:
-            raise MissingExtraError("onnxruntime", "onnx", "--onnx") from error
+            raise MissingExtraError("onnxruntime", "onnx", "serving an ONNX file") from error
         options = onnxruntime.SessionOptions()
         options.log_severity_level = 3
         options.intra_op_num_threads = threads

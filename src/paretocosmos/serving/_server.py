@@ -74,8 +74,8 @@ def listen(settings: Settings) -> socket.socket:
         why = getattr(error, "strerror", None) or str(error)
         raise ConfigurationError(
             f"cannot listen on `{settings.host}` port {settings.port} ({why}): choose another "
-            "--port or --host"
-        ) from error
+            "`port` or `host`"
+        ).by({"port": None, "host": None}) from error
     # a head and its body are two packets: the second must not wait for the first to be confirmed
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return sock

@@ -65,8 +65,8 @@ class Settings:
         if self.token is None and not is_loopback(self.host):
             raise ConfigurationError(
                 f"`{self.host}` can be reached from other machines, so clients need a token: set "
-                "PARETOCOSMOS_TOKEN or --token, or listen on 127.0.0.1"
-            )
+                "PARETOCOSMOS_TOKEN or `token`, or listen on 127.0.0.1"
+            ).by({"token": None})
 
 
 def is_loopback(host: str) -> bool:

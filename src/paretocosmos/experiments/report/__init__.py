@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from paretocosmos.errors import MissingExtraError, RunError
+from paretocosmos.errors import MissingExtraError, cannot_use
 from paretocosmos.experiments.report._latex import latex
 from paretocosmos.experiments.report._markdown import markdown
 from paretocosmos.experiments.report._page import page
@@ -41,7 +41,7 @@ def write_report(contents: Sequence[Mapping[str, Any]], folder: Path) -> list[st
     try:
         (folder / FOLDER).mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise RunError(f"cannot use `{folder}`: {error.strerror}; choose another --out") from error
+        raise cannot_use(folder, error) from error
     found, notes = sections(contents, folder / FOLDER)
     found = [*verdict(contents), *found]
     for content in contents:

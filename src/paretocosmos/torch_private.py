@@ -1,0 +1,175 @@
+"""Every name of torch's that the package uses and torch does not promise to keep.
+
+A private name may change with any release, so all of them are here and nowhere else: what begins
+with an underscore, and what torch calls experimental. `NAMES` says of each what happens once it is
+gone. Either something slower or plainer takes over, or the call that needs it raises a `RunError`
+that says which torch to install. Nothing is looked up before it is used.
+"""
+
+import pkgutil
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+import torch
+from torch import nn
+
+from paretocosmos.errors import RunError
+
+# What is known of torch's own layers where their common base is gone.
+_BATCH_NORMS: Any = nn.BatchNorm1d | nn.BatchNorm2d | nn.BatchNorm3d | nn.SyncBatchNorm
+_INSTANCE_NORMS: Any = nn.InstanceNorm1d | nn.InstanceNorm2d | nn.InstanceNorm3d
+_CONVOLUTIONS: Any = nn.Conv1d | nn.Conv2d | nn.Conv3d
+_TRANSPOSED: Any = nn.ConvTranspose1d | nn.ConvTranspose2d | nn.ConvTranspose3d
+_DROPOUTS: Any = nn.Dropout | nn.Dropout1d | nn.Dropout2d | nn.Dropout3d
+_ALPHA_DROPOUTS: Any = nn.AlphaDropout | nn.FeatureAlphaDropout
+
+try:
+    from torch.nn.modules.batchnorm import _BatchNorm as BatchNorm
+    from torch.nn.modules.batchnorm import _NormBase as BatchOrInstanceNorm
+except ImportError:
+    BatchNorm, BatchOrInstanceNorm = _BATCH_NORMS, _BATCH_NORMS | _INSTANCE_NORMS  # type: ignore
+try:
+    from torch.nn.modules.conv import _ConvNd as Convolution
+except ImportError:
+    Convolution = _CONVOLUTIONS | _TRANSPOSED  # type: ignore
+try:
+    from torch.nn.modules.dropout import _DropoutNd as Dropout
+except ImportError:
+    Dropout = _DROPOUTS | _ALPHA_DROPOUTS  # type: ignore
+
+__all__ = [
+    "NAMES",
+    "BatchNorm",
+    "BatchOrInstanceNorm",
+    "Convolution",
+    "Dropout",
+    "after_backward",
+    "bare",
+    "fused_adam_",
+    "gives_views",
+    "hooked",
+    "in_backward_pass",
+    "is_functorch_wrapped",
+    "make_fx",
+    "release_workspaces",
+    "reparametrised",
+    "standard_gamma",
+]
+
+NAMES: Mapping[str, str] = {
+    "torch._standard_gamma": "No rays can be drawn: an error.",
+    "torch._fused_adam_": "Nothing can be trained with `fit`: an error.",
+    "torch.fx.experimental.proxy_tensor.make_fx": (
+        "Steps are neither traced nor compiled; the eager step goes on, and the run says why."
+    ),
+    "torch._ops.OpOverload": "A trace is replayed as it is, without operations in place.",
+    "torch._ops.OpOverload._op": "A trace calls its operations through a Python frame each.",
+    "torch._ops.OpOverload._schema": "A trace has no operations in place.",
+    "torch.ops.aten._unsafe_view": "Its results are told from views by their schema alone.",
+    "torch.nn.utils.stateless._reparametrize_module": (
+        "A hypernetwork cannot be trained: an error in the backward pass."
+    ),
+    "torch.autograd.Variable._execution_engine": (
+        "A conditioned network cannot be trained: an error in the backward pass."
+    ),
+    "torch._C._functorch.is_functorch_wrapped_tensor": (
+        "A conditioned network cannot be trained: an error in the call."
+    ),
+    "torch._C._current_graph_task_id": (
+        "A backward pass that raised leaves what it set on a conditioned network until the next."
+    ),
+    "torch._C._cuda_clearCublasWorkspaces": "A captured training keeps some megabytes more.",
+    "torch.nn.modules.batchnorm._BatchNorm": "Only torch's own batch normalisation is known.",
+    "torch.nn.modules.batchnorm._NormBase": "Only torch's own normalisation layers are known.",
+    "torch.nn.modules.conv._ConvNd": "Only torch's own convolutions are known.",
+    "torch.nn.modules.dropout._DropoutNd": "Only torch's own dropout is known.",
+    "torch.nn.Module._forward_hooks": "Every module is taken to have hooks: nothing is traced.",
+    "torch.nn.Module._forward_pre_hooks": "The same.",
+    "torch.nn.Module._backward_hooks": "The same.",
+}
+"""Each private name, and what happens when torch no longer has it."""
+
+
+class _Needed:
+    """A function of torch's that nothing here can do without."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._found: Any = None
+
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        if self._found is None:
+            self._found = _found(self._name)
+        if self._found is None:
+            raise RunError(
+                f"torch {torch.__version__} has no `{self._name}` any more, which is needed here: "
+                "install the torch that this release of paretocosmos was tested with, "
+                'pip install "torch>=2.11,<=2.13"'
+            )
+        return self._found(*args, **named)
+
+
+@cache
+def _found(name: str) -> Any:
+    try:
+        return pkgutil.resolve_name(name)
+    except (ImportError, AttributeError):
+        return None
+
+
+standard_gamma = _Needed("torch._standard_gamma")
+"""Gamma draws of scale 1 from a generator: ``(concentration, generator)``."""
+
+fused_adam_ = _Needed("torch._fused_adam_")
+"""One update of Adam in place, all parameters in one kernel."""
+
+make_fx = _Needed("torch.fx.experimental.proxy_tensor.make_fx")
+"""A function to one that records its tensor operations, those of autograd included."""
+
+reparametrised = _Needed("torch.nn.utils.stateless._reparametrize_module")
+"""A context in which a module has other weights: ``(module, weights by name)``."""
+
+is_functorch_wrapped = _Needed("torch._C._functorch.is_functorch_wrapped_tensor")
+"""Whether a tensor is inside `torch.func`, where it has no hooks."""
+
+after_backward = _Needed("torch.autograd.Variable._execution_engine.queue_callback")
+"""During a backward pass: call a function without arguments at its end."""
+
+
+def in_backward_pass() -> bool:
+    """Whether this is computed for a backward pass; taken to be so where torch does not say."""
+    task = _found("torch._C._current_graph_task_id")
+    return task is None or task() != -1
+
+
+def release_workspaces() -> None:
+    """Give back the memory that cuBLAS keeps for products."""
+    release = _found("torch._C._cuda_clearCublasWorkspaces")
+    if release is not None:
+        release()
+
+
+def hooked(module: nn.Module, *, backward: bool = False) -> bool:
+    """Whether calling a module calls hooks as well; its forward ones, or the others too."""
+    names = ("_forward_hooks", "_forward_pre_hooks") + ("_backward_hooks",) * backward
+    return any(bool(getattr(module, name, True)) for name in names)
+
+
+def bare(operation: Any) -> Any:
+    """An operation without the Python frame torch wraps around it, where it has one."""
+    overload = _found("torch._ops.OpOverload")
+    wrapped = overload is not None and isinstance(operation, overload)
+    return getattr(operation, "_op", operation) if wrapped else operation
+
+
+def gives_views(operation: Any) -> bool:
+    """Whether an operation may hand out its input's memory; what is not known to be fresh may."""
+    overload = _found("torch._ops.OpOverload")
+    schema = getattr(operation, "_schema", None)
+    if overload is None or not isinstance(operation, overload) or schema is None:
+        return True
+    view = getattr(torch.ops.aten, "_unsafe_view", None)
+    if view is not None and operation is view.default:
+        return True
+    return any(result.alias_info is not None for result in schema.returns)

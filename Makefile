@@ -1,19 +1,23 @@
 # Every target sets up what it needs: a virtual environment in .venv with the pinned versions of
 # constraints.txt. PYTHON chooses the interpreter it is made with.
+#
+# The constraints hold hashes, so pip checks the hash of every file it installs. A folder has none:
+# the project itself is installed first, alone, and then what it depends on.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+AUDITOR := $(VENV)/.auditor
+PIP := $(BIN)/python -m pip install --quiet
 DEMO := runs/demo
 
-.PHONY: demo test test-extras check format bench faults docs surface clean
+.PHONY: demo test test-extras check format bench faults audit constraints docs surface clean
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --upgrade --constraint constraints.txt pip hatchling editables
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt torch
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --no-build-isolation \
-		--editable '.[all]' --group dev
+	$(PIP) --upgrade --constraint constraints.txt pip hatchling editables
+	$(PIP) --no-deps --no-build-isolation --editable .
+	$(PIP) --constraint constraints.txt 'paretocosmos[all]' --group dev
 	touch $@
 
 demo: $(READY)  ## a front of the Adult census data, from nothing
@@ -27,7 +31,7 @@ test: check  ## format check, lint, strict types, tests
 
 test-extras: $(READY)  ## what needs heavy extras: CUDA kernels in Triton's interpreter, transformers, lightning, ray, a browser
 	$(BIN)/python -c 'import accelerate, lightning, playwright, ray, schemathesis, transformers, triton' 2> /dev/null || \
-		$(BIN)/python -m pip install --quiet --constraint constraints.txt --group extras
+		$(PIP) --constraint constraints.txt --group extras
 	TRITON_INTERPRET=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 tests/kernels
 	$(BIN)/python -m pytest -n 2 tests/extras tests/explorer tests/benchmarks/test_explorer.py tests/contracts/test_backbones.py
 
@@ -46,6 +50,16 @@ bench: $(READY)  ## speed against the textbook loop, as ratios of one run
 
 faults: $(READY)  ## kills, damaged files, bad command lines and hostile requests, in full (hours)
 	$(BIN)/python -m faults --out results/faults.json
+
+$(AUDITOR): $(READY)
+	$(PIP) --constraint constraints.txt --group supply
+	touch $@
+
+audit: $(AUDITOR)  ## look every pinned version up among the known vulnerabilities
+	$(BIN)/python scripts/audit.py
+
+constraints: $(AUDITOR)  ## pin what pyproject.toml asks for, with hashes
+	$(BIN)/python scripts/write_constraints.py
 
 docs: $(READY)  ## write README's numbers and docs/ from the code and results/
 	$(BIN)/python scripts/write_docs.py

@@ -1,8 +1,9 @@
 # Every target sets up what it needs: a virtual environment in .venv with the pinned versions of
 # constraints.txt. PYTHON chooses the interpreter it is made with.
 #
-# The constraints hold hashes, so pip checks the hash of every file it installs. A folder has none:
-# the project itself is installed first, alone, and then what it depends on.
+# The constraints hold hashes, so pip checks the hash of every file it installs. pip itself comes
+# first, pinned in full, since older ones take hashes from no constraints. A folder has no hash: the
+# project is installed alone, and then what it depends on.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -15,7 +16,9 @@ DEMO := runs/demo
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(PIP) --upgrade --constraint constraints.txt pip hatchling editables
+	sed -n '/^pip==/,/[^\\]$$/p' constraints.txt > $(VENV)/pip.txt
+	$(PIP) --requirement $(VENV)/pip.txt
+	$(PIP) --constraint constraints.txt hatchling editables
 	$(PIP) --no-deps --no-build-isolation --editable .
 	$(PIP) --constraint constraints.txt 'paretocosmos[all]' --group dev
 	touch $@

@@ -1,8 +1,8 @@
 """Write constraints.txt: a version of all that `make` may install, with the hashes of its files.
 
-    python scripts/write_constraints.py                       what is new gets a version, the rest stays
-    python scripts/write_constraints.py --upgrade NAME        the newest version of a package
-    python scripts/write_constraints.py --file torch-….whl    accept a build of one's own, too
+    python scripts/write_constraints.py                     what is new is pinned, the rest stays
+    python scripts/write_constraints.py --upgrade NAME      take the newest version of a package
+    python scripts/write_constraints.py --file torch-….whl  accept this build, too
 
 `uv` asks the index that it is set up with. All files of a version count, whatever they are built
 for. Hashes that a version has already are kept: an index replaces no file, and a build that was
@@ -60,9 +60,9 @@ def requirements() -> list[str]:
 
 
 def read_pins(text: str) -> Pins:
-    """The pins of a constraints file, or of what `uv pip compile` writes.
+    r"""The pins of a constraints file, or of what `uv pip compile` writes.
 
-    >>> read_pins("Six==1.16.0 \\\\\\n    --hash=sha256:" + "0" * 64)["six"][0]
+    >>> read_pins("Six==1.16.0 \\\n    --hash=sha256:" + "0" * 64)["six"][0]
     '1.16.0'
     """
     pins: Pins = {}

@@ -62,7 +62,7 @@ def test_every_requirement_is_pinned() -> None:
 
 def test_what_is_installed_is_what_is_pinned() -> None:
     pins = _pins()
-    there = {canonicalize_name(one.name): one.version for one in _installed(GIVEN)}
+    there = {str(canonicalize_name(one.name)): one.version for one in _installed(GIVEN)}
     assert len(there) > 50
     del there["paretocosmos"]
     # 2.13.0+cpu is a build of 2.13.0

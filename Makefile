@@ -55,14 +55,17 @@ faults: $(READY)  ## kills, damaged files, bad command lines and hostile request
 	$(BIN)/python -m faults --out results/faults.json
 
 $(AUDITOR): $(READY)
-	$(PIP) --constraint constraints.txt --group supply
+	$(PIP) --constraint constraints.txt --group audit
 	touch $@
 
 audit: $(AUDITOR)  ## look every pinned version up among the known vulnerabilities
 	$(BIN)/python scripts/audit.py
 
-constraints: $(AUDITOR)  ## pin what pyproject.toml asks for, with hashes
-	$(BIN)/python scripts/write_constraints.py
+constraints:  ## pin what pyproject.toml asks for, with hashes; ARGUMENTS go to the script
+	$(PYTHON) -m venv $(VENV)/lock
+	sed -n -E '/^(packaging|uv)==/,/[^\\]$$/p' constraints.txt > $(VENV)/lock.txt
+	$(VENV)/lock/bin/python -m pip install --quiet --requirement $(VENV)/lock.txt
+	$(VENV)/lock/bin/python scripts/write_constraints.py $(ARGUMENTS)
 
 docs: $(READY)  ## write README's numbers and docs/ from the code and results/
 	$(BIN)/python scripts/write_docs.py

@@ -3,9 +3,9 @@
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from paretocosmos.errors import DataError, RunError, UntrustedError
+from paretocosmos.errors import DataError, RunError, SignatureError, UntrustedError
 from paretocosmos.experiments._cell import differences, read_done
 from paretocosmos.experiments._means import (
     Done,
@@ -21,13 +21,21 @@ from paretocosmos.files import read_json
 from paretocosmos.front import Front
 from paretocosmos.rays import each_alone
 
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
 __all__ = ["cell_numbers"]
 
 Record = Mapping[str, Any]
 
 
 def cell_numbers(
-    cell: Cell, out: Path, *, course: bool = False, trust: Collection[str] = ()
+    cell: Cell,
+    out: Path,
+    *,
+    course: bool = False,
+    trust: Collection[str] = (),
+    verify: "Ed25519PublicKey | None" = None,
 ) -> dict[str, Any]:
     """What a cell reached: a JSON value; numbers are means over its seeds.
 
@@ -40,8 +48,9 @@ def cell_numbers(
         out: the folder of the reproduction.
         course: whether to keep the validation fronts of some epochs.
         trust: packages whose code its runs may name.
+        verify: the key that they must be signed with.
     """
-    runs, broken = _runs(cell, out, trust)
+    runs, broken = _runs(cell, out, trust, verify)
     kept = _kept(cell.folder(out))
     told: dict[str, Any] = {
         "name": cell.name,
@@ -87,7 +96,9 @@ def cell_numbers(
     }
 
 
-def _runs(cell: Cell, out: Path, trust: Collection[str]) -> tuple[dict[int, Done], str | None]:
+def _runs(
+    cell: Cell, out: Path, trust: Collection[str], verify: "Ed25519PublicKey | None"
+) -> tuple[dict[int, Done], str | None]:
     """The finished runs by seed, and what is wrong with one that cannot be read."""
     found: dict[int, Done] = {}
     wrong = None
@@ -95,7 +106,7 @@ def _runs(cell: Cell, out: Path, trust: Collection[str]) -> tuple[dict[int, Done
         try:
             if not (folder / "run.json").exists():
                 continue
-            record = read_done(folder, cell, trust)
+            record = read_done(folder, cell, trust, verify)
             other = "; ".join(differences(record, cell))
             if other:
                 wrong = f"`{folder}` holds a run with other settings ({other})"
@@ -103,7 +114,7 @@ def _runs(cell: Cell, out: Path, trust: Collection[str]) -> tuple[dict[int, Done
                 names = ("front.json", "front_val.json")
                 test, val = (Front.from_dict(read_json(folder / name)) for name in names)
                 found[seed] = record, test, val
-        except UntrustedError:
+        except (SignatureError, UntrustedError):
             raise
         except (RunError, DataError) as error:
             wrong = str(error)

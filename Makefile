@@ -3,7 +3,8 @@
 #
 # The constraints hold hashes, so pip checks the hash of every file it installs. pip itself comes
 # first, pinned in full, since older ones take hashes from no constraints. A folder has no hash: the
-# project is installed alone, and then what it depends on.
+# project is installed alone, and then what it depends on. torch may be a build of the machine's own,
+# which pip would pass over for one whose hash an index tells: it is fetched, then checked.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -20,6 +21,10 @@ $(READY): pyproject.toml constraints.txt
 	$(PIP) --requirement $(VENV)/pip.txt
 	$(PIP) --constraint constraints.txt hatchling editables
 	$(PIP) --no-deps --no-build-isolation --editable .
+	$(BIN)/python -m pip download --quiet --no-deps --dest $(VENV)/torch \
+		"$$(sed -n 's/^\(torch==[^ ]*\).*/\1/p' constraints.txt)"
+	$(PIP) --constraint constraints.txt --no-deps --no-index --find-links $(VENV)/torch torch
+	rm -r $(VENV)/torch
 	$(PIP) --constraint constraints.txt 'paretocosmos[all]' --group dev
 	touch $@
 

@@ -87,8 +87,8 @@ def test_openssl_verifies_what_we_sign(folder: Path, pair: Pair, tmp_path: Path)
     message, signature = tmp_path / "message", tmp_path / "signature"
     message.write_text(f"paretocosmos run\nsha256 {said['sha256']}\nsigned {said['signed']}\n")
     signature.write_bytes(base64.b64decode(said["signature"]))
-    given = ["-verify", "-pubin", "-inkey", pair[1], "-rawin"]
-    command = ["openssl", "pkeyutl", *given, "-in", message, "-sigfile", signature]
+    given = ["-verify", "-pubin", "-inkey", str(pair[1]), "-rawin"]
+    command = ["openssl", "pkeyutl", *given, "-in", str(message), "-sigfile", str(signature)]
     assert subprocess.run(command, capture_output=True, check=False).returncode == 0
     message.write_text(message.read_text().replace("signed", "Signed"))
     assert subprocess.run(command, capture_output=True, check=False).returncode != 0
@@ -99,7 +99,7 @@ def test_we_verify_what_openssl_signs(folder: Path, pair: Pair, tmp_path: Path) 
     when = "2020-02-03T04:05:06+00:00"
     message, signature = tmp_path / "message", tmp_path / "signature"
     message.write_bytes(message_of(said["sha256"], when))
-    given = ["-sign", "-inkey", pair[0], "-rawin", "-in", message, "-out", signature]
+    given = ["-sign", "-inkey", str(pair[0]), "-rawin", "-in", str(message), "-out", str(signature)]
     subprocess.run(["openssl", "pkeyutl", *given], capture_output=True, check=True)
     encoded = base64.b64encode(signature.read_bytes()).decode()
     _edit_signature(folder, signed=when, signature=encoded)

@@ -1,19 +1,31 @@
 # Every target sets up what it needs: a virtual environment in .venv with the pinned versions of
 # constraints.txt. PYTHON chooses the interpreter it is made with.
+#
+# The constraints hold hashes, so pip checks the hash of every file it installs. pip itself comes
+# first, pinned in full, since older ones take hashes from no constraints. A folder has no hash: the
+# project is installed alone, and then what it depends on. torch may be a build of the machine's own,
+# which pip would pass over for one whose hash an index tells: it is fetched, then checked.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+AUDITOR := $(VENV)/.auditor
+PIP := $(BIN)/python -m pip install --quiet
 DEMO := runs/demo
 
-.PHONY: demo test test-extras check format bench faults docs surface clean
+.PHONY: demo test test-extras check format bench faults audit constraints docs surface clean
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --upgrade --constraint constraints.txt pip hatchling editables
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt torch
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --no-build-isolation \
-		--editable '.[all]' --group dev
+	sed -n '/^pip==/,/[^\\]$$/p' constraints.txt > $(VENV)/pip.txt
+	$(PIP) --requirement $(VENV)/pip.txt
+	$(PIP) --constraint constraints.txt hatchling editables
+	$(PIP) --no-deps --no-build-isolation --editable .
+	$(BIN)/python -m pip download --quiet --no-deps --dest $(VENV)/torch \
+		"$$(sed -n 's/^\(torch==[^ ]*\).*/\1/p' constraints.txt)"
+	$(PIP) --constraint constraints.txt --no-deps --no-index --find-links $(VENV)/torch torch
+	rm -r $(VENV)/torch
+	$(PIP) --constraint constraints.txt 'paretocosmos[all]' --group dev
 	touch $@
 
 demo: $(READY)  ## a front of the Adult census data, from nothing
@@ -27,7 +39,7 @@ test: check  ## format check, lint, strict types, tests
 
 test-extras: $(READY)  ## what needs heavy extras: CUDA kernels in Triton's interpreter, transformers, lightning, ray, a browser
 	$(BIN)/python -c 'import accelerate, lightning, playwright, ray, schemathesis, transformers, triton' 2> /dev/null || \
-		$(BIN)/python -m pip install --quiet --constraint constraints.txt --group extras
+		$(PIP) --constraint constraints.txt --group extras
 	TRITON_INTERPRET=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 tests/kernels
 	$(BIN)/python -m pytest -n 2 tests/extras tests/explorer tests/benchmarks/test_explorer.py tests/contracts/test_backbones.py
 
@@ -46,6 +58,19 @@ bench: $(READY)  ## speed against the textbook loop, as ratios of one run
 
 faults: $(READY)  ## kills, damaged files, bad command lines and hostile requests, in full (hours)
 	$(BIN)/python -m faults --out results/faults.json
+
+$(AUDITOR): $(READY)
+	$(PIP) --constraint constraints.txt --group audit
+	touch $@
+
+audit: $(AUDITOR)  ## look every pinned version up among the known vulnerabilities
+	$(BIN)/python scripts/audit.py
+
+constraints:  ## pin what pyproject.toml asks for, with hashes; ARGUMENTS go to the script
+	$(PYTHON) -m venv $(VENV)/lock
+	sed -n -E '/^(packaging|uv)==/,/[^\\]$$/p' constraints.txt > $(VENV)/lock.txt
+	$(VENV)/lock/bin/python -m pip install --quiet --requirement $(VENV)/lock.txt
+	$(VENV)/lock/bin/python scripts/write_constraints.py $(ARGUMENTS)
 
 docs: $(READY)  ## write README's numbers and docs/ from the code and results/
 	$(BIN)/python scripts/write_docs.py

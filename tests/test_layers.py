@@ -15,12 +15,12 @@ LAYERS = {
     name: layer
     for layer, members in enumerate(
         (
-            "types errors find files locks places schema trust torch_private",
+            "types errors find files locks places schema signatures trust torch_private",
             "rays scalarize front choosing metrics solvers kernels stand_in norms",
             "objectives backbones conditioning methods problems",
             "settings networks folders plan planning provenance machine rehearsal lane loop "
             "stack judging training evaluation engine record distributed checkpoint saved run "
-            "resuming loading pace refining intervals choice",
+            "resuming loading signing pace refining intervals choice",
             "plotting export explorer serving estimators integrations experiments",
             "cli printing __main__",
         )
@@ -29,7 +29,17 @@ LAYERS = {
 }
 SIDEWAYS = {("problems", "objectives")}
 HIGHEST_OF_PACKAGE = 3  # what __init__ may import
-HEAVY = ("matplotlib", "pandas", "sklearn", "rich", "typer", "moocore", "plotly", "pydantic")
+HEAVY = (
+    "matplotlib",
+    "pandas",
+    "sklearn",
+    "rich",
+    "typer",
+    "moocore",
+    "plotly",
+    "pydantic",
+    "cryptography",
+)
 
 
 def violations(module: str, source: str) -> list[str]:

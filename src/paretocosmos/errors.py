@@ -23,6 +23,7 @@ __all__ = [
     "MissingExtraError",
     "ParetoCosmosError",
     "RunError",
+    "SignatureError",
     "UntrustedError",
     "WeightsWarning",
     "cannot_use",
@@ -74,6 +75,10 @@ class UntrustedError(RunError):
 
     packages: tuple[str, ...] = ()
     """What would have to be trusted."""
+
+
+class SignatureError(RunError):
+    """A run that is not signed by whom the caller asked for, or not as it was signed."""
 
 
 class LostProcessError(RunError):

@@ -20,9 +20,10 @@ from paretocosmos.problems._table import Table
 from paretocosmos.record import read_record
 from paretocosmos.run import Run
 from paretocosmos.settings import NETWORK
+from paretocosmos.signatures import fingerprint_of, read_public_key
 from paretocosmos.trust import modules_of
 
-__all__ = ["build_model", "load_run"]
+__all__ = ["build_model", "check_files", "load_run"]
 
 
 def load_run(
@@ -32,6 +33,7 @@ def load_run(
     backbone: nn.Module | None = None,
     problem: Problem | None = None,
     trust: Collection[str] = (),
+    verify: str | Path | None = None,
     device: str = "cpu",
 ) -> Run:
     """Read a finished run back from its folder, which is data: no code in or beside it is run.
@@ -47,19 +49,23 @@ def load_run(
         backbone: likewise for runs trained on a backbone of one's own; it is copied.
         problem: likewise for runs trained on a problem of one's own.
         trust: packages and modules whose code the folder may name, as ``["my_package"]``.
+        verify: the file of an Ed25519 public key, PEM or OpenSSH: a run that was not signed with
+            its private key, or was changed since, is refused before anything else of it is used.
         device: where the model goes.
 
     Returns:
         The run, as `fit` returned it.
     """
     folder, where = Path(folder), device_of(device)
-    record = read_record(folder, trust=trust, given=_given(model, backbone, problem))
+    key = None if verify is None else read_public_key(verify)
+    given = _given(model, backbone, problem)
+    record = read_record(folder, trust=trust, given=given, verify=key)
     if record.get("status") != "finished":
         raise RunError(
             f"the run in `{folder}` was not finished; continue it with what started it, and "
             "resume=True"
         ).by({"resume": True})
-    _check_files(folder, record)
+    check_files(folder, record)
     tensors, _ = load_tensors(folder / "model.safetensors")
     network = _built(folder, record, backbone, tensors) if model is None else model
     if record.get("fixed_rays") is not None and not isinstance(network, Several):
@@ -74,10 +80,11 @@ def load_run(
             f"the weights in `{folder}` do not fit the network ({one_line(error)}); pass the "
             "network the run was trained on as `model`"
         ) from error
-    table = folder / "table.json"
+    # a table that the record does not know is none that the training wrote
+    table = folder / "table.json" if "table.json" in record["files"] else None
     try:
         fronts = [Front.from_dict(read_json(folder / f)) for f in ("front.json", "front_val.json")]
-        fitted = Table.from_dict(read_json(table)) if table.exists() else None
+        fitted = None if table is None else Table.from_dict(read_json(table))
     except DataError as error:
         raise RunError(f"`{folder}` is damaged ({error}); train again") from error
     if any(list(front.names) != record["names"] for front in fronts):
@@ -85,7 +92,8 @@ def load_run(
             f"`{folder}` is damaged: its fronts have other objectives than run.json; train again"
         )
     test, val = fronts
-    return Run(folder, record, test, val, place(network, where).eval(), fitted, problem)
+    signer = None if key is None else fingerprint_of(key)
+    return Run(folder, record, test, val, place(network, where).eval(), fitted, problem, signer)
 
 
 def _given(
@@ -127,7 +135,7 @@ def _built(
         ) from error
 
 
-def _check_files(folder: Path, record: Mapping[str, Any]) -> None:
+def check_files(folder: Path, record: Mapping[str, Any]) -> None:
     """Refuse a folder whose files are not those its training wrote."""
     rest = {key: value for key, value in record.items() if key != "sha256"}
     changed = ["run.json"] if digest_of(rest) != record.get("sha256") else []

@@ -4,7 +4,7 @@ import dataclasses
 import math
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
 
@@ -17,7 +17,11 @@ from paretocosmos.plan import Plan
 from paretocosmos.problems import TabularProblem
 from paretocosmos.problems._table import Table
 from paretocosmos.provenance import answers_of, provenance
+from paretocosmos.signatures import check_signature
 from paretocosmos.trust import check_names, check_trust
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 __all__ = [
     "FORMAT",
@@ -112,8 +116,11 @@ def record_in(folder: Path) -> dict[str, Any]:
 
     What is built from a record is built from that of `read_record`.
     """
-    from paretocosmos.schema.record import check_record
+    return _checked(folder, _content(folder))
 
+
+def _content(folder: Path) -> dict[str, Any]:
+    """`run.json` as it was found."""
     try:
         there = folder.is_dir()
     except OSError:  # a name too long, a parent we may not look into
@@ -131,7 +138,13 @@ def record_in(folder: Path) -> dict[str, Any]:
             f"`{folder}` holds the runs of several seeds ({', '.join(seeds)}); give one of them, "
             f"such as `{folder / seeds[0]}`"
         )
-    record = read_json(folder / "run.json")
+    return read_json(folder / "run.json")
+
+
+def _checked(folder: Path, record: dict[str, Any]) -> dict[str, Any]:
+    """What `run.json` holds, if this version can read it and it is what it should be."""
+    from paretocosmos.schema.record import check_record
+
     written = record.get("format")
     if not isinstance(written, int):
         raise RunError(f"`{folder / 'run.json'}` does not come from paretocosmos; train again")
@@ -150,7 +163,11 @@ def record_in(folder: Path) -> dict[str, Any]:
 
 
 def read_record(
-    folder: Path, *, trust: Collection[str] = (), given: Collection[str] = ()
+    folder: Path,
+    *,
+    trust: Collection[str] = (),
+    given: Collection[str] = (),
+    verify: "Ed25519PublicKey | None" = None,
 ) -> dict[str, Any]:
     """`run.json`, if all that it names may be imported.
 
@@ -159,8 +176,12 @@ def read_record(
         trust: packages and modules whose code the caller allows it to name.
         given: what of it, such as ``"backbone"``, the caller has at hand, so that nothing is
             imported for it.
+        verify: the key that it must be signed with, which is seen to before anything else.
     """
-    record, trusted = record_in(folder), check_trust(trust)
+    trusted, found = check_trust(trust), _content(folder)
+    if verify is not None:
+        check_signature(folder, found, verify)
+    record = _checked(folder, found)
     named = [
         (room, record[role]["name"])
         for role, room in ROOMS.items()

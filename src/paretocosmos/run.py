@@ -40,6 +40,7 @@ class Run:
         model: ``forward(inputs, ray) -> outputs``, at the selected epoch, in evaluation mode.
         table: the fitted preprocessing of a tabular problem.
         trained_on: the problem, as long as the run that `fit` gave is at hand.
+        signed_by: the fingerprint of the key that its signature was verified with, if it was.
     """
 
     folder: Path
@@ -49,6 +50,7 @@ class Run:
     model: nn.Module
     table: Table | None = None
     trained_on: Problem | None = field(default=None, repr=False, compare=False)
+    signed_by: str | None = None
 
     def __repr__(self) -> str:
         reached = f"hypervolume {self.hypervolume:.4f} on {len(self.front)} rays"

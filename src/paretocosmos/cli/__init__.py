@@ -16,6 +16,7 @@ from paretocosmos.cli._list import ROOMS, list_things
 from paretocosmos.cli._report import report
 from paretocosmos.cli._reproduce import reproduce, with_address
 from paretocosmos.cli._serve import serve
+from paretocosmos.cli._sign import sign
 from paretocosmos.cli._train import train
 from paretocosmos.distributed import launched_rank
 from paretocosmos.errors import ParetoCosmosError, UntrustedError
@@ -39,6 +40,7 @@ app.command()(compare)
 app.command()(reproduce)
 app.command()(report)
 app.command()(serve)
+app.command()(sign)
 
 
 def main() -> None:

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from paretocosmos.cli._options import AsJson, Trust, named_numbers, numbers_of
+from paretocosmos.cli._options import AsJson, Trust, Verify, named_numbers, numbers_of
 from paretocosmos.loading import load_run
 from paretocosmos.printing import notes, print_choice, print_json
 
@@ -42,10 +42,11 @@ def choose(
     data: Annotated[str | None, typer.Option(help="Where the data lies now, if moved.")] = None,
     device: Annotated[str, typer.Option(help="cpu, cuda, cuda:1.")] = "cpu",
     trust: Trust = None,
+    verify: Verify = None,
     as_json: AsJson = False,
 ) -> None:
     """Choose a point of a RUN: the best under a constraint, the knee, or one near a wish."""
-    run = load_run(folder, trust=trust or (), device=device)
+    run = load_run(folder, trust=trust or (), verify=verify, device=device)
     with notes():
         choice = run.choose(
             max=named_numbers("--max", at_most),

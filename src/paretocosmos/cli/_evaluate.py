@@ -7,7 +7,7 @@ import typer
 from rich.console import Console
 
 from paretocosmos import metrics
-from paretocosmos.cli._options import AsJson, Trust, numbers_of
+from paretocosmos.cli._options import AsJson, Trust, Verify, numbers_of
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.evaluation import evaluate as evaluate_model
 from paretocosmos.loading import load_run
@@ -24,12 +24,13 @@ def evaluate(
     data: Annotated[str | None, typer.Option(help="Where the data lies now, if moved.")] = None,
     device: Annotated[str, typer.Option(help="cpu, cuda, cuda:1.")] = "cpu",
     trust: Trust = None,
+    verify: Verify = None,
     as_json: AsJson = False,
 ) -> None:
     """Evaluate a RUN again: reproduces its front, or gives other rays and splits."""
     if ray and rays is not None:
         raise ConfigurationError("--ray and --rays exclude each other: give one of them")
-    run = load_run(folder, trust=trust or (), device=device)
+    run = load_run(folder, trust=trust or (), verify=verify, device=device)
     with notes():
         problem = run.problem(data=data)
         own = run.front.rays.tolist() if rays is None else rays

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from paretocosmos.cli._options import AsJson, Trust
+from paretocosmos.cli._options import AsJson, Trust, Verify
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.loading import load_run
 from paretocosmos.printing import note, notes, print_json
@@ -30,6 +30,7 @@ def explore(
     data: Annotated[str | None, typer.Option(help="Where the data lies now, if moved.")] = None,
     device: Annotated[str, typer.Option(help="cpu, cuda, cuda:1.")] = "cpu",
     trust: Trust = None,
+    verify: Verify = None,
     as_json: AsJson = False,
 ) -> None:
     """Drag the trade-off in the browser: the fronts of one or several RUNs on one page.
@@ -38,7 +39,7 @@ def explore(
     """
     from paretocosmos.explorer import look_at, write_report
 
-    runs = [load_run(folder, trust=trust or (), device=device) for folder in folders]
+    runs = [load_run(folder, trust=trust or (), verify=verify, device=device) for folder in folders]
     page = _place(out)
     with notes():
         view = look_at(runs, data=data, samples=not no_samples)

@@ -5,7 +5,7 @@ from typing import Annotated, cast
 
 import typer
 
-from paretocosmos.cli._options import AsJson, Trust
+from paretocosmos.cli._options import AsJson, Trust, Verify
 from paretocosmos.export import Format
 from paretocosmos.export import export as export_run
 from paretocosmos.loading import load_run
@@ -23,10 +23,11 @@ def export(
         Path | None, typer.Option(help="The file, .onnx or .pt2; else in the run folder.")
     ] = None,
     trust: Trust = None,
+    verify: Verify = None,
     as_json: AsJson = False,
 ) -> None:
     """Write a RUN as one file with the inputs x and preference, and a model card beside it."""
-    run = load_run(folder, trust=trust or ())
+    run = load_run(folder, trust=trust or (), verify=verify)
     exported = export_run(run, format=cast(Format, form), out=out)
     if as_json:
         print_json(

@@ -1,6 +1,7 @@
 """Options that commands share, and how their texts are read."""
 
 import sys
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -29,6 +30,7 @@ __all__ = [
     "Sensitive",
     "Target",
     "Trust",
+    "Verify",
     "draw",
     "key_value",
     "named",
@@ -91,6 +93,10 @@ Trust = Annotated[
         help="Whose code may be imported where a file names it; repeatable.",
         callback=_trusted,
     ),
+]
+Verify = Annotated[
+    Path | None,
+    typer.Option(metavar="PUBKEY", help="Refuse what was not signed with this key's private one."),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
 Changes = Annotated[

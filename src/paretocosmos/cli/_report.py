@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from paretocosmos.cli._options import AsJson, Trust, whole_numbers
+from paretocosmos.cli._options import AsJson, Trust, Verify, whole_numbers
 from paretocosmos.errors import RunError
 from paretocosmos.experiments.collected import collect, found_in
 from paretocosmos.experiments.recipe import load_recipe
@@ -26,6 +26,7 @@ def report(
     seeds: Annotated[str | None, typer.Option(help="Others than the recipe's, as 1,2,3.")] = None,
     epochs: Annotated[int | None, typer.Option(help="Of a rehearsal to report on.")] = None,
     trust: Trust = None,
+    verify: Verify = None,
     as_json: AsJson = False,
 ) -> None:
     """Show what was reproduced beside the paper: Markdown, LaTeX, JSON, HTML and figures."""
@@ -41,7 +42,9 @@ def report(
             "`paretocosmos reproduce`, name the file of your own, or the folder with --out"
         )
     asked = None if seeds is None else whole_numbers(seeds)
-    contents = [collect(one.with_seeds(asked), folder, trust=trust or ()) for one in wanted]
+    contents = [
+        collect(one.with_seeds(asked), folder, trust=trust or (), verify=verify) for one in wanted
+    ]
     place = wanted[0].root(folder) / "report"
     for said in write_report(contents, place):
         note(said)

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from paretocosmos.cli._options import Trust
+from paretocosmos.cli._options import Trust, Verify
 from paretocosmos.printing import note
 from paretocosmos.serving import Settings
 from paretocosmos.serving import serve as serve_run
@@ -28,6 +28,7 @@ def serve(
     data: Annotated[str | None, typer.Option(help="Where the data lies now, if moved.")] = None,
     device: Annotated[str, typer.Option(help="cpu, cuda, cuda:1.")] = "cpu",
     trust: Trust = None,
+    verify: Verify = None,
     max_rows: Annotated[int, typer.Option(help="Of a request.")] = Settings.max_rows,
     max_bytes: Annotated[int, typer.Option(help="Of a request's body.")] = Settings.max_bytes,
     timeout: Annotated[float, typer.Option(help="Seconds a request may take.")] = Settings.timeout,
@@ -46,6 +47,7 @@ def serve(
         data=data,
         device=device,
         trust=tuple(trust or ()),
+        verify=verify,
         max_rows=max_rows,
         max_bytes=max_bytes,
         timeout=timeout,

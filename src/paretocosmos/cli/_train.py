@@ -41,6 +41,8 @@ from paretocosmos.printing import (
     print_runs,
 )
 from paretocosmos.run import Run
+from paretocosmos.signatures import read_private_key
+from paretocosmos.signing import sign_run
 from paretocosmos.training import fit
 
 __all__ = ["train"]
@@ -74,6 +76,10 @@ def train(
     precision: Precision = "tf32",
     deterministic: Deterministic = False,
     resume: Annotated[bool, typer.Option("--resume", help="Continue the run in --out.")] = False,
+    sign: Annotated[
+        Path | None,
+        typer.Option(metavar="KEY", help="Sign the run with this Ed25519 private key."),
+    ] = None,
     as_json: AsJson = False,
     changes: Changes = None,
 ) -> None:
@@ -88,6 +94,7 @@ def train(
         "data": data,
     }
     settings = settings_of(problem, options, changes)
+    key = None if sign is None else read_private_key(sign)  # hours later would be too late
     seen: list[Path] = []
     try:
         with ended_gently(), notes(), bar(seen, quiet=as_json) as show:
@@ -115,6 +122,8 @@ def train(
                 return
             for run in runs:
                 draw(run)
+                if key is not None:
+                    sign_run(run.folder, key)
     except KeyboardInterrupt:
         # several seeds have a folder each, in one that holds them all
         begun = seen[-1] if seen and seeds is None else seen[-1].parent if seen else out

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, MutableMapp
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import paretocosmos
 from paretocosmos import find
@@ -20,6 +20,7 @@ from paretocosmos.errors import (
     FrontWarning,
     ParetoCosmosError,
     RunError,
+    SignatureError,
     UntrustedError,
 )
 from paretocosmos.experiments._sets import defaults_of
@@ -32,6 +33,9 @@ from paretocosmos.record import ROOMS, read_record
 from paretocosmos.settings import Training, distribute
 from paretocosmos.training import Progress, fit
 from paretocosmos.trust import modules_of
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 __all__ = ["How", "Outcome", "differences", "finished", "read_done", "train"]
 
@@ -114,21 +118,27 @@ def _images_of(record: Mapping[str, Any]) -> str:
     return json.dumps([problem["name"], chosen])
 
 
-def read_done(folder: Path, cell: Cell, trust: Collection[str]) -> dict[str, Any]:
+def read_done(
+    folder: Path,
+    cell: Cell,
+    trust: Collection[str],
+    verify: "Ed25519PublicKey | None" = None,
+) -> dict[str, Any]:
     """The record of a run; its fronts must be as they were written.
 
     Args:
         folder: the run's.
         cell: what it is a run of; what that names has been allowed.
         trust: packages whose code it may name beside that.
+        verify: the key that it must be signed with.
     """
     try:
         allowed = (*trust, *modules_of([cell.problem, cell.method]))
-        record = read_record(folder, trust=allowed)
+        record = read_record(folder, trust=allowed, verify=verify)
         for name in (n for n in ("front.json", "front_val.json") if n in record.get("files", {})):
             if not (folder / name).exists() or digest(folder / name) != record["files"][name]:
                 raise RunError(f"`{folder / name}` is missing or was changed")
-    except UntrustedError:
+    except (SignatureError, UntrustedError):
         raise
     except RunError as error:
         raise RunError(f"{error}; remove `{folder}` and start again to train it anew") from error

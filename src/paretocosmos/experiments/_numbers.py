@@ -5,7 +5,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
-from paretocosmos.errors import DataError, RunError, UntrustedError
+from paretocosmos.errors import DataError, RunError, SignatureError, UntrustedError
 from paretocosmos.experiments._cell import differences, read_done
 from paretocosmos.experiments._means import (
     Done,
@@ -21,6 +21,7 @@ from paretocosmos.front import Front
 from paretocosmos.rays import each_alone
 
 if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
     from paretocosmos.schema.cell import CellFile
 
 __all__ = ["cell_numbers"]
@@ -29,7 +30,12 @@ Record = Mapping[str, Any]
 
 
 def cell_numbers(
-    cell: Cell, out: Path, *, course: bool = False, trust: Collection[str] = ()
+    cell: Cell,
+    out: Path,
+    *,
+    course: bool = False,
+    trust: Collection[str] = (),
+    verify: "Ed25519PublicKey | None" = None,
 ) -> dict[str, Any]:
     """What a cell reached: a JSON value; numbers are means over its seeds.
 
@@ -42,10 +48,11 @@ def cell_numbers(
         out: the folder of the reproduction.
         course: whether to keep the validation fronts of some epochs.
         trust: packages whose code its runs may name.
+        verify: the key that they must be signed with.
     """
     from paretocosmos.schema.cell import read_cell
 
-    runs, broken = _runs(cell, out, trust)
+    runs, broken = _runs(cell, out, trust, verify)
     kept = read_cell(cell.folder(out))
     told: dict[str, Any] = {
         "name": cell.name,
@@ -91,7 +98,9 @@ def cell_numbers(
     }
 
 
-def _runs(cell: Cell, out: Path, trust: Collection[str]) -> tuple[dict[int, Done], str | None]:
+def _runs(
+    cell: Cell, out: Path, trust: Collection[str], verify: "Ed25519PublicKey | None"
+) -> tuple[dict[int, Done], str | None]:
     """The finished runs by seed, and what is wrong with one that cannot be read."""
     found: dict[int, Done] = {}
     wrong = None
@@ -99,7 +108,7 @@ def _runs(cell: Cell, out: Path, trust: Collection[str]) -> tuple[dict[int, Done
         try:
             if not (folder / "run.json").exists():
                 continue
-            record = read_done(folder, cell, trust)
+            record = read_done(folder, cell, trust, verify)
             other = "; ".join(differences(record, cell))
             if other:
                 wrong = f"`{folder}` holds a run with other settings ({other})"
@@ -107,7 +116,7 @@ def _runs(cell: Cell, out: Path, trust: Collection[str]) -> tuple[dict[int, Done
                 names = ("front.json", "front_val.json")
                 test, val = (Front.from_dict(read_json(folder / name)) for name in names)
                 found[seed] = record, test, val
-        except UntrustedError:
+        except (SignatureError, UntrustedError):
             raise
         except (RunError, DataError) as error:
             wrong = str(error)

@@ -12,6 +12,7 @@ from paretocosmos.experiments._claim_convergence import convergence_claim
 from paretocosmos.experiments._numbers import cell_numbers
 from paretocosmos.experiments.recipe import Recipe, load_recipe, recipe_names
 from paretocosmos.files import read_json
+from paretocosmos.signatures import read_public_key
 from paretocosmos.trust import check_names, check_trust
 
 __all__ = ["collect", "found_in", "in_order", "read_collected"]
@@ -27,13 +28,20 @@ ORDER = (
 )
 
 
-def collect(recipe: Recipe, out: Path, *, trust: Collection[str] = ()) -> dict[str, Any]:
+def collect(
+    recipe: Recipe,
+    out: Path,
+    *,
+    trust: Collection[str] = (),
+    verify: str | Path | None = None,
+) -> dict[str, Any]:
     """The numbers of a recipe from its run folders: a JSON value.
 
     Args:
         recipe: with the seeds and epochs that were asked for.
         out: the folder of the reproduction.
         trust: packages and modules whose code its runs may name.
+        verify: the file of the public key that all of its runs must be signed with.
 
     Returns:
         `recipe`, `title`, `section`, `shows`, `rehearsal` (epochs, or `None`), `cells` (each with
@@ -41,9 +49,10 @@ def collect(recipe: Recipe, out: Path, *, trust: Collection[str] = ()) -> dict[s
         `claims` (what the paper says of it, and whether that is so).
     """
     cells = []
+    key = None if verify is None else read_public_key(verify)
     for cell in recipe.cells:
         shows = recipe.shows == "convergence"
-        told = cell_numbers(cell, out, course=shows, trust=check_trust(trust))
+        told = cell_numbers(cell, out, course=shows, trust=check_trust(trust), verify=key)
         # variations are for each other's sake, other images have numbers of their own; faces are
         # compared with whatever settings
         comparable = not cell.settings or recipe.shows == "celeba"

@@ -146,6 +146,8 @@ def _training(run: Run) -> Iterator[str]:
     yield f"- {record['parameters']:,} parameters; precision {plain(record['precision'])} on "
     yield f"  {plain(record['device'])}"
     yield f"- trained by paretocosmos {plain(record['version'])}, exported by {__version__}"
+    if run.signed_by is not None:
+        yield f"- signed with the Ed25519 key {run.signed_by}, verified before the export"
 
 
 def _limits(run: Run, name: str, difference: float) -> Iterator[str]:

@@ -44,7 +44,9 @@ class Service:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self.run = load_run(settings.folder, trust=settings.trust, device=settings.device)
+        self.run = load_run(
+            settings.folder, trust=settings.trust, verify=settings.verify, device=settings.device
+        )
         threads = threads_of(self.run, settings.workers)
         self.measures = Measures()
         self.bodies = Bodies(max_bytes=settings.max_bytes, timeout=settings.timeout)

@@ -27,6 +27,7 @@ class Settings:
         data: where the problem's data lies now, if moved; for ``/choose``.
         device: where the network goes.
         trust: packages whose code the run may name, as for `load_run`.
+        verify: the file of the public key that the run must be signed with, likewise.
         max_rows: rows of a request at most.
         max_bytes: bytes of a request's body at most.
         timeout: seconds a request may take, and a connection may say nothing.
@@ -42,6 +43,7 @@ class Settings:
     data: str | None = None
     device: str = "cpu"
     trust: tuple[str, ...] = ()
+    verify: Path | None = None
     max_rows: int = 10_000
     max_bytes: int = 4 * 1024 * 1024
     timeout: float = 30.0
@@ -53,6 +55,11 @@ class Settings:
                 raise ConfigurationError(
                     f"`{name}` must be at least 1, found {getattr(self, name)}"
                 )
+        if self.verify is not None and self.onnx is not None:
+            raise ConfigurationError(
+                f"`{self.onnx}` would answer, which the signature of the run does not cover: leave "
+                "out --onnx or --verify"
+            )
         if not 0 <= self.port <= 65535:
             raise ConfigurationError(f"`port` is from 0 to 65535, found {self.port}")
         if not 0.1 <= self.timeout <= 3600:

@@ -1,0 +1,31 @@
+"""`paretocosmos sign`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from paretocosmos.cli._options import AsJson
+from paretocosmos.printing import note, print_json
+from paretocosmos.signatures import read_private_key
+from paretocosmos.signing import sign_run
+
+__all__ = ["sign"]
+
+
+def sign(
+    folders: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run folders.")],
+    key: Annotated[
+        Path,
+        typer.Option(metavar="KEY", help="An Ed25519 private key, in the PEM or OpenSSH format."),
+    ],
+    as_json: AsJson = False,
+) -> None:
+    """Sign finished RUNs, so that others can open them with --verify and the public key."""
+    private = read_private_key(key)
+    signed = [(folder, sign_run(folder, private)) for folder in folders]
+    if as_json:
+        print_json([{"run": str(f), "key": one.key, "signed": one.when} for f, one in signed])
+        return
+    for folder, one in signed:
+        note(f"{folder} is signed with the key {one.key}")

@@ -17,6 +17,7 @@ from paretocosmos.engine import check_engine
 from paretocosmos.errors import ConfigurationError, FrontWarning, ParetoCosmosError, RunError
 from paretocosmos.experiments._asked import all_planned, check_methods, share_out
 from paretocosmos.experiments._comparison import Comparison
+from paretocosmos.files import sweep
 from paretocosmos.folders import folder_for, refuse_one_run, refuse_other
 from paretocosmos.plan import Plan
 from paretocosmos.planning import make_plan
@@ -125,6 +126,7 @@ def compare(
     places = {method: folder / re.sub(r"[^\w.-]+", "-", method) for method in wanted}
     if resume:
         _refuse_begun_otherwise(plans, places, all_seeds)
+        sweep(folder)
     runs: dict[str, Sequence[Run]] = {}
     failures: dict[str, str] = {}
     for method in wanted:

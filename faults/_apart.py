@@ -45,7 +45,7 @@ def fork(act: Callable[[], object], log: Path | None = None) -> int:
     """Begin to act in a process of its own, in a group of its own; its number.
 
     Args:
-        act: what it does; it ends with 0, with what `sys.exit` was given, or with 1 and a traceback.
+        act: what it does; it ends with 0, as `sys.exit` says, or with 1 and a traceback.
         log: where what it says goes.
     """
     sys.stdout.flush()
@@ -73,7 +73,7 @@ def fork(act: Callable[[], object], log: Path | None = None) -> int:
         os._exit(code)
 
 
-def ended(child: int, limit: float = 120.0) -> int:
+def ended(child: int, limit: float = 600.0) -> int:
     """How a process ended, as `subprocess` has it; one that takes too long is killed."""
     deadline = time.monotonic() + limit
     pause = 0.001
@@ -89,12 +89,12 @@ def ended(child: int, limit: float = 120.0) -> int:
         pause = min(0.02, 1.5 * pause)
 
 
-def forked(act: Callable[[], object], log: Path | None = None, limit: float = 120.0) -> int:
+def forked(act: Callable[[], object], log: Path | None = None, limit: float = 600.0) -> int:
     """Act in a process of its own; how it ended."""
     return ended(fork(act, log), limit)
 
 
-def gone(group: int, limit: float = 60.0) -> bool:
+def gone(group: int, limit: float = 300.0) -> bool:
     """Whether all processes of a group have ended, or do so in time."""
     deadline = time.monotonic() + limit
     while _living(group):
@@ -140,5 +140,6 @@ def side_by_side(
                 collect(line.recv())
             except EOFError:
                 lines.remove(line)
-    if any([os.waitpid(hand, 0)[1] for hand in hands]):
+    lost = [hand for hand in hands if os.waitpid(hand, 0)[1]]
+    if lost:
         raise RuntimeError("a process of the harness itself was lost")

@@ -2,14 +2,11 @@
 
 import contextlib
 import gzip
-import io
 import json
 import os
 import pickle
-import random
 import shutil
 import struct
-import sys
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -17,33 +14,25 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from tests.strangers import seal
 
 from faults._mutations import BYTES, JSON, SAFETENSORS, TEXT, Mutate
+from faults._readers import front, opened, reported, table, used
 from faults._trainings import RECIPE, SETTINGS, write_table
 from paretocosmos.checkpoint import flaw_of
-from paretocosmos.evaluation import evaluate
-from paretocosmos.experiments.collected import collect, read_collected
+from paretocosmos.experiments.collected import collect
 from paretocosmos.experiments.recipe import load_recipe
-from paretocosmos.experiments.report import write_report
 from paretocosmos.experiments.reproduce import reproduce
-from paretocosmos.explorer import look_at
-from paretocosmos.explorer import write_report as write_page
-from paretocosmos.front import Front
 from paretocosmos.loading import load_run
-from paretocosmos.plotting import save_front
-from paretocosmos.printing import numbers_of_run, print_choice, print_report, print_run
 from paretocosmos.problems._composites import Composites
 from paretocosmos.problems._idx import read_pair
 from paretocosmos.problems._kept import kept
 from paretocosmos.problems._pickles import SIDE, read_pickle
-from paretocosmos.problems.table import table
 from paretocosmos.training import fit
 
 __all__ = ["Artefact", "artefacts"]
 
 Read = Callable[[Path], Any]
-Anew = {**SETTINGS, "hidden": (8,), "reference": (9.0, 9.0)}
+ANEW = {**SETTINGS, "hidden": (8,), "reference": (9.0, 9.0)}
 
 
 @dataclass(frozen=True)
@@ -76,30 +65,50 @@ class Artefact:
     fresh: bool = False
 
 
-def artefacts(folder: Path, *, exported: bool) -> list[Artefact]:
+GROUPS = {
+    "runs": ("run.json", "front", "table.json", "model"),
+    "checkpoints": ("the last", "the checkpoint", "the only", "a checkpoint", "run.json of a run"),
+    "cells": ("cell.json", "a collected"),
+    "texts": ("a recipe", "a table of"),
+    "images": ("idx", "gzipped", "a pickle", "images"),
+    "exports": ("an exported",),
+}
+"""What kinds of files are made together, by the beginnings of their names."""
+
+
+def artefacts(folder: Path, *, only: str | None, exported: bool) -> list[Artefact]:
     """Make one good file of every kind.
 
     Args:
         folder: where they go.
+        only: kinds whose names begin so; else all.
         exported: whether an ONNX file is among them, which takes some seconds to make.
     """
-    random.seed(0)
     folder.mkdir()
     write_table(folder / "people.csv")
     (folder / "mine.toml").write_text(RECIPE)
-    toy, people, begun, cells = (folder / name for name in ("toy", "table", "begun", "cells"))
-    common: dict[str, Any] = {"device": "cpu", "engine": "eager"}
-    given = {"data": str(folder / "people.csv"), "target": "paid", "sensitive": "sex"}
+    makers = {
+        "runs": _of_runs,
+        "checkpoints": _of_checkpoints,
+        "cells": _of_cells,
+        "texts": _of_texts,
+        "images": _of_images,
+        **({"exports": _of_exports} if exported else {}),
+    }
+    made: list[Artefact] = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        fit("toy_convex", epochs=2, settings=Anew, out=toy, **common)
-        fit("table", epochs=2, settings={**given, "hidden": (8,), "rays": 3}, out=people, **common)
-        _begin(begun)
-        small = load_recipe(folder / "mine.toml").with_seeds([1])
-        reproduce(small, out=cells, device="cpu")
-    made = [*_of_runs(toy, people), *_of_checkpoints(begun)]
+        for group, make in makers.items():
+            if only is None or any(only.startswith(one) for one in GROUPS[group]):
+                made += make(folder)
+    return [one for one in made if only is None or one.name.startswith(only)]
+
+
+def _of_cells(folder: Path) -> list[Artefact]:
+    cells, collected = folder / "cells", folder / "collected"
+    small = load_recipe(folder / "mine.toml").with_seeds([1])
+    reproduce(small, out=cells, device="cpu")
     cell = next(cells.rglob("cell.json")).relative_to(cells).as_posix()
-    collected = folder / "collected"
     collected.mkdir()
     (collected / "mine.json").write_text(json.dumps(collect(small, cells)))
     both = {**BYTES, **JSON}
@@ -110,15 +119,18 @@ def artefacts(folder: Path, *, exported: bool) -> list[Artefact]:
             done = reproduce(small, out=place, device="cpu")
         return [done.to_dict(), collect(small, place)]
 
-    made += [
+    return [
         Artefact("cell.json", cells, cell, tables, 1, both, fresh=True),
-        Artefact("a collected result", collected, "mine.json", _reported, 3, both),
-        Artefact("a recipe", folder, "mine.toml", lambda f: load_recipe(f / "mine.toml"), 8,
-                 {**BYTES, **TEXT}),
-        Artefact("a table of one's own", folder, "people.csv", _table, 3, {**BYTES, **TEXT}),
+        Artefact("a collected result", collected, "mine.json", reported, 3, both),
     ]
-    made += _of_images(folder / "images")
-    return [*made, *(_of_exports(people) if exported else [])]
+
+
+def _of_texts(folder: Path) -> list[Artefact]:
+    ways = {**BYTES, **TEXT}
+    return [
+        Artefact("a recipe", folder, "mine.toml", lambda f: load_recipe(f / "mine.toml"), 8, ways),
+        Artefact("a table of one's own", folder, "people.csv", table, 3, ways),
+    ]
 
 
 def _begin(out: Path) -> None:
@@ -135,30 +147,48 @@ def _begin(out: Path) -> None:
 def _train(out: Path, **more: Any) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        fit("toy_convex", epochs=3, settings=Anew, out=out, device="cpu", engine="eager", **more)
+        fit("toy_convex", epochs=3, settings=ANEW, out=out, device="cpu", engine="eager", **more)
 
 
-def _of_runs(toy: Path, people: Path) -> list[Artefact]:
+def _of_runs(folder: Path) -> list[Artefact]:
+    toy, people = folder / "toy", _of_people(folder)
+    fit("toy_convex", epochs=2, settings=ANEW, out=toy, device="cpu", engine="eager")
     both, tensors = {**BYTES, **JSON}, {**BYTES, **SAFETENSORS}
     names = ("front.json", "front_val.json")
     return [
-        Artefact("run.json", toy, "run.json", _opened, 14, both, exact=True),
-        Artefact("run.json of a stranger", toy, "run.json", _used, 6, JSON, sealed=True),
-        Artefact("run.json of a stranger's table", people, "run.json", _used, 4, JSON, sealed=True),
-        *(Artefact(name, toy, name, _opened, 5, both, exact=True) for name in names),
-        *(Artefact(f"{n} of a stranger", toy, n, _used, 3, JSON, sealed=True) for n in names),
-        Artefact("front.json alone", toy, "front.json", _front, 8, both),
-        Artefact("table.json", people, "table.json", _opened, 5, both, exact=True),
-        Artefact("table.json of a stranger", people, "table.json", _used, 3, JSON, sealed=True),
-        Artefact("model.safetensors", toy, "model.safetensors", _opened, 9, tensors, exact=True),
+        Artefact("run.json", toy, "run.json", opened, 14, both, exact=True),
+        Artefact("run.json of a stranger", toy, "run.json", used, 6, JSON, sealed=True),
+        Artefact("run.json of a stranger's table", people, "run.json", used, 4, JSON, sealed=True),
+        *(Artefact(name, toy, name, opened, 5, both, exact=True) for name in names),
+        *(Artefact(f"{n} of a stranger", toy, n, used, 3, JSON, sealed=True) for n in names),
+        Artefact("front.json alone", toy, "front.json", front, 8, both),
+        Artefact("table.json", people, "table.json", opened, 5, both, exact=True),
+        Artefact("table.json of a stranger", people, "table.json", used, 3, JSON, sealed=True),
+        Artefact("model.safetensors", toy, "model.safetensors", opened, 9, tensors, exact=True),
         Artefact(
-            "model.safetensors of a stranger", toy, "model.safetensors", _used, 4, tensors,
+            "model.safetensors of a stranger",
+            toy,
+            "model.safetensors",
+            used,
+            4,
+            tensors,
             sealed=True,
         ),
     ]
 
 
-def _of_checkpoints(begun: Path) -> list[Artefact]:
+def _of_people(folder: Path) -> Path:
+    """A run on a table, made once."""
+    given = {"data": str(folder / "people.csv"), "target": "paid", "sensitive": "sex"}
+    settings = {**given, "hidden": (8,), "rays": 3}
+    if not (folder / "people").exists():
+        fit("table", epochs=2, settings=settings, out=folder / "people", device="cpu")
+    return folder / "people"
+
+
+def _of_checkpoints(folder: Path) -> list[Artefact]:
+    begun = folder / "begun"
+    _begin(begun)
     last, before = (f"checkpoint/epoch-{epoch}.safetensors" for epoch in (2, 1))
     tensors = {**BYTES, **SAFETENSORS}
 
@@ -183,12 +213,21 @@ def _of_checkpoints(begun: Path) -> list[Artefact]:
         both("the checkpoint before", before, resumed, 1, always=True),
         both("the only checkpoint", last, alone, 0.5),
         Artefact("a checkpoint, looked at", begun, last, looked, 8, tensors, fresh=True),
-        Artefact("run.json of a run that was begun", begun, "run.json", resumed, 1,
-                 {**BYTES, **JSON}, exact=True, fresh=True),
+        Artefact(
+            "run.json of a run that was begun",
+            begun,
+            "run.json",
+            resumed,
+            1,
+            {**BYTES, **JSON},
+            exact=True,
+            fresh=True,
+        ),
     ]
 
 
-def _of_images(folder: Path) -> list[Artefact]:
+def _of_images(good: Path) -> list[Artefact]:
+    folder = good / "images"
     folder.mkdir()
     draw = np.random.default_rng(0)
     images, labels = draw.integers(0, 256, (9, 28, 28), np.uint8), np.arange(9, dtype=np.uint8)
@@ -224,13 +263,20 @@ def _of_images(folder: Path) -> list[Artefact]:
         Artefact("gzipped idx images", folder, "images.gz", pair(".gz"), 3, exact=True),
         Artefact("a pickle of images", folder, "pairs.pickle", pairs, 3),
         Artefact(
-            "images kept in the cache", folder, cache.relative_to(folder).as_posix(), remembered, 2,
-            exact=True, always=True, fresh=True,
+            "images kept in the cache",
+            folder,
+            cache.relative_to(folder).as_posix(),
+            remembered,
+            2,
+            exact=True,
+            always=True,
+            fresh=True,
         ),
     ]
 
 
-def _of_exports(people: Path) -> list[Artefact]:
+def _of_exports(folder: Path) -> list[Artefact]:
+    people = _of_people(folder)
     from paretocosmos.export import export
     from paretocosmos.serving import Settings
     from paretocosmos.serving._service import Service
@@ -242,54 +288,3 @@ def _of_exports(people: Path) -> list[Artefact]:
         return "like the run's own network"
 
     return [Artefact("an exported network", people.parent, "net.onnx", served, 1.5)]
-
-
-def _opened(folder: Path) -> Any:
-    run = load_run(folder)
-    weights = {name: value.numpy().tobytes() for name, value in run.model.state_dict().items()}
-    table = None if run.table is None else run.table.to_dict()
-    return run.front.to_json(), run.front_val.to_json(), weights, run.record, table
-
-
-def _used(folder: Path) -> Any:
-    """All that can be done with a run: told, chosen from, evaluated, drawn, explored."""
-    run = load_run(folder)
-    with _silent():
-        numbers_of_run(run)
-        print_run(run)
-        problem = run.problem()
-        evaluate(run.model, problem, rays=2)
-        print_choice(run, run.choose(knee=True, problem=problem, evaluations=2))
-        write_page(folder / "page.html", look_at([run]))
-        if hash(str(folder)) % 8 == 0:  # which takes most of the time
-            save_front(folder / "page.png", [run.front])
-    return None
-
-
-def _front(folder: Path) -> Any:
-    path = folder / "front.json"
-    text = path.read_text("utf-8", errors="replace") if path.is_file() else ""
-    Front.from_json(text).choose(knee=True)
-
-
-def _table(folder: Path) -> Any:
-    given = {"data": str(folder / "people.csv"), "target": "paid", "sensitive": "sex"}
-    problem = table(**given)
-    return [len(problem.split(part)) for part in ("train", "val", "test")]
-
-
-def _reported(folder: Path) -> Any:
-    content = read_collected(folder / "mine.json")
-    with _silent():
-        write_report([content], folder / "report")
-        print_report([content], folder / "report")
-    return None
-
-
-@contextlib.contextmanager
-def _silent() -> Any:
-    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    sys.stdout.flush()

@@ -1,4 +1,4 @@
-"""What is done to a training: killed at a write point or at any moment, interrupted, out of disk."""
+"""What is done to a training: killed at a write point or any moment, stopped, out of disk."""
 
 import os
 import random

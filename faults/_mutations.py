@@ -59,7 +59,7 @@ def _dropped(content: bytes, draw: random.Random) -> bytes:
 
 def _repeated(content: bytes, draw: random.Random) -> bytes:
     where = _block(content, draw)
-    return content[: where.stop] + content[where]+ content[where.stop :]
+    return content[: where.stop] + content[where] + content[where.stop :]
 
 
 BYTES: dict[str, Mutate] = {
@@ -70,11 +70,11 @@ BYTES: dict[str, Mutate] = {
     "blocks swapped": _swapped,
     "a block lost": _dropped,
     "a block twice": _repeated,
-    "empty": lambda content, draw: b"",
-    "noise": lambda content, draw: draw.randbytes(draw.choice((1, 40, 5000))),
-    "a pickle": lambda content, draw: pickle.dumps([json.dumps, 1], protocol=draw.randrange(5)),
-    "ends of lines of another system": lambda content, draw: content.replace(b"\n", b"\r\n"),
-    "a mark of byte order": lambda content, draw: b"\xef\xbb\xbf" + content,
+    "empty": lambda _, __: b"",
+    "noise": lambda _, draw: draw.randbytes(draw.choice((1, 40, 5000))),
+    "a pickle": lambda _, draw: pickle.dumps([json.dumps, 1], protocol=draw.randrange(5)),
+    "ends of lines of another system": lambda content, _: content.replace(b"\n", b"\r\n"),
+    "a mark of byte order": lambda content, _: b"\xef\xbb\xbf" + content,
 }
 
 
@@ -161,8 +161,8 @@ JSON: dict[str, Mutate] = {
     "a field with another's value": _another,
     "a field larger": _longer,
     "a key twice": _twice,
-    "laid out otherwise": lambda content, draw: json.dumps(json.loads(content), indent=3).encode(),
-    "no object": lambda content, draw: draw.choice(RAW).encode("utf-8", "surrogatepass"),
+    "laid out otherwise": lambda content, _: json.dumps(json.loads(content), indent=3).encode(),
+    "no object": lambda _, draw: draw.choice(RAW).encode("utf-8", "surrogatepass"),
 }
 
 
@@ -211,7 +211,9 @@ def _header(content: bytes, draw: random.Random) -> bytes:
     elif how == 5:
         del header[name]
     elif how == 6:
-        header["__metadata__"] = draw.choice(({}, None, 1, {"paretocosmos": "["}, {"x": "y" * 9999}))
+        header["__metadata__"] = draw.choice(
+            ({}, None, 1, {"paretocosmos": "["}, {"x": "y" * 9999})
+        )
     elif how == 7:
         header["more"] = {"dtype": "F32", "shape": [1], "data_offsets": [len(rest), len(rest) + 4]}
         rest += bytes(4)

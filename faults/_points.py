@@ -47,7 +47,7 @@ def full_from(first: int, said: Path) -> None:
     _install(strike)
 
 
-def called(path: object) -> str:
+def called(path: str | os.PathLike[str]) -> str:
     """What a file is to the training, whatever its temporary name or its number.
 
     >>> called("/tmp/run/.run.json.0123456789ab.tmp")
@@ -55,7 +55,7 @@ def called(path: object) -> str:
     >>> called("/tmp/run/checkpoint/epoch-3.safetensors")
     'a checkpoint'
     """
-    name = os.path.basename(os.fspath(path)) if isinstance(path, str | os.PathLike) else str(path)
+    name = Path(path).name
     if temporary := re.fullmatch(r"\.(.+)\.[0-9a-f]+\.tmp", name):
         name = temporary[1]
     if re.fullmatch(r"epoch-\d+\.safetensors", name):
@@ -66,7 +66,7 @@ def called(path: object) -> str:
 
 
 def _of_handle(handle: int) -> str:
-    path = Path(os.readlink(f"/proc/self/fd/{handle}"))
+    path = Path(f"/proc/self/fd/{handle}").readlink()
     return f"the folder {called(path)}" if path.is_dir() else called(path)
 
 
@@ -113,7 +113,7 @@ def _install(strike: Strike) -> None:
     def lock_file(path: Any, *_: Any, **__: Any) -> str | None:
         return "the file of the lock is made" if str(path).endswith(".lock") else None
 
-    around(os, "replace", lambda source, target: f"the rename of {called(target)}")
+    around(os, "replace", lambda _, target: f"the rename of {called(target)}")
     around(os, "unlink", removed)
     around(os, "rmdir", removed)
     around(os, "mkdir", made)

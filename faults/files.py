@@ -1,7 +1,9 @@
 """Files damaged in every way: what they held, or one sentence; no traceback, no wrong result."""
 
 import contextlib
+import json
 import os
+import pickle
 import random
 import resource
 import shutil
@@ -14,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from tests.strangers import seal
 
 from faults._apart import afresh, ended, fork, side_by_side
 from faults._artefacts import Artefact, artefacts
@@ -59,8 +62,7 @@ def inflict(
 
 def _inflict(count: int, seed: int, folder: Path, only: str | None, spoil: Spoil | None) -> Outcome:
     torch.set_num_threads(1)
-    every = artefacts(folder / "good", exported=count >= WHOLE)
-    every = [one for one in every if only is None or one.name.startswith(only)]
+    every = artefacts(folder / "good", only=only, exported=count >= WHOLE)
     right: dict[str, Any] = {}
     for number, one in enumerate(every):  # which also imports whatever reading imports
         with _place(one, folder / f"right-{number}") as place:
@@ -85,8 +87,6 @@ def _inflict(count: int, seed: int, folder: Path, only: str | None, spoil: Spoil
 
 def _batch(batch: list[Case], right: dict[str, Any], seed: int, folder: Path) -> Outcome:
     """Read a batch in a process of its own; where that is lost, the rest in another."""
-    import pickle
-
     made, file = Outcome(), folder / f"batch-{batch[0][0]}"
     while batch:
         limit = SECONDS * 3 + 0.5 * len(batch) * 5
@@ -121,9 +121,7 @@ def _batch(batch: list[Case], right: dict[str, Any], seed: int, folder: Path) ->
     return made
 
 
-def _case(
-    number: int, one: Artefact, right: Any, seed: int, folder: Path, made: Outcome
-) -> None:
+def _case(number: int, one: Artefact, right: Any, seed: int, folder: Path, made: Outcome) -> None:
     """Damage one file, read it, and say what came of it."""
     draw = random.Random(f"{seed} {number}")
     before = {name.partition(".")[0] for name in sys.modules}
@@ -146,7 +144,9 @@ def _case(
                 where = where.tb_next
             line = "" if where is None else f"{where.tb_frame.f_code.co_filename}:{where.tb_lineno}"
             said = " ".join(str(error).split())[:160]
-            made.broken.append(f"{told}: {type(error).__name__}: {said} at {'/'.join(line.split('/')[-2:])}")
+            made.broken.append(
+                f"{told}: {type(error).__name__}: {said} at {'/'.join(line.split('/')[-2:])}"
+            )
         else:
             if not one.exact:
                 made.answered["an answer, where nothing tells that it is another"] += 1
@@ -210,10 +210,6 @@ def _damage(one: Artefact, place: Path, draw: random.Random) -> str:
 
 def _seal(place: Path) -> None:
     """Make hashes right, as far as there is a record to put them in."""
-    import json
-
-    from tests.strangers import seal
-
     with contextlib.suppress(ValueError, RecursionError):
         record = json.loads((place / "run.json").read_bytes())
         if isinstance(record, dict):

@@ -31,6 +31,9 @@ SHARES = {
 }
 """How many of the kills hit each kind of training."""
 
+WHOLE = 100
+"""From so many kills on, those that take long, with workers of their own, are among them."""
+
 Spoil = Callable[[], None]
 
 
@@ -74,6 +77,8 @@ def _inflict(count: int, seed: int, folder: Path, only: str | None, spoil: Spoil
     torch.set_num_threads(1)  # whose threads a fork would not have
     prepare(folder)
     shares = {name: share for name, share in SHARES.items() if only in (None, name)}
+    if only is None and count < WHOLE:
+        del shares["reproduce on workers"]
     numbers = {name: round(count * share / sum(shares.values())) for name, share in shares.items()}
     numbers[next(iter(numbers))] += count - sum(numbers.values())
     wholes = {name: _whole(KINDS[name], folder) for name, number in numbers.items() if number}

@@ -2,8 +2,6 @@
 
 import json
 import shutil
-import subprocess
-import sys
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from faults.kills import inflict
 
 from paretocosmos.checkpoint import flaw_of, load_tensors, save_tensors
 from paretocosmos.errors import CheckpointWarning, RunError
@@ -68,22 +67,12 @@ def begun(tmp_path_factory: pytest.TempPathFactory) -> Path:
 # ---------------------------------------------------------------- killed
 
 
-@pytest.mark.parametrize(
-    ("seeds", "more", "least"),
-    [([1], ["flushing"], 25), ([1, 2, 3], [], 30), ([1, 2, 3], ["damaged"], 30)],
-    ids=["one seed", "a stack", "a stack, and a checkpoint damaged"],
-)
-def test_killed_at_every_write_point(
-    tmp_path: Path, seeds: list[int], more: list[str], least: int
-) -> None:
-    script = str(Path(__file__).parent / "aimed_kills.py")
-    command = [sys.executable, script, str(tmp_path), json.dumps(seeds), *more]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr[-3000:]
-    found = json.loads(done.stdout)
-    assert found["wrong"] == []
-    assert found["kills"] >= least
-    assert (found["damaged"] > least / 2) == ("damaged" in more)
+@pytest.mark.parametrize("kind", ["one seed", "a stack of seeds"])
+def test_killed_at_write_points(tmp_path: Path, kind: str) -> None:
+    made = inflict(14, seed=1, folder=tmp_path, only=kind)
+    assert made.broken == []
+    assert made.answered["the same bits"] == 14
+    assert made.done[f"{kind}: killed, then a checkpoint damaged"] > 0
 
 
 # ---------------------------------------------------------------- damaged

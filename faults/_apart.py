@@ -13,8 +13,8 @@ from typing import Any
 
 __all__ = ["afresh", "ended", "fork", "forked", "gone", "side_by_side"]
 
-HANDS = 2
-"""Processes that do things side by side."""
+HANDS = 3
+"""Processes that do things side by side: one more than cores, since they wait for disks."""
 
 
 def afresh(function: Callable[..., Any], *given: Any) -> Any:
@@ -120,7 +120,7 @@ def _living(group: int) -> bool:
 def side_by_side(
     act: Callable[[Any], Any], given: Sequence[Any], collect: Callable[[Any], None]
 ) -> None:
-    """Do something with each of what is given, in two processes; answers come in any order."""
+    """Do something with each of what is given, in a few processes; answers come in any order."""
     lines: list[Connection] = []
     hands = []
     for place in range(min(HANDS, len(given))):

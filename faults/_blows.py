@@ -92,6 +92,8 @@ class Interrupted(Blow):
         def act() -> None:
             from paretocosmos.cli import main
 
+            # which whoever started the harness in the background had turned off
+            signal.signal(signal.SIGINT, signal.default_int_handler)
             sys.argv = ["paretocosmos", *training.arguments(out)]
             begun.touch()
             try:
@@ -140,7 +142,7 @@ class OnWorkers(Blow):
                 return workers[-1]
 
             def strike() -> None:
-                while not (workers and next(iter(out.glob(STAGES[self.when] or "*")), None)):
+                while not (workers and any(out.glob(STAGES[self.when] or "*"))):
                     time.sleep(0.002)
                 time.sleep(self.seconds)
                 if self.whom != "the parent":
@@ -148,7 +150,7 @@ class OnWorkers(Blow):
                 if self.whom != "a worker":
                     os.kill(os.getpid(), signal.SIGKILL)
 
-            _workers._start = remembered
+            _workers._start = remembered  # type: ignore[assignment]
             threading.Thread(target=strike, daemon=True).start()
             training.go(out)
 
@@ -173,9 +175,10 @@ def damage(out: Path, draw: random.Random) -> bool:
     return True
 
 
-def _late(code: int, log: Path) -> None:
+def _late(code: int, log: Path) -> str | None:
     if code:
         raise AssertionError(f"it ended with {code} before it was killed: {_end(log)}")
+    return None
 
 
 def _end(log: Path) -> str:

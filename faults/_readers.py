@@ -50,8 +50,7 @@ def front(folder: Path) -> Any:
 
 
 def table(folder: Path) -> Any:
-    given = {"data": str(folder / "people.csv"), "target": "paid", "sensitive": "sex"}
-    problem = load_table(**given)
+    problem = load_table(data=str(folder / "people.csv"), target="paid", sensitive="sex")
     return [len(problem.split(part)) for part in ("train", "val", "test")]
 
 

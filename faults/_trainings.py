@@ -84,7 +84,8 @@ class Training:
         given = {**SETTINGS, "hidden": "60,25", "reference": "9,9"}
         every = [word for key, value in given.items() for word in ("--set", f"{key}={value}")]
         start = ["train", "toy_convex", "--out", str(out), "--epochs", str(EPOCHS), "--json"]
-        return [*start, "--resume", "--device", "cpu", *several, *every]
+        how = ["--resume", "--device", "cpu", "--engine", "eager"]
+        return [*start, *how, *several, *every]
 
     def results(self, out: Path) -> dict[str, Any]:
         """What has to be the same, bit for bit."""

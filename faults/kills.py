@@ -34,6 +34,8 @@ SHARES = {
 WHOLE = 100
 """From so many kills on, those that take long, with workers of their own, are among them."""
 
+TRIES = 10
+
 Spoil = Callable[[], None]
 
 
@@ -185,6 +187,8 @@ def _suffered(scenario: Scenario, whole: Whole, folder: Path) -> Outcome:
             while name is None and not names and isinstance(blow, Killed | Interrupted):
                 shutil.rmtree(out)  # it was done before: sooner
                 tries += 1
+                if tries > TRIES:
+                    raise AssertionError("it was done, however soon it was told to stop")
                 name = _sooner(blow, 0.6**tries).fall(training, out, log)
             names += [name] if name is not None else []
         if scenario.also == "a checkpoint damaged" and damage(out, draw):

@@ -29,12 +29,12 @@ def from_another_seed() -> None:
 
 def without_sweeping() -> None:
     """What killed processes left stays."""
-    resuming.sweep_run = lambda folder: None
+    resuming.sweep_run = lambda folder: None  # type: ignore[attr-defined]
 
 
 def going_on_apart() -> None:
     """Every seed of a stack goes on by itself."""
-    resuming.side_by_side = lambda folders: [[at] for at in range(len(folders))]
+    resuming.side_by_side = lambda folders: [[at] for at in range(len(folders))]  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize(

@@ -82,6 +82,7 @@ def _inflict(count: int, seed: int, folder: Path, only: str | None, spoil: Spoil
         return _batch(batch, right, seed, folder)
 
     side_by_side(act, batches, made.add)
+    made.broken = [sentence.replace(str(folder), "FOLDER") for sentence in made.broken]
     return made
 
 

@@ -101,6 +101,7 @@ def _inflict(count: int, seed: int, folder: Path, only: str | None, spoil: Spoil
         return _suffered(scenario, wholes[scenario.training.name], folder / f"{at}")
 
     side_by_side(act, list(enumerate(scenarios)), made.add)
+    made.broken = [sentence.replace(str(folder), "FOLDER") for sentence in made.broken]
     every = {name for whole in wholes.values() for name in whole.points}
     made.measure("write points by name", len(every))
     made.measure("of them struck", len({s.aim for s in scenarios if s.aim is not None} & every))

@@ -101,5 +101,5 @@ def _beside(left: list[Job]) -> Iterator[Job]:
     behind = {folder for _, folder in left}
     for other in folder.parent.glob("seed-*/run.json"):
         number = re.fullmatch(r"seed-(\d{1,19})", other.parent.name)
-        if number and other.parent not in behind:
+        if number and other.parent not in behind and int(number[1]) < 2**63:
             yield plan.for_seed(int(number[1])), other.parent

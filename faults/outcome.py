@@ -26,3 +26,11 @@ class Outcome:
     def measure(self, name: str, value: float) -> None:
         """Keep the largest."""
         self.measured[name] = max(value, self.measured.get(name, value))
+
+    def add(self, other: "Outcome") -> None:
+        """Take up what another came to."""
+        self.done += other.done
+        self.answered += other.answered
+        self.broken += other.broken
+        for name, value in other.measured.items():
+            self.measure(name, value)

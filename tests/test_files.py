@@ -118,6 +118,11 @@ def test_leftovers_are_swept_and_nothing_else(tmp_path: Path) -> None:
     sweep(tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(others)
     sweep(tmp_path / "absent")
+    (tmp_path / ".a.json.0123456789ab.tmp").touch()
+    sweep(tmp_path, of="b.json")
+    assert (tmp_path / ".a.json.0123456789ab.tmp").exists()
+    sweep(tmp_path, of="a.json")
+    assert not (tmp_path / ".a.json.0123456789ab.tmp").exists()
 
 
 def test_a_missing_folder_is_a_run_error(tmp_path: Path) -> None:

@@ -2,8 +2,6 @@
 
 import json
 import shutil
-import subprocess
-import sys
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from faults.kills import inflict
 from tests.resumed import results, stop_at
 
 from paretocosmos.checkpoint import flaw_of, load_tensors, save_tensors
@@ -24,6 +23,7 @@ from paretocosmos.saved import (
     place_of,
     saved_in,
     side_by_side,
+    sweep_run,
 )
 from paretocosmos.training import fit
 
@@ -56,22 +56,12 @@ def begun(tmp_path_factory: pytest.TempPathFactory) -> Path:
 # ---------------------------------------------------------------- killed
 
 
-@pytest.mark.parametrize(
-    ("seeds", "more", "least"),
-    [([1], ["flushing"], 25), ([1, 2, 3], [], 30), ([1, 2, 3], ["damaged"], 30)],
-    ids=["one seed", "a stack", "a stack, and a checkpoint damaged"],
-)
-def test_killed_at_every_write_point(
-    tmp_path: Path, seeds: list[int], more: list[str], least: int
-) -> None:
-    script = str(Path(__file__).parent / "aimed_kills.py")
-    command = [sys.executable, script, str(tmp_path), json.dumps(seeds), *more]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr[-3000:]
-    found = json.loads(done.stdout)
-    assert found["wrong"] == []
-    assert found["kills"] >= least
-    assert (found["damaged"] > least / 2) == ("damaged" in more)
+@pytest.mark.parametrize("kind", ["one seed", "a stack of seeds"])
+def test_killed_at_write_points(tmp_path: Path, kind: str) -> None:
+    made = inflict(14, seed=1, folder=tmp_path, only=kind)
+    assert made.broken == []
+    assert made.answered["the same bits"] == 14
+    assert made.done[f"{kind}: killed, then a checkpoint damaged"] > 0
 
 
 # ---------------------------------------------------------------- damaged
@@ -254,6 +244,41 @@ def test_other_files_are_no_checkpoints(tmp_path: Path) -> None:
     drop_all_but(folder, [10])
     assert list(saved_in(folder)) == [10]
     assert len(list((folder / "checkpoint").iterdir())) == 5
+
+
+@pytest.mark.parametrize("epoch", [2, 3])
+def test_a_folder_under_the_name_of_a_checkpoint_is_none(
+    begun: Path, whole: Path, tmp_path: Path, epoch: int
+) -> None:
+    cut = tmp_path / "cut"
+    shutil.copytree(begun, cut)
+    place_of(cut, epoch).unlink()
+    place_of(cut, epoch).mkdir()
+    _go(cut, resume=True)
+    assert _results(cut) == _results(whole)
+
+
+def test_a_folder_that_is_not_empty_stays(tmp_path: Path) -> None:
+    folder = _fake(tmp_path / "run", 4, 5)
+    (place_of(folder, 3) / "mine").mkdir(parents=True)
+    sweep_run(folder)
+    drop_all_but(folder, [5])
+    assert sorted(path.name for path in (folder / "checkpoint").iterdir()) == [
+        "epoch-3.safetensors",
+        "epoch-5.safetensors",
+    ]
+
+
+def test_a_stack_that_was_killed_as_it_finished_keeps_its_number(tmp_path: Path) -> None:
+    given: dict[str, Any] = {"seeds": (1, 2, 3)}
+    _go(tmp_path / "run", **given)
+    path = tmp_path / "run" / "seed-3" / "run.json"
+    record = json.loads(path.read_text())
+    path.write_text(json.dumps(record | {"status": "training"}))
+    _go(tmp_path / "run", resume=True, **given)
+    again = json.loads(path.read_text())
+    assert again["seeds_together"] == record["seeds_together"] == 3
+    assert again["samples_per_second"] == record["samples_per_second"]
 
 
 def test_seeds_go_on_from_the_newest_epoch_they_all_hold(tmp_path: Path) -> None:

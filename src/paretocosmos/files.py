@@ -93,8 +93,12 @@ def _flush_folder(folder: Path) -> None:
             os.close(handle)
 
 
-def sweep(folder: Path) -> None:
+def sweep(folder: Path, *, of: str = "") -> None:
     """Remove the temporary files that killed processes left in a folder; nobody may write there.
+
+    Args:
+        folder: the folder.
+        of: only those of the file with that name.
 
     >>> import tempfile
     >>> folder = Path(tempfile.mkdtemp())
@@ -104,7 +108,7 @@ def sweep(folder: Path) -> None:
     []
     """
     for path in list(folder.iterdir()) if folder.is_dir() else ():
-        if LEFTOVER.fullmatch(path.name):
+        if LEFTOVER.fullmatch(path.name) and path.name.startswith(f".{of}"):
             with suppress(OSError):
                 path.unlink()
 

@@ -70,6 +70,7 @@ class Lane:
         optimiser, method_state = _numbered(optimisers), _numbered(method_states)
         numbers = {
             "epoch": 0,
+            "seeds_together": 1,
             "evaluations": [],
             "selected": [None] * len(self.networks),
             "seconds": 0.0,
@@ -236,17 +237,20 @@ class Lane:
         if self.processes.first:
             drop_all_but(self.folder, self.saved)
 
-    def finish(self, test: Batch, said: Mapping[str, str], *, samples: int, together: int) -> Run:
+    def finish(self, test: Batch, said: Mapping[str, str], *, samples: int) -> Run:
         """Take the best epoch's network and leave the finished run in the folder.
 
         Args:
             test: the split the front is of.
             said: how steps were run and where the data was, for the record.
-            samples: in an epoch, of all seeds together.
-            together: seeds that trained together.
+            samples: in an epoch of one seed.
         """
         numbers, plan = self.at.numbers, self.plan
-        seconds, seen = numbers["seconds"], samples * numbers["epoch"] * len(self.networks)
+        # as many as trained, of which a kill may have let some finish before
+        together = numbers.get("seeds_together", 1)
+        # a rate of all seeds together, as `Progress` has it
+        seconds = numbers["seconds"]
+        seen = samples * together * numbers["epoch"] * len(self.networks)
         selected = numbers["selected"]
         last = max(selected, key=lambda one: one["epoch"])
         self.model.load_state_dict(self.at.best)

@@ -91,6 +91,12 @@ def load_run(
         raise RunError(
             f"`{folder}` is damaged: its fronts have other objectives than run.json; train again"
         )
+    told = [front.provenance.get(key) for front in fronts for key in ("problem", "scores")]
+    if not all(isinstance(one, str) for one in told):
+        raise RunError(
+            f"`{folder}` is damaged: its fronts do not say of which problem they are, and what "
+            "was counted; train again"
+        )
     test, val = fronts
     signer = None if key is None else fingerprint_of(key)
     return Run(folder, record, test, val, place(network, where).eval(), fitted, problem, signer)

@@ -204,6 +204,7 @@ class Trainer:
             numbers["seconds_preparing"] += done.preparing
             numbers["seconds_waiting"] += done.waited
             numbers["epoch"] += 1
+            numbers["seeds_together"] = len(self.lanes)
             means.append(lane.mean(done.losses[:, share]))
             if lane.epoch % training.evaluate_every == 0 or last:
                 lane.validate(self.val, means[-1])
@@ -260,11 +261,8 @@ class Trainer:
         test = bring(split_of(self.plan.problem, "test"), self.plan.device, self.dtype)
         failure, name = self.failure, self.engine_name
         engine = name if failure is None else f"{name}: {failure}"
-        together = len(self.lanes)
         said = {"engine": engine, "data": "on the device" if self.feed.resident else "streamed"}
-        # a rate of all seeds together, as `Progress` has it
-        samples = len(self.feed) * together
-        return [lane.finish(test, said, samples=samples, together=together) for lane in self.lanes]
+        return [lane.finish(test, said, samples=len(self.feed)) for lane in self.lanes]
 
 
 def _mixed(seed: int, epoch: int, rank: int) -> int:

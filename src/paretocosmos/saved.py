@@ -8,6 +8,7 @@ import re
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from paretocosmos.checkpoint import flaw_of
@@ -102,11 +103,18 @@ def drop_all_but(folder: Path, epochs: Iterable[int]) -> None:
     """Remove the checkpoints of all other epochs."""
     kept = set(epochs)
     for epoch, path in saved_in(folder).items():
-        if epoch not in kept:
+        if epoch not in kept and not path.is_dir():
             path.unlink(missing_ok=True)
 
 
 def sweep_run(folder: Path) -> None:
-    """Remove what killed processes left half written in a run folder."""
+    """Remove what killed processes left half written in a run folder.
+
+    And an empty folder under the name of a checkpoint, where one could not be written.
+    """
     for place in (folder, folder / "checkpoint"):
         sweep(place)
+    for path in saved_in(folder).values():
+        if path.is_dir():
+            with suppress(OSError):
+                path.rmdir()

@@ -264,7 +264,9 @@ def test_an_interrupted_comparison_goes_on_to_the_same_numbers(
     with pytest.raises(KeyboardInterrupt):
         again(progress=interrupt)
     assert not (tmp_path / "runs" / "compare.json").exists()
+    (tmp_path / "runs" / ".compare.json.0123456789ab.tmp").touch()  # as a kill leaves it
     finished = again(resume=True)
+    assert not [path for path in (tmp_path / "runs").rglob("*") if path.name.startswith(".")]
     for method, runs in done.runs.items():
         assert [run.front for run in finished.runs[method]] == [run.front for run in runs]
     for one, two in zip(finished.rows, done.rows, strict=True):

@@ -245,6 +245,56 @@ def test_a_killed_reproduction_goes_on(go: Go, recipe: Write, out: Path, tmp_pat
         assert _bytes(cell.runs(out)[1]) == _bytes(whole.folder)
 
 
+def test_what_a_killed_process_left_of_a_cell_that_is_done_goes(
+    go: Go, recipe: Write, out: Path
+) -> None:
+    made = recipe(["toy_convex"], ["linear"], seeds=(1, 2))
+    go(made)
+    cell, run = made.cells[0].folder(out), made.cells[0].runs(out)[2]
+    before = {path for path in out.rglob("*") if path.is_file()}
+    (run / "checkpoint").mkdir()
+    left = (
+        out / ".mine.json.0123456789ab.tmp",
+        cell / ".lock",
+        cell / ".cell.json.0123456789ab.tmp",
+        run / ".lock",
+        run / ".front.json.0123456789ab.tmp",
+        run / "checkpoint" / "epoch-2.safetensors",
+    )
+    other = out / ".another.json.0123456789ab.tmp"  # of a recipe that may be at work
+    for path in (*left, other):
+        path.touch()
+    go(made)
+    assert {path for path in out.rglob("*") if path.is_file()} == before | {other}
+    assert not (run / "checkpoint").exists()
+
+
+def test_a_cell_repeats_an_epoch_with_the_seeds_that_are_done(
+    go: Go, recipe: Write, out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Killed as its stack finished, and the last checkpoint of the one that is left is damaged."""
+    made = recipe(["toy_convex"], ["linear"], seeds=(1, 2, 3), hidden=[60, 25])
+    go(made)
+    cell = made.cells[0]
+    whole = {seed: _bytes(run) for seed, run in cell.runs(out).items()}
+    shutil.rmtree(out)
+    monkeypatch.setattr(_cell, "_tidied", lambda *given: None)
+    go(made)
+    last = cell.runs(out)[3]
+    record = json.loads((last / "run.json").read_text())
+    (last / "run.json").write_text(json.dumps(record | {"status": "training"}))
+    path = next(iter(saved_in(last).values()))
+    content = bytearray(path.read_bytes())
+    content[5000] ^= 1
+    path.write_bytes(content)
+    monkeypatch.undo()
+    assert not go(made).failures
+    for seed, run in cell.runs(out).items():
+        assert json.loads((run / "run.json").read_text())["seeds_together"] == 3
+        assert _bytes(run) == whole[seed]
+        assert not (run / "checkpoint").exists()
+
+
 # ---------------------------------------------------------------- who fails alone
 
 

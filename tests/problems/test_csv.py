@@ -84,3 +84,11 @@ def test_no_file(name: str, tmp_path: Path) -> None:
     (tmp_path / "folder.csv").mkdir()
     with pytest.raises(DataError, match="does not exist or is no file"):
         table(data=str(tmp_path / name), target="paid", sensitive="sex")
+
+
+def test_a_header_of_one_endless_word_is_repeated_in_part(tmp_path: Path) -> None:
+    path = tmp_path / "people.csv"
+    path.write_text("x" * 100_000 + "\n1\n")
+    with pytest.raises(DataError, match=r"found only `x{60}` in") as refused:
+        table(data=str(path), target="y", sensitive="z")
+    assert len(str(refused.value)) < 400

@@ -4,6 +4,7 @@ import io
 import os
 import pickle
 import pickletools
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -155,3 +156,15 @@ def test_refused_arrays(at: int, array: np.ndarray, sentence: str, path: Path) -
     path.write_bytes(pickle.dumps(tuple(parts)))
     with pytest.raises(DataError, match=sentence):
         read_pickle(path)
+
+
+def test_a_few_bytes_do_not_fill_the_memory(path: Path) -> None:
+    """They put something in the 33 millionth place of a list that C would make as long."""
+    path.write_bytes(b"\x80\x02Nr\xff\xff\xff\x01.")
+    tracemalloc.start()
+    try:
+        with pytest.raises(DataError, match="holds the four arrays"):
+            read_pickle(path)
+        assert tracemalloc.get_traced_memory()[1] < 10_000_000
+    finally:
+        tracemalloc.stop()

@@ -25,11 +25,12 @@ from paretocosmos.errors import (
 )
 from paretocosmos.experiments._sets import defaults_of
 from paretocosmos.experiments.recipe import Cell
-from paretocosmos.files import digest, one_line, write_bytes
+from paretocosmos.files import digest, one_line, sweep, write_bytes
 from paretocosmos.locks import locked
 from paretocosmos.places import VARIABLE
 from paretocosmos.rays import each_alone
 from paretocosmos.record import ROOMS, read_record
+from paretocosmos.saved import sweep_run
 from paretocosmos.settings import Training, distribute
 from paretocosmos.training import Progress, fit
 from paretocosmos.trust import modules_of
@@ -37,7 +38,7 @@ from paretocosmos.trust import modules_of
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-__all__ = ["How", "Outcome", "differences", "finished", "read_done", "train"]
+__all__ = ["How", "Outcome", "differences", "finished", "read_done", "tidy", "train"]
 
 LOG = "error.log"
 
@@ -230,8 +231,7 @@ def train(
                     if len(seeds) == 1:
                         raise
                     _each(together, seeds)
-                for seed in seeds:  # there may be hundreds, and nobody goes on from the end
-                    shutil.rmtree(folder / f"seed-{seed}" / "checkpoint", ignore_errors=True)
+                _tidied(cell, how)
         except ParetoCosmosError as refused:
             error = str(refused)
         except Exception as bug:
@@ -244,6 +244,26 @@ def train(
         if not (alone and issubclass(one.category, FrontWarning))
     )
     return Outcome(error, time.perf_counter() - started, tuple(notes))
+
+
+def tidy(cell: Cell, how: How) -> None:
+    """Remove what a killed process left of a cell that is done; it may lie where nobody writes."""
+    folder, runs = cell.folder(how.out), list(cell.runs(how.out).values())
+    hidden = (path for place in (folder, *runs) if place.is_dir() for path in place.glob(".*"))
+    if next(hidden, None) is None and not any((run / "checkpoint").exists() for run in runs):
+        return
+    with suppress(RunError), locked(folder):
+        _tidied(cell, how)
+
+
+def _tidied(cell: Cell, how: How) -> None:
+    """Drop all checkpoints: there may be hundreds, and nobody goes on from the end; and sweep."""
+    sweep(cell.folder(how.out))
+    for run in cell.runs(how.out).values():
+        shutil.rmtree(run / "checkpoint", ignore_errors=True)
+        if next(run.glob(".*"), None) is not None:
+            with suppress(RunError), locked(run):
+                sweep_run(run)
 
 
 def _each(together: Callable[[Sequence[int]], None], seeds: Sequence[int]) -> None:

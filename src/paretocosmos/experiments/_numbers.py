@@ -22,6 +22,7 @@ from paretocosmos.rays import each_alone
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
     from paretocosmos.schema.cell import CellFile
 
 __all__ = ["cell_numbers"]

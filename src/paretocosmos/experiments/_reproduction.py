@@ -13,7 +13,7 @@ from paretocosmos.errors import RunError
 from paretocosmos.experiments._cell import Outcome
 from paretocosmos.experiments._means import volume_in
 from paretocosmos.experiments.recipe import Cell, Recipe
-from paretocosmos.files import write_json
+from paretocosmos.files import sweep, write_json
 from paretocosmos.record import record_in
 from paretocosmos.schema import CELL
 from paretocosmos.training import Progress
@@ -201,7 +201,17 @@ class Reproduction:
     def save(self) -> None:
         """Write the file."""
         self.file.parent.mkdir(parents=True, exist_ok=True)
-        write_json(self.file, self.to_dict())
+        try:
+            write_json(self.file, self.to_dict())
+        except RunError as error:
+            if not isinstance(error.__cause__, FileNotFoundError):
+                raise
+            # another process that begins has swept it away as it was written
+            write_json(self.file, self.to_dict())
+
+    def sweep(self) -> None:
+        """Remove what a killed process left beside the file."""
+        sweep(self.file.parent, of=self.file.name)
 
 
 def _with_results(one: Standing, out: Path) -> Standing:

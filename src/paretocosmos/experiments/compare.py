@@ -17,6 +17,7 @@ from paretocosmos.engine import check_engine
 from paretocosmos.errors import ConfigurationError, FrontWarning, ParetoCosmosError, RunError
 from paretocosmos.experiments._asked import all_planned, check_methods, share_out
 from paretocosmos.experiments._comparison import Comparison
+from paretocosmos.files import sweep
 from paretocosmos.folders import folder_for, refuse_one_run, refuse_other
 from paretocosmos.plan import Plan
 from paretocosmos.planning import PlanOptions, make_plan
@@ -99,6 +100,7 @@ def compare(
     places = {method: folder / re.sub(r"[^\w.-]+", "-", method) for method in wanted}
     if resume:
         _refuse_begun_otherwise(plans, places, all_seeds)
+        sweep(folder)
 
     def train(method: str) -> list[Run]:
         options: FitOptions = {

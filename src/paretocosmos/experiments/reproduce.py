@@ -7,7 +7,7 @@ from pathlib import Path
 
 from paretocosmos.distributed import join
 from paretocosmos.errors import ConfigurationError, ParetoCosmosError, cannot_use
-from paretocosmos.experiments._cell import How, Outcome, finished, train
+from paretocosmos.experiments._cell import How, Outcome, finished, tidy, train
 from paretocosmos.experiments._ray import need_ray, on_ray
 from paretocosmos.experiments._reproduction import Reproduction, Standing
 from paretocosmos.experiments._workers import on_workers
@@ -72,6 +72,7 @@ def reproduce(
     where = None if data is None else str(Path(data).expanduser().absolute())
     how = How(_folder(out), device, exact, where, check_trust(trust))
     reproduction = Reproduction(made, how.out)
+    reproduction.sweep()
     images: dict[str, str] = {}
     jobs = _left(reproduction, asked, how, images)
     reproduction.save()
@@ -134,6 +135,8 @@ def _left(
         reproduction.know(cell, "waiting" if left else "done", asked=wanted)
         if left and wanted:
             jobs.append((cell, [seed for seed in cell.seeds if seed in left]))
+        elif wanted:
+            tidy(cell, how)
     return jobs
 
 

@@ -27,6 +27,7 @@ TYPES = {
     0x0E: "float64",
 }
 GZIP = b"\x1f\x8b"
+LARGEST = 256 * 1024 * 1024  # five times the largest file of MNIST
 WAY_OUT = "put a fresh copy in its place (in the cache: delete it, and it is downloaded anew)"
 
 
@@ -70,11 +71,17 @@ def read_idx(path: Path, axes: int) -> Bytes:
 
 def _unpacked(path: Path) -> bytes:
     try:
-        content = path.read_bytes()
-        # by content, not by name: browsers unpack a download and keep its .gz
-        return gzip.decompress(content) if content.startswith(GZIP) else content
+        with path.open("rb") as stream:
+            # by content, not by name: browsers unpack a download and keep its .gz
+            packed = stream.read(len(GZIP)) == GZIP
+            stream.seek(0)
+            with gzip.open(stream) if packed else stream as plain:
+                content = plain.read(LARGEST + 1)
     except (OSError, EOFError, zlib.error) as error:
         raise DataError(f"`{path}` cannot be read ({error}): {WAY_OUT}") from error
+    if len(content) > LARGEST:  # what a small file unpacks to may fill the memory
+        _refuse(path, f"has at most {LARGEST:,} bytes, unpacked", "more")
+    return content
 
 
 def _refuse(path: Path, rule: str, found: str) -> NoReturn:

@@ -114,7 +114,8 @@ _WORDS: dict[tuple[str, str], Callable[..., object]] = {
 }
 
 
-class _Reader(pickle.Unpickler):
+# The one written in Python: that in C takes a list as long as a file says, before reading on.
+class _Reader(pickle._Unpickler):
     def find_class(self, module: str, name: str) -> Callable[..., object]:
         if (module, name) not in _WORDS:
             raise DataError(

@@ -43,7 +43,8 @@ def table(
     frame = read_csv(path, "a table is text in UTF-8 with a header and commas")
     if frame.shape[1] < 2:
         raise DataError(
-            f"a table has several columns separated by commas, found only `{frame.columns[0]}` in "
+            "a table has several columns separated by commas, found only "
+            f"`{str(frame.columns[0])[:60]}` in "
             f"`{data}`: if it uses another separator, save it with commas"
         )
     return TabularProblem.from_frame(

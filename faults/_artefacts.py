@@ -1,0 +1,290 @@
+"""The files this package reads, in good order, and who reads them."""
+
+import contextlib
+import gzip
+import json
+import os
+import pickle
+import shutil
+import struct
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from faults._mutations import BYTES, JSON, SAFETENSORS, TEXT, Mutate
+from faults._readers import front, opened, reported, table, used
+from faults._trainings import RECIPE, SETTINGS, write_table
+from paretocosmos.checkpoint import flaw_of
+from paretocosmos.experiments.collected import collect
+from paretocosmos.experiments.recipe import load_recipe
+from paretocosmos.experiments.reproduce import reproduce
+from paretocosmos.loading import load_run
+from paretocosmos.problems._composites import Composites
+from paretocosmos.problems._idx import read_pair
+from paretocosmos.problems._kept import kept
+from paretocosmos.problems._pickles import SIDE, read_pickle
+from paretocosmos.training import fit
+
+__all__ = ["Artefact", "artefacts"]
+
+Read = Callable[[Path], Any]
+ANEW = {**SETTINGS, "hidden": (8,), "reference": (9.0, 9.0)}
+
+
+@dataclass(frozen=True)
+class Artefact:
+    """A kind of file, where a good one is, and what is read of it.
+
+    Attributes:
+        name: what it is called in the counts.
+        folder: a folder in good order; read only.
+        file: the one that is damaged, in it.
+        read: reads a folder like that, and gives what it found.
+        share: how many of all damages are its own, relative to others.
+        ways: how it is damaged.
+        exact: whether whatever is read must be what was written; else another answer is allowed,
+            as from a file without a hash, or from a stranger's.
+        sealed: whether hashes are made right again after the damage, as a stranger can.
+        always: whether it has to be read, and not refused, whatever the damage.
+        fresh: whether reading changes the folder.
+    """
+
+    name: str
+    folder: Path
+    file: str
+    read: Read
+    share: float
+    ways: Mapping[str, Mutate] = field(default_factory=lambda: BYTES)
+    exact: bool = False
+    sealed: bool = False
+    always: bool = False
+    fresh: bool = False
+
+
+GROUPS = {
+    "runs": ("run.json", "front", "table.json", "model"),
+    "checkpoints": ("the last", "the checkpoint", "the only", "a checkpoint", "run.json of a run"),
+    "cells": ("cell.json", "a collected"),
+    "texts": ("a recipe", "a table of"),
+    "images": ("idx", "gzipped", "a pickle", "images"),
+    "exports": ("an exported",),
+}
+"""What kinds of files are made together, by the beginnings of their names."""
+
+
+def artefacts(folder: Path, *, only: str | None, exported: bool) -> list[Artefact]:
+    """Make one good file of every kind.
+
+    Args:
+        folder: where they go.
+        only: kinds whose names begin so; else all.
+        exported: whether an ONNX file is among them, which takes some seconds to make.
+    """
+    folder.mkdir()
+    write_table(folder / "people.csv")
+    (folder / "mine.toml").write_text(RECIPE)
+    makers = {
+        "runs": _of_runs,
+        "checkpoints": _of_checkpoints,
+        "cells": _of_cells,
+        "texts": _of_texts,
+        "images": _of_images,
+        **({"exports": _of_exports} if exported else {}),
+    }
+    made: list[Artefact] = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for group, make in makers.items():
+            if only is None or any(only.startswith(one) for one in GROUPS[group]):
+                made += make(folder)
+    return [one for one in made if only is None or one.name.startswith(only)]
+
+
+def _of_cells(folder: Path) -> list[Artefact]:
+    cells, collected = folder / "cells", folder / "collected"
+    small = load_recipe(folder / "mine.toml").with_seeds([1])
+    reproduce(small, out=cells, device="cpu")
+    cell = next(cells.rglob("cell.json")).relative_to(cells).as_posix()
+    collected.mkdir()
+    (collected / "mine.json").write_text(json.dumps(collect(small, cells)))
+    both = {**BYTES, **JSON}
+
+    def tables(place: Path) -> Any:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            done = reproduce(small, out=place, device="cpu")
+        return [done.to_dict(), collect(small, place)]
+
+    return [
+        Artefact("cell.json", cells, cell, tables, 1, both, fresh=True),
+        Artefact("a collected result", collected, "mine.json", reported, 3, both),
+    ]
+
+
+def _of_texts(folder: Path) -> list[Artefact]:
+    ways = {**BYTES, **TEXT}
+    return [
+        Artefact("a recipe", folder, "mine.toml", lambda f: load_recipe(f / "mine.toml"), 8, ways),
+        Artefact("a table of one's own", folder, "people.csv", table, 3, ways),
+    ]
+
+
+def _begin(out: Path) -> None:
+    """A run that was stopped after its second epoch of three."""
+
+    def stop(at: Any) -> None:
+        if at.epoch == 2:
+            raise InterruptedError
+
+    with contextlib.suppress(InterruptedError):
+        _train(out, progress=stop)
+
+
+def _train(out: Path, **more: Any) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        fit("toy_convex", epochs=3, settings=ANEW, out=out, device="cpu", engine="eager", **more)
+
+
+def _of_runs(folder: Path) -> list[Artefact]:
+    toy, people = folder / "toy", _of_people(folder)
+    fit("toy_convex", epochs=2, settings=ANEW, out=toy, device="cpu", engine="eager")
+    both, tensors = {**BYTES, **JSON}, {**BYTES, **SAFETENSORS}
+    names = ("front.json", "front_val.json")
+    return [
+        Artefact("run.json", toy, "run.json", opened, 14, both, exact=True),
+        Artefact("run.json of a stranger", toy, "run.json", used, 6, JSON, sealed=True),
+        Artefact("run.json of a stranger's table", people, "run.json", used, 4, JSON, sealed=True),
+        *(Artefact(name, toy, name, opened, 5, both, exact=True) for name in names),
+        *(Artefact(f"{n} of a stranger", toy, n, used, 3, JSON, sealed=True) for n in names),
+        Artefact("front.json alone", toy, "front.json", front, 8, both),
+        Artefact("table.json", people, "table.json", opened, 5, both, exact=True),
+        Artefact("table.json of a stranger", people, "table.json", used, 3, JSON, sealed=True),
+        Artefact("model.safetensors", toy, "model.safetensors", opened, 9, tensors, exact=True),
+        Artefact(
+            "model.safetensors of a stranger",
+            toy,
+            "model.safetensors",
+            used,
+            4,
+            tensors,
+            sealed=True,
+        ),
+    ]
+
+
+def _of_people(folder: Path) -> Path:
+    """A run on a table, made once."""
+    given = {"data": str(folder / "people.csv"), "target": "paid", "sensitive": "sex"}
+    settings = {**given, "hidden": (8,), "rays": 3}
+    if not (folder / "people").exists():
+        fit("table", epochs=2, settings=settings, out=folder / "people", device="cpu")
+    return folder / "people"
+
+
+def _of_checkpoints(folder: Path) -> list[Artefact]:
+    begun = folder / "begun"
+    _begin(begun)
+    last, before = (f"checkpoint/epoch-{epoch}.safetensors" for epoch in (2, 1))
+    tensors = {**BYTES, **SAFETENSORS}
+
+    def resumed(place: Path) -> Any:
+        _train(place, resume=True)
+        return [(place / name).read_bytes() for name in ("front.json", "model.safetensors")]
+
+    def looked(place: Path) -> Any:
+        flaw = flaw_of(place / last, 2)
+        return "intact" if flaw is None else "damaged"
+
+    def alone(place: Path) -> Any:
+        shutil.rmtree(place / before, ignore_errors=True)
+        (place / before).unlink(missing_ok=True)
+        return resumed(place)
+
+    def both(name: str, file: str, read: Read, share: float, **more: bool) -> Artefact:
+        return Artefact(name, begun, file, read, share, tensors, exact=True, fresh=True, **more)
+
+    return [
+        both("the last checkpoint", last, resumed, 2, always=True),
+        both("the checkpoint before", before, resumed, 1, always=True),
+        both("the only checkpoint", last, alone, 0.5),
+        Artefact("a checkpoint, looked at", begun, last, looked, 8, tensors, fresh=True),
+        Artefact(
+            "run.json of a run that was begun",
+            begun,
+            "run.json",
+            resumed,
+            1,
+            {**BYTES, **JSON},
+            exact=True,
+            fresh=True,
+        ),
+    ]
+
+
+def _of_images(good: Path) -> list[Artefact]:
+    folder = good / "images"
+    folder.mkdir()
+    draw = np.random.default_rng(0)
+    images, labels = draw.integers(0, 256, (9, 28, 28), np.uint8), np.arange(9, dtype=np.uint8)
+    for name, array in (("images", images), ("labels", labels)):
+        head = struct.pack(f">HBB{array.ndim}I", 0, 8, array.ndim, *array.shape)
+        (folder / name).write_bytes(head + array.tobytes())
+        (folder / f"{name}.gz").write_bytes(gzip.compress(head + array.tobytes(), mtime=0))
+    parts = (draw.random((7, SIDE, SIDE), np.float32), draw.integers(0, 10, (7, 2)))
+    (folder / "pairs.pickle").write_bytes(pickle.dumps((*parts, *parts), protocol=2))
+    composites = Composites(images, np.stack([labels, labels], 1), (5, 2, 2))
+
+    def remembered(place: Path) -> Any:
+        os.environ["XDG_CACHE_HOME"] = os.environ["PARETOCOSMOS_CACHE"] = str(place)
+        made, sha256 = kept("pairs", lambda: composites)
+        return made.images.tobytes(), made.labels.tobytes(), made.counts, sha256
+
+    remembered(folder)
+    (cache,) = folder.rglob("pairs.npz")
+
+    def pair(ending: str) -> Read:
+        def read(place: Path) -> Any:
+            found = read_pair(place / f"images{ending}", place / f"labels{ending}")
+            return [part.tobytes() for part in found]
+
+        return read
+
+    def pairs(place: Path) -> Any:
+        return read_pickle(place / "pairs.pickle").sha256
+
+    return [
+        Artefact("idx images", folder, "images", pair(""), 3),
+        Artefact("idx labels", folder, "labels", pair(""), 2),
+        Artefact("gzipped idx images", folder, "images.gz", pair(".gz"), 3, exact=True),
+        Artefact("a pickle of images", folder, "pairs.pickle", pairs, 3),
+        Artefact(
+            "images kept in the cache",
+            folder,
+            cache.relative_to(folder).as_posix(),
+            remembered,
+            2,
+            exact=True,
+            always=True,
+            fresh=True,
+        ),
+    ]
+
+
+def _of_exports(folder: Path) -> list[Artefact]:
+    people = _of_people(folder)
+    from paretocosmos.export import export
+    from paretocosmos.serving import Settings
+    from paretocosmos.serving._service import Service
+
+    export(load_run(people), out=people.parent / "net.onnx")
+
+    def served(place: Path) -> Any:
+        Service(Settings(folder=people, onnx=place / "net.onnx")).close()
+        return "like the run's own network"
+
+    return [Artefact("an exported network", people.parent, "net.onnx", served, 1.5)]

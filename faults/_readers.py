@@ -1,0 +1,74 @@
+"""Who reads files of every kind, and what is done with what they hold."""
+
+import contextlib
+import io
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from paretocosmos.evaluation import evaluate
+from paretocosmos.experiments.collected import read_collected
+from paretocosmos.experiments.report import write_report
+from paretocosmos.explorer import look_at
+from paretocosmos.explorer import write_report as write_page
+from paretocosmos.front import Front
+from paretocosmos.loading import load_run
+from paretocosmos.plotting import save_front
+from paretocosmos.printing import numbers_of_run, print_choice, print_report, print_run
+from paretocosmos.problems.table import table as load_table
+
+__all__ = ["front", "opened", "reported", "table", "used"]
+
+
+def opened(folder: Path) -> Any:
+    run = load_run(folder)
+    weights = {name: value.numpy().tobytes() for name, value in run.model.state_dict().items()}
+    table = None if run.table is None else run.table.to_dict()
+    return run.front.to_json(), run.front_val.to_json(), weights, run.record, table
+
+
+def used(folder: Path) -> Any:
+    """All that can be done with a run: told, chosen from, evaluated, drawn, explored."""
+    run = load_run(folder)
+    with _silent():
+        numbers_of_run(run)
+        print_run(run)
+        problem = run.problem()
+        evaluate(run.model, problem, rays=2)
+        print_choice(run, run.choose(knee=True, problem=problem, evaluations=2))
+        write_page(folder / "page.html", look_at([run]))
+        if hash(str(folder)) % 8 == 0:  # which takes most of the time
+            save_front(folder / "page.png", [run.front])
+    return None
+
+
+def front(folder: Path) -> Any:
+    path = folder / "front.json"
+    text = path.read_text("utf-8", errors="replace") if path.is_file() else ""
+    Front.from_json(text).choose(knee=True)
+
+
+def table(folder: Path) -> Any:
+    problem = load_table(data=str(folder / "people.csv"), target="paid", sensitive="sex")
+    return [len(problem.split(part)) for part in ("train", "val", "test")]
+
+
+def reported(folder: Path) -> Any:
+    content = read_collected(folder / "mine.json")
+    with _silent():
+        write_report([content], folder / "report")
+        print_report([content], folder / "report")
+    return None
+
+
+@contextlib.contextmanager
+def _silent() -> Iterator[None]:
+    nowhere = io.StringIO()
+    with (
+        contextlib.redirect_stdout(nowhere),
+        contextlib.redirect_stderr(nowhere),
+        warnings.catch_warnings(),
+    ):
+        warnings.simplefilter("ignore")
+        yield

@@ -1,0 +1,65 @@
+"""A little of `python -m faults --part files`, and that it notices what it is there for."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from faults.files import inflict
+
+from paretocosmos import checkpoint, loading, saved
+from paretocosmos.front import Front
+
+# Wrong kinds of values in these are for the one schema of all files, which is on its way.
+FOR_THE_SCHEMA = ("a collected result", "front.json alone", "a recipe")
+
+
+def test_a_few_of_all_kinds_of_damages(tmp_path: Path) -> None:
+    made = inflict(250, seed=3, folder=tmp_path)
+    assert [one for one in made.broken if not any(kind in one for kind in FOR_THE_SCHEMA)] == []
+    assert made.done.total() == made.answered.total() + len(made.broken) == 250
+    kinds = {name.partition(":")[0] for name in made.done}
+    assert {"run.json", "front.json", "table.json", "model.safetensors", "a recipe"} <= kinds
+    assert made.answered["one sentence"] > 100
+    assert made.answered["the right result"] > 10
+
+
+def without_hashes() -> None:
+    """A run is opened whatever its files hold."""
+    loading._check_files = lambda folder, record: None
+
+
+def with_a_traceback() -> None:
+    """A front that cannot be read is a `KeyError`."""
+
+    def from_dict(content: Mapping[str, Any]) -> Front:
+        return Front(**{key: content[key] for key in ("rays", "values", "names", "reference")})
+
+    Front.from_dict = from_dict  # type: ignore[method-assign]
+
+
+def without_a_second_checkpoint() -> None:
+    """The newest is taken, and refused if it is damaged."""
+    saved.flaw_of = lambda path, epoch: None  # type: ignore[attr-defined]
+
+
+def without_the_hash_of_a_checkpoint() -> None:
+    """What a damaged one holds is taken for what was written."""
+    read = checkpoint._read
+    checkpoint._hash = lambda tensors, said: checkpoint.torch.zeros(32).byte()  # type: ignore[attr-defined]
+    checkpoint.torch.equal = lambda one, two: True  # type: ignore[attr-defined]
+    checkpoint._read = read
+
+
+@pytest.mark.parametrize(
+    ("spoil", "kind", "said"),
+    [
+        (without_hashes, "front.json", "a wrong result"),
+        (with_a_traceback, "front.json alone", "KeyError"),
+        (without_a_second_checkpoint, "the last checkpoint", "refused"),
+        (without_the_hash_of_a_checkpoint, "the last checkpoint", "a wrong result"),
+    ],
+)
+def test_it_notices(tmp_path: Path, spoil: object, kind: str, said: str) -> None:
+    made = inflict(40, seed=2, folder=tmp_path, only=kind, spoil=spoil)  # type: ignore[arg-type]
+    assert any(said in sentence for sentence in made.broken)

@@ -1,0 +1,50 @@
+"""A little of `python -m faults --part kills`, and that it notices what it is there for."""
+
+from pathlib import Path
+
+import pytest
+from faults.kills import inflict
+
+from paretocosmos import lane, resuming
+from paretocosmos.checkpoint import Progressed, load_checkpoint
+
+
+def test_a_few_of_all_kinds_of_kills(tmp_path: Path) -> None:
+    made = inflict(16, seed=5, folder=tmp_path)
+    assert made.broken == []
+    assert made.done.total() == made.answered["the same bits"] == 16
+    kinds = {name.partition(":")[0] for name in made.done}
+    assert kinds == {"one seed", "a table", "a stack of seeds", "compare", "reproduce"}
+
+
+def from_another_seed() -> None:
+    """What is continued draws other rays from there on."""
+
+    def load(path: Path, at: Progressed) -> None:
+        load_checkpoint(path, at)
+        at.generator.manual_seed(99)
+
+    lane.load_checkpoint = load  # type: ignore[attr-defined]
+
+
+def without_sweeping() -> None:
+    """What killed processes left stays."""
+    resuming.sweep_run = lambda folder: None  # type: ignore[attr-defined]
+
+
+def going_on_apart() -> None:
+    """Every seed of a stack goes on by itself."""
+    resuming.side_by_side = lambda folders: [[at] for at in range(len(folders))]  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("spoil", "kind", "said"),
+    [
+        (from_another_seed, "one seed", "other results: "),
+        (without_sweeping, "one seed", "left behind: "),
+        (going_on_apart, "a stack of seeds", "other results: "),
+    ],
+)
+def test_it_notices(tmp_path: Path, spoil: object, kind: str, said: str) -> None:
+    made = inflict(8, seed=2, folder=tmp_path, only=kind, spoil=spoil)  # type: ignore[arg-type]
+    assert any(said in sentence for sentence in made.broken)

@@ -255,7 +255,7 @@ def test_a_folder_under_the_name_of_a_checkpoint_is_none(
     place_of(cut, epoch).unlink()
     place_of(cut, epoch).mkdir()
     _go(cut, resume=True)
-    assert _results(cut) == _results(whole)
+    assert results(cut) == results(whole)
 
 
 def test_a_folder_that_is_not_empty_stays(tmp_path: Path) -> None:

@@ -417,7 +417,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "seeds' truth": ({"seeds": (2, True)}, "`seed` is a whole number, found True"),
     "seeds no list": ({"seeds": 3}, "`seeds` are .*whole numbers, found 3"),
     "seeds within seeds": ({"seeds": ([1], [2])}, "whole number"),
-    "no columns": ({"problem": "my.csv"}, "--target .* --sensitive"),
+    "no columns": ({"problem": "my.csv"}, "needs `target` and `sensitive`"),
     "no file": (
         {"problem": "absent.csv", "settings": {"target": "a", "sensitive": "b"}},
         "does not exist",

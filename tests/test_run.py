@@ -550,7 +550,7 @@ DAMAGES: Mapping[str, tuple[Callable[[Path], None], str]] = {
     "front of nothing": (_change("front.json", values="gone"), "damaged"),
     "newer": (_change("run.json", format=FORMAT + 1, version="9.9"), r"newer version \(9.9\); upg"),
     "not ours": (_change("run.json", format="gone"), "does not come from paretocosmos"),
-    "unfinished": (_change("run.json", status="training"), "--resume"),
+    "unfinished": (_change("run.json", status="training"), "resume=True"),
     "keys missing": (_change("run.json", backbone="gone", training="gone"), "lacks"),
     "other network": (
         _change("run.json", backbone={"name": "mlp", "settings": {"hidden": [3]}}),

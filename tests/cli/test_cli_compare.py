@@ -101,20 +101,20 @@ REFUSED: dict[str, tuple[tuple[str, ...], str]] = {
     "method": (("toy_convex", "--methods", "cosmos,lineer"), "did you mean `linear`"),
     "twice": (("toy_convex", "--methods", "mgda,mgda"), "`mgda` twice"),
     "empty": (("toy_convex", "--methods", " , "), "at least one name, found none"),
-    "resume": (("toy_convex", "--resume"), "--resume needs --out"),
+    "resume": (("toy_convex", "--resume"), "`resume` needs `out`.*--out"),
     "not compared": (
         ("toy_convex", "--methods", "cosmos", "--set", "mgda.penalty=2"),
         "`mgda.penalty` is for `mgda`, which is not compared",
     ),
     "not its own": (("toy_convex", "--set", "mgda.penalty=2"), "unknown setting `mgda.penalty`"),
     "setting": (("toy_convex", "--set", "penalti=2"), "did you mean `penalty`"),
-    "not of all": (("toy_convex", "--set", "penalty=2"), "write --set cosmos.penalty=2$"),
+    "not of all": (("toy_convex", "--set", "penalty=2"), r"line: --set cosmos.penalty=2\)$"),
     "value": (("toy_convex", "--set", "epochs=few"), "error: `epochs` takes int, found 'few'"),
     "seeds": (("toy_convex", "--seeds", "1,1"), "different whole numbers"),
     "seed and seeds": (("toy_convex", "--seed", "2", "--seeds", "1,3"), "--seeds stands instead"),
     "protocol": (("toy_convex", "--protocol", "papr"), "did you mean `paper`"),
     "target": (("toy_convex", "--target", "income"), "--target is for CSV files"),
-    "parent": (("toy_convex", "--methods", "mgda", "--out", "/dev/null/x"), "another --out"),
+    "parent": (("toy_convex", "--methods", "mgda", "--out", "/dev/null/x"), "another `out`.*--out"),
 }
 
 

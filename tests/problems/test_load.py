@@ -120,10 +120,10 @@ class TestRefusals:
                 str(csv), settings={"target": "paid", "sensitive": "sex", "split_seed": "x"}
             )
 
-    def test_what_is_missing_is_named_with_its_option(self, csv: Path) -> None:
-        sentence = "`table` needs `target` and `sensitive`.*--target ... --sensitive ..."
-        with pytest.raises(ConfigurationError, match=sentence):
+    def test_what_is_missing_is_named(self, csv: Path) -> None:
+        with pytest.raises(ConfigurationError, match="needs `target` and `sensitive`") as caught:
             load_problem(str(csv))
+        assert caught.value.ways == {"target": None, "sensitive": None}
         with pytest.raises(ConfigurationError, match=r"needs `data` and `sensitive`, which"):
             load_problem("table", settings={"target": "paid"})
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from typer.main import get_command
 from typer.testing import CliRunner
 
 from paretocosmos import Front, find
@@ -508,7 +509,7 @@ def penalty_table() -> Iterator[str]:
 def cli() -> str:
     """docs/cli.md: what `--help` says."""
     parts = ["# Command line", "", "Written by `make docs` from `--help`.", ""]
-    for name in ("", "list", "train", "evaluate", "compare", "reproduce", "report"):
+    for name in ("", *get_command(app).commands):  # type: ignore[attr-defined]
         arguments = [name, "--help"] if name else ["--help"]
         shown = CliRunner().invoke(app, arguments, prog_name="paretocosmos", terminal_width=100)
         title = f"paretocosmos {name}".strip()

@@ -123,12 +123,19 @@ def side_by_side(
     """Do something with each of what is given, in a few processes; answers come in any order."""
     lines: list[Connection] = []
     hands = []
-    for place in range(min(HANDS, len(given))):
+    turn = multiprocessing.get_context("fork").Value("i", 0)
+
+    def taken() -> int:
+        with turn.get_lock():
+            turn.value += 1
+            return int(turn.value) - 1
+
+    for _ in range(min(HANDS, len(given))):
         ours, theirs = multiprocessing.Pipe(duplex=False)
 
-        def work(line: Connection = theirs, place: int = place) -> None:
-            for one in given[place::HANDS]:
-                line.send(act(one))
+        def work(line: Connection = theirs) -> None:
+            while (at := taken()) < len(given):
+                line.send(act(given[at]))
 
         hands.append(fork(work))
         theirs.close()

@@ -62,6 +62,8 @@ def called(path: str | os.PathLike[str]) -> str:
         return "a checkpoint"
     if name.startswith("seed-"):
         return "a run's folder"
+    if "-epochs_" in name:
+        return "a cell's folder"
     return {".lock": "the lock", "checkpoint": "the folder of checkpoints"}.get(name, name)
 
 

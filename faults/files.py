@@ -20,6 +20,7 @@ from tests.strangers import seal
 
 from faults._apart import afresh, ended, fork, side_by_side
 from faults._artefacts import Artefact, artefacts
+from faults._readers import warm
 from faults.outcome import Outcome
 from paretocosmos.errors import ParetoCosmosError
 
@@ -63,6 +64,7 @@ def inflict(
 def _inflict(count: int, seed: int, folder: Path, only: str | None, spoil: Spoil | None) -> Outcome:
     torch.set_num_threads(1)
     every = artefacts(folder / "good", only=only, exported=count >= WHOLE)
+    warm(folder)
     right: dict[str, Any] = {}
     for number, one in enumerate(every):  # which also imports whatever reading imports
         with _place(one, folder / f"right-{number}") as place:

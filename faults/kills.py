@@ -116,11 +116,13 @@ def _whole(training: Training, folder: Path) -> Whole:
         KINDS["reproduce"].go(out)
         return Whole(training.results(out), 0.0, [])
     training.go(out)
+    again = folder / f"again {training.name}" / "out"  # by the same name, which points have
+    again.parent.mkdir()
 
     def act(point: list[str]) -> None:
         passed(point)
         began = time.perf_counter()
-        training.go(out.with_name("again"))
+        training.go(again)
         file.write_bytes(json.dumps([time.perf_counter() - began, list(point)]).encode())
 
     if forked(lambda: act([])):

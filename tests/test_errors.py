@@ -50,3 +50,10 @@ def test_unknown_suggests_the_closest_name() -> None:
 def test_unknown_suggests_nothing_where_nothing_is_close() -> None:
     message = str(errors.unknown("method", "zzz", ["linear", "cosmos"]))
     assert message == "unknown method `zzz`; known: cosmos, linear"
+
+
+def test_unknown_among_many_or_endless_names_is_still_a_sentence() -> None:
+    said = str(errors.unknown("column", "paid", [f"{n:05}" for n in range(20_000)]))
+    assert said.endswith("00099 and 19,900 more")
+    said = str(errors.unknown("protocol", "clean" * 1000, ["clean", "paper", "x" * 5000]))
+    assert len(said) < 400

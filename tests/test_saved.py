@@ -58,9 +58,9 @@ def begun(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("kind", ["one seed", "a stack of seeds"])
 def test_killed_at_write_points(tmp_path: Path, kind: str) -> None:
-    made = inflict(14, seed=1, folder=tmp_path, only=kind)
+    made = inflict(10, seed=1, folder=tmp_path, only=kind)
     assert made.broken == []
-    assert made.answered["the same bits"] == 14
+    assert made.answered["the same bits"] == 10
     assert made.done[f"{kind}: killed, then a checkpoint damaged"] > 0
 
 

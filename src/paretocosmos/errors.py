@@ -32,6 +32,10 @@ __all__ = [
 ]
 
 
+# Of a name, and of names that are listed.
+LONGEST, MOST = 100, 100
+
+
 class ParetoCosmosError(Exception):
     """Whatever this library refuses, with the way out in the message."""
 
@@ -136,8 +140,17 @@ def joined(mistakes: Sequence[ConfigurationError]) -> ConfigurationError:
 
 
 def unknown(kind: str, name: str, known: Iterable[str]) -> ConfigurationError:
-    """The error for an unknown name: suggests the closest known one and lists the rest."""
+    """The error for an unknown name: suggests the closest known one and lists the rest.
+
+    Names may come from a file, and there may be any number of them, of any length.
+    """
     names = sorted(known)
-    close = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
-    hint = f"did you mean `{close[0]}`? " if close else ""
-    return ConfigurationError(f"unknown {kind} `{name}`; {hint}known: {', '.join(names)}")
+    close = difflib.get_close_matches(name[:LONGEST], names, n=1, cutoff=0.5)
+    hint = f"did you mean `{_short(close[0])}`? " if close else ""
+    listed = ", ".join(_short(one) for one in names[:MOST])
+    more = f" and {len(names) - MOST:,} more" if len(names) > MOST else ""
+    return ConfigurationError(f"unknown {kind} `{_short(name)}`; {hint}known: {listed}{more}")
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= LONGEST else f"{name[:LONGEST]}..."

@@ -15,12 +15,12 @@ FOR_THE_SCHEMA = ("a collected result", "front.json alone", "a recipe")
 
 
 def test_a_few_of_all_kinds_of_damages(tmp_path: Path) -> None:
-    made = inflict(250, seed=3, folder=tmp_path)
+    made = inflict(200, seed=3, folder=tmp_path)
     assert [one for one in made.broken if not any(kind in one for kind in FOR_THE_SCHEMA)] == []
-    assert made.done.total() == made.answered.total() + len(made.broken) == 250
+    assert made.done.total() == made.answered.total() + len(made.broken) == 200
     kinds = {name.partition(":")[0] for name in made.done}
     assert {"run.json", "front.json", "table.json", "model.safetensors", "a recipe"} <= kinds
-    assert made.answered["one sentence"] > 100
+    assert made.answered["one sentence"] > 80
     assert made.answered["the right result"] > 10
 
 
@@ -45,10 +45,8 @@ def without_a_second_checkpoint() -> None:
 
 def without_the_hash_of_a_checkpoint() -> None:
     """What a damaged one holds is taken for what was written."""
-    read = checkpoint._read
     checkpoint._hash = lambda tensors, said: checkpoint.torch.zeros(32).byte()  # type: ignore[attr-defined]
     checkpoint.torch.equal = lambda one, two: True  # type: ignore[attr-defined]
-    checkpoint._read = read
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,9 @@ from paretocosmos.checkpoint import Progressed, load_checkpoint
 
 
 def test_a_few_of_all_kinds_of_kills(tmp_path: Path) -> None:
-    made = inflict(16, seed=5, folder=tmp_path)
+    made = inflict(14, seed=5, folder=tmp_path)
     assert made.broken == []
-    assert made.done.total() == made.answered["the same bits"] == 16
+    assert made.done.total() == made.answered["the same bits"] == 14
     kinds = {name.partition(":")[0] for name in made.done}
     assert kinds == {"one seed", "a table", "a stack of seeds", "compare", "reproduce"}
 
@@ -46,5 +46,5 @@ def going_on_apart() -> None:
     ],
 )
 def test_it_notices(tmp_path: Path, spoil: object, kind: str, said: str) -> None:
-    made = inflict(8, seed=2, folder=tmp_path, only=kind, spoil=spoil)  # type: ignore[arg-type]
+    made = inflict(12, seed=2, folder=tmp_path, only=kind, spoil=spoil)  # type: ignore[arg-type]
     assert any(said in sentence for sentence in made.broken)

@@ -32,7 +32,10 @@ def fairness(run: Run) -> Iterator[str]:
     """What was compared between which groups; nothing where no groups were."""
     about, front = run.record["about"], run.front
     if "sensitive" in about:
-        groups = ", ".join(plain(group) for group in about.get("groups", ()))
+        named = about.get("groups", [])
+        groups = ", ".join(
+            plain(group) for group in (named if isinstance(named, list | tuple) else [named])
+        )
         yield (
             f"The groups of {plain(about['sensitive'])} are compared: {groups}. That column is not "
             "an input; other columns may still tell much of it."

@@ -36,7 +36,7 @@ def advise(run: Run, networks: list[dict[str, Any]]) -> None:
             "hear the ray yet, or the objectives do not compete on this data; try "
             f"{', or '.join([*ways, 'more epochs (--epochs)'])}"
         )
-    elif record["metrics"]["test"]["dominated_share"] > 0.5:
+    elif (record["metrics"]["test"].get("dominated_share") or 0) > 0.5:
         note(
             "most rays are dominated, so there is little to choose from: the objectives may hardly "
             f"conflict on this data; try another {'--penalty' if cosmos else '--alpha'}, or --set "

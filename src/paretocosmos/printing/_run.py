@@ -93,8 +93,8 @@ def _shape(run: Run, numbers: Mapping[str, Any]) -> dict[str, str]:
         return {}
     what = "rays" if run.record["fixed_rays"] is None else "networks"
     return {
-        "span": "-" if numbers["span"] is None else f"{numbers['span']:.4f}",
-        "dominated": f"{numbers['dominated_share']:.0%} of {count} {what}",
+        "span": "-" if numbers.get("span") is None else f"{numbers['span']:.4f}",
+        "dominated": f"{numbers.get('dominated_share') or 0:.0%} of {count} {what}",
     }
 
 
@@ -175,7 +175,8 @@ def _meaning(run: Run) -> dict[str, str]:
     if {"positive", "target"} <= about.keys():
         said["predicts"] = f"`{about['positive']}` of `{about['target']}`"
     if {"sensitive", "groups"} <= about.keys():
-        said["compares"] = f"`{about['sensitive']}`: {', '.join(about['groups'])}"
+        groups = about["groups"] if isinstance(about["groups"], list | tuple) else [about["groups"]]
+        said["compares"] = f"`{about['sensitive']}`: {', '.join(map(str, groups))}"
     if "images" in about:
         said["images"] = str(about["images"])
     return said

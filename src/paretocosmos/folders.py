@@ -9,7 +9,7 @@ from typing import Any
 from paretocosmos.distributed import Processes
 from paretocosmos.errors import ConfigurationError, RunError
 from paretocosmos.plan import Plan
-from paretocosmos.record import record_in
+from paretocosmos.record import other_objectives, record_in
 from paretocosmos.saved import saved_in
 
 __all__ = ["finished", "flat", "folder_for", "folders_of", "kept", "refuse_one_run", "refuse_other"]
@@ -109,6 +109,7 @@ def refuse_other(folder: Path, record: Mapping[str, Any], plan: Plan) -> None:
         f"{name}: {before!r} there, {now!r} now"
         for name, before, now in _differences(record, plan.configuration.to_dict())
     ]
+    differences += other_objectives(record, plan.problem)
     if differences:
         raise RunError(
             f"`{folder}` holds a run with other settings ({'; '.join(differences)}); repeat them, "

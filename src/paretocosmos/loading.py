@@ -17,7 +17,7 @@ from paretocosmos.machine import device_of, place
 from paretocosmos.networks import Blueprint
 from paretocosmos.problems import Problem
 from paretocosmos.problems._table import Table
-from paretocosmos.record import read_record
+from paretocosmos.record import check_objectives, read_record
 from paretocosmos.run import Run
 from paretocosmos.settings import NETWORK
 from paretocosmos.trust import modules_of
@@ -85,6 +85,8 @@ def load_run(
             f"`{folder}` is damaged: its fronts have other objectives than run.json; train again"
         )
     test, val = fronts
+    if problem is not None:
+        check_objectives(folder, record, problem)
     return Run(folder, record, test, val, place(network, where).eval(), fitted, problem)
 
 

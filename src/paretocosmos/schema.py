@@ -158,6 +158,7 @@ FINISHED: dict[str, Kind] = {
 # What is told of a run, and of its kind where it is there.
 TOLD: dict[str, Kind] = {
     "answers": _or_none(TEXT),
+    "objective_specs": _list(SPEC, least=1),  # since 0.1; older folders have none
     "deterministic": TRUTH,
     "source": TEXT,
     "versions": OBJECT,

@@ -92,6 +92,9 @@ class Captured:
     def prepare(self, order: Tensor, rays: Tensor) -> None:
         """Capture every graph the epoch will need."""
         self._stepwise.prepare(order, rays)
+        if isinstance(self._work.step, Recorded) and self._work.step.frozen:
+            self._failure = self._work.step.failure  # a graph would freeze as much
+            return
         # the eager steps it compares with took a workspace on autograd's thread, needed no more;
         # torch has no public name for giving it back, and may take this one away
         getattr(torch._C, "_cuda_clearCublasWorkspaces", lambda: None)()

@@ -136,12 +136,14 @@ def test_several_of_a_kind_from_outside_are_one_where_they_say_so() -> None:
 
 def test_objectives_of_an_estimator_promise_for_themselves() -> None:
     from paretocosmos.estimators._own import own_objectives
-    from paretocosmos.promises import promised
+    from paretocosmos.promises import from_outside, promised
 
     given: Any = {"gap": FprGap(), "loss": lambda outputs, targets: outputs.mean()}
     gap, loss = own_objectives(given, [])
     assert promised(gap)
     assert not promised(loss)
+    (checked,) = from_outside(gap)
+    assert isinstance(checked, FprGap)
 
 
 def test_an_estimator_takes_a_gap_of_ones_own() -> None:

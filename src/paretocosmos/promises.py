@@ -56,9 +56,12 @@ def undeclared_modules(module: nn.Module) -> Iterator[nn.Module]:
 def from_outside(thing: object) -> Iterator[object]:
     """What of a thing is neither this package's nor torch's, so that its promise is to be checked.
 
-    The thing itself, and the modules inside of a network; not those of a network of this package
-    that speaks for them.
+    The thing itself, what it has `wrapped`, and the modules inside of a network; not those of a
+    network of this package that speaks for them.
     """
+    inner = getattr(thing, "__dict__", {}).get("wrapped")
+    if inner is not None:
+        yield from from_outside(inner)
     if not _known(thing):
         yield thing
     elif declared(thing):

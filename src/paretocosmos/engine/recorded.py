@@ -5,12 +5,13 @@ between the layers. `traced` replays them, the same arithmetic in the same order
 bookkeeping, which a small network on a CPU mostly consists of. `compiled` hands them to
 Inductor, which fuses them into kernels of its own: the gain is memory traffic, the price some
 seconds of compiling. Either is compared with the eager step on the batch it was made from, and
-before a training relies on it on other samples and rays (`confirm`); where it does not hold, or
-cannot be made, the eager step goes on alone and `failure` says why.
+where it runs code from outside on other samples and rays too (`confirm`); where it does not hold,
+or cannot be made, the eager step goes on alone and `failure` says why.
 """
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any, Literal
 
 import torch
@@ -78,7 +79,8 @@ class Recorded:
         buffers = {name: buffer.clone() for name, buffer in self._model.named_buffers()}
         replay, replayed = None, None
         try:
-            with changes_refused(self._from_outside), reading_refused():
+            reading = reading_refused() if self._from_outside else nullcontext()
+            with changes_refused(self._from_outside), reading:
                 replay = _record(
                     self._step, parameters, batch, rays, state, compiled=self._compiled
                 )
@@ -115,10 +117,11 @@ class Recorded:
     ) -> None:
         """Compare the recording with the eager step on samples and rays it was not made from.
 
-        What Python decided while it was recorded may have to be decided otherwise there.
+        What Python decided while it was recorded may have to be decided otherwise there. This
+        package and torch decide nothing in it.
         """
         replay = self._made.get(_shapes(batch, rays))
-        if replay is None:
+        if replay is None or not self._from_outside:
             return
         before = _drawn(rays.device)
         with torch.inference_mode():

@@ -24,8 +24,9 @@ class Stepwise:
         if not isinstance(step, Recorded):
             return
         pieces = distinct(work, order, rays)
-        # the epoch backwards and rays turned round: other samples of the same sizes, other wishes
-        others = distinct(work, order.flip(-1), rays.flip(-1))
+        others: list[tuple[Tensor, Tensor]] = []
+        if work.from_outside:  # other samples of the same sizes, and rays turned round
+            others = distinct(work, order.flip(-1), rays.flip(-1))
         every = all_given(work.feed, [index for index, _ in (*pieces, *others)])
         with work.rehearsing():
             for given, (_, ray) in zip(every[: len(pieces)], pieces, strict=True):

@@ -33,7 +33,7 @@ class InUnit(Objective):
 
     def __init__(self, inner: Objective, factor: float) -> None:
         super().__init__(name=inner.name, output=inner.output, target=inner.target)
-        self.traceable = promised(inner)
+        self.wrapped, self.traceable = inner, promised(inner)
         self.inner, self.factor = inner, factor
 
     def loss(self, outputs: Outputs, targets: Targets) -> Tensor:
@@ -55,7 +55,7 @@ class _Wrapped(Objective):
 
     def __init__(self, name: str, own: Own, numbers: Sequence[Numbers]) -> None:
         super().__init__(name=name)
-        self.traceable = promised(own)  # what it wraps may decide things in Python
+        self.wrapped, self.traceable = own, promised(own)  # which may decide things in Python
         loss, score = (own.loss, own.score) if isinstance(own, Objective) else (own, own)
         self._loss, self._score = (_in_unit(_flat(f), numbers) for f in (loss, score))
 

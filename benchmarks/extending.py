@@ -78,11 +78,10 @@ def _timed(problem: str | Problem, **given: Any) -> tuple[float, str]:
 
 
 def _methods() -> dict[str, dict[str, Any]]:
-    inside = _inside("methods", "own_method").SmoothTchebycheff
+    made, inside = stock(), _inside("methods", "own_method").SmoothTchebycheff
     kinds: tuple[Callable[[], Any], ...] = (inside, SmoothTchebycheff, _silent(SmoothTchebycheff))
     return {
-        kind: {"problem": "toy_concave", "method": make()}
-        for kind, make in zip(KINDS, kinds, strict=True)
+        kind: {"problem": made, "method": make()} for kind, make in zip(KINDS, kinds, strict=True)
     }
 
 

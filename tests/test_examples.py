@@ -1,11 +1,15 @@
 """The examples run, and print what theory says."""
 
+import math
 import re
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+import torch
+from examples.own_objective import FprGap
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 
@@ -57,3 +61,46 @@ def test_a_csv_becomes_a_model_that_keeps_a_bound(tmp_path: Path) -> None:
         (free, wide), (fair, narrow) = ((float(a), float(b)) for a, b in found)
         assert narrow < 0.04 < 0.1 < wide  # at most .02 where it was chosen, here on other people
         assert 0.76 < fair < free
+
+
+def test_own_method_meets_in_the_middle_of_a_concave_front(tmp_path: Path) -> None:
+    shown = _run("own_method.py", tmp_path)
+    assert "engine traced, " in shown
+    points = re.findall(r"matters ([\d.]+): first ([\d.]+), second ([\d.]+)", shown)
+    assert [point[0] for point in points] == ["0.25", "0.5", "0.75"]
+    for _, first, second in points:
+        # the front at y = s a + (1 - s) b: L1 = 1 - exp(-4 (1 - s)²), L2 = 1 - exp(-4 s²)
+        ways = [math.sqrt(-math.log(1 - float(loss)) / 4) for loss in (first, second)]
+        assert sum(ways) == pytest.approx(1, abs=0.04)
+    # the largest weighted loss is smallest where both are alike: 1 - exp(-1) for equal weights
+    assert [float(loss) for loss in points[1][1:]] == pytest.approx([0.632, 0.632], abs=0.04)
+
+
+def test_own_objective_trades_accuracy_for_a_smaller_gap(tmp_path: Path) -> None:
+    shown = _run("own_objective.py", tmp_path)
+    assert shown.startswith("engine traced\n")
+    found = re.findall(r"accuracy ([\d.]+), gap ([\d.]+)", shown)
+    accuracies, gaps = zip(*((float(a), float(b)) for a, b in found), strict=True)
+    assert list(gaps) == sorted(gaps, reverse=True)
+    assert gaps[0] > 2 * gaps[-1]
+    assert accuracies[0] > accuracies[-1]
+
+
+def test_own_objective_is_the_difference_of_rates() -> None:
+    generator = np.random.default_rng(1)
+    logits = generator.normal(size=200)
+    label, group = generator.integers(0, 2, 200), generator.integers(0, 3, 200)
+    rates = [(logits[(label == 0) & (group == g)] > 0).mean() for g in range(3)]
+    targets = {"label": torch.tensor(label), "sensitive": torch.tensor(group)}
+    score = FprGap(groups=3).score(torch.tensor(logits), targets)
+    assert float(score) == pytest.approx(max(rates) - min(rates))
+
+
+def test_own_problem_learns_every_quantile(tmp_path: Path) -> None:
+    shown = _run("own_problem.py", tmp_path)
+    assert shown.startswith("engine traced\n")
+    pairs = re.findall(r"matters ([\d.]+): enough in (\d+)%", shown)
+    assert len(pairs) == 3
+    for weight, share in pairs:
+        # minimising r·missing + (1 - r)·left over gives the r-quantile of demand
+        assert int(share) / 100 == pytest.approx(float(weight), abs=0.06)

@@ -15,7 +15,7 @@ LAYERS = {
     name: layer
     for layer, members in enumerate(
         (
-            "types errors find files locks places schema signatures trust torch_private",
+            "types errors find files locks places schema signatures trust torch_private promises",
             "rays scalarize front choosing metrics solvers kernels stand_in norms",
             "objectives backbones conditioning methods problems",
             "settings networks folders plan planning provenance machine rehearsal lane loop "

@@ -28,7 +28,7 @@ THERE: list[str] = []  # where they are
 class Open(Mlp):
     """A backbone that takes weights from wherever they are."""
 
-    foreign: ClassVar[tuple[str, ...]] = (__name__.partition(".")[0],)
+    traceable: ClassVar[bool] = True
     blank: ClassVar[Mapping[str, Any]] = MappingProxyType({"weights": "random"})
 
     def __init__(
@@ -50,9 +50,7 @@ class Open(Mlp):
 
 
 class Closed(Open):
-    """The same, of modules that nobody knows."""
-
-    foreign = ()
+    """The same, which inherits no promise."""
 
 
 @pytest.fixture(autouse=True)

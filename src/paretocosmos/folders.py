@@ -9,7 +9,7 @@ from typing import Any
 from paretocosmos.distributed import Processes
 from paretocosmos.errors import ConfigurationError, ParetoCosmosError, RunError, cannot_use
 from paretocosmos.plan import Plan
-from paretocosmos.record import record_in
+from paretocosmos.record import other_objectives, record_in
 from paretocosmos.saved import saved_in
 
 __all__ = [
@@ -120,6 +120,7 @@ def refuse_other(folder: Path, record: Mapping[str, Any], plan: Plan) -> None:
         f"{name}: {before!r} there, {now!r} now"
         for name, before, now in _differences(record, plan.configuration.to_dict())
     ]
+    differences += other_objectives(record, plan.problem)
     if differences:
         raise RunError(
             f"`{folder}` holds a run with other settings ({'; '.join(differences)}); repeat them, "

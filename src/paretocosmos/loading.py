@@ -17,7 +17,7 @@ from paretocosmos.machine import device_of, place
 from paretocosmos.networks import Blueprint
 from paretocosmos.problems import Problem
 from paretocosmos.problems._table import Table
-from paretocosmos.record import read_record
+from paretocosmos.record import check_objectives, read_record
 from paretocosmos.run import Run
 from paretocosmos.settings import NETWORK
 from paretocosmos.signatures import fingerprint_of, read_public_key
@@ -98,6 +98,8 @@ def load_run(
             "was counted; train again"
         )
     test, val = fronts
+    if problem is not None:
+        check_objectives(folder, record, problem)
     signer = None if key is None else fingerprint_of(key)
     return Run(folder, record, test, val, place(network, where).eval(), fitted, problem, signer)
 

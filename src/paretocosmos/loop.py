@@ -11,7 +11,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from paretocosmos.engine import feed_of
+from paretocosmos.engine import FrozenError, feed_of
 from paretocosmos.errors import ConfigurationError, DivergedError, EngineWarning
 from paretocosmos.evaluation import bring
 from paretocosmos.lane import Lane
@@ -49,7 +49,7 @@ class Trainer:
         *,
         stacked: bool,
     ) -> None:
-        self.lanes, self.progress = lanes, progress
+        self.lanes, self.progress, self.asked = lanes, progress, engine
         self.plan = plan = lanes[0].plan
         self.processes = lanes[0].processes
         self.pace = Pace(plan.training.epochs, plan.training.evaluate_every)
@@ -164,6 +164,9 @@ class Trainer:
                 for stack, own in pieces:
                     stack.prepare(own, plan.device)
                 preparing = time.perf_counter() - started
+                if any(stack.frozen and stack.networks > 1 for stack in self.stacks):
+                    # what Python decides would be decided for all of them together
+                    raise FrozenError(self.failure)
                 self._warn_of_failure()
             waited = self.feed.waited
             # the one time an epoch is read back
@@ -259,8 +262,8 @@ class Trainer:
 
     def _finish(self) -> list[Run]:
         test = bring(split_of(self.plan.problem, "test"), self.plan.device, self.dtype)
-        failure, name = self.failure, self.engine_name
-        engine = name if failure is None else f"{name}: {failure}"
+        why = self.failure or (self.plan.why_eager if self.asked == "auto" else None)
+        engine = self.engine_name if why is None else f"{self.engine_name}: {why}"
         said = {"engine": engine, "data": "on the device" if self.feed.resident else "streamed"}
         return [lane.finish(test, said, samples=len(self.feed)) for lane in self.lanes]
 

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
-from paretocosmos.backbones import Backbone
 from paretocosmos.conditioning import networks_of
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.methods import Method
 from paretocosmos.networks import Blueprint
 from paretocosmos.problems import Problem
+from paretocosmos.promises import promised, undeclared_modules
 from paretocosmos.settings import (
     Configuration,
     Training,
@@ -84,18 +84,38 @@ class Plan:
     def traceable(self) -> bool:
         """Whether everything a step calls is known to decide nothing in Python.
 
-        This package's own is, torch's, and what a backbone says it is made of. A method, objective,
-        network, hook or `prepare` of one's own may switch on a step's number or a value, which a
+        This package's own is, torch's, and what declares `traceable = True`. Another method,
+        objective, network, hook or `prepare` may switch on a step's number or a value, which a
         trace would freeze.
         """
-        parts: list[type] = [type(part) for part in (self.method, *self.problem.objectives)]
-        parts += [type(module) for module in self.model.modules()]
-        homes = [part.__module__ for part in parts] + [type(self.problem).prepare.__module__]
-        backbones = [m for m in self.model.modules() if isinstance(m, Backbone)]
-        known = {"paretocosmos", "torch", *(name for b in backbones for name in b.foreign)}
-        return all(home.split(".")[0] in known for home in homes) and not any(
-            hooked(module, backward=True) for module in self.model.modules()
+        return self.why_eager is None
+
+    @property
+    def why_eager(self) -> str | None:
+        """Why a step is not recorded unasked, and how to change that; `None` if it can be."""
+        own = [part for part in self.parts if not promised(part)]
+        own += undeclared_modules(self.model)
+        if own:
+            names = " and ".join(dict.fromkeys(f"`{type(part).__name__}`" for part in own))
+            return (
+                f"{names} may decide things in Python, which faster engines would freeze: if not, "
+                "declare `traceable = True` in the class"
+            )
+        with_hooks = (m for m in self.model.modules() if hooked(m, backward=True))
+        found = next((type(module).__name__ for module in with_hooks), None)
+        if found is None:
+            return None
+        return (
+            f"a hook on `{found}` may decide things in Python, which faster engines would freeze: "
+            "remove it, or name an engine if it does not"
         )
+
+    @property
+    def parts(self) -> list[object]:
+        """What a step calls beside the network; a problem if it prepares inputs in its own way."""
+        prepare = type(self.problem).prepare.__module__
+        prepared = [] if prepare.startswith("paretocosmos.") else [self.problem]
+        return [self.method, *self.problem.objectives, *prepared]
 
 
 def networks_for(

@@ -1,6 +1,7 @@
 """What `run.json` says of a run: written, and read again."""
 
 import dataclasses
+import itertools
 import math
 from collections.abc import Collection, Mapping
 from pathlib import Path
@@ -14,9 +15,10 @@ from paretocosmos.errors import RunError
 from paretocosmos.files import digest, digest_of, read_json, write_json
 from paretocosmos.front import Front
 from paretocosmos.plan import Plan
-from paretocosmos.problems import TabularProblem
+from paretocosmos.problems import Problem, TabularProblem
 from paretocosmos.problems._table import Table
 from paretocosmos.provenance import answers_of, provenance
+from paretocosmos.settings import spec_of
 from paretocosmos.signatures import check_signature
 from paretocosmos.trust import check_names, check_trust
 
@@ -26,7 +28,9 @@ if TYPE_CHECKING:
 __all__ = [
     "FORMAT",
     "ROOMS",
+    "check_objectives",
     "course_of",
+    "other_objectives",
     "read_record",
     "record_in",
     "record_of",
@@ -67,6 +71,7 @@ def record_of(plan: Plan, fixed: Tensor | None, status: str) -> dict[str, Any]:
         "protocol": plan.problem.protocol,
         "objectives": len(plan.problem.objectives),
         "names": list(plan.problem.names),
+        "objective_specs": objective_specs(plan.problem),
         "input_shape": list(plan.problem.input_shape),
         "outputs": outputs if isinstance(outputs, int) else dict(outputs),
         "fixed_rays": None if fixed is None else fixed.tolist(),
@@ -189,6 +194,62 @@ def read_record(
     ]
     check_names(named, file=folder / "run.json", trust=trusted)
     return record
+
+
+def objective_specs(problem: Problem) -> list[dict[str, Any]]:
+    """A problem's objectives by name and settings, as `run.json` has them."""
+    specs = [spec_of("objectives", objective) for objective in problem.objectives]
+    return [{"name": spec.name, "settings": _setting(spec.settings)} for spec in specs]
+
+
+def other_objectives(record: Mapping[str, Any], problem: Problem) -> list[str]:
+    """How a problem's objectives differ from those a run was trained on, if they do.
+
+    A class of one's own may have moved to another module. Folders of before objectives were
+    recorded say nothing.
+    """
+    before: list[dict[str, Any]] | None = record.get("objective_specs")
+    if before is None:
+        return []
+    now = objective_specs(problem)
+    pairs = list(itertools.zip_longest(before, now))
+    return [f"objective: {_said(a)} there, {_said(b)} now" for a, b in pairs if _key(a) != _key(b)]
+
+
+def check_objectives(folder: Path, record: Mapping[str, Any], problem: Problem) -> None:
+    """Refuse a problem whose objectives are not those a run was trained on."""
+    other = other_objectives(record, problem)
+    if other:
+        raise RunError(
+            f"`{folder}` was trained on other objectives than this problem has "
+            f"({'; '.join(other)}): pass the problem it was trained on as `problem`"
+        )
+
+
+def _key(spec: Mapping[str, Any] | None) -> object:
+    """What an objective is compared by."""
+    if spec is None:
+        return None
+    outside, _, kind = str(spec["name"]).rpartition(":")
+    return bool(outside), kind, spec["settings"]
+
+
+def _said(spec: Mapping[str, Any] | None) -> str:
+    if spec is None:
+        return "none"
+    given = {key: value for key, value in spec["settings"].items() if value is not None}
+    return f"{spec['name']}({', '.join(f'{key}={value!r}' for key, value in given.items())})"
+
+
+def _setting(value: object) -> Any:
+    """A setting as JSON says it; what JSON cannot say by its kind, which is the same tomorrow."""
+    if isinstance(value, Mapping):
+        return {str(key): _setting(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_setting(inner) for inner in value]
+    if isinstance(value, str | int | None) or (isinstance(value, float) and math.isfinite(value)):
+        return value
+    return repr(value) if isinstance(value, float) else type(value).__name__
 
 
 def _version(record: Mapping[str, Any]) -> str:

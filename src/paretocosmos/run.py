@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,16 +11,19 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from paretocosmos import find
 from paretocosmos.choice import Choice, choose
 from paretocosmos.choosing import Wish
 from paretocosmos.errors import ConfigurationError, ParetoCosmosError, RunError
 from paretocosmos.files import one_line
+from paretocosmos.find import Spec
 from paretocosmos.front import Array, Front
 from paretocosmos.objectives._base import logits_of
 from paretocosmos.problems import Problem, TabularProblem, load_problem
 from paretocosmos.problems._table import Table
 from paretocosmos.provenance import answers_of
 from paretocosmos.rays import as_rays
+from paretocosmos.record import check_objectives, other_objectives
 from paretocosmos.types import Outputs
 
 if TYPE_CHECKING:
@@ -141,6 +145,8 @@ class Run:
             allow_constant=allow_constant,
         )
         wish.check(self.front_val)
+        if problem is not None:
+            check_objectives(self.folder, self.record, problem)
         return choose(
             self.model,
             self.problem() if problem is None else problem,
@@ -201,6 +207,7 @@ class Run:
                 f"`{self.folder}` was trained on `{name}` with settings that it cannot have "
                 f"({one_line(error)}): bring back what the training wrote"
             ) from error
+        problem = self._as_trained(problem, name)
         found = {"names": list(problem.names), "input_shape": list(problem.input_shape)}
         for key, value in found.items():
             if value != self.record[key]:
@@ -209,3 +216,20 @@ class Run:
                     f"{value}, there {self.record[key]}: give the same as `data`"
                 ).by({"data": None})
         return problem
+
+    def _as_trained(self, problem: Problem, name: str) -> Problem:
+        """The problem with the objectives it was trained on, which its owner may have replaced."""
+        other = other_objectives(self.record, problem)
+        if not other:
+            return problem
+        specs = [Spec(**spec) for spec in self.record["objective_specs"]]
+        if {spec.name for spec in specs} <= {*find.names("objectives")}:
+            with suppress(ConfigurationError):
+                objectives = tuple(find.build("objectives", spec) for spec in specs)
+                rebuilt = dataclasses.replace(problem, objectives=objectives)
+                if not other_objectives(self.record, rebuilt):
+                    return rebuilt
+        raise RunError(
+            f"`{self.folder}` was trained on `{name}` with objectives that its folder cannot "
+            f"rebuild ({'; '.join(other)}): pass the problem as `load_run(..., problem=problem)`"
+        )

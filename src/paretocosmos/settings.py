@@ -235,10 +235,15 @@ def distribute(
 
 
 def spec_of(room: str, thing: object) -> Spec:
-    """The name and settings of a thing that was built by hand (a dataclass)."""
+    """The name and settings of a thing that was built by hand.
+
+    A dataclass's fields; else the constructor's arguments that the thing keeps under their names.
+    """
     name = spec_name(room, type(thing))
-    settings = dataclasses.asdict(thing) if dataclasses.is_dataclass(thing) else {}  # type: ignore[arg-type]
-    return Spec(name, settings)
+    if dataclasses.is_dataclass(thing) and not isinstance(thing, type):
+        return Spec(name, dataclasses.asdict(thing))
+    kept = getattr(thing, "__dict__", {})
+    return Spec(name, {key: kept[key] for key in find.parameters(type(thing)) if key in kept})
 
 
 def spec_name(room: str, kind: type) -> str:

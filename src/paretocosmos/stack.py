@@ -8,8 +8,10 @@ from torch import Tensor, nn
 
 from paretocosmos.distributed import Processes
 from paretocosmos.engine import Adam, Engine, Feed, Work, choose, make_step
+from paretocosmos.engine.recorded import Recorded
 from paretocosmos.methods import Method
 from paretocosmos.plan import Plan
+from paretocosmos.promises import from_outside
 
 __all__ = ["Stack", "make_stack"]
 
@@ -21,6 +23,12 @@ class Stack:
     work: Work
     engine: Engine
     networks: int
+
+    @property
+    def frozen(self) -> bool:
+        """Whether Python decides something in its steps, though a declaration says otherwise."""
+        step = self.work.step
+        return isinstance(step, Recorded) and step.frozen
 
     def state(self, place: int) -> dict[str, Tensor]:
         """The method's state of one of them, living."""
@@ -94,6 +102,7 @@ def make_stack(
         batch_size=plan.training.batch_size,
         groups=plan.training.groups,
         buffers=list(model.buffers()),
+        from_outside=[own for part in (*plan.parts, model) for own in from_outside(part)],
     )
     return Stack(work, choose(engine, work, model, traceable=plan.traceable), count)
 

@@ -12,7 +12,7 @@ from torch import nn
 import paretocosmos
 from paretocosmos.conditioning import networks_of
 from paretocosmos.distributed import Processes, join
-from paretocosmos.engine import check_engine
+from paretocosmos.engine import FrozenError, check_engine
 from paretocosmos.errors import ConfigurationError, LostProcessError, RunError
 from paretocosmos.folders import flat, folders_of, with_kept
 from paretocosmos.lane import Lane
@@ -221,6 +221,10 @@ def _train(
                     [Lane(*job, processes) for job in jobs], engine, progress, stacked=stacked
                 )
             ).run()
+    except FrozenError:  # a stack of what must not be stacked: nothing was trained yet
+        return [
+            run for job in jobs for run in _train([job], engine, progress, processes, stacked=False)
+        ]
     except LostProcessError as error:
         raise with_kept(error, folder) from error
     except torch.cuda.OutOfMemoryError as error:

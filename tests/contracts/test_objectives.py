@@ -2,14 +2,28 @@
 
 import copy
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
+from tests.inside import example, in_room
 from torch import Tensor
 
 from paretocosmos import find
-from paretocosmos.objectives import Objective, accuracy, misclassification
+from paretocosmos.errors import ConfigurationError
+from paretocosmos.estimators._targets import Classes
+from paretocosmos.estimators._trades import class_trade
+from paretocosmos.objectives import (
+    GroupObjective,
+    Objective,
+    accuracy,
+    fairness_objective,
+    fairness_objectives,
+    misclassification,
+)
+from paretocosmos.objectives.cross_entropy import CrossEntropy
 from paretocosmos.types import Metric
 
 NAMES = find.names("objectives")
@@ -128,6 +142,32 @@ def test_it_can_be_traced_without_reading_a_number_back(objective: Objective) ->
     with FakeTensorMode() as mode:
         fake = {name: mode.from_tensor(t) for name, t in targets.items()}
         assert objective.loss(mode.from_tensor(outputs), fake).shape == ()
+
+
+def test_what_compares_groups_is_offered_and_explained(objective: Objective) -> None:
+    """A file is enough: tables, estimators and the model card have no list of their own."""
+    if not isinstance(objective, GroupObjective):
+        return
+    assert fairness_objectives(objective.fairness)[objective.name] is type(objective)
+    assert objective.meaning
+    assert not objective.meaning.endswith(".")
+    assert type(objective)(groups=3).groups == 3
+    # a prediction doubled in its unit: a gap of numbers is more, one of shares is not
+    assert (objective.unit(2.0) > 1) is (objective.fairness == "numbers")
+
+
+def test_a_new_file_that_compares_groups_is_found_by_all(tmp_path: Path) -> None:
+    with in_room("objectives", "fpr_gap", example("own_objective", "FprGap"), tmp_path) as kind:
+        assert fairness_objectives("classes")["fpr_gap"] is kind
+        assert fairness_objective("fpr_gap", "classes", what="`fairness`") is kind
+        gap = class_trade([Classes("label", np.array([0, 1]))], 2, "fpr_gap")[1]
+    assert type(gap) is kind
+
+
+@pytest.mark.parametrize("given", ["fpr_gap", "error_gap", "os:system", CrossEntropy, 3])
+def test_what_does_not_compare_classes_is_no_fairness_of_them(given: Any) -> None:
+    with pytest.raises(ConfigurationError, match="`fairness`"):
+        fairness_objective(given, "classes", what="`fairness`")
 
 
 @pytest.mark.parametrize("metric", [accuracy, misclassification])

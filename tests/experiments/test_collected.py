@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from tests.experiments.hand_made import front_of, write_recipe, write_run
 
+import paretocosmos
 from paretocosmos.errors import DataError, RunError, UntrustedError
 from paretocosmos.experiments._against import _known, against_paper
 from paretocosmos.experiments._means import mean_course, mean_front
@@ -294,6 +295,16 @@ def test_a_run_of_another_cell_is_told_not_counted(
     found = cell_numbers(ADULT, tmp_path)
     assert found["seeds"] == [1, 3, 4, 42]
     assert says in found["error"]
+
+
+def test_a_patch_release_changes_no_result(tmp_path: Path) -> None:
+    major, minor, *_ = paretocosmos.__version__.split(".")
+    told(ADULT, tmp_path)
+    write_run(ADULT, tmp_path, 2, version=f"{major}.{minor}.99")
+    write_run(ADULT, tmp_path, 3, version=f"{major}.{int(minor) + 1}.0")
+    found = cell_numbers(ADULT, tmp_path)
+    assert found["seeds"] == [1, 2, 4, 42]
+    assert f"version: '{major}.{int(minor) + 1}.0' there" in found["error"]
 
 
 def test_a_run_of_before_there_was_a_rule_is_of_another_cell(tmp_path: Path) -> None:

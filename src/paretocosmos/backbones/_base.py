@@ -26,10 +26,12 @@ class Backbone(nn.Module, ABC):
     """
 
     foreign: ClassVar[tuple[str, ...]] = ()
-    """Packages besides torch whose modules it is made of, which must be installed to build it.
+    """Packages besides torch whose modules it is made of, which must be installed to build it."""
 
-    Their forward passes decide nothing in Python, known by trial, so that a step can be recorded.
-    """
+    traceable: ClassVar[bool] = False
+    """`True` promises that its code, and that of all modules inside, decides nothing in Python from
+    values of tensors and keeps no Python state between steps, so that fast engines and stacks of
+    seeds may run it; a subclass declares it anew. Any `nn.Module` may declare it."""
 
     blank: ClassVar[Mapping[str, Any]] = MappingProxyType({})
     """Settings that build it for weights which are loaded afterwards: none are looked for."""

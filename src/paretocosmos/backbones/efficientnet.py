@@ -62,6 +62,7 @@ class EfficientNet(Backbone):
     """
 
     foreign: ClassVar[tuple[str, ...]] = ("transformers",)
+    traceable: ClassVar[bool] = True  # known of its modules by trial
     blank: ClassVar[Mapping[str, Any]] = MappingProxyType({"weights": "random"})
 
     def __init__(

@@ -4,6 +4,7 @@ import copy
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -40,6 +41,11 @@ class Conditioning(nn.Module, ABC):
         backbone: the network; a copy is conditioned, the one handed over is left alone.
         objectives: entries in a ray, J.
     """
+
+    traceable: ClassVar[bool] = False
+    """`True` promises that its code, and that of all modules inside, decides nothing in Python from
+    values of tensors and keeps no Python state between steps, so that fast engines and stacks of
+    seeds may run it; a subclass declares it anew."""
 
     def __init__(self, backbone: nn.Module, objectives: int) -> None:
         super().__init__()

@@ -2,6 +2,7 @@
 
 from paretocosmos.engine._choose import ENGINES, Engine, check_engine, choose, feed_of
 from paretocosmos.engine.adam import Adam
+from paretocosmos.engine.checks import FrozenError
 from paretocosmos.engine.feed import Feed, Resident
 from paretocosmos.engine.step import Result, Step, make_step
 from paretocosmos.engine.streamed import Streamed
@@ -12,6 +13,7 @@ __all__ = [
     "Adam",
     "Engine",
     "Feed",
+    "FrozenError",
     "Resident",
     "Result",
     "Step",

@@ -1,6 +1,6 @@
 """Which engine runs a training, and where its batches come from."""
 
-from typing import Protocol
+from typing import Literal, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -56,8 +56,9 @@ def choose(engine: str, work: Work, model: nn.Module, *, traceable: bool) -> Eng
         engine: ``"eager"``: Python and autograd at every step; ``"traced"``: operations recorded
             and replayed; ``"compiled"``: recorded and fused by Inductor, on a GPU captured too;
             ``"captured"``: CUDA graphs of several steps. ``"auto"`` picks captured on a GPU and
-            traced on a CPU where everything a step calls is this package's own or torch's, eager
-            otherwise: other code may decide things in Python that a recording would freeze.
+            traced on a CPU where everything a step calls is this package's own, torch's, or
+            declares `traceable = True`, eager otherwise: other code may decide things in Python
+            that a recording would freeze.
         work: the eager step and what it advances.
         model: the network it runs.
         traceable: whether everything a step calls is known to decide nothing in Python.
@@ -68,7 +69,8 @@ def choose(engine: str, work: Work, model: nn.Module, *, traceable: bool) -> Eng
         engine = "eager" if not traceable else "captured" if device.type == "cuda" else "traced"
     if engine == "eager":
         return Stepwise(work)
-    work.step = Recorded(work.step, model, "compiled" if engine == "compiled" else "traced")
+    how: Literal["compiled", "traced"] = "compiled" if engine == "compiled" else "traced"
+    work.step = Recorded(work.step, model, how, work.from_outside)
     return Captured(work) if device.type == "cuda" and engine != "traced" else Stepwise(work)
 
 

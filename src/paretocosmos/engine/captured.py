@@ -93,6 +93,9 @@ class Captured:
     def prepare(self, order: Tensor, rays: Tensor) -> None:
         """Capture every graph the epoch will need."""
         self._stepwise.prepare(order, rays)
+        if isinstance(self._work.step, Recorded) and self._work.step.frozen:
+            self._failure = self._work.step.failure  # a graph would freeze as much
+            return
         # the eager steps it compares with took one on autograd's thread, needed no more
         release_workspaces()
         firsts: dict[tuple[int, int], tuple[Tensor, Tensor]] = {}

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from paretocosmos.objectives import Objective
+from paretocosmos.promises import promised
 from paretocosmos.types import Outputs, Targets, each
 
 __all__ = ["group_losses"]
@@ -34,16 +35,17 @@ def group_losses(
 
 
 def _alike(objectives: Sequence[Objective], outputs: Outputs, targets: Targets) -> bool:
-    """Whether the objectives are one of ours on several heads of one shape.
+    """Whether the objectives are of one kind, on several heads of one shape.
 
     Ten cross-entropies on ten heads are then one of J times the size: on a GPU the cost of a step
-    must not grow with the objectives. An objective of one's own may look at other heads.
+    must not grow with the objectives. One from outside may look at other heads, unless it promises
+    otherwise.
     """
     lead = objectives[0]
     return (
         isinstance(outputs, Mapping)
         and len(objectives) > 1
-        and type(lead).__module__.startswith("paretocosmos.objectives.")
+        and promised(lead, "per_head")
         and all(o.output in outputs and o.target in targets for o in objectives)
         and len({type(o) for o in objectives}) == 1
         and all(_settings(o) == _settings(lead) for o in objectives)

@@ -4,22 +4,26 @@
 between the layers. `traced` replays them, the same arithmetic in the same order: the gain is the
 bookkeeping, which a small network on a CPU mostly consists of. `compiled` hands them to
 Inductor, which fuses them into kernels of its own: the gain is memory traffic, the price some
-seconds of compiling. Either is compared with the eager step on the batch it was made from; where it
-does not hold, or cannot be made, the eager step goes on alone and `failure` says why.
+seconds of compiling. Either is compared with the eager step on the batch it was made from, and
+where it runs code from outside on other samples and rays too (`confirm`); where it does not hold,
+or cannot be made, the eager step goes on alone and `failure` says why.
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 
+from paretocosmos.engine.checks import FrozenError, changes_refused, reading_refused
 from paretocosmos.engine.replay import straight_line
 from paretocosmos.engine.simplify import simplified
 from paretocosmos.engine.step import Result, Step, laid_out
 from paretocosmos.files import one_line
 from paretocosmos.methods import State
+from paretocosmos.promises import declared
 from paretocosmos.torch_private import make_fx
 from paretocosmos.types import Batch, each, first
 
@@ -34,10 +38,27 @@ SHARE = 0.05
 class Recorded:
     """A step that replays its operations; one recording per batch size."""
 
-    def __init__(self, step: Step, model: nn.Module, how: Literal["traced", "compiled"]) -> None:
+    def __init__(
+        self,
+        step: Step,
+        model: nn.Module,
+        how: Literal["traced", "compiled"],
+        from_outside: Sequence[object] = (),
+    ) -> None:
+        """Record a step when it is first called.
+
+        Args:
+            step: the eager one.
+            model: the network it runs.
+            how: whether operations are replayed or compiled.
+            from_outside: what it calls that is neither this package's nor torch's.
+        """
         self._step, self._model, self.how = step, model, how
+        self._from_outside = from_outside
         self._made: dict[tuple[torch.Size, ...], Step] = {}
         self.failure: str | None = None
+        self.frozen = False
+        """Whether it failed because Python decides something, so that it must not be captured."""
 
     def __call__(
         self, parameters: Mapping[str, Tensor], batch: Batch, rays: Tensor, state: State
@@ -58,15 +79,22 @@ class Recorded:
         buffers = {name: buffer.clone() for name, buffer in self._model.named_buffers()}
         replay, replayed = None, None
         try:
-            replay = _record(self._step, parameters, batch, rays, state, compiled=self._compiled)
+            reading = reading_refused() if self._from_outside else nullcontext()
+            with changes_refused(self._from_outside), reading:
+                replay = _record(
+                    self._step, parameters, batch, rays, state, compiled=self._compiled
+                )
             _draw_again(before, rays.device)
             with torch.inference_mode():
                 replayed = replay(parameters, batch, rays, state)
         except torch.cuda.OutOfMemoryError:
             raise
+        except FrozenError as error:
+            self._freeze(str(error))
         except Exception as error:  # whatever a network does that cannot be recorded
             what = f"{type(error).__name__}: {one_line(error)}"
-            self.failure = f"the step cannot be {self.how} ({what})"
+            self.failure = f"the step cannot be {self.how} ({what}){self._advice}"
+            self.frozen = bool(self._advice)  # which may be because Python decides something
         _draw_again(before, rays.device)
         for name, buffer in self._model.named_buffers():
             if not torch.equal(buffer, buffers[name]):
@@ -74,15 +102,57 @@ class Recorded:
                 buffer.copy_(buffers[name])
         result = self._step(parameters, batch, rays, state)
         if self.failure is None and replay is not None and replayed is not None:
-            # on a CPU the same operations give the same bits; a GPU may sum in another order
-            exact = not self._compiled and rays.device.type == "cpu"
-            if _apart(replayed, result) <= (0.0 if exact else CLOSE):
+            if self._same(replayed, result):
                 self._made[_shapes(batch, rays)] = replay
+            elif self._from_outside:
+                self._freeze(f"the {self.how} step does not repeat the eager one")
             else:
                 self.failure = f"the {self.how} step does not repeat the eager one"
         if self.failure is not None:
             self._made.clear()  # a step is run in one way
         return result
+
+    def confirm(
+        self, parameters: Mapping[str, Tensor], batch: Batch, rays: Tensor, state: State
+    ) -> None:
+        """Compare the recording with the eager step on samples and rays it was not made from.
+
+        What Python decided while it was recorded may have to be decided otherwise there. This
+        package and torch decide nothing in it.
+        """
+        replay = self._made.get(_shapes(batch, rays))
+        if replay is None or not self._from_outside:
+            return
+        before = _drawn(rays.device)
+        with torch.inference_mode():
+            replayed = replay(parameters, batch, rays, state)
+        _draw_again(before, rays.device)
+        try:
+            with changes_refused(self._from_outside):
+                result = self._step(parameters, batch, rays, state)
+        except FrozenError as error:
+            self._freeze(str(error))
+        else:
+            if not self._same(replayed, result):
+                self._freeze(f"on other samples the {self.how} step does not repeat the eager one")
+
+    def _freeze(self, what: str) -> None:
+        """Go on without a recording, since Python decides something in it."""
+        self.failure = f"{what}, so a recording would freeze what Python decides{self._advice}"
+        self.frozen = True
+        self._made.clear()
+
+    @property
+    def _advice(self) -> str:
+        """What to do about a declaration that does not hold; nothing where there is none."""
+        names = [type(thing).__name__ for thing in self._from_outside if declared(thing)]
+        whose = " or ".join(f"`{name}`" for name in dict.fromkeys(names))
+        return f": take `traceable = True` off {whose}" if names else ""
+
+    def _same(self, replayed: Result, result: Result) -> bool:
+        # on a CPU the same operations give the same bits; a GPU may sum in another order
+        exact = not self._compiled and result.losses.device.type == "cpu"
+        return _apart(replayed, result) <= (0.0 if exact else CLOSE)
 
     @property
     def _compiled(self) -> bool:

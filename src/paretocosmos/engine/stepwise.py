@@ -24,10 +24,15 @@ class Stepwise:
         if not isinstance(step, Recorded):
             return
         pieces = distinct(work, order, rays)
-        every = all_given(work.feed, [index for index, _ in pieces])
+        others: list[tuple[Tensor, Tensor]] = []
+        if work.from_outside:  # other samples of the same sizes, and rays turned round
+            others = distinct(work, order.flip(-1), rays.flip(-1))
+        every = all_given(work.feed, [index for index, _ in (*pieces, *others)])
         with work.rehearsing():
-            for given, (_, ray) in zip(every, pieces, strict=True):
+            for given, (_, ray) in zip(every[: len(pieces)], pieces, strict=True):
                 step(work.parameters, work.feed.look(given), ray, work.state)
+            for given, (_, ray) in zip(every[len(pieces) :], others, strict=True):
+                step.confirm(work.parameters, work.feed.look(given), ray, work.state)
 
     def epoch(self, order: Tensor, rays: Tensor) -> Tensor:
         """Samples in order and rays to the losses ``[steps, ..., G, J]``, still on the device."""

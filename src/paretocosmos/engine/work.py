@@ -28,6 +28,7 @@ class Work:
         batch_size: samples per step and seed.
         groups: rays per batch.
         buffers: what else a network may change as it goes.
+        from_outside: what the step calls that is neither this package's nor torch's.
     """
 
     step: Step
@@ -38,6 +39,7 @@ class Work:
     batch_size: int
     groups: int
     buffers: list[Tensor] = field(default_factory=list)
+    from_outside: list[object] = field(default_factory=list)
 
     def batches(self, order: Tensor, rays: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
         """An epoch's order ``[..., samples]`` and rays ``[..., steps * G, J]``, step by step.
@@ -69,6 +71,8 @@ class Work:
         devices = [device] if device.type == "cuda" else []
         live = [*self.adam.tensors(), *self.state.values(), *self.buffers]
         before = [tensor.clone() for tensor in live]
+        outside = [vars(thing) for thing in self.from_outside if hasattr(thing, "__dict__")]
+        kept = [dict(attributes) for attributes in outside]
         try:
             with torch.random.fork_rng(devices=devices):
                 yield
@@ -76,3 +80,6 @@ class Work:
             with torch.no_grad():
                 for tensor, value in zip(live, before, strict=True):
                     tensor.copy_(value)
+            for attributes, own in zip(outside, kept, strict=True):  # what Python counted
+                attributes.clear()
+                attributes.update(own)

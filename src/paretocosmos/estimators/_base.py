@@ -106,7 +106,6 @@ class ParetoEstimator(Chooses, BaseEstimator, ABC):  # type: ignore[misc]
             settings=settings | {key: v for key, v in given.items() if v is not None},
             seed=seed,
             device=self.device,
-            eager=self.objectives is not None,
         )
         self._judging = problem.judging()
         return self

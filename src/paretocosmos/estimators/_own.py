@@ -9,9 +9,10 @@ from torch import Tensor
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.estimators._targets import LABEL, Numbers
 from paretocosmos.objectives import Objective
+from paretocosmos.promises import promised
 from paretocosmos.types import Metric, Outputs, Targets, each
 
-__all__ = ["Given", "InUnit", "Own", "own_objectives"]
+__all__ = ["Given", "InUnit", "Own", "in_unit", "own_objectives"]
 
 Own = Callable[[Any, Any], Tensor] | Objective
 """An objective of one's own: a function of outputs and targets that gives one number."""
@@ -28,8 +29,11 @@ class InUnit(Objective):
         factor: what a score of 1 is in the target's unit: its deviation, or the square of it.
     """
 
+    per_head = False  # it reads what another objective reads
+
     def __init__(self, inner: Objective, factor: float) -> None:
         super().__init__(name=inner.name, output=inner.output, target=inner.target)
+        self.wrapped, self.traceable = inner, promised(inner)
         self.inner, self.factor = inner, factor
 
     def loss(self, outputs: Outputs, targets: Targets) -> Tensor:
@@ -39,11 +43,19 @@ class InUnit(Objective):
         return self.inner.score(outputs, targets) * self.factor
 
 
+def in_unit(objective: Objective, scale: float) -> InUnit:
+    """An objective of standardised numbers, reported in the unit of a target of that deviation."""
+    return InUnit(objective, objective.unit(scale))
+
+
 class _Wrapped(Objective):
     """An objective of one's own, which sees predictions and targets as its owner knows them."""
 
+    per_head = False  # it reads what another objective reads
+
     def __init__(self, name: str, own: Own, numbers: Sequence[Numbers]) -> None:
         super().__init__(name=name)
+        self.wrapped, self.traceable = own, promised(own)  # which may decide things in Python
         loss, score = (own.loss, own.score) if isinstance(own, Objective) else (own, own)
         self._loss, self._score = (_in_unit(_flat(f), numbers) for f in (loss, score))
 

@@ -91,15 +91,16 @@ def check_parts(
 
 
 def check_rates(
-    classes: Codes, groups: Codes, called: Sequence[str], parts: tuple[Codes, Codes]
+    classes: Codes, groups: Codes, called: Sequence[str], parts: tuple[Codes, Codes], name: str
 ) -> None:
-    """Refuse groups whose true-positive rates cannot be compared.
+    """Refuse groups whose rates among positives cannot be compared.
 
     Args:
         classes: each row's; of two the second is positive, of several each once.
         groups: each row's.
         called: what the groups are called.
         parts: the rows that train and those that validate.
+        name: of the objective that compares them.
     """
     count = int(classes.max()) + 1
     for rows in parts:
@@ -109,7 +110,7 @@ def check_rates(
         if not enough.all(axis=0).any():
             what = "positive rows" if count == 2 else "rows of a class that the others have, too"
             raise DataError(
-                f"`tpr_gap` compares groups that have {what}, to train on and to validate on, "
+                f"`{name}` compares groups that have {what}, to train on and to validate on, "
                 f"found too few of `{called[int(enough.sum(axis=1).argmin())]}`: merge small "
                 'groups, add rows, or use fairness="demographic_parity"'
             )

@@ -2,49 +2,54 @@
 
 from collections.abc import Sequence
 from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from paretocosmos.errors import unknown
-from paretocosmos.estimators._own import InUnit
+from paretocosmos.estimators._own import in_unit
 from paretocosmos.estimators._targets import LABEL, Classes, Numbers
-from paretocosmos.find import find
-from paretocosmos.objectives import Objective, accuracy, misclassification
+from paretocosmos.find import find, parameters
+from paretocosmos.objectives import (
+    GroupObjective,
+    Objective,
+    accuracy,
+    fairness_objective,
+    fairness_objectives,
+    misclassification,
+)
 from paretocosmos.objectives._base import logits_of, pick, weighted_mean
 from paretocosmos.objectives.binary_cross_entropy import BinaryCrossEntropy
 from paretocosmos.objectives.class_loss import ClassLoss
 from paretocosmos.objectives.cross_entropy import CrossEntropy
-from paretocosmos.objectives.error_gap import ErrorGap
 from paretocosmos.objectives.mean_absolute_error import MeanAbsoluteError
 from paretocosmos.objectives.mean_squared_error import MeanSquaredError
 from paretocosmos.objectives.one_sided_error import OneSidedError
-from paretocosmos.objectives.prediction_gap import PredictionGap
 from paretocosmos.problems._tabular import positive_rate
 from paretocosmos.types import Metric, Outputs, Targets
 
 __all__ = ["class_metrics", "class_trade", "number_metrics", "number_trade"]
 
-CLASS_GAPS = ("tpr_gap", "demographic_parity", "deo")
-NUMBER_GAPS = ("error_gap", "prediction_gap")
 POWERS = {"squared": 2, "absolute": 1}
 
 
-def class_trade(targets: Sequence[Classes], groups: int, fairness: str) -> tuple[Objective, ...]:
+def class_trade(
+    targets: Sequence[Classes], groups: int, fairness: str | type[GroupObjective]
+) -> tuple[Objective, ...]:
     """A classifier's objectives: loss and gap, a loss per target, or a loss per class.
 
     Args:
         targets: what is predicted.
         groups: how many groups of people there are, 0 if they are not known.
-        fairness: the name of the gap.
+        fairness: the gap, by name or its class.
     """
-    if fairness not in CLASS_GAPS:
-        raise unknown("`fairness` of a classifier", fairness, CLASS_GAPS)
+    gap = fairness_objective(fairness, "classes", what="`fairness` of a classifier")
     if len(targets) > 1:
         return tuple(_loss(t)(name=t.name, output=t.name, target=t.name) for t in targets)
     (target,) = targets
     if groups:
-        return _loss(target)(), find("objectives", fairness)(groups=groups)
+        return _loss(target)(), gap(groups=groups)
     every = enumerate(zip(target.classes, target.shares, strict=True))
     return tuple(ClassLoss(name=f"loss_{c}", of=k, share=share) for k, (c, share) in every)
 
@@ -69,50 +74,52 @@ def class_metrics(targets: Sequence[Classes], groups: int) -> dict[str, Metric]:
 
 
 def number_trade(
-    targets: Sequence[Numbers], groups: int, fairness: str, loss: str
+    targets: Sequence[Numbers], groups: int, fairness: str | type[GroupObjective], loss: str
 ) -> tuple[Objective, ...]:
     """A regressor's objectives: loss and gap, a loss per target, or too high and too low.
 
     Args:
         targets: what is predicted.
         groups: how many groups of people there are, 0 if they are not known.
-        fairness: the name of the gap.
+        fairness: the gap, by name or its class; one that takes a `power` gets the loss's.
         loss: ``"squared"`` or ``"absolute"``.
     """
-    if fairness not in NUMBER_GAPS:
-        raise unknown("`fairness` of a regressor", fairness, NUMBER_GAPS)
+    gap = fairness_objective(fairness, "numbers", what="`fairness` of a regressor")
     power = _power(loss)
     error = MeanSquaredError if power == 2 else MeanAbsoluteError
     if len(targets) > 1:
         errors = (error(name=t.name, output=t.name, target=t.name) for t in targets)
-        return tuple(InUnit(e, t.scale**power) for e, t in zip(errors, targets, strict=True))
-    unit = targets[0].scale ** power
+        return tuple(in_unit(e, t.scale) for e, t in zip(errors, targets, strict=True))
+    scale = targets[0].scale
     if not groups:
         over = OneSidedError(name="over_prediction", side="over", power=power)
         under = OneSidedError(name="under_prediction", side="under", power=power)
-        return InUnit(over, unit), InUnit(under, unit)
-    if fairness == "prediction_gap":
-        return InUnit(error(), unit), InUnit(PredictionGap(groups=groups), targets[0].scale)
-    return InUnit(error(), unit), InUnit(ErrorGap(groups=groups, power=power), unit)
+        return in_unit(over, scale), in_unit(under, scale)
+    return in_unit(error(), scale), in_unit(_gap_of(gap, groups, power), scale)
 
 
 def number_metrics(targets: Sequence[Numbers], groups: int, loss: str) -> dict[str, Metric]:
     """What else a regressor's front tells, in the targets' units."""
     found: dict[str, Metric] = {}
     for target in targets:
-        alone, unit = len(targets) == 1, target.scale
+        alone, scale = len(targets) == 1, target.scale
         output, label = (None, LABEL) if alone else (target.name, target.name)
         end = "" if alone else f"_{target.name}"
         squared = MeanSquaredError(output=output, target=label)
-        found[f"rmse{end}"] = partial(_root, of=InUnit(squared, unit**2))
-        found[f"mae{end}"] = InUnit(MeanAbsoluteError(output=output, target=label), unit).score
-        found[f"bias{end}"] = partial(_bias, output=output, target=label, unit=unit)
+        found[f"rmse{end}"] = partial(_root, of=in_unit(squared, scale))
+        found[f"mae{end}"] = in_unit(MeanAbsoluteError(output=output, target=label), scale).score
+        found[f"bias{end}"] = partial(_bias, output=output, target=label, unit=scale)
         found[f"over_rate{end}"] = partial(_over_rate, output=output, target=label)
     if groups and len(targets) == 1:
-        unit, power = targets[0].scale, _power(loss)
-        found["error_gap"] = InUnit(ErrorGap(groups=groups, power=power), unit**power).score
-        found["prediction_gap"] = InUnit(PredictionGap(groups=groups), unit).score
+        for name, gap in fairness_objectives("numbers").items():
+            found[name] = in_unit(_gap_of(gap, groups, _power(loss)), targets[0].scale).score
     return found
+
+
+def _gap_of(kind: type[GroupObjective], groups: int, power: int) -> Objective:
+    """A gap between groups, of errors to some power if it takes one."""
+    given: dict[str, Any] = {"power": power} if "power" in parameters(kind) else {}
+    return kind(groups=groups, **given)
 
 
 def _power(loss: str) -> int:

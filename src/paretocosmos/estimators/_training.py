@@ -62,7 +62,6 @@ def train(
     settings: Mapping[str, Any],
     seed: int,
     device: str,
-    eager: bool,
 ) -> tuple[nn.Module, Front, bool]:
     """Train a network, bring it to the CPU and look at it there, in float64.
 
@@ -75,7 +74,6 @@ def train(
         settings: of the method, the network and the training.
         seed: of all that is drawn.
         device: where to train.
-        eager: whether a step calls code of somebody else, which may not be recorded.
 
     Returns:
         The network, its validation front, and whether it knows the rays of that front only.
@@ -92,7 +90,6 @@ def train(
                 seed=seed,
                 device=device,
                 out=Path(folder) / "run",
-                engine="eager" if eager else "auto",
             )
         except DivergedError as error:  # it speaks of a checkpoint, which is gone with the folder
             what = str(error).partition(";")[0]

@@ -16,7 +16,7 @@ from paretocosmos.estimators._split import check_parts, check_rates
 from paretocosmos.estimators._targets import Column, classes_of
 from paretocosmos.estimators._trades import class_metrics, class_trade
 from paretocosmos.methods import Method
-from paretocosmos.objectives import Objective
+from paretocosmos.objectives import GroupObjective, Objective, fairness_objective
 from paretocosmos.problems._rows import Codes
 from paretocosmos.types import Metric
 
@@ -37,8 +37,9 @@ class ParetoClassifier(ClassifierMixin, ParetoEstimator):  # type: ignore[misc]
             `Objective`s; each gives one number, to be made small. Targets are a mapping: `label`
             (or the targets' names, where there are several), `sensitive`, `weight`.
         fairness: ``"tpr_gap"``, the largest minus the smallest rate of the groups; or the paper's
-            differences of counts, ``"demographic_parity"`` and ``"deo"``. With several classes,
-            the largest over them, each against the rest.
+            differences of counts, ``"demographic_parity"`` and ``"deo"``; or a class of one's own
+            derived from `GroupObjective`. With several classes, the largest over them, each
+            against the rest.
         method: how rays and losses are weighed: a method or its name.
         penalty: λ of `cosmos`; the library's default if `None`.
         alpha: the Dirichlet parameter of the rays in training; the library's default if `None`.
@@ -77,7 +78,7 @@ class ParetoClassifier(ClassifierMixin, ParetoEstimator):  # type: ignore[misc]
         *,
         preference: Sequence[float] | None = None,
         objectives: Given | None = None,
-        fairness: str = "tpr_gap",
+        fairness: str | type[GroupObjective] = "tpr_gap",
         method: str | Method = "cosmos",
         penalty: float | None = None,
         alpha: float | tuple[float, ...] | None = None,
@@ -190,8 +191,11 @@ class ParetoClassifier(ClassifierMixin, ParetoEstimator):  # type: ignore[misc]
             return
         if rows.groups is None:
             check_parts(rows.truth[0], self._classes[0].classes.tolist(), parts, "class")
-        elif self.fairness == "tpr_gap":
-            check_rates(rows.truth[0], rows.groups, self.groups_, parts)
+            return
+        gap = fairness_objective(self.fairness, "classes", what="`fairness` of a classifier")
+        if gap.needs_positives:
+            name = gap(groups=len(self.groups_)).name
+            check_rates(rows.truth[0], rows.groups, self.groups_, parts, name)
 
     def _strata(self, rows: Rows) -> Codes:
         groups = np.zeros(len(rows), dtype=np.int64) if rows.groups is None else rows.groups

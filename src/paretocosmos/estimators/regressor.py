@@ -14,7 +14,7 @@ from paretocosmos.estimators._problem import Kind, Rows
 from paretocosmos.estimators._targets import Column, numbers_in, standardised
 from paretocosmos.estimators._trades import number_metrics, number_trade
 from paretocosmos.methods import Method
-from paretocosmos.objectives import Objective
+from paretocosmos.objectives import GroupObjective, Objective
 from paretocosmos.problems._rows import Codes
 from paretocosmos.types import Metric
 
@@ -37,7 +37,8 @@ class ParetoRegressor(RegressorMixin, ParetoEstimator):  # type: ignore[misc]
             (or the targets' names, where there are several), `sensitive`, `weight`.
             They see predictions and targets in the targets' unit.
         fairness: the gap between groups, the largest minus the smallest mean of one:
-            ``"error_gap"`` or ``"prediction_gap"``.
+            ``"error_gap"`` or ``"prediction_gap"``; or a class of one's own derived from
+            `GroupObjective` with `fairness = "numbers"`.
         loss: the error: ``"squared"`` or ``"absolute"``.
         method: how rays and losses are weighed: a method or its name.
         penalty: λ of `cosmos`; the library's default if `None`.
@@ -75,7 +76,7 @@ class ParetoRegressor(RegressorMixin, ParetoEstimator):  # type: ignore[misc]
         *,
         preference: Sequence[float] | None = None,
         objectives: Given | None = None,
-        fairness: str = "error_gap",
+        fairness: str | type[GroupObjective] = "error_gap",
         loss: str = "squared",
         method: str | Method = "cosmos",
         penalty: float | None = None,

@@ -155,7 +155,6 @@ def differences(record: Mapping[str, Any], cell: Cell, how: How | None = None) -
         how: the device and the precision it must have, if any.
     """
     facts: list[tuple[str, Any, Any]] = [
-        ("version", record.get("version"), paretocosmos.__version__),
         ("problem", (record["problem"] or {}).get("name"), cell.problem),
         ("method", record.get("label"), cell.method),
     ]
@@ -174,9 +173,16 @@ def differences(record: Mapping[str, Any], cell: Cell, how: How | None = None) -
     asked_for = distribute(usual | cell.asked, owners | {"training": Training}, lenient=True)
     for role, own in asked_for.items():
         facts += [(f"{role}.{key}", kept[role].get(key), own[key]) for key in own]
+    if _series(str(record.get("version"))) != _series(paretocosmos.__version__):
+        yield f"version: {record.get('version')!r} there, {paretocosmos.__version__!r} now"
     for name, before, now in facts:
         if not _same(before, now):
             yield f"{name}: {before!r} there, {now!r} now"
+
+
+def _series(version: str) -> list[str]:
+    """What of a version decides results, ``0.1`` of ``0.1.3``: a patch release changes none."""
+    return version.split(".")[:2]
 
 
 def _same(before: Any, now: Any) -> bool:

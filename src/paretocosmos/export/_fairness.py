@@ -4,28 +4,10 @@ from collections.abc import Iterator
 
 from paretocosmos.choosing import constant
 from paretocosmos.export._markdown import plain
+from paretocosmos.objectives import GroupObjective, fairness_objectives
 from paretocosmos.run import Run
 
 __all__ = ["fairness"]
-
-# What is measured by each, and what it leaves open, in the words of its file.
-MEASURES = {
-    "tpr_gap": (
-        "of those who belong to the positive class, the share that is found, largest minus "
-        "smallest over the groups (equal opportunity). It says nothing of those wrongly taken for "
-        "positive, of how well the probabilities are calibrated, or of how the groups came to "
-        "differ"
-    ),
-    "deo": (
-        "the difference of how many positives are found in the groups, over all rows. It compares "
-        "counts: groups of different sizes have different ones even where their chances are equal, "
-        "so read `tpr_gap` for the gap between rates"
-    ),
-    "demographic_parity": (
-        "the share that is predicted positive, largest minus smallest over the groups, whether "
-        "rightly or not"
-    ),
-}
 
 
 def fairness(run: Run) -> Iterator[str]:
@@ -41,8 +23,9 @@ def fairness(run: Run) -> Iterator[str]:
             "an input; other columns may still tell much of it."
         )
         yield ""
-        known = [name for name in MEASURES if name in front.names or name in front.metrics]
-        yield from (f"- {name}: {MEASURES[name]}." for name in known)
+        measures = _measures(run)
+        shown = (name for name in (*front.names, *front.metrics) if name in measures)
+        yield from (f"- {plain(name)}: {measures[name]}." for name in shown)
         yield (
             f"- All of this was measured on the {plain(front.split)} split of this data, with a "
             "decision at probability 0.5. Another threshold, other people or another time have "
@@ -58,3 +41,16 @@ def fairness(run: Run) -> Iterator[str]:
             f"- CONSTANT: at {int(same.sum())} of {len(front)} preferences all rows of the "
             f"{plain(front.split)} split get the same class, which is fair and of no use: {rays}."
         )
+
+
+def _measures(run: Run) -> dict[str, str]:
+    """What each gap between groups measures, and what it leaves open, in the words of its file."""
+    ours = fairness_objectives("classes") | fairness_objectives("numbers")
+    own = () if run.trained_on is None else run.trained_on.objectives
+    found = {name: kind.meaning for name, kind in ours.items()}
+    found |= {
+        objective.name: objective.meaning
+        for objective in own
+        if isinstance(objective, GroupObjective)
+    }
+    return {name: meaning for name, meaning in found.items() if meaning}

@@ -37,6 +37,11 @@ class Method(ABC):
     over: ClassVar[Literal["all", "shared"]] = "all"
     """Whose gradients the Gram matrix is made of: all parameters', or those outside the heads."""
 
+    traceable: ClassVar[bool] = False
+    """`True` promises that `weights` decides nothing in Python from values of tensors and keeps no
+    Python state between steps, so that fast engines and stacks of seeds may run it; a subclass
+    declares it anew."""
+
     def fixed_rays(self, objectives: int) -> Tensor | None:
         """The rays ``[K, J]`` it trains a network for, one each; `None` if one network serves all.
 

@@ -1,6 +1,19 @@
 """Objectives: what a model is trained for, one file each, and the metrics reported beside them."""
 
 from paretocosmos.objectives._base import Objective
+from paretocosmos.objectives._fairness import fairness_objective, fairness_objectives
+from paretocosmos.objectives._groups import GroupObjective, gap, group_sums, mean_gap
 from paretocosmos.objectives._scores import accuracy, misclassification, roc_auc
 
-__all__ = ["Objective", "accuracy", "misclassification", "roc_auc"]
+__all__ = [
+    "GroupObjective",
+    "Objective",
+    "accuracy",
+    "fairness_objective",
+    "fairness_objectives",
+    "gap",
+    "group_sums",
+    "mean_gap",
+    "misclassification",
+    "roc_auc",
+]

@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import is_dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -25,6 +26,16 @@ class Objective(ABC):
         target: which target it compares with.
     """
 
+    traceable: bool = False
+    """`True` promises that `loss` decides nothing in Python from values of tensors and keeps no
+    Python state between steps, so that fast engines and stacks of seeds may run it; a subclass
+    declares it anew."""
+
+    per_head: ClassVar[bool] = False
+    """`True` promises that it reads no head but `output`, and none of the heads' targets but
+    `target`, so that several of a kind on heads alike are computed in one go; a subclass declares
+    it anew."""
+
     def __init__(
         self, *, name: str | None = None, output: str | None = None, target: str = "label"
     ) -> None:
@@ -40,6 +51,13 @@ class Objective(ABC):
     def score(self, outputs: Outputs, targets: Targets) -> Tensor:
         """What a front reports; the loss, unless the objective knows better."""
         return self.loss(outputs, targets)
+
+    def unit(self, scale: float) -> float:
+        """What a score of 1 is worth where targets are numbers in units of `scale`.
+
+        1 for a score that has no unit, `scale` for a difference, its square for a squared one.
+        """
+        return 1.0
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(name={self.name!r})"

@@ -1,6 +1,7 @@
 """What the fairness objectives share: predicted positives, compared between groups of people."""
 
 from abc import abstractmethod
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor
@@ -34,6 +35,16 @@ class GroupObjective(Objective):
         sensitive: which target holds the groups, numbered from 0.
         groups: how many groups there are.
     """
+
+    fairness: ClassVar[Literal["classes", "numbers"]] = "classes"
+    """What it compares between groups: predicted classes or numbers. Tables and estimators offer
+    the objectives of what they predict, and say how many `groups` there are."""
+
+    needs_positives: ClassVar[bool] = False
+    """Whether it has no value where a group has no positive rows."""
+
+    meaning: ClassVar[str] = ""
+    """What a model card says of it: what is measured, and what that leaves open."""
 
     def __init__(
         self,
@@ -122,6 +133,8 @@ class TanhRelaxed(GroupObjective):
 
 class MeanGap(GroupObjective):
     """A gap between the groups' means of some value, for outputs ``[B]`` that are numbers."""
+
+    fairness = "numbers"
 
     def loss(self, outputs: Outputs, targets: Targets) -> Tensor:
         return self.between(self.value(outputs, targets), targets)

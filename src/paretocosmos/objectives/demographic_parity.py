@@ -21,5 +21,10 @@ class DemographicParity(TanhRelaxed):
     tensor(0.5000, dtype=torch.float64)
     """
 
+    meaning = (
+        "the share that is predicted positive, largest minus smallest over the groups, whether "
+        "rightly or not"
+    )
+
     def between(self, positive: Tensor, targets: Targets) -> Tensor:
         return count_gap(positive, targets, self.sensitive, self.groups)

@@ -26,6 +26,12 @@ class Deo(TanhRelaxed):
     tensor(0.5000, dtype=torch.float64)
     """
 
+    meaning = (
+        "the difference of how many positives are found in the groups, over all rows. It compares "
+        "counts: groups of different sizes have different ones even where their chances are equal, "
+        "so read `tpr_gap` for the gap between rates"
+    )
+
     def between(self, positive: Tensor, targets: Targets) -> Tensor:
         found = positive * self.label(targets, positive)
         return count_gap(found, targets, self.sensitive, self.groups)

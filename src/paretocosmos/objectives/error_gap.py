@@ -30,6 +30,11 @@ class ErrorGap(MeanGap):
     tensor(8.)
     """
 
+    meaning = (
+        "the mean error of a group, largest minus smallest over the groups. It says nothing of "
+        "whether predictions are too high for one group and too low for another"
+    )
+
     def __init__(
         self,
         *,
@@ -51,3 +56,6 @@ class ErrorGap(MeanGap):
         output = logits_of(outputs, self.output)
         apart = output - self.label(targets, output)
         return apart.square() if self.power == 2 else apart.abs()
+
+    def unit(self, scale: float) -> float:
+        return scale**self.power

@@ -20,3 +20,6 @@ class MeanAbsoluteError(Objective):
         output, target = pick(outputs, self.output), targets[self.target]
         apart = (output - target.reshape(output.shape)).abs()
         return weighted_mean(apart.flatten(1).mean(dim=1) if apart.ndim > 1 else apart, targets)
+
+    def unit(self, scale: float) -> float:
+        return scale

@@ -22,3 +22,6 @@ class MeanSquaredError(Objective):
         return weighted_mean(
             squared.flatten(1).mean(dim=1) if squared.ndim > 1 else squared, targets
         )
+
+    def unit(self, scale: float) -> float:
+        return scale**2

@@ -55,3 +55,6 @@ class OneSidedError(Objective):
         above = output - targets[self.target].reshape(output.shape)
         part = F.relu(above if self.side == "over" else -above)
         return weighted_mean(part.square() if self.power == 2 else part, targets)
+
+    def unit(self, scale: float) -> float:
+        return scale**self.power

@@ -20,5 +20,13 @@ class PredictionGap(MeanGap):
     tensor(3.5000)
     """
 
+    meaning = (
+        "the mean prediction for a group, largest minus smallest over the groups, whether the "
+        "groups differ in truth or not"
+    )
+
     def value(self, outputs: Outputs, targets: Targets) -> Tensor:
         return logits_of(outputs, self.output)
+
+    def unit(self, scale: float) -> float:
+        return scale

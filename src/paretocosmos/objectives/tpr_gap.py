@@ -26,6 +26,14 @@ class TprGap(GroupObjective):
     tensor(1., dtype=torch.float64)
     """
 
+    needs_positives = True
+    meaning = (
+        "of those who belong to the positive class, the share that is found, largest minus "
+        "smallest over the groups (equal opportunity). It says nothing of those wrongly taken for "
+        "positive, of how well the probabilities are calibrated, or of how the groups came to "
+        "differ"
+    )
+
     def between(self, positive: Tensor, targets: Targets) -> Tensor:
         return mean_gap(*self._sums(positive, targets))
 

@@ -10,7 +10,7 @@ from rich.table import Table
 
 from paretocosmos.front import Front
 from paretocosmos.pace import unit_of
-from paretocosmos.printing._console import wide
+from paretocosmos.printing._console import note, wide
 from paretocosmos.printing._cost import amount, rate, share
 from paretocosmos.printing._notes import advise
 from paretocosmos.rays import each_alone
@@ -63,7 +63,7 @@ def print_run(run: Run) -> None:
         **_ends(front),
         **_training(record),
         **_infeasible(record),
-        "engine": f"{numbers['engine']} on {_device(run)}, {numbers['seconds_preparing']:.1f} s to "
+        "engine": f"{_engine(run)[0]} on {_device(run)}, {numbers['seconds_preparing']:.1f} s to "
         f"prepare, {numbers['seconds_evaluating']:.1f} s to validate",
         **_cost(record),
         "scores": f"{numbers['scores']} ({numbers['protocol']} protocol)",
@@ -75,7 +75,20 @@ def print_run(run: Run) -> None:
     # outside the table, which would break a long path in two
     indent = max(map(len, rows)) + 4
     console.print(f"  [bold]{'run':<{indent}}[/]{escape(str(run.folder))}", soft_wrap=True)
+    _slower(run)
     advise(run, record["networks"])
+
+
+def _engine(run: Run) -> tuple[str, str]:
+    """How steps were run, and why not faster, if there is something to say."""
+    name, _, why = str(run.record["engine"]).partition(": ")
+    return name, why
+
+
+def _slower(run: Run) -> None:
+    name, why = _engine(run)
+    if why:
+        note(f"steps were run {name}: {why}")
 
 
 def _ideal(run: Run) -> dict[str, str]:
@@ -214,6 +227,7 @@ def print_runs(runs: Sequence[Run]) -> None:
         f"  [bold]mean hypervolume {fmean(reached):.4f}{spread}[/] on test; {seconds:.1f} s of "
         f"training and {judging:.1f} s of validation in all, {together} "
         f"{'seeds' if together > 1 else 'seed'} at a time, "
-        f"{_size(runs[0].record)} each, engine {escape(lead['engine'])} on {_device(runs[0])}",
+        f"{_size(runs[0].record)} each, engine {escape(_engine(runs[0])[0])} on {_device(runs[0])}",
         soft_wrap=True,
     )
+    _slower(runs[0])

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 
@@ -37,6 +37,11 @@ class Problem(ABC):
         caveats: what its users should know of it, a sentence each.
         spec: the name and settings that load it again; `None` for one built by hand.
     """
+
+    traceable: ClassVar[bool] = False
+    """`True` promises that a `prepare` of its own decides nothing in Python from values of tensors
+    and keeps no Python state between steps, so that fast engines and stacks of seeds may run it; a
+    subclass declares it anew."""
 
     name: str
     objectives: tuple[Objective, ...]

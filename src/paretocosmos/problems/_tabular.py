@@ -10,8 +10,12 @@ import torch
 from torch import Tensor
 
 from paretocosmos.errors import DataError
-from paretocosmos.find import find
-from paretocosmos.objectives import accuracy, misclassification
+from paretocosmos.objectives import (
+    GroupObjective,
+    accuracy,
+    fairness_objective,
+    misclassification,
+)
 from paretocosmos.objectives._base import logits_of, weighted_mean
 from paretocosmos.objectives.binary_cross_entropy import BinaryCrossEntropy
 from paretocosmos.objectives.deo import Deo
@@ -82,7 +86,7 @@ class TabularProblem(Problem):
         target: str,
         sensitive: str,
         positive: object = None,
-        fairness: str = "tpr_gap",
+        fairness: str | type[GroupObjective] = "tpr_gap",
         categorical: Collection[str] = (),
         drop: Collection[str] = (),
         name: str = "table",
@@ -99,7 +103,8 @@ class TabularProblem(Problem):
                 in that of its pandas categories. It is not a feature.
             positive: the class that counts as positive; the second of two by default (`True`, 1,
                 ``">50K"``). Every other class is negative.
-            fairness: ``"tpr_gap"``, ``"deo"`` (the paper's) or ``"demographic_parity"``.
+            fairness: ``"tpr_gap"``, ``"deo"`` (the paper's) or ``"demographic_parity"``; or a class
+                of one's own derived from `GroupObjective`.
             categorical: columns to read as categories although they hold numbers.
             drop: columns to leave out.
             name: how runs call the problem.
@@ -118,7 +123,8 @@ class TabularProblem(Problem):
         (('binary_cross_entropy', 'tpr_gap'), ('f', 'm'), 140)
         """
         frame, target, sensitive = named(frame), str(target), str(sensitive)
-        check(frame, target, sensitive, fairness, categorical, drop, seed, protocol)
+        compared = fairness_objective(fairness, "classes", what="fairness objective")
+        check(frame, target, sensitive, categorical, drop, seed, protocol)
         chosen, label = labels_of(frame[target], positive)
         groups, codes = groups_of(frame[sensitive])
         features = frame.drop(columns=[*{target, sensitive, *drop}])
@@ -128,13 +134,14 @@ class TabularProblem(Problem):
                 f"`{sensitive}`, found none left: drop fewer columns"
             )
         rows = split_rows(len(frame), seed)
-        check_cells(rows, label, codes, groups, fairness)
+        gap = compared(groups=len(groups))
+        check_cells(rows, label, codes, groups, gap)
         table = Table.fit(
             features if protocol == "paper" else features.iloc[rows["train"]],
             categorical=[column for column in categorical if column in features.columns],
         )
         inputs = table.transform(features)
-        objectives = (BinaryCrossEntropy(), find("objectives", fairness)(groups=len(groups)))
+        objectives = (BinaryCrossEntropy(), gap)
         metrics: dict[str, Metric] = {
             "accuracy": accuracy,
             "misclassification": misclassification,

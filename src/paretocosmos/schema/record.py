@@ -154,6 +154,7 @@ class RecordFile(Model):
 
     # what is told of a run, where it is there
     answers: str | None = None
+    objective_specs: Several[Spec] | None = None  # since 0.1; older folders have none
     deterministic: bool = False
     source: str = ""
     versions: dict[str, Any] = Field(default_factory=dict)

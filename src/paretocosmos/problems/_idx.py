@@ -1,6 +1,5 @@
 """Reading idx files, the format of MNIST and Fashion-MNIST."""
 
-import gzip
 import math
 import zlib
 from pathlib import Path
@@ -10,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from paretocosmos.errors import DataError
+from paretocosmos.problems._packed import read_packed
 
 __all__ = ["CLASSES", "Bytes", "read_idx", "read_pair"]
 
@@ -26,7 +26,6 @@ TYPES = {
     0x0D: "float32",
     0x0E: "float64",
 }
-GZIP = b"\x1f\x8b"
 WAY_OUT = "put a fresh copy in its place (in the cache: delete it, and it is downloaded anew)"
 
 
@@ -70,9 +69,7 @@ def read_idx(path: Path, axes: int) -> Bytes:
 
 def _unpacked(path: Path) -> bytes:
     try:
-        content = path.read_bytes()
-        # by content, not by name: browsers unpack a download and keep its .gz
-        return gzip.decompress(content) if content.startswith(GZIP) else content
+        return read_packed(path)
     except (OSError, EOFError, zlib.error) as error:
         raise DataError(f"`{path}` cannot be read ({error}): {WAY_OUT}") from error
 

@@ -1,6 +1,7 @@
 """Options that commands share, and how their texts are read."""
 
 import sys
+from collections.abc import Iterable
 from typing import Annotated, Any
 
 import typer
@@ -30,6 +31,7 @@ __all__ = [
     "Target",
     "Trust",
     "draw",
+    "how_to_trust",
     "key_value",
     "named",
     "named_numbers",
@@ -97,6 +99,12 @@ Changes = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="Any constructor argument; repeatable."),
 ]
+
+
+def how_to_trust(packages: Iterable[str]) -> str:
+    """How to allow here what the library lets a caller allow in Python."""
+    options = " ".join(f"--trust {package}" for package in packages)
+    return f" (here: {options})" if options else ""
 
 
 def settings_of(problem: str, options: dict[str, Any], changes: list[str] | None) -> dict[str, Any]:

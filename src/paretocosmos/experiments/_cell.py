@@ -33,7 +33,7 @@ from paretocosmos.settings import Training, distribute
 from paretocosmos.training import Progress, fit
 from paretocosmos.trust import modules_of
 
-__all__ = ["How", "Outcome", "differences", "finished", "read_done", "train"]
+__all__ = ["How", "Outcome", "differences", "finished", "packages_of", "read_done", "train"]
 
 LOG = "error.log"
 
@@ -67,12 +67,19 @@ class Outcome:
         notes: warnings, each once.
         share: what of the time is its own, where several cells ran on one device at the same time:
             an equal part of every moment. `None`: all of it.
+        packages: what would have to be trusted, where that is why it failed.
     """
 
     error: str | None
     seconds: float
     notes: tuple[str, ...] = ()
     share: float | None = None
+    packages: tuple[str, ...] = ()
+
+
+def packages_of(error: Exception) -> tuple[str, ...]:
+    """What an error says would have to be trusted."""
+    return error.packages if isinstance(error, UntrustedError) else ()
 
 
 def finished(
@@ -209,7 +216,7 @@ def train(
         )
         alone = each_alone(runs[0].record["fixed_rays"])
 
-    error = None
+    error, packages = None, ()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         try:
@@ -223,7 +230,7 @@ def train(
                 for seed in seeds:  # there may be hundreds, and nobody goes on from the end
                     shutil.rmtree(folder / f"seed-{seed}" / "checkpoint", ignore_errors=True)
         except ParetoCosmosError as refused:
-            error = str(refused)
+            error, packages = str(refused), packages_of(refused)
         except Exception as bug:
             error = _logged(folder, bug)
     notes = dict.fromkeys(
@@ -233,7 +240,8 @@ def train(
         for one in caught
         if not (alone and issubclass(one.category, FrontWarning))
     )
-    return Outcome(error, time.perf_counter() - started, tuple(notes))
+    seconds = time.perf_counter() - started
+    return Outcome(error, seconds, tuple(notes), packages=packages)
 
 
 def _each(together: Callable[[Sequence[int]], None], seeds: Sequence[int]) -> None:

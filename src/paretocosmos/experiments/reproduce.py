@@ -7,7 +7,7 @@ from pathlib import Path
 
 from paretocosmos.distributed import join
 from paretocosmos.errors import ConfigurationError, ParetoCosmosError, RunError
-from paretocosmos.experiments._cell import How, Outcome, finished, train
+from paretocosmos.experiments._cell import How, Outcome, finished, packages_of, train
 from paretocosmos.experiments._ray import need_ray, on_ray
 from paretocosmos.experiments._reproduction import Reproduction, Standing
 from paretocosmos.experiments._workers import on_workers
@@ -95,7 +95,8 @@ def reproduce(
         try:
             left = set(cell.seeds) - set(finished(cell, how, images, asked=wanted))
         except ParetoCosmosError as error:
-            reproduction.know(cell, "failed", str(error), asked=wanted)
+            why, foreign = str(error), packages_of(error)
+            reproduction.know(cell, "failed", why, asked=wanted, packages=foreign)
             continue
         reproduction.know(cell, "waiting" if left else "done", asked=wanted)
         if left and wanted:
@@ -136,7 +137,7 @@ def _confirmed(cell: Cell, outcome: Outcome, how: How, images: dict[str, str]) -
     try:
         finished(cell, how, images)
     except ParetoCosmosError as error:
-        return dataclasses.replace(outcome, error=str(error))
+        return dataclasses.replace(outcome, error=str(error), packages=packages_of(error))
     return outcome
 
 

@@ -1,5 +1,6 @@
 """The command line: parses and prints, nothing more. One file per command."""
 
+import io
 import os
 import sys
 from typing import Annotated
@@ -13,12 +14,13 @@ from paretocosmos.cli._evaluate import evaluate
 from paretocosmos.cli._explore import explore
 from paretocosmos.cli._export import export
 from paretocosmos.cli._list import ROOMS, list_things
+from paretocosmos.cli._options import how_to_trust
 from paretocosmos.cli._report import report
 from paretocosmos.cli._reproduce import reproduce, with_address
 from paretocosmos.cli._serve import serve
 from paretocosmos.cli._train import train
 from paretocosmos.distributed import launched_rank
-from paretocosmos.errors import ParetoCosmosError, UntrustedError
+from paretocosmos.errors import ConfigurationError, ParetoCosmosError, UntrustedError
 
 __all__ = ["ROOMS", "app", "main"]
 
@@ -41,26 +43,48 @@ app.command()(report)
 app.command()(serve)
 
 
+MOST = 5000  # letters of what Typer says: its help is long
+
+
 def main() -> None:
     """Run the command line; what we refuse is one sentence and exit code 2."""
     try:
-        app(with_address(sys.argv[1:]))
+        code = app(_texts(with_address(sys.argv[1:])), standalone_mode=False)
+        sys.stdout.flush()  # what cannot be written is told now
+        sys.exit(code if isinstance(code, int) else 0)
     except ParetoCosmosError as error:
         rank = launched_rank()
         if not (rank and error.shared):
-            said = f"{error}{_on_the_command_line(error)}"
+            packages = error.packages if isinstance(error, UntrustedError) else ()
+            said = f"{error}{how_to_trust(packages)}"
             printing.error(f"process {rank}: {said}" if rank else said)
         sys.exit(2)
+    except typer.Abort:  # Ctrl-C where nothing is saved
+        printing.error("interrupted")
+        sys.exit(130)
     except BrokenPipeError:  # the reader of our output left
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
+    except Exception as error:
+        if not hasattr(error, "format_message"):
+            raise
+        # what Typer refuses: it has its own usage to show, and quotes what was typed
+        said = io.StringIO()
+        error.show(file=said)  # type: ignore[attr-defined]
+        sys.stderr.write(f"{printing.plain(said.getvalue().rstrip(), most=MOST)}\n")
+        sys.exit(2)
 
 
-def _on_the_command_line(error: ParetoCosmosError) -> str:
-    """How to allow here what the library lets a caller allow in Python."""
-    packages = error.packages if isinstance(error, UntrustedError) else ()
-    options = " ".join(f"--trust {package}" for package in packages)
-    return f" (here: {options})" if options else ""
+def _texts(arguments: list[str]) -> list[str]:
+    """The arguments, if all of them can be printed, and written to a file that can be read."""
+    for argument in arguments:
+        try:
+            argument.encode()
+        except UnicodeEncodeError as error:
+            raise ConfigurationError(
+                f"arguments are text in UTF-8, found {argument!a}: rename what it names"
+            ) from error
+    return arguments
 
 
 def _version(wanted: bool) -> None:

@@ -64,7 +64,17 @@ NO_TEXT = (
 NO_NUMBER = (*NO_TEXT, "abc", "1,5", "0x10", "1e", "--", "½", "1/2", "True", "[1]", "1 2")
 NO_WHOLE = (*NO_NUMBER, "1.5", "1e3", "nan", "inf", "-inf")
 HUGE = ("-1", "-9223372036854775809", "18446744073709551616", "1" + "0" * 40, "9" * 5000)
-NO_NAME = (*NO_TEXT, "unknown", "None", "nul", "os:abort", "no_such_module:Thing", ":", "a:", ":b")
+NO_NAME = (
+    *NO_TEXT,
+    "unknown",
+    "None",
+    "nul",
+    "json:nobody",
+    "no_such_module:Thing",
+    ":",
+    "a:",
+    ":b",
+)
 NO_SEEDS = (
     "",
     ",",
@@ -124,7 +134,7 @@ BAD: dict[str, Words] = {
     "rays": (*NO_WHOLE, *HUGE, "0", "1000000000"),
     "evaluations": (*NO_WHOLE, *HUGE, "0", "1"),
     "penalty": (*NO_NUMBER, "nan", "inf", "-inf", "-1", "1e400"),
-    "alpha": (*NO_NUMBER, "nan", "inf", "0", "-1", "1,2,3", "0.5,", "1e400", "1e-400"),
+    "alpha": (*NO_NUMBER, "nan", "inf", "0", "-1", "1,2,3", "1e400", "1e-400"),
     "method": NO_NAME,
     "methods": (*NO_NAME, ",", "cosmos,unknown", "cosmos,cosmos"),
     "backbone": (*NO_NAME, "lenet", "resnet18"),
@@ -234,6 +244,8 @@ def _of_options() -> Iterator[Line]:
             if (name, option.name) in NOT_BAD:
                 continue
             base = ON_TABLE if option.name in ("target", "sensitive") else GOOD[name]
+            if option.name == "changes":
+                base = (name, "toy_convex")
             if option.name in ("positive", "drop"):
                 base = ON_TABLE if name == "train" else ("compare", *ON_TABLE[1:])
             for value in BAD[option.name]:
@@ -429,7 +441,6 @@ def _surrounded() -> Iterator[Line]:
             ("OMP_NUM_THREADS", "-3"),
             ("CUDA_VISIBLE_DEVICES", "nonsense"),
             ("RANK", "x"),
-            ("FORCE_COLOR", "1"),
         ):
             yield Line("an odd environment", arguments, alone=True, environment=((name, value),))
     for text in ("\udcff\udcfe", "🙂", "\x1b[31m"):

@@ -63,6 +63,7 @@ class Ended:
         err: on stderr.
         seconds: of computing.
         megabytes: at most.
+        left: whether it left a process behind; that is killed.
     """
 
     code: int | None
@@ -70,6 +71,7 @@ class Ended:
     err: str
     seconds: float
     megabytes: float
+    left: bool = False
 
 
 class Caller:
@@ -128,10 +130,20 @@ def _ended(call: Call, main: Any) -> Ended:
         in_time = _waited(pid, began)
         _, status, used = os.wait4(pid, 0)
         seconds = used.ru_utime + used.ru_stime
+        left = _ended_group(pid)
         code: int | None = os.waitstatus_to_exitcode(status)
         if not in_time or code in (-signal.SIGXCPU, -signal.SIGKILL):
             code = None
-        return Ended(code, _read(out), _read(err), seconds, used.ru_maxrss / 1024)
+        return Ended(code, _read(out), _read(err), seconds, used.ru_maxrss / 1024, left)
+
+
+def _ended_group(group: int) -> bool:
+    """Kill what a call left running; whether there was any."""
+    try:
+        os.killpg(group, signal.SIGKILL)
+    except ProcessLookupError:
+        return False
+    return True
 
 
 def _waited(pid: int, began: float) -> bool:

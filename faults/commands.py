@@ -115,6 +115,8 @@ def wrong_with(ended: Ended, left: list[str]) -> str | None:
         return f"control characters on stderr: {_last(said)!r}"
     if ended.megabytes > MEGABYTES:
         return f"{ended.megabytes:.0f} MB"
+    if ended.left:
+        return "it left a process behind"
     return f"it left {', '.join(left[:5])} behind" if left else None
 
 

@@ -44,6 +44,7 @@ def test_lines_are_many_and_different() -> None:
         ({"err": "error: " + "x" * 5000}, [], "letters"),
         ({"err": "a\n" * 30}, [], "lines"),
         ({"megabytes": 2000.0}, [], "2000 MB"),
+        ({"left": True}, [], "a process behind"),
         ({}, ["runs"], "it left runs behind"),
     ],
 )

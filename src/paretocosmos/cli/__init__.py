@@ -1,5 +1,6 @@
 """The command line: parses and prints, nothing more. One file per command."""
 
+import errno
 import io
 import os
 import sys
@@ -50,7 +51,8 @@ def main() -> None:
     """Run the command line; what we refuse is one sentence and exit code 2."""
     try:
         code = app(_texts(with_address(sys.argv[1:])), standalone_mode=False)
-        sys.stdout.flush()  # what cannot be written is told now
+        if sys.stdout is not None:  # it is closed in some services
+            sys.stdout.flush()  # what cannot be written is told now
         sys.exit(code if isinstance(code, int) else 0)
     except ParetoCosmosError as error:
         rank = launched_rank()
@@ -66,12 +68,16 @@ def main() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
     except Exception as error:
+        if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            printing.error("no room is left for what this prints: make some, or print elsewhere")
+            sys.exit(1)
         if not hasattr(error, "format_message"):
             raise
         # what Typer refuses: it has its own usage to show, and quotes what was typed
-        said = io.StringIO()
-        error.show(file=said)  # type: ignore[attr-defined]
-        sys.stderr.write(f"{printing.plain(said.getvalue().rstrip(), most=MOST)}\n")
+        shown = io.StringIO()
+        error.show(file=shown)
+        sys.stderr.write(f"{printing.plain(shown.getvalue().rstrip(), most=MOST)}\n")
         sys.exit(2)
 
 

@@ -107,9 +107,23 @@ def how_to_trust(packages: Iterable[str]) -> str:
     return f" (here: {options})" if options else ""
 
 
-def settings_of(problem: str, options: dict[str, Any], changes: list[str] | None) -> dict[str, Any]:
-    """Options that are settings, those that were given, and what `--set` adds to them."""
+def settings_of(
+    problem: str, options: dict[str, Any], changes: list[str] | None, *, epochs: int | None
+) -> dict[str, Any]:
+    """Options that are settings, those that were given, and what `--set` adds to them.
+
+    Args:
+        problem: its name, or a CSV file.
+        options: those that are settings, by their names; `None` for what was not given.
+        changes: of `--set`.
+        epochs: of `--epochs`, which `--set` must not say again.
+    """
     settings = {key: value for key, value in options.items() if value is not None}
+    given = {*settings, *(() if epochs is None else ("epochs",))}
+    for key, _ in map(key_value, changes or []):
+        if key in given:
+            raise ConfigurationError(f"`{key}` is set twice: give it once")
+        given.add(key)
     for_csv = [f"--{key}" for key in ("target", "sensitive", "positive", "drop") if key in settings]
     if for_csv and problem_name(problem) != "table":
         raise ConfigurationError(f"{', '.join(for_csv)} is for CSV files, not for `{problem}`")

@@ -87,7 +87,7 @@ def train(
         "drop": tuple(drop) if drop else None,
         "data": data,
     }
-    settings = settings_of(problem, options, changes)
+    settings = settings_of(problem, options, changes, epochs=epochs)
     seen: list[Path] = []
     try:
         with ended_gently(), notes(), bar(seen, quiet=as_json) as show:

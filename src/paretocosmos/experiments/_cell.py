@@ -216,7 +216,8 @@ def train(
         )
         alone = each_alone(runs[0].record["fixed_rays"])
 
-    error, packages = None, ()
+    error: str | None = None
+    packages: tuple[str, ...] = ()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         try:

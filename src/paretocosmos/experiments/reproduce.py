@@ -18,6 +18,7 @@ from paretocosmos.trust import check_trust
 
 __all__ = ["Reproduction", "Standing", "reproduce"]
 
+MOST_WORKERS = 256
 Job = tuple[Cell, list[int]]
 Tell = Callable[[Cell, Progress | Outcome | None], None]
 
@@ -69,8 +70,8 @@ def reproduce(
             "`reproduce` is started once, found several processes: start it without torchrun, and "
             "use --workers or --ray"
         )
-    if workers < 0:
-        raise ConfigurationError(f"`workers` must be at least 0, found {workers}")
+    if not 0 <= workers <= MOST_WORKERS:
+        raise ConfigurationError(f"`workers` are from 0 to {MOST_WORKERS}, found {workers}")
     if workers and ray is not None:
         raise ConfigurationError(
             "--workers are processes of this machine, --ray names a cluster, found both: give one"

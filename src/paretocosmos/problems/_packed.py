@@ -8,6 +8,7 @@ import lzma
 import stat
 from collections.abc import Iterator
 from pathlib import Path
+from typing import IO, cast
 
 from paretocosmos.errors import DataError
 
@@ -34,12 +35,8 @@ def in_pieces(path: Path, *, most: int | None, packed: bool | None = None) -> It
     """
     if not stat.S_ISREG(path.stat().st_mode):
         raise DataError(f"`{path}` is no plain file: name one")
-    if packed is None:
-        opened = {".gz": gzip.open, ".xz": lzma.open}.get(path.suffix.lower(), Path.open)
-    else:
-        opened = gzip.open if packed else Path.open
     done = 0
-    with opened(path, "rb") as stream:
+    with _opened(path, packed) as stream:
         while part := stream.read(PIECE):
             done += len(part)
             if most is not None and done > most:
@@ -48,6 +45,13 @@ def in_pieces(path: Path, *, most: int | None, packed: bool | None = None) -> It
                     "kind does: take it from where you trust it"
                 )
             yield part
+
+
+def _opened(path: Path, packed: bool | None) -> IO[bytes]:
+    ending = path.suffix.lower() if packed is None else ".gz" if packed else ""
+    if ending == ".xz":
+        return lzma.open(path, "rb")
+    return cast(IO[bytes], gzip.open(path, "rb")) if ending == ".gz" else path.open("rb")
 
 
 def read_packed(path: Path, *, most: int = LARGEST) -> bytes:

@@ -191,12 +191,16 @@ def _spoilt_head(draw: random.Random, good: dict[str, Any], known: bytes) -> Ask
         (b"Authorization: Basic \xff",),
     )
     sent = _post("/predict", known, body, *draw.choice(lines))
-    if draw.random() < 0.2:
-        sent = sent.replace(b"\r\n", b"\n")
-    if draw.random() < 0.2:
-        at = draw.randrange(len(sent) - len(body))
-        sent = sent[:at] + draw.randbytes(1) + sent[at + 1 :]
-        return Ask("a spoilt head", sent, "half")
+    hosts = (b"example.org", b"", b"[::1", b"127.0.0.1.example.org", b"\xff", b"localhost:99999")
+    match draw.randrange(6):
+        case 0:
+            sent = sent.replace(b"\r\n", b"\n")
+        case 1:
+            at = draw.randrange(len(sent) - len(body))
+            sent = sent[:at] + draw.randbytes(1) + sent[at + 1 :]
+        case 2:
+            sent = _post("/predict", known, body)
+            sent = sent.replace(b"Host: localhost", b"Host: " + draw.choice(hosts))
     return Ask("a spoilt head", sent, "half")
 
 

@@ -34,7 +34,7 @@ def plain(message: str, *, most: int = WHOLE) -> str:
     123
     """
     shown = STEERING.sub(lambda sign: ascii(sign[0])[1:-1], message)
-    shown = re.sub(rf"\S{{{WORD},}}", _cut, shown)
+    shown = re.sub(rf"[^\s`'\"]{{{WORD},}}", _cut, shown)
     return shown if len(shown) <= most else f"{shown[: most - 500]} ... {shown[-400:]}"
 
 

@@ -8,6 +8,7 @@ paretocosmos`, as a user would start it.
 
 import atexit
 import dataclasses
+import gc
 import json
 import os
 import resource
@@ -114,6 +115,8 @@ def serve() -> None:
         __import__(heavy)
     asked, told = sys.stdin, sys.stdout
     assert threading.active_count() == 1
+    gc.collect()
+    gc.freeze()  # so that forks share what is imported
     for line in asked:
         given: dict[str, Any] = json.loads(line)
         call = Call(**given | {"arguments": tuple(given["arguments"])})

@@ -19,7 +19,7 @@ MEGABYTES = 1024
 LINES, LETTERS = 5, 2000
 # One in so many is a process of its own; the others are forks of one that has imported all, or of
 # two where there are more than a few.
-SHARE, FEW = 25, 100
+SHARE, FEW, CALLERS = 25, 100, 2
 
 
 def inflict(count: int, *, seed: int, folder: Path) -> Outcome:
@@ -76,7 +76,7 @@ def call_all(every: list[Line], folder: Path) -> Outcome:
 
     with ExitStack() as stack:
         threads = []
-        for name in ("first", "second")[: 1 + (len(every) > FEW)]:
+        for name in map(str, range(CALLERS if len(every) > FEW else 1)):
             place, rest = folder / name, folder / f"{name}-rest"
             place.mkdir()
             rest.mkdir()

@@ -44,7 +44,7 @@ app.command()(report)
 app.command()(serve)
 
 
-MOST = 5000  # letters of what Typer says: its help is long
+MOST, HELP = 1500, 10_000  # letters of what Typer says
 
 
 def main() -> None:
@@ -77,7 +77,8 @@ def main() -> None:
         # what Typer refuses: it has its own usage to show, and quotes what was typed
         shown = io.StringIO()
         error.show(file=shown)
-        sys.stderr.write(f"{printing.plain(shown.getvalue().rstrip(), most=MOST)}\n")
+        most = HELP if type(error).__name__ == "NoArgsIsHelpError" else MOST
+        sys.stderr.write(f"{printing.plain(shown.getvalue().rstrip(), most=most)}\n")
         sys.exit(2)
 
 

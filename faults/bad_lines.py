@@ -156,7 +156,7 @@ BAD: dict[str, Words] = {
     "target": NO_TEXT[:-1],
     "sensitive": NO_TEXT[:-1],
     "positive": (*NO_TEXT[:-1], "2", "yes"),
-    "drop": NO_TEXT[:-1],
+    "drop": (*NO_TEXT[:-1], "nobody"),
     "host": (
         "",
         " ",

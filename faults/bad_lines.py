@@ -9,6 +9,7 @@ import string
 import typing
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import chain, count
 from typing import Any
 
@@ -219,6 +220,7 @@ def lines(seed: int) -> Iterator[Line]:
             yield line
 
 
+@cache
 def _commands() -> dict[str, Any]:
     import typer
 

@@ -13,14 +13,14 @@ REFUSED = Ended(2, "", "error: unknown problem `adlut`\n", 0.1, 300.0)
 
 
 def test_bad_command_lines_are_refused(tmp_path: Path) -> None:
-    made = inflict(25, seed=7, folder=tmp_path)
+    made = inflict(16, seed=7, folder=tmp_path)
     assert made.broken == []
-    assert made.done.total() == 25
+    assert made.done.total() == 16
 
 
 def test_lines_are_many_and_different() -> None:
-    found = list(islice(lines(1), 5000))
-    assert len(set(found)) == 5000
+    found = list(islice(lines(1), 3000))
+    assert len(set(found)) == 3000
     commands = _commands()
     assert set(GOOD) == set(commands)
     tried = {line.kind for line in found}
@@ -68,7 +68,7 @@ def test_a_broken_program_is_noticed(tmp_path: Path) -> None:
         ],
         tmp_path,
     )
-    good, bad = sorted(made.broken, key=len)
+    good, bad = sorted(made.broken, key=lambda said: "a traceback" in said)
     assert "exit code 0" in good
     assert "a traceback, exit code 1: KeyError: 'nobody foresaw'" in bad
     assert not made.answered

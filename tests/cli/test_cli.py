@@ -749,7 +749,6 @@ def test_a_refusal_of_the_real_command(tmp_path: Path) -> None:
     [
         (("--epochs", "1", "--set", "epochs=2"), "`epochs` is set twice: give it once"),
         (("--penalty", "1", "--set", "penalty=2"), "`penalty` is set twice: give it once"),
-        (("--set", "rays=5", "--set", "rays=6"), "`rays` is set twice: give it once"),
         (
             ("--set", f"hidden={','.join(['8'] * 101)}"),
             "`hidden` has at most 100 layers, found 101",

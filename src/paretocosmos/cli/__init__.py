@@ -76,7 +76,7 @@ def main() -> None:
             raise
         # what Typer refuses: it has its own usage to show, and quotes what was typed
         shown = io.StringIO()
-        error.show(file=shown)
+        error.show(file=shown)  # type: ignore[attr-defined]
         most = HELP if type(error).__name__ == "NoArgsIsHelpError" else MOST
         sys.stderr.write(f"{printing.plain(shown.getvalue().rstrip(), most=most)}\n")
         sys.exit(2)

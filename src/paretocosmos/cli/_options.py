@@ -123,7 +123,6 @@ def settings_of(
     for key, _ in map(key_value, changes or []):
         if key in given:
             raise ConfigurationError(f"`{key}` is set twice: give it once")
-        given.add(key)
     for_csv = [f"--{key}" for key in ("target", "sensitive", "positive", "drop") if key in settings]
     if for_csv and problem_name(problem) != "table":
         raise ConfigurationError(f"{', '.join(for_csv)} is for CSV files, not for `{problem}`")

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from paretocosmos.evaluation import evaluate
 from paretocosmos.experiments.collected import read_collected
 from paretocosmos.experiments.report import write_report
@@ -24,8 +26,8 @@ __all__ = ["front", "opened", "reported", "table", "used", "warm"]
 
 def warm(folder: Path) -> None:
     """Import what is imported only when something is drawn."""
-    front = Front([[0.9, 0.1], [0.1, 0.9]], [[0.3, 0.2], [0.5, 0.1]], ("loss", "gap"), (2, 2))
-    save_front(folder / "warm.png", [front])
+    rays, values = np.array([[0.9, 0.1], [0.1, 0.9]]), np.array([[0.3, 0.2], [0.5, 0.1]])
+    save_front(folder / "warm.png", [Front(rays, values, ("loss", "gap"), np.array([2.0, 2.0]))])
 
 
 def opened(folder: Path) -> Any:

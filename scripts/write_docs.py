@@ -34,6 +34,7 @@ from method_cards import (  # noqa: E402
     cards,
     trainings_table,
 )
+from promises_page import promises_page  # noqa: E402
 from reproduction_page import draw_reproduction, reproduction_page, reproduction_short  # noqa: E402
 from using_page import (  # noqa: E402
     constraint_note,
@@ -98,6 +99,7 @@ def texts() -> dict[str, str]:
         "docs/things.md": things(),
         "docs/methods.md": cards(),
         "docs/reproduction.md": reproduction_page(),
+        "docs/promises.md": promises_page(),
     }
 
 

@@ -106,3 +106,18 @@ def test_the_readme_example_is_short() -> None:
     example = readme.partition("<!-- written: own_model -->")[2].partition("<!-- end -->")[0]
     lines = [line for line in example.splitlines() if line and not line.startswith("```")]
     assert 5 < len(lines) <= 12
+
+
+def test_promises_are_told_with_the_counts_there_are(tmp_path: Path) -> None:
+    page = _script("promises_page").promises_page
+    counted = tmp_path / "faults.json"
+    assert "Tried" not in page(counted)
+    part = {"done": {"a": 1200, "b": 34}, "answered": {"422": 1234}, "measured": {"megabytes": 5}}
+    counted.write_text(json.dumps({"parts": {"requests": part | {"broken": []}}}))
+    told = page(counted)
+    assert told.count("Tried") == 1
+    assert "Tried 1,234 times: no promise was broken." in told
+    assert "| HTTP 422 | 1,234 |" in told
+    assert "At most 5 megabytes." in told
+    counted.write_text(json.dumps({"parts": {"requests": part | {"broken": ["it died"]}}}))
+    assert "promises broken: 1" in page(counted)

@@ -74,12 +74,23 @@ class Blueprint:
 
 def a(kind: type, spec: Spec, room: str, **fixed: Any) -> Any:
     """Build a thing; one from outside may turn out to be something else."""
-    built = find.build(room, spec, **fixed)
+    try:
+        built = find.build(room, spec, **fixed)
+    except (MemoryError, OverflowError, RuntimeError) as error:
+        if isinstance(error, RuntimeError) and "allocate" not in str(error):
+            raise
+        raise ConfigurationError(
+            f"`{spec.name}` needs more memory than there is with {_given(spec)}: make it smaller"
+        ) from error
     if not isinstance(built, kind):
         raise ConfigurationError(
             f"`{spec.name}` must give a {kind.__name__}, found {type(built).__name__}"
         )
     return built
+
+
+def _given(spec: Spec) -> str:
+    return ", ".join(f"{key}={value}" for key, value in spec.settings.items()) or "these inputs"
 
 
 def as_built(spec: Spec | None, network: nn.Module) -> Spec | None:

@@ -742,3 +742,45 @@ def test_a_refusal_of_the_real_command(tmp_path: Path) -> None:
     ended = SimpleNamespace(code=done.returncode, out=done.stdout, err=done.stderr)
     _one_sentence(ended, "`penalty`")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        (("--epochs", "1", "--set", "epochs=2"), "`epochs` is set twice: give it once"),
+        (("--penalty", "1", "--set", "penalty=2"), "`penalty` is set twice: give it once"),
+        (
+            ("--set", f"hidden={','.join(['8'] * 101)}"),
+            "`hidden` has at most 100 layers, found 101",
+        ),
+        (("--set", "hidden=99999999999"), "`mlp` needs more memory than there is with hidden="),
+        (("--method", "x" * 5000), "xxx...(5,000 letters)...xxx"),
+        (("--method", "\x1b[31mred\x07\n"), "unknown method `\\x1b[31mred\\x07\\n`"),
+        (("--epochs", "\x1b[31m" + "x" * 5000), "Invalid value for '--epochs'"),
+        (("--out", "\udcff"), "arguments are text in UTF-8, found '\\udcff': rename what it names"),
+        (("--\x1b[31mred",), "--\\x1b[31mred"),
+    ],
+)
+def test_what_is_refused_is_short_and_steers_no_terminal(
+    cli: Callable[..., Any], given: tuple[str, ...], says: str
+) -> None:
+    code, out, err = cli("train", "toy_convex", "--device", "cpu", *given)
+    assert (code, out) == (2, "")
+    assert says in " ".join(err.split())
+    assert len(err) < 2000
+    assert not any(ord(letter) < 32 and letter != "\n" for letter in err)
+    assert not list(Path().iterdir())
+
+
+def test_no_room_for_what_is_printed_is_one_sentence() -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-P", "-m", "paretocosmos", "list"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: no room is left for what this prints")
+    assert "Traceback" not in done.stderr

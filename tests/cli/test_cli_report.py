@@ -93,3 +93,10 @@ def test_a_folder_that_cannot_be_written_is_one_sentence(cli: Call) -> None:
     ended = cli("report", "intuition")
     assert ended.code == 2
     assert "cannot use `reproduction/report`" in ended.err
+
+
+def test_a_folder_that_cannot_be_looked_into_is_one_sentence(cli: Callable[..., Any]) -> None:
+    code, out, err = cli("report", "--out", "n" * 300)
+    assert (code, out) == (2, "")
+    assert "cannot look into" in err
+    assert "choose another --out" in err

@@ -73,6 +73,21 @@ def test_a_report_imports_nothing_that_a_cell_names(cli: Cli, payload: Path) -> 
     assert not mark_of(payload).exists()
 
 
+def test_a_cell_that_nobody_trusts_fails_with_the_option_that_would(
+    cli: Cli, payload: Path
+) -> None:
+    given = ("--only", "linear", "--epochs", "1", "--device", "cpu", "--workers", "0")
+    assert cli("reproduce", "intuition", *given)[0] == 0
+    for record in Path("reproduction").rglob("run.json"):
+        change(record.parent, names(conditioning="payload:conditioning"))
+    code, _, err = cli("reproduce", "intuition", *given)
+    assert code == 1
+    told = " ".join(err.split())
+    assert 'allow it with trust=["payload"] (here: --trust payload)' in told
+    assert told.count("--trust payload") == told.count("error:") == 2
+    assert not mark_of(payload).exists()
+
+
 def test_a_name_on_the_command_line_needs_no_trust(cli: Cli, payload: Path) -> None:
     given = ("--epochs", "1", "--device", "cpu", "--out", "mine")
     code, _, err = cli("train", "toy_convex", "--method", "payload:method", *given)

@@ -506,7 +506,7 @@ def test_what_is_done_needs_no_data(go: Go, recipe: Write, monkeypatch: pytest.M
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        ({"workers": -1}, "`workers` must be at least 0, found -1"),
+        ({"workers": -1}, "`workers` are from 0 to 256, found -1"),
         ({"workers": 2, "ray": "local"}, "found both: give one"),
         ({"data": "nowhere"}, "`data` is a folder, found `nowhere`"),
         ({"device": "cuda:77"}, "`cuda:77` is not there"),

@@ -183,3 +183,21 @@ def test_nothing_is_said_on_the_terminal(trained: Run, tmp_path: Path) -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert (done.stdout, done.stderr) == ("", "")
+
+
+def test_a_folder_that_cannot_be_made_is_told_first(trained: Run, tmp_path: Path) -> None:
+    (tmp_path / "a_file").touch()
+    with pytest.raises(RunError, match="could not write"):
+        export(trained, out=tmp_path / "a_file" / "model.onnx")
+
+
+def test_no_folder_is_left_where_nothing_was_exported(
+    trained: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_given: object) -> None:
+        raise RunError("no")
+
+    monkeypatch.setattr("paretocosmos.export._compared", refused)
+    with pytest.raises(RunError, match="no"):
+        export(trained, out=tmp_path / "new" / "deeper" / "model.onnx")
+    assert not list(tmp_path.iterdir())

@@ -1,5 +1,6 @@
 """Where the raw files are looked for, and the download, from a server on this machine."""
 
+import contextlib
 import gzip
 import hashlib
 import struct
@@ -46,6 +47,8 @@ class Server(ThreadingHTTPServer):
         self.files: dict[str, bytes] = {}
         self.asked: list[str] = []
         self.cut: set[str] = set()
+        self.moved: dict[str, str] = {}
+        self.endless: set[str] = set()
         self.url = f"http://127.0.0.1:{self.server_port}/"
 
 
@@ -56,6 +59,18 @@ class Handler(BaseHTTPRequestHandler):
         name = self.path.removeprefix("/")
         self.server.asked.append(name)
         content = self.server.files.get(name)
+        if name in self.server.moved:
+            self.send_response(302)
+            self.send_header("Location", self.server.moved[name])
+            self.end_headers()
+            return
+        if name in self.server.endless:
+            self.send_response(200)
+            self.end_headers()
+            with contextlib.suppress(ConnectionError):
+                while True:
+                    self.wfile.write(bytes(1 << 16))
+            return
         if content is None:
             self.send_error(404)
             return
@@ -207,19 +222,50 @@ class TestDownload:
     def test_a_server_that_says_nothing(
         self, source: Source, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        def silent(url: str, timeout: float) -> None:
+        def silent(_self: object, url: str, timeout: float) -> None:
             assert timeout == _download.TIMEOUT
             raise TimeoutError("timed out")
 
-        monkeypatch.setattr(urllib.request, "urlopen", silent)
+        monkeypatch.setattr(urllib.request.OpenerDirector, "open", silent)
         with pytest.raises(DataError, match="timed out"):
             download(source)
 
     def test_any_file(self, server: Server, tmp_path: Path) -> None:
         server.files["faces.zip"] = content = np.random.default_rng(0).bytes(3_000_000)
-        remote = Remote(f"{server.url}faces.zip", hashlib.sha256(content).hexdigest())
+        remote = Remote(f"{server.url}faces.zip", hashlib.sha256(content).hexdigest(), 3_000_000)
         fetch(remote, tmp_path / "deep" / "faces.zip")
         assert (tmp_path / "deep" / "faces.zip").read_bytes() == content
+
+    def test_no_more_than_expected(self, server: Server, tmp_path: Path) -> None:
+        remote = Remote(f"{server.url}a", "0" * 64, 1000)
+        server.files["a"] = bytes(1001)
+        with pytest.raises(DataError, match="it has 1,001 bytes, at most 1,000 are expected"):
+            fetch(remote, tmp_path / "a")
+        server.endless.add("a")
+        with pytest.raises(DataError, match="it goes on after 1,000 bytes, all that are expected"):
+            fetch(remote, tmp_path / "a")
+        assert list(tmp_path.iterdir()) == []
+
+    def test_a_small_file_that_unpacks_to_a_large_one(self, server: Server, tmp_path: Path) -> None:
+        server.files["a"] = gzip.compress(bytes(5_000_000))
+        remote = Remote(f"{server.url}a", "0" * 64, 1_000_000, unpacked=True)
+        with pytest.raises(DataError, match="holds more than 1,000,000 bytes once unpacked"):
+            fetch(remote, tmp_path / "a")
+        assert list(tmp_path.iterdir()) == []
+
+    @pytest.mark.parametrize("scheme", ["file", "ftp", "data"])
+    def test_redirects_stay_on_the_web(self, server: Server, tmp_path: Path, scheme: str) -> None:
+        secret = tmp_path / "secret"
+        secret.write_bytes(b"a")
+        remote = Remote(f"{server.url}a", hashlib.sha256(b"a").hexdigest(), 1)
+        server.files["b"] = b"a"
+        server.moved["a"] = "/b"
+        fetch(remote, tmp_path / "deep" / "a")
+        server.moved["a"] = f"{scheme}://{secret}"
+        with pytest.raises(DataError, match=r"redirects to .* which is not http|Redirection to"):
+            fetch(remote, tmp_path / "deep" / "c")
+        with pytest.raises(DataError, match="neither http nor https"):
+            fetch(Remote(f"{scheme}://{secret}", "0" * 64, 1), tmp_path / "deep" / "c")
 
     def test_the_bar_is_on_stderr_and_for_people(
         self,
@@ -229,7 +275,7 @@ class TestDownload:
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
         server.files["a"] = b"a"
-        remote = Remote(f"{server.url}a", hashlib.sha256(b"a").hexdigest())
+        remote = Remote(f"{server.url}a", hashlib.sha256(b"a").hexdigest(), 1)
         fetch(remote, tmp_path / "a.bin")
         assert capsys.readouterr() == ("", "")
         monkeypatch.setenv("FORCE_COLOR", "1")

@@ -90,6 +90,38 @@ def test_what_was_begun_is_finished(
         assert process.wait(20) == 0
 
 
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("moment", ["when it says that it listens", "just before uvicorn hears"])
+def test_a_signal_that_comes_early_ends_it_cleanly(
+    folder: Path, workers: int, number: signal.Signals, moment: str
+) -> None:
+    # raised at that very moment, in the process itself: nothing depends on time
+    code = f"""
+import signal, sys, uvicorn
+from paretocosmos.serving import Settings, _server, serve
+
+told = lambda _at: signal.raise_signal({int(number)}) if "says" in {moment!r} else None
+def early(kind, name):
+    def first(*given, before=getattr(kind, name), **named):
+        signal.raise_signal({int(number)})
+        return before(*given, **named)
+    if "hears" in {moment!r}:
+        setattr(kind, name, first)
+early(uvicorn.Server, "run")
+early(_server.Multiprocess, "__init__")
+serve(Settings(folder=sys.argv[1], port=0, workers={workers}), started=told)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(folder)],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
 def test_several_workers_answer_alike(folder: Path, rows: list[dict[str, Any]]) -> None:
     body = json.dumps({"inputs": rows[:3], "preference": [0.5, 0.5]}).encode()
     with started(folder, "--workers", "2") as (process, port):

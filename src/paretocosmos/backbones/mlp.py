@@ -14,6 +14,9 @@ from paretocosmos.types import Inputs, Outputs
 __all__ = ["Mlp"]
 
 
+DEEPEST = 100  # layers
+
+
 class Mlp(Backbone):
     """Linear layers with ReLU between them; 60 and 25 wide in the paper (section 5.3).
 
@@ -36,6 +39,11 @@ class Mlp(Backbone):
         super().__init__()
         if any(width < 1 for width in hidden):
             raise ConfigurationError(f"`hidden` takes widths >= 1, found {hidden}")
+        if len(hidden) > DEEPEST:
+            raise ConfigurationError(
+                f"`hidden` has at most {DEEPEST} layers, found {len(hidden)}: deeper ones do not "
+                "learn without connections around them"
+            )
         self.cut = Cut.of(outputs)
         widths = [math.prod(input_shape), *hidden, self.cut.total]
         layers: list[nn.Module] = []

@@ -1,5 +1,7 @@
 """The command line: parses and prints, nothing more. One file per command."""
 
+import errno
+import io
 import os
 import sys
 from typing import Annotated
@@ -13,13 +15,14 @@ from paretocosmos.cli._evaluate import evaluate
 from paretocosmos.cli._explore import explore
 from paretocosmos.cli._export import export
 from paretocosmos.cli._list import ROOMS, list_things
+from paretocosmos.cli._options import how_to_trust
 from paretocosmos.cli._report import report
 from paretocosmos.cli._reproduce import reproduce, with_address
 from paretocosmos.cli._serve import serve
 from paretocosmos.cli._sign import sign
 from paretocosmos.cli._train import train
 from paretocosmos.distributed import launched_rank
-from paretocosmos.errors import ParetoCosmosError, UntrustedError
+from paretocosmos.errors import ConfigurationError, ParetoCosmosError, UntrustedError
 
 __all__ = ["ROOMS", "app", "hint", "main"]
 
@@ -43,27 +46,47 @@ app.command()(serve)
 app.command()(sign)
 
 
+MOST, HELP = 1500, 10_000  # letters of what Typer says
+
+
 def main() -> None:
     """Run the command line; what we refuse is one sentence and exit code 2."""
     try:
-        app(with_address(sys.argv[1:]))
+        code = app(_texts(with_address(sys.argv[1:])), standalone_mode=False)
+        if sys.stdout is not None:  # it is closed in some services
+            sys.stdout.flush()  # what cannot be written is told now
+        sys.exit(code if isinstance(code, int) else 0)
     except ParetoCosmosError as error:
         rank = launched_rank()
         if not (rank and error.shared):
             said = f"{error}{hint(error)}"
             printing.error(f"process {rank}: {said}" if rank else said)
         sys.exit(2)
+    except typer.Abort:  # Ctrl-C where nothing is saved
+        printing.error("interrupted")
+        sys.exit(130)
     except BrokenPipeError:  # the reader of our output left
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
+    except Exception as error:
+        if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            printing.error("no room is left for what this prints: make some, or print elsewhere")
+            sys.exit(1)
+        if not hasattr(error, "format_message"):
+            raise
+        # what Typer refuses: it has its own usage to show, and quotes what was typed
+        shown = io.StringIO()
+        error.show(file=shown)  # type: ignore[attr-defined]
+        most = HELP if type(error).__name__ == "NoArgsIsHelpError" else MOST
+        sys.stderr.write(f"{printing.plain(shown.getvalue().rstrip(), most=most)}\n")
+        sys.exit(2)
 
 
 def hint(error: ParetoCosmosError) -> str:
     """The options for what the library lets a caller do in Python."""
-    packages = error.packages if isinstance(error, UntrustedError) else ()
-    options = " ".join(f"--trust {package}" for package in packages)
-    if options:
-        return f" (here: {options})"
+    if isinstance(error, UntrustedError):
+        return how_to_trust(error.packages)
     ways = ", ".join(_option(name, value) for name, value in _ways(error).items())
     return f" (on the command line: {ways})" if ways else ""
 
@@ -82,6 +105,18 @@ def _option(name: str, value: object) -> str:
         flag = f"--{name.replace('_', '-')}"
         return flag if value is True else f"{flag} {'...' if value is None else value}"
     return f"--set {name}={'...' if value is None else 'true' if value is True else value}"
+
+
+def _texts(arguments: list[str]) -> list[str]:
+    """The arguments, if all of them can be printed, and written to a file that can be read."""
+    for argument in arguments:
+        try:
+            argument.encode()
+        except UnicodeEncodeError as error:
+            raise ConfigurationError(
+                f"arguments are text in UTF-8, found {argument!a}: rename what it names"
+            ) from error
+    return arguments
 
 
 def _version(wanted: bool) -> None:

@@ -71,7 +71,7 @@ def compare(
         "drop": tuple(drop) if drop else None,
         "data": data,
     }
-    settings = settings_of(problem, options, changes)
+    settings = settings_of(problem, options, changes, epochs=epochs)
     if seeds is not None and seed != 1:
         raise ConfigurationError(f"--seeds stands instead of --seed, found {seed} too: give one")
     seen: list[Path] = []

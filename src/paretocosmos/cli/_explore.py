@@ -40,9 +40,10 @@ def explore(
     from paretocosmos.explorer import look_at, write_report
 
     runs = [load_run(folder, trust=trust or (), verify=verify, device=device) for folder in folders]
-    page = _place(out)
+    wanted = None if out is None else _place(out)
     with notes():
         view = look_at(runs, data=data, samples=not no_samples)
+    page = wanted or Path(tempfile.mkdtemp(prefix="paretocosmos-")) / "explore.html"
     if view.why:
         note(f"no samples and no counted answers: {view.why}")
     write_report(page, view)
@@ -54,9 +55,7 @@ def explore(
         note(f"no browser was found: open {page} in one")
 
 
-def _place(out: Path | None) -> Path:
-    if out is None:
-        return Path(tempfile.mkdtemp(prefix="paretocosmos-")) / "explore.html"
+def _place(out: Path) -> Path:
     page = out.expanduser().absolute()
     if page.suffix.lower() not in (".html", ".htm") or not page.parent.is_dir():
         raise ConfigurationError(

@@ -1,6 +1,7 @@
 """Options that commands share, and how their texts are read."""
 
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -32,6 +33,7 @@ __all__ = [
     "Trust",
     "Verify",
     "draw",
+    "how_to_trust",
     "key_value",
     "named",
     "named_numbers",
@@ -105,9 +107,28 @@ Changes = Annotated[
 ]
 
 
-def settings_of(problem: str, options: dict[str, Any], changes: list[str] | None) -> dict[str, Any]:
-    """Options that are settings, those that were given, and what `--set` adds to them."""
+def how_to_trust(packages: Iterable[str]) -> str:
+    """How to allow here what the library lets a caller allow in Python."""
+    options = " ".join(f"--trust {package}" for package in packages)
+    return f" (here: {options})" if options else ""
+
+
+def settings_of(
+    problem: str, options: dict[str, Any], changes: list[str] | None, *, epochs: int | None
+) -> dict[str, Any]:
+    """Options that are settings, those that were given, and what `--set` adds to them.
+
+    Args:
+        problem: its name, or a CSV file.
+        options: those that are settings, by their names; `None` for what was not given.
+        changes: of `--set`.
+        epochs: of `--epochs`, which `--set` must not say again.
+    """
     settings = {key: value for key, value in options.items() if value is not None}
+    given = {*settings, *(() if epochs is None else ("epochs",))}
+    for key, _ in map(key_value, changes or []):
+        if key in given:
+            raise ConfigurationError(f"`{key}` is set twice: give it once")
     for_csv = [f"--{key}" for key in ("target", "sensitive", "positive", "drop") if key in settings]
     if for_csv and problem_name(problem) != "table":
         raise ConfigurationError(f"{', '.join(for_csv)} is for CSV files, not for `{problem}`")

@@ -31,6 +31,12 @@ def report(
 ) -> None:
     """Show what was reproduced beside the paper: Markdown, LaTeX, JSON, HTML and figures."""
     folder = out.expanduser()
+    try:
+        folder.exists()
+    except OSError as error:  # a name too long, a parent we may not look into
+        raise RunError(
+            f"cannot look into `{folder}` ({error.strerror}): choose another --out"
+        ) from error
     wanted = (
         [load_recipe(recipe, trust=trust or ()).rehearsal(epochs)]
         if recipe

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from paretocosmos.cli._options import AsJson, Device, Precision, Trust, whole_numbers
+from paretocosmos.cli._options import AsJson, Device, Precision, Trust, how_to_trust, whole_numbers
 from paretocosmos.experiments.reproduce import reproduce as reproduce_cells
 from paretocosmos.machine import ended_gently
 from paretocosmos.printing import cells, error, note, print_json, print_reproduction
@@ -77,7 +77,7 @@ def reproduce(
             note(said)
         print_reproduction(done)
     for name, why in done.failures.items():
-        error(f"{name}: {why}")
+        error(f"{name}: {why}{how_to_trust(done.untrusted.get(name, ()))}")
     if done.failures:
         raise typer.Exit(1)
 

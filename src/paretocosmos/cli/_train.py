@@ -93,7 +93,7 @@ def train(
         "drop": tuple(drop) if drop else None,
         "data": data,
     }
-    settings = settings_of(problem, options, changes)
+    settings = settings_of(problem, options, changes, epochs=epochs)
     key = None if sign is None else read_private_key(sign)  # hours later would be too late
     seen: list[Path] = []
     try:

@@ -38,7 +38,7 @@ from paretocosmos.trust import modules_of
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-__all__ = ["How", "Outcome", "differences", "finished", "read_done", "tidy", "train"]
+__all__ = ["How", "Outcome", "differences", "finished", "packages_of", "read_done", "tidy", "train"]
 
 LOG = "error.log"
 
@@ -72,12 +72,19 @@ class Outcome:
         notes: warnings, each once.
         share: what of the time is its own, where several cells ran on one device at the same time:
             an equal part of every moment. `None`: all of it.
+        packages: what would have to be trusted, where that is why it failed.
     """
 
     error: str | None
     seconds: float
     notes: tuple[str, ...] = ()
     share: float | None = None
+    packages: tuple[str, ...] = ()
+
+
+def packages_of(error: Exception) -> tuple[str, ...]:
+    """What an error says would have to be trusted."""
+    return error.packages if isinstance(error, UntrustedError) else ()
 
 
 def finished(
@@ -226,7 +233,8 @@ def train(
         )
         alone = each_alone(runs[0].record["fixed_rays"])
 
-    error = None
+    error: str | None = None
+    packages: tuple[str, ...] = ()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         try:
@@ -239,7 +247,7 @@ def train(
                     _each(together, seeds)
                 _tidied(cell, how)
         except ParetoCosmosError as refused:
-            error = str(refused)
+            error, packages = str(refused), packages_of(refused)
         except Exception as bug:
             error = _logged(folder, bug)
     notes = dict.fromkeys(
@@ -249,7 +257,8 @@ def train(
         for one in caught
         if not (alone and issubclass(one.category, FrontWarning))
     )
-    return Outcome(error, time.perf_counter() - started, tuple(notes))
+    seconds = time.perf_counter() - started
+    return Outcome(error, seconds, tuple(notes), packages=packages)
 
 
 def tidy(cell: Cell, how: How) -> None:

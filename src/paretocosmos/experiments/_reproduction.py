@@ -35,6 +35,7 @@ class Standing:
         asked: whether it is to be trained this time.
         state: ``"waiting"``, ``"running"``, ``"done"`` or ``"failed"``.
         error: why it failed.
+        packages: what would have to be trusted, where that is why.
         seconds: all its sittings took.
         share: what of that is its own, where cells ran side by side.
         here: what its sitting now took.
@@ -57,6 +58,7 @@ class Standing:
     seeds_done: tuple[int, ...] = ()
     hypervolume: float | None = None
     seconds_in: Mapping[str, float] = field(default_factory=dict)
+    packages: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """What a reproduction's file has of it."""
@@ -108,14 +110,27 @@ class Reproduction:
         """Why cells failed, by their names."""
         return {one.cell.name: str(one.error) for one in self.having("failed")}
 
-    def know(self, cell: Cell, state: State, error: str | None = None, *, asked: bool) -> None:
+    @property
+    def untrusted(self) -> dict[str, tuple[str, ...]]:
+        """The packages that cells failed for since nobody trusts them, by the cells' names."""
+        return {one.cell.name: one.packages for one in self.having("failed") if one.packages}
+
+    def know(
+        self,
+        cell: Cell,
+        state: State,
+        error: str | None = None,
+        *,
+        asked: bool,
+        packages: tuple[str, ...] = (),
+    ) -> None:
         """Enter what was found of a cell on the disk."""
         from paretocosmos.schema.cell import read_cell
 
         kept = read_cell(cell.folder(self.out))
         if not asked and state == "waiting" and kept.error:
             state, error = "failed", kept.error
-        found = Standing(cell, asked, state, error, kept.seconds, kept.share)
+        found = Standing(cell, asked, state, error, kept.seconds, kept.share, packages=packages)
         self.standings[cell.name] = _with_results(found, self.out)
 
     def note(self, cell: Cell, what: Progress | Outcome | None) -> None:
@@ -126,6 +141,7 @@ class Reproduction:
                 before,
                 state="done" if what.error is None else "failed",
                 error=what.error,
+                packages=what.packages,
                 seconds=before.seconds + what.seconds,
                 share=before.share + (what.seconds if what.share is None else what.share),
                 here=before.here + what.seconds,

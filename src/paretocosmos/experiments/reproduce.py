@@ -7,7 +7,7 @@ from pathlib import Path
 
 from paretocosmos.distributed import join
 from paretocosmos.errors import ConfigurationError, ParetoCosmosError, cannot_use
-from paretocosmos.experiments._cell import How, Outcome, finished, tidy, train
+from paretocosmos.experiments._cell import How, Outcome, finished, packages_of, tidy, train
 from paretocosmos.experiments._ray import need_ray, on_ray
 from paretocosmos.experiments._reproduction import Reproduction, Standing
 from paretocosmos.experiments._workers import on_workers
@@ -18,6 +18,7 @@ from paretocosmos.trust import check_trust
 
 __all__ = ["Reproduction", "Standing", "reproduce"]
 
+MOST_WORKERS = 256
 Job = tuple[Cell, list[int]]
 Tell = Callable[[Cell, Progress | Outcome | None], None]
 
@@ -106,8 +107,8 @@ def _check_place(device: str, data: str | Path | None, workers: int, ray: str | 
             "`reproduce` is started once, found several processes: start it without torchrun, and "
             "use `workers` or `ray`"
         ).by({"workers": None, "ray": None})
-    if workers < 0:
-        raise ConfigurationError(f"`workers` must be at least 0, found {workers}")
+    if not 0 <= workers <= MOST_WORKERS:
+        raise ConfigurationError(f"`workers` are from 0 to {MOST_WORKERS}, found {workers}")
     if workers and ray is not None:
         raise ConfigurationError(
             "`workers` are processes of this machine, `ray` names a cluster, found both: give one"
@@ -130,7 +131,8 @@ def _left(
         try:
             left = set(cell.seeds) - set(finished(cell, how, images, asked=wanted))
         except ParetoCosmosError as error:
-            reproduction.know(cell, "failed", str(error), asked=wanted)
+            why, foreign = str(error), packages_of(error)
+            reproduction.know(cell, "failed", why, asked=wanted, packages=foreign)
             continue
         reproduction.know(cell, "waiting" if left else "done", asked=wanted)
         if left and wanted:
@@ -152,7 +154,7 @@ def _confirmed(cell: Cell, outcome: Outcome, how: How, images: dict[str, str]) -
     try:
         finished(cell, how, images)
     except ParetoCosmosError as error:
-        return dataclasses.replace(outcome, error=str(error))
+        return dataclasses.replace(outcome, error=str(error), packages=packages_of(error))
     return outcome
 
 

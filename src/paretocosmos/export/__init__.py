@@ -1,6 +1,7 @@
 """Export: a run as one file with two inputs, `x` and `preference`, and a card that explains it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -88,21 +89,16 @@ def export(run: Run, *, format: Format = "onnx", out: str | Path | None = None) 
     if format not in _WAYS:
         raise unknown("format", format, _WAYS)
     way = _WAYS[format]
-    if format == "onnx":
-        need_onnx()
     path = _place(run, way.ending, out)
-    shared = deployed(run)
-    content, several = way.write(shared, lambda free: about(run, shared, way.takes[free]))
-    takes = way.takes[several]
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise RunError(f"could not write `{path}`: {error.strerror}; choose another `out`").by(
-            {"out": None}
-        ) from error
-    with replacing(path, way_out=WAY_OUT) as temporary:
-        temporary.write_bytes(content)
-        found = _compared(run, shared, temporary, path, way, takes)
+    with _folder_of(path):
+        if format == "onnx":
+            need_onnx()
+        shared = deployed(run)
+        content, several = way.write(shared, lambda free: about(run, shared, way.takes[free]))
+        takes = way.takes[several]
+        with replacing(path, way_out=WAY_OUT) as temporary:
+            temporary.write_bytes(content)
+            found = _compared(run, shared, temporary, path, way, takes)
     said = TAKES[takes].format(j=shared.objectives)
     result = Exported(path, path.with_name(f"{path.name}.md"), found, said)
     with replacing(result.card, way_out=WAY_OUT) as temporary:
@@ -123,6 +119,26 @@ def _place(run: Run, ending: str, out: str | Path | None) -> Path:
     if taken and path != own:
         raise RunError(f"`{taken[0]}` exists; choose another `out`, or remove it").by({"out": None})
     return path
+
+
+@contextmanager
+def _folder_of(path: Path) -> Iterator[None]:
+    """Make the folder of a file, before the work is done; removed again if there is no file."""
+    new: list[Path] = []
+    try:
+        new = [place for place in path.parents if not place.exists()]
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise RunError(f"could not write `{path}`: {error.strerror}; choose another `out`").by(
+            {"out": None}
+        ) from error
+    try:
+        yield
+    except BaseException:
+        for place in new:
+            with suppress(OSError):
+                place.rmdir()
+        raise
 
 
 def _compared(

@@ -3,7 +3,7 @@
 from paretocosmos.printing._bars import bar, bars
 from paretocosmos.printing._choice import print_choice
 from paretocosmos.printing._comparison import print_comparison
-from paretocosmos.printing._console import error, note, notes, print_json
+from paretocosmos.printing._console import error, note, notes, plain, print_json
 from paretocosmos.printing._exported import print_exported
 from paretocosmos.printing._front import print_front
 from paretocosmos.printing._report import print_report
@@ -18,6 +18,7 @@ __all__ = [
     "note",
     "notes",
     "numbers_of_run",
+    "plain",
     "print_choice",
     "print_comparison",
     "print_exported",

@@ -15,11 +15,15 @@ from typing import NoReturn
 
 from paretocosmos.errors import DataError
 from paretocosmos.files import one_line
+from paretocosmos.problems._packed import check_size
 
 __all__ = ["ARCHIVES", "Pictures", "number_of", "open_pictures"]
 
 ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz")
 PICTURE = re.compile(r"(\d{1,9})\.(?:jpe?g|png)", re.IGNORECASE)
+
+# Bytes of one picture at most, of a tar's notes on one, and of all that a tar holds.
+LARGEST_PICTURE, LARGEST_NOTE, LARGEST_TAR = 1 << 26, 1 << 20, 1 << 37
 
 Read = Callable[[], bytes]
 """Gives the bytes of one picture; called in a thread."""
@@ -83,6 +87,7 @@ class _Folder(Pictures):
 
     def _read(self, name: str) -> bytes:
         try:
+            check_size(self.path / name, LARGEST_PICTURE)
             return (self.path / name).read_bytes()
         except OSError as error:
             _refuse(self.path / name, error)
@@ -103,6 +108,8 @@ class _Zip(Pictures):
         there = [(self._members[number], number) for number in wanted if number in self._members]
         there.sort(key=lambda pair: pair[0].header_offset)
         try:
+            for member, _ in there:
+                _check_picture(self.path, member.filename, member.file_size)
             # read here: Python's zip files are not made for several threads
             with zipfile.ZipFile(self.path) as archive:
                 for member, number in there:
@@ -127,16 +134,39 @@ class _Tar(Pictures):
     def contents(self, wanted: Collection[int]) -> Iterator[tuple[int, Read]]:
         left = set(wanted)
         try:
-            with tarfile.open(self.path, "r|*") as archive:
+            with tarfile.open(self.path, "r|*", tarinfo=_Member) as archive:
                 for member in archive:
+                    if archive.offset > LARGEST_TAR:
+                        raise tarfile.ReadError(f"it unpacks to more than {LARGEST_TAR:,} bytes")
                     archive.members = []  # type: ignore[attr-defined]  # else it keeps all it met
                     number = number_of(member.name)
+                    if number in left:
+                        _check_picture(self.path, member.name, member.size)
                     if number in left and (stream := archive.extractfile(member)) is not None:
                         left.discard(number)
                         content = stream.read()
                         yield number, partial(bytes, content)
         except (OSError, EOFError, tarfile.TarError, zlib.error, lzma.LZMAError) as error:
             _refuse(self.path, error)
+
+
+class _Member(tarfile.TarInfo):
+    """Of a tar: its notes on names and times are read into memory, whatever size it says."""
+
+    def _proc_member(self, archive: tarfile.TarFile) -> tarfile.TarInfo:
+        plain = (*tarfile.REGULAR_TYPES, tarfile.DIRTYPE, tarfile.SYMTYPE, tarfile.LNKTYPE)
+        if self.type not in plain and self.size > LARGEST_NOTE:
+            raise tarfile.ReadError(f"it has a note of {self.size:,} bytes on one of its files")
+        found: tarfile.TarInfo = super()._proc_member(archive)  # type: ignore[misc]
+        return found
+
+
+def _check_picture(path: Path, name: str, size: int) -> None:
+    if size > LARGEST_PICTURE:
+        raise DataError(
+            f"`{name}` in `{path}` unpacks to {size:,} bytes, a picture has at most "
+            f"{LARGEST_PICTURE:,}: take the archive from where you trust it"
+        )
 
 
 def _of_archive(path: Path) -> str:

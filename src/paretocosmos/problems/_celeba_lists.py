@@ -1,7 +1,7 @@
 """CelebA's lists: which attributes a picture has, and which part it belongs to."""
 
-import gzip
 import warnings
+import zipfile
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,13 +14,13 @@ import numpy.typing as npt
 from paretocosmos.errors import ConfigurationError, DataError, unknown
 from paretocosmos.files import one_line
 from paretocosmos.problems._celeba_files import META, CelebaFiles
+from paretocosmos.problems._packed import LARGEST, check_size, read_packed
 
 __all__ = ["ATTRIBUTES", "PARTITIONS", "TOTAL", "Listed", "read_lists"]
 
 PARTITIONS = ("auto", "official", "local")
 TOTAL = 202_599
 LAST_TRAIN, LAST_VAL = 162_770, 182_637  # of the official partition; the rest is test
-GZIP = b"\x1f\x8b"
 ATTRIBUTES = (
     "5_o_Clock_Shadow",
     "Arched_Eyebrows",
@@ -127,6 +127,11 @@ def _meta(path: Path) -> tuple[Numbers, list[str], npt.NDArray[np.uint8], Number
     """What comes with the pictures at 64 x 64: the official partition, then the local one."""
     keys = ("image_id", "attribute_names", "attributes", "split", "split_local")
     try:
+        check_size(path)
+        with zipfile.ZipFile(path) as archive:
+            size = sum(member.file_size for member in archive.infolist())
+        if size > LARGEST:
+            raise ValueError(f"{size:,} bytes once unpacked, at most {LARGEST:,} are read")
         # opened here because NumPy leaves a file open that turns out to be damaged
         with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
             numbers, names, values, official, local = (file[key] for key in keys)
@@ -176,10 +181,7 @@ def _is_csv(path: Path) -> bool:
 
 def _text(path: Path) -> str:
     try:
-        content = path.read_bytes()
-        # by content, not by name: browsers unpack a download and keep its .gz
-        plain = gzip.decompress(content) if content.startswith(GZIP) else content
-        return plain.decode("utf-8-sig")
+        return read_packed(path).decode("utf-8-sig")
     except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
         _refuse(path, "is text, plain or gzipped", one_line(error))
 

@@ -1,19 +1,20 @@
 """Downloading a file: whole, with the right checksum, or not at all."""
 
-import gzip
 import hashlib
 import http.client
 import urllib.error
+import urllib.parse
 import urllib.request
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from paretocosmos.errors import DataError
 from paretocosmos.files import beside, one_line
+from paretocosmos.problems._packed import in_pieces
 
 __all__ = ["Remote", "fetch", "sha256_of"]
 
@@ -28,12 +29,19 @@ class Remote:
     Attributes:
         url: where it is.
         sha256: the checksum in hexadecimal.
-        unpacked: whether the checksum is of what gzip unpacks; mirrors pack anew.
+        size: its bytes, at most.
+        unpacked: whether checksum and size are of what gzip unpacks; mirrors pack anew.
     """
 
     url: str
     sha256: str
+    size: int
     unpacked: bool = False
+
+    @property
+    def most(self) -> int:
+        """Bytes to download at most: what cannot be packed grows by the packing."""
+        return self.size + self.size // 100 + 1000 if self.unpacked else self.size
 
 
 def fetch(remote: Remote, path: Path) -> None:
@@ -46,8 +54,8 @@ def fetch(remote: Remote, path: Path) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with temporary.open("xb") as stream:  # exclusively: a link is not followed
-            size = _download(remote.url, stream, path.name)
-        found = sha256_of(temporary, unpacked=remote.unpacked)
+            size = _download(remote, stream, path.name)
+        found = sha256_of(temporary, unpacked=remote.unpacked, most=remote.size)
         if found != remote.sha256:
             raise DataError(
                 f"`{remote.url}` has the sha256 {remote.sha256}, found {found} in {size:,} bytes"
@@ -63,24 +71,54 @@ def fetch(remote: Remote, path: Path) -> None:
             temporary.unlink(missing_ok=True)
 
 
-def sha256_of(path: Path, *, unpacked: bool = False) -> str:
-    """The checksum of a file, or of what gzip unpacks of it, in constant memory."""
+def sha256_of(path: Path, *, unpacked: bool = False, most: int | None = None) -> str:
+    """The checksum of a file, or of what gzip unpacks of it, in constant memory.
+
+    Args:
+        path: the file.
+        unpacked: of what gzip unpacks.
+        most: bytes that are looked at; a file with more is refused.
+    """
     digest = hashlib.sha256()
-    with gzip.open(path) if unpacked else path.open("rb") as stream:
-        while part := stream.read(CHUNK):
-            digest.update(part)
+    for part in in_pieces(path, most=most, packed=unpacked):
+        digest.update(part)
     return digest.hexdigest()
 
 
-def _download(url: str, stream: IO[bytes], name: str) -> int:
+class _SameScheme(urllib.request.HTTPRedirectHandler):
+    """Follows a redirect to another place, not to a file, to FTP, or out of TLS."""
+
+    def redirect_request(
+        self,
+        req: urllib.request.Request,
+        fp: IO[bytes],
+        code: int,
+        msg: str,
+        headers: Any,
+        newurl: str,
+    ) -> urllib.request.Request | None:
+        scheme = urllib.parse.urlsplit(newurl).scheme
+        if scheme not in {req.type, "https"}:
+            raise OSError(f"it redirects to `{newurl[:200]}`, which is not {req.type}")
+        return super().redirect_request(req, fp, code, msg, headers, newurl)
+
+
+def _download(remote: Remote, stream: IO[bytes], name: str) -> int:
     done = 0
-    with urllib.request.urlopen(url, timeout=TIMEOUT) as answer:
+    if urllib.parse.urlsplit(remote.url).scheme not in ("http", "https"):
+        raise OSError("it is neither http nor https")
+    opener = urllib.request.build_opener(_SameScheme)
+    with opener.open(remote.url, timeout=TIMEOUT) as answer:
         length = answer.headers.get("Content-Length")
-        total = int(length) if length and length.isdigit() else None
+        total = int(length) if length and length.isdecimal() and len(length) < 20 else None
+        if total is not None and total > remote.most:
+            raise OSError(f"it has {total:,} bytes, at most {remote.most:,} are expected")
         with _bar(name, total) as advance:
             while part := answer.read(CHUNK):
-                stream.write(part)
                 done += len(part)
+                if done > remote.most:
+                    raise OSError(f"it goes on after {remote.most:,} bytes, all that are expected")
+                stream.write(part)
                 advance(len(part))
     if total is not None and done != total:  # urllib says nothing when a connection breaks off
         raise EOFError(f"the connection broke off after {done:,} of {total:,} bytes")

@@ -26,6 +26,10 @@ TRANSFORM = 1
 # Pictures per task: small ones are decoded in less time than it takes to hand one to a thread.
 GROUP = 16
 
+# Pixels of a picture at most, which take 100 MB, and how much longer than wide it may be: the
+# longer side is brought to so many times the size asked for.
+MOST_PIXELS, LONGEST = 33_000_000, 20
+
 
 @dataclass(frozen=True, eq=False)
 class Face:
@@ -51,7 +55,13 @@ def decode(content: bytes, size: int) -> Bytes:
     """
     from PIL import Image
 
-    with Image.open(io.BytesIO(content)) as file:
+    with Image.open(io.BytesIO(content)) as file:  # reads its head
+        wide, high = file.size
+        if wide * high > MOST_PIXELS or max(wide, high) > LONGEST * min(wide, high):
+            raise ValueError(
+                f"a picture of {wide} x {high}, at most {MOST_PIXELS:,} pixels and a side "
+                f"{LONGEST} times the other are decoded"
+            )
         image = file.convert("RGB")
     short = min(image.size)
     width, height = (size if side == short else size * side // short for side in image.size)

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from paretocosmos.errors import ConfigurationError, DataError, MissingExtraError
+from paretocosmos.problems._packed import check_lines
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -59,12 +60,21 @@ def named(frame: "pd.DataFrame") -> "pd.DataFrame":
     return frame
 
 
-def read_csv(path: Path, way_out: str, **options: Any) -> "pd.DataFrame":
-    """Read a CSV file, packed or plain; whatever is wrong with it is one sentence."""
+def read_csv(path: Path, way_out: str, *, own: bool = False, **options: Any) -> "pd.DataFrame":
+    """Read a CSV file, packed or plain; whatever is wrong with it is one sentence.
+
+    Args:
+        path: the file.
+        way_out: what to do where it cannot be read.
+        own: whether it came with this package, so that its size is known.
+        options: of pandas.
+    """
     need("pandas", f"reading `{path}`")
     import pandas as pd
 
     try:
+        if not own:
+            check_lines(path)
         with warnings.catch_warnings(action="error", category=pd.errors.ParserWarning):
             # without `index_col`, rows with more fields than the header would shift every name
             frame: pd.DataFrame = pd.read_csv(path, index_col=False, low_memory=False, **options)
@@ -72,6 +82,8 @@ def read_csv(path: Path, way_out: str, **options: Any) -> "pd.DataFrame":
         raise DataError(
             f"the rows of `{path}` have more fields than its header: name every column"
         ) from error
+    except DataError:
+        raise
     except (OSError, EOFError, ValueError, LZMAError, zlib.error) as error:
         what = " ".join(str(error).split())  # pandas ends some of its messages with a newline
         raise DataError(f"`{path}` cannot be read ({what}); {way_out}") from error

@@ -1,6 +1,5 @@
 """Reading idx files, the format of MNIST and Fashion-MNIST."""
 
-import gzip
 import math
 import zlib
 from pathlib import Path
@@ -10,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from paretocosmos.errors import DataError
+from paretocosmos.problems._packed import read_packed
 
 __all__ = ["CLASSES", "Bytes", "read_idx", "read_pair"]
 
@@ -26,8 +26,6 @@ TYPES = {
     0x0D: "float32",
     0x0E: "float64",
 }
-GZIP = b"\x1f\x8b"
-LARGEST = 256 * 1024 * 1024  # five times the largest file of MNIST
 WAY_OUT = "put a fresh copy in its place (in the cache: delete it, and it is downloaded anew)"
 
 
@@ -71,17 +69,9 @@ def read_idx(path: Path, axes: int) -> Bytes:
 
 def _unpacked(path: Path) -> bytes:
     try:
-        with path.open("rb") as stream:
-            # by content, not by name: browsers unpack a download and keep its .gz
-            packed = stream.read(len(GZIP)) == GZIP
-            stream.seek(0)
-            with gzip.open(stream) if packed else stream as plain:
-                content = plain.read(LARGEST + 1)
+        return read_packed(path)
     except (OSError, EOFError, zlib.error) as error:
         raise DataError(f"`{path}` cannot be read ({error}): {WAY_OUT}") from error
-    if len(content) > LARGEST:  # what a small file unpacks to may fill the memory
-        _refuse(path, f"has at most {LARGEST:,} bytes, unpacked", "more")
-    return content
 
 
 def _refuse(path: Path, rule: str, found: str) -> NoReturn:

@@ -23,11 +23,11 @@ def serve(settings: Settings, *, started: Callable[[str], None] | None = None) -
                 raise
             raise MissingExtraError(package, "serve", "`paretocosmos serve`") from error
     from paretocosmos.serving._app import make_app
-    from paretocosmos.serving._server import listen, run_server
+    from paretocosmos.serving._server import Stop, listen, run_server
 
     app = make_app(settings)
-    sock = listen(settings)
-    host, port = sock.getsockname()[:2]
-    if started is not None:
-        started(f"http://{f'[{host}]' if ':' in host else host}:{port}")
-    run_server(settings, sock, app)
+    with Stop() as stop, listen(settings) as sock:
+        host, port = sock.getsockname()[:2]
+        if started is not None:
+            started(f"http://{f'[{host}]' if ':' in host else host}:{port}")
+        run_server(settings, sock, app, stop)

@@ -1,6 +1,7 @@
 """An exported file that answers instead of PyTorch."""
 
 import json
+import stat
 from pathlib import Path
 from typing import final
 
@@ -19,6 +20,28 @@ __all__ = ["OnnxNetwork"]
 # The largest difference to PyTorch that rounding explains; `export` allows a tenth of it.
 LIMIT = 1e-4
 TRIED = 8
+# Bytes of a file at most, which its format cannot pass, and its first: the number of its format.
+LARGEST, FIRST = 2**31 - 1, b"\x08"
+
+
+def _check_file(path: Path) -> None:
+    """Refuse what cannot be an export: a device has no end, and a pipe may never begin."""
+    try:
+        about = path.stat()
+        if not stat.S_ISREG(about.st_mode):
+            found = "no plain file"
+        elif about.st_size > LARGEST:
+            found = f"{about.st_size:,} bytes"
+        else:
+            with path.open("rb") as stream:
+                found = "" if stream.read(1) == FIRST else "something else"
+    except OSError as error:
+        found = error.strerror or one_line(error)
+    if found:
+        raise RunError(
+            f"`{path}` is not a file that `paretocosmos export` wrote ({found}): export the run "
+            "again"
+        )
 
 
 @final
@@ -35,6 +58,7 @@ class OnnxNetwork(Network):
     """
 
     def __init__(self, path: Path, run: Run, rows: Rows, *, threads: int) -> None:
+        _check_file(path)  # before onnxruntime is imported, which leaves files of its own
         try:
             import onnxruntime
         except ModuleNotFoundError as error:

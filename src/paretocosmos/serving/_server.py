@@ -6,7 +6,7 @@ import functools
 import signal
 import socket
 import sys
-from typing import Any, final
+from typing import Any, Self, final
 
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -16,7 +16,7 @@ from paretocosmos.errors import ConfigurationError
 from paretocosmos.serving._app import make_app
 from paretocosmos.serving._settings import Settings
 
-__all__ = ["configured", "listen", "run_server"]
+__all__ = ["Stop", "configured", "listen", "run_server"]
 
 # Seconds after which a thread that computes may be interrupted by one that answers. Python's 5 ms
 # are paid at every operation of the network while the event loop is busy.
@@ -101,27 +101,54 @@ def configured(settings: Settings, app: Any) -> uvicorn.Config:
     )
 
 
-def run_server(settings: Settings, sock: socket.socket, app: Any) -> None:
+@final
+class Stop:
+    """Hears SIGINT and SIGTERM from before a server is said to listen until it has ended.
+
+    uvicorn hears them later than that, and raises them again when it has finished, which would be
+    another exit code than 0.
+    """
+
+    def __init__(self) -> None:
+        self.told = False
+        self.server: uvicorn.Server | None = None
+        self._before: dict[signal.Signals, Any] = {}
+
+    def __enter__(self) -> Self:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            self._before[number] = signal.signal(number, self._hear)
+        return self
+
+    def __exit__(self, *_raised: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def _hear(self, _number: int, _frame: object) -> None:
+        self.told = True
+        if self.server is not None:
+            self.server.should_exit = True
+
+
+def run_server(settings: Settings, sock: socket.socket, app: Any, stop: Stop) -> None:
     """Serve until SIGTERM or SIGINT, and then finish what was begun.
 
     Args:
         settings: what the server was told.
         sock: listens already.
         app: loaded; several workers load theirs anew.
+        stop: hears signals until uvicorn does.
     """
     _allow_connections()
     config = configured(settings, app)
     sys.setswitchinterval(SWITCH)
-    # uvicorn raises the signal again when it has finished, which would be another exit code than 0
-    before = {s: signal.signal(s, _nothing) for s in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        if settings.workers > 1:
-            Multiprocess(config, sockets=[sock]).run()
-        else:
-            uvicorn.Server(config).run(sockets=[sock])
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+    if settings.workers > 1:
+        several = Multiprocess(config, sockets=[sock])  # which hears signals from here on
+        if not stop.told:
+            several.run()
+        return
+    stop.server = uvicorn.Server(config)
+    if not stop.told:
+        stop.server.run(sockets=[sock])
 
 
 def make_worker(settings: Settings) -> Any:
@@ -129,10 +156,6 @@ def make_worker(settings: Settings) -> Any:
     sys.setswitchinterval(SWITCH)
     _allow_connections()
     return make_app(settings)
-
-
-def _nothing(_number: int, _frame: object) -> None:
-    pass
 
 
 def _allow_connections() -> None:

@@ -11,6 +11,7 @@ __all__ = ["Settings", "is_loopback"]
 
 # Letters of a token: fewer can be guessed.
 SHORTEST = 16
+MOST_WORKERS = 256
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,6 +60,11 @@ class Settings:
             raise ConfigurationError(
                 f"`{self.onnx}` would answer, which the signature of the run does not cover: leave "
                 "out --onnx or --verify"
+            )
+        if self.workers > MOST_WORKERS:
+            raise ConfigurationError(
+                f"`workers` must be at most {MOST_WORKERS}, found {self.workers}: each has the "
+                "whole run"
             )
         if not 0 <= self.port <= 65535:
             raise ConfigurationError(f"`port` is from 0 to 65535, found {self.port}")

@@ -2,6 +2,7 @@
 
 import importlib
 import inspect
+import resource
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,29 @@ settings.register_profile("repeatable", derandomize=True, deadline=None, max_exa
 settings.load_profile("repeatable")
 
 torch.set_num_threads(1)  # small tensors: threads only cost, and xdist takes the other core
+
+
+PEAKS: list[float] = []
+"""Gigabytes that each worker had at most, in the process that leads them."""
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Tell the leading process how large this worker grew."""
+    if hasattr(session.config, "workeroutput"):
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # in kilobytes on Linux
+        session.config.workeroutput["peak"] = peak / 2**20
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Keep what a worker tells."""
+    PEAKS.append(getattr(node, "workeroutput", {}).get("peak", 0.0))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say how large workers grew: one that grows past a gigabyte keeps too much."""
+    if PEAKS:
+        terminalreporter.write_line(f"largest worker: {max(PEAKS):.2f} GB")
 
 
 @pytest.fixture(autouse=True)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from paretocosmos.errors import RunError
 from paretocosmos.schema.front import FrontFile
-from paretocosmos.schema.kinds import ByName, Large, Model, Number, Several, Some
+from paretocosmos.schema.kinds import ByName, Count, Large, Model, Number, Several, Some
 from paretocosmos.schema.sentence import validated
 
 __all__ = ["check_checkpoint"]
@@ -47,5 +47,6 @@ class CheckpointFile(Model):
     seconds_preparing: Number
     seconds_evaluating: Number
     seconds_waiting: Number
+    seeds_together: Count
     evaluations: Some[_Evaluation]
     selected: Several[_Selected | None]

@@ -14,6 +14,7 @@ from paretocosmos.schema.kinds import (
     Model,
     Settings,
     Several,
+    Shows,
     Size,
     Some,
     lacking,
@@ -177,7 +178,7 @@ class CollectedFile(Model):
     recipe: str
     title: str
     section: str
-    shows: str
+    shows: Shows
     rehearsal: Size | None
     cells: Some[_Cell]
     seconds: _Spent

@@ -5,7 +5,8 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
-from paretocosmos.schema import MOST, SETTINGS, VALUES
+from paretocosmos.errors import unknown
+from paretocosmos.schema import MOST, SETTINGS, SHOWS, VALUES
 
 __all__ = [
     "LATER",
@@ -18,6 +19,7 @@ __all__ = [
     "Settings",
     "Several",
     "Shape",
+    "Shows",
     "Size",
     "Some",
     "few",
@@ -50,6 +52,12 @@ def few(names: object) -> object:
     return names
 
 
+def _drawn(value: str) -> str:
+    if value not in SHOWS:
+        raise unknown("value", value, SHOWS)
+    return value
+
+
 def _small(shape: list[int]) -> list[int]:
     if prod(shape) > VALUES:
         raise ValueError(f"at most {VALUES} values in all, found {prod(shape)}")
@@ -78,3 +86,4 @@ Shape = Annotated[
     list[Count], Field(min_length=1, max_length=8, fail_fast=True), AfterValidator(_small)
 ]
 Settings = Annotated[ByName[Any], AfterValidator(_short)]
+Shows = Annotated[str, Field(max_length=200), AfterValidator(_drawn)]

@@ -8,8 +8,8 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, model_validator
 
 from paretocosmos.errors import unknown
-from paretocosmos.schema import PROTOCOLS, SETTINGS, SHOWS
-from paretocosmos.schema.kinds import Large, Model, Several, few
+from paretocosmos.schema import PROTOCOLS, SETTINGS
+from paretocosmos.schema.kinds import Large, Model, Several, Shows, few
 from paretocosmos.schema.sentence import Place, mistakes_in, shown
 
 __all__ = ["Grid", "RecipeFile", "check_recipe"]
@@ -41,12 +41,6 @@ def _readable(grid: Any, place: Place, wrong: list[Place]) -> "Grid":
 def _text(value: str) -> str:
     if not value.strip():
         raise ValueError(f"a text, found {shown(value)}")
-    return value
-
-
-def _drawn(value: str) -> str:
-    if value not in SHOWS:
-        raise unknown("value", value, SHOWS)
     return value
 
 
@@ -119,6 +113,6 @@ class RecipeFile(Model, extra="forbid"):
 
     title: Text
     section: Text
-    shows: Annotated[Name, AfterValidator(_drawn)]
+    shows: Shows
     seeds: Seeds
     grid: Annotated[list[Grid], Field(max_length=SETTINGS), BeforeValidator(_tables)]

@@ -85,8 +85,8 @@ def _time(content: Mapping[str, Any], known: Mapping[str, str]) -> str:
     if all(name in known for name in done):
         others = " and ".join(f"`{name}`" for name in dict.fromkeys(known[one] for one in done))
         return f"Time: in that of {others}, whose runs these are."
-    parts = content["seconds"]
-    told = ", ".join(f"{duration(seconds)} {part}" for part, seconds in parts.items())
+    parts = ("training", "preparing", "evaluating")
+    told = ", ".join(f"{duration(content['seconds'][part])} {part}" for part in parts)
     return f"Time: {told}."
 
 

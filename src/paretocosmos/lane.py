@@ -247,7 +247,7 @@ class Lane:
         """
         numbers, plan = self.at.numbers, self.plan
         # as many as trained, of which a kill may have let some finish before
-        together = numbers.get("seeds_together", 1)
+        together = numbers["seeds_together"]
         # a rate of all seeds together, as `Progress` has it
         seconds = numbers["seconds"]
         seen = samples * together * numbers["epoch"] * len(self.networks)

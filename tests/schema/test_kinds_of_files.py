@@ -77,6 +77,7 @@ def _checkpoint(front: dict[str, Any]) -> dict[str, Any]:
         "epoch": 2,
         **times,
         "seconds_waiting": 0.5,
+        "seeds_together": 1,
         "evaluations": [said | judged],
         "selected": [said | selected, None],
     }

@@ -17,7 +17,8 @@ from paretocosmos.evaluation import bring
 from paretocosmos.lane import Lane
 from paretocosmos.machine import keep_memory, peak_memory, precise, seeded, threads_for
 from paretocosmos.pace import Pace, Progress, Thrift, unit_of
-from paretocosmos.rehearsal import rehearse, split_of
+from paretocosmos.problems._base import split_of
+from paretocosmos.rehearsal import rehearse
 from paretocosmos.run import Run
 from paretocosmos.saved import common_epoch
 from paretocosmos.stack import make_stack

@@ -15,7 +15,7 @@ from paretocosmos.methods import Method
 from paretocosmos.networks import a, as_built, check_pair, for_single_rays
 from paretocosmos.plan import Plan, check_seed, networks_for
 from paretocosmos.problems import Problem, load_problem, problem_name
-from paretocosmos.rehearsal import split_of
+from paretocosmos.problems._base import split_of
 from paretocosmos.settings import (
     NETWORK,
     Configuration,

@@ -13,12 +13,12 @@ from paretocosmos.files import one_line
 from paretocosmos.methods import Method
 from paretocosmos.objectives._base import pick
 from paretocosmos.objectives.cross_entropy import CrossEntropy
-from paretocosmos.problems._base import SPLITS, Problem, Split
+from paretocosmos.problems._base import SPLITS, Problem, split_of
 from paretocosmos.rays import even_rays
 from paretocosmos.torch_private import BatchNorm
 from paretocosmos.types import Batch, Outputs, each
 
-__all__ = ["rehearse", "split_of"]
+__all__ = ["rehearse"]
 
 SAMPLES = 4
 
@@ -172,13 +172,3 @@ def _check_labels(problem: Problem, objective: CrossEntropy, classes: int) -> No
                 f"the labels of `{objective.target}` are 0 to {classes - 1}, as many as the head "
                 f"of `{objective.name}` has classes; found {low if low < 0 else high} in `{split}`"
             )
-
-
-def split_of(problem: Problem, name: Split) -> Batch:
-    """A split, or the sentence that it is missing."""
-    try:
-        return problem.split(name)
-    except (KeyError, IndexError) as error:
-        raise ConfigurationError(
-            f"`{problem.name}` has no split `{name}`; a problem has train, val and test"
-        ) from error

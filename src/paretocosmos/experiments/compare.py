@@ -22,9 +22,10 @@ from paretocosmos.folders import folder_for, refuse_one_run, refuse_other
 from paretocosmos.plan import Plan
 from paretocosmos.planning import PlanOptions, make_plan
 from paretocosmos.problems import Problem, problem_name
+from paretocosmos.problems._base import split_of
 from paretocosmos.rays import each_alone
 from paretocosmos.record import record_in
-from paretocosmos.rehearsal import rehearse, split_of
+from paretocosmos.rehearsal import rehearse
 from paretocosmos.run import Run
 from paretocosmos.training import FitOptions, Progress, check_seeds, fit
 

@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 
 import torch
 
-from paretocosmos.errors import unknown
+from paretocosmos.errors import ConfigurationError, unknown
 from paretocosmos.find import Spec
 from paretocosmos.objectives import Objective
 from paretocosmos.types import Batch, Inputs, Metric, each
@@ -94,3 +94,13 @@ def check_split(split: str) -> Split:
         if split == known:
             return known
     raise unknown("split", split, SPLITS)
+
+
+def split_of(problem: Problem, name: Split) -> Batch:
+    """A split, or the sentence that it is missing."""
+    try:
+        return problem.split(name)
+    except (KeyError, IndexError) as error:
+        raise ConfigurationError(
+            f"`{problem.name}` has no split `{name}`; a problem has train, val and test"
+        ) from error

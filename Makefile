@@ -40,7 +40,7 @@ test: check  ## format check, lint, strict types, tests
 test-extras: $(READY)  ## what needs heavy extras: CUDA kernels in Triton's interpreter, transformers, lightning, ray, a browser
 	$(BIN)/python -c 'import accelerate, lightning, playwright, ray, schemathesis, transformers, triton' 2> /dev/null || \
 		$(PIP) --constraint constraints.txt --group extras
-	TRITON_INTERPRET=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 tests/kernels
+	TRITON_INTERPRET=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 tests/layers/kernels
 	$(BIN)/python -m pytest -n 2 tests/extras tests/explorer tests/benchmarks/test_explorer.py tests/contracts/test_backbones.py
 
 check: $(READY)

@@ -14,9 +14,9 @@ from paretocosmos.backbones.efficientnet import EfficientNet
 from paretocosmos.conditioning import Conditioning
 from paretocosmos.conditioning.none import Unconditioned
 from paretocosmos.conditioning.transposed_conv import TransposedConv
-from paretocosmos.engine import Adam, Engine, Work, choose, feed_of, make_step
 from paretocosmos.methods import Cosmos, Method
 from paretocosmos.methods.uniform import Uniform
+from paretocosmos.training.engine import Adam, Engine, Work, choose, feed_of, make_step
 
 SEED = 1
 STEPS = 32  # of a timing: what one captured graph holds

@@ -17,9 +17,9 @@ import torch
 
 from paretocosmos import evaluate, fit, hypervolume, load_problem
 from paretocosmos.errors import BenchmarkWarning, FrontWarning
-from paretocosmos.experiments.compare import BASELINES
 from paretocosmos.problems import Problem
-from paretocosmos.provenance import provenance
+from paretocosmos.runs.provenance import provenance
+from paretocosmos.training.compare import BASELINES
 
 PROBLEMS = ("adult", "compas", "default_credit")
 SEEDS = (1, 2, 3, 4, 42)  # the paper's

@@ -22,11 +22,10 @@ from typing import Any
 import torch
 
 from paretocosmos import Run, fit, load_problem
-from paretocosmos.experiments.recipe import Cell
-from paretocosmos.problems import Problem
-from paretocosmos.problems._base import SPLITS
-from paretocosmos.provenance import provenance
-from paretocosmos.saved import checkpoint_in
+from paretocosmos.paper.recipe import Cell
+from paretocosmos.problems import SPLITS, Problem
+from paretocosmos.runs.provenance import provenance
+from paretocosmos.runs.saved import checkpoint_in
 
 PROBLEMS = ("easy", "hard", "three", "four", "ten")
 METHODS = ("cosmos", "single_task")

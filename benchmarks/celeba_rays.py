@@ -18,7 +18,7 @@ import torch
 from paretocosmos import fit, load_problem
 from paretocosmos.errors import BenchmarkWarning
 from paretocosmos.problems import Problem
-from paretocosmos.provenance import provenance
+from paretocosmos.runs.provenance import provenance
 
 GROUPS = (1, 8, 32)
 PENALTIES = (1.0, 3.0)

@@ -33,7 +33,7 @@ from threadpoolctl import threadpool_limits
 
 from paretocosmos import TabularProblem, fit, load_problem
 from paretocosmos.errors import BenchmarkWarning
-from paretocosmos.provenance import provenance
+from paretocosmos.runs.provenance import provenance
 
 BOUND = 0.02
 SETTINGS = {"fairness": "tpr_gap"}

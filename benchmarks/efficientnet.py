@@ -20,8 +20,8 @@ import torch
 import transformers
 
 from benchmarks._trial import EAGER_STEPS, SEED, STEPS, Kind, Trial
-from paretocosmos.machine import precise, seeded, streamed
-from paretocosmos.provenance import provenance
+from paretocosmos.runs.provenance import provenance
+from paretocosmos.runtime.device import precise, seeded, streamed
 
 TASKS = {"single task": 1, "cosmos, 2": 2, "cosmos, 10": 10}  # and their objectives
 

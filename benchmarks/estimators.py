@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from paretocosmos.provenance import provenance
+from paretocosmos.runs.provenance import provenance
 
 ROWS, FEATURES, SEED = 50_000, 100, 0
 CASES = ("classes", "groups", "numbers")

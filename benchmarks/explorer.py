@@ -19,9 +19,9 @@ import numpy as np
 import torch
 
 from paretocosmos.explorer import Answers, Head, Look, Samples, View, write_report
-from paretocosmos.front import Front
-from paretocosmos.provenance import provenance
-from paretocosmos.rays import even_rays
+from paretocosmos.pareto.front import Front
+from paretocosmos.pareto.rays import even_rays
+from paretocosmos.runs.provenance import provenance
 
 RAYS, RUNS = 1001, 5
 OBJECTIVES = (2, 3, 5)

@@ -23,7 +23,7 @@ from examples.own_objective import FprGap, people
 from examples.own_problem import Stock, stock
 
 from paretocosmos import Problem, TabularProblem, fit
-from paretocosmos.provenance import provenance
+from paretocosmos.runs.provenance import provenance
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 KINDS = ("inside", "declared", "silent")

@@ -24,9 +24,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from paretocosmos.problems._composites import RULES, Rule, _draw, _paint
-from paretocosmos.problems._idx import read_pair
-from paretocosmos.provenance import provenance
+from paretocosmos.problems.images.composites import RULES, Rule, _draw, _paint
+from paretocosmos.problems.images.idx import read_pair
+from paretocosmos.runs.provenance import provenance
 
 Numbers = npt.NDArray[np.float64]
 Labelled = tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]

@@ -23,8 +23,8 @@ from benchmarks import textbook_images as textbook
 from benchmarks.random_images import random_images
 from paretocosmos import evaluate, even_rays, fit, load_problem
 from paretocosmos.problems import Problem
-from paretocosmos.provenance import provenance
-from paretocosmos.training import Progress
+from paretocosmos.runs.provenance import provenance
+from paretocosmos.training.fit import Progress
 
 SEEDS = (1, 2, 3, 4, 42)  # the paper's
 EPOCHS = 4  # the first warms up, the last is validated

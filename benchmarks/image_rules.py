@@ -22,13 +22,13 @@ from typing import Any
 import torch
 
 from paretocosmos import fit
-from paretocosmos.find import Spec
 from paretocosmos.problems import Problem
-from paretocosmos.problems._composites import RULES, Rule, make
-from paretocosmos.problems._images import image_problem
-from paretocosmos.problems._pairs import PARTS, _find, _read
-from paretocosmos.problems._sources import FASHION_MNIST, MNIST
-from paretocosmos.provenance import provenance
+from paretocosmos.problems.images.composites import RULES, Rule, make
+from paretocosmos.problems.images.pairs import PARTS, _find, _read
+from paretocosmos.problems.images.problem import image_problem
+from paretocosmos.problems.images.sources import FASHION_MNIST, MNIST
+from paretocosmos.registry import Spec
+from paretocosmos.runs.provenance import provenance
 
 SEEDS = (1, 2, 3)
 SOURCES = {

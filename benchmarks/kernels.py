@@ -3,9 +3,9 @@
     python3 -m benchmarks.kernels --out kernels.json
 
 Needs a CUDA device. Every kernel is checked on fresh inputs with poisoned outputs, then timed by
-replaying a captured graph of many calls, for the tiles listed below; the winners belong into
-`paretocosmos.kernels._launch.TILES`. A tile that fails is reported and passed over. `--rays` does
-the kernels of the ray net alone, some twenty seconds.
+replaying a captured graph of many calls, for the tiles listed below; the winners belong in
+`paretocosmos.layers.kernels._launch.TILES`. A tile that fails is reported and passed over.
+`--rays` does the kernels of the ray net alone, some twenty seconds.
 """
 
 import argparse
@@ -25,10 +25,10 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.nn import grad as nn_grad
 
-from paretocosmos import kernels
-from paretocosmos.kernels import _blocks, _launch, _rays_launch
-from paretocosmos.kernels._launch import Sizes, Tile
-from paretocosmos.provenance import provenance
+from paretocosmos.layers import kernels
+from paretocosmos.layers.kernels import _blocks, _launch, _rays_launch
+from paretocosmos.layers.kernels._launch import Sizes, Tile
+from paretocosmos.runs.provenance import provenance
 
 BATCH = 256
 BANDWIDTH, RATE = 4.8e12, 250e12  # bytes/s by the datasheet; tf32 flop/s one may hope for

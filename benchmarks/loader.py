@@ -20,11 +20,11 @@ import numpy as np
 import torch
 
 from paretocosmos import fit
-from paretocosmos.engine import Feed, Resident, Streamed
-from paretocosmos.evaluation import move
+from paretocosmos.evaluation.evaluate import move
 from paretocosmos.objectives.cross_entropy import CrossEntropy
-from paretocosmos.problems._images import HEADS, ImageProblem
-from paretocosmos.provenance import provenance
+from paretocosmos.problems.images.problem import HEADS, ImageProblem
+from paretocosmos.runs.provenance import provenance
+from paretocosmos.training.engine import Feed, Resident, Streamed
 from paretocosmos.types import Batch
 
 SHAPE, CLASSES = (3, 64, 64), 10
@@ -118,7 +118,8 @@ def training(problem: ImageProblem, size: int, device: torch.device) -> dict[str
         with (
             tempfile.TemporaryDirectory() as folder,
             patch(
-                "paretocosmos.engine._choose.fits", lambda *_, name=name, **__: name == "resident"
+                "paretocosmos.training.engine._choose.fits",
+                lambda *_, name=name, **__: name == "resident",
             ),
         ):
             run = fit(

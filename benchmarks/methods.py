@@ -16,12 +16,12 @@ import torch
 from torch import Tensor
 
 from paretocosmos import Run, fit, load_problem
-from paretocosmos.experiments.compare import BASELINES
 from paretocosmos.methods import Method
 from paretocosmos.methods.pareto_mtl import ParetoMtl
 from paretocosmos.problems import Problem
-from paretocosmos.provenance import provenance
-from paretocosmos.training import Progress
+from paretocosmos.runs.provenance import provenance
+from paretocosmos.training.compare import BASELINES
+from paretocosmos.training.fit import Progress
 
 PROBLEMS = ("multi_mnist", "multi_fashion", "fashion_and_mnist")
 EPOCHS = 4  # the first warms up

@@ -24,7 +24,7 @@ from benchmarks.random_images import random_images
 from benchmarks.tabular import clock
 from paretocosmos import evaluate, even_rays, fit
 from paretocosmos.problems import Problem
-from paretocosmos.provenance import provenance
+from paretocosmos.runs.provenance import provenance
 
 BATCHES = 422  # of an epoch of Multi-MNIST
 STEPS = 60  # of the textbook loop in a turn

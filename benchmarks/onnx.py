@@ -29,8 +29,8 @@ from paretocosmos.errors import BenchmarkWarning
 from paretocosmos.export import Exported, export
 from paretocosmos.export._check import apart, random_rows
 from paretocosmos.export._deployed import Deployed, deployed
-from paretocosmos.provenance import provenance
-from paretocosmos.run import Run
+from paretocosmos.runs.provenance import provenance
+from paretocosmos.runs.run import Run
 
 SEED = 1
 MANY = 10_000

@@ -15,7 +15,7 @@ import torch
 
 from paretocosmos import fit
 from paretocosmos.errors import BenchmarkWarning
-from paretocosmos.provenance import provenance
+from paretocosmos.runs.provenance import provenance
 
 PROBLEMS = ("adult", "compas", "default_credit")
 PENALTIES = (0.0, 0.01, 0.1, 0.3, 1.0, 3.0)

@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 
-from paretocosmos.provenance import provenance
+from paretocosmos.runs.provenance import provenance
 
 SETTINGS = ("--set", "copies=8", "--set", "evaluate_every=100")
 SIZES = (256, 2048)

@@ -16,8 +16,8 @@ import torch
 
 from paretocosmos import evaluate, fit, load_run
 from paretocosmos.errors import BenchmarkWarning
-from paretocosmos.loop import Progress
-from paretocosmos.provenance import provenance
+from paretocosmos.runs.provenance import provenance
+from paretocosmos.training.loop import Progress
 
 EPOCHS = {"adult": 20, "multi_digits": 8}
 FILES = ("front.json", "front_val.json", "model.safetensors")

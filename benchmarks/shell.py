@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 import torch
 
-from paretocosmos.provenance import provenance
+from paretocosmos.runs.provenance import provenance
 
 IMPORT = """
 import time, torch

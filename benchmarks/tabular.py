@@ -21,7 +21,7 @@ from benchmarks import textbook
 from paretocosmos import evaluate, even_rays, fit, hypervolume, load_problem
 from paretocosmos.errors import BenchmarkWarning
 from paretocosmos.problems import Problem
-from paretocosmos.provenance import provenance
+from paretocosmos.runs.provenance import provenance
 
 Tensors = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from faults.outcome import Outcome
-from paretocosmos.provenance import provenance
+from paretocosmos.runs.provenance import provenance
 
 CPU = torch.device("cpu")
 COUNTS = {"kills": 500, "files": 20_000, "commands": 600, "requests": 10_000}

@@ -18,16 +18,16 @@ import numpy as np
 from faults._mutations import BYTES, JSON, SAFETENSORS, TEXT, Mutate
 from faults._readers import front, opened, reported, table, used
 from faults._trainings import RECIPE, SETTINGS, write_table
-from paretocosmos.checkpoint import flaw_of
-from paretocosmos.experiments.collected import collect
-from paretocosmos.experiments.recipe import load_recipe
-from paretocosmos.experiments.reproduce import reproduce
-from paretocosmos.loading import load_run
-from paretocosmos.problems._composites import Composites
-from paretocosmos.problems._idx import read_pair
-from paretocosmos.problems._kept import kept
-from paretocosmos.problems._pickles import SIDE, read_pickle
-from paretocosmos.training import fit
+from paretocosmos.paper.collected import collect
+from paretocosmos.paper.recipe import load_recipe
+from paretocosmos.paper.reproduce import reproduce
+from paretocosmos.problems.images.composites import Composites
+from paretocosmos.problems.images.idx import read_pair
+from paretocosmos.problems.images.kept import kept
+from paretocosmos.problems.images.pickles import SIDE, read_pickle
+from paretocosmos.runs.checkpoint import flaw_of
+from paretocosmos.runs.load import load_run
+from paretocosmos.training.fit import fit
 
 __all__ = ["Artefact", "artefacts"]
 

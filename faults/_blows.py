@@ -132,7 +132,7 @@ class OnWorkers(Blow):
 
     def fall(self, training: Training, out: Path, log: Path) -> str | None:
         def act() -> None:
-            from paretocosmos.experiments import _workers
+            from paretocosmos.paper import _workers
 
             workers: list[Any] = []
             start = _workers._start

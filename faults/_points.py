@@ -11,7 +11,7 @@ from typing import Any
 
 from safetensors import SafetensorError
 
-from paretocosmos import checkpoint
+from paretocosmos.runs import checkpoint
 
 __all__ = ["dies_at", "full_from", "passed"]
 

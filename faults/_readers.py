@@ -10,16 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from paretocosmos.evaluation import evaluate
-from paretocosmos.experiments.collected import read_collected
-from paretocosmos.experiments.report import write_report
+from paretocosmos.cli.output import numbers_of_run, print_choice, print_report, print_run
+from paretocosmos.evaluation.evaluate import evaluate
 from paretocosmos.explorer import look_at
 from paretocosmos.explorer import write_report as write_page
-from paretocosmos.front import Front
-from paretocosmos.loading import load_run
+from paretocosmos.paper.collected import read_collected
+from paretocosmos.paper.report import write_report
+from paretocosmos.pareto.front import Front
 from paretocosmos.plotting import save_front
-from paretocosmos.printing import numbers_of_run, print_choice, print_report, print_run
 from paretocosmos.problems.table import table as load_table
+from paretocosmos.runs.load import load_run
 
 __all__ = ["front", "opened", "reported", "table", "used", "warm"]
 

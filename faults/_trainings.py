@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from paretocosmos.errors import ParetoCosmosError
-from paretocosmos.experiments.collected import collect
-from paretocosmos.experiments.compare import compare
-from paretocosmos.experiments.recipe import load_recipe
-from paretocosmos.experiments.reproduce import reproduce
-from paretocosmos.saved import saved_in
-from paretocosmos.training import fit
+from paretocosmos.paper.collected import collect
+from paretocosmos.paper.recipe import load_recipe
+from paretocosmos.paper.reproduce import reproduce
+from paretocosmos.runs.saved import saved_in
+from paretocosmos.training.compare import compare
+from paretocosmos.training.fit import fit
 
 __all__ = ["KINDS", "Training", "checkpoints_in", "prepare", "write_table"]
 

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from paretocosmos.experiments._names import device_title, problem_title
-from paretocosmos.experiments.collected import read_collected
-from paretocosmos.experiments.published import authors_code, paper_row
+from paretocosmos.paper._names import device_title, problem_title
+from paretocosmos.paper.collected import read_collected
+from paretocosmos.paper.published import authors_code, paper_row
 from paretocosmos.plotting._style import DPI, HAIRLINE, INK, MUTED, colours, styled
 
 RESULTS = Path(__file__).resolve().parents[1] / "results"

@@ -9,9 +9,9 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from paretocosmos import find
-from paretocosmos.experiments.published import paper_row
-from paretocosmos.settings import about_pair, pairs, paper_settings
+from paretocosmos import registry
+from paretocosmos.config.settings import about_pair, pairs, paper_settings
+from paretocosmos.paper.published import paper_row
 
 RESULTS = Path(__file__).resolve().parents[1] / "results"
 PROBLEMS = {"adult": "Adult", "compas": "COMPAS", "default_credit": "Default"}
@@ -30,7 +30,7 @@ def cards() -> str:
         *steps(),
         "",
     ]
-    names = [*ORDER, *(name for name in find.names("methods") if name not in ORDER)]
+    names = [*ORDER, *(name for name in registry.names("methods") if name not in ORDER)]
     for name in names:
         parts += [f"## {name}", "", *card(name), ""]
     return "\n".join(parts)
@@ -49,7 +49,7 @@ def card(name: str) -> Iterator[str]:
         kept = [*settings("methods", method, own), *settings("conditioning", conditioning, own)]
         kept += [f"`learning_rate={own['learning_rate']}`", "no schedule"]
     else:
-        text = inspect.getdoc(find.find("methods", name)) or ""
+        text = inspect.getdoc(registry.find("methods", name)) or ""
         summary, formula, body, facts = taken_apart(text)
         yield from (summary, "", "```math", formula, "```")
         wrapped = textwrap.wrap(body, 110, break_long_words=False, break_on_hyphens=False)
@@ -86,7 +86,7 @@ def taken_apart(text: str) -> tuple[str, str, str, dict[str, str]]:
 
 def settings(room: str, name: str, own: Mapping[str, Any] | None = None) -> list[str]:
     """What can be set, with defaults."""
-    every = find.parameters(find.find(room, name)).values()
+    every = registry.parameters(registry.find(room, name)).values()
     return [f"`{one.name}={(own or {}).get(one.name, one.default)}`" for one in every]
 
 

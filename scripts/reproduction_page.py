@@ -7,11 +7,11 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
-from paretocosmos.experiments._names import device_title, method_title, problem_title
-from paretocosmos.experiments.collected import in_order, read_collected
-from paretocosmos.experiments.published import authors_code, published
-from paretocosmos.experiments.recipe import load_recipe, recipe_names
-from paretocosmos.experiments.report import markdown, sections, verdict
+from paretocosmos.paper._names import device_title, method_title, problem_title
+from paretocosmos.paper.collected import in_order, read_collected
+from paretocosmos.paper.published import authors_code, published
+from paretocosmos.paper.recipe import load_recipe, recipe_names
+from paretocosmos.paper.report import markdown, sections, verdict
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "results" / "reproduction"

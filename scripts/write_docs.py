@@ -15,11 +15,11 @@ from typing import Any
 from typer.main import get_command
 from typer.testing import CliRunner
 
-from paretocosmos import Front, find
+from paretocosmos import Front, registry
 from paretocosmos.cli import ROOMS, app
-from paretocosmos.experiments.published import authors_code, paper_row
+from paretocosmos.config.settings import about_pair, pairs
+from paretocosmos.paper.published import authors_code, paper_row
 from paretocosmos.plotting import save_comparison, save_front
-from paretocosmos.settings import about_pair, pairs
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "scripts"))  # for those who import this file
@@ -525,9 +525,11 @@ def things() -> str:
     parts = ["# What can be named", "", "Written by `make docs` from the files themselves.", ""]
     for room in ROOMS:
         parts += [f"## {room}", "", "| name | what it is | settings |", "|---|---|---|"]
-        for name in find.names(room):
-            settings = ", ".join(f"`{key}`" for key in find.parameters(find.find(room, name)))
-            parts.append(f"| `{name}` | {find.summary(room, name)} | {settings} |")
+        for name in registry.names(room):
+            settings = ", ".join(
+                f"`{key}`" for key in registry.parameters(registry.find(room, name))
+            )
+            parts.append(f"| `{name}` | {registry.summary(room, name)} | {settings} |")
         for name, (method, conditioning) in pairs().items() if room == "methods" else ():
             parts.append(
                 f"| `{name}` | {about_pair(name)['summary']} | those of `{method}` and `{conditioning}` |"

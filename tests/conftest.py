@@ -68,20 +68,20 @@ def folder(toy: Path, tmp_path: Path) -> Path:
 def thing_in() -> Callable[[str, str], Any]:
     """What every file of a room promises, whatever the room: gives its one thing."""
 
-    from paretocosmos import find
+    from paretocosmos import registry
 
     def check(room: str, name: str) -> Any:
         module = importlib.import_module(f"paretocosmos.{room}.{name}")
         (public,) = module.__all__  # one file, one thing
-        thing = find.find(room, name)
+        thing = registry.find(room, name)
         assert thing is getattr(module, public)
         assert thing.__module__ == module.__name__  # defined here, not passed on
-        for text in (module.__doc__, thing.__doc__, find.summary(room, name)):
+        for text in (module.__doc__, thing.__doc__, registry.summary(room, name)):
             assert (text or "").partition("\n")[0].strip()
-        for setting in find.parameters(thing).values():  # what a user may set
+        for setting in registry.parameters(thing).values():  # what a user may set
             assert setting.default is not inspect.Parameter.empty, f"`{setting.name}` has none"
             assert setting.annotation is not inspect.Parameter.empty
-            find.convert(setting.name, setting.default, setting.annotation)
+            registry.convert(setting.name, setting.default, setting.annotation)
         return thing
 
     return check

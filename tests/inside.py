@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from paretocosmos import find
+from paretocosmos import registry
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 
@@ -27,7 +27,7 @@ def in_room(room: str, name: str, source: str, folder: Path) -> Iterator[Any]:
     package.__path__.append(str(folder))
     importlib.invalidate_caches()
     try:
-        yield find.find(room, name)
+        yield registry.find(room, name)
     finally:
         package.__path__.remove(str(folder))
         sys.modules.pop(f"paretocosmos.{room}.{name}", None)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from paretocosmos.experiments._recipe_file import read_recipe
+from paretocosmos.paper._recipe_file import read_recipe
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]

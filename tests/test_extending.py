@@ -109,7 +109,7 @@ def test_a_problem_and_a_network_from_outside_likewise(train: Train) -> None:
 
 
 def test_several_of_a_kind_from_outside_are_one_where_they_say_so() -> None:
-    from paretocosmos.engine.losses import group_losses
+    from paretocosmos.training.engine.losses import group_losses
 
     calls = []
 
@@ -135,8 +135,8 @@ def test_several_of_a_kind_from_outside_are_one_where_they_say_so() -> None:
 
 
 def test_objectives_of_an_estimator_promise_for_themselves() -> None:
+    from paretocosmos.config.promises import from_outside, promised
     from paretocosmos.estimators._own import own_objectives
-    from paretocosmos.promises import from_outside, promised
 
     given: Any = {"gap": FprGap(), "loss": lambda outputs, targets: outputs.mean()}
     gap, loss = own_objectives(given, [])

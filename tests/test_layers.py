@@ -69,7 +69,7 @@ def violations(module: str, source: str) -> list[str]:
 
 
 def _inside(dotted: str) -> list[str]:
-    """["rays"] for "paretocosmos.rays"; nothing for other packages."""
+    """["rays"] for "paretocosmos.pareto.rays"; nothing for other packages."""
     package, _, rest = dotted.partition(".")
     return [rest.partition(".")[0]] if package == "paretocosmos" and rest else []
 
@@ -116,8 +116,8 @@ def test_the_walk_sees_the_package() -> None:
 @pytest.mark.parametrize(
     ("module", "source"),
     [
-        ("rays", "from paretocosmos.training import fit"),
-        ("rays", "import paretocosmos.training"),
+        ("rays", "from paretocosmos.training.fit import fit"),
+        ("rays", "import paretocosmos.training.fit"),
         ("rays", "from paretocosmos import training"),
         ("rays", "from paretocosmos import fit"),
         ("rays", "import paretocosmos\nparetocosmos.fit()"),
@@ -131,8 +131,8 @@ def test_the_walk_sees_the_package() -> None:
         ("objectives.deo", "from paretocosmos.problems.adult import adult"),
         ("training", "from paretocosmos.plotting import draw"),
         ("kernels._ops", "from paretocosmos.backbones.lenet import LeNet"),
-        ("engine.step", "from paretocosmos.printing import note"),
-        ("backbones._conv_pool", "from paretocosmos.engine import Work"),
+        ("engine.step", "from paretocosmos.cli.output import note"),
+        ("backbones._conv_pool", "from paretocosmos.training.engine import Work"),
         ("lane", "from paretocosmos.explorer import write_report"),
         ("plotting", "from paretocosmos.cli import main"),
         ("", "from paretocosmos.plotting import draw"),
@@ -148,15 +148,18 @@ def test_the_checker_catches_a_bad_import(module: str, source: str) -> None:
     ("module", "source"),
     [
         ("rays", "import torch\nfrom paretocosmos.errors import unknown"),
-        ("metrics", "from paretocosmos.front import Front"),
+        ("metrics", "from paretocosmos.pareto.front import Front"),
         ("problems.adult", "from paretocosmos.objectives.deo import Deo"),
-        ("problems.adult", "from paretocosmos.problems._base import Problem"),
-        ("problems", "from paretocosmos.problems._base import Problem"),
-        ("backbones._conv_pool", "from paretocosmos.kernels import conv_pool"),
-        ("loop", "from paretocosmos.lane import Lane"),
-        ("training", "from paretocosmos import find, metrics\nfrom paretocosmos.run import Run"),
+        ("problems.adult", "from paretocosmos.problems import Problem"),
+        ("problems", "from paretocosmos.problems import Problem"),
+        ("backbones._conv_pool", "from paretocosmos.layers.kernels import conv_pool"),
+        ("loop", "from paretocosmos.training.seed_run import Lane"),
+        (
+            "training",
+            "from paretocosmos import find, metrics\nfrom paretocosmos.runs.run import Run",
+        ),
         ("provenance", "import paretocosmos\nparetocosmos.__version__"),
-        ("", "from paretocosmos.training import fit"),
+        ("", "from paretocosmos.training.fit import fit"),
         ("__main__", "from paretocosmos.cli import main"),
     ],
 )
@@ -188,7 +191,7 @@ def test_asking_for_help_draws_in_no_validation(command: str) -> None:
     """Which comes with the first file that is read; Typer has its own reasons to, for a command."""
     code = f"import sys; sys.argv = ['paretocosmos', *{command.split()}]\n"
     code += "from paretocosmos.cli import main\ntry:\n    main()\nexcept SystemExit:\n    pass\n"
-    names = "paretocosmos.schema.", *(["pydantic"] if command == "--help" else [])
+    names = "paretocosmos.io.schema.", *(["pydantic"] if command == "--help" else [])
     code += f"print([name for name in sys.modules if name.startswith({tuple(names)})])"
     assert _said(code).endswith("[]")
 

@@ -3,22 +3,22 @@
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-__version__ = "0.1.0.dev0"
+from paretocosmos._version import __version__ as __version__
 
 if TYPE_CHECKING:
     from paretocosmos.conditioning import Concat, Conditioning, condition
     from paretocosmos.errors import ParetoCosmosError
-    from paretocosmos.evaluation import evaluate
-    from paretocosmos.front import Front
-    from paretocosmos.loading import load_run
+    from paretocosmos.evaluation.evaluate import evaluate
     from paretocosmos.methods import Cosmos, Method
-    from paretocosmos.metrics import hypervolume
     from paretocosmos.objectives import Objective
+    from paretocosmos.pareto.front import Front
+    from paretocosmos.pareto.metrics import hypervolume
+    from paretocosmos.pareto.rays import even_rays, sample_rays
+    from paretocosmos.pareto.scalarize import cosmos_loss
     from paretocosmos.problems import Problem, TabularProblem, load_problem
-    from paretocosmos.rays import even_rays, sample_rays
-    from paretocosmos.run import Run
-    from paretocosmos.scalarize import cosmos_loss
-    from paretocosmos.training import fit
+    from paretocosmos.runs.load import load_run
+    from paretocosmos.runs.run import Run
+    from paretocosmos.training.fit import fit
 
 __all__ = [
     "Concat",
@@ -46,17 +46,17 @@ __all__ = [
 _PLACES = {
     "conditioning": ("Concat", "Conditioning", "condition"),
     "errors": ("ParetoCosmosError",),
-    "evaluation": ("evaluate",),
-    "front": ("Front",),
-    "loading": ("load_run",),
+    "evaluation.evaluate": ("evaluate",),
+    "pareto.front": ("Front",),
+    "runs.load": ("load_run",),
     "methods": ("Cosmos", "Method"),
-    "metrics": ("hypervolume",),
+    "pareto.metrics": ("hypervolume",),
     "objectives": ("Objective",),
     "problems": ("Problem", "TabularProblem", "load_problem"),
-    "rays": ("even_rays", "sample_rays"),
-    "run": ("Run",),
-    "scalarize": ("cosmos_loss",),
-    "training": ("fit",),
+    "pareto.rays": ("even_rays", "sample_rays"),
+    "runs.run": ("Run",),
+    "pareto.scalarize": ("cosmos_loss",),
+    "training.fit": ("fit",),
 }
 _PLACE = {name: place for place, names in _PLACES.items() for name in names}
 

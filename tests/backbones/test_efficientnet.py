@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from paretocosmos import find
+from paretocosmos import registry
 from paretocosmos.backbones.efficientnet import VARIANTS, EfficientNet
 from paretocosmos.errors import ConfigurationError
 
@@ -36,7 +36,9 @@ def test_outputs_must_be_positive(outputs: Any) -> None:
 
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_settings_come_from_a_command_line_too(variant: str) -> None:
-    known = find.parameters(EfficientNet)
+    known = registry.parameters(EfficientNet)
     given = {"variant": variant, "norm": "none", "dropout": "0.1", "weights": "random"}
-    found = {key: find.convert(key, value, known[key].annotation) for key, value in given.items()}
+    found = {
+        key: registry.convert(key, value, known[key].annotation) for key, value in given.items()
+    }
     assert found == {"variant": variant, "norm": None, "dropout": 0.1, "weights": "random"}

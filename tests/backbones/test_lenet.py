@@ -12,7 +12,7 @@ from paretocosmos.backbones._conv_pool import ConvPool
 from paretocosmos.backbones.lenet import LeNet
 from paretocosmos.conditioning.transposed_conv import TransposedConv
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.machine import place
+from paretocosmos.runtime.device import place
 
 TWO = {"top_left": 10, "bottom_right": 10}
 DOUBLE = torch.float64

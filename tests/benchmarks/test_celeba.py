@@ -14,7 +14,7 @@ import torch
 from sklearn.metrics import accuracy_score, log_loss, roc_auc_score
 
 from paretocosmos import load_run
-from paretocosmos.experiments.recipe import Cell
+from paretocosmos.paper.recipe import Cell
 
 ROOT = Path(__file__).resolve().parents[2]
 TASKS = ("left", "right", "dark")
@@ -25,7 +25,7 @@ FACES = """
 
     from paretocosmos.objectives import accuracy, roc_auc
     from paretocosmos.objectives.binary_cross_entropy import BinaryCrossEntropy
-    from paretocosmos.problems._images import ImageProblem
+    from paretocosmos.problems.images.problem import ImageProblem
     from paretocosmos.types import Batch
 
     TASKS = ("left", "right", "dark")

@@ -23,21 +23,20 @@ import pytest
 import torch
 
 import paretocosmos
-from paretocosmos import find
-from paretocosmos.checkpoint import load_tensors
+from paretocosmos import registry
 from paretocosmos.cli import ROOMS
+from paretocosmos.config.resolve import make_plan
+from paretocosmos.config.settings import about_pair, pairs
 from paretocosmos.errors import BenchmarkWarning
-from paretocosmos.experiments.recipe import load_recipe, recipe_names
-from paretocosmos.loading import load_run
-from paretocosmos.loop import Trainer
 from paretocosmos.objectives.mean_squared_error import MeanSquaredError
-from paretocosmos.planning import make_plan
-from paretocosmos.problems import Problem
-from paretocosmos.problems._base import Split
-from paretocosmos.record import FORMAT
-from paretocosmos.saved import checkpoint_in
-from paretocosmos.settings import about_pair, pairs
-from paretocosmos.training import fit
+from paretocosmos.paper.recipe import load_recipe, recipe_names
+from paretocosmos.problems import Problem, Split
+from paretocosmos.runs.checkpoint import load_tensors
+from paretocosmos.runs.load import load_run
+from paretocosmos.runs.record import FORMAT
+from paretocosmos.runs.saved import checkpoint_in
+from paretocosmos.training.fit import fit
+from paretocosmos.training.loop import Trainer
 from paretocosmos.types import Batch
 
 SMALL = ("--epochs", "2", "--device", "cpu", "--set", "hidden=8")
@@ -119,9 +118,9 @@ def test_list_is_what_find_finds(cli: Call) -> None:
     recipes = found.pop("recipes")
     assert recipes == {name: load_recipe(name).title for name in recipe_names()}
     assert {room: list(things) for room, things in found.items()} == {
-        room: [*find.names(room), *(pairs() if room == "methods" else ())] for room in ROOMS
+        room: [*registry.names(room), *(pairs() if room == "methods" else ())] for room in ROOMS
     }
-    assert found["methods"]["cosmos"] == find.summary("methods", "cosmos")
+    assert found["methods"]["cosmos"] == registry.summary("methods", "cosmos")
     assert found["methods"]["phn_ls"] == about_pair("phn_ls")["summary"]
     for name in ("adult", "cosmos", "phn_epo", "concat", "mlp", "deo"):
         assert re.search(rf"^\s*{name}\s", cli("list").out, re.MULTILINE)
@@ -175,9 +174,9 @@ def test_train_ends_with_a_table_and_the_folder(cli: Call, undrawn: None, tmp_pa
 def test_a_log_sees_a_long_training_advance(
     cli: Call, undrawn: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("paretocosmos.printing._bars.EVERY", 0.0)
+    monkeypatch.setattr("paretocosmos.cli.output._bars.EVERY", 0.0)
     # what this process has grown to depends on the tests before it
-    monkeypatch.setattr("paretocosmos.loop.peak_memory", lambda device: 84_400_000)
+    monkeypatch.setattr("paretocosmos.training.loop.peak_memory", lambda device: 84_400_000)
     ended = cli("train", "toy_convex", *SMALL, "--out", "here")
     one, two, *_ = ended.err.splitlines()
     for epoch, line in enumerate((one, two), start=1):
@@ -348,7 +347,7 @@ def test_notes_are_on_stderr_and_once(
             warnings.warn("known to be [odd]", BenchmarkWarning, stacklevel=1)
         return make_plan(*given, **named)
 
-    monkeypatch.setattr("paretocosmos.training.make_plan", warned)
+    monkeypatch.setattr("paretocosmos.training.fit.make_plan", warned)
     ended = cli("train", "toy_convex", *SMALL, "--json")
     assert ended.err == "note: known to be [odd]\n"
     assert json.loads(ended.out)["problem"] == "toy_convex"
@@ -699,7 +698,7 @@ def test_ctrl_c_with_seeds_says_how_to_go_on(
     given = ("train", "toy_convex", *SMALL, "--seeds", "1,2", "--json")
     whole = json.loads(cli(*given, "--out", "whole").out)
     with monkeypatch.context() as patch:
-        patch.setattr("paretocosmos.training._together", lambda plan: together)
+        patch.setattr("paretocosmos.training.fit._together", lambda plan: together)
         _interrupt_at(patch, 2)
         ended = cli(*given, "--out", "here")
     assert (ended.code, ended.out) == (130, "")

@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from paretocosmos.loading import load_run
-from paretocosmos.loop import Trainer
+from paretocosmos.runs.load import load_run
+from paretocosmos.training.loop import Trainer
 
 SMALL = ("--epochs", "2", "--device", "cpu", "--engine", "eager", "--set", "hidden=8")
 THREE = ("compare", "toy_convex", "--methods", "cosmos,single_task,uniform", *SMALL)

@@ -9,7 +9,7 @@ import numpy as np
 import onnxruntime
 import pytest
 
-from paretocosmos.training import fit
+from paretocosmos.training.fit import fit
 
 Call = Callable[..., Any]
 

@@ -5,9 +5,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tests.experiments.hand_made import write_recipe, write_run
+from tests.paper.hand_made import write_recipe, write_run
 
-from paretocosmos.experiments.recipe import load_recipe
+from paretocosmos.paper.recipe import load_recipe
 
 Call = Callable[..., Any]  # of `cli`: gives the code, what went out, and the errors
 OUT = Path("reproduction")

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from paretocosmos.experiments import _cell
-from paretocosmos.experiments.recipe import recipe_names
-from paretocosmos.loop import Trainer
-from paretocosmos.training import fit
+from paretocosmos.paper import _cell
+from paretocosmos.paper.recipe import recipe_names
+from paretocosmos.training.fit import fit
+from paretocosmos.training.loop import Trainer
 
 Call = Callable[..., Any]  # of `cli`: gives the code, what went out, and the errors
 

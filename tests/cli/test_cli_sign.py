@@ -8,8 +8,8 @@ from tests.keys import ssh_pair
 from tests.strangers import change, copy
 
 from paretocosmos import fit, load_run
-from paretocosmos.signatures import fingerprint_of, read_public_key
-from paretocosmos.signing import sign_run
+from paretocosmos.io.signatures import fingerprint_of, read_public_key
+from paretocosmos.runs.signing import sign_run
 
 Cli = Callable[..., tuple[int, str, str]]
 

@@ -10,12 +10,12 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from paretocosmos import Conditioning, condition, cosmos_loss, find, fit, load_problem
+from paretocosmos import Conditioning, condition, cosmos_loss, fit, load_problem, registry
 from paretocosmos.backbones.mlp import Mlp
 from paretocosmos.conditioning.concat import Concat
 from paretocosmos.conditioning.transposed_conv import TransposedConv
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.objectives._base import pick
+from paretocosmos.objectives import pick
 from paretocosmos.types import Outputs, each
 
 B, J = 6, 3
@@ -107,12 +107,12 @@ def test_a_sweep_is_the_loop_over_rays(
         torch.testing.assert_close(swept[key], out)
 
 
-@pytest.mark.parametrize("name", find.names("conditioning"))
+@pytest.mark.parametrize("name", registry.names("conditioning"))
 def test_every_conditioning_has_its_name_here(name: str) -> None:
     image = name == "transposed_conv"
     network = nn.Conv2d(1, 2, 3) if image else nn.Sequential(nn.Linear(4, 5), nn.Linear(5, 2))
     model = condition(network, 2, how=name)
-    assert type(model) is find.find("conditioning", name)
+    assert type(model) is registry.find("conditioning", name)
     inputs = torch.randn(4, 1, 5, 5) if image else torch.randn(4, 4)
     assert model(inputs, torch.rand(2)).shape[:2] == (4, 2)
     if name != "hypernet":

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from paretocosmos.conditioning import Several, networks_of
 from paretocosmos.conditioning.none import Unconditioned
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.rays import even_rays, sample_rays
+from paretocosmos.pareto.rays import even_rays, sample_rays
 
 
 class Constant(nn.Module):

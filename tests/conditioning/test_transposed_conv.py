@@ -17,7 +17,7 @@ from paretocosmos.conditioning import _split
 from paretocosmos.conditioning._split import SplitConv
 from paretocosmos.conditioning.transposed_conv import RayMaps, TransposedConv
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.kernels import map_term
+from paretocosmos.layers.kernels import map_term
 
 B, J = 6, 3
 SHAPE = (2, 20, 23)

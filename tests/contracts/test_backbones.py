@@ -12,12 +12,12 @@ import pytest
 import torch
 from torch import Tensor
 
-from paretocosmos import find
+from paretocosmos import registry
 from paretocosmos.backbones import Backbone
 from paretocosmos.errors import ConfigurationError, MissingExtraError
 from paretocosmos.types import Outputs, each
 
-NAMES = find.names("backbones")
+NAMES = registry.names("backbones")
 # a small one of its kind, and no search for published weights
 SETTINGS: dict[str, dict[str, Any]] = {"efficientnet": {"variant": "b0", "weights": "random"}}
 B = 6
@@ -32,13 +32,13 @@ Case = tuple[Backbone, tuple[int, ...], int | dict[str, int]]
 
 def _build(name: str, at: int, settings: Mapping[str, Any] | None = None) -> Backbone:
     chosen = {**SETTINGS.get(name, {}), **(settings or {})}
-    network: Backbone = find.find("backbones", name)(*WANTED[at], **chosen).double().eval()
+    network: Backbone = registry.find("backbones", name)(*WANTED[at], **chosen).double().eval()
     return network
 
 
 def _missing(name: str) -> list[str]:
     """The packages a backbone is made of that are not installed."""
-    kind: Any = find.find("backbones", name)
+    kind: Any = registry.find("backbones", name)
     return [package for package in kind.foreign if find_spec(package) is None]
 
 
@@ -98,7 +98,7 @@ def test_it_is_found_by_its_name(name: str, thing_in: Callable[[str, str], Any])
     thing = thing_in("backbones", name)
     assert list(inspect.signature(thing).parameters)[:2] == ["input_shape", "outputs"]
     assert issubclass(thing, Backbone)
-    assert thing.blank.keys() <= find.parameters(thing).keys()
+    assert thing.blank.keys() <= registry.parameters(thing).keys()
 
 
 @pytest.mark.parametrize("name", BUILT)
@@ -110,7 +110,7 @@ def test_it_builds_something(name: str) -> None:
 def test_without_the_packages_it_is_made_of_it_says_how_to_get_them(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kind: Any = find.find("backbones", name)
+    kind: Any = registry.find("backbones", name)
     for package in kind.foreign:
         monkeypatch.setitem(sys.modules, package, None)  # as if it were not installed
         with pytest.raises(MissingExtraError, match=rf"`{name}` needs `{package}`.*pip install"):
@@ -119,7 +119,7 @@ def test_without_the_packages_it_is_made_of_it_says_how_to_get_them(
 
 def test_what_it_resolved_is_a_setting_and_builds_the_same(case: Case) -> None:
     network = case[0]
-    assert network.resolved.keys() <= find.parameters(type(network)).keys()
+    assert network.resolved.keys() <= registry.parameters(type(network)).keys()
     again = _twin(case, network.resolved)
     assert again.resolved == network.resolved
     assert {k: v.shape for k, v in again.state_dict().items()} == {

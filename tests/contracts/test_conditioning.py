@@ -10,16 +10,16 @@ import pytest
 import torch
 from torch import Tensor
 
-from paretocosmos import find
+from paretocosmos import registry
 from paretocosmos.backbones import Backbone
 from paretocosmos.conditioning import Conditioning
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.types import Inputs, Outputs, each
 
-NAMES = find.names("conditioning")
+NAMES = registry.names("conditioning")
 # what needs nothing else installed; the others are conditioned in tests/extras
 BACKBONES = [
-    n for n in find.names("backbones") if not vars(find.find("backbones", n)).get("foreign")
+    n for n in registry.names("backbones") if not vars(registry.find("backbones", n)).get("foreign")
 ]
 B, J = 12, 3
 # what there is to condition: an input's shape and the outputs
@@ -33,8 +33,8 @@ Case = tuple[Conditioning, Backbone, Inputs]
 
 
 def _pair(name: str, backbone: str, at: int) -> tuple[Conditioning, Backbone]:
-    network: Backbone = find.find("backbones", backbone)(*WANTED[at]).double().eval()
-    model: Conditioning = find.find("conditioning", name)(network, J).eval()
+    network: Backbone = registry.find("backbones", backbone)(*WANTED[at]).double().eval()
+    model: Conditioning = registry.find("conditioning", name)(network, J).eval()
     return model, network
 
 

@@ -14,18 +14,18 @@ import pytest
 import torch
 from torch import Tensor
 
-from paretocosmos import find
+from paretocosmos import registry
 from paretocosmos.errors import ConfigurationError, FrontWarning, ParetoCosmosError
-from paretocosmos.front import Front
 from paretocosmos.methods import FixedRays, Method, State
+from paretocosmos.pareto.front import Front
 
-NAMES = find.names("methods")
-FIXED = [name for name in NAMES if issubclass(find.find("methods", name), FixedRays)]  # type: ignore[arg-type]
+NAMES = registry.names("methods")
+FIXED = [name for name in NAMES if issubclass(registry.find("methods", name), FixedRays)]  # type: ignore[arg-type]
 LATE = 10**6  # an epoch after which no method begins anything new
 
 
 def _built(name: str) -> Method:
-    built = find.find("methods", name)()
+    built = registry.find("methods", name)()
     assert isinstance(built, Method)
     return built
 
@@ -33,7 +33,7 @@ def _built(name: str) -> Method:
 @pytest.fixture(params=NAMES)
 def method(request: pytest.FixtureRequest, thing_in: Callable[[str, str], Any]) -> Method:
     thing = thing_in("methods", request.param)
-    assert set(find.parameters(thing)) == set(
+    assert set(registry.parameters(thing)) == set(
         inspect.signature(thing).parameters
     )  # a method is made of settings alone
     return _built(request.param)
@@ -259,7 +259,7 @@ def test_usual_losses_pass_its_check(method: Method) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_its_docstring_has_what_a_reader_looks_for(name: str) -> None:
-    text = inspect.getdoc(find.find("methods", name)) or ""
+    text = inspect.getdoc(registry.find("methods", name)) or ""
     assert ".. math::" in text
     for word in ("Cost: ", "Use ", "avoid "):
         assert word in " ".join(text.split()), word

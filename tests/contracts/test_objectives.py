@@ -11,7 +11,7 @@ import torch
 from tests.inside import example, in_room
 from torch import Tensor
 
-from paretocosmos import find
+from paretocosmos import registry
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.estimators._targets import Classes
 from paretocosmos.estimators._trades import class_trade
@@ -26,7 +26,7 @@ from paretocosmos.objectives import (
 from paretocosmos.objectives.cross_entropy import CrossEntropy
 from paretocosmos.types import Metric
 
-NAMES = find.names("objectives")
+NAMES = registry.names("objectives")
 B = 12
 OUTPUTS = {"cross_entropy": (B, 4)}  # classes; the rest read one number per sample
 STACK = 3

@@ -16,11 +16,10 @@ from torch import Tensor
 from torch.func import vmap
 
 from paretocosmos.errors import BenchmarkWarning, ConfigurationError
-from paretocosmos.find import find as find_thing
-from paretocosmos.find import names, parameters, summary
-from paretocosmos.problems import Problem, load_problem
-from paretocosmos.problems._base import SPLITS
-from paretocosmos.problems._celeba_lists import ATTRIBUTES
+from paretocosmos.problems import SPLITS, Problem, load_problem
+from paretocosmos.problems.faces.lists import ATTRIBUTES
+from paretocosmos.registry import find as find_thing
+from paretocosmos.registry import names, parameters, summary
 from paretocosmos.types import Outputs, each, first
 
 RAW = Path(__file__).parents[3] / "shared" / "data"

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from tests.estimators.conftest import People
 
-from paretocosmos.choosing import Point
 from paretocosmos.errors import ConfigurationError, FrontWarning, InfeasibleError
 from paretocosmos.estimators import ParetoClassifier, ParetoRegressor
-from paretocosmos.evaluation import evaluate
+from paretocosmos.evaluation.evaluate import evaluate
+from paretocosmos.pareto.selection import Point
 
 
 def test_the_copy_predicts_at_the_chosen_ray(fair: ParetoClassifier, people: People) -> None:

@@ -11,8 +11,8 @@ import pytest
 
 from paretocosmos.explorer import Answers, Head, Look, Samples, View, write_report
 from paretocosmos.explorer._samples import png
-from paretocosmos.front import Front
-from paretocosmos.rays import even_rays
+from paretocosmos.pareto.front import Front
+from paretocosmos.pareto.rays import even_rays
 
 OPTIONS = [
     *("--no-sandbox", "--disable-gpu", "--disable-background-networking"),

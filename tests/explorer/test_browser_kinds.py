@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from paretocosmos.explorer import Look, View
-from paretocosmos.front import Front
-from paretocosmos.rays import even_rays
+from paretocosmos.pareto.front import Front
+from paretocosmos.pareto.rays import even_rays
 
 Open = Callable[..., Any]
 See = Callable[..., View]

@@ -15,10 +15,10 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from paretocosmos.choosing import Wish, closest, constant, within
 from paretocosmos.errors import InfeasibleError
-from paretocosmos.front import Front
-from paretocosmos.rays import as_rays, even_rays
+from paretocosmos.pareto.front import Front
+from paretocosmos.pareto.rays import as_rays, even_rays
+from paretocosmos.pareto.selection import Wish, closest, constant, within
 
 LOGIC = files("paretocosmos.explorer").joinpath("page", "logic.js").read_text(encoding="utf-8")
 NODE = shutil.which("node")

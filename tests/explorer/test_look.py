@@ -15,8 +15,8 @@ from paretocosmos.errors import ConfigurationError
 from paretocosmos.explorer import View, look_at, write_report
 from paretocosmos.explorer._samples import chosen, png
 from paretocosmos.problems import TabularProblem
-from paretocosmos.problems._rows import split_rows
-from paretocosmos.run import Run
+from paretocosmos.problems.tables.rows import split_rows
+from paretocosmos.runs.run import Run
 
 pytestmark = pytest.mark.filterwarnings("ignore::paretocosmos.errors.BenchmarkWarning")
 

@@ -14,9 +14,9 @@ import pytest
 
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.explorer import Look, View, write_report
-from paretocosmos.front import Front
-from paretocosmos.metrics import summary
-from paretocosmos.rays import even_rays
+from paretocosmos.pareto.front import Front
+from paretocosmos.pareto.metrics import summary
+from paretocosmos.pareto.rays import even_rays
 
 HOSTILE = "</script><img src=x onerror=alert(1)><!--\u2028{{data}} & \"'"
 VOID = {"meta", "link", "input", "br", "img"}

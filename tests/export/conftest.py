@@ -11,11 +11,11 @@ import torch
 from torch import nn
 
 from paretocosmos.export import Exported, export
-from paretocosmos.front import Front
-from paretocosmos.problems._table import Table
-from paretocosmos.problems._tabular import TabularProblem
-from paretocosmos.run import Run
-from paretocosmos.training import fit
+from paretocosmos.pareto.front import Front
+from paretocosmos.problems.tables.table import Table
+from paretocosmos.problems.tables.tabular import TabularProblem
+from paretocosmos.runs.run import Run
+from paretocosmos.training.fit import fit
 
 
 @pytest.fixture

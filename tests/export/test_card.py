@@ -18,8 +18,8 @@ import paretocosmos
 from paretocosmos.conditioning import Concat
 from paretocosmos.export import Exported, export
 from paretocosmos.export._markdown import code, plain, table
-from paretocosmos.problems._table import Table
-from paretocosmos.run import Run
+from paretocosmos.problems.tables.table import Table
+from paretocosmos.runs.run import Run
 
 RENDER = MarkdownIt("gfm-like", {"linkify": False})
 EVIL = [

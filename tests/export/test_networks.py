@@ -10,13 +10,13 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from paretocosmos import find
+from paretocosmos import registry
 from paretocosmos.backbones.lenet import LeNet
 from paretocosmos.backbones.mlp import Mlp
 from paretocosmos.conditioning import Concat, Several
 from paretocosmos.errors import ConfigurationError, RunError
 from paretocosmos.export import Exported, export
-from paretocosmos.run import Run
+from paretocosmos.runs.run import Run
 
 IMAGE = (1, 17, 19)
 NETWORKS: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {
@@ -26,15 +26,15 @@ NETWORKS: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {
 SUITED = {"transposed_conv": ("lenet",), "concat": ("mlp",)}
 PAIRS = [
     (conditioning, backbone)
-    for conditioning in find.names("conditioning")
+    for conditioning in registry.names("conditioning")
     for backbone in SUITED.get(conditioning, tuple(NETWORKS))
 ]
 
 
 def model_of(conditioning: str, backbone: str, objectives: int = 2) -> nn.Module:
     network = NETWORKS[backbone][0]()
-    built: nn.Module = find.build(
-        "conditioning", find.Spec(conditioning, {}), backbone=network, objectives=objectives
+    built: nn.Module = registry.build(
+        "conditioning", registry.Spec(conditioning, {}), backbone=network, objectives=objectives
     )
     for parameter in built.parameters():
         if not parameter.any():  # what starts at zero would do nothing

@@ -20,9 +20,9 @@ from paretocosmos.conditioning import Concat
 from paretocosmos.errors import ConfigurationError, MissingExtraError, RunError
 from paretocosmos.export import Exported, export
 from paretocosmos.export._program import loaded_program
-from paretocosmos.loading import load_run
-from paretocosmos.problems._table import Table
-from paretocosmos.run import Run
+from paretocosmos.problems.tables.table import Table
+from paretocosmos.runs.load import load_run
+from paretocosmos.runs.run import Run
 
 
 def probability(path: Path, x: np.ndarray[Any, Any], preference: Any) -> np.ndarray[Any, Any]:
@@ -176,7 +176,7 @@ def test_a_missing_extra_gives_the_command(trained: Run, monkeypatch: pytest.Mon
 
 def test_nothing_is_said_on_the_terminal(trained: Run, tmp_path: Path) -> None:
     code = (
-        "from paretocosmos.export import export\nfrom paretocosmos.loading import load_run\n"
+        "from paretocosmos.export import export\nfrom paretocosmos.runs.load import load_run\n"
         f"run = load_run({str(trained.folder)!r})\n"
         f"export(run, out={str(tmp_path / 'a.onnx')!r})\n"
         f"export(run, format='torch', out={str(tmp_path / 'a.pt2')!r})"

@@ -20,15 +20,15 @@ from paretocosmos import condition, fit, load_run
 from paretocosmos.backbones.efficientnet import EfficientNet
 from paretocosmos.conditioning import Several
 from paretocosmos.conditioning.transposed_conv import TransposedConv
+from paretocosmos.config.plan import Plan
+from paretocosmos.config.resolve import make_plan
 from paretocosmos.errors import DataError, WeightsWarning
-from paretocosmos.find import Spec
-from paretocosmos.norms import FrozenNorm
+from paretocosmos.layers.norms import FrozenNorm
 from paretocosmos.objectives.binary_cross_entropy import BinaryCrossEntropy
-from paretocosmos.plan import Plan
-from paretocosmos.planning import make_plan
-from paretocosmos.problems._base import SPLITS
-from paretocosmos.problems._images import ImageProblem
-from paretocosmos.run import Run
+from paretocosmos.problems import SPLITS
+from paretocosmos.problems.images.problem import ImageProblem
+from paretocosmos.registry import Spec
+from paretocosmos.runs.run import Run
 from paretocosmos.types import Batch
 
 transformers = pytest.importorskip("transformers", reason="pip install --group extras")

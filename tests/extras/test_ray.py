@@ -12,12 +12,12 @@ import pytest
 
 import paretocosmos
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.experiments import _ray
-from paretocosmos.experiments._cell import How, Outcome
-from paretocosmos.experiments.recipe import Cell, Recipe
-from paretocosmos.experiments.reproduce import Reproduction, reproduce
-from paretocosmos.loading import load_run
-from paretocosmos.saved import checkpoint_in
+from paretocosmos.paper import _ray
+from paretocosmos.paper._cell import How, Outcome
+from paretocosmos.paper.recipe import Cell, Recipe
+from paretocosmos.paper.reproduce import Reproduction, reproduce
+from paretocosmos.runs.load import load_run
+from paretocosmos.runs.saved import checkpoint_in
 
 ray = pytest.importorskip("ray", reason="the extra `ray` is not installed")
 

@@ -18,7 +18,7 @@ from paretocosmos.errors import ConfigurationError, DataError
 from paretocosmos.integrations.transformers import ParetoTrainer
 from paretocosmos.objectives import accuracy
 from paretocosmos.objectives.cross_entropy import CrossEntropy
-from paretocosmos.rays import even_rays
+from paretocosmos.pareto.rays import even_rays
 from paretocosmos.types import Batch
 
 transformers = pytest.importorskip("transformers", reason="pip install --group extras")

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 from faults.files import inflict
 
-from paretocosmos import checkpoint, loading, saved
-from paretocosmos.front import Front
+from paretocosmos.pareto.front import Front
+from paretocosmos.runs import checkpoint, saved
+from paretocosmos.runs import load as loading
 
 
 def test_a_few_of_all_kinds_of_damages(tmp_path: Path) -> None:

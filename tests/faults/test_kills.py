@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 from faults.kills import inflict
 
-from paretocosmos import lane, resuming
-from paretocosmos.checkpoint import Progressed, load_checkpoint
+from paretocosmos.runs import resume as resuming
+from paretocosmos.runs.checkpoint import Progressed, load_checkpoint
+from paretocosmos.training import seed_run as lane
 
 
 def test_a_few_of_all_kinds_of_kills(tmp_path: Path) -> None:

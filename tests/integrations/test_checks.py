@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from paretocosmos import Concat, Cosmos, Method, Objective, condition, find
+from paretocosmos import Concat, Cosmos, Method, Objective, condition, registry
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.integrations._checks import (
     checked_model,
@@ -95,9 +95,9 @@ def test_a_reference_is_a_finite_number_each(reference: tuple[float, ...]) -> No
         checked_reference(reference, 2)
 
 
-@pytest.mark.parametrize("name", find.names("methods"))
+@pytest.mark.parametrize("name", registry.names("methods"))
 def test_methods_with_networks_of_their_own_are_refused_and_the_others_not(name: str) -> None:
-    built = find.find("methods", name)()
+    built = registry.find("methods", name)()
     if built.fixed_rays(2) is None:
         assert method_of(name, None, 2) == built
         return

@@ -10,13 +10,13 @@ import torch
 from torch import Tensor, nn
 
 from paretocosmos import Cosmos, Method, Objective, condition, cosmos_loss
-from paretocosmos.engine import make_step
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.integrations._weighing import Weighing
 from paretocosmos.methods import DirichletRays, Gram, State
 from paretocosmos.methods.epo import Epo
 from paretocosmos.methods.linear import Linear
 from paretocosmos.objectives.mean_squared_error import MeanSquaredError
+from paretocosmos.training.engine import make_step
 from paretocosmos.types import Batch, Targets
 
 B, J = 12, 2

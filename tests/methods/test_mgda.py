@@ -12,7 +12,7 @@ from torchjd.aggregation import MGDA
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.methods import State
 from paretocosmos.methods.mgda import Mgda, Normalisation
-from paretocosmos.solvers import min_norm
+from paretocosmos.pareto.solvers import min_norm
 
 Array = npt.NDArray[np.float64]
 DOUBLE = torch.float64

@@ -12,8 +12,8 @@ from torch import Tensor
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.methods import State
 from paretocosmos.methods.pareto_mtl import ParetoMtl
-from paretocosmos.rays import even_rays
-from paretocosmos.solvers import MinNorm, min_norm
+from paretocosmos.pareto.rays import even_rays
+from paretocosmos.pareto.solvers import MinNorm, min_norm
 
 Array = npt.NDArray[np.float64]
 Shortest = Callable[[Array], Array]

@@ -5,9 +5,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from paretocosmos.front import Front
 from paretocosmos.methods.single_task import SingleTask
 from paretocosmos.methods.uniform import Uniform
+from paretocosmos.pareto.front import Front
 
 
 def no_gram() -> Tensor:

@@ -7,8 +7,8 @@ from torch import Tensor, nn
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.methods.cosmos import Cosmos
 from paretocosmos.methods.linear import Linear
-from paretocosmos.rays import sample_rays
-from paretocosmos.scalarize import cosmos_loss
+from paretocosmos.pareto.rays import sample_rays
+from paretocosmos.pareto.scalarize import cosmos_loss
 
 Settings = dict[str, object]
 METHODS: list[Cosmos | Linear] = [

@@ -10,12 +10,12 @@ from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
 
 from paretocosmos.errors import ConfigurationError, DataError
-from paretocosmos.front import Array, Front
-from paretocosmos.metrics import hypervolume, ideal_hypervolume
+from paretocosmos.pareto.front import Array, Front
+from paretocosmos.pareto.metrics import hypervolume, ideal_hypervolume
+from paretocosmos.pareto.rays import even_rays
 from paretocosmos.plotting import comparison_figure, save_comparison
 from paretocosmos.plotting._methods import PALE
 from paretocosmos.plotting._style import COLOURS, SHAPES, look
-from paretocosmos.rays import even_rays
 
 NAMES = ("binary_cross_entropy", "deo", "third")
 

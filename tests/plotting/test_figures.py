@@ -10,10 +10,10 @@ from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
 
 from paretocosmos.errors import ConfigurationError, DataError
-from paretocosmos.front import Front
+from paretocosmos.pareto.front import Front
+from paretocosmos.pareto.rays import even_rays
 from paretocosmos.plotting import front_figure, save_front
 from paretocosmos.plotting._style import colours
-from paretocosmos.rays import even_rays
 
 
 def made(rays: Any, values: Any, names: tuple[str, ...], reference: Any, **rest: Any) -> Front:

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from paretocosmos.front import Array
+from paretocosmos.pareto.front import Array
 from paretocosmos.plotting._limits import limits
 
 

@@ -13,7 +13,8 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.front import Array, Front
+from paretocosmos.pareto.front import Array, Front
+from paretocosmos.pareto.rays import even_rays
 from paretocosmos.plotting import (
     Known,
     ablation_figure,
@@ -25,8 +26,7 @@ from paretocosmos.plotting import (
 )
 from paretocosmos.plotting._style import ABSENT
 from paretocosmos.problems import load_problem
-from paretocosmos.problems._toy import ToyProblem
-from paretocosmos.rays import even_rays
+from paretocosmos.problems.toys.problem import ToyProblem
 
 NAN = float("nan")
 

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from paretocosmos.front import Front
+from paretocosmos.pareto.front import Front
+from paretocosmos.pareto.rays import even_rays
 from paretocosmos.plotting import (
     Known,
     ablation_figure,
@@ -16,7 +17,6 @@ from paretocosmos.plotting import (
     intuition_figure,
 )
 from paretocosmos.plotting._style import lines_of
-from paretocosmos.rays import even_rays
 
 LONG = (
     "REHEARSAL, 3 epochs: validation fronts of COSMOS, PHN-LS, PHN-EPO, ParetoMTL and Single Task "

@@ -12,7 +12,7 @@ from matplotlib.text import Text
 
 import paretocosmos.plotting
 from paretocosmos.errors import MissingExtraError
-from paretocosmos.front import Front
+from paretocosmos.pareto.front import Front
 from paretocosmos.plotting import comparison_figure, front_figure, save_front
 from paretocosmos.plotting._style import shown_names
 

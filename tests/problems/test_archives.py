@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from paretocosmos.errors import DataError
-from paretocosmos.problems._archives import number_of, open_pictures
+from paretocosmos.problems.faces.archives import number_of, open_pictures
 
 if TYPE_CHECKING:
     from tests.problems.conftest import SmallCeleba

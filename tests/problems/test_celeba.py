@@ -15,17 +15,16 @@ from PIL import Image
 from sklearn.metrics import accuracy_score, roc_auc_score
 from torch import Tensor
 
+from paretocosmos.config.settings import paper_settings
 from paretocosmos.errors import BenchmarkWarning, DataError
-from paretocosmos.problems import load_problem
-from paretocosmos.problems._base import SPLITS
-from paretocosmos.problems._images import ImageProblem
+from paretocosmos.problems import SPLITS, load_problem
 from paretocosmos.problems.celeba import celeba
 from paretocosmos.problems.celeba_easy import celeba_easy
 from paretocosmos.problems.celeba_four import celeba_four
 from paretocosmos.problems.celeba_hard import celeba_hard
 from paretocosmos.problems.celeba_ten import celeba_ten
 from paretocosmos.problems.celeba_three import celeba_three
-from paretocosmos.settings import paper_settings
+from paretocosmos.problems.images.problem import ImageProblem
 
 if TYPE_CHECKING:
     from tests.problems.conftest import SmallCeleba

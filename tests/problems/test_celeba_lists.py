@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from paretocosmos.errors import ConfigurationError, DataError
-from paretocosmos.problems._celeba_files import CelebaFiles
-from paretocosmos.problems._celeba_lists import ATTRIBUTES, TOTAL, read_lists
+from paretocosmos.problems.faces.files import CelebaFiles
+from paretocosmos.problems.faces.lists import ATTRIBUTES, TOTAL, read_lists
 
 if TYPE_CHECKING:
     from tests.problems.conftest import SmallCeleba

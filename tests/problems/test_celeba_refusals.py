@@ -9,8 +9,7 @@ import torch
 from torch import Tensor
 
 from paretocosmos.errors import BenchmarkWarning, ConfigurationError, DataError, MissingExtraError
-from paretocosmos.problems import Problem, load_problem
-from paretocosmos.problems._base import SPLITS
+from paretocosmos.problems import SPLITS, Problem, load_problem
 from paretocosmos.problems.celeba import celeba
 from paretocosmos.problems.celeba_easy import celeba_easy
 

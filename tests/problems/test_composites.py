@@ -8,8 +8,8 @@ import pytest
 from sklearn.model_selection import train_test_split
 
 from paretocosmos.errors import ConfigurationError, DataError
-from paretocosmos.problems import _composites
-from paretocosmos.problems._composites import (
+from paretocosmos.problems.images import composites
+from paretocosmos.problems.images.composites import (
     RULES,
     Composites,
     Labelled,
@@ -18,7 +18,7 @@ from paretocosmos.problems._composites import (
     held_out,
     make,
 )
-from paretocosmos.problems._kept import kept
+from paretocosmos.problems.images.kept import kept
 
 TEXT, PUBLISHED = RULES["text"], RULES["published"]
 
@@ -53,16 +53,16 @@ def slow(first: Labelled, second: Labelled, recipe: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize("dark", [False, True], ids=["clipped", "never clipped"])
 def test_like_the_slow_loop(dark: bool, rule: Rule) -> None:
     first, second = labelled(90, 1, dark=dark), labelled(50, 2, dark=dark)
-    recipe = _composites._draw(first[1], second[1], rule, different=True, copies=2, stream=[5, 0])
+    recipe = composites._draw(first[1], second[1], rule, different=True, copies=2, stream=[5, 0])
     out = np.zeros((recipe.shape[1], 14, 14), np.uint8)
-    _composites._paint(first[0], second[0], recipe, out)
+    composites._paint(first[0], second[0], recipe, out)
     np.testing.assert_array_equal(out, slow(first, second, recipe))
     assert (int(out.max()) == 255) is not dark
 
 
 def test_what_is_drawn() -> None:
     labels = np.random.default_rng(0).choice(3, 400, p=[0.6, 0.3, 0.1]).astype(np.uint8)
-    recipe = _composites._draw(labels, labels, TEXT, different=True, copies=50, stream=[1, 0])
+    recipe = composites._draw(labels, labels, TEXT, different=True, copies=50, stream=[1, 0])
     top, bottom, corners = recipe[0], recipe[1], recipe[2:]
     assert (np.bincount(top) == 50).all()
     assert (labels[top] != labels[bottom]).all()
@@ -83,7 +83,7 @@ def test_what_is_drawn() -> None:
 
 def test_the_published_rule_shifts_along_the_diagonal() -> None:
     labels = np.random.default_rng(0).integers(0, 10, 500).astype(np.uint8)
-    recipe = _composites._draw(labels, labels, PUBLISHED, different=True, copies=40, stream=[1, 0])
+    recipe = composites._draw(labels, labels, PUBLISHED, different=True, copies=40, stream=[1, 0])
     (y, x), (v, u) = recipe[2:4], recipe[4:]
     assert (y == x).all()
     assert (v == u).all()
@@ -94,7 +94,7 @@ def test_the_published_rule_shifts_along_the_diagonal() -> None:
 
 def test_any_class_where_it_does_not_matter() -> None:
     labels = np.zeros(200, np.uint8)
-    recipe = _composites._draw(
+    recipe = composites._draw(
         labels, labels[:70], PUBLISHED, different=False, copies=2, stream=[1, 0]
     )
     assert set(recipe[1]) <= set(range(70))
@@ -108,9 +108,9 @@ def test_splits_and_labels(sources: tuple[Labelled, Labelled, Labelled]) -> None
     assert made.images.shape == (460, 14, 14)
     assert made.labels.shape == (460, 2)
     # the same recipe before the split, split by scikit-learn
-    recipe = _composites._draw(one[1], two[1], PUBLISHED, different=True, copies=2, stream=[1, 0])
+    recipe = composites._draw(one[1], two[1], PUBLISHED, different=True, copies=2, stream=[1, 0])
     whole = np.zeros((300, 14, 14), np.uint8)
-    _composites._paint(one[0], two[0], recipe, whole)
+    composites._paint(one[0], two[0], recipe, whole)
     labels = np.stack([one[1][recipe[0]], two[1][recipe[1]]], axis=1)
     expected = train_test_split(whole, labels, test_size=0.1, random_state=42)
     for found, part in zip(
@@ -149,7 +149,7 @@ def test_the_bytes_never_change(rule: RuleName, sha256: str) -> None:
     one = (np.arange(160 * 9, dtype=np.int64) % 251).astype(np.uint8).reshape(160, 3, 3)
     source = (one, (np.arange(160) % 7).astype(np.uint8))
     made = make((source, source), (source, source), rule=RULES[rule], different=True, seed=1)
-    assert _composites.VERSION == 2
+    assert composites.VERSION == 2
     assert made.sha256 == sha256
 
 

@@ -16,12 +16,12 @@ import numpy as np
 import pytest
 import torch
 
-from paretocosmos.problems import _faces
-from paretocosmos.problems._archives import open_pictures
-from paretocosmos.problems._decoded import Decoded, decoded
-from paretocosmos.problems._idx import Bytes
 from paretocosmos.problems.celeba_easy import celeba_easy
 from paretocosmos.problems.celeba_hard import celeba_hard
+from paretocosmos.problems.faces import decode as faces
+from paretocosmos.problems.faces.archives import open_pictures
+from paretocosmos.problems.faces.decoded import Decoded, decoded
+from paretocosmos.problems.images.idx import Bytes
 
 if TYPE_CHECKING:
     from tests.problems.conftest import SmallCeleba
@@ -35,13 +35,13 @@ SIZE = 16
 def calls(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """One entry per picture that is decoded."""
     made: list[int] = []
-    real = _faces.decode
+    real = faces.decode
 
     def counted(content: bytes, size: int) -> Bytes:
         made.append(size)
         return real(content, size)
 
-    monkeypatch.setattr(_faces, "decode", counted)
+    monkeypatch.setattr(faces, "decode", counted)
     return made
 
 
@@ -167,18 +167,18 @@ def test_a_damaged_cache_is_made_anew(
 KILLED = """
 import sys, time
 from pathlib import Path
-from paretocosmos.problems import _faces
-from paretocosmos.problems._archives import open_pictures
-from paretocosmos.problems._decoded import decoded
+from paretocosmos.problems.faces import decode as faces
+from paretocosmos.problems.faces.archives import open_pictures
+from paretocosmos.problems.faces.decoded import decoded
 
-real = _faces.decode
+real = faces.decode
 def slow(content, size):
     if Path("stop").exists():
         time.sleep(60)
     Path("stop").touch()
     return real(content, size)
-_faces.decode = slow
-_faces.GROUP = 1
+faces.decode = slow
+faces.GROUP = 1
 decoded(open_pictures(Path(sys.argv[1])), [int(n) for n in sys.argv[3:]], int(sys.argv[2]))
 """
 
@@ -215,7 +215,7 @@ def test_an_interrupt_leaves_nothing(
     def interrupted(content: bytes, size: int) -> Bytes:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(_faces, "decode", interrupted)
+    monkeypatch.setattr(faces, "decode", interrupted)
     with pytest.raises(KeyboardInterrupt):
         load()
     assert list(cache.iterdir()) == []
@@ -291,4 +291,4 @@ def test_many_more_pictures_than_are_read_ahead(
     many.tar(tmp_path / "a.tar.gz")
     found = decoded(open_pictures(tmp_path / "a.tar.gz"), many.numbers, 8)
     for number, pixels in zip(many.numbers, found.pixels, strict=True):
-        np.testing.assert_array_equal(pixels, _faces.decode(many.pictures[number], 8))
+        np.testing.assert_array_equal(pixels, faces.decode(many.pictures[number], 8))

@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from PIL import Image
 
-from paretocosmos.problems._faces import decode
+from paretocosmos.problems.faces.decode import decode
 
 
 def png(pixels: npt.NDArray[np.uint8]) -> bytes:

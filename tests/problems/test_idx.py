@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from paretocosmos.errors import DataError
-from paretocosmos.problems import _idx
-from paretocosmos.problems._idx import read_pair
+from paretocosmos.problems.images.idx import read_pair
 
 DRAW = np.random.default_rng(0)
 IMAGES = DRAW.integers(0, 256, (12, 28, 28), dtype=np.uint8)
@@ -78,13 +77,3 @@ def test_as_many_labels_as_images(tmp_path: Path) -> None:
 def test_no_file(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"nothing` cannot be read .*No such file"):
         read_pair(tmp_path / "nothing", tmp_path / "nothing")
-
-
-@pytest.mark.parametrize("pack", [bytes, gzip.compress], ids=["plain", "gzip"])
-def test_no_more_is_unpacked_than_a_data_set_has(
-    tmp_path: Path, pack: type[bytes], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(_idx, "LARGEST", 5000)
-    paths = write(tmp_path, pack(idx(IMAGES)), pack(idx(LABELS)))
-    with pytest.raises(DataError, match="has at most 5,000 bytes, unpacked, found more"):
-        read_pair(*paths)

@@ -15,12 +15,12 @@ import torch
 from torch import Tensor
 
 from paretocosmos.errors import ConfigurationError, DataError, MissingExtraError
-from paretocosmos.problems import _pairs, load_problem
-from paretocosmos.problems._base import SPLITS, Protocol
-from paretocosmos.problems._composites import RuleName
-from paretocosmos.problems._images import HEADS, ImageProblem
-from paretocosmos.problems._sources import FASHION_MNIST, FILES, Files, Source, locate
+from paretocosmos.problems import SPLITS, Protocol, load_problem
 from paretocosmos.problems.fashion_and_mnist import fashion_and_mnist
+from paretocosmos.problems.images import pairs
+from paretocosmos.problems.images.composites import RuleName
+from paretocosmos.problems.images.problem import HEADS, ImageProblem
+from paretocosmos.problems.images.sources import FASHION_MNIST, FILES, Files, Source, locate
 from paretocosmos.problems.multi_digits import multi_digits
 from paretocosmos.problems.multi_fashion import multi_fashion
 from paretocosmos.problems.multi_mnist import multi_mnist
@@ -49,7 +49,7 @@ def write(folder: Path, seed: int, flat: int | None = None) -> None:
 def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.delenv("PARETOCOSMOS_DATA", raising=False)
-    monkeypatch.setattr(_pairs, "download", lambda source: pytest.fail("went to the network"))
+    monkeypatch.setattr(pairs, "download", lambda source: pytest.fail("went to the network"))
     write(tmp_path / "data" / "mnist", 1)
     write(tmp_path / "data" / "FashionMNIST" / "raw", 2)
     return tmp_path / "data"
@@ -163,7 +163,7 @@ def test_the_cache_serves_what_was_built(data: Path, monkeypatch: pytest.MonkeyP
     built = multi_mnist(data=str(data))
     other = multi_mnist(data=str(data), seed=2)
     assert other.sha256 != built.sha256
-    monkeypatch.setattr(_pairs, "make", lambda *_, **__: pytest.fail("built again"))
+    monkeypatch.setattr(pairs, "make", lambda *_, **__: pytest.fail("built again"))
     again = multi_mnist(data=str(data), protocol="paper")
     assert (again.sha256, again.score_batch) == (built.sha256, 256)
     for name in SPLITS:
@@ -204,7 +204,7 @@ class TestSearch:
             fetched.append(source.name)
             return locate([data / "mnist"])[0]
 
-        monkeypatch.setattr(_pairs, "download", download)
+        monkeypatch.setattr(pairs, "download", download)
         found = multi_mnist()
         assert fetched[:1] == ["MNIST"]
         assert found.sha256 == multi_mnist(data=str(data)).sha256
@@ -228,7 +228,7 @@ class TestSearch:
         with gzip.open(data / "mnist" / f"{FILES[1]}.gz") as stream:
             known = hashlib.sha256(stream.read()).hexdigest()
         twin = Source("MNIST", ("mnist",), "", ("", known))
-        monkeypatch.setattr(_pairs, "KNOWN", (twin, FASHION_MNIST))
+        monkeypatch.setattr(pairs, "KNOWN", (twin, FASHION_MNIST))
         with pytest.raises(DataError, match="labels of Fashion-MNIST, found those of MNIST"):
             multi_fashion(data=str(data / "mnist"))
 

@@ -13,7 +13,7 @@ import pytest
 from sklearn.model_selection import train_test_split
 
 from paretocosmos.errors import DataError
-from paretocosmos.problems._pickles import read_pickle
+from paretocosmos.problems.images.pickles import read_pickle
 
 DRAW = np.random.default_rng(0)
 TRAIN = DRAW.integers(0, 256, (40, 36, 36), dtype=np.uint8)

@@ -11,8 +11,7 @@ from sklearn.linear_model import LogisticRegression
 from torch import Tensor
 
 from paretocosmos.errors import BenchmarkWarning, ConfigurationError, DataError
-from paretocosmos.problems import TabularProblem
-from paretocosmos.problems._base import SPLITS, Protocol
+from paretocosmos.problems import SPLITS, Protocol, TabularProblem
 from paretocosmos.problems.adult import adult
 from paretocosmos.problems.compas import compas
 from paretocosmos.problems.default_credit import default_credit

@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 
 from paretocosmos.errors import DataError
-from paretocosmos.problems._raw import TABLES, TableName, load, read_embedded, read_raw
+from paretocosmos.problems.tables.raw import TABLES, TableName, load, read_embedded, read_raw
 
 ROOT = Path(__file__).parents[2]
 RAW = ROOT.parent / "shared" / "data"

@@ -16,10 +16,9 @@ import numpy as np
 import pytest
 
 from paretocosmos.errors import DataError
-from paretocosmos.places import cache_folder, folders
-from paretocosmos.problems import _download
-from paretocosmos.problems._download import Remote, fetch, sha256_of
-from paretocosmos.problems._sources import (
+from paretocosmos.io.download import TIMEOUT, Remote, fetch, sha256_of
+from paretocosmos.io.paths import cache_folder, folders
+from paretocosmos.problems.images.sources import (
     FASHION_MNIST,
     FILES,
     MNIST,
@@ -223,7 +222,7 @@ class TestDownload:
         self, source: Source, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         def silent(_self: object, url: str, timeout: float) -> None:
-            assert timeout == _download.TIMEOUT
+            assert timeout == TIMEOUT
             raise TimeoutError("timed out")
 
         monkeypatch.setattr(urllib.request.OpenerDirector, "open", silent)

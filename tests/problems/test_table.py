@@ -14,8 +14,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from paretocosmos.errors import ConfigurationError, DataError, MissingExtraError
-from paretocosmos.problems._moments import MAX_CATEGORIES
-from paretocosmos.problems._table import Table
+from paretocosmos.problems.tables.moments import MAX_CATEGORIES
+from paretocosmos.problems.tables.table import Table
 
 
 def people(rows: int = 300, seed: int = 0) -> pd.DataFrame:

@@ -12,8 +12,7 @@ from sklearn.model_selection import train_test_split
 from torch import Tensor
 
 from paretocosmos.errors import ConfigurationError, DataError, MissingExtraError
-from paretocosmos.problems import TabularProblem
-from paretocosmos.problems._base import SPLITS, Split
+from paretocosmos.problems import SPLITS, Split, TabularProblem
 
 
 def people(rows: int = 400, groups: int = 2, seed: int = 0) -> pd.DataFrame:

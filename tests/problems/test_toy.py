@@ -6,10 +6,10 @@ import torch
 from torch import Tensor
 
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.problems._toy import ToyProblem
+from paretocosmos.pareto.rays import even_rays
 from paretocosmos.problems.toy_concave import toy_concave
 from paretocosmos.problems.toy_convex import toy_convex
-from paretocosmos.rays import even_rays
+from paretocosmos.problems.toys.problem import ToyProblem
 
 BOTH = (toy_convex(), toy_concave())
 

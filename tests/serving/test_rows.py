@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paretocosmos.problems._table import Table
+from paretocosmos.problems.tables.table import Table
 from paretocosmos.serving._preference import read_preference
 from paretocosmos.serving._refusal import RefusedError, shown
 from paretocosmos.serving._rows import NumberRows

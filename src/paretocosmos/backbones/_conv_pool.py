@@ -7,8 +7,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from paretocosmos.kernels import conv_pool, taken
-from paretocosmos.torch_private import hooked
+from paretocosmos.layers.kernels import conv_pool, taken
+from paretocosmos.runtime.torch_private import hooked
 
 __all__ = ["ConvPool"]
 

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from paretocosmos.errors import DataError
-from paretocosmos.files import one_line
-from paretocosmos.places import folders
+from paretocosmos.io.files import one_line
+from paretocosmos.io.paths import folders
 
 __all__ = ["find_published", "load_published", "named"]
 

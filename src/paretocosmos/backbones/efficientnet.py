@@ -18,7 +18,7 @@ from paretocosmos.errors import (
     WeightsWarning,
     unknown,
 )
-from paretocosmos.norms import Norm, with_norm
+from paretocosmos.layers.norms import Norm, with_norm
 from paretocosmos.types import Inputs, Outputs
 
 __all__ = ["EfficientNet"]

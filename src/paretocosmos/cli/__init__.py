@@ -8,7 +8,8 @@ from typing import Annotated
 
 import typer
 
-from paretocosmos import __version__, printing
+from paretocosmos import __version__
+from paretocosmos.cli import output as printing
 from paretocosmos.cli._choose import choose
 from paretocosmos.cli._compare import compare
 from paretocosmos.cli._evaluate import evaluate
@@ -21,8 +22,8 @@ from paretocosmos.cli._reproduce import reproduce, with_address
 from paretocosmos.cli._serve import serve
 from paretocosmos.cli._sign import sign
 from paretocosmos.cli._train import train
-from paretocosmos.distributed import launched_rank
 from paretocosmos.errors import ConfigurationError, ParetoCosmosError, UntrustedError
+from paretocosmos.runtime.distributed import launched_rank
 
 __all__ = ["ROOMS", "app", "hint", "main"]
 

@@ -6,8 +6,8 @@ from typing import Annotated
 import typer
 
 from paretocosmos.cli._options import AsJson, Trust, Verify, named_numbers, numbers_of
-from paretocosmos.loading import load_run
-from paretocosmos.printing import notes, print_choice, print_json
+from paretocosmos.cli.output import notes, print_choice, print_json
+from paretocosmos.runs.load import load_run
 
 __all__ = ["choose"]
 

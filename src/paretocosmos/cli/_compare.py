@@ -28,10 +28,10 @@ from paretocosmos.cli._options import (
     settings_of,
     whole_numbers,
 )
+from paretocosmos.cli.output import bars, error, note, notes, print_comparison, print_json
 from paretocosmos.errors import ConfigurationError, MissingExtraError
-from paretocosmos.experiments.compare import BASELINES, Comparison
-from paretocosmos.experiments.compare import compare as compare_methods
-from paretocosmos.printing import bars, error, note, notes, print_comparison, print_json
+from paretocosmos.training.compare import BASELINES, Comparison
+from paretocosmos.training.compare import compare as compare_methods
 
 __all__ = ["compare"]
 

@@ -6,12 +6,12 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from paretocosmos import metrics
 from paretocosmos.cli._options import AsJson, Trust, Verify, numbers_of
+from paretocosmos.cli.output import notes, print_front, print_json
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.evaluation import evaluate as evaluate_model
-from paretocosmos.loading import load_run
-from paretocosmos.printing import notes, print_front, print_json
+from paretocosmos.evaluation.evaluate import evaluate as evaluate_model
+from paretocosmos.pareto import metrics
+from paretocosmos.runs.load import load_run
 
 __all__ = ["evaluate"]
 

@@ -9,9 +9,9 @@ import typer
 from rich.console import Console
 
 from paretocosmos.cli._options import AsJson, Trust, Verify
+from paretocosmos.cli.output import note, notes, print_json
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.loading import load_run
-from paretocosmos.printing import note, notes, print_json
+from paretocosmos.runs.load import load_run
 
 __all__ = ["explore"]
 

@@ -6,10 +6,10 @@ from typing import Annotated, cast
 import typer
 
 from paretocosmos.cli._options import AsJson, Trust, Verify
+from paretocosmos.cli.output import print_exported, print_json
 from paretocosmos.export import Format
 from paretocosmos.export import export as export_run
-from paretocosmos.loading import load_run
-from paretocosmos.printing import print_exported, print_json
+from paretocosmos.runs.load import load_run
 
 __all__ = ["export"]
 

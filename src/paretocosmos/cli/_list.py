@@ -4,11 +4,11 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from paretocosmos import find
+from paretocosmos import registry
 from paretocosmos.cli._options import AsJson
-from paretocosmos.experiments.recipe import load_recipe, recipe_names
-from paretocosmos.printing import print_json
-from paretocosmos.settings import about_pair, pairs
+from paretocosmos.cli.output import print_json
+from paretocosmos.config.settings import about_pair, pairs
+from paretocosmos.paper.recipe import load_recipe, recipe_names
 
 __all__ = ["ROOMS", "list_things"]
 
@@ -17,7 +17,7 @@ ROOMS = ("problems", "methods", "conditioning", "backbones", "objectives")
 
 def list_things(as_json: AsJson = False) -> None:
     """List problems, methods, conditionings, backbones, objectives and recipes."""
-    found = {room: {n: find.summary(room, n) for n in find.names(room)} for room in ROOMS}
+    found = {room: {n: registry.summary(room, n) for n in registry.names(room)} for room in ROOMS}
     found["methods"] |= {name: about_pair(name)["summary"] for name in pairs()}
     found["recipes"] = {name: load_recipe(name).title for name in recipe_names()}
     if as_json:

@@ -7,10 +7,10 @@ from typing import Annotated, Any
 
 import typer
 
+from paretocosmos.cli.output import note
 from paretocosmos.errors import ConfigurationError, MissingExtraError
-from paretocosmos.printing import note
 from paretocosmos.problems import problem_name
-from paretocosmos.run import Run
+from paretocosmos.runs.run import Run
 
 __all__ = [
     "AsJson",

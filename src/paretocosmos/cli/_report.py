@@ -6,11 +6,11 @@ from typing import Annotated
 import typer
 
 from paretocosmos.cli._options import AsJson, Trust, Verify, whole_numbers
+from paretocosmos.cli.output import note, print_json, print_report
 from paretocosmos.errors import RunError
-from paretocosmos.experiments.collected import collect, found_in
-from paretocosmos.experiments.recipe import load_recipe
-from paretocosmos.experiments.report import write_report
-from paretocosmos.printing import note, print_json, print_report
+from paretocosmos.paper.collected import collect, found_in
+from paretocosmos.paper.recipe import load_recipe
+from paretocosmos.paper.report import write_report
 
 __all__ = ["report"]
 

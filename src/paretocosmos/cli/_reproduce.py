@@ -7,9 +7,9 @@ from typing import Annotated
 import typer
 
 from paretocosmos.cli._options import AsJson, Device, Precision, Trust, how_to_trust, whole_numbers
-from paretocosmos.experiments.reproduce import reproduce as reproduce_cells
-from paretocosmos.machine import ended_gently
-from paretocosmos.printing import cells, error, note, print_json, print_reproduction
+from paretocosmos.cli.output import cells, error, note, print_json, print_reproduction
+from paretocosmos.paper.reproduce import reproduce as reproduce_cells
+from paretocosmos.runtime.device import ended_gently
 
 __all__ = ["reproduce", "with_address"]
 

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from paretocosmos.cli._options import Trust, Verify
-from paretocosmos.printing import note
+from paretocosmos.cli.output import note
 from paretocosmos.serving import Settings
 from paretocosmos.serving import serve as serve_run
 

@@ -6,9 +6,9 @@ from typing import Annotated
 import typer
 
 from paretocosmos.cli._options import AsJson
-from paretocosmos.printing import note, print_json
-from paretocosmos.signatures import read_private_key
-from paretocosmos.signing import sign_run
+from paretocosmos.cli.output import note, print_json
+from paretocosmos.io.signatures import read_private_key
+from paretocosmos.runs.signing import sign_run
 
 __all__ = ["sign"]
 

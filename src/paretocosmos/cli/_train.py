@@ -29,9 +29,7 @@ from paretocosmos.cli._options import (
     settings_of,
     whole_numbers,
 )
-from paretocosmos.distributed import launched_rank
-from paretocosmos.machine import ended_gently
-from paretocosmos.printing import (
+from paretocosmos.cli.output import (
     bar,
     note,
     notes,
@@ -40,10 +38,12 @@ from paretocosmos.printing import (
     print_run,
     print_runs,
 )
-from paretocosmos.run import Run
-from paretocosmos.signatures import read_private_key
-from paretocosmos.signing import sign_run
-from paretocosmos.training import fit
+from paretocosmos.io.signatures import read_private_key
+from paretocosmos.runs.run import Run
+from paretocosmos.runs.signing import sign_run
+from paretocosmos.runtime.device import ended_gently
+from paretocosmos.runtime.distributed import launched_rank
+from paretocosmos.training.fit import fit
 
 __all__ = ["train"]
 

@@ -5,12 +5,12 @@ from typing import Any
 
 from torch import nn
 
-from paretocosmos import find
+from paretocosmos import registry
 from paretocosmos.conditioning._base import Conditioning
 from paretocosmos.conditioning._layers import enters, uncalled
 from paretocosmos.errors import ConfigurationError, unknown
-from paretocosmos.find import Spec
-from paretocosmos.norms import Norm, with_norm
+from paretocosmos.layers.norms import Norm, with_norm
+from paretocosmos.registry import Spec
 
 __all__ = ["condition"]
 
@@ -58,9 +58,9 @@ def condition(
     _check_network(module)
     if how == "input":
         how, layer = _by_layer(module, layer)
-    elif ":" not in how and how not in find.names(ROOM):
-        raise unknown("`how`", how, ["input", *find.names(ROOM)])
-    takes = find.parameters(find.find(ROOM, how))
+    elif ":" not in how and how not in registry.names(ROOM):
+        raise unknown("`how`", how, ["input", *registry.names(ROOM)])
+    takes = registry.parameters(registry.find(ROOM, how))
     given: dict[str, Any] = {"zero": True} if "zero" in takes else {}
     if layer is not None:
         if "layer" not in takes:
@@ -71,7 +71,7 @@ def condition(
         given["layer"] = names[0] if len(names) == 1 else names
     spec = Spec(how, given | dict(settings or {}))
     network = with_norm(module, norm)
-    built = find.build(ROOM, spec, backbone=network, objectives=objectives)
+    built = registry.build(ROOM, spec, backbone=network, objectives=objectives)
     if not isinstance(built, Conditioning):
         raise ConfigurationError(
             f"`how` names a conditioning; `{how}` gives {type(built).__name__}"

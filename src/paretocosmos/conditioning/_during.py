@@ -41,7 +41,11 @@ from typing import TypeVar
 import torch
 from torch import Tensor
 
-from paretocosmos.torch_private import after_backward, in_backward_pass, is_functorch_wrapped
+from paretocosmos.runtime.torch_private import (
+    after_backward,
+    in_backward_pass,
+    is_functorch_wrapped,
+)
 
 __all__ = ["Held", "Put"]
 

@@ -9,8 +9,8 @@ from torch import Tensor, nn
 
 from paretocosmos.conditioning._base import heads_of, inside
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.stand_in import StandIn
-from paretocosmos.torch_private import BatchOrInstanceNorm, Convolution
+from paretocosmos.layers.wrapper import StandIn
+from paretocosmos.runtime.torch_private import BatchOrInstanceNorm, Convolution
 
 __all__ = ["Width", "blocks_of", "check_called", "enters", "uncalled", "width_of"]
 

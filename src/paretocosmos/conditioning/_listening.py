@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from paretocosmos.conditioning._base import Conditioning
 from paretocosmos.conditioning._during import Held
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.stand_in import StandIn
+from paretocosmos.layers.wrapper import StandIn
 from paretocosmos.types import Inputs, Outputs
 
 __all__ = [

@@ -16,8 +16,8 @@ from torch import Tensor, nn
 
 from paretocosmos.conditioning._listening import How, Listener, check_groups
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.kernels import map_term
-from paretocosmos.torch_private import hooked
+from paretocosmos.layers.kernels import map_term
+from paretocosmos.runtime.torch_private import hooked
 
 __all__ = ["Layer", "Split", "SplitConv", "SplitLinear", "spread"]
 

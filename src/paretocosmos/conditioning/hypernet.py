@@ -15,7 +15,7 @@ from paretocosmos.conditioning._during import Held
 from paretocosmos.conditioning._emission import Emission
 from paretocosmos.conditioning._listening import check_groups
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.torch_private import reparametrised
+from paretocosmos.runtime.torch_private import reparametrised
 from paretocosmos.types import Inputs, Outputs, each, first
 
 __all__ = ["Hypernet"]

@@ -4,7 +4,7 @@ from torch import Tensor, nn
 
 from paretocosmos.conditioning._first_layer import FirstLayerConditioning
 from paretocosmos.conditioning._split import SplitConv
-from paretocosmos.kernels import ray_maps
+from paretocosmos.layers.kernels import ray_maps
 
 __all__ = ["TransposedConv"]
 

@@ -1,6 +1,6 @@
 """scikit-learn estimators that predict at any preference, and have a front to choose one by."""
 
-from paretocosmos.problems._frames import need
+from paretocosmos.problems.tables.frames import need
 
 need("sklearn", "an estimator")
 need("pandas", "an estimator")

@@ -27,11 +27,11 @@ from paretocosmos.estimators._rays import rays_for
 from paretocosmos.estimators._split import SMALL, alike, check_parts, split_rows
 from paretocosmos.estimators._targets import Column, Numbers, columns_of
 from paretocosmos.estimators._training import EVALUATIONS, passes, train
-from paretocosmos.evaluation import evaluating
-from paretocosmos.find import convert
+from paretocosmos.evaluation.evaluate import evaluating
 from paretocosmos.objectives import Objective
-from paretocosmos.problems._rows import Codes
-from paretocosmos.problems._table import Table
+from paretocosmos.problems.tables.rows import Codes
+from paretocosmos.problems.tables.table import Table
+from paretocosmos.registry import convert
 from paretocosmos.types import Metric
 
 __all__ = ["ParetoEstimator"]

@@ -9,13 +9,13 @@ from typing import Any, Self
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
-from paretocosmos.choice import look
-from paretocosmos.choosing import Point, Wish, pick, point_of
 from paretocosmos.errors import FrontWarning
 from paretocosmos.estimators._problem import RowsProblem
-from paretocosmos.evaluation import evaluate
-from paretocosmos.front import Front
-from paretocosmos.refining import refine
+from paretocosmos.evaluation.choice import look
+from paretocosmos.evaluation.evaluate import evaluate
+from paretocosmos.evaluation.refine import refine
+from paretocosmos.pareto.front import Front
+from paretocosmos.pareto.selection import Point, Wish, pick, point_of
 
 __all__ = ["Chooses"]
 

@@ -13,10 +13,10 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_consistent_length, validate_data
 
 from paretocosmos.errors import ConfigurationError, DataError, ParetoCosmosError
-from paretocosmos.files import one_line
-from paretocosmos.problems._frames import named, numbers_of
-from paretocosmos.problems._rows import Codes, groups_of
-from paretocosmos.problems._table import Table
+from paretocosmos.io.files import one_line
+from paretocosmos.problems.tables.frames import named, numbers_of
+from paretocosmos.problems.tables.rows import Codes, groups_of
+from paretocosmos.problems.tables.table import Table
 
 __all__ = [
     "Floats",

@@ -6,10 +6,10 @@ from typing import Any
 
 from torch import Tensor
 
+from paretocosmos.config.promises import promised
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.estimators._targets import LABEL, Numbers
 from paretocosmos.objectives import Objective
-from paretocosmos.promises import promised
 from paretocosmos.types import Metric, Outputs, Targets, each
 
 __all__ = ["Given", "InUnit", "Own", "in_unit", "own_objectives"]

@@ -15,10 +15,9 @@ from paretocosmos.estimators._inputs import Floats
 from paretocosmos.estimators._own import InUnit
 from paretocosmos.estimators._targets import Classes, Numbers
 from paretocosmos.objectives import Objective
-from paretocosmos.problems import Problem
-from paretocosmos.problems._base import Split, check_split
-from paretocosmos.problems._rows import Codes
-from paretocosmos.problems._table import Table
+from paretocosmos.problems import Problem, Split, check_split
+from paretocosmos.problems.tables.rows import Codes
+from paretocosmos.problems.tables.table import Table
 from paretocosmos.types import Batch, Metric, Outputs, each
 
 __all__ = ["Kind", "Rows", "RowsProblem", "problem_of"]

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.rays import as_rays
+from paretocosmos.pareto.rays import as_rays
 
 __all__ = ["rays_for"]
 

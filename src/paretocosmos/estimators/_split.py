@@ -9,8 +9,8 @@ import pandas as pd
 
 from paretocosmos.errors import ConfigurationError, DataError
 from paretocosmos.estimators._inputs import Floats
-from paretocosmos.problems._frames import is_categorical, labelled, numbers_of
-from paretocosmos.problems._rows import Codes
+from paretocosmos.problems.tables.frames import is_categorical, labelled, numbers_of
+from paretocosmos.problems.tables.rows import Codes
 
 __all__ = ["SMALL", "alike", "check_parts", "check_rates", "split_rows"]
 

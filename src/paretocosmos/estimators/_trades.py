@@ -10,23 +10,25 @@ from torch import Tensor
 from paretocosmos.errors import unknown
 from paretocosmos.estimators._own import in_unit
 from paretocosmos.estimators._targets import LABEL, Classes, Numbers
-from paretocosmos.find import find, parameters
 from paretocosmos.objectives import (
     GroupObjective,
     Objective,
     accuracy,
     fairness_objective,
     fairness_objectives,
+    logits_of,
     misclassification,
+    pick,
+    weighted_mean,
 )
-from paretocosmos.objectives._base import logits_of, pick, weighted_mean
 from paretocosmos.objectives.binary_cross_entropy import BinaryCrossEntropy
 from paretocosmos.objectives.class_loss import ClassLoss
 from paretocosmos.objectives.cross_entropy import CrossEntropy
 from paretocosmos.objectives.mean_absolute_error import MeanAbsoluteError
 from paretocosmos.objectives.mean_squared_error import MeanSquaredError
 from paretocosmos.objectives.one_sided_error import OneSidedError
-from paretocosmos.problems._tabular import positive_rate
+from paretocosmos.problems.tables.tabular import positive_rate
+from paretocosmos.registry import find, parameters
 from paretocosmos.types import Metric, Outputs, Targets
 
 __all__ = ["class_metrics", "class_trade", "number_metrics", "number_trade"]

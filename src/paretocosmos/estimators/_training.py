@@ -12,10 +12,10 @@ from torch import nn
 from paretocosmos.conditioning import Several
 from paretocosmos.errors import DivergedError, FrontWarning
 from paretocosmos.estimators._problem import RowsProblem
-from paretocosmos.evaluation import evaluate
-from paretocosmos.front import Front
+from paretocosmos.evaluation.evaluate import evaluate
 from paretocosmos.methods import Method
-from paretocosmos.training import fit
+from paretocosmos.pareto.front import Front
+from paretocosmos.training.fit import fit
 
 __all__ = ["passes", "train"]
 

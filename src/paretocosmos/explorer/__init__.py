@@ -11,7 +11,7 @@ from paretocosmos.errors import ConfigurationError
 from paretocosmos.explorer._look import look_at
 from paretocosmos.explorer._pack import as_json, packed
 from paretocosmos.explorer._view import Answers, Head, Look, Samples, View
-from paretocosmos.files import write_bytes
+from paretocosmos.io.files import write_bytes
 
 __all__ = ["Answers", "Head", "Look", "Samples", "View", "look_at", "write_report"]
 
@@ -35,7 +35,7 @@ def write_report(path: Path, view: View) -> None:
         view: what it shows, as `look_at` gives it.
 
     >>> import tempfile
-    >>> from paretocosmos.front import Front
+    >>> from paretocosmos.pareto.front import Front
     >>> front = Front([[0.9, 0.1], [0.1, 0.9]], [[0.3, 0.2], [0.5, 0.1]], ("loss", "gap"), (2, 2))
     >>> path = Path(tempfile.mkdtemp()) / "report.html"
     >>> write_report(path, View([Look({"name": "adult", "seed": 0}, [front])]))

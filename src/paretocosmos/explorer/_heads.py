@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from paretocosmos.explorer._view import Head
-from paretocosmos.objectives._base import logits_of, pick
+from paretocosmos.objectives import logits_of, pick
 from paretocosmos.problems import Problem, TabularProblem
 from paretocosmos.types import Batch, Outputs, Targets
 

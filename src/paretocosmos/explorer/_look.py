@@ -9,14 +9,13 @@ import numpy.typing as npt
 import torch
 
 from paretocosmos.errors import ConfigurationError, ParetoCosmosError
-from paretocosmos.evaluation import bring, evaluating, sweep
+from paretocosmos.evaluation.evaluate import bring, evaluating, sweep
 from paretocosmos.explorer._heads import Reader, count, readers_of
 from paretocosmos.explorer._samples import chosen, pool_of, samples_of
 from paretocosmos.explorer._view import Answers, Look, Samples, View
-from paretocosmos.machine import precise
-from paretocosmos.problems import Problem, TabularProblem
-from paretocosmos.problems._base import Split
-from paretocosmos.run import Run
+from paretocosmos.problems import Problem, Split, TabularProblem
+from paretocosmos.runs.run import Run
+from paretocosmos.runtime.device import precise
 from paretocosmos.types import Batch, Outputs, each
 
 __all__ = ["look_at"]

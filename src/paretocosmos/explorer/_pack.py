@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from paretocosmos.choosing import constant
 from paretocosmos.errors import FrontWarning
 from paretocosmos.explorer._view import Answers, Look, Samples, View
-from paretocosmos.front import Front
-from paretocosmos.metrics import summary
+from paretocosmos.pareto.front import Front
+from paretocosmos.pareto.metrics import summary
+from paretocosmos.pareto.selection import constant
 
 __all__ = ["as_json", "packed"]
 

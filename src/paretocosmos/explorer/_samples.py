@@ -12,8 +12,8 @@ from torch import Tensor
 from paretocosmos.explorer._heads import Reader
 from paretocosmos.explorer._view import Samples
 from paretocosmos.problems import Problem, TabularProblem
-from paretocosmos.problems._moments import MISSING
-from paretocosmos.problems._table import Table
+from paretocosmos.problems.tables.moments import MISSING
+from paretocosmos.problems.tables.table import Table
 from paretocosmos.types import Batch
 
 __all__ = ["POOL", "chosen", "png", "pool_of", "samples_of"]

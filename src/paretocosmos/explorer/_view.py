@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.front import Front
+from paretocosmos.pareto.front import Front
 
 __all__ = ["Answers", "Head", "Look", "Samples", "View"]
 

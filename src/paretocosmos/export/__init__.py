@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from paretocosmos.errors import ParetoCosmosError, RunError, cannot_use, unknown
-from paretocosmos.export._about import TAKES, Takes, about
 from paretocosmos.export._card import card
 from paretocosmos.export._check import LIMIT, difference
 from paretocosmos.export._deployed import Call, Shared, deployed
 from paretocosmos.export._onnx import loaded_onnx, need_onnx, onnx_bytes
 from paretocosmos.export._program import loaded_program, program_bytes
-from paretocosmos.files import one_line, replacing
-from paretocosmos.run import Run
+from paretocosmos.export.metadata import TAKES, Takes, about
+from paretocosmos.io.files import one_line, replacing
+from paretocosmos.runs.run import Run
 
 __all__ = ["Exported", "export"]
 

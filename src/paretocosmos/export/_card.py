@@ -5,15 +5,15 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from paretocosmos import __version__, find
-from paretocosmos.choosing import constant
-from paretocosmos.export._about import TAKES, Takes
+from paretocosmos import __version__, registry
 from paretocosmos.export._deployed import Shared
 from paretocosmos.export._fairness import fairness
 from paretocosmos.export._markdown import code, plain, table
 from paretocosmos.export._usage import usage
-from paretocosmos.front import Front
-from paretocosmos.run import Run
+from paretocosmos.export.metadata import TAKES, Takes
+from paretocosmos.pareto.front import Front
+from paretocosmos.pareto.selection import constant
+from paretocosmos.runs.run import Run
 
 __all__ = ["card"]
 
@@ -112,8 +112,8 @@ def _objectives(run: Run) -> Iterator[str]:
     yield ""
     for name in run.front.names:
         meaning = "As the problem defines it."  # one's own, or named after what it is for
-        if name in find.names("objectives"):
-            file = sys.modules[find.find("objectives", name).__module__]
+        if name in registry.names("objectives"):
+            file = sys.modules[registry.find("objectives", name).__module__]
             meaning = (file.__doc__ or "").strip().partition("\n")[0]
         yield f"- {plain(name)}: {plain(meaning)}"
 

@@ -4,9 +4,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from paretocosmos.export._about import Takes
 from paretocosmos.export._deployed import Call, Output, Shared
-from paretocosmos.problems._table import Table
+from paretocosmos.export.metadata import Takes
+from paretocosmos.problems.tables.table import Table
 
 __all__ = ["LIMIT", "apart", "difference", "random_rows"]
 

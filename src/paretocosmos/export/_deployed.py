@@ -12,9 +12,9 @@ from torch import Tensor, nn
 from paretocosmos.conditioning import Conditioning, Several
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.export._preprocessing import Preprocessing
-from paretocosmos.files import one_line
-from paretocosmos.objectives._base import logits_of
-from paretocosmos.run import Run
+from paretocosmos.io.files import one_line
+from paretocosmos.objectives import logits_of
+from paretocosmos.runs.run import Run
 from paretocosmos.types import Outputs, each
 
 __all__ = ["Call", "Deployed", "Grouped", "Output", "Shared", "deployed"]

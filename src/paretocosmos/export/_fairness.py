@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from paretocosmos.choosing import constant
 from paretocosmos.export._markdown import plain
 from paretocosmos.objectives import GroupObjective, fairness_objectives
-from paretocosmos.run import Run
+from paretocosmos.pareto.selection import constant
+from paretocosmos.runs.run import Run
 
 __all__ = ["fairness"]
 

@@ -8,10 +8,10 @@ import torch
 from torch import Tensor
 
 from paretocosmos.errors import MissingExtraError, RunError
-from paretocosmos.export._about import KEY
 from paretocosmos.export._deployed import Call, Output, Shared
 from paretocosmos.export._traced import quiet, traced
-from paretocosmos.files import one_line
+from paretocosmos.export.metadata import KEY
+from paretocosmos.io.files import one_line
 
 __all__ = ["loaded_onnx", "need_onnx", "onnx_bytes"]
 

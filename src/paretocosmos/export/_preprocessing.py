@@ -6,8 +6,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from paretocosmos.problems._moments import MISSING
-from paretocosmos.problems._table import Table
+from paretocosmos.problems.tables.moments import MISSING
+from paretocosmos.problems.tables.table import Table
 
 __all__ = ["Preprocessing"]
 

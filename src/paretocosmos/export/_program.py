@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 
 from paretocosmos.errors import RunError
-from paretocosmos.export._about import KEY
 from paretocosmos.export._deployed import Call, Output, Shared
 from paretocosmos.export._traced import quiet, traced
+from paretocosmos.export.metadata import KEY
 
 __all__ = ["loaded_program", "program_bytes"]
 

@@ -11,7 +11,7 @@ from torch.export import Dim, ExportedProgram
 
 from paretocosmos.errors import RunError
 from paretocosmos.export._deployed import Grouped, Shared
-from paretocosmos.files import one_line
+from paretocosmos.io.files import one_line
 
 __all__ = ["quiet", "traced"]
 

@@ -3,9 +3,9 @@
 from pprint import pformat
 from typing import Any
 
-from paretocosmos.export._about import KEY, Takes
 from paretocosmos.export._deployed import Shared
-from paretocosmos.run import Run
+from paretocosmos.export.metadata import KEY, Takes
+from paretocosmos.runs.run import Run
 
 __all__ = ["usage"]
 

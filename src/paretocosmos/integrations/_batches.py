@@ -6,8 +6,7 @@ from typing import Any
 from torch import Tensor
 
 from paretocosmos.errors import DataError
-from paretocosmos.objectives import Objective
-from paretocosmos.objectives._groups import GroupObjective
+from paretocosmos.objectives import GroupObjective, Objective
 from paretocosmos.types import Batch
 
 __all__ = ["as_batch", "targets_of"]

@@ -8,14 +8,14 @@ from typing import Any
 import torch
 from torch import nn
 
-from paretocosmos import find
+from paretocosmos import registry
 from paretocosmos.conditioning import Conditioning
+from paretocosmos.config.build import a
+from paretocosmos.config.settings import distribute, pair_of, spec_name
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.find import Spec
 from paretocosmos.methods import Method
-from paretocosmos.networks import a
 from paretocosmos.objectives import Objective
-from paretocosmos.settings import distribute, pair_of, spec_name
+from paretocosmos.registry import Spec
 
 __all__ = ["checked_model", "checked_objectives", "checked_reference", "method_of"]
 
@@ -63,7 +63,7 @@ def method_of(method: str | Method, settings: Mapping[str, Any] | None, objectiv
                 f'as `method`: pass "{pair[0]}", and a network made by condition(..., '
                 f'how="{pair[1]}")'
             )
-        own = distribute(settings or {}, {"method": find.find("methods", method)})["method"]
+        own = distribute(settings or {}, {"method": registry.find("methods", method)})["method"]
         built: Method = a(Method, Spec(method, own), "methods")
     elif not isinstance(method, Method):
         raise ConfigurationError(f"`method` is a Method or the name of one, found {method!r}")

@@ -8,14 +8,14 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from paretocosmos import metrics
 from paretocosmos.errors import ConfigurationError, DataError, FrontWarning
-from paretocosmos.evaluation import scored
-from paretocosmos.front import Front
+from paretocosmos.evaluation.evaluate import scored
 from paretocosmos.integrations._checks import checked_reference
 from paretocosmos.integrations._weighing import full
 from paretocosmos.objectives import Objective
-from paretocosmos.rays import as_rays, even_rays
+from paretocosmos.pareto import metrics
+from paretocosmos.pareto.front import Front
+from paretocosmos.pareto.rays import as_rays, even_rays
 from paretocosmos.types import Batch, Inputs, Metric, Targets, each, first
 
 __all__ = ["Gathered", "Judge", "Rays"]

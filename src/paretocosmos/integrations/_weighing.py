@@ -8,14 +8,14 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from paretocosmos.engine.gradients import EachLoss, apart_of
-from paretocosmos.engine.losses import group_losses
-from paretocosmos.engine.step import as_called, weigh
 from paretocosmos.errors import ConfigurationError, unknown
 from paretocosmos.integrations._batches import as_batch, targets_of
 from paretocosmos.integrations._checks import checked_model, checked_objectives, method_of
 from paretocosmos.methods import Gram, Method
 from paretocosmos.objectives import Objective
+from paretocosmos.training.engine.gradients import EachLoss, apart_of
+from paretocosmos.training.engine.losses import group_losses
+from paretocosmos.training.engine.step import as_called, weigh
 from paretocosmos.types import Batch, Outputs, each
 
 __all__ = ["Ranks", "Weighed", "Weighing", "full"]

@@ -7,14 +7,14 @@ import torch
 from torch import Tensor, nn
 
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.evaluation import evaluating, move
-from paretocosmos.front import Front
+from paretocosmos.evaluation.evaluate import evaluating, move
 from paretocosmos.integrations._extra import base
 from paretocosmos.integrations._judging import Gathered, Judge, Rays
 from paretocosmos.integrations._weighing import Ranks, Weighing
 from paretocosmos.methods import Method
 from paretocosmos.objectives import Objective
-from paretocosmos.problems._base import check_split
+from paretocosmos.pareto.front import Front
+from paretocosmos.problems import check_split
 from paretocosmos.types import Batch, Inputs, Metric, Outputs
 
 __all__ = ["ParetoModule"]

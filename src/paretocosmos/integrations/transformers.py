@@ -9,12 +9,12 @@ import torch
 from torch import Tensor, nn
 
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.front import Front
 from paretocosmos.integrations._extra import base
 from paretocosmos.integrations._judging import Judge, Rays
 from paretocosmos.integrations._weighing import Ranks, Weighing
 from paretocosmos.methods import Method
 from paretocosmos.objectives import Objective
+from paretocosmos.pareto.front import Front
 from paretocosmos.types import Metric
 
 __all__ = ["ParetoTrainer"]

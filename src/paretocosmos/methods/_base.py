@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.front import Front
-from paretocosmos.metrics import hypervolume
-from paretocosmos.rays import check_alpha, sample_rays
+from paretocosmos.pareto.front import Front
+from paretocosmos.pareto.metrics import hypervolume
+from paretocosmos.pareto.rays import check_alpha, sample_rays
 
 __all__ = ["DirichletRays", "FixedRays", "Gram", "Method", "State"]
 

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.methods._base import DirichletRays, Gram, State
-from paretocosmos.scalarize import Alignment, cosmos_weights
+from paretocosmos.pareto.scalarize import Alignment, cosmos_weights
 
 __all__ = ["Cosmos"]
 

@@ -14,7 +14,7 @@ from paretocosmos.methods._base import (
     like_losses,
     refuse_losses,
 )
-from paretocosmos.solvers import epo
+from paretocosmos.pareto.solvers import epo
 
 __all__ = ["Epo"]
 

@@ -16,7 +16,7 @@ from paretocosmos.methods._base import (
     like_losses,
     refuse_losses,
 )
-from paretocosmos.solvers import min_norm
+from paretocosmos.pareto.solvers import min_norm
 
 __all__ = ["Mgda"]
 

@@ -16,8 +16,8 @@ from paretocosmos.methods._base import (
     like_losses,
     refuse_losses,
 )
-from paretocosmos.rays import even_rays
-from paretocosmos.solvers import min_norm
+from paretocosmos.pareto.rays import even_rays
+from paretocosmos.pareto.solvers import min_norm
 
 __all__ = ["ParetoMtl"]
 

@@ -6,8 +6,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from paretocosmos.front import Front
 from paretocosmos.methods._base import FixedRays, Gram, State, like_losses
+from paretocosmos.pareto.front import Front
 
 __all__ = ["SingleTask"]
 

@@ -1,6 +1,6 @@
 """Objectives: what a model is trained for, one file each, and the metrics reported beside them."""
 
-from paretocosmos.objectives._base import Objective
+from paretocosmos.objectives._base import Objective, logits_of, pick, weighted_mean
 from paretocosmos.objectives._fairness import fairness_objective, fairness_objectives
 from paretocosmos.objectives._groups import GroupObjective, gap, group_sums, mean_gap
 from paretocosmos.objectives._scores import accuracy, misclassification, roc_auc
@@ -13,7 +13,10 @@ __all__ = [
     "fairness_objectives",
     "gap",
     "group_sums",
+    "logits_of",
     "mean_gap",
     "misclassification",
+    "pick",
     "roc_auc",
+    "weighted_mean",
 ]

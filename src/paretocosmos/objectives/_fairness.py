@@ -3,8 +3,8 @@
 from typing import Literal
 
 from paretocosmos.errors import ConfigurationError, unknown
-from paretocosmos.find import find, names
 from paretocosmos.objectives._groups import GroupObjective
+from paretocosmos.registry import find, names
 
 __all__ = ["fairness_objective", "fairness_objectives"]
 

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from paretocosmos.errors import ConfigurationError, DataError
-from paretocosmos.front import Front
-from paretocosmos.metrics import ideal_hypervolume
+from paretocosmos.pareto.front import Front
+from paretocosmos.pareto.metrics import ideal_hypervolume
+from paretocosmos.pareto.rays import each_alone
 from paretocosmos.plotting._ablation import ablation_figure
 from paretocosmos.plotting._comparison import comparison_figure, save_comparison
 from paretocosmos.plotting._convergence import convergence_figure
@@ -31,7 +32,6 @@ from paretocosmos.plotting._sheet import (
 )
 from paretocosmos.plotting._style import INK, MARKS, MUTED, shown, styled
 from paretocosmos.plotting._three import three_figure
-from paretocosmos.rays import each_alone
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.front import Front
+from paretocosmos.pareto.front import Front
 from paretocosmos.plotting._key import dominated, mark
 from paretocosmos.plotting._methods import Method, box_of, draw_methods
 from paretocosmos.plotting._panels import Panel, place_panels

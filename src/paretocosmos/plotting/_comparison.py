@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from paretocosmos.errors import ConfigurationError, DataError, unknown
-from paretocosmos.front import Array, Front
+from paretocosmos.pareto.front import Array, Front
 from paretocosmos.plotting._key import key, key_title
 from paretocosmos.plotting._methods import Method, box_of, draw_methods
 from paretocosmos.plotting._pair import frame

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.front import Array, Front
+from paretocosmos.pareto.front import Array, Front
 from paretocosmos.plotting._limits import limits
 from paretocosmos.plotting._pair import in_order, padded
 from paretocosmos.plotting._panels import Panel, grouped, place_panels

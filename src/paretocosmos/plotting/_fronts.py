@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.front import Front
+from paretocosmos.pareto.front import Front
 from paretocosmos.plotting._key import dominated, mark
 from paretocosmos.plotting._methods import Method, box_of, draw_methods
 from paretocosmos.plotting._panels import Panel, grouped, legend_below, place_panels

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from paretocosmos.front import Front
+from paretocosmos.pareto.front import Front
 from paretocosmos.plotting._pair import draw_panel
 from paretocosmos.plotting._style import HAIRLINE, colours, distinct_rays, shown_names
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.front import Array, Front
+from paretocosmos.pareto.front import Array, Front
 from paretocosmos.plotting._key import mark
 from paretocosmos.plotting._panels import Panel, grouped, legend_below, place_panels
 from paretocosmos.plotting._sheet import blank, finish, finite, two_objectives

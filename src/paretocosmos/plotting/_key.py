@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING
 
-from paretocosmos.front import Array, Front
-from paretocosmos.metrics import ideal_hypervolume
+from paretocosmos.pareto.front import Array, Front
+from paretocosmos.pareto.metrics import ideal_hypervolume
 from paretocosmos.plotting._methods import PALE, Method
 from paretocosmos.plotting._sheet import volume
 from paretocosmos.plotting._style import MUTED, faded, shown

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from paretocosmos.front import Array
+from paretocosmos.pareto.front import Array
 
 # A tail of the fronts is left out if it is at most a third of them, each method counting as one,
 # and lies further away than twice the width of all the rest: one method of three that failed.

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from paretocosmos import metrics
-from paretocosmos.front import Array, Front
+from paretocosmos.pareto import metrics
+from paretocosmos.pareto.front import Array, Front
 from paretocosmos.plotting._limits import limits
 from paretocosmos.plotting._pair import in_order, padded
 from paretocosmos.plotting._sheet import separate

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from paretocosmos.front import Array, Front
-from paretocosmos.metrics import ideal
+from paretocosmos.pareto.front import Array, Front
+from paretocosmos.pareto.metrics import ideal
+from paretocosmos.pareto.rays import each_alone
 from paretocosmos.plotting._sheet import separate
 from paretocosmos.plotting._style import (
     ANCHORS,
@@ -22,7 +23,6 @@ from paretocosmos.plotting._style import (
     faded,
     shown_names,
 )
-from paretocosmos.rays import each_alone
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

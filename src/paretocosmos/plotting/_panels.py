@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.front import Front
+from paretocosmos.pareto.front import Front
 from paretocosmos.plotting._style import HAIRLINE, INK, lines_of, shown, shown_names
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.files import write_bytes
-from paretocosmos.front import Front
-from paretocosmos.metrics import hypervolume
+from paretocosmos.io.files import write_bytes
+from paretocosmos.pareto.front import Front
+from paretocosmos.pareto.metrics import hypervolume
 from paretocosmos.plotting._style import DPI, lines_of, shown, styled
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from paretocosmos.errors import MissingExtraError
-from paretocosmos.front import Array, Front
+from paretocosmos.pareto.front import Array, Front
 
 DPI = 200
 INK, MUTED, HAIRLINE = "#22262b", "#6b7280", "#d9dce1"

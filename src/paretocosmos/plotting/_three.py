@@ -4,7 +4,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING
 
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.front import Front
+from paretocosmos.pareto.front import Front
 from paretocosmos.plotting._grid import draw_star
 from paretocosmos.plotting._pair import draw_panel
 from paretocosmos.plotting._panels import frame_panel

@@ -7,12 +7,31 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from paretocosmos.errors import ConfigurationError, unknown
-from paretocosmos.find import Spec, convert, find, parameters
-from paretocosmos.problems._base import Problem, check_protocol
-from paretocosmos.problems._frames import CSV_ENDINGS
-from paretocosmos.problems._tabular import TabularProblem
+from paretocosmos.problems._base import (
+    SPLITS,
+    Problem,
+    Protocol,
+    Split,
+    check_protocol,
+    check_split,
+    split_of,
+)
+from paretocosmos.problems.tables.frames import CSV_ENDINGS
+from paretocosmos.problems.tables.tabular import TabularProblem
+from paretocosmos.registry import Spec, convert, find, parameters
 
-__all__ = ["Problem", "TabularProblem", "load_problem", "problem_name"]
+__all__ = [
+    "SPLITS",
+    "Problem",
+    "Protocol",
+    "Split",
+    "TabularProblem",
+    "check_protocol",
+    "check_split",
+    "load_problem",
+    "problem_name",
+    "split_of",
+]
 
 
 def problem_name(name: str) -> str:

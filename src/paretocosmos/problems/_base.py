@@ -8,8 +8,8 @@ from typing import ClassVar, Literal
 import torch
 
 from paretocosmos.errors import ConfigurationError, unknown
-from paretocosmos.find import Spec
 from paretocosmos.objectives import Objective
+from paretocosmos.registry import Spec
 from paretocosmos.types import Batch, Inputs, Metric, each
 
 __all__ = ["SPLITS", "Problem", "Protocol", "Split"]

@@ -1,8 +1,8 @@
 """CelebA's hard pair."""
 
 from paretocosmos.problems._base import Protocol
-from paretocosmos.problems._celeba import celeba_problem
-from paretocosmos.problems._images import ImageProblem
+from paretocosmos.problems.faces.problem import celeba_problem
+from paretocosmos.problems.images.problem import ImageProblem
 
 __all__ = ["celeba_hard"]
 

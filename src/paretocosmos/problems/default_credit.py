@@ -5,8 +5,8 @@ from dataclasses import replace
 
 from paretocosmos.errors import BenchmarkWarning
 from paretocosmos.problems._base import Protocol
-from paretocosmos.problems._raw import load
-from paretocosmos.problems._tabular import TabularProblem
+from paretocosmos.problems.tables.raw import load
+from paretocosmos.problems.tables.tabular import TabularProblem
 
 __all__ = ["default_credit"]
 

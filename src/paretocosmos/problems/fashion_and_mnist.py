@@ -1,10 +1,10 @@
 """Fashion+MNIST: a digit and a garment in one image."""
 
 from paretocosmos.problems._base import Protocol
-from paretocosmos.problems._composites import RuleName
-from paretocosmos.problems._images import ImageProblem
-from paretocosmos.problems._pairs import pair_problem
-from paretocosmos.problems._sources import FASHION_MNIST, MNIST
+from paretocosmos.problems.images.composites import RuleName
+from paretocosmos.problems.images.pairs import pair_problem
+from paretocosmos.problems.images.problem import ImageProblem
+from paretocosmos.problems.images.sources import FASHION_MNIST, MNIST
 
 __all__ = ["fashion_and_mnist"]
 

@@ -3,9 +3,9 @@
 import numpy as np
 
 from paretocosmos.problems._base import Protocol, check_protocol
-from paretocosmos.problems._composites import RULES, Labelled, held_out, make
-from paretocosmos.problems._frames import need
-from paretocosmos.problems._images import ImageProblem, image_problem
+from paretocosmos.problems.images.composites import RULES, Labelled, held_out, make
+from paretocosmos.problems.images.problem import ImageProblem, image_problem
+from paretocosmos.problems.tables.frames import need
 
 __all__ = ["multi_digits"]
 

@@ -1,10 +1,10 @@
 """Multi-MNIST: two overlapping digits in one image."""
 
 from paretocosmos.problems._base import Protocol
-from paretocosmos.problems._composites import RuleName
-from paretocosmos.problems._images import ImageProblem
-from paretocosmos.problems._pairs import pair_problem
-from paretocosmos.problems._sources import MNIST
+from paretocosmos.problems.images.composites import RuleName
+from paretocosmos.problems.images.pairs import pair_problem
+from paretocosmos.problems.images.problem import ImageProblem
+from paretocosmos.problems.images.sources import MNIST
 
 __all__ = ["multi_mnist"]
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 from paretocosmos.errors import DataError
 from paretocosmos.problems._base import Protocol
-from paretocosmos.problems._frames import CSV_ENDINGS, read_csv
-from paretocosmos.problems._tabular import TabularProblem
+from paretocosmos.problems.tables.frames import CSV_ENDINGS, read_csv
+from paretocosmos.problems.tables.tabular import TabularProblem
 
 __all__ = ["table"]
 

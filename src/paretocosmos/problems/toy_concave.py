@@ -4,10 +4,10 @@ import math
 
 import numpy as np
 
-from paretocosmos.front import Array
 from paretocosmos.objectives.gaussian_well import GaussianWell
+from paretocosmos.pareto.front import Array
 from paretocosmos.problems._base import Protocol
-from paretocosmos.problems._toy import ToyProblem, toy
+from paretocosmos.problems.toys.problem import ToyProblem, toy
 
 __all__ = ["toy_concave"]
 

@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from paretocosmos.front import Array
 from paretocosmos.objectives.mean_squared_error import MeanSquaredError
+from paretocosmos.pareto.front import Array
 from paretocosmos.problems._base import Protocol
-from paretocosmos.problems._toy import ToyProblem, toy
+from paretocosmos.problems.toys.problem import ToyProblem, toy
 
 __all__ = ["toy_convex"]
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from starlette.responses import Response
 
-from paretocosmos.run import Run
+from paretocosmos.runs.run import Run
 from paretocosmos.serving._network import Answers, activated
 from paretocosmos.serving._preference import Rays
 from paretocosmos.serving._refusal import refuse

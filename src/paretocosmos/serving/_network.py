@@ -12,8 +12,8 @@ from torch.nn import functional as F
 
 from paretocosmos.conditioning import Several
 from paretocosmos.conditioning.hypernet import Hypernet
-from paretocosmos.objectives._base import logits_of
-from paretocosmos.run import Run
+from paretocosmos.objectives import logits_of
+from paretocosmos.runs.run import Run
 from paretocosmos.serving._preference import Rays
 from paretocosmos.serving._rows import Numbers, Rows
 from paretocosmos.types import Outputs

@@ -8,9 +8,9 @@ from typing import final
 import numpy as np
 
 from paretocosmos.errors import MissingExtraError, RunError
-from paretocosmos.export._about import KEY
-from paretocosmos.files import one_line
-from paretocosmos.run import Run
+from paretocosmos.export.metadata import KEY
+from paretocosmos.io.files import one_line
+from paretocosmos.runs.run import Run
 from paretocosmos.serving._network import Answers, Network, TorchNetwork, rows_of_a_pass
 from paretocosmos.serving._preference import Rays
 from paretocosmos.serving._rows import Numbers, Rows

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from paretocosmos.run import Run
+from paretocosmos.runs.run import Run
 from paretocosmos.serving._settings import Settings
 from paretocosmos.serving._wish import EVALUATIONS
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from paretocosmos.rays import CLOSE
+from paretocosmos.pareto.rays import CLOSE
 from paretocosmos.serving._refusal import refuse, shown
 
 __all__ = ["Rays", "read_preference"]

@@ -5,9 +5,9 @@ from typing import Any, NamedTuple, final
 
 import torch
 
-from paretocosmos.loading import load_run
-from paretocosmos.machine import SMALL_STEP
-from paretocosmos.run import Run
+from paretocosmos.runs.load import load_run
+from paretocosmos.runs.run import Run
+from paretocosmos.runtime.device import SMALL_STEP
 from paretocosmos.serving._answer import classified, prediction
 from paretocosmos.serving._batching import Batcher
 from paretocosmos.serving._body import Bodies, parsed

@@ -7,9 +7,9 @@ from typing import Any, final
 import numpy as np
 import numpy.typing as npt
 
-from paretocosmos.problems._frames import label_of
-from paretocosmos.problems._moments import MISSING
-from paretocosmos.problems._table import Table
+from paretocosmos.problems.tables.frames import label_of
+from paretocosmos.problems.tables.moments import MISSING
+from paretocosmos.problems.tables.table import Table
 from paretocosmos.serving._refusal import refuse, shown
 from paretocosmos.serving._rows import Numbers, Rows, check_count
 

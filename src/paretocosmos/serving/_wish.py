@@ -9,10 +9,10 @@ from typing import Any, final
 
 import numpy as np
 
-from paretocosmos.choosing import point_of
 from paretocosmos.errors import ParetoCosmosError
+from paretocosmos.pareto.selection import point_of
 from paretocosmos.problems import Problem
-from paretocosmos.run import Run
+from paretocosmos.runs.run import Run
 from paretocosmos.serving._refusal import RefusedError, refuse, shown
 
 __all__ = ["KEYS", "Chooser", "read_wish"]

@@ -1,0 +1,169 @@
+"""What `reproduce` shows: cells as they are trained, and what became of them."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from rich.console import Group, RenderableType
+from rich.live import Live
+from rich.markup import escape
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from paretocosmos.cli.output._bars import EVERY
+from paretocosmos.cli.output._console import err, wide
+from paretocosmos.cli.output._cost import clock
+from paretocosmos.paper.reproduce import Reproduction, Standing
+
+__all__ = ["cells", "print_reproduction"]
+
+# Columns of a bar, and the longest name of a cell beside it.
+BAR, NAME = 24, 48
+
+
+class _View:
+    """The cells that run, live in a terminal; a line for each that ends, and now and then more."""
+
+    def __init__(self) -> None:
+        self._at: Reproduction | None = None
+        self._states: dict[str, str] = {}
+        self._last = time.monotonic()
+        self._live = Live(get_renderable=self._render, console=err, transient=True)
+
+    def show(self, at: Reproduction) -> None:
+        """Take note of where it stands."""
+        first = self._at is None
+        self._at = at
+        if first:
+            self._begin(at)
+        for name, one in at.standings.items():
+            before, self._states[name] = self._states.get(name), one.state
+            if not first and one.state != before and one.state in ("done", "failed"):
+                err.print(_ended(one), soft_wrap=True, markup=False)
+                self._last = 0.0  # how it goes on is worth a line
+        now = time.monotonic()
+        if not err.is_terminal and not first and now - self._last >= EVERY:
+            self._last = now
+            for text in _lines(at):
+                err.print(text, soft_wrap=True, markup=False)
+
+    def _begin(self, at: Reproduction) -> None:
+        err.print(_title(at), soft_wrap=True, markup=False)
+        if at.having("waiting"):
+            done = len(at.having("done"))
+            if done:
+                err.print(f"{done} done before: they stay as they are", markup=False)
+            if err.is_terminal:
+                self._live.start()
+
+    def _render(self) -> RenderableType:
+        if self._at is None:
+            return ""
+        table = Table.grid(padding=(0, 1))
+        for one in self._at.having("running"):
+            at = one.at
+            table.add_row(
+                _short(one.cell.name),
+                "begins" if at is None else f"{at.epoch}/{at.epochs}",
+                ProgressBar(at.epochs, at.epoch, width=BAR) if at is not None else "",
+                "" if at is None else f"HV val {_reached(at.hypervolume_val)}",
+                "" if at is None else clock(at.seconds_left),
+            )
+        return Group(Text(_standing(self._at), style="bold"), table)
+
+    def stop(self) -> None:
+        """Leave the terminal."""
+        if self._live.is_started:
+            self._live.stop()
+
+
+@contextmanager
+def cells(*, quiet: bool) -> Iterator[Callable[[Reproduction], None]]:
+    """A live view of all cells on stderr."""
+    view = _View()
+    try:
+        yield (lambda _: None) if quiet else view.show
+    finally:
+        view.stop()
+
+
+def print_reproduction(done: Reproduction) -> None:
+    """What `reproduce` ends with: a row per cell, and where the time went."""
+    console = wide()
+    console.print(escape(_title(done)), style="bold", soft_wrap=True)
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
+    table.add_column("cell", overflow="fold")
+    for name in ("hypervolume", "seeds", "time"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("state")
+    every = done.standings.values()
+    shown = [one for one in every if one.asked or one.seeds_done or one.state == "failed"]
+    for one in shown:
+        table.add_row(
+            escape(one.cell.name),
+            _reached(one.hypervolume),
+            f"{len(one.seeds_done)}/{len(one.cell.seeds)}",
+            clock(one.seconds) if one.seconds else "-",
+            one.state if one.asked or one.state != "waiting" else "begun",
+        )
+    console.print(table)
+    if any(one.cell.method == "single_task" for one in shown):
+        console.print("the hypervolume of single_task is that of its networks' ideal point")
+    if len(shown) < len(every):
+        console.print(f"and {len(every) - len(shown)} cells that were not asked for")
+    spent = done.to_dict()["seconds"]
+    by_method = ", ".join(f"{name} {clock(s)}" for name, s in spent["by_method"].items() if s)
+    parts = ", ".join(
+        f"{clock(spent[part])} {part}" for part in ("training", "preparing", "evaluating")
+    )
+    console.print(f"time: {clock(spent['all'])}, of which {parts}", soft_wrap=True)
+    if by_method:
+        console.print(f"by method: {escape(by_method)}", soft_wrap=True)
+    console.print(f"[bold]all of it[/] {escape(str(done.file))}", soft_wrap=True)
+
+
+def _title(at: Reproduction) -> str:
+    epochs = at.recipe.epochs
+    said = f"{at.recipe.name}: {at.recipe.title}"
+    if epochs is None:
+        return said
+    return f"REHEARSAL, {epochs} epoch{'s' if epochs > 1 else ''}, no results: {said}"
+
+
+def _standing(at: Reproduction) -> str:
+    counts = {state: len(at.having(state)) for state in ("done", "running", "waiting", "failed")}
+    every = sum(counts.values())
+    parts = [f"{counts['done']} of {every} cells done", f"{counts['running']} running"]
+    if counts["failed"]:
+        parts.append(f"{counts['failed']} failed")
+    left = at.seconds_left
+    parts.append("time left unknown" if left is None else f"about {clock(left)} left")
+    mark = "REHEARSAL  " if at.recipe.epochs is not None else ""
+    return mark + ", ".join(parts)
+
+
+def _lines(at: Reproduction) -> Iterator[str]:
+    yield _standing(at)
+    for one in at.having("running"):
+        if one.at is not None:
+            reached = _reached(one.at.hypervolume_val)
+            yield f"  {one.cell.name}  epoch {one.at.epoch}/{one.at.epochs}  HV val {reached}"
+
+
+def _ended(one: Standing) -> str:
+    if one.state == "failed":
+        return f"failed  {one.cell.name}: {one.error}"
+    seeds = len(one.cell.seeds)
+    return (
+        f"done    {one.cell.name}  HV {_reached(one.hypervolume)}  "
+        f"{seeds} seed{'s' if seeds > 1 else ''}  {clock(one.here)}"
+    )
+
+
+def _reached(value: float | None) -> str:
+    return "-" if value is None else f"{value:.4f}"
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= NAME else f"{name[: NAME - 1]}…"

@@ -1,0 +1,233 @@
+"""What `train` prints: one run, or a row for each of several seeds."""
+
+from collections.abc import Mapping, Sequence
+from statistics import fmean, stdev
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from paretocosmos.cli.output._console import note, wide
+from paretocosmos.cli.output._cost import amount, rate, share
+from paretocosmos.cli.output._notes import advise
+from paretocosmos.pareto.front import Front
+from paretocosmos.pareto.rays import each_alone
+from paretocosmos.runs.run import Run
+from paretocosmos.training.progress import unit_of
+
+__all__ = ["numbers_of_run", "print_run", "print_runs"]
+
+
+def numbers_of_run(run: Run) -> dict[str, Any]:
+    """What `train --json` prints."""
+    record, test = run.record, run.record["metrics"]["test"]
+    return {
+        "run": str(run.folder),
+        "problem": run.front.provenance["problem"],
+        "method": record["label"],
+        "protocol": record["protocol"],
+        "seed": record["seed"],
+        "parameters": record["parameters"],
+        **test,
+        "hypervolume_val": record["metrics"]["val"]["hypervolume"],
+        "epoch_selected": record["epoch_selected"],
+        "networks": record["networks"],
+        "seconds_training": record["seconds_training"],
+        "seconds_to_selected": record["seconds_to_selected"],
+        "seconds_preparing": record["seconds_preparing"],
+        "seconds_evaluating": record["seconds_evaluating"],
+        "samples_per_second": record["samples_per_second"],
+        "peak_memory": record["peak_memory"],
+        "share_waiting": record["share_waiting"],
+        "data": record["data"],
+        "seeds_together": record["seeds_together"],
+        "precision": record["precision"],
+        "engine": record["engine"],
+        "scores": run.front.provenance["scores"],
+    }
+
+
+def print_run(run: Run) -> None:
+    """What `train` ends with."""
+    numbers, front, record = numbers_of_run(run), run.front, run.record
+    table = Table(show_header=False, box=None, padding=(0, 2))
+    reference = ", ".join(f"{value:g}" for value in front.reference)
+    rows = {
+        "hypervolume": f"{numbers['hypervolume']:.4f} test, {numbers['hypervolume_val']:.4f} val, "
+        f"at ({reference})",
+        **_ideal(run),
+        **_shape(run, numbers),
+        "objectives": ", ".join(front.names),
+        **_meaning(run),
+        **_ends(front),
+        **_training(record),
+        **_infeasible(record),
+        "engine": f"{_engine(run)[0]} on {_device(run)}, {numbers['seconds_preparing']:.1f} s to "
+        f"prepare, {numbers['seconds_evaluating']:.1f} s to validate",
+        **_cost(record),
+        "scores": f"{numbers['scores']} ({numbers['protocol']} protocol)",
+    }
+    for name, value in rows.items():
+        table.add_row(f"[bold]{name}[/]", escape(value))
+    console = Console(highlight=False)
+    console.print(table, soft_wrap=True)
+    # outside the table, which would break a long path in two
+    indent = max(map(len, rows)) + 4
+    console.print(f"  [bold]{'run':<{indent}}[/]{escape(str(run.folder))}", soft_wrap=True)
+    _slower(run)
+    advise(run, record["networks"])
+
+
+def _engine(run: Run) -> tuple[str, str]:
+    """How steps were run, and why not faster, if there is something to say."""
+    name, _, why = str(run.record["engine"]).partition(": ")
+    return name, why
+
+
+def _slower(run: Run) -> None:
+    name, why = _engine(run)
+    if why:
+        note(f"steps were run {name}: {why}")
+
+
+def _ideal(run: Run) -> dict[str, str]:
+    """Where every objective has a network of its own, what the best of all would have."""
+    if not each_alone(run.record["fixed_rays"]):
+        return {}
+    test, val = (run.record["metrics"][split]["hypervolume_ideal"] for split in ("test", "val"))
+    return {"ideal point": f"{test:.4f} test, {val:.4f} val: the best of every objective"}
+
+
+def _shape(run: Run, numbers: Mapping[str, Any]) -> dict[str, str]:
+    """How wide the front is and how much of it counts; one point is no front."""
+    count = len(run.front)
+    if count == 1:
+        return {}
+    what = "rays" if run.record["fixed_rays"] is None else "networks"
+    return {
+        "span": "-" if numbers.get("span") is None else f"{numbers['span']:.4f}",
+        "dominated": f"{numbers.get('dominated_share') or 0:.0%} of {count} {what}",
+    }
+
+
+def _ends(front: Front) -> dict[str, str]:
+    if len(front) == 1:
+        return {"point": _point(front.values[0])}
+    if front.provenance.get("networks") is not None:  # in no order of their own
+        best = front.values[front.non_dominated]
+        ends = best[[best[:, 0].argmin(), best[:, 0].argmax()]] if len(best) else front.values
+    else:
+        ends = front.values[[0, -1]]
+    return {"ends of the front": f"{_point(ends[0])} to {_point(ends[-1])}"}
+
+
+def _point(values: Any) -> str:
+    return "(" + ", ".join(f"{value:.4f}" for value in values) + ")"
+
+
+def _epochs(record: Mapping[str, Any]) -> str:
+    """The selected epoch, or those of several networks."""
+    found = [network["epoch_selected"] for network in record["networks"]]
+    low, high = min(found), max(found)
+    return f"epoch {low}" if low == high else f"epochs {low} to {high}"
+
+
+def _training(record: Mapping[str, Any]) -> dict[str, str]:
+    """How long, what was kept, and of what size."""
+    took = f"{record['seconds_training']:.1f} s, {_epochs(record)} selected"
+    if len(record["networks"]) == 1:
+        return {"training": f"{took}, {_size(record)}"}
+    return {"training": took, "model": _size(record)}
+
+
+def _size(record: Mapping[str, Any]) -> str:
+    count, total = len(record["networks"]), record["parameters"]
+    return (
+        f"{count} networks x {total // count:,} parameters"
+        if count > 1
+        else f"{total:,} parameters"
+    )
+
+
+def _infeasible(record: Mapping[str, Any]) -> dict[str, str]:
+    """How often a linear programme (EPO) had no solution."""
+    shares = [n["infeasible_share"] for n in record["networks"] if "infeasible_share" in n]
+    if not shares:
+        return {}
+    said = f"{fmean(shares):.1%} of steps, where the ray weighed the losses"
+    return {"infeasible": said if fmean(shares) > 0 else "no step"}
+
+
+def _cost(record: Mapping[str, Any]) -> dict[str, str]:
+    """How fast, how large, and where the data was."""
+    if record["samples_per_second"] is None:  # too short a training to be measured
+        return {}
+    parts = [rate(record["samples_per_second"], unit_of(record["input_shape"]))]
+    if record["peak_memory"] is not None:
+        parts.append(f"{amount(record['peak_memory'])} at most")
+    at_hand = record["data"] == "on the device" and record["device"] == "cpu"
+    parts.append("data in memory" if at_hand else f"data {record['data']}")
+    if record["data"] == "streamed":
+        parts.append(f"{share(record['share_waiting'])} of training waiting for it")
+    return {"cost": ", ".join(parts)}
+
+
+def _device(run: Run) -> str:
+    """Where, how many processes if several, and how precisely where that is a choice."""
+    device, precision = run.record["device"], run.record["precision"]
+    count = run.record["processes"]
+    parts = [device, *([f"{count} processes"] if count > 1 else [])]
+    return ", ".join(parts if device == "cpu" and precision == "tf32" else [*parts, precision])
+
+
+def _meaning(run: Run) -> dict[str, str]:
+    """Which class a table's network predicts, and whom it compares; what images it looks at."""
+    about = run.record["about"]
+    said = {}
+    if {"positive", "target"} <= about.keys():
+        said["predicts"] = f"`{about['positive']}` of `{about['target']}`"
+    if {"sensitive", "groups"} <= about.keys():
+        groups = about["groups"] if isinstance(about["groups"], list | tuple) else [about["groups"]]
+        said["compares"] = f"`{about['sensitive']}`: {', '.join(map(str, groups))}"
+    if "images" in about:
+        said["images"] = str(about["images"])
+    return said
+
+
+def print_runs(runs: Sequence[Run]) -> None:
+    """What `train --seeds` ends with: a row per seed, their mean, and how they were trained."""
+    every = [numbers_of_run(run) for run in runs]
+    alone = each_alone(runs[0].record["fixed_rays"])
+    table = Table(box=None, padding=(0, 2), header_style="bold")
+    names = ("seed", "hypervolume", *(["ideal point"] if alone else []), "val", "span", "dominated")
+    for name in (*names, "epoch"):
+        table.add_column(name, justify="right")
+    table.add_column("run", overflow="fold")
+    for run, numbers in zip(runs, every, strict=True):
+        table.add_row(
+            str(numbers["seed"]),
+            f"{numbers['hypervolume']:.4f}",
+            *([f"{numbers['hypervolume_ideal']:.4f}"] if alone else []),
+            f"{numbers['hypervolume_val']:.4f}",
+            "-" if numbers["span"] is None else f"{numbers['span']:.4f}",
+            f"{numbers['dominated_share']:.0%}",
+            _epochs(run.record).partition(" ")[2],
+            escape(numbers["run"]),
+        )
+    console = wide()
+    console.print(table)
+    reached = [numbers["hypervolume"] for numbers in every]
+    spread = f" ± {stdev(reached):.4f}" if len(reached) > 1 else ""
+    lead = every[0]
+    together = lead["seeds_together"]
+    seconds = sum(numbers["seconds_training"] / numbers["seeds_together"] for numbers in every)
+    judging = sum(numbers["seconds_evaluating"] for numbers in every)  # each seed by itself
+    console.print(
+        f"  [bold]mean hypervolume {fmean(reached):.4f}{spread}[/] on test; {seconds:.1f} s of "
+        f"training and {judging:.1f} s of validation in all, {together} "
+        f"{'seeds' if together > 1 else 'seed'} at a time, "
+        f"{_size(runs[0].record)} each, engine {escape(_engine(runs[0])[0])} on {_device(runs[0])}",
+        soft_wrap=True,
+    )
+    _slower(runs[0])

@@ -1,0 +1,1 @@
+"""From what a caller asks to a plan of a training."""

@@ -1,0 +1,124 @@
+"""The networks a method trains: which conditioning goes with it, and how they are built."""
+
+import copy
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+
+from paretocosmos import registry
+from paretocosmos.backbones import Backbone
+from paretocosmos.conditioning import Conditioning, Several
+from paretocosmos.config.settings import spec_name
+from paretocosmos.errors import ConfigurationError
+from paretocosmos.methods import Method
+from paretocosmos.registry import Spec
+
+__all__ = ["Blueprint", "a", "as_built", "check_pair", "for_single_rays"]
+
+
+@dataclass(frozen=True)
+class Blueprint:
+    """What a run's networks are built from, by names or from what the caller handed over.
+
+    Attributes:
+        conditioning: how the ray enters; `None` where `given` is the whole network.
+        backbone: the backbone by name; `None` where `given` is it, or the whole network.
+        input_shape: the shape of one sample.
+        outputs: how many numbers a network gives per sample, or how many per head.
+        objectives: entries in a ray, J.
+        rays: those with a network each; `None` if one serves all.
+        given: a network or a backbone of one's own; it is copied.
+        blank: whether weights are loaded afterwards, so that a backbone need not look for any.
+    """
+
+    conditioning: Spec | None
+    backbone: Spec | None
+    input_shape: Sequence[int]
+    outputs: int | Mapping[str, int]
+    objectives: int
+    rays: Sequence[Sequence[float]] | None
+    given: nn.Module | None = None
+    blank: bool = False
+
+    def build(self) -> nn.Module:
+        """The network, or the networks as one model, with fresh weights where they are by name."""
+        spec = self._blank() if self.blank else self.backbone
+        first = self._one(spec)
+        if self.rays is None:
+            return first
+        spec = as_built(spec, first)  # what it had to look for need not be looked for again
+        others = [self._one(spec) for _ in self.rays[1:]]
+        return Several([first, *others], torch.tensor(self.rays))
+
+    def _blank(self) -> Spec | None:
+        if self.backbone is None:
+            return None
+        kind: Any = registry.find("backbones", self.backbone.name)
+        return Spec(self.backbone.name, {**self.backbone.settings, **getattr(kind, "blank", {})})
+
+    def _one(self, spec: Spec | None) -> nn.Module:
+        backbone = self.given
+        if spec is not None:
+            shapes = {"input_shape": tuple(self.input_shape), "outputs": self.outputs}
+            backbone = a(nn.Module, spec, "backbones", **shapes)
+        assert backbone is not None
+        if self.conditioning is None:
+            return copy.deepcopy(backbone)
+        parts = {"backbone": backbone, "objectives": self.objectives}
+        network: Conditioning = a(Conditioning, self.conditioning, "conditioning", **parts)
+        return network
+
+
+def a(kind: type, spec: Spec, room: str, **fixed: Any) -> Any:
+    """Build a thing; one from outside may turn out to be something else."""
+    try:
+        built = registry.build(room, spec, **fixed)
+    except (MemoryError, OverflowError, RuntimeError) as error:
+        if isinstance(error, RuntimeError) and "allocate" not in str(error):
+            raise
+        raise ConfigurationError(
+            f"`{spec.name}` needs more memory than there is with {_given(spec)}: make it smaller"
+        ) from error
+    if not isinstance(built, kind):
+        raise ConfigurationError(
+            f"`{spec.name}` must give a {kind.__name__}, found {type(built).__name__}"
+        )
+    return built
+
+
+def _given(spec: Spec) -> str:
+    return ", ".join(f"{key}={value}" for key, value in spec.settings.items()) or "these inputs"
+
+
+def as_built(spec: Spec | None, network: nn.Module) -> Spec | None:
+    """A backbone's spec with what its open settings came to in a network that was built from it."""
+    built = next((part for part in network.modules() if isinstance(part, Backbone)), None)
+    if spec is None or built is None:
+        return spec
+    settings = {key: built.resolved.get(key, value) for key, value in spec.settings.items()}
+    return Spec(spec.name, settings)
+
+
+def for_single_rays(kind: Any) -> bool:
+    """Whether a kind of method trains one network per ray, which then needs no conditioning."""
+    return getattr(kind, "fixed_rays", Method.fixed_rays) is not Method.fixed_rays
+
+
+def check_pair(name: str, given: str | nn.Module | None, *, single: bool) -> None:
+    """Refuse a network that is told its ray where it has but one, and one that is not where not."""
+    if isinstance(given, nn.Module) and not isinstance(given, Conditioning):
+        return  # a network of one's own may do as it likes
+    conditioning = given if isinstance(given, str) else spec_name("conditioning", type(given))
+    if single and conditioning != "none":
+        raise ConfigurationError(
+            f"`{name}` trains a network for each of its rays, which `{conditioning}` has no use "
+            "for: leave `conditioning` out, or use a method that draws rays, such as `cosmos`"
+        )
+    if not single and conditioning == "none":
+        raise ConfigurationError(
+            f"`{name}` draws a ray for every step, of which a network without conditioning hears "
+            "nothing: leave `conditioning` out, or use a method for one network, such as `uniform`"
+        )

@@ -1,5 +1,0 @@
-"""Several processes that train one run: the one room that says torch.distributed."""
-
-from paretocosmos.distributed._processes import ALONE, Processes, join, launched_rank
-
-__all__ = ["ALONE", "Processes", "join", "launched_rank"]

@@ -1,0 +1,1 @@
+"""Fronts of models, and points chosen from them."""

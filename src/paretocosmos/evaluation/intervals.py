@@ -1,0 +1,92 @@
+"""How far a number may lie from what one sample of people, or of images, shows."""
+
+from collections.abc import Mapping
+from statistics import NormalDist
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from paretocosmos.evaluation.evaluate import score
+from paretocosmos.pareto.front import Array
+from paretocosmos.types import Metric, Outputs, Targets, each, first
+
+__all__ = ["bootstrap"]
+
+# Samples drawn in one pass, times samples in a split: what it gathers stays in a few megabytes.
+CHUNK = 500_000
+
+
+def bootstrap(
+    metrics: Mapping[str, Metric],
+    outputs: Outputs,
+    targets: Targets,
+    *,
+    score_batch: int | None = None,
+    resamples: int = 1000,
+    level: float = 0.95,
+    seed: int = 0,
+) -> dict[str, tuple[float, float]]:
+    """Intervals of metrics, by drawing the samples again with replacement.
+
+    Efron's bias-corrected bootstrap (1981): the spread over samples drawn from the sample is taken
+    for the spread over samples of the same size, moved by as much as the draws lie to one side of
+    what the sample itself gives. A gap needs that: a draw's largest minus its smallest rate is
+    larger than the sample's on average. A draw in which a metric does not exist (a group without
+    positives) does not count.
+
+    Args:
+        metrics: what to compute, by name.
+        outputs: of the network at one ray, ``[B, ...]``.
+        targets: what they are compared with.
+        score_batch: samples per score, whose mean is taken; `None` for all at once.
+        resamples: how many times to draw.
+        level: how often an interval is to hold the true number.
+        seed: of the draws.
+
+    Returns:
+        The ends of each interval; NaN where no draw gave a number.
+
+    >>> logits = torch.randn(500, generator=torch.Generator().manual_seed(1))
+    >>> from paretocosmos.objectives import accuracy
+    >>> found = bootstrap({"accuracy": accuracy}, logits, {"label": torch.ones(500)})
+    >>> 0.40 < found["accuracy"][0] < 0.5 < found["accuracy"][1] < 0.60
+    True
+    """
+    count = len(first(outputs))
+    draw = torch.Generator().manual_seed(seed)
+    device = first(outputs).device
+
+    def one(rows: Tensor) -> Tensor:
+        there = each(lambda out: out[rows].unsqueeze(0), outputs)
+        truth = each(lambda target: target[rows], targets)
+        found = [score(metric, there, truth, score_batch) for metric in metrics.values()]
+        return torch.cat([number.double() for number in found])
+
+    parts = []
+    size = max(1, CHUNK // count)
+    for start in range(0, resamples, size):
+        rows = torch.randint(count, (min(size, resamples - start), count), generator=draw)
+        try:
+            parts.append(torch.vmap(one)(rows.to(device)))
+        except RuntimeError:  # somebody's own metric, which picks rows by a mask
+            parts.append(torch.stack([one(drawn) for drawn in rows.to(device)]))
+    numbers = torch.cat(parts).cpu().numpy()
+    estimate = one(torch.arange(count, device=device)).cpu().numpy()
+    return {
+        name: _ends(column[~np.isnan(column)], float(whole), level)
+        for name, column, whole in zip(metrics, numbers.T, estimate, strict=True)
+    }
+
+
+def _ends(drawn: Array, estimate: float, level: float) -> tuple[float, float]:
+    """The ends of an interval; shifted by how far the draws lie to one side of the estimate."""
+    if not len(drawn) or np.isnan(estimate):
+        return np.nan, np.nan
+    normal, most = NormalDist(), 1 - 0.5 / len(drawn)
+    below = (np.mean(drawn < estimate) + np.mean(drawn <= estimate)) / 2
+    shift = 2 * normal.inv_cdf(min(max(float(below), 1 - most), most))
+    reach = normal.inv_cdf((1 + level) / 2)
+    shares = [normal.cdf(shift - reach), normal.cdf(shift + reach)]
+    low, high = np.quantile(drawn, shares)
+    return float(low), float(high)

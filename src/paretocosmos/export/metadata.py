@@ -1,0 +1,42 @@
+"""What an exported file says of itself, so that its user needs nothing else."""
+
+import json
+from typing import Any, Literal
+
+from paretocosmos import __version__
+from paretocosmos.export._deployed import Shared
+from paretocosmos.runs.run import Run
+
+__all__ = ["KEY", "TAKES", "Takes", "about"]
+
+KEY = "paretocosmos"
+"""Where it stands in the file's metadata."""
+
+Takes = Literal["any", "each", "one"]
+
+TAKES: dict[Takes, str] = {
+    "any": "one for all rows, [1, {j}], or one for each, [N, {j}]",
+    "each": "one for each row, [N, {j}]",
+    "one": "one for all rows, [1, {j}]",
+}
+"""How many preferences a file takes, in words."""
+
+
+def about(run: Run, shared: Shared, takes: Takes) -> str:
+    """JSON: columns and categories, objectives, what the output stands for, the version."""
+    record = run.record
+    said: dict[str, Any] = {
+        "version": __version__,
+        "problem": record["name"],
+        "objectives": list(run.front.names),
+        "x": ["N", *shared.row],
+        "preference": TAKES[takes].format(j=shared.objectives),
+        "outputs": list(shared.outputs),
+    }
+    if run.table is not None:
+        said |= {key: record["about"].get(key) for key in ("target", "positive")}
+        said["columns"] = [
+            {"name": name, "categories": run.table.categorical.get(name)}
+            for name in run.table.columns
+        ]
+    return json.dumps(said)

@@ -1,0 +1,118 @@
+"""A recipe's TOML file: its form. What it names and sets is judged where recipes are read."""
+
+from collections import Counter
+from collections.abc import Mapping
+from math import prod
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, model_validator
+
+from paretocosmos.errors import unknown
+from paretocosmos.io.schema import PROTOCOLS, SETTINGS
+from paretocosmos.io.schema.kinds import Large, Model, Several, Shows, few
+from paretocosmos.io.schema.sentence import Place, mistakes_in, shown
+
+__all__ = ["Grid", "RecipeFile", "check_recipe"]
+
+
+def check_recipe(content: Mapping[str, Any]) -> tuple["RecipeFile", list[str]]:
+    """A recipe and every mistake in its form; with some, the recipe has what can be read of it.
+
+    Args:
+        content: of the file.
+    """
+    try:
+        return RecipeFile.model_validate(content), []
+    except ValidationError as error:
+        mistakes = mistakes_in(error, RecipeFile)
+    wrong = [place for place, _ in mistakes]
+    readable = [] if {(), ("grid",)} & {*wrong} else content["grid"]
+    grids = [_readable(grid, ("grid", at), wrong) for at, grid in enumerate(readable)]
+    return RecipeFile.model_construct(grid=grids), [sentence for _, sentence in mistakes]
+
+
+def _readable(grid: Any, place: Place, wrong: list[Place]) -> "Grid":
+    """A grid without what is wrong in it."""
+    inside = {one[2] for one in wrong if one[:2] == place and len(one) > 2}
+    good = {} if place in wrong else {key: grid[key] for key in grid if key not in inside}
+    return Grid.model_construct(**{"problems": [], "methods": []} | good)
+
+
+def _text(value: str) -> str:
+    if not value.strip():
+        raise ValueError(f"a text, found {shown(value)}")
+    return value
+
+
+def _protocol(value: str) -> str:
+    if value not in PROTOCOLS:
+        raise unknown("protocol", value, PROTOCOLS)
+    return value
+
+
+def _once(names: list[str]) -> list[str]:
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise ValueError(f"each name once, found `{twice[0]}` twice")
+    return names
+
+
+def _different(seeds: list[int]) -> list[int]:
+    if len({*seeds}) < len(seeds):
+        raise ValueError(f"different whole numbers, found {shown(seeds)}")
+    return seeds
+
+
+def _tables(grids: object) -> object:
+    if not (isinstance(grids, list) and grids):
+        raise ValueError("a table or several: begin each with [[grid]]")
+    return grids
+
+
+def _within(value: Any) -> Any:
+    """Refuse whole numbers that TOML promises nobody, and that Python could not print."""
+    if isinstance(value, int) and abs(value) >= 2**63:
+        raise ValueError("a whole number has at most 64 bits")
+    inner = value.values() if isinstance(value, dict) else value
+    for one in inner if isinstance(value, dict | list) else ():
+        _within(one)
+    return value
+
+
+Name = Annotated[str, Field(max_length=200)]
+Text = Annotated[str, AfterValidator(_text)]
+Value = Annotated[Any, AfterValidator(_within)]
+Few = Field(min_length=1, max_length=SETTINGS)
+Protocol = Annotated[Name, AfterValidator(_protocol)]
+Names = Annotated[list[Name], Few, AfterValidator(_once)]
+Seeds = Annotated[list[Large], Few, AfterValidator(_different)]
+
+
+class Grid(Model, extra="forbid"):
+    """Problems by protocols by methods by what is varied: a cell for each."""
+
+    problems: Names
+    protocols: Annotated[list[Protocol], Few, AfterValidator(_once)] | None = None
+    methods: Names
+    seeds: Seeds | None = None
+    settings: Annotated[dict[Name, Value], BeforeValidator(few)] = Field(default_factory=dict)
+    vary: Annotated[dict[Name, Several[Value]], BeforeValidator(few)] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _not_too_many(self) -> "Grid":
+        protocols = 1 if self.protocols is None else len(self.protocols)
+        many = len(self.problems) * protocols * len(self.methods)
+        many *= prod(map(len, self.vary.values()))
+        if many > SETTINGS:
+            raise ValueError(f"at most {SETTINGS} cells, found {many}")
+        return self
+
+
+class RecipeFile(Model, extra="forbid"):
+    """What a table or a figure is made of."""
+
+    title: Text
+    section: Text
+    shows: Shows
+    seeds: Seeds
+    grid: Annotated[list[Grid], Field(max_length=SETTINGS), BeforeValidator(_tables)]

@@ -1,0 +1,227 @@
+"""Signatures of runs: the keys, what is signed, and whether a signature holds.
+
+A run's record holds the hashes of its files and one of itself. Whoever can write the folder can
+write those, too. An Ed25519 signature of the record's hash says who did: it lies beside `run.json`
+in `signature.json`, which no hash covers.
+"""
+
+import base64
+import hashlib
+import os
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from paretocosmos.errors import ConfigurationError, MissingExtraError, RunError, SignatureError
+from paretocosmos.io.files import digest_of, one_line, read_json
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import (
+        Ed25519PrivateKey,
+        Ed25519PublicKey,
+    )
+
+__all__ = [
+    "ALGORITHM",
+    "FILE",
+    "FORMAT",
+    "PASSPHRASE",
+    "Signed",
+    "check_signature",
+    "fingerprint_of",
+    "message_of",
+    "read_private_key",
+    "read_public_key",
+]
+
+FILE = "signature.json"
+FORMAT = 1
+ALGORITHM = "ed25519"
+PASSPHRASE = "PARETOCOSMOS_PASSPHRASE"
+"""The environment variable that holds what a private key is protected with."""
+
+LARGEST = 2**16  # bytes of a key's file
+MAKE = "make a pair with `ssh-keygen -t ed25519 -f run_key`, and sign with `run_key`"
+GIVE = "give the signer's Ed25519 public key, in the PEM or OpenSSH format, such as `run_key.pub`"
+FIELDS = {
+    "algorithm": ALGORITHM,
+    "key": r"SHA256:[A-Za-z0-9+/]{43}",
+    "sha256": "[0-9a-f]{64}",
+    "signed": r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00",
+    "signature": "[A-Za-z0-9+/]{86}==",
+}
+
+
+@dataclass(frozen=True)
+class Signed:
+    """Who signed a run, and when, once that is known to be true.
+
+    Attributes:
+        key: the key's fingerprint, as ``ssh-keygen -l`` prints it.
+        when: the time that the signer wrote, in UTC.
+    """
+
+    key: str
+    when: str
+
+
+def message_of(sha256: str, when: str) -> bytes:
+    r"""What is signed: the hash of a run's record and the time, under a heading of our own.
+
+    The heading keeps a key that signs other things from being led to sign a run.
+
+    >>> message_of("0a1b", "2026-01-01T00:00:00+00:00")
+    b'paretocosmos run\nsha256 0a1b\nsigned 2026-01-01T00:00:00+00:00\n'
+    """
+    return f"paretocosmos run\nsha256 {sha256}\nsigned {when}\n".encode()
+
+
+def fingerprint_of(key: "Ed25519PublicKey") -> str:
+    """A public key in short, as OpenSSH has it: a hash of its name and its 32 bytes."""
+    parts = (b"ssh-ed25519", key.public_bytes_raw())
+    blob = b"".join(len(part).to_bytes(4, "big") + part for part in parts)
+    hashed = base64.b64encode(hashlib.sha256(blob).digest()).decode()
+    return f"SHA256:{hashed.rstrip('=')}"
+
+
+def read_private_key(path: str | Path) -> "Ed25519PrivateKey":
+    """The Ed25519 key that signs, from a file in the PEM or the OpenSSH format.
+
+    Args:
+        path: the file; the passphrase of one that has one is in `PARETOCOSMOS_PASSPHRASE`.
+    """
+    _need("signing a run")
+    from cryptography.hazmat.primitives import serialization
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+    text = _text(path, MAKE)
+    if b"PRIVATE KEY" not in text:
+        raise ConfigurationError(f"`{path}` is no private key, which signing needs: {MAKE}")
+    load = (
+        serialization.load_ssh_private_key
+        if b"OPENSSH PRIVATE KEY" in text
+        else serialization.load_pem_private_key
+    )
+    try:
+        key = _parsed(path, lambda: load(text, None), MAKE)
+    except TypeError as error:  # it is encrypted
+        known = os.environ.get(PASSPHRASE)
+        if not known:
+            raise ConfigurationError(
+                f"`{path}` is protected by a passphrase: put it into {PASSPHRASE}, or take a key "
+                "without one"
+            ) from error
+        way_out = f"is the passphrase in {PASSPHRASE} the right one?"
+        key = _parsed(path, lambda: load(text, known.encode()), way_out)
+    if not isinstance(key, Ed25519PrivateKey):
+        raise ConfigurationError(f"`{path}` is a key of another kind than Ed25519: {MAKE}")
+    return key
+
+
+def read_public_key(path: str | Path) -> "Ed25519PublicKey":
+    """The Ed25519 key that a signature is verified with, in the PEM or the OpenSSH format."""
+    _need("verifying a signature")
+    from cryptography.hazmat.primitives import serialization
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+    text = _text(path, GIVE).strip()
+    if b"PRIVATE KEY" in text:
+        raise ConfigurationError(f"`{path}` is a private key, which nobody else should see: {GIVE}")
+    pem = text.startswith(b"-----BEGIN")
+    if not pem and len(text.splitlines()) != 1:
+        raise ConfigurationError(f"`{path}` is no file with one public key: {GIVE}")
+    load = serialization.load_pem_public_key if pem else serialization.load_ssh_public_key
+    key = _parsed(path, lambda: load(text), GIVE)
+    if not isinstance(key, Ed25519PublicKey):
+        raise ConfigurationError(f"`{path}` is a key of another kind than Ed25519: {GIVE}")
+    return key
+
+
+def check_signature(folder: Path, record: Mapping[str, Any], key: "Ed25519PublicKey") -> Signed:
+    """Who signed a record, if it was the owner of a key; else it is refused.
+
+    Args:
+        folder: the run's.
+        record: what its `run.json` holds, of which nothing need be true.
+        key: whose signature it is to have.
+    """
+    from cryptography.exceptions import InvalidSignature
+
+    said, asked = _signature_in(folder), fingerprint_of(key)
+    if said["key"] != asked:
+        raise SignatureError(
+            f"`{folder}` was signed with another key ({said['key']}) than the one to verify with "
+            f"({asked}): if you meant that one, get its public key from its owner"
+        )
+    try:
+        message = message_of(said["sha256"], said["signed"])
+        key.verify(base64.b64decode(said["signature"]), message)
+    except InvalidSignature:
+        raise SignatureError(
+            f"the signature of `{folder}` does not hold: `{folder / FILE}` was not made with the "
+            f"key {asked}, or was changed: bring back what was signed"
+        ) from None
+    rest = {name: value for name, value in record.items() if name != "sha256"}
+    if not record.get("sha256") == said["sha256"] == digest_of(rest):
+        raise SignatureError(
+            f"`{folder / 'run.json'}` was changed after it was signed: bring back what was signed"
+        )
+    return Signed(asked, said["signed"])
+
+
+def _signature_in(folder: Path) -> dict[str, str]:
+    path = folder / FILE
+    if not path.is_file():
+        raise SignatureError(
+            f"`{folder}` is not signed, it has no `{FILE}`: let whoever trained it run "
+            f"`paretocosmos sign {folder} --key KEY`"
+        )
+    try:
+        content = read_json(path)
+    except RunError as error:
+        raise SignatureError(f"{error}, or bring back the signature") from error
+    if isinstance(content.get("format"), int) and content["format"] != FORMAT:
+        raise SignatureError(
+            f"`{path}` was written by a newer version: upgrade with: pip install --upgrade "
+            "paretocosmos"
+        )
+    for name, pattern in FIELDS.items():
+        found = content.get(name)
+        if not isinstance(found, str) or re.fullmatch(pattern, found) is None:
+            raise SignatureError(
+                f"`{path}` is damaged, its `{name}` is not what it should be: bring back what was "
+                "signed"
+            )
+    return {name: str(content[name]) for name in FIELDS}
+
+
+def _text(path: str | Path, way_out: str) -> bytes:
+    try:
+        with Path(path).expanduser().open("rb") as stream:
+            text = stream.read(LARGEST + 1)
+    except (OSError, RuntimeError, ValueError) as error:
+        why = (error.strerror if isinstance(error, OSError) else None) or one_line(error)
+        raise ConfigurationError(f"cannot read the key `{path}` ({why}): {way_out}") from error
+    if len(text) > LARGEST:
+        raise ConfigurationError(f"`{path}` is too large for a key: {way_out}")
+    return text
+
+
+def _parsed(path: str | Path, load: Callable[[], object], way_out: str) -> object:
+    from cryptography.exceptions import UnsupportedAlgorithm
+
+    try:
+        return load()
+    except (ValueError, UnsupportedAlgorithm) as error:
+        raise ConfigurationError(
+            f"`{path}` cannot be read as a key ({one_line(error)[:100]}): {way_out}"
+        ) from error
+
+
+def _need(purpose: str) -> None:
+    try:
+        import cryptography  # noqa: F401
+    except ModuleNotFoundError as error:
+        raise MissingExtraError("cryptography", "sign", purpose) from error

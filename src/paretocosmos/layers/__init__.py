@@ -1,0 +1,1 @@
+"""What networks are made of beside torch's own layers."""

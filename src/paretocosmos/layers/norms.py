@@ -1,0 +1,84 @@
+"""Batch normalisation under rays: its statistics are those of samples under other rays too."""
+
+import copy
+import warnings
+from typing import Any, Literal
+
+from torch import Tensor, nn
+
+from paretocosmos.errors import ConditioningWarning, ConfigurationError, unknown
+from paretocosmos.layers.wrapper import StandIn
+from paretocosmos.runtime.torch_private import BatchNorm
+
+__all__ = ["FrozenNorm", "Norm", "with_norm"]
+
+Norm = Literal["keep", "group", "frozen"]
+MOST_GROUPS = 32  # Wu and He 2018
+FEWEST_CHANNELS = 8  # in a group, of which one pixel must do at the end of a deep network
+
+
+class FrozenNorm(StandIn):
+    """Batch normalisation by its running statistics as they are, in training too."""
+
+    def train(self, mode: bool = True) -> "FrozenNorm":
+        super().train(mode)
+        self.layer.eval()
+        return self
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        out: Tensor = self.layer(inputs)
+        return out
+
+
+def with_norm(network: nn.Module, norm: Norm | None) -> nn.Module:
+    """A network whose batch normalisation bears rays; itself where there is none, or to be kept."""
+    if norm not in (None, "keep", "group", "frozen"):
+        raise unknown("`norm`", str(norm), ("keep", "group", "frozen"))
+    names = [name for name, part in network.named_modules() if isinstance(part, BatchNorm)]
+    if norm is None and names:
+        warnings.warn(
+            f"{type(network).__name__} has {len(names)} batch normalisation layers, whose "
+            'statistics mix samples under all rays: use norm="group" (group normalisation, for '
+            'training from random weights), norm="frozen" (running statistics as they are, for '
+            'pretrained ones), or norm="keep" if that is meant',
+            ConditioningWarning,
+            stacklevel=3,
+        )
+    if norm in (None, "keep") or not names:
+        return network
+    changed = copy.deepcopy(network)
+    replacement = _group if norm == "group" else _frozen
+    for name in names:
+        other = replacement(changed.get_submodule(name), name)
+        if name == "":
+            return other
+        changed.set_submodule(name, other)
+    return changed
+
+
+def _group(layer: Any, name: str) -> nn.Module:
+    """Group normalisation with the same weights."""
+    if not type(layer).__module__.startswith("torch."):
+        raise ConfigurationError(
+            f'norm="group" knows torch\'s batch normalisation, found {type(layer).__name__} at '
+            f'`{name}`, which may do more: use norm="frozen", or replace it yourself'
+        )
+    channels: int = layer.num_features
+    groups = max(
+        g
+        for g in range(1, MOST_GROUPS + 1)
+        if channels % g == 0 and (g == 1 or channels // g >= FEWEST_CHANNELS)
+    )
+    # with torch's eps: 1e-3, as in EfficientNet, is more than the variance of small random weights
+    group = nn.GroupNorm(groups, channels, affine=layer.affine)
+    if layer.affine:
+        group.weight, group.bias = layer.weight, layer.bias
+    return group.train(layer.training)
+
+
+def _frozen(layer: Any, name: str) -> nn.Module:
+    if layer.running_mean is None:
+        raise ConfigurationError(
+            f'norm="frozen" keeps running statistics, of which `{name}` has none: use norm="group"'
+        )
+    return FrozenNorm(layer).train(layer.training)

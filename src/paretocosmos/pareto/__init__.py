@@ -1,0 +1,1 @@
+"""Rays, fronts and what is computed from them."""

@@ -1,0 +1,239 @@
+"""The front: evaluated rays and their values, the one thing metrics, plots and reports accept."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from paretocosmos.errors import ConfigurationError, DataError
+from paretocosmos.io.files import one_line, parse_json
+
+if TYPE_CHECKING:
+    from paretocosmos.pareto.selection import Point
+
+__all__ = ["Array", "Front"]
+
+Array = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Front:
+    """Rays and what the model reached at each, immutable.
+
+    Attributes:
+        rays: ``[N, J]``, the preferences that were evaluated.
+        values: ``[N, J]``, the score of each objective, smaller is better.
+        names: the J objectives.
+        reference: ``[J]``, the point hypervolume is measured from.
+        metrics: further numbers per ray, ``{name: [N]}`` (accuracy, ``tpr_gap``).
+        split: the data it was evaluated on.
+        provenance: where it comes from (problem, method, seed, how scores were averaged).
+
+    >>> front = Front([[0.9, 0.1], [0.1, 0.9]], [[0.3, 0.2], [0.5, 0.1]], ("loss", "gap"), (2, 2))
+    >>> len(front), front.non_dominated.tolist()
+    (2, [True, True])
+    """
+
+    rays: Array
+    values: Array
+    names: tuple[str, ...]
+    reference: Array
+    metrics: Mapping[str, Array] = field(default_factory=dict)
+    split: str = "test"
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        rays, values = _frozen(self.rays), _frozen(self.values)
+        reference = _frozen(self.reference)
+        metrics = {name: _frozen(value) for name, value in self.metrics.items()}
+        names = tuple(self.names)
+        if values.ndim != 2 or rays.shape != values.shape or len(values) == 0:
+            raise ConfigurationError(
+                "a front needs `rays` and `values` of one shape [N, J] with N >= 1, found "
+                f"{rays.shape} and {values.shape}"
+            )
+        if len(names) != values.shape[1] or reference.shape != (values.shape[1],):
+            raise ConfigurationError(
+                f"`names` and `reference` need one entry per objective, here {values.shape[1]}; "
+                f"found {len(names)} and shape {reference.shape}"
+            )
+        wrong = [name for name, value in metrics.items() if value.shape != (len(values),)]
+        if wrong:
+            raise ConfigurationError(
+                f"the metric `{wrong[0]}` needs one number per ray, here {len(values)}; found "
+                f"shape {metrics[wrong[0]].shape}"
+            )
+        for key, value in (
+            ("rays", rays),
+            ("values", values),
+            ("reference", reference),
+            ("names", names),
+            ("metrics", MappingProxyType(metrics)),
+            ("provenance", MappingProxyType(dict(self.provenance))),
+        ):
+            object.__setattr__(self, key, value)
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __repr__(self) -> str:
+        return f"Front({len(self)} rays, {', '.join(self.names)}, on {self.split})"
+
+    def __eq__(self, other: object) -> bool:
+        """Equal to the last bit in everything that is stored."""
+        return isinstance(other, Front) and self.to_dict() == other.to_dict()
+
+    __hash__ = None  # type: ignore[assignment]  # arrays inside, as for numpy's own
+
+    def __reduce__(self) -> tuple[Any, ...]:  # copies and pickles: a mapping proxy has neither
+        given = (self.rays, self.values, self.names, self.reference, dict(self.metrics))
+        return Front, (*given, self.split, dict(self.provenance))
+
+    @property
+    def objectives(self) -> int:
+        """J, the number of objectives."""
+        return len(self.names)
+
+    @property
+    def non_dominated(self) -> npt.NDArray[np.bool_]:
+        """``[N]``: which points no other point dominates (duplicates all count; NaN never)."""
+        import moocore
+
+        # moocore lets a point with a NaN dominate; a value that does not exist beats nothing
+        keep: npt.NDArray[np.bool_] = np.asarray(~np.isnan(self.values).any(axis=1))
+        keep[keep] = moocore.is_nondominated(self.values[keep], keep_weakly=True)
+        return keep
+
+    def filter(self) -> "Front":
+        """The front without its dominated points."""
+        return self.take(self.non_dominated)
+
+    def take(self, which: npt.ArrayLike) -> "Front":
+        """Some of its points, by index or by a mask ``[N]``."""
+        keep = np.asarray(which)
+        return Front(
+            rays=self.rays[keep],
+            values=self.values[keep],
+            names=self.names,
+            reference=self.reference,
+            metrics={name: value[keep] for name, value in self.metrics.items()},
+            split=self.split,
+            provenance=self.provenance,
+        )
+
+    def join(self, *others: "Front") -> "Front":
+        """Its points and those of others after them, on the same objectives and split."""
+        every = (self, *others)
+        kinds = {(f.names, tuple(f.reference), f.split, frozenset(f.metrics)) for f in every}
+        if len(kinds) > 1:
+            raise ConfigurationError(
+                "fronts that are joined need the same objectives, reference point, split and "
+                "metrics, found " + " and ".join(repr(front) for front in every)
+            )
+        return Front(
+            rays=np.concatenate([front.rays for front in every]),
+            values=np.concatenate([front.values for front in every]),
+            names=self.names,
+            reference=self.reference,
+            metrics={n: np.concatenate([f.metrics[n] for f in every]) for n in self.metrics},
+            split=self.split,
+            provenance=self.provenance,
+        )
+
+    def choose(
+        self,
+        *,
+        max: Mapping[str, float] | None = None,  # noqa: A002
+        min: Mapping[str, float] | None = None,  # noqa: A002
+        minimize: str | None = None,
+        maximize: str | None = None,
+        knee: bool = False,
+        weights: Sequence[float] | None = None,
+        near: Mapping[str, float] | Sequence[float] | None = None,
+        allow_constant: bool = False,
+        interpolate: bool = False,
+    ) -> "Point":
+        """The point that answers a wish best, among the rays this front holds.
+
+        Args:
+            max: the largest value allowed, by the name of an objective or a metric.
+            min: the smallest value allowed, likewise.
+            minimize: what is to be small; by default the first objective without a bound.
+            maximize: what is to be large, such as ``"accuracy"``.
+            knee: where giving way in one objective gains least in the others.
+            weights: how much each objective matters (pseudo-weights).
+            near: a point wished for: values by name, or one per objective.
+            allow_constant: take a classifier that gives everybody the same answer, too.
+            interpolate: go on towards the next ray as far as the bounds allow on a straight line;
+                a guess, where `Run.choose` measures.
+
+        Returns:
+            The point; refused where none keeps the bounds, saying how close one comes.
+
+        >>> values = [[0.1, 0.9], [0.2, 0.2], [0.9, 0.1]]
+        >>> front = Front([[0.9, 0.1], [0.5, 0.5], [0.1, 0.9]], values, ("loss", "gap"), (2, 2))
+        >>> front.choose(knee=True).ray, front.choose(max={"gap": 0.15})["loss"]
+        ((0.5, 0.5), 0.9)
+        """
+        from paretocosmos.pareto.selection import Wish, interpolated, pick, point_of
+
+        wish = Wish(
+            max=max or {},
+            min=min or {},
+            minimize=minimize,
+            maximize=maximize,
+            knee=knee,
+            weights=weights,
+            near=near,
+            allow_constant=allow_constant,
+        )
+        at = pick(self, wish)
+        return interpolated(self, wish, at) if interpolate else point_of(self, at)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain lists and strings, ready for JSON; a number that does not exist is `None`."""
+        return {
+            "rays": self.rays.tolist(),
+            "values": _plain(self.values),
+            "metrics": {name: _plain(value) for name, value in self.metrics.items()},
+            "names": list(self.names),
+            "reference": self.reference.tolist(),
+            "split": self.split,
+            "provenance": dict(self.provenance),
+        }
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> "Front":
+        """The inverse of `to_dict`."""
+        from paretocosmos.io.schema.front import check_front
+
+        check_front(content)
+        return cls(**{one.name: content[one.name] for one in fields(cls)})
+
+    def to_json(self) -> str:
+        """One JSON object."""
+        return json.dumps(self.to_dict(), allow_nan=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> "Front":
+        """The inverse of `to_json`; the numbers come back bit for bit."""
+        try:
+            content: Any = parse_json(text)
+        except (RecursionError, ValueError) as error:  # nested too deeply, too many digits
+            raise DataError(f"this is not JSON ({one_line(error)})") from error
+        return cls.from_dict(content)
+
+
+def _frozen(value: object) -> Array:
+    # asarray, then copy: np.array on a torch tensor warns
+    array = np.asarray(value, dtype=np.float64).copy()
+    array.flags.writeable = False
+    return array
+
+
+def _plain(array: Array) -> list[Any]:
+    return np.where(np.isfinite(array), array, None).tolist()  # type: ignore[call-overload, no-any-return]

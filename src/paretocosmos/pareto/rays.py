@@ -1,0 +1,213 @@
+"""Rays: preferences on the simplex, drawn at random for training or spread evenly for a front."""
+
+import math
+import warnings
+from collections.abc import Iterable, Sequence
+from functools import cache
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from paretocosmos.errors import ConfigurationError
+from paretocosmos.io.schema import MOST
+from paretocosmos.runtime.torch_private import standard_gamma
+
+__all__ = ["as_rays", "check_alpha", "each_alone", "even_rays", "sample_rays"]
+
+Alpha = float | Sequence[float]
+
+# The paper's test rays stop this far (in radians) from the axes; its section 5.3 and code.
+MARGIN = 0.1
+# As far as the sum of a ray may be from 1.
+CLOSE = 1e-3
+OFF_SIMPLEX = ("refuse", "normalise")
+
+
+def sample_rays(
+    count: int,
+    objectives: int,
+    *,
+    alpha: Alpha = 1.0,
+    generator: torch.Generator | int | None = None,
+) -> Tensor:
+    r"""Draw rays from a Dirichlet distribution.
+
+    .. math:: r \sim \mathrm{Dir}(\alpha)
+
+    Args:
+        count: how many rays, N.
+        objectives: entries in a ray, J.
+        alpha: the Dirichlet parameter; one number, or one per objective. Below 1 the rays crowd at
+            the corners of the simplex, above 1 at its centre.
+        generator: a CPU generator or a seed; `None` draws from torch's global one.
+
+    Returns:
+        Rays ``[N, J]`` in float32 on the CPU: the same seed gives the same rays for every device.
+
+    >>> sample_rays(3, 2, alpha=0.5, generator=1).sum(dim=1)
+    tensor([1., 1., 1.])
+    """
+    if count < 1 or objectives < 1:
+        raise ConfigurationError(
+            f"`count` and `objectives` must be at least 1, found {count} and {objectives}"
+        )
+    if isinstance(generator, int):
+        generator = torch.Generator().manual_seed(generator)
+    concentration = torch.tensor(check_alpha(alpha, objectives), dtype=torch.float64)
+    shape = concentration.expand(count, objectives)
+    # Gamma(a) = Gamma(a + 1) * U^(1/a), kept as a logarithm: for a small alpha the plain draws
+    # underflow to a row of zeros. torch.distributions takes no generator, hence `standard_gamma`.
+    draws: Tensor = standard_gamma(shape + 1, generator=generator).log()
+    uniform = torch.rand(shape.shape, generator=generator, dtype=torch.float64)
+    draws += uniform.clamp_min(torch.finfo(torch.float64).tiny).log() / shape
+    return draws.softmax(dim=1).float()
+
+
+def even_rays(count: int, objectives: int, *, seed: int = 0) -> Tensor:
+    """Rays spread evenly, for evaluating a front.
+
+    Two objectives: equal angles from 0.1 to pi/2 - 0.1, as in the paper. Three: a Fibonacci lattice
+    on the positive octant of the sphere. More: points of the simplex pushed apart (Riesz energy)
+    from a seeded draw, a tenth of the way towards the centre.
+
+    Args:
+        count: how many rays, N.
+        objectives: entries in a ray, J.
+        seed: where the points for more than three objectives start.
+
+    Returns:
+        Rays ``[N, J]`` in float32, each summing to one.
+
+    >>> even_rays(3, 2)
+    tensor([[0.9088, 0.0912],
+            [0.5000, 0.5000],
+            [0.0912, 0.9088]])
+    """
+    if count < 1 or objectives < 2:
+        raise ConfigurationError(
+            f"even rays need `count` >= 1 and `objectives` >= 2, found {count} and {objectives}"
+        )
+    if count > MOST:
+        raise ConfigurationError(f"`rays` are at most {MOST:,}, found {count}")
+    if count == 1:
+        return torch.full((1, objectives), 1 / objectives)
+    if objectives == 2:
+        angles = torch.linspace(MARGIN, math.pi / 2 - MARGIN, count, dtype=torch.float64)
+        points = torch.stack([angles.cos(), angles.sin()], dim=1)
+    elif objectives == 3:
+        points = _fibonacci_octant(count)
+    else:
+        points = 0.9 * _spread(count, objectives, seed) + 0.1 / objectives
+    return (points / points.sum(dim=1, keepdim=True)).float()
+
+
+def as_rays(
+    rays: Tensor | np.ndarray | Sequence[object], objectives: int, *, off_simplex: str = "refuse"
+) -> Tensor:
+    """Check rays and bring them to ``[N, J]`` float32; a single ``[J]`` becomes ``[1, J]``.
+
+    Args:
+        rays: one ``[J]``, or several ``[N, J]``.
+        objectives: entries in a ray, J.
+        off_simplex: ``"refuse"`` a ray that does not sum to 1, or ``"normalise"`` it and warn.
+
+    >>> as_rays([0.25, 0.75], 2)
+    tensor([[0.2500, 0.7500]])
+    """
+    if off_simplex not in OFF_SIMPLEX:
+        raise ConfigurationError(f"`off_simplex` is `refuse` or `normalise`, found `{off_simplex}`")
+    try:
+        # an array is copied, or torch would warn of one that cannot be written to
+        given = rays.copy() if isinstance(rays, np.ndarray) else rays
+        tensor = torch.as_tensor(given, dtype=torch.float32)
+    except (TypeError, ValueError) as error:
+        raise ConfigurationError(
+            f"a ray is {objectives} numbers that sum to 1, found {rays!r}"
+        ) from error
+    if tensor.ndim == 1:
+        tensor = tensor.unsqueeze(0)
+    if tensor.ndim != 2 or tensor.shape[1] != objectives or len(tensor) == 0:
+        raise ConfigurationError(
+            f"a ray has one entry per objective, here {objectives}; found shape "
+            f"{tuple(torch.as_tensor(rays).shape)}"
+        )
+    if not bool(torch.isfinite(tensor).all()) or bool((tensor < 0).any()):
+        raise ConfigurationError(
+            f"a ray has finite entries >= 0; found {_first_bad(tensor)}: use values such as "
+            + ",".join(f"{1 / objectives:.3g}" for _ in range(objectives))
+        )
+    total = tensor.sum(dim=1, keepdim=True)
+    worst = float(total[(total - 1).abs().argmax()])
+    if abs(worst - 1) <= CLOSE:
+        return tensor
+    said = f"the entries of a ray sum to 1, found a sum of {worst:g}"
+    if off_simplex == "refuse" or not bool((total > 0).all()):
+        raise ConfigurationError(f"{said}: divide the ray by its sum")
+    warnings.warn(f"{said}: they are divided by it", UserWarning, stacklevel=3)
+    return tensor / total
+
+
+def each_alone(rays: npt.ArrayLike | None) -> bool:
+    """Whether rays are the corners of the simplex: a network for every objective by itself.
+
+    Such points are no front, but their ideal point counts.
+
+    >>> each_alone([[1, 0], [0, 1]]), each_alone([[0.5, 0.5]]), each_alone(None)
+    (True, False, False)
+    """
+    found = np.asarray([] if rays is None else rays)
+    return len(found) > 1 and np.array_equal(found, np.eye(len(found)))
+
+
+def check_alpha(alpha: Alpha, objectives: int | None = None) -> tuple[float, ...]:
+    """Check the Dirichlet parameter and give it as a tuple, one number per objective if known."""
+    try:
+        values = tuple(float(a) for a in (alpha if isinstance(alpha, Iterable) else (alpha,)))
+    except (TypeError, ValueError):
+        values = ()
+    if not values or not all(math.isfinite(a) and a > 0 for a in values):
+        raise ConfigurationError(f"`alpha` must be positive, found {alpha!r}: try 0.5")
+    if objectives is None:
+        return values
+    if len(values) == 1:
+        return values * objectives
+    if len(values) != objectives:
+        raise ConfigurationError(
+            f"`alpha` is one number or one per objective, here {objectives}; found {len(values)}"
+        )
+    return values
+
+
+def _first_bad(tensor: Tensor) -> list[float]:
+    bad = ~torch.isfinite(tensor).all(dim=1) | (tensor < 0).any(dim=1)
+    return [round(value, 6) for value in tensor[bad][0].tolist()]
+
+
+def _fibonacci_octant(count: int) -> Tensor:
+    # Equal-area: the height is uniform on a sphere; the golden ratio spreads the azimuth.
+    index = torch.arange(count, dtype=torch.float64)
+    height = (index + 0.5) / count
+    # half a step on, so that no ray lies on the edge, where an entry is 0
+    azimuth = ((index + 0.5) * (math.sqrt(5) - 1) / 2 % 1) * math.pi / 2
+    radius = (1 - height**2).sqrt()
+    return torch.stack([radius * azimuth.cos(), radius * azimuth.sin(), height], dim=1)
+
+
+@cache  # some tenths of a second
+def _spread(count: int, objectives: int, seed: int, steps: int = 300) -> Tensor:
+    """Minimise the Riesz energy of points on the simplex (Blank, Deb et al. 2021)."""
+    start = sample_rays(count, objectives, generator=seed).double().clamp_min(1e-3).log()
+    with torch.enable_grad():
+        logits = start.requires_grad_()
+        optimiser = torch.optim.Adam([logits], lr=0.05)
+        for _ in range(steps):
+            points = logits.softmax(dim=1)
+            squared = torch.pdist(points).square().clamp_min(1e-12)
+            # log-sum-exp of log(distance^-2J): the energy's own scale overflows
+            energy = torch.logsumexp(-objectives * squared.log(), dim=0)
+            optimiser.zero_grad()
+            energy.backward()
+            optimiser.step()
+    return logits.detach().softmax(dim=1)

@@ -1,0 +1,20 @@
+"""Choosing a point of a front: what may be asked of one, and which point answers best."""
+
+from paretocosmos.pareto.selection._between import interpolated, neighbours
+from paretocosmos.pareto.selection._pick import closest, constant, cost_of, pick, within
+from paretocosmos.pareto.selection._point import Point, columns, point_of
+from paretocosmos.pareto.selection._wish import Wish
+
+__all__ = [
+    "Point",
+    "Wish",
+    "closest",
+    "columns",
+    "constant",
+    "cost_of",
+    "interpolated",
+    "neighbours",
+    "pick",
+    "point_of",
+    "within",
+]

@@ -1,0 +1,119 @@
+"""What may be asked of a point."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from numbers import Real
+from types import MappingProxyType
+
+from paretocosmos.errors import ConfigurationError, unknown
+from paretocosmos.pareto.front import Front
+from paretocosmos.pareto.selection._point import columns
+
+__all__ = ["Wish"]
+
+# What a point is chosen by, one at a time.
+KINDS = ("minimize", "maximize", "knee", "weights", "near")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wish:
+    """What is asked of a point: bounds it keeps, and what is best among those that keep them.
+
+    Attributes:
+        max: the largest value allowed, by the name of an objective or a metric.
+        min: the smallest value allowed, likewise.
+        minimize: what is to be small; the first objective without a bound, where nothing is said.
+        maximize: what is to be large (``"accuracy"``).
+        knee: where giving way in one objective gains least in the others: the non-dominated point
+            with the smallest sum, every objective scaled to 0 at its best and 1 at its worst.
+        weights: how much each objective matters, one number each: the non-dominated point whose
+            pseudo-weights (its distance from each objective's worst, scaled; Deb 2001, section
+            8.5) are nearest.
+        near: a point wished for: values by name, or one per objective.
+        allow_constant: take a classifier that gives everybody the same answer, too.
+    """
+
+    max: Mapping[str, float] = field(default_factory=dict)
+    min: Mapping[str, float] = field(default_factory=dict)
+    minimize: str | None = None
+    maximize: str | None = None
+    knee: bool = False
+    weights: Sequence[float] | None = None
+    near: Mapping[str, float] | Sequence[float] | None = None
+    allow_constant: bool = False
+
+    def __post_init__(self) -> None:
+        asked = [n for n in KINDS if not (getattr(self, n) is None or getattr(self, n) is False)]
+        if len(asked) > 1:
+            raise ConfigurationError(
+                f"a point is chosen by one thing, found {' and '.join(f'`{a}`' for a in asked)}: "
+                "leave one out, or turn it into a bound with `max`"
+            )
+        if not asked and not self.max and not self.min:
+            raise ConfigurationError(
+                "`choose` needs to know what to choose by: a bound such as "
+                "max={'tpr_gap': 0.02}, knee=True, weights or near"
+            )
+        for role in ("max", "min", "near"):
+            given = getattr(self, role)
+            if isinstance(given, Mapping):
+                object.__setattr__(self, role, _named(role, given))
+            elif role != "near":
+                raise ConfigurationError(
+                    f"`{role}` holds numbers by name, as {{'tpr_gap': 0.02}}, found {given!r}"
+                )
+        for role in ("weights", "near"):
+            given = getattr(self, role)
+            if given is not None and not isinstance(given, Mapping):
+                object.__setattr__(self, role, _plain(role, given))
+
+    def bounds(self) -> list[tuple[str, float, int]]:
+        """Every bound: the name, the number, and 1 if the value may not be above it, else -1."""
+        above = [(name, value, 1) for name, value in self.max.items()]
+        return above + [(name, value, -1) for name, value in self.min.items()]
+
+    def text(self) -> str:
+        """The bounds in words."""
+        return " and ".join(
+            f"`{name}` at {'most' if side > 0 else 'least'} {bound:g}"
+            for name, bound, side in self.bounds()
+        )
+
+    def check(self, front: Front) -> None:
+        """Refuse names the front does not have, and numbers that do not fit its objectives."""
+        by_name = self.near if isinstance(self.near, Mapping) else {}
+        for name in (*self.max, *self.min, self.minimize, self.maximize, *by_name):
+            if name is not None and name not in columns(front):
+                raise unknown("objective or metric", name, columns(front))
+        for role in ("weights", "near"):
+            given = getattr(self, role)
+            if given is None or isinstance(given, Mapping):
+                continue
+            if len(given) != front.objectives:
+                raise ConfigurationError(
+                    f"`{role}` has one number per objective, here {front.objectives} "
+                    f"({', '.join(front.names)}); found {list(given)}"
+                )
+
+
+def _named(role: str, given: Mapping[str, float]) -> Mapping[str, float]:
+    if role == "near" and not given:
+        raise ConfigurationError("`near` names at least one value, found none: say what is near")
+    for name, value in given.items():
+        number: object = value  # whoever does not check types may give anything
+        if isinstance(number, bool) or not isinstance(number, Real) or math.isnan(number):
+            raise ConfigurationError(f"`{role}` of `{name}` is a number, found {value!r}")
+    return MappingProxyType({name: float(value) for name, value in given.items()})
+
+
+def _plain(role: str, given: Sequence[float]) -> tuple[float, ...]:
+    try:
+        numbers = tuple(float(value) for value in given)
+    except (TypeError, ValueError):
+        numbers = (math.nan,)
+    if not all(map(math.isfinite, numbers)):
+        raise ConfigurationError(f"`{role}` has one number per objective, found {given!r}")
+    if role == "weights" and (not numbers or min(numbers) < 0 or sum(numbers) <= 0):
+        raise ConfigurationError(f"`weights` are not negative and not all 0, found {given!r}")
+    return numbers

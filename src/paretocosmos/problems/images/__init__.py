@@ -1,0 +1,1 @@
+"""Pairs of images in one picture, a task each."""

@@ -1,0 +1,179 @@
+"""Composites of two images, as in Multi-MNIST: exact and repeatable.
+
+The canvas is 8 pixels wider than an image. Pixels add up, clipped at 255. The published generator
+is lost; where it put the two images is a `Rule` (docs/decisions/0024).
+"""
+
+import hashlib
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from paretocosmos.errors import ConfigurationError, DataError
+from paretocosmos.problems.images.idx import Bytes
+
+__all__ = ["RULES", "VERSION", "Composites", "Labelled", "Rule", "RuleName", "held_out", "make"]
+
+# Change it with anything that changes a byte: it is part of the cache's key.
+VERSION = 2
+
+MARGIN = 8  # how much wider than an image the canvas is
+VALIDATION = 0.1
+STATE = 42  # of scikit-learn's train_test_split, in the published code
+
+Labelled = tuple[Bytes, Bytes]
+"""Images ``[n, size, size]`` and their labels ``[n]``."""
+
+Rows = npt.NDArray[np.int64]
+
+RuleName = Literal["published", "text"]
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Where the two images of a composite are put: their upper left corners.
+
+    Attributes:
+        top_left: what a coordinate of the first image may be, each equally likely.
+        bottom_right: likewise of the second.
+        diagonal: whether row and column are the same number, instead of drawn one by one.
+    """
+
+    top_left: range
+    bottom_right: range
+    diagonal: bool
+
+
+RULES: dict[RuleName, Rule] = {
+    # told by networks that others trained on the lost files: docs/decisions/0024
+    "published": Rule(range(5), range(5, 8), diagonal=True),
+    # the words of Lin et al. 2019, Pareto Multi-Task Learning
+    "text": Rule(range(5), range(4, 9), diagonal=False),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Composites:
+    """Images with two labels each; train comes first, then val, then test.
+
+    Attributes:
+        images: ``[n, height, width]``.
+        labels: ``[n, 2]``, the top-left one first.
+        counts: how many are train, val and test.
+    """
+
+    images: Bytes
+    labels: Bytes
+    counts: tuple[int, int, int]
+
+    @property
+    def sha256(self) -> str:
+        """The checksum of the bytes: of the images, then of the labels."""
+        digest = hashlib.sha256(np.ascontiguousarray(self.images).data)
+        digest.update(np.ascontiguousarray(self.labels).data)
+        return digest.hexdigest()
+
+
+def make(
+    train: tuple[Labelled, Labelled],
+    test: tuple[Labelled, Labelled],
+    *,
+    rule: Rule,
+    different: bool,
+    seed: int,
+    copies: int = 2,
+) -> Composites:
+    """Composites of the train images, a tenth of them held out as val, and of the test images.
+
+    Args:
+        train: the images for the top left and for the bottom right.
+        test: likewise; no composite mixes train and test.
+        rule: where the images are put.
+        different: whether the two images of a composite must be of different classes.
+        seed: decides partners and positions.
+        copies: how often each image is the top-left one.
+    """
+    if seed < 0:
+        raise ConfigurationError(f"`seed` must be 0 or more, found {seed}")
+    if copies < 1:
+        raise ConfigurationError(f"`copies` must be 1 or more, found {copies}")
+    drawn = [
+        _draw(first[1], second[1], rule, different=different, copies=copies, stream=[seed, part])
+        for part, (first, second) in enumerate((train, test))
+    ]
+    kept, held = held_out(drawn[0].shape[1], VALIDATION)
+    # the recipe is put in order, not the images: those are large
+    drawn[0] = drawn[0][:, np.concatenate([kept, held])]
+    rows = [recipe.shape[1] for recipe in drawn]
+    side = train[0][0].shape[1] + MARGIN
+    images = np.zeros((sum(rows), side, side), np.uint8)
+    parts = (images[: rows[0]], images[rows[0] :])
+    labels = []
+    for recipe, (first, second), out in zip(drawn, (train, test), parts, strict=True):
+        _paint(first[0], second[0], recipe, out)
+        labels.append(np.stack([first[1][recipe[0]], second[1][recipe[1]]], axis=1))
+    return Composites(images, np.concatenate(labels), (len(kept), len(held), rows[1]))
+
+
+def held_out(count: int, share: float) -> tuple[Rows, Rows]:
+    """The rows to keep and those to hold out: scikit-learn's `train_test_split` with state 42."""
+    order = np.random.RandomState(STATE).permutation(count).astype(np.int64)
+    cut = int(np.ceil(share * count))
+    if not 0 < cut < count:
+        raise DataError(f"a tenth of the composites is held out, found {count}: give more images")
+    return order[cut:], order[:cut]
+
+
+def _draw(
+    first: Bytes, second: Bytes, rule: Rule, *, different: bool, copies: int, stream: list[int]
+) -> npt.NDArray[np.int64]:
+    """What each composite is made of, ``[6, n]``.
+
+    The rows of its two images, then the row and column of the first's corner and of the second's.
+    """
+    top = np.tile(np.arange(len(first)), copies)
+    # raw bits: NumPy promises never to change these, unlike the numbers its Generator makes of them
+    bits = np.random.PCG64(stream).random_raw(5 * len(top)).reshape(5, len(top))
+    if different:
+        order = np.argsort(second, kind="stable")
+        begin = np.searchsorted(second[order], first, side="left")[top]
+        length = np.searchsorted(second[order], first, side="right")[top] - begin
+        if int(length.max()) == len(second):
+            raise DataError(
+                "the two images of a composite are of different classes, found only class "
+                f"{second[0]}: give images of two classes or more"
+            )
+        # uniform over the others: count past the block of one's own class
+        place = (bits[0] % (len(second) - length).astype(np.uint64)).astype(np.int64)
+        bottom = order[np.where(place < begin, place, place + length)]
+    else:
+        bottom = (bits[0] % np.uint64(len(second))).astype(np.int64)
+    corners = [_corner(rule.top_left, bits[1:3], rule), _corner(rule.bottom_right, bits[3:], rule)]
+    return np.concatenate([top[None], bottom[None], *corners])
+
+
+def _corner(among: range, bits: npt.NDArray[np.uint64], rule: Rule) -> npt.NDArray[np.int64]:
+    """Row and column of a corner, ``[2, n]``."""
+    drawn = (bits % np.uint64(len(among))).astype(np.int64) + among.start
+    return np.stack([drawn[0], drawn[0] if rule.diagonal else drawn[1]])
+
+
+def _paint(first: Bytes, second: Bytes, recipe: npt.NDArray[np.int64], out: Bytes) -> None:
+    """Add both images to the black canvases ``[n, side, side]``, one position at a time."""
+    size, side = first.shape[1], out.shape[1]
+    for images, chosen, corner in (
+        (first, recipe[0], recipe[2:4]),
+        (second, recipe[1], recipe[4:]),
+    ):
+        place = corner[0] * side + corner[1]
+        order = np.argsort(place, kind="stable")
+        taken, starts = np.unique(place[order], return_index=True)
+        for position, rows in zip(taken, np.split(order, starts[1:]), strict=True):
+            y, x = divmod(int(position), side)
+            there = (rows, slice(y, y + size), slice(x, x + size))
+            below, added = out[there], images[chosen[rows]]
+            added += below
+            added[added < below] = 255  # the sum of two bytes went past 255 and wrapped around
+            out[there] = added

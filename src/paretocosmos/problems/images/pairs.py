@@ -1,0 +1,169 @@
+"""From raw files to a problem: what the members of the Multi-MNIST family share."""
+
+import hashlib
+from functools import partial
+from pathlib import Path
+
+from paretocosmos.errors import DataError, unknown
+from paretocosmos.io.download import sha256_of
+from paretocosmos.io.paths import VARIABLE, cache_folder, folders
+from paretocosmos.problems._base import Protocol, check_protocol
+from paretocosmos.problems.images.composites import (
+    RULES,
+    VERSION,
+    Composites,
+    Labelled,
+    RuleName,
+    make,
+)
+from paretocosmos.problems.images.idx import read_pair
+from paretocosmos.problems.images.kept import kept
+from paretocosmos.problems.images.pickles import read_pickle
+from paretocosmos.problems.images.problem import ImageProblem, image_problem
+from paretocosmos.problems.images.sources import (
+    FASHION_MNIST,
+    FILES,
+    MNIST,
+    Files,
+    Source,
+    download,
+    locate,
+    places,
+)
+
+__all__ = ["pair_problem"]
+
+KNOWN = (MNIST, FASHION_MNIST)
+PARTS = ("train", "t10k")
+CAVEATS: dict[RuleName, str] = {
+    "published": (
+        "The published Multi-MNIST images are lost. These are composed by the rule that networks "
+        "trained on them give away (docs/decisions/0024): the same kind of image, not the same "
+        "bytes."
+    ),
+    "text": (
+        "These images follow the words of Lin et al. 2019, not the published files: they are "
+        "harder, so compare hypervolumes with runs on the same bytes, not with the paper's."
+    ),
+}
+
+
+def pair_problem(
+    name: str,
+    sources: tuple[Source, Source],
+    *,
+    pickle: str,
+    images: str,
+    protocol: Protocol,
+    rule: RuleName,
+    data: str | None,
+    seed: int,
+) -> ImageProblem:
+    """Two images in one, from idx files or from a pickle of the field.
+
+    Args:
+        name: the problem's.
+        sources: of the top-left and of the bottom-right images; a source paired with itself gives
+            two images of different classes.
+        pickle: the name of the ready-made file.
+        images: what they are, in words.
+        protocol: ``"clean"`` or ``"paper"``.
+        rule: where the two images are put; the field's files are of the published one.
+        data: a folder; `None` looks in ``$PARETOCOSMOS_DATA`` and the cache, then downloads.
+        seed: decides partners and positions.
+    """
+    check_protocol(protocol)
+    if rule not in RULES:
+        raise unknown("rule", rule, tuple(RULES))
+    found = _find(sources, pickle if rule == "published" else None, data)
+    caveats: tuple[str, ...] = ()
+    if isinstance(found, Path):  # the published images themselves
+        made = read_pickle(found)
+        images, sha256 = f"{images}, as in {found.name}", made.sha256
+    else:
+        # of the files as they lie: unpacking them takes longer than reading the composites
+        sums = "".join(sha256_of(files[file]) for files in found for file in FILES)
+        key = hashlib.sha256(sums.encode()).hexdigest()[:16]
+        build = partial(_build, sources, found, rule, seed)
+        made, sha256 = kept(f"{name}-v{VERSION}-{rule}-seed{seed}-{key}", build)
+        images, caveats = (
+            f"{images}, composed by the rule `{rule}` with seed {seed}",
+            (CAVEATS[rule],),
+        )
+    return image_problem(
+        name,
+        made,
+        images=images,
+        sha256=sha256,
+        protocol=protocol,
+        # the published code hands the bytes of those files to its networks as they are
+        pixels="0..255" if (protocol, rule) == ("paper", "published") else "0..1",
+        caveats=caveats,
+    )
+
+
+def _find(
+    sources: tuple[Source, Source], pickle: str | None, data: str | None
+) -> Path | list[Files]:
+    """The pickle if one will do, or the files of each source."""
+    where = folders(data)
+    spots = [folder / pickle for folder in where] if pickle is not None else []
+    ready = next((path for path in spots if path.is_file()), None)
+    if data is not None and ready is not None:
+        return ready
+    found: dict[Source, Files] = {}
+    for source in dict.fromkeys(sources):
+        alone = len(set(sources)) == 1
+        looked = [spot for folder in where for spot in places(source, folder, alone=alone)]
+        files, absent = locate(looked)
+        if not absent:
+            found[source] = files
+        elif data is not None:
+            raise DataError(_absence(source, looked, absent, pickle, where[0]))
+    if len(found) < len(set(sources)) and ready is not None:
+        return ready
+    return [found[source] if source in found else download(source) for source in sources]
+
+
+def _absence(
+    source: Source, spots: list[Path], absent: list[str], pickle: str | None, folder: Path
+) -> str:
+    looked = " or ".join(f"`{spot}`" for spot in spots)
+    lacking = "none of them" if len(absent) == len(FILES) else f"no {', '.join(absent)}"
+    if not folder.is_dir():
+        lacking = f"that `{folder}` is no folder"
+    ready = "" if pickle is None else f", and no `{pickle}` either"
+    return (
+        f"{source.name} is the four files {', '.join(FILES)}, plain or .gz, in {looked}, found "
+        f"{lacking}{ready}: name the folder that holds them, or leave `data` "
+        f"away to look in ${VARIABLE} and the cache `{cache_folder()}` and then to download them"
+    )
+
+
+def _build(
+    sources: tuple[Source, Source], found: list[Files], rule: RuleName, seed: int
+) -> Composites:
+    train, test = (
+        [_read(*one, part) for one in zip(sources, found, strict=True)] for part in PARTS
+    )
+    return make(
+        (train[0], train[1]),
+        (test[0], test[1]),
+        rule=RULES[rule],
+        different=len(set(sources)) == 1,
+        seed=seed,
+    )
+
+
+def _read(source: Source, files: Files, part: str) -> Labelled:
+    paths = [files[file] for file in FILES if file.startswith(part)]
+    images, labels = read_pair(*paths)
+    head = b"\0\0\x08\x01" + len(labels).to_bytes(4, "big")
+    found = hashlib.sha256(head + labels.tobytes()).hexdigest()
+    other = next((one for one in KNOWN if one != source and found in one.sha256), None)
+    if other is not None:  # their files bear the same names
+        raise DataError(
+            f"`{paths[1]}` holds labels of {source.name}, found those of {other.name}: name the "
+            "folder above, or the right one"
+        )
+    return images, labels

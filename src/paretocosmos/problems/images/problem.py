@@ -1,0 +1,99 @@
+"""Problems made of images, and the one that asks for two classes in each."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from paretocosmos.objectives import accuracy
+from paretocosmos.objectives.cross_entropy import CrossEntropy
+from paretocosmos.problems._base import SPLITS, Problem, Protocol, Split, check_split
+from paretocosmos.problems.images.composites import Composites
+from paretocosmos.problems.images.idx import CLASSES
+from paretocosmos.types import Batch, Inputs, each
+
+__all__ = ["HEADS", "ImageProblem", "Pixels", "image_problem"]
+
+HEADS = ("top_left", "bottom_right")
+
+Pixels = Literal["0..255", "0..1", "-1..1"]
+"""From black to white, as a network is given them."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ImageProblem(Problem):
+    """Images kept as bytes ``[B, C, H, W]``; `prepare` gives floats from 0 to 1 unless told.
+
+    Attributes:
+        splits: train, val and test.
+        images: what the images are, in words.
+        sha256: the checksum of the images and labels, to compare runs by.
+        pixels: what `prepare` makes of a byte.
+    """
+
+    splits: Mapping[Split, Batch] = field(repr=False)
+    images: str
+    sha256: str
+    pixels: Pixels = "0..1"
+
+    def split(self, name: Split) -> Batch:
+        check_split(name)
+        return self.splits[name]
+
+    def prepare(self, inputs: Inputs, dtype: torch.dtype) -> Inputs:
+        def scaled(kept: Tensor) -> Tensor:
+            if self.pixels == "0..255":
+                return kept.to(dtype)
+            # dividing bytes gives float32 at once, where casting first would be a pass of its own
+            values = kept if dtype == torch.float32 else kept.to(dtype)
+            return values / 255 if self.pixels == "0..1" else values / 127.5 - 1
+
+        ready: Inputs = each(scaled, inputs)
+        return ready
+
+    @property
+    def about(self) -> Mapping[str, object]:
+        return {"images": self.images, "pixels": self.pixels, "sha256": self.sha256}
+
+
+def image_problem(
+    name: str,
+    composites: Composites,
+    *,
+    images: str,
+    sha256: str,
+    protocol: Protocol,
+    pixels: Pixels = "0..1",
+    caveats: tuple[str, ...] = (),
+) -> ImageProblem:
+    """Name the class of the top-left image and that of the bottom-right one, a head each.
+
+    The splits share the memory of the composites, which nobody may change afterwards.
+    """
+    height, width = composites.images.shape[1:]
+    canvases = torch.from_numpy(composites.images).unsqueeze(1)
+    classes = torch.from_numpy(composites.labels.astype(np.int64)).unbind(1)
+    parts = (every.split(list(composites.counts)) for every in (canvases, *classes))
+    splits = {
+        split: Batch(images, dict(zip(HEADS, map(torch.clone, labels), strict=True)))
+        for split, images, *labels in zip(SPLITS, *parts, strict=True)
+    }
+    return ImageProblem(
+        name=name,
+        objectives=tuple(CrossEntropy(name=head, output=head, target=head) for head in HEADS),
+        # the reference point of the paper's table 1
+        reference=(2.0, 2.0),
+        input_shape=(1, height, width),
+        outputs=dict.fromkeys(HEADS, CLASSES),
+        metrics={f"accuracy_{head}": partial(accuracy, output=head, target=head) for head in HEADS},
+        protocol=protocol,
+        caveats=caveats,
+        splits=splits,
+        images=images,
+        sha256=sha256,
+        pixels=pixels,
+    )

@@ -1,0 +1,142 @@
+"""Labels, groups and splits of a table, and every way in which they can be wrong."""
+
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from paretocosmos.errors import ConfigurationError, DataError, unknown
+from paretocosmos.objectives import GroupObjective
+from paretocosmos.problems._base import Split, check_protocol
+from paretocosmos.problems.tables.frames import label_of, labelled, need
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["check", "check_cells", "groups_of", "labels_of", "split_rows"]
+
+# 70/10/20, as the published code cuts it: 20 % off for test, then an eighth of the rest for val.
+TEST_SHARE, VAL_SHARE = 0.2, 0.125
+MIN_ROWS = 10
+# More groups than this is a number or a name, not a sensitive attribute.
+MAX_GROUPS = 50
+
+Codes = npt.NDArray[np.int64]
+
+
+def check(
+    frame: "pd.DataFrame",
+    target: str,
+    sensitive: str,
+    categorical: Collection[str],
+    drop: Collection[str],
+    seed: int,
+    protocol: str,
+) -> None:
+    """Refuse what can be seen from names and sizes."""
+    need("sklearn", "splitting a table")
+    check_protocol(protocol)
+    for key, listed in (("categorical", categorical), ("drop", drop)):
+        if isinstance(listed, str):
+            raise ConfigurationError(
+                f"`{key}` is a list of columns, found {listed!r}: [{listed!r}]"
+            )
+    for role, columns in (
+        ("target column", (target,)),
+        ("sensitive column", (sensitive,)),
+        ("categorical column", categorical),
+        ("column to drop", drop),
+    ):
+        for column in columns:
+            if column not in frame.columns:
+                raise unknown(role, column, frame.columns)
+    if target == sensitive:
+        raise ConfigurationError(
+            f"`target` and `sensitive` are two columns, found `{target}` for both"
+        )
+    if not 0 <= seed < 2**32:
+        raise ConfigurationError(f"the seed of a split is 0 to 2**32 - 1, found {seed}")
+    if len(frame) < MIN_ROWS:
+        raise DataError(
+            f"a table needs at least {MIN_ROWS} rows to be split 70/10/20, found {len(frame)}"
+        )
+    for role, column in (("target", target), ("sensitive column", sensitive)):
+        missing = int(frame[column].isna().sum())
+        if missing:
+            raise DataError(
+                f"the {role} `{column}` is known in every row, found {missing:,} missing of "
+                f"{len(frame):,}: leave those rows out of the data first"
+            )
+
+
+def labels_of(series: "pd.Series[Any]", positive: object) -> tuple[str, npt.NDArray[np.float32]]:
+    """The positive class and 0/1 labels."""
+    codes, classes = labelled(series, own_order=True)
+    if len(classes) < 2:
+        raise DataError(
+            f"the target `{series.name}` has two classes, found only `{classes[0]}`: "
+            "there is nothing to learn"
+        )
+    if positive is None:
+        if len(classes) > 2:
+            few = ", ".join(f"`{label}`" for label in classes[:4]) + ", ..." * (len(classes) > 4)
+            raise DataError(
+                f"the target `{series.name}` has two classes, found {len(classes):,} values "
+                f"({few}): name the positive class with `positive`, or cut a number in two first"
+            )
+        positive = classes[1]
+    chosen = label_of(positive)
+    if chosen not in classes:
+        raise unknown(f"class of `{series.name}`", chosen, classes[:MAX_GROUPS])
+    return chosen, (codes == classes.index(chosen)).astype(np.float32)
+
+
+def groups_of(series: "pd.Series[Any]") -> tuple[tuple[str, ...], Codes]:
+    """What the groups are called, and each row's."""
+    codes, groups = labelled(series, own_order=True)
+    if len(groups) < 2:
+        raise DataError(
+            f"the sensitive column `{series.name}` has at least two groups to compare, found only "
+            f"`{groups[0]}`: take another column"
+        )
+    if len(groups) > MAX_GROUPS:
+        raise DataError(
+            f"the sensitive column `{series.name}` has at most {MAX_GROUPS} groups, found "
+            f"{len(groups):,}: put its values into a few, for example with pandas.cut"
+        )
+    return tuple(groups), codes
+
+
+def split_rows(count: int, seed: int) -> dict[Split, Codes]:
+    """The rows of each split, by position."""
+    from sklearn.model_selection import train_test_split
+
+    rest, test = train_test_split(np.arange(count), test_size=TEST_SHARE, random_state=seed)
+    train, val = train_test_split(rest, test_size=VAL_SHARE, random_state=seed)
+    return {"train": train, "val": val, "test": test}
+
+
+def check_cells(
+    rows: Mapping[Split, Codes],
+    label: npt.NDArray[np.float32],
+    codes: Codes,
+    groups: tuple[str, ...],
+    fairness: GroupObjective,
+) -> None:
+    """Refuse a split in which a group has no positives where an objective needs some of each.
+
+    The other objectives count over the whole split and stay defined; there the gap of the
+    true-positive rates is reported as missing.
+    """
+    if not fairness.needs_positives:
+        return
+    for split, index in rows.items():
+        found = np.bincount(codes[index][label[index] > 0], minlength=len(groups))
+        if not found.all():
+            empty = ", ".join(f"`{groups[at]}`" for at in np.flatnonzero(found == 0)[:5])
+            raise DataError(
+                f"`{fairness.name}` needs positive rows of every group in every split, found "
+                f"none of {empty} in `{split}` ({len(index):,} rows): merge small groups, add "
+                "rows, or take another seed for the split"
+            )

@@ -1,0 +1,193 @@
+"""A problem made of a table: predict a class, and treat the groups alike."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from paretocosmos.errors import DataError
+from paretocosmos.objectives import (
+    GroupObjective,
+    accuracy,
+    fairness_objective,
+    logits_of,
+    misclassification,
+    weighted_mean,
+)
+from paretocosmos.objectives.binary_cross_entropy import BinaryCrossEntropy
+from paretocosmos.objectives.deo import Deo
+from paretocosmos.objectives.tpr_gap import TprGap
+from paretocosmos.problems._base import (
+    SPLITS,
+    Problem,
+    Protocol,
+    Split,
+    check_split,
+)
+from paretocosmos.problems.tables.frames import named
+from paretocosmos.problems.tables.rows import (
+    Codes,
+    check,
+    check_cells,
+    groups_of,
+    labels_of,
+    split_rows,
+)
+from paretocosmos.problems.tables.table import Table
+from paretocosmos.types import Batch, Metric, Outputs, Targets
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["TabularProblem", "positive_rate"]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TabularProblem(Problem):
+    """A two-class problem on a table, traded against the gap between groups of people.
+
+    Inputs are float32 ``[B, features]``; targets are `label`, float32 0 or 1, and `sensitive`,
+    int64 from 0 to K - 1. A network gives one logit per row.
+
+    Attributes:
+        splits: train, val and test.
+        table: the preprocessing, for rows to come.
+        target: the column that is predicted.
+        positive: the class that a positive logit stands for.
+        sensitive: the column whose groups are compared; not a feature.
+        groups: what the K values of `sensitive` stand for.
+    """
+
+    splits: Mapping[Split, Batch] = field(repr=False)
+    table: Table = field(repr=False)
+    target: str
+    positive: str
+    sensitive: str
+    groups: tuple[str, ...]
+
+    def split(self, name: Split) -> Batch:
+        check_split(name)
+        return self.splits[name]
+
+    @property
+    def about(self) -> Mapping[str, object]:
+        return {
+            "target": self.target,
+            "positive": self.positive,
+            "sensitive": self.sensitive,
+            "groups": list(self.groups),
+        }
+
+    def inputs_for(self, frame: "pd.DataFrame") -> Tensor:
+        """What a network of this problem eats for new rows: ``[rows, features]``."""
+        return torch.from_numpy(self.table.transform(frame))
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: "pd.DataFrame",
+        *,
+        target: str,
+        sensitive: str,
+        positive: object = None,
+        fairness: str | type[GroupObjective] = "tpr_gap",
+        categorical: Collection[str] = (),
+        drop: Collection[str] = (),
+        name: str = "table",
+        seed: int = 1,
+        reference: tuple[float, float] = (2.0, 2.0),
+        protocol: Protocol = "clean",
+    ) -> "TabularProblem":
+        """Split a frame 70/10/20, encode it, and pair cross-entropy with a fairness objective.
+
+        Args:
+            frame: one row per person; never modified.
+            target: the column to predict.
+            sensitive: the column whose groups are compared; two groups or more, in sorted order or
+                in that of its pandas categories. It is not a feature.
+            positive: the class that counts as positive; the second of two by default (`True`, 1,
+                ``">50K"``). Every other class is negative.
+            fairness: ``"tpr_gap"``, ``"deo"`` (the paper's) or ``"demographic_parity"``; or a class
+                of one's own derived from `GroupObjective`.
+            categorical: columns to read as categories although they hold numbers.
+            drop: columns to leave out.
+            name: how runs call the problem.
+            seed: decides which rows are train, val and test.
+            reference: the point hypervolume is measured from.
+            protocol: ``"clean"`` fits the preprocessing on the train rows, ``"paper"`` on all.
+
+        Returns:
+            The problem.
+
+        >>> import pandas as pd
+        >>> people = pd.DataFrame({"age": range(200), "sex": ["f", "m"] * 100})
+        >>> people["rich"] = people["age"] % 7 > 3
+        >>> problem = TabularProblem.from_frame(people, target="rich", sensitive="sex")
+        >>> problem.names, problem.groups, len(problem.split("train"))
+        (('binary_cross_entropy', 'tpr_gap'), ('f', 'm'), 140)
+        """
+        frame, target, sensitive = named(frame), str(target), str(sensitive)
+        compared = fairness_objective(fairness, "classes", what="fairness objective")
+        check(frame, target, sensitive, categorical, drop, seed, protocol)
+        chosen, label = labels_of(frame[target], positive)
+        groups, codes = groups_of(frame[sensitive])
+        features = frame.drop(columns=[*{target, sensitive, *drop}])
+        if features.shape[1] == 0:
+            raise DataError(
+                f"a table needs a feature beside the target `{target}` and the sensitive column "
+                f"`{sensitive}`, found none left: drop fewer columns"
+            )
+        rows = split_rows(len(frame), seed)
+        gap = compared(groups=len(groups))
+        check_cells(rows, label, codes, groups, gap)
+        table = Table.fit(
+            features if protocol == "paper" else features.iloc[rows["train"]],
+            categorical=[column for column in categorical if column in features.columns],
+        )
+        inputs = table.transform(features)
+        objectives = (BinaryCrossEntropy(), gap)
+        metrics: dict[str, Metric] = {
+            "accuracy": accuracy,
+            "misclassification": misclassification,
+            "tpr_gap": TprGap(groups=len(groups)).score,
+            "deo": Deo(groups=len(groups)).score,
+            "positive_rate": positive_rate,
+        }
+        names = [objective.name for objective in objectives]
+        return cls(
+            name=name,
+            objectives=objectives,
+            reference=reference,
+            input_shape=(inputs.shape[1],),
+            outputs=1,
+            metrics={key: metric for key, metric in metrics.items() if key not in names},
+            protocol=protocol,
+            splits={key: _batch(inputs, label, codes, rows[key]) for key in SPLITS},
+            table=table,
+            target=target,
+            positive=chosen,
+            sensitive=sensitive,
+            groups=groups,
+        )
+
+
+def positive_rate(outputs: Outputs, targets: Targets) -> Tensor:
+    """The share of samples predicted positive: 0 or 1 betrays a constant classifier.
+
+    >>> positive_rate(torch.tensor([1.0, -1.0, 2.0, 3.0]), {})
+    tensor(0.7500, dtype=torch.float64)
+    """
+    return weighted_mean((logits_of(outputs, None) > 0).double(), targets)
+
+
+def _batch(
+    inputs: npt.NDArray[np.float32], label: npt.NDArray[np.float32], codes: Codes, rows: Codes
+) -> Batch:
+    return Batch(
+        torch.from_numpy(inputs[rows]),
+        {"label": torch.from_numpy(label[rows]), "sensitive": torch.from_numpy(codes[rows])},
+    )

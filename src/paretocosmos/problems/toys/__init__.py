@@ -1,0 +1,1 @@
+"""Problems whose fronts are known in closed form."""

@@ -1,0 +1,1 @@
+"""Runs: one training and its folder."""

@@ -1,0 +1,183 @@
+"""The checkpoint: a whole epoch in one file, enough to go on bit for bit.
+
+One safetensors file holds the network, the optimiser, the generators, the method's state and the
+best network so far; its header holds the rest as JSON, and a hash of everything. One file, written
+beside and renamed, is always consistent, whenever the process is killed; the hash tells what
+happens to it afterwards. Nothing is pickled.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor, nn
+
+from paretocosmos.errors import RunError
+from paretocosmos.io.files import one_line, replacing
+
+__all__ = [
+    "Progressed",
+    "flaw_of",
+    "load_checkpoint",
+    "load_tensors",
+    "save_checkpoint",
+    "save_tensors",
+]
+
+HEADER, HASH = "paretocosmos", "sha256"
+
+# What reading a damaged file can raise.
+UNREADABLE = (OSError, SafetensorError, LookupError, TypeError, ValueError, RecursionError)
+
+
+@dataclass
+class Progressed:
+    """How far a training has come: all that changes from epoch to epoch.
+
+    The tensors are the living ones, so that a checkpoint is loaded into the training itself.
+    """
+
+    model: nn.Module
+    optimiser: Mapping[str, Tensor]
+    generator: torch.Generator
+    method_state: Mapping[str, Tensor]
+    best: dict[str, Tensor] = field(default_factory=dict)
+    numbers: dict[str, Any] = field(default_factory=dict)
+
+
+def save_checkpoint(path: Path, at: Progressed) -> None:
+    """Write the checkpoint, replacing the one before."""
+    tensors = {f"model.{name}": value for name, value in at.model.state_dict().items()}
+    tensors |= {f"optimiser.{name}": value for name, value in at.optimiser.items()}
+    tensors |= {f"method.{name}": value for name, value in at.method_state.items()}
+    tensors |= {f"best.{name}": value for name, value in at.best.items()}
+    tensors["rng.own"] = at.generator.get_state()
+    tensors["rng.torch"] = torch.get_rng_state()
+    if torch.cuda.is_available():
+        tensors["rng.cuda"] = torch.cuda.get_rng_state()
+    save_tensors(path, tensors, at.numbers, hashed=True)
+
+
+def load_checkpoint(path: Path, at: Progressed) -> None:
+    """Bring everything back to where the checkpoint was written."""
+    tensors, numbers = load_tensors(path, hashed=True)
+    try:
+        at.model.load_state_dict(_under(tensors, "model"))
+        _fill(at.optimiser, _under(tensors, "optimiser"))
+        _fill(at.method_state, _under(tensors, "method"))
+        at.generator.set_state(tensors["rng.own"])
+        torch.set_rng_state(tensors["rng.torch"])
+        if "rng.cuda" in tensors and torch.cuda.is_available():
+            torch.cuda.set_rng_state(tensors["rng.cuda"])
+    except (KeyError, RuntimeError, ValueError) as error:
+        raise RunError(
+            f"`{path}` does not fit this network ({one_line(error)}); train again in another folder"
+        ) from error
+    at.best = _under(tensors, "best")
+    at.numbers = numbers
+
+
+def save_tensors(
+    path: Path, tensors: Mapping[str, Tensor], numbers: Mapping[str, Any], *, hashed: bool = False
+) -> None:
+    """Write named tensors and JSON-able numbers into one safetensors file.
+
+    Args:
+        path: the file.
+        tensors: by name, on any device.
+        numbers: what goes into its header.
+        hashed: whether the file is to hold a hash of all that, as a tensor of bytes: a second text
+            in the header would stand before or after the first, at random.
+    """
+    plain, said = _apart(tensors), json.dumps(numbers)
+    if hashed:
+        plain[HASH] = _hash(plain, said)
+    # straight from the tensors' memory to the file: a network's checkpoint may be gigabytes
+    with replacing(path) as temporary:
+        try:
+            save_file(plain, temporary, metadata={HEADER: said})
+        except SafetensorError as error:  # "Error while serializing: I/O error: File too large"
+            raise OSError(one_line(error).rpartition(": ")[2]) from error
+
+
+def _apart(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The tensors on the CPU, each in memory of its own; copied only where it was not."""
+    seen: set[int] = set()
+    plain = {}
+    for name, tensor in tensors.items():
+        own = tensor.detach().cpu().contiguous()
+        memory = own.untyped_storage()
+        if memory.nbytes() != own.nbytes or memory.data_ptr() in seen:
+            own = own.clone()
+        seen.add(own.untyped_storage().data_ptr())
+        plain[name] = own
+    return plain
+
+
+def _hash(tensors: Mapping[str, Tensor], said: str) -> Tensor:
+    """The SHA-256 of tensors on the CPU, contiguous, and of the text that goes with them."""
+    every = sorted(tensors.items())
+    layout = [(name, str(tensor.dtype), tuple(tensor.shape)) for name, tensor in every]
+    content = hashlib.sha256(f"{said}{layout}".encode())
+    for _, tensor in every:
+        content.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
+    return torch.frombuffer(bytearray(content.digest()), dtype=torch.uint8)
+
+
+def load_tensors(path: Path, *, hashed: bool = False) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """The inverse of `save_tensors`, on the CPU; a damaged file is one sentence.
+
+    Args:
+        path: the file.
+        hashed: whether it must hold the hash of its content; else it may.
+    """
+    if not path.is_file():
+        raise RunError(f"`{path}` does not exist; the run folder is incomplete: train again")
+    try:
+        return _read(path, hashed=hashed)
+    except UNREADABLE as error:
+        raise RunError(
+            f"`{path}` is damaged or not ours ({error}); train again in another folder"
+        ) from error
+
+
+def _read(path: Path, *, hashed: bool) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    with safe_open(path, framework="pt") as file:
+        said = file.metadata()[HEADER]
+        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    written = tensors.pop(HASH, None)
+    if hashed and written is None:
+        raise ValueError("it lacks the hash of its content")
+    if written is not None and not torch.equal(written, _hash(tensors, said)):
+        raise ValueError("its content is not what was written")
+    return tensors, json.loads(said)
+
+
+def flaw_of(path: Path, epoch: int) -> str | None:
+    """What is wrong with the checkpoint of an epoch, in a few words; `None` if it is intact."""
+    try:
+        _, numbers = _read(path, hashed=True)
+        if numbers["epoch"] != epoch:
+            raise ValueError(f"it is of epoch {numbers['epoch']}")
+    except UNREADABLE as error:
+        return one_line(error)
+    return None
+
+
+def _fill(living: Mapping[str, Tensor], saved: Mapping[str, Tensor]) -> None:
+    shapes = [{name: tuple(t.shape) for name, t in part.items()} for part in (saved, living)]
+    if shapes[0] != shapes[1]:
+        raise ValueError(f"it holds {shapes[0]}, not {shapes[1]}")
+    for name, tensor in living.items():
+        tensor.detach().copy_(saved[name])
+
+
+def _under(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    start = f"{prefix}."
+    return {k.removeprefix(start): v for k, v in tensors.items() if k.startswith(start)}

@@ -1,0 +1,149 @@
+"""Where runs go: folders asked for or free, finished, begun, refused."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from paretocosmos.config.plan import Plan
+from paretocosmos.errors import ConfigurationError, ParetoCosmosError, RunError, cannot_use
+from paretocosmos.runs.record import other_objectives, record_in
+from paretocosmos.runs.saved import saved_in
+from paretocosmos.runtime.distributed import Processes
+
+__all__ = [
+    "finished",
+    "flat",
+    "folder_for",
+    "folders_of",
+    "refuse_one_run",
+    "refuse_other",
+    "with_kept",
+]
+
+
+def folder_for(out: str | Path | None, name: str, *, resume: bool, what: str = "run") -> Path:
+    """The folder asked for, if it may be used, or a free name under ``runs``.
+
+    Args:
+        out: the one asked for.
+        name: what a free name begins with.
+        resume: whether it may be there.
+        what: it is to hold, in a word.
+    """
+    if out is not None:
+        folder = Path(out)
+        try:
+            there = folder.exists()
+        except OSError as error:  # a name too long, a parent we may not look into
+            raise cannot_use(folder, error) from error
+        if there and not resume:
+            raise RunError(
+                f"`{folder}` exists; choose another `out`, or continue the {what} in it with "
+                "resume=True"
+            ).by({"out": None, "resume": True})
+        if there and not folder.is_dir():
+            raise RunError(f"`{folder}` is a file; choose another `out`").by({"out": None})
+        return folder
+    if resume:
+        raise ConfigurationError(f"`resume` needs `out`, the folder of the {what} to continue").by(
+            {"out": None}
+        )
+    base = Path("runs") / re.sub(r"[^\w.-]+", "-", name)
+    for number in range(1, 1_000_000):
+        folder = base if number == 1 else base.with_name(f"{base.name}-{number}")
+        if not folder.exists():
+            return folder
+    raise RunError(f"there is no free name like `{base}`; choose one with `out`").by({"out": None})
+
+
+def refuse_one_run(folder: Path, what: str) -> None:
+    """Refuse the folder of one run where several are to go."""
+    if (folder / "run.json").exists():
+        raise RunError(
+            f"`{folder}` is the folder of one run, not of {what}; choose another `out`"
+        ).by({"out": None})
+
+
+def folders_of(
+    processes: Processes,
+    plans: Sequence[Plan],
+    out: str | Path | None,
+    *,
+    several: bool,
+    resume: bool,
+) -> list[Path]:
+    """The run folder of every plan, as the first process chooses them."""
+
+    def chosen() -> list[str]:
+        if not processes.first:
+            return []
+        lead = plans[0]
+        name = f"{lead.problem.name}-{lead.configuration.label}"
+        if not several:
+            return [str(folder_for(out, f"{name}-{lead.seed}", resume=resume))]
+        root = Path(out) if out is not None else folder_for(None, f"{name}-seeds", resume=resume)
+        refuse_one_run(root, "several seeds")
+        places = [root / f"seed-{plan.seed}" for plan in plans]
+        return [str(folder_for(place, name, resume=resume)) for place in places]
+
+    said = processes.told(json.dumps(processes.together(chosen)).encode())
+    return [Path(folder) for folder in json.loads(said)]
+
+
+def finished(processes: Processes, folder: Path, plan: Plan) -> bool:
+    """Whether a run came to its end, as the first process finds it; refuses other settings."""
+
+    def found() -> bool:
+        if not processes.first or not (folder / "run.json").exists():
+            return False
+        record = record_in(folder)
+        refuse_other(folder, record, plan)
+        return bool(record["status"] == "finished")
+
+    ended: bool = json.loads(processes.told(json.dumps(processes.together(found)).encode()))
+    return ended
+
+
+def with_kept(error: ParetoCosmosError, folder: Path) -> ParetoCosmosError:
+    """The same error, which also says how to go on from a folder where something is saved."""
+    if not saved_in(folder):
+        return type(error)(str(error)).by(error.ways)
+    kept = f"the last checkpoint is kept in `{folder}`: go on from it with resume=True"
+    return type(error)(f"{error}; {kept}").by({**error.ways, "resume": True})
+
+
+def refuse_other(folder: Path, record: Mapping[str, Any], plan: Plan) -> None:
+    """A resumed run must be the same run."""
+    differences = [
+        f"{name}: {before!r} there, {now!r} now"
+        for name, before, now in _differences(record, plan.configuration.to_dict())
+    ]
+    differences += other_objectives(record, plan.problem)
+    if differences:
+        raise RunError(
+            f"`{folder}` holds a run with other settings ({'; '.join(differences)}); repeat them, "
+            "or choose another `out`"
+        ).by({"out": None})
+
+
+def _differences(
+    before: Mapping[str, Any], now: Mapping[str, Any]
+) -> Iterator[tuple[str, Any, Any]]:
+    # the record holds more than the configuration, but inside of it every key counts
+    old, new = flat({key: before.get(key) for key in now}), flat(now)
+    for settings in (old, new):  # whichever of several GPUs: the kind decides the result
+        settings["device"] = str(settings["device"]).partition(":")[0]
+    for key in dict.fromkeys([*new, *old]):
+        if old.get(key) != new.get(key):
+            yield key, old.get(key), new.get(key)
+
+
+def flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested settings by dotted names."""
+    found: dict[str, Any] = {}
+    for key, value in values.items():
+        inner = isinstance(value, Mapping)
+        found |= flat(value, f"{prefix}{key}.") if inner else {f"{prefix}{key}": value}
+    return found

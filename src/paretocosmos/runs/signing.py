@@ -1,0 +1,65 @@
+"""Signing a finished run with a key of one's own."""
+
+import base64
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from paretocosmos.errors import RunError
+from paretocosmos.io.files import replacing
+from paretocosmos.io.signatures import (
+    ALGORITHM,
+    FILE,
+    FORMAT,
+    Signed,
+    fingerprint_of,
+    message_of,
+    read_private_key,
+)
+from paretocosmos.runs.load import check_files
+from paretocosmos.runs.record import record_in
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+__all__ = ["sign_run"]
+
+
+def sign_run(folder: str | Path, key: "str | Path | Ed25519PrivateKey") -> Signed:
+    """Sign a finished run: write `signature.json` into its folder, in place of one that is there.
+
+    The record is signed, and with it the hashes of the model, the fronts and the preprocessing;
+    a folder whose files do not have these hashes is refused. No code that it names is imported.
+
+    Args:
+        folder: the run's.
+        key: an Ed25519 private key, or its file, in the PEM or the OpenSSH format.
+
+    Returns:
+        The fingerprint of the key, and the time that was signed.
+    """
+    folder = Path(folder)
+    private = read_private_key(key) if isinstance(key, str | Path) else key
+    record = record_in(folder)
+    if record["status"] != "finished":
+        raise RunError(
+            f"the run in `{folder}` was not finished; continue it with the command that started "
+            "it and --resume, then sign it"
+        )
+    check_files(folder, record)
+    signed = Signed(
+        fingerprint_of(private.public_key()), datetime.now(UTC).isoformat(timespec="seconds")
+    )
+    signature = private.sign(message_of(record["sha256"], signed.when))
+    content = {
+        "format": FORMAT,
+        "algorithm": ALGORITHM,
+        "key": signed.key,
+        "sha256": record["sha256"],
+        "signed": signed.when,
+        "signature": base64.b64encode(signature).decode(),
+    }
+    with replacing(folder / FILE, way_out="sign where you may write the folder") as temporary:
+        temporary.write_text(json.dumps(content, indent=1) + "\n")
+    return signed

@@ -1,0 +1,1 @@
+"""The machine a training runs on: its devices, and its processes."""

@@ -1,0 +1,86 @@
+"""Messages between processes: what is sent, and what is said when nobody answers.
+
+Gathering and summing are operators of our own: a recorded or captured step holds them as it holds
+any other.
+"""
+
+# ruff: noqa: ARG001 (a fake version takes what its operator takes)
+
+import re
+from collections.abc import Callable
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from paretocosmos.errors import LostProcessError
+from paretocosmos.io.files import one_line
+
+__all__ = ["all_alike", "before", "for_bytes", "gathered", "send", "summed"]
+
+
+@torch.library.custom_op("paretocosmos::gathered", mutates_args=())
+def gathered(own: Tensor, samples: int, rank: int, count: int) -> Tensor:
+    """Every process's rows, in order: ``[samples, ...]``."""
+    sizes = [before(samples, count, at + 1) - before(samples, count, at) for at in range(count)]
+    padded = own.new_zeros(max(sizes), *own.shape[1:])
+    padded[: len(own)] = own
+    every = all_alike(padded, count)
+    return torch.cat([part[:size] for part, size in zip(every, sizes, strict=True)])
+
+
+@gathered.register_fake
+def _(own: Tensor, samples: int, rank: int, count: int) -> Tensor:
+    return own.new_empty(samples, *own.shape[1:])
+
+
+@torch.library.custom_op("paretocosmos::summed", mutates_args=())
+def summed(own: Tensor) -> Tensor:
+    """The sum over all processes."""
+    total = own.clone()
+    send(lambda: dist.all_reduce(total))
+    return total
+
+
+@summed.register_fake
+def _(own: Tensor) -> Tensor:
+    return torch.empty_like(own)
+
+
+def all_alike(own: Tensor, count: int) -> list[Tensor]:
+    """Every process's tensor of one shape."""
+    every = [torch.empty_like(own) for _ in range(count)]
+    send(lambda: dist.all_gather(every, own))
+    return every
+
+
+def send(message: Callable[[], object]) -> None:
+    """Send and receive; where another process has gone, say so."""
+    try:
+        message()
+    except torch.OutOfMemoryError:
+        raise
+    except RuntimeError as error:  # all of torch.distributed's are
+        raise LostProcessError(
+            f"another process of this training was lost ({_cause(error)})"
+        ) from error
+
+
+def _cause(error: RuntimeError) -> str:
+    """The first sentence of what a backend says, without its place in the source."""
+    said = re.sub(r"^\[\S+:\d+\]\s*", "", one_line(error))
+    return re.split(r"\. |; ", said, maxsplit=1)[0]
+
+
+def before(samples: int, count: int, rank: int) -> int:
+    """How many samples go to the processes before one; the first ones have one more."""
+    least, more = divmod(samples, count)
+    return rank * least + min(rank, more)
+
+
+def for_bytes() -> torch.device:
+    """Where a tensor lies that the process group can send: words need no GPU."""
+    gpu_only = (
+        dist.get_backend_config().endswith("nccl") and "gloo" not in dist.get_backend_config()
+    )
+    return torch.device("cuda", torch.cuda.current_device()) if gpu_only else torch.device("cpu")

@@ -1,6 +1,0 @@
-"""Small convex programmes as pure tensor functions: any leading axes, any device, no round trip."""
-
-from paretocosmos.solvers.epo import EpoWeights, epo
-from paretocosmos.solvers.min_norm import MinNorm, min_norm
-
-__all__ = ["EpoWeights", "MinNorm", "epo", "min_norm"]

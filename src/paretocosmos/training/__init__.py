@@ -1,0 +1,1 @@
+"""Training: `fit`, `compare`, and the loop they run."""

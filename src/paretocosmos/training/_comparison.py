@@ -1,0 +1,98 @@
+"""What a comparison gave: its runs, a row of numbers per method, and one file with all of them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import fmean, stdev
+from typing import Any
+
+from paretocosmos.io.files import write_json
+from paretocosmos.pareto.metrics import covered
+from paretocosmos.pareto.rays import each_alone
+from paretocosmos.runs.run import Run
+
+__all__ = ["Comparison"]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What several methods reached on one problem.
+
+    Attributes:
+        folder: where the runs are, a folder for each method.
+        problem: its name.
+        runs: the runs of every method that was trained, one per seed.
+        failures: why another was not.
+    """
+
+    folder: Path
+    problem: str
+    runs: Mapping[str, Sequence[Run]]
+    failures: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """A row per method, numbers being means over seeds; see `to_dict`."""
+        return [self._row(method, runs) for method, runs in self.runs.items()]
+
+    @property
+    def alone(self) -> list[str]:
+        """The methods that train a network for every objective by itself."""
+        return [
+            method for method, runs in self.runs.items() if each_alone(runs[0].record["fixed_rays"])
+        ]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The numbers, without the fronts: what `compare --json` prints.
+
+        In a row, `hypervolume_std` is `None` for one seed, `hypervolume_ideal` is that of the best
+        values of all points, `dominated_share` counts points that the method's own dominate,
+        `seconds` are of training, all of it, `infeasible_share` is there for EPO, and
+        `dominated_by` has the share of the method's points that some
+        point of another's dominates, where not 0, the largest first.
+        """
+        seeds = next(iter(self.runs.values()), [])
+        return {
+            "folder": str(self.folder),
+            "problem": self.problem,
+            "protocol": seeds[0].record["protocol"] if seeds else None,
+            "seeds": [run.record["seed"] for run in seeds],
+            "rows": self.rows,
+            "failures": dict(self.failures),
+        }
+
+    def save(self) -> None:
+        """Write ``compare.json``: the numbers and every front, in a folder that may be moved."""
+        numbers = {key: value for key, value in self.to_dict().items() if key != "folder"}
+        fronts = {method: [run.front.to_dict() for run in own] for method, own in self.runs.items()}
+        write_json(self.folder / "compare.json", numbers | {"fronts": fronts})
+
+    def _row(self, method: str, runs: Sequence[Run]) -> dict[str, Any]:
+        def mean(key: str) -> float | None:
+            found = [run.record["metrics"]["test"][key] for run in runs]
+            return None if None in found else fmean(found)
+
+        reached = [run.hypervolume for run in runs]
+        shares = {
+            other: fmean(covered(a.front, b.front) for a, b in zip(runs, theirs, strict=True))
+            for other, theirs in self.runs.items()
+            if other != method
+        }
+        worst = sorted(shares.items(), key=lambda item: -item[1])
+        seconds = [r.record["seconds_training"] / r.record["seeds_together"] for r in runs]
+        noted = [network for run in runs for network in run.record["networks"]]
+        unsolved = [n["infeasible_share"] for n in noted if "infeasible_share" in n]
+        return {
+            "method": method,
+            "hypervolume": fmean(reached),
+            "hypervolume_std": stdev(reached) if len(reached) > 1 else None,
+            "hypervolume_ideal": mean("hypervolume_ideal"),
+            "span": mean("span"),
+            "dominated_share": mean("dominated_share"),
+            "points": len(runs[0].front),
+            "networks": len(runs[0].record["networks"]),
+            "parameters": runs[0].record["parameters"],
+            "seconds": fmean(seconds),
+            **({"infeasible_share": fmean(unsolved)} if unsolved else {}),
+            "dominated_by": {other: share for other, share in worst if share > 0},
+        }

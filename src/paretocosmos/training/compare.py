@@ -1,0 +1,218 @@
+"""`compare`: several methods on one problem, one figure and one table."""
+
+import re
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from paretocosmos import registry
+from paretocosmos.conditioning import networks_of
+from paretocosmos.config.plan import Plan
+from paretocosmos.config.resolve import PlanOptions, make_plan
+from paretocosmos.errors import ConfigurationError, FrontWarning, ParetoCosmosError, RunError
+from paretocosmos.io.files import sweep
+from paretocosmos.pareto.rays import each_alone
+from paretocosmos.problems import Problem, problem_name, split_of
+from paretocosmos.runs.folders import folder_for, refuse_one_run, refuse_other
+from paretocosmos.runs.record import record_in
+from paretocosmos.runs.run import Run
+from paretocosmos.runtime.distributed import join
+from paretocosmos.training._comparison import Comparison
+from paretocosmos.training._method_settings import all_planned, check_methods, share_out
+from paretocosmos.training.engine import check_engine
+from paretocosmos.training.fit import FitOptions, Progress, check_seeds, fit
+from paretocosmos.training.preflight import rehearse
+
+__all__ = ["BASELINES", "Comparison", "compare"]
+
+BASELINES = ("cosmos", "phn_ls", "phn_epo", "pareto_mtl", "mgda", "single_task", "uniform")
+"""The paper's method, its baselines, and two of its code's: MGDA and uniform."""
+
+
+def compare(
+    problem: str | Problem,
+    methods: Sequence[str] = BASELINES,
+    *,
+    seeds: Sequence[int] = (1,),
+    protocol: str | None = None,
+    epochs: int | None = None,
+    backbone: str | None = None,
+    settings: Mapping[str, Any] | None = None,
+    out: str | Path | None = None,
+    resume: bool = False,
+    device: str = "auto",
+    engine: str = "auto",
+    precision: str = "tf32",
+    deterministic: bool = False,
+    progress: Callable[[str, Progress], None] | None = None,
+) -> Comparison:
+    """Train several methods on one problem.
+
+    All that can be refused is refused before the first is trained. A method that fails later does
+    not stop the others.
+
+    Args:
+        problem: a problem, its name, or the path of a CSV file.
+        methods: names of methods, or ``"phn_ls"``, ``"phn_epo"``.
+        seeds: a run of each method for each.
+        protocol: as for `fit`.
+        epochs: passes over the data, for every method; the paper's for each if `None`.
+        backbone: as for `fit`.
+        settings: as for `fit`, each taken by every method; ``"cosmos.penalty"`` is for `cosmos`
+            alone and goes before ``"penalty"``.
+        out: the folder, new, that gets a run folder for each method; ``runs/PROBLEM-compare`` if
+            `None`.
+        resume: continue what was begun in `out`.
+        device: as for `fit`, and so are the next three.
+        engine: how steps are run.
+        precision: of products.
+        deterministic: only reproducible kernels.
+        progress: called with the method's name after every epoch.
+
+    >>> import tempfile
+    >>> folder = tempfile.mkdtemp() + "/runs"
+    >>> done = compare("toy_convex", ["cosmos", "uniform"], epochs=2, out=folder)
+    >>> [(row["method"], row["points"]) for row in done.rows]
+    [('cosmos', 25), ('uniform', 1)]
+    """
+    _refuse_processes(device)
+    wanted, all_seeds = check_methods(methods), check_seeds(seeds)
+    asked = dict(settings or {}) | ({} if epochs is None else {"epochs": epochs})
+    how: PlanOptions = {
+        "model": None,
+        "conditioning": None,
+        "backbone": backbone,
+        "device": device,
+        "precision": precision,
+        "deterministic": deterministic,
+    }
+    lead, plans, own = _planned(problem, wanted, all_seeds, asked, {**how, "protocol": protocol})
+    check_engine(engine, lead.device)
+    for method, one in plans.items():
+        _rehearse(method, one)
+    folder = folder_for(out, f"{lead.problem.name}-compare", resume=resume, what="comparison")
+    refuse_one_run(folder, "a comparison")
+    places = {method: folder / re.sub(r"[^\w.-]+", "-", method) for method in wanted}
+    if resume:
+        _refuse_begun_otherwise(plans, places, all_seeds)
+        sweep(folder)
+
+    def train(method: str) -> list[Run]:
+        options: FitOptions = {
+            **how,
+            "method": method,
+            "epochs": None,
+            "settings": own[method],
+            "out": places[method],
+            "resume": resume,
+            "engine": engine,
+            "progress": None if progress is None else partial(progress, method),
+        }
+        return fit(lead.problem, seeds=all_seeds, **options)
+
+    runs, failures = _trained(plans, train)
+    done = Comparison(folder, lead.problem.name, runs, failures)
+    done.save()
+    return done
+
+
+def _refuse_processes(device: str) -> None:
+    if join(device)[0].count > 1:
+        refusal = ConfigurationError(
+            "`compare` trains in one process, found several: start it without torchrun, or train "
+            "the methods one by one with `train`"
+        )
+        refusal.shared = True
+        raise refusal
+
+
+def _planned(
+    problem: str | Problem,
+    methods: Sequence[str],
+    seeds: Sequence[int],
+    settings: Mapping[str, Any],
+    how: PlanOptions,
+) -> tuple[Plan, dict[str, Plan], dict[str, dict[str, Any]]]:
+    """The first method's plan without settings, every method's, and every method's settings.
+
+    All are on the problem that the first one loaded.
+    """
+
+    def plan(problem: str | Problem, method: str, own: Mapping[str, Any]) -> Plan:
+        options: PlanOptions = {**how, "method": method, "settings": own}
+        return make_plan(problem, seed=seeds[0], **options)
+
+    named = isinstance(problem, str)
+    takes = (
+        registry.parameters(registry.find("problems", problem_name(str(problem)))) if named else {}
+    )
+    for_problem = {k: v for k, v in settings.items() if k.removeprefix("problem.") in takes}
+    lead = plan(problem, methods[0], for_problem)
+    for seed in seeds[1:]:
+        lead.for_seed(seed)
+    bare = {method: plan(lead.problem, method, {}) for method in methods}
+    rest = {key: value for key, value in settings.items() if key not in for_problem}
+    own = share_out(rest, bare, list(takes))
+    return lead, all_planned(own, partial(plan, lead.problem)), own
+
+
+def _trained(
+    plans: Mapping[str, Plan], train: Callable[[str], list[Run]]
+) -> tuple[dict[str, Sequence[Run]], dict[str, str]]:
+    """Every method's runs, and of those that failed the reason; an error where all did."""
+    runs: dict[str, Sequence[Run]] = {}
+    failures: dict[str, str] = {}
+    for method, plan in plans.items():
+        try:
+            with _named(method, plan):
+                runs[method] = train(method)
+        except ParetoCosmosError as error:
+            if isinstance(error, RunError) and not _out_of_memory(error):
+                raise  # a full disk is full for the next method too
+            failures[method] = str(error)
+    if not runs:
+        raise RunError("; ".join(f"{method}: {why}" for method, why in failures.items()))
+    return runs, failures
+
+
+def _rehearse(method: str, plan: Plan) -> None:
+    """What a method would refuse when its turn comes is refused before another is trained."""
+    train = split_of(plan.problem, "train")
+    network = networks_of(plan.model)[0]
+    try:
+        rehearse(network, plan.problem, plan.method, train, plan.training.batch_size)
+    except ParetoCosmosError as error:
+        raise type(error)(f"{method}: {error}") from error
+
+
+def _refuse_begun_otherwise(
+    plans: Mapping[str, Plan], places: Mapping[str, Path], seeds: Sequence[int]
+) -> None:
+    """What one method refuses to continue is refused before another is trained."""
+    for method, plan in plans.items():
+        for seed in seeds:
+            place = places[method] / f"seed-{seed}"
+            if (place / "run.json").exists():
+                refuse_other(place, record_in(place), plan.for_seed(seed))
+
+
+@contextmanager
+def _named(method: str, plan: Plan) -> Iterator[None]:
+    """Warnings say whose they are; networks for one objective each need not be a front."""
+    rays = plan.method.fixed_rays(len(plan.problem.objectives))
+    alone = rays is not None and each_alone(rays)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", FrontWarning)
+        yield
+    for one in caught:
+        if not (alone and issubclass(one.category, FrontWarning)):
+            warnings.warn(f"{method}: {one.message}", one.category, stacklevel=3)
+
+
+def _out_of_memory(error: RunError) -> bool:
+    return isinstance(error.__cause__, torch.cuda.OutOfMemoryError)

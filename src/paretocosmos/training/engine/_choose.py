@@ -1,0 +1,96 @@
+"""Which engine runs a training, and where its batches come from."""
+
+from typing import Literal, Protocol
+
+import torch
+from torch import Tensor, nn
+
+from paretocosmos.errors import ConfigurationError, unknown
+from paretocosmos.evaluation.evaluate import move
+from paretocosmos.runtime.device import fits
+from paretocosmos.training.engine.captured import Captured
+from paretocosmos.training.engine.feed import Feed, Resident, Share, all_of_it
+from paretocosmos.training.engine.recorded import Recorded
+from paretocosmos.training.engine.stepwise import Stepwise
+from paretocosmos.training.engine.streamed import Streamed
+from paretocosmos.training.engine.work import Work
+from paretocosmos.types import Batch
+
+__all__ = ["ENGINES", "Engine", "check_engine", "choose", "feed_of"]
+
+ENGINES = ("auto", "eager", "traced", "compiled", "captured")
+
+
+class Engine(Protocol):
+    """How epochs are run. What comes out is the same up to rounding, whichever it is."""
+
+    def prepare(self, order: Tensor, rays: Tensor) -> None:
+        """Record, compile or capture what an epoch needs, without training."""
+
+    def epoch(self, order: Tensor, rays: Tensor) -> Tensor:
+        """Train on samples in order; the losses ``[steps, ..., G, J]``, still on the device."""
+
+    @property
+    def name(self) -> str:
+        """How steps are really run."""
+
+    @property
+    def failure(self) -> str | None:
+        """Why they are not run as they were meant to be; `None` where they are."""
+
+
+def check_engine(engine: str, device: torch.device) -> None:
+    """Refuse an engine there is not, or not on this device."""
+    if engine not in ENGINES:
+        raise unknown("engine", engine, ENGINES)
+    if engine == "captured" and device.type != "cuda":
+        raise ConfigurationError(
+            f"`engine` captured needs a CUDA device, found `{device}`: use traced, or compiled"
+        )
+
+
+def choose(engine: str, work: Work, model: nn.Module, *, traceable: bool) -> Engine:
+    """The engine of that name for a work; its step is recorded where the engine asks for it.
+
+    Args:
+        engine: ``"eager"``: Python and autograd at every step; ``"traced"``: operations recorded
+            and replayed; ``"compiled"``: recorded and fused by Inductor, on a GPU captured too;
+            ``"captured"``: CUDA graphs of several steps. ``"auto"`` picks captured on a GPU and
+            traced on a CPU where everything a step calls is this package's own, torch's, or
+            declares `traceable = True`, eager otherwise: other code may decide things in Python
+            that a recording would freeze.
+        work: the eager step and what it advances.
+        model: the network it runs.
+        traceable: whether everything a step calls is known to decide nothing in Python.
+    """
+    device = next(iter(work.parameters.values())).device
+    check_engine(engine, device)
+    if engine == "auto":
+        engine = "eager" if not traceable else "captured" if device.type == "cuda" else "traced"
+    if engine == "eager":
+        return Stepwise(work)
+    how: Literal["compiled", "traced"] = "compiled" if engine == "compiled" else "traced"
+    work.step = Recorded(work.step, model, how, work.from_outside)
+    return Captured(work) if device.type == "cuda" and engine != "traced" else Stepwise(work)
+
+
+def feed_of(
+    data: Batch,
+    device: torch.device,
+    dtype: torch.dtype,
+    share: Share = all_of_it,
+    *,
+    alike: bool = False,
+) -> Feed:
+    """The feed of a split: resident where it fits, its floats of that type.
+
+    Args:
+        data: the split.
+        device: where steps run.
+        dtype: of floats.
+        share: which of a batch's inputs this process needs.
+        alike: whether other processes must decide the same on devices like this.
+    """
+    if fits(data, device, dtype, alike=alike):
+        return Resident(move(data, device, dtype), share)
+    return Streamed(data, device, dtype, share)

@@ -1,0 +1,190 @@
+"""One training step as a pure function: parameters and a batch in, losses and gradients out."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call
+
+from paretocosmos.conditioning import Conditioning, Emission
+from paretocosmos.methods import Gram, Method, State
+from paretocosmos.objectives import Objective
+from paretocosmos.runtime.distributed import ALONE, Processes
+from paretocosmos.training.engine.emitted import EmittedLosses, Telling, emits
+from paretocosmos.training.engine.gradients import EachLoss, apart_of
+from paretocosmos.training.engine.losses import group_losses
+from paretocosmos.types import Batch, Inputs, Outputs, Targets, each, first
+
+__all__ = ["Result", "Step", "as_called", "laid_out", "make_step", "weigh"]
+
+Parameters = Mapping[str, Tensor]
+Prepare = Callable[[Inputs, torch.dtype], Inputs]
+
+
+class Result(NamedTuple):
+    """What a step gives: losses ``[G, J]``, a gradient per parameter, and the method's state."""
+
+    losses: Tensor
+    gradients: dict[str, Tensor]
+    state: State
+
+
+Step = Callable[[Parameters, Batch, Tensor, State], Result]
+"""Parameters by name, a batch, rays ``[G, J]`` and the method's state to a result.
+
+A stacked step does this for S seeds at once: everything in and out has a leading axis S. Where
+several processes share a step, the batch's inputs are one's own share, its targets are all.
+"""
+
+
+def make_step(
+    model: nn.Module,
+    objectives: Sequence[Objective],
+    method: Method,
+    *,
+    prepare: Prepare | None = None,
+    half: bool = False,
+    stacked: bool = False,
+    accumulate: int = 1,
+    processes: Processes = ALONE,
+) -> Step:
+    """The step of a model under a method; the optimiser's update is the caller's.
+
+    Args:
+        model: ``forward(inputs, ray)``; with several seeds, any one of their networks.
+        objectives: what is traded.
+        method: how losses become weights.
+        prepare: from kept inputs to what the network eats (`Problem.prepare`).
+        half: run the network in bfloat16 where torch deems it safe (autocast).
+        stacked: make the step for several seeds at once.
+        accumulate: micro-batches, one after the other, each with an equal share of the ray groups.
+        processes: those that share the step.
+    """
+    dtype = next(model.parameters()).dtype
+    apart = apart_of(model, method)
+    # several processes have rays of their own, and so weights of their own, each
+    alone = processes.count == 1
+    telling = Telling(model) if alone and emits(model, apart) else None
+    losses_of = _losses_of(model, telling, objectives, processes, prepare, half=half)
+    every = torch.vmap(losses_of) if stacked else losses_of
+
+    def step(parameters: Parameters, batch: Batch, rays: Tensor, state: State) -> Result:
+        leaves = {name: p.detach().requires_grad_() for name, p in parameters.items()}
+        rays = rays.to(dtype)
+        found: list[Tensor] = []
+        total: dict[str, Tensor] = {}
+        for micro, own_rays in _micro_batches(batch, rays, accumulate, axis=int(stacked)):
+            with torch.enable_grad():
+                losses, emission = every(leaves, micro.inputs, micro.targets, own_rays)
+            samples = first(micro.targets).shape[int(stacked)]
+            each_loss: EachLoss | EmittedLosses
+            if telling is None:
+                total_of = partial(processes.total, samples=samples)
+                each_loss = EachLoss(losses, leaves, apart, total_of, stacked=stacked)
+            else:
+                each_loss = EmittedLosses(losses, leaves, Emission(*emission))
+            weights, state = weigh(
+                method, losses.detach(), own_rays, each_loss.gram, state, groups=rays.shape[-2]
+            )
+            gradients = each_loss.weighted(weights)
+            total = {n: total[n] + g for n, g in gradients.items()} if total else gradients
+            found.append(losses.detach())
+        placed = {name: laid_out(total[name], leaf) for name, leaf in leaves.items()}
+        return Result(found[0] if accumulate == 1 else torch.cat(found, dim=-2), placed, state)
+
+    return step
+
+
+def _losses_of(
+    model: nn.Module,
+    telling: Telling | None,
+    objectives: Sequence[Objective],
+    processes: Processes,
+    prepare: Prepare | None,
+    *,
+    half: bool,
+) -> Callable[[Parameters, Inputs, Targets, Tensor], tuple[Tensor, tuple[Tensor, ...]]]:
+    """A function of parameters, inputs, targets and rays ``[G, J]``: losses ``[G, J]``.
+
+    Beside them it gives what a hypernetwork emitted, where `telling` tells.
+    """
+    dtype = next(model.parameters()).dtype
+
+    def losses_of(
+        leaves: Parameters, inputs: Inputs, targets: Targets, rays: Tensor
+    ) -> tuple[Tensor, tuple[Tensor, ...]]:
+        samples, own = len(next(iter(targets.values()))), processes.share_of_rays(rays)
+        given = as_called(model, own, len(first(inputs)))
+        ready = inputs if prepare is None else prepare(inputs, dtype)
+        # without its cache of cast weights, which would outlive a trace
+        with torch.autocast(rays.device.type, torch.bfloat16, enabled=half, cache_enabled=False):
+            outputs: Outputs
+            emission: tuple[Tensor, ...] = ()
+            if telling is None:
+                outputs = functional_call(model, dict(leaves), (ready, given))
+            else:
+                named = {f"model.{name}": leaf for name, leaf in leaves.items()}
+                outputs, emission = functional_call(telling, named, (ready, given))
+        if half:
+            outputs = each(lambda out: out.to(dtype), outputs)
+        gathered = processes.gather(outputs, samples)
+        return group_losses(objectives, gathered, targets, len(rays)), emission
+
+    return losses_of
+
+
+def _micro_batches(
+    batch: Batch, rays: Tensor, count: int, *, axis: int
+) -> Iterator[tuple[Batch, Tensor]]:
+    """A batch and its rays ``[..., G, J]`` in equal parts, in order."""
+    if count == 1:
+        yield batch, rays
+        return
+    for at, own in enumerate(rays.chunk(count, dim=-2)):
+
+        def part(whole: Tensor, at: int = at) -> Tensor:
+            size = whole.shape[axis] // count
+            return whole.narrow(axis, at * size, size)
+
+        yield Batch(each(part, batch.inputs), each(part, batch.targets)), own
+
+
+def laid_out(gradient: Tensor, parameter: Tensor) -> Tensor:
+    """A gradient with its parameter's strides: fused Adam walks both as they lie in memory."""
+    if gradient.stride() == parameter.stride():
+        return gradient
+    return torch.empty_like(parameter, requires_grad=False).copy_(gradient)
+
+
+def weigh(
+    method: Method, losses: Tensor, rays: Tensor, gram: Gram, state: State, *, groups: int
+) -> tuple[Tensor, State]:
+    """What each loss counts for in a step, `fit`'s or of a loop of somebody else's.
+
+    Args:
+        method: how losses become weights.
+        losses: ``[..., G, J]``, without gradient.
+        rays: ``[..., G, J]``.
+        gram: gives ``[..., G, J, J]`` where it is asked for.
+        state: the method's.
+        groups: rays in the whole step, of which these are some or all.
+
+    Returns:
+        Weights ``[..., G, J]`` of the losses' type, and the state afterwards.
+    """
+    weights, state = method.weights(losses, rays, gram, state)
+    weights = weights.to(losses.dtype)
+    # the mean over groups, so that the step's size does not depend on their number
+    return weights / groups if groups > 1 else weights, state
+
+
+def as_called(model: nn.Module, rays: Tensor, samples: int) -> Tensor:
+    """Rays ``[G, J]`` as a network is called with them.
+
+    A network of one's own sees one ray as ``[J]``, several as one per sample, ``[B, J]``.
+    """
+    if isinstance(model, Conditioning):
+        return rays
+    return rays[0] if len(rays) == 1 else rays.repeat_interleave(samples // len(rays), dim=0)

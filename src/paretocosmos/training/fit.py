@@ -1,0 +1,254 @@
+"""`fit`: a problem and a method give a run, or one for each of several seeds."""
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, Unpack, overload
+
+import torch
+from torch import nn
+
+import paretocosmos
+from paretocosmos.conditioning import networks_of
+from paretocosmos.config.plan import Plan, check_seed
+from paretocosmos.config.resolve import PlanOptions, make_plan
+from paretocosmos.errors import ConfigurationError, LostProcessError, RunError
+from paretocosmos.methods import Method
+from paretocosmos.problems import Problem
+from paretocosmos.runs.folders import flat, folders_of, with_kept
+from paretocosmos.runs.load import load_run
+from paretocosmos.runs.provenance import fingerprint
+from paretocosmos.runs.resume import Job, take_up
+from paretocosmos.runs.run import Run
+from paretocosmos.runtime.device import SMALL_STEP, streamed
+from paretocosmos.runtime.distributed import Processes, join
+from paretocosmos.training.engine import FrozenError, check_engine
+from paretocosmos.training.loop import Progress, Trainer
+from paretocosmos.training.seed_run import Lane
+
+__all__ = ["FitOptions", "Progress", "check_seeds", "fit"]
+
+Report = Callable[[Progress], None]
+OWN_TO_A_PROCESS = ("device", "problem.settings.data")
+
+
+class FitOptions(PlanOptions, total=False):
+    """What `fit` takes beside the problem and the seeds, each documented there."""
+
+    epochs: int | None
+    out: str | Path | None
+    resume: bool
+    engine: str
+    progress: Report | None
+
+
+@overload
+def fit(
+    problem: str | Problem, *, seed: int = 1, seeds: None = None, **options: Unpack[FitOptions]
+) -> Run: ...
+
+
+@overload
+def fit(
+    problem: str | Problem, *, seed: int = 1, seeds: Sequence[int], **options: Unpack[FitOptions]
+) -> list[Run]: ...
+
+
+def fit(
+    problem: str | Problem,
+    *,
+    method: str | Method = "cosmos",
+    model: nn.Module | None = None,
+    conditioning: str | None = None,
+    backbone: str | nn.Module | None = None,
+    protocol: str | None = None,
+    epochs: int | None = None,
+    seed: int = 1,
+    seeds: Sequence[int] | None = None,
+    settings: Mapping[str, Any] | None = None,
+    out: str | Path | None = None,
+    resume: bool = False,
+    device: str = "auto",
+    engine: str = "auto",
+    precision: str = "tf32",
+    deterministic: bool = False,
+    progress: Report | None = None,
+) -> Run | list[Run]:
+    """Train one network for the whole front; or, with some methods, one for each of a few rays.
+
+    Args:
+        problem: a problem, its name, or the path of a CSV file.
+        method: a method or its name; or a name of the paper for a method with its conditioning,
+            ``"phn_ls"`` or ``"phn_epo"``.
+        model: a network of one's own, ``forward(inputs, ray) -> outputs``; a copy is trained.
+        conditioning: how the ray enters the backbone, by name; by the input's shape if `None`.
+        backbone: a network that knows no rays, or a backbone's name; likewise.
+        protocol: ``"clean"`` or ``"paper"``; the problem's default if `None`.
+        epochs: passes over the data; the paper's for a problem it has, else 50.
+        seed: of the weights, the shuffling and the rays.
+        seeds: several of them, instead of `seed`: one run each, the same as it would be alone,
+            trained together where that is faster and memory allows.
+        settings: any further constructor argument by its name, as `--set` on the command line.
+        out: the run folder, new; ``runs/PROBLEM-METHOD-SEED`` if `None`. With `seeds`, the folder
+            that gets a run folder ``seed-SEED`` for each; ``runs/PROBLEM-METHOD-seeds`` if `None`.
+        resume: continue the run in `out` if it was begun there.
+        device: ``"auto"``, ``"cpu"``, ``"cuda"``, ``"cuda:1"``.
+        engine: how steps are run: ``"auto"``, ``"eager"``, ``"traced"``, ``"compiled"``,
+            ``"captured"``; changes the result by rounding at most.
+        precision: ``"tf32"``: float32, whose products a GPU's tensor cores may round; ``"fp32"``:
+            they may not; ``"bf16"``: the network in half precision; ``"fp64"``.
+        deterministic: only reproducible kernels, for a GPU; a CPU is always reproducible.
+        progress: called after every epoch.
+
+    Returns:
+        The run: `.front`, `.model`, `.folder`; with `seeds`, a list of them.
+
+    >>> import tempfile
+    >>> folder = tempfile.mkdtemp() + "/run"
+    >>> run = fit("toy_convex", epochs=2, out=folder)
+    >>> run.front.names
+    ('first', 'second')
+    """
+    processes, where = join(device)
+
+    def planned() -> list[Plan]:
+        wanted = _seeds(seed, seeds)
+        lead = make_plan(
+            problem,
+            method=method,
+            model=model,
+            conditioning=conditioning,
+            backbone=backbone,
+            protocol=protocol,
+            settings=dict(settings or {}) | ({} if epochs is None else {"epochs": epochs}),
+            seed=wanted[0],
+            device=where,
+            deterministic=deterministic,
+            precision=precision,
+        )
+        check_engine(engine, lead.device)
+        return [lead, *(lead.for_seed(other) for other in wanted[1:])]
+
+    plans = processes.together(planned)
+    _check_processes(processes, plans[0])
+    folders = folders_of(processes, plans, out, several=seeds is not None, resume=resume)
+    jobs = list(zip(plans, folders, strict=True))
+    with ExitStack() as held:
+        stacked = _stackable(plans[0], processes)
+        parts = take_up(held, jobs, processes, resume=resume, stacked=stacked)
+        behind = {plan.seed for part in parts for plan, _ in part}
+        done = {plan.seed: _loaded(plan, at) for plan, at in jobs if plan.seed not in behind}
+        for part in parts:
+            trained = _train(part, engine, progress, processes)
+            done |= {plan.seed: run for run, (plan, _) in zip(trained, part, strict=True)}
+    return [done[plan.seed] for plan in plans] if seeds is not None else done[seed]
+
+
+def _loaded(plan: Plan, folder: Path) -> Run:
+    model = None if plan.rebuildable else plan.model
+    trust = plan.configuration.modules  # the caller named them, and the record agrees
+    return load_run(folder, model=model, trust=trust, device=str(plan.device))
+
+
+def _stackable(plan: Plan, processes: Processes) -> bool:
+    return _together(plan) and not processes.joined
+
+
+def _check_processes(processes: Processes, plan: Plan) -> None:
+    """Refuse what several processes cannot share, and processes that are not set up alike."""
+    if not processes.joined:
+        return
+    groups = plan.training.groups // plan.training.accumulate
+    if groups > 1 and groups % processes.count:
+        every = processes.count * plan.training.accumulate
+        refusal = ConfigurationError(
+            f"`groups` are 1 in a micro-batch, the same ray for all processes, or a multiple of "
+            f"their number, {processes.count}, found {groups}: use groups={every}"
+        ).by({"groups": every})
+        refusal.shared = True
+        raise refusal
+    settings = flat(plan.configuration.to_dict())
+    facts = {f"`{k}`": json.dumps(v) for k, v in settings.items() if k not in OWN_TO_A_PROCESS}
+    facts["version of paretocosmos"] = paretocosmos.__version__
+    facts["data"] = fingerprint(plan.problem)
+    processes.agree(facts)
+
+
+def _seeds(seed: int, seeds: Sequence[int] | None) -> list[int]:
+    if seeds is None:
+        return [seed]
+    if seed != 1:
+        raise ConfigurationError(f"`seeds` stand instead of `seed`, found {seed} too: give one")
+    return check_seeds(seeds)
+
+
+def check_seeds(seeds: Sequence[int]) -> list[int]:
+    """The seeds, if there are some and none twice."""
+    wanted = list(seeds) if isinstance(seeds, Iterable) else []
+    if not wanted or any(wanted.count(one) > 1 for one in wanted):
+        raise ConfigurationError(f"`seeds` are different whole numbers, found {seeds!r}")
+    for one in wanted:
+        check_seed(one)
+    return wanted
+
+
+def _train(
+    jobs: list[Job],
+    engine: str,
+    progress: Report | None,
+    processes: Processes,
+    *,
+    stacked: bool = True,
+) -> list[Run]:
+    """Train one seed, or several as a stack; where memory runs out, in smaller ones.
+
+    Args:
+        jobs: plans and their folders.
+        engine: how steps are run.
+        progress: called after every epoch.
+        processes: those that train together.
+        stacked: whether networks may train as one; they may not once memory has run out.
+    """
+    lead, folder = jobs[0]
+    stacked = stacked and _stackable(lead, processes)
+    networks = len(jobs) * len(networks_of(lead.model))
+    try:
+        with streamed(lead.device):
+            # no name for them: what ran out of memory must be let go
+            return processes.together(
+                lambda: Trainer(
+                    [Lane(*job, processes) for job in jobs], engine, progress, stacked=stacked
+                )
+            ).run()
+    except FrozenError:  # a stack of what must not be stacked: nothing was trained yet
+        return [
+            run for job in jobs for run in _train([job], engine, progress, processes, stacked=False)
+        ]
+    except LostProcessError as error:
+        raise with_kept(error, folder) from error
+    except torch.cuda.OutOfMemoryError as error:
+        if networks == 1 or not stacked:
+            refusal = RunError(
+                "the GPU is out of memory; lower `batch_size`, accumulate smaller ones (groups=4, "
+                'accumulate=4) or use device="cpu"'
+            ).by({"batch_size": 64, "groups": 4, "accumulate": 4, "device": "cpu"})
+            raise with_kept(refusal, folder) from error
+    # too many for the memory: their checkpoints are where they stopped, their networks are let go
+    torch.cuda.empty_cache()
+    if len(jobs) == 1:
+        return _train(jobs, engine, progress, processes, stacked=False)
+    half = len(jobs) // 2
+    halves = (jobs[:half], jobs[half:])
+    return [run for part in halves for run in _train(part, engine, progress, processes)]
+
+
+def _together(plan: Plan) -> bool:
+    """Whether a stack of networks trains faster than one after the other.
+
+    A GPU is hardly used by one small network. A CPU is, unless the network is so small that most of
+    the time goes into asking for its operations.
+    """
+    weights = sum(p.numel() for p in networks_of(plan.model)[0].parameters())
+    small = len(plan.problem.input_shape) == 1 and weights * plan.training.batch_size < SMALL_STEP
+    return plan.stackable and (plan.device.type == "cuda" or small)

@@ -1,0 +1,275 @@
+"""The training loop: epochs, validations and checkpoints of one seed, or of several together."""
+
+import hashlib
+import time
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from statistics import fmean
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from paretocosmos.errors import ConfigurationError, DivergedError, EngineWarning
+from paretocosmos.evaluation.evaluate import bring
+from paretocosmos.problems import split_of
+from paretocosmos.runs.run import Run
+from paretocosmos.runs.saved import common_epoch
+from paretocosmos.runtime.device import keep_memory, peak_memory, precise, seeded, threads_for
+from paretocosmos.training.engine import FrozenError, feed_of
+from paretocosmos.training.preflight import rehearse
+from paretocosmos.training.progress import Pace, Progress, Thrift, unit_of
+from paretocosmos.training.seed_run import Lane
+from paretocosmos.training.stack import make_stack
+
+__all__ = ["Progress", "Trainer"]
+
+
+class _Done(NamedTuple):
+    """An epoch's steps: losses ``[steps, K, J]`` of all K networks, and where the time went."""
+
+    losses: Tensor
+    seconds: float
+    preparing: float
+    waited: float
+
+
+class Trainer:
+    """Trains lanes to the end, together; `fit` is the verb that runs it.
+
+    All lanes have the same plan but for the seed, and stand at the same epoch. Their networks are
+    stacked and train as one, or each for itself.
+    """
+
+    def __init__(
+        self,
+        lanes: Sequence[Lane],
+        engine: str,
+        progress: Callable[[Progress], None] | None,
+        *,
+        stacked: bool,
+    ) -> None:
+        self.lanes, self.progress, self.asked = lanes, progress, engine
+        self.plan = plan = lanes[0].plan
+        self.processes = lanes[0].processes
+        self.pace = Pace(plan.training.epochs, plan.training.evaluate_every)
+        self.thrift = Thrift()
+        keep_memory(plan.device)
+        if plan.configuration.precision == "fp64":
+            for lane in lanes:
+                lane.model.double()
+        self.networks = [network for lane in lanes for network in lane.networks]
+        self.dtype = next(self.networks[0].parameters()).dtype
+        if plan.device.type == "cuda":
+            torch.cuda.reset_peak_memory_stats(plan.device)
+        train, val = (split_of(plan.problem, name) for name in ("train", "val"))
+        self.feed = feed_of(
+            train,
+            plan.device,
+            self.dtype,
+            partial(self.processes.share_of_index, parts=plan.training.accumulate),
+            alike=self.processes.joined,
+        )
+        self.val = bring(val, plan.device, self.dtype)
+        if len(train) < plan.training.groups:
+            raise ConfigurationError(
+                f"`groups` must be at most the {len(train)} training samples, found "
+                f"{plan.training.groups}"
+            )
+        rehearse(
+            self.networks[0],
+            plan.problem,
+            plan.method,
+            train,
+            plan.training.batch_size,
+            smallest=self._smallest(len(train)),
+        )
+        together = len(self.networks) if stacked else 1
+        # multiply-adds of a forward pass, known only for networks without convolutions
+        dense = len(plan.problem.input_shape) == 1
+        weights = sum(p.numel() for p in self.networks[0].parameters())
+        self.small = weights * plan.training.batch_size * together if dense else None
+        self.stacks = [
+            make_stack(
+                self.networks[start : start + together], plan, self.feed, engine, self.processes
+            )
+            for start in range(0, len(self.networks), together)
+        ]
+
+    def _smallest(self, samples: int) -> int:
+        """Samples in the smallest part of a batch that any process sees at once."""
+        training, count = self.plan.training, self.processes.count
+        size, groups = training.batch_size, training.groups
+        batches = [min(size, samples), samples % size // groups * groups]
+        parts = [batch // training.accumulate for batch in batches if batch]
+        return min(part // count or part for part in parts)
+
+    def run(self) -> list[Run]:
+        """Begin or continue, train to the end, and leave the finished runs in their folders."""
+        configuration = self.plan.configuration
+        deterministic = configuration.deterministic
+        with (
+            seeded(self.plan.seed, self.plan.device, deterministic=deterministic),
+            precise(configuration.precision),
+        ):
+            moments = [s.work.adam.state(k) for s in self.stacks for k in range(s.networks)]
+            states = [s.state(k) for s in self.stacks for k in range(s.networks)]
+            epoch = self.processes.together(self._resumed)
+            for lane, own in zip(self.lanes, self._shares(), strict=True):
+                lane.start(moments[own], states[own], epoch=epoch)
+            prepared = False
+            while self.lanes[0].epoch < self.plan.training.epochs:
+                self._epoch(prepare=not prepared)
+                prepared = True
+            return self._finish()
+
+    def _resumed(self) -> int:
+        """The epoch to go on from, the same for all lanes; the first process finds it."""
+        return common_epoch([lane.folder for lane in self.lanes]) if self.processes.first else 0
+
+    def _shares(self) -> list[slice]:
+        """Which of all networks are a lane's."""
+        count = len(self.lanes[0].networks)
+        return [slice(at * count, (at + 1) * count) for at in range(len(self.lanes))]
+
+    def _epoch(self, *, prepare: bool) -> None:
+        """One pass over the data for every lane, and what follows it: validate, save, report."""
+        started = time.perf_counter()
+        done = self._steps(prepare=prepare)
+        judged = self._seconds_judging()
+        means = self._settle(done)
+        judged = self._seconds_judging() - judged
+        self.pace.note(time.perf_counter() - started - done.preparing - judged, judged)
+        if self.progress is not None and self.processes.first:
+            self.progress(self._standing(means, done.seconds, done.waited))
+
+    def _steps(self, *, prepare: bool) -> _Done:
+        """All steps of an epoch, of all lanes together."""
+        plan, epoch = self.plan, self.lanes[0].epoch
+        drawn = [one for lane in self.lanes for one in lane.draw(len(self.feed))]
+        pieces = [
+            (stack, drawn[at * stack.networks : (at + 1) * stack.networks])
+            for at, stack in enumerate(self.stacks)
+        ]
+        if self.processes.joined:
+            # dropout and its like draw from torch's generator: differently in every process
+            torch.manual_seed(_mixed(plan.seed, epoch, self.processes.rank))
+        started = time.perf_counter()
+        for stack in self.stacks:
+            stack.work.adam.set_learning_rate(plan.training.learning_rate_at(epoch))
+            stack.begin(plan.method, epoch)
+        preparing = 0.0
+        with threads_for(self.small):
+            if prepare:
+                for stack, own in pieces:
+                    stack.prepare(own, plan.device)
+                preparing = time.perf_counter() - started
+                if any(stack.frozen and stack.networks > 1 for stack in self.stacks):
+                    # what Python decides would be decided for all of them together
+                    raise FrozenError(self.failure)
+                self._warn_of_failure()
+            waited = self.feed.waited
+            # the one time an epoch is read back
+            every = [stack.epoch(own, plan.device) for stack, own in pieces]
+            losses = torch.cat(every, dim=1).cpu()
+        for network in self.networks:  # statistics of batches, each process's of its own
+            self.processes.follow(list(network.buffers()))
+        seconds = time.perf_counter() - started - preparing
+        return _Done(losses, seconds, preparing, self.feed.waited - waited)
+
+    def _warn_of_failure(self) -> None:
+        if self.failure is not None:
+            warnings.warn(
+                f"{self.failure}; training goes on {self.engine_name}, which is slower and gives "
+                "the same",
+                EngineWarning,
+                stacklevel=4,
+            )
+
+    def _settle(self, done: _Done) -> list[dict[str, float]]:
+        """Count an epoch, validate and save where it is time to; the mean losses of each lane.
+
+        A lane that diverged is refused after the others were saved.
+        """
+        training = self.plan.training
+        diverged: list[DivergedError] = []
+        means, saving = [], 0.0
+        last = self.lanes[0].epoch + 1 == training.epochs
+        keep = last or self.thrift.due  # of all seeds, which would else stand at different epochs
+        for lane, share in zip(self.lanes, self._shares(), strict=True):
+            try:
+                lane.refuse_divergence(done.losses[:, share])
+            except DivergedError as error:  # the others have done their epoch
+                diverged.append(error)
+                continue
+            numbers = lane.at.numbers
+            numbers["seconds"] += done.seconds
+            numbers["seconds_preparing"] += done.preparing
+            numbers["seconds_waiting"] += done.waited
+            numbers["epoch"] += 1
+            numbers["seeds_together"] = len(self.lanes)
+            means.append(lane.mean(done.losses[:, share]))
+            if lane.epoch % training.evaluate_every == 0 or last:
+                lane.validate(self.val, means[-1])
+            if keep:
+                began = time.perf_counter()
+                lane.save()
+                saving += time.perf_counter() - began
+        for lane in self.lanes if keep else ():  # now that every one of them has written its own
+            lane.tidy()
+        self.thrift.note(training=done.seconds, saving=saving)
+        if diverged:
+            refusal = diverged[0]
+            if len(self.lanes) > 1:
+                others = "leave its seed out and go on with the others, with resume=True"
+                refusal = DivergedError(f"{refusal}; {others}").by({**refusal.ways, "resume": True})
+            refusal.shared = self.processes.joined  # all have the same losses
+            raise refusal
+        return means
+
+    def _seconds_judging(self) -> float:
+        return float(sum(lane.at.numbers["seconds_evaluating"] for lane in self.lanes))
+
+    @property
+    def engine_name(self) -> str:
+        """How steps are run; where some cannot be as they were meant to, how those are."""
+        return next((s.engine for s in self.stacks if s.engine.failure), self.stacks[0].engine).name
+
+    @property
+    def failure(self) -> str | None:
+        """Why they are not run as they were meant to be."""
+        return next((s.engine.failure for s in self.stacks if s.engine.failure), None)
+
+    def _standing(
+        self, means: Sequence[Mapping[str, float]], seconds: float, waited: float
+    ) -> Progress:
+        lead = self.lanes[0]
+        reached = [lane.hypervolume_val for lane in self.lanes if lane.hypervolume_val is not None]
+        return Progress(
+            lead.epoch,
+            self.plan.training.epochs,
+            {name: fmean(mean[name] for mean in means) for name in means[0]},
+            sum(reached) / len(reached) if reached else None,
+            lead.at.numbers["seconds"],
+            self.engine_name,
+            lead.folder,
+            unit_of(self.plan.problem.input_shape),
+            len(self.feed) * len(self.networks) / seconds,
+            self.pace.left(lead.epoch),
+            peak_memory(self.plan.device),
+            waited / seconds,
+        )
+
+    def _finish(self) -> list[Run]:
+        test = bring(split_of(self.plan.problem, "test"), self.plan.device, self.dtype)
+        why = self.failure or (self.plan.why_eager if self.asked == "auto" else None)
+        engine = self.engine_name if why is None else f"{self.engine_name}: {why}"
+        said = {"engine": engine, "data": "on the device" if self.feed.resident else "streamed"}
+        return [lane.finish(test, said, samples=len(self.feed)) for lane in self.lanes]
+
+
+def _mixed(seed: int, epoch: int, rank: int) -> int:
+    """A seed of its own for every epoch of every process."""
+    digest = hashlib.blake2b(f"{seed} {epoch} {rank}".encode(), digest_size=7)
+    return int.from_bytes(digest.digest())

@@ -1,0 +1,302 @@
+"""A lane: one seed's training. Its networks, its generator, and the folder it leaves behind."""
+
+import copy
+import json
+import time
+import warnings
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from paretocosmos.conditioning import networks_of
+from paretocosmos.config.plan import Plan
+from paretocosmos.errors import DivergedError, FrontWarning, RunError
+from paretocosmos.io.files import write_json
+from paretocosmos.pareto import metrics
+from paretocosmos.pareto.front import Front
+from paretocosmos.pareto.rays import even_rays
+from paretocosmos.problems import TabularProblem
+from paretocosmos.runs.checkpoint import Progressed, flaw_of, load_checkpoint, save_checkpoint
+from paretocosmos.runs.record import record_of, summary_of, write_run
+from paretocosmos.runs.run import Run
+from paretocosmos.runs.saved import drop_all_but, place_of, saved_in
+from paretocosmos.runtime.device import peak_memory, place
+from paretocosmos.runtime.distributed import ALONE, Processes
+from paretocosmos.training.validation import centre_of, judged_front
+from paretocosmos.types import Batch
+
+__all__ = ["Lane"]
+
+
+class Lane:
+    """One seed's training: what it draws, how it is judged, and what it writes.
+
+    The loop trains its networks, one or several, alone or stacked with others; `at` is how far it
+    has come.
+    """
+
+    def __init__(self, plan: Plan, folder: Path, processes: Processes = ALONE) -> None:
+        self.plan, self.folder, self.processes = plan, folder, processes
+        # a copy: plans outlive a training that runs out of memory, and must not hold on to it
+        self.model = place(copy.deepcopy(plan.model), plan.device)
+        if not self.model.training:  # a part that was frozen on purpose stays in its mode
+            self.model.train()
+        self.networks = networks_of(self.model)
+        objectives = len(plan.problem.objectives)
+        self.fixed = plan.method.fixed_rays(objectives)
+        self.rays = even_rays(plan.training.rays, objectives) if self.fixed is None else self.fixed
+        self.generator = torch.Generator().manual_seed(plan.seed)
+        self.at: Progressed
+
+    def start(
+        self,
+        optimisers: Sequence[Mapping[str, Tensor]],
+        method_states: Sequence[Mapping[str, Tensor]],
+        *,
+        epoch: int,
+    ) -> None:
+        """Begin, or continue from a checkpoint in the folder.
+
+        Args:
+            optimisers: every network's moments, living.
+            method_states: every network's state of the method, living.
+            epoch: the one to go on from; only the first process need know.
+        """
+        self.states = method_states
+        optimiser, method_state = _numbered(optimisers), _numbered(method_states)
+        numbers = {
+            "epoch": 0,
+            "seeds_together": 1,
+            "evaluations": [],
+            "selected": [None] * len(self.networks),
+            "seconds": 0.0,
+            "seconds_preparing": 0.0,
+            "seconds_evaluating": 0.0,
+            "seconds_waiting": 0.0,
+        }
+        self.at = Progressed(self.model, optimiser, self.generator, method_state, numbers=numbers)
+        self.saved = [epoch]  # the epochs of the checkpoints to keep, the last one last
+        self.processes.together(lambda: self._begin(epoch))
+        self._follow()
+        self.saved = [self.epoch]
+
+    def _begin(self, epoch: int) -> None:
+        """Take up a checkpoint in the folder, or write the first; only one process does."""
+        if not self.processes.first:
+            return
+        there = saved_in(self.folder).get(epoch)
+        if there is not None and (epoch > 0 or flaw_of(there, epoch) is None):
+            from paretocosmos.io.schema.checkpoint import check_checkpoint
+
+            load_checkpoint(there, self.at)
+            check_checkpoint(self.at.numbers, there)
+            return
+        record, first = self.folder / "run.json", place_of(self.folder, 0)
+        begun = record.exists()
+        try:
+            first.parent.mkdir(parents=True, exist_ok=True)
+            write_json(record, record_of(self.plan, self.fixed, "training"))
+            self.save()
+        except OSError as error:
+            if not begun:  # take back a run that could not be begun
+                for path in (record, first):
+                    with suppress(OSError):
+                        path.unlink()
+                with suppress(OSError):
+                    first.parent.rmdir()
+            if isinstance(error, RunError):
+                raise
+            raise RunError(
+                f"cannot create `{self.folder}`: {error.strerror}; choose another `out`"
+            ).by({"out": None}) from error
+
+    def _follow(self) -> None:
+        """Stand where the first process stands, which alone has read the checkpoint."""
+        at, processes = self.at, self.processes
+        if not processes.joined:
+            return
+        at.numbers = json.loads(processes.told(json.dumps(at.numbers).encode()))
+        network = self.model.state_dict()
+        if any(selected is not None for selected in at.numbers["selected"]):
+            # in one order, and where the network is, as in the other processes
+            at.best = {
+                n: at.best.get(n, own).to(own.device, copy=True) for n, own in network.items()
+            }
+        kept = (network, at.optimiser, at.method_state, at.best)
+        processes.follow([tensor for part in kept for tensor in part.values()])
+        drawn = processes.told(self.generator.get_state().numpy().tobytes())
+        self.generator.set_state(torch.frombuffer(bytearray(drawn), dtype=torch.uint8))
+
+    @property
+    def epoch(self) -> int:
+        """Epochs done."""
+        return int(self.at.numbers["epoch"])
+
+    @property
+    def hypervolume_val(self) -> float | None:
+        """Of the last validation, `None` before the first."""
+        evaluations = self.at.numbers["evaluations"]
+        return float(evaluations[-1]["hypervolume_val"]) if evaluations else None
+
+    def draw(self, samples: int) -> list[tuple[Tensor, Tensor]]:
+        """An epoch's order ``[samples]`` and rays ``[steps * G, J]``, on the CPU, per network."""
+        training = self.plan.training
+        count = -(-samples // training.batch_size) * training.groups
+        drawn = []
+        for network in range(len(self.networks)):
+            order = torch.randperm(samples, generator=self.generator)
+            if self.fixed is None:
+                objectives = len(self.plan.problem.objectives)
+                rays = self.plan.method.sample(objectives, count, self.generator)
+            else:
+                rays = self.fixed[network].expand(count, -1)
+            drawn.append((order, rays))
+        return drawn
+
+    def mean(self, losses: Tensor) -> dict[str, float]:
+        """Losses ``[steps, K, J]`` of an epoch by name, their mean over steps and networks.
+
+        A network counts for an objective by its ray's share: one that is not trained for it at all
+        says nothing of it.
+        """
+        own = losses.mean(dim=0)
+        shares = torch.ones_like(own) if self.fixed is None else self.fixed.to(own)
+        means = (own * shares).sum(dim=0) / shares.sum(dim=0)
+        return dict(zip(self.plan.problem.names, means.tolist(), strict=True))
+
+    def refuse_divergence(self, losses: Tensor) -> None:
+        """Losses ``[steps, K, J]`` of an epoch; read once, so a step costs no round trip."""
+        kept = f"the checkpoint of epoch {self.saved[-1]} is kept in `{self.folder}`"
+        way_out = "lower `learning_rate`, to 1e-4 for instance, or look at the data"
+        bad = ~torch.isfinite(losses)
+        if bool(bad.any()):
+            step, network, objective = bad.nonzero()[0].tolist()
+            value = losses[step, network, objective].item()
+            which = f" of network {network + 1}" if len(self.networks) > 1 else ""
+            raise DivergedError(
+                f"the loss of `{self.plan.problem.names[objective]}`{which} became {value} at step "
+                f"{step + 1} of epoch {self.epoch + 1}; {kept}; {way_out}"
+            ).by({"learning_rate": "1e-4"})
+        if not all(bool(torch.isfinite(p).all()) for p in self.model.parameters()):
+            raise DivergedError(
+                f"the network's weights became NaN or infinite in epoch {self.epoch + 1} though "
+                f"every loss was finite; {kept}; {way_out}"
+            ).by({"learning_rate": "1e-4"})
+
+    def validate(self, val: Batch, losses: Mapping[str, float]) -> None:
+        """Judge the networks as they are, and keep each that is the best of its own so far."""
+        numbers = self.at.numbers
+        started = time.perf_counter()
+        with warnings.catch_warnings():
+            # an early front may lie beyond the reference point; the final one is warned about
+            warnings.simplefilter("ignore", FrontWarning)
+            front = self._front(val, "val")
+            reached = metrics.hypervolume(front)
+            own = [front] if self.fixed is None else [front.take([k]) for k in range(len(front))]
+            qualities = [self.plan.method.quality(one) for one in own]
+        evaluation = {
+            "epoch": numbers["epoch"],
+            "hypervolume_val": reached,
+            "values": front.to_dict()["values"],  # its rays are those of the last one
+            "losses": dict(losses),
+            "seconds_training": numbers["seconds"],
+        }
+        numbers["evaluations"].append(evaluation)
+        for k, quality in enumerate(qualities):
+            before = numbers["selected"][k]
+            if before is None or quality > before["quality"]:
+                self._keep(k)
+                numbers["selected"][k] = {
+                    "epoch": numbers["epoch"],
+                    "quality": quality,
+                    "seconds_training": numbers["seconds"],
+                    "front_val": own[k].to_dict(),
+                }
+        numbers["seconds_evaluating"] += time.perf_counter() - started
+
+    def _keep(self, k: int) -> None:
+        """Remember a network as it is now, in the names of the whole model."""
+        (prefix,) = (n for n, m in self.model.named_modules() if m is self.networks[k])
+        start = f"{prefix}." if prefix else ""
+        for name, value in self.model.state_dict().items():
+            if name.startswith(start) or name not in self.at.best:
+                self.at.best[name] = value.detach().clone()
+
+    def save(self) -> None:
+        """Write the checkpoint; those before are kept until `tidy`."""
+        if self.processes.first:
+            save_checkpoint(place_of(self.folder, self.epoch), self.at)
+        self.saved = [self.saved[-1], self.epoch]
+
+    def tidy(self) -> None:
+        """Keep the last two checkpoints; only when all seeds of the stack have written theirs."""
+        if self.processes.first:
+            drop_all_but(self.folder, self.saved)
+
+    def finish(self, test: Batch, said: Mapping[str, str], *, samples: int) -> Run:
+        """Take the best epoch's network and leave the finished run in the folder.
+
+        Args:
+            test: the split the front is of.
+            said: how steps were run and where the data was, for the record.
+            samples: in an epoch of one seed.
+        """
+        numbers, plan = self.at.numbers, self.plan
+        # as many as trained, of which a kill may have let some finish before
+        together = numbers["seeds_together"]
+        # a rate of all seeds together, as `Progress` has it
+        seconds = numbers["seconds"]
+        seen = samples * together * numbers["epoch"] * len(self.networks)
+        selected = numbers["selected"]
+        last = max(selected, key=lambda one: one["epoch"])
+        self.model.load_state_dict(self.at.best)
+        self.model.eval()
+        judged = [Front(**one["front_val"]) for one in selected]
+        fronts = {"test": self._front(test, "test"), "val": judged[0].join(*judged[1:])}
+        table = plan.problem.table if isinstance(plan.problem, TabularProblem) else None
+        record = record_of(plan, self.fixed, "finished") | {
+            "metrics": {split: summary_of(front) for split, front in fronts.items()},
+            "epoch_selected": last["epoch"],
+            "networks": self._networks(),
+            "centre": None
+            if self.fixed is not None
+            else centre_of(self.model, plan.problem, fronts["test"], test, self.processes),
+            "seconds_training": seconds,
+            "seconds_to_selected": last["seconds_training"],
+            "seconds_preparing": numbers["seconds_preparing"],
+            "seconds_evaluating": numbers["seconds_evaluating"],
+            "samples_per_second": seen / seconds if seconds else None,
+            "share_waiting": numbers["seconds_waiting"] / seconds if seconds else 0.0,
+            "peak_memory": peak_memory(plan.device),
+            "seeds_together": together,
+            "processes": self.processes.count,
+            "evaluations": numbers["evaluations"],
+            **said,
+        }
+        if self.processes.first:
+            record |= write_run(self.folder, record, self.at.best, fronts, table)
+        found = fronts["test"], fronts["val"]
+        return Run(self.folder, record, *found, self.model, table, plan.problem)
+
+    def _networks(self) -> list[dict[str, Any]]:
+        """What there is to say of each network: its ray, its epoch, and what the method noted."""
+        rays = [None] if self.fixed is None else self.fixed.tolist()
+        parts = zip(rays, self.at.numbers["selected"], self.states, strict=True)
+        return [
+            {"ray": ray, "epoch_selected": selected["epoch"], **self.plan.method.report(state)}
+            for ray, selected, state in parts
+        ]
+
+    def _front(self, batch: Batch, split: Literal["val", "test"]) -> Front:
+        return judged_front(self.model, self.plan, batch, self.rays, self.processes, split=split)
+
+
+def _numbered(parts: Sequence[Mapping[str, Tensor]]) -> Mapping[str, Tensor]:
+    """Named tensors of several networks under one roof; of one, as they are."""
+    if len(parts) == 1:
+        return parts[0]
+    return {f"{k}.{name}": value for k, part in enumerate(parts) for name, value in part.items()}

@@ -1,0 +1,117 @@
+"""Networks that train as one: what they advance, and how."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from paretocosmos.config.plan import Plan
+from paretocosmos.config.promises import from_outside
+from paretocosmos.methods import Method
+from paretocosmos.runtime.distributed import Processes
+from paretocosmos.training.engine import Adam, Engine, Feed, Work, choose, make_step
+from paretocosmos.training.engine.recorded import Recorded
+
+__all__ = ["Stack", "make_stack"]
+
+
+@dataclass(frozen=True)
+class Stack:
+    """One network, or several stacked along a first axis, and the engine that runs their steps."""
+
+    work: Work
+    engine: Engine
+    networks: int
+
+    @property
+    def frozen(self) -> bool:
+        """Whether Python decides something in its steps, though a declaration says otherwise."""
+        step = self.work.step
+        return isinstance(step, Recorded) and step.frozen
+
+    def state(self, place: int) -> dict[str, Tensor]:
+        """The method's state of one of them, living."""
+        state = self.work.state
+        return {n: v[place] for n, v in state.items()} if self.networks > 1 else state
+
+    def epoch(self, drawn: Sequence[tuple[Tensor, Tensor]], device: torch.device) -> Tensor:
+        """Train for an epoch; the mean losses of the groups, ``[steps, networks, J]``."""
+        order, rays = self._joined(drawn, device)
+        losses = self.engine.epoch(order, rays).mean(dim=-2)
+        return losses if self.networks > 1 else losses.unsqueeze(1)
+
+    def prepare(self, drawn: Sequence[tuple[Tensor, Tensor]], device: torch.device) -> None:
+        """Record, compile or capture what an epoch needs, without training."""
+        self.engine.prepare(*self._joined(drawn, device))
+
+    def begin(self, method: Method, epoch: int) -> None:
+        """Let the method know that an epoch begins."""
+        for name, value in method.at_epoch(epoch, self.work.state).items():
+            if value is not self.work.state[name]:
+                self.work.state[name].copy_(value)
+
+    def _joined(
+        self, drawn: Sequence[tuple[Tensor, Tensor]], device: torch.device
+    ) -> tuple[Tensor, Tensor]:
+        order, rays = (
+            parts[0] if self.networks == 1 else torch.stack(parts)
+            for parts in zip(*drawn, strict=True)
+        )
+        return order.to(self.work.feed.device), rays.to(device)
+
+
+def make_stack(
+    networks: Sequence[nn.Module], plan: Plan, feed: Feed, engine: str, processes: Processes
+) -> Stack:
+    """Networks of one architecture as a stack, ready to train.
+
+    Args:
+        networks: each then lives in its share of the stack.
+        plan: of any of them.
+        feed: where batches come from.
+        engine: how steps are run, by name.
+        processes: those that share the steps.
+    """
+    count, model = len(networks), networks[0]
+    parameters = (
+        _stacked(networks)
+        if count > 1
+        else {n: p.detach() for n, p in model.named_parameters() if p.requires_grad}
+    )
+    initial = plan.method.init(len(plan.problem.objectives))
+    state = {
+        name: (torch.stack([value] * count) if count > 1 else value.clone()).to(plan.device)
+        for name, value in initial.items()
+    }
+    work = Work(
+        step=make_step(
+            model,
+            plan.problem.objectives,
+            plan.method,
+            prepare=plan.problem.prepare,
+            half=plan.configuration.precision == "bf16",
+            stacked=count > 1,
+            accumulate=plan.training.accumulate,
+            processes=processes,
+        ),
+        parameters=parameters,
+        adam=Adam(parameters, weight_decay=plan.training.weight_decay, stacked=count > 1),
+        state=state,
+        feed=feed,
+        batch_size=plan.training.batch_size,
+        groups=plan.training.groups,
+        buffers=list(model.buffers()),
+        from_outside=[own for part in (*plan.parts, model) for own in from_outside(part)],
+    )
+    return Stack(work, choose(engine, work, model, traceable=plan.traceable), count)
+
+
+def _stacked(models: Sequence[nn.Module]) -> dict[str, Tensor]:
+    """The models' parameters stacked by name; each model then lives in its share of the stack."""
+    parameters = [{n: p for n, p in m.named_parameters() if p.requires_grad} for m in models]
+    stacked = {n: torch.stack([own[n].detach() for own in parameters]) for n in parameters[0]}
+    for place, own in enumerate(parameters):
+        for name, parameter in own.items():
+            parameter.data = stacked[name][place]
+    return stacked

@@ -1,0 +1,61 @@
+"""How a training judges its networks: the front of a split, and what equal weights reach."""
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from paretocosmos.config.plan import Plan
+from paretocosmos.errors import DataError
+from paretocosmos.evaluation.evaluate import evaluate_batch
+from paretocosmos.pareto.front import Front
+from paretocosmos.problems import Problem
+from paretocosmos.runtime.distributed import Processes
+from paretocosmos.types import Batch
+
+__all__ = ["centre_of", "judged_front"]
+
+
+def judged_front(
+    model: nn.Module, plan: Plan, batch: Batch, rays: Tensor, processes: Processes, *, split: str
+) -> Front:
+    """The front of a split, with its origin; refuses one without a number in it."""
+    fixed = plan.method.fixed_rays(len(plan.problem.objectives))
+    networks = None if fixed is None else len(fixed)  # None: one for all rays
+    origin = {"method": plan.configuration.label, "seed": plan.seed, "networks": networks}
+    front = evaluate_batch(
+        model, plan.problem, batch, rays, split=split, provenance=origin, processes=processes
+    )
+    for name, values in zip(front.names, front.values.T, strict=True):
+        if np.isnan(values).all():
+            raise DataError(
+                f"the score of `{name}` on `{split}` is not a number at any ray (scores: "
+                f"{front.provenance['scores']}); a group may be missing there: use protocol "
+                "`clean`, or another objective"
+            )
+    return front
+
+
+def centre_of(
+    model: nn.Module, problem: Problem, front: Front, test: Batch, processes: Processes
+) -> dict[str, dict[str, float | None]]:
+    """What one network for all rays reaches with equal weights, where the paper judges faces.
+
+    Args:
+        model: the network.
+        problem: what it was trained on.
+        front: on test; with two objectives and an odd number of rays it has that ray.
+        test: what to evaluate it on where the front has not.
+        processes: those that share the samples.
+    """
+    even = 1 / front.objectives
+    there = np.abs(front.rays - even).max(axis=1) < 1e-6
+    if there.any():
+        one = front.take([int(there.argmax())])
+    else:
+        ray = torch.full((1, front.objectives), even)
+        one = evaluate_batch(model, problem, test, ray, split="test", processes=processes)
+    found = one.to_dict()
+    return {
+        "values": dict(zip(one.names, found["values"][0], strict=True)),
+        "metrics": {name: value for name, (value,) in found["metrics"].items()},
+    }

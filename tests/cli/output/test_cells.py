@@ -1,0 +1,97 @@
+"""What a person sees of a reproduction while it runs."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from paretocosmos.cli.output import _reproduction, cells
+from paretocosmos.cli.output._console import err
+from paretocosmos.paper._cell import Outcome
+from paretocosmos.paper.recipe import Cell, Recipe
+from paretocosmos.paper.reproduce import Reproduction
+from paretocosmos.training.progress import Progress
+
+CELLS = tuple(Cell("toy_convex", method) for method in ("cosmos", "linear", "mgda"))
+
+
+@pytest.fixture
+def at(tmp_path: Path) -> Reproduction:
+    """Three cells, none begun."""
+    made = Reproduction(Recipe("mine", "My [toys]", "none", "table", CELLS), tmp_path)
+    for cell in CELLS:
+        made.know(cell, "waiting", asked=True)
+    return made
+
+
+def _progress(epoch: int, left: float) -> Progress:
+    return Progress(epoch, 9, {}, 1.5, 1.0, "eager", Path(), "samples", 1.0, left, None, 0.0)
+
+
+def _plain(text: str) -> str:
+    """A terminal's text without what moves its cursor."""
+    return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]|\r", "\n", text)
+
+
+def test_a_terminal_shows_the_cells_that_run(
+    at: Reproduction, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for key, value in {"FORCE_COLOR": "1", "TERM": "xterm", "NO_COLOR": "1"}.items():
+        monkeypatch.setenv(key, value)
+    monkeypatch.setattr(err, "_width", 100)
+    monkeypatch.setattr(err, "is_interactive", True)
+    view = _reproduction._View()
+    try:
+        view.show(at)
+        at.note(CELLS[0], None)
+        view.show(at)
+        at.note(CELLS[0], Outcome(None, 60.0))
+        view.show(at)
+        at.note(CELLS[1], None)
+        at.note(CELLS[1], _progress(3, 75.0))
+        at.note(CELLS[2], None)
+        view.show(at)
+        view._live.refresh()  # as it does by itself, four times a second
+    finally:
+        view.stop()
+    shown = _plain(capsys.readouterr().err)
+    assert shown.lstrip().startswith("mine: My [toys]")
+    assert re.search(r"^done    toy_convex/cosmos  HV -  1 seed  0:01:00$", shown, re.MULTILINE)
+    last = shown[shown.rindex("1 of 3 cells done, 2 running, about ") :]
+    assert re.search(r"toy_convex/linear +3/9 +\S+ +HV val 1\.5000 0:01:15", last), last
+    assert re.search(r"toy_convex/mgda +begins", last)
+
+
+def test_a_log_has_lines(
+    at: Reproduction, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    now = 1000.0
+    monkeypatch.setattr("time.monotonic", lambda: now)
+    with cells(quiet=False) as show:
+        show(at)
+        at.note(CELLS[0], None)
+        at.note(CELLS[0], _progress(2, 30.0))
+        show(at)
+        assert capsys.readouterr().err == "mine: My [toys]\n"
+        now += 31
+        at.note(CELLS[0], _progress(5, 20.0))
+        show(at)
+        lines = capsys.readouterr().err.splitlines()
+        assert lines[0].startswith("0 of 3 cells done, 1 running, about ")
+        assert lines[1:] == ["  toy_convex/cosmos  epoch 5/9  HV val 1.5000"]
+        now += 1
+        at.note(CELLS[0], Outcome("no [disk] left", 32.0))
+        show(at)
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0] == "failed  toy_convex/cosmos: no [disk] left"
+    assert lines[1].startswith("0 of 3 cells done, 0 running, 1 failed, about ")
+    assert len(lines) == 2
+
+
+def test_quiet_is_quiet(at: Reproduction, capsys: pytest.CaptureFixture[str]) -> None:
+    with cells(quiet=True) as show:
+        show(at)
+        at.note(CELLS[0], None)
+        at.note(CELLS[0], Outcome("no", 1.0))
+        show(at)
+    assert capsys.readouterr() == ("", "")

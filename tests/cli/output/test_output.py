@@ -1,0 +1,465 @@
+"""What a person is told after a training."""
+
+import dataclasses
+import re
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from paretocosmos import Run, fit
+from paretocosmos.cli.output import (
+    _bars,
+    bar,
+    bars,
+    numbers_of_run,
+    print_comparison,
+    print_run,
+    print_runs,
+)
+from paretocosmos.cli.output._console import err
+from paretocosmos.training.compare import BASELINES, Comparison
+from paretocosmos.training.loop import Progress
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    folder: Path = tmp_path_factory.mktemp("printing") / "run"
+    return fit("toy_convex", epochs=2, out=folder)
+
+
+@pytest.mark.parametrize(("share", "told"), [(0.92, True), (0.5, False), (0.0, False)])
+def test_a_front_with_little_to_choose_from_is_pointed_out(
+    run: Run, capsys: pytest.CaptureFixture[str], share: float, told: bool
+) -> None:
+    test = run.record["metrics"]["test"] | {"dominated_share": share}
+    metrics = {**run.record["metrics"], "test": test}
+    print_run(dataclasses.replace(run, record={**run.record, "metrics": metrics}))
+    shown = capsys.readouterr()
+    assert ("most rays are dominated" in shown.err) == told
+    assert f"{share:.0%} of 25 rays" in shown.out
+
+
+def _collapsed(run: Run, apart: float, **changes: Any) -> Run:
+    """The run with losses of 3 and 4 that differ by so much, and most rays dominated."""
+    steps = np.linspace(0, apart, len(run.front))
+    front = dataclasses.replace(run.front, values=np.array([3.0, 4.0]) + np.outer(steps, [1, 0]))
+    test = run.record["metrics"]["test"] | {"dominated_share": 0.96, "span": 0.0}
+    record = {**run.record, **changes, "metrics": {**run.record["metrics"], "test": test}}
+    return dataclasses.replace(run, front=front, record=record)
+
+
+# 1 % of the largest losses, (3 + apart, 4), is 0.0500 where they are 0.05 apart or so
+@pytest.mark.parametrize(("apart", "told"), [(0.0, True), (0.049, True), (0.052, False)])
+def test_a_front_that_is_a_point_is_pointed_out_once(
+    run: Run, capsys: pytest.CaptureFixture[str], apart: float, told: bool
+) -> None:
+    print_run(_collapsed(run, apart))
+    said = " ".join(capsys.readouterr().err.split())
+    assert said.count("note:") == 1
+    assert ("the front is a point" in said) == told
+    assert ("most rays are dominated" in said) != told
+    if told:
+        ways = "more rays a batch (--set groups=32), or a smaller --penalty, or more epochs"
+        assert ways in said
+
+
+def test_what_is_tried_already_is_not_advised(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    linear = {"name": "linear", "settings": {}}
+    fewer = {**run.record["training"], "batch_size": 20}
+    print_run(_collapsed(run, 0.0, method=linear, training=fewer))
+    assert "try more rays a batch (--set groups=20), or more epochs" in capsys.readouterr().err
+    print_run(_collapsed(run, 0.0, method=linear, training={**fewer, "groups": 20}))
+    assert "try more epochs" in capsys.readouterr().err
+    print_run(_collapsed(run, 0.0, fixed_rays=run.front.rays.tolist()))  # a network for each
+    assert capsys.readouterr().err == ""
+
+
+def test_how_it_was_run_is_said(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    changed = {"engine": "captured", "precision": "bf16", "device": "cuda:1"}
+    changed |= {"seconds_preparing": 12.34, "seconds_evaluating": 5.67}  # type: ignore[dict-item]
+    print_run(dataclasses.replace(run, record={**run.record, **changed}))
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "captured on cuda:1, bf16, 12.3 s to prepare, 5.7 s to validate" in shown
+    print_run(dataclasses.replace(run, record={**run.record, **changed, "processes": 4}))
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "captured on cuda:1, 4 processes, bf16, 12.3 s to prepare" in shown
+
+
+def test_images_are_named(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    record = {**run.record, "about": {"images": "two [digits] of MNIST", "sha256": "abc"}}
+    print_run(dataclasses.replace(run, record=record))
+    assert "two [digits] of MNIST" in capsys.readouterr().out
+
+
+def _seeds(run: Run, *numbers: tuple[int, float, float, int]) -> list[Run]:
+    """The run again and again, with other seeds, hypervolumes, seconds and stacks."""
+    runs = []
+    for seed, reached, seconds, together in numbers:
+        test = run.record["metrics"]["test"] | {"hypervolume": reached}
+        record = {
+            **run.record,
+            "seed": seed,
+            "seconds_training": seconds,
+            "seeds_together": together,
+            "metrics": {**run.record["metrics"], "test": test},
+        }
+        folder = Path("a" * 60) / f"seed-{seed}"
+        runs.append(dataclasses.replace(run, record=record, folder=folder))
+    return runs
+
+
+def test_seeds_are_a_table_with_their_mean(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    # two trained together in 10 s, one alone in 4 s; their mean is 2 and their deviation 1
+    runs = _seeds(run, (1, 1.0, 10.0, 2), (2, 2.0, 10.0, 2), (9, 3.0, 4.0, 1))
+    print_runs(runs)
+    shown = capsys.readouterr().out
+    for one in runs:
+        (row,) = [line for line in shown.splitlines() if str(one.folder) in line]
+        assert row.split()[:2] == [str(one.record["seed"]), f"{one.hypervolume:.4f}"]
+    assert "mean hypervolume 2.0000 ± 1.0000" in shown
+    judged = 3 * run.record["seconds_evaluating"]
+    assert f"14.0 s of training and {judged:.1f} s of validation in all" in shown
+
+
+def test_one_seed_has_no_spread(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    print_runs(_seeds(run, (1, 1.0, 10.0, 1)))
+    shown = capsys.readouterr().out
+    assert "mean hypervolume 1.0000 on test" in shown
+    assert "1 seed at a time" in shown
+
+
+def test_numbers_of_a_run_are_its_records(run: Run) -> None:
+    numbers = numbers_of_run(run)
+    for name in ("seconds_preparing", "seconds_evaluating", "seeds_together", "precision"):
+        assert numbers[name] == run.record[name]
+    assert numbers["hypervolume"] == run.hypervolume
+
+
+def _with(run: Run, fixed: list[list[float]] | None, networks: list[dict[str, Any]]) -> Run:
+    """The run as another method would leave it: networks for fixed rays, or one for all."""
+    test = run.record["metrics"]["test"] | {"hypervolume_ideal": 2.71828}
+    more = {"fixed_rays": fixed, "networks": networks, "parameters": 6891 * len(networks)}
+    record = {**run.record, **more, "metrics": {"test": test, "val": test}}
+    front = run.front if fixed is None else run.front.take(range(len(fixed)))
+    return dataclasses.replace(run, record=record, front=front)
+
+
+def test_several_networks_are_counted(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    epochs = (5, 10, 5, 20, 15)
+    rays = [[0.1 * k, 1 - 0.1 * k] for k in range(1, 6)]
+    several = _with(
+        run, rays, [{"ray": r, "epoch_selected": e} for r, e in zip(rays, epochs, strict=True)]
+    )
+    print_run(several)
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "5 networks x 6,891 parameters" in shown
+    assert "epochs 5 to 20 selected" in shown
+    assert "of 5 networks" in shown
+    assert "ideal" not in shown
+    print_runs([several])
+    shown = capsys.readouterr().out
+    assert " 5 to 20 " in shown
+    assert "5 networks x 6,891 parameters each" in shown
+
+
+def test_networks_of_one_epoch_have_that_epoch(
+    run: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    print_run(_with(run, [[0.2, 0.8], [0.8, 0.2]], [{"epoch_selected": 10}] * 2))
+    assert "epoch 10 selected" in capsys.readouterr().out
+
+
+def test_one_point_is_no_front(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    print_run(_with(run, [[0.5, 0.5]], [{"epoch_selected": 10}]))
+    shown = capsys.readouterr()
+    for words in ("span", "dominated", "ends of the front", "networks", "rays"):
+        assert words not in shown.out
+    point = ", ".join(f"{value:.4f}" for value in run.front.values[0])
+    assert shown.out.count(f"({point})") == 1
+    assert "epoch 10 selected, 6,891 parameters" in shown.out
+
+
+def test_networks_for_one_objective_each_have_an_ideal_point(
+    run: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    alone = _with(run, [[1.0, 0.0], [0.0, 1.0]], [{"epoch_selected": 10}] * 2)
+    print_run(alone)
+    assert "2.7183 test, 2.7183 val" in capsys.readouterr().out
+    print_runs([alone])
+    shown = capsys.readouterr().out
+    assert "ideal point" in shown
+    assert "2.7183" in shown
+
+
+@pytest.mark.parametrize(("share", "said"), [(0.0, "no step"), (0.0312, "3.1% of steps")])
+def test_steps_without_a_solution_are_counted(
+    run: Run, capsys: pytest.CaptureFixture[str], share: float, said: str
+) -> None:
+    print_run(_with(run, None, [{"ray": None, "epoch_selected": 2, "infeasible_share": share}]))
+    assert re.search(rf"infeasible +{said}", capsys.readouterr().out)
+
+
+@pytest.mark.parametrize(
+    ("method", "fixed", "says"),
+    [
+        ("cosmos", None, "try another --penalty,"),
+        ("linear", None, "try another --alpha,"),
+        ("pareto_mtl", [[0.2, 0.8], [0.8, 0.2]], None),
+    ],
+)
+def test_the_way_out_fits_the_method(
+    run: Run,
+    capsys: pytest.CaptureFixture[str],
+    method: str,
+    fixed: list[list[float]] | None,
+    says: str | None,
+) -> None:
+    named = _with(run, fixed, [{"epoch_selected": 2}] * len(fixed or [1]))
+    metrics = {
+        split: {**own, "dominated_share": 0.9} for split, own in named.record["metrics"].items()
+    }
+    record = {**named.record, "method": {"name": method, "settings": {}}, "metrics": metrics}
+    print_run(dataclasses.replace(named, record=record))
+    told = " ".join(capsys.readouterr().err.split())
+    assert says in told if says else told == ""
+
+
+def _compared(run: Run) -> Comparison:
+    """Five methods with long numbers; `worst` is dominated by all others."""
+
+    def shifted(by: float, *, seed: int) -> Run:
+        front = dataclasses.replace(run.front, values=run.front.values + by)
+        return dataclasses.replace(run, front=front, record={**run.record, "seed": seed})
+
+    runs = {name: [shifted(0.0, seed=1), shifted(0.0, seed=2)] for name in BASELINES[:4]}
+    runs["single_task"] = [
+        _with(one, [[1.0, 0.0], [0.0, 1.0]], [{"epoch_selected": 1}] * 2) for one in runs["cosmos"]
+    ]
+    worse = [shifted(10.0, seed=seed) for seed in (1, 2)]
+    return Comparison(run.folder, "toy", {**runs, "worst": worse})
+
+
+def test_a_pipe_loses_nothing(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    compared = _compared(run)
+    print_comparison(compared)
+    shown = capsys.readouterr().out
+    assert "…" not in shown
+    lines = {line.split()[0]: line for line in shown.splitlines()}
+    for row in compared.rows:
+        line = lines[row["method"]]
+        assert f"{row['hypervolume']:.4f} ± {row['hypervolume_std']:.4f}" in line
+        for other, share in row["dominated_by"].items():
+            assert f"{other} {share:.0%}" in line
+    assert "2 x 6,891" in lines["single_task"]
+    assert "2.7183" in shown  # of its ideal point
+    assert len(compared.rows[-1]["dominated_by"]) == 5
+
+
+def test_a_terminal_of_80_columns_holds_the_table(
+    run: Run, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setenv("TERM", "dumb")
+    print_comparison(_compared(run))
+    shown = capsys.readouterr().out
+    table = shown.partition("hypervolume:")[0].splitlines()
+    names = table[0].split()
+    assert names[:6] == ["method", "hypervolume", "span", "points", "parameters", "time"]
+    assert max(len(line.rstrip()) for line in table) <= 80
+    assert "…" not in shown
+    assert "100%" in shown
+    assert "+4" in shown
+    assert "compare.json has them" in shown
+
+
+@pytest.mark.parametrize(
+    ("share", "said"), [(0.001, "<1%"), (0.04, "4%"), (0.996, ">99%"), (1.0, "100%")]
+)
+def test_a_little_is_not_nothing(
+    run: Run,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    share: float,
+    said: str,
+) -> None:
+    row = _compared(run).rows[0] | {"dominated_by": {"other": share}}
+    monkeypatch.setattr(Comparison, "rows", [row])
+    print_comparison(_compared(run))
+    assert f"other {said}" in capsys.readouterr().out
+
+
+# ---------------------------------------------------------------- what it costs
+
+
+def test_the_cost_is_one_line(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    given = {"samples_per_second": 12345.6, "peak_memory": 3_140_000_000, "share_waiting": 0.034}
+    images = {"input_shape": [3, 64, 64]}
+    print_run(dataclasses.replace(run, record={**run.record, **given, **images}))
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "cost 12,346 images/s, 3.1 GB at most, data in memory" in shown  # of a CPU
+    record = {**run.record, **given, "device": "cuda:0"}
+    print_run(dataclasses.replace(run, record=record))
+    assert "3.1 GB at most, data on the device" in capsys.readouterr().out
+    assert "waiting" not in shown
+    record = {**run.record, **given, "data": "streamed", "peak_memory": None}
+    print_run(dataclasses.replace(run, record=record))
+    shown = " ".join(capsys.readouterr().out.split())
+    said = "cost 12,346 samples/s, data streamed, 3 % of training waiting for it"
+    assert said in shown
+    for key, value in given.items():
+        assert (
+            numbers_of_run(dataclasses.replace(run, record={**run.record, **given}))[key] == value
+        )
+
+
+def _at(**changes: Any) -> Progress:
+    at = Progress(
+        epoch=99,
+        epochs=100,
+        losses={"binary_cross_entropy": 0.4567, "demographic_parity": 0.0123},
+        hypervolume_val=3.34567,
+        seconds=12.0,
+        engine="captured",
+        folder=Path("run"),
+        unit="images",
+        samples_per_second=1_234_567.0,
+        seconds_left=3_725.0,
+        memory=130_100_000_000,
+        waiting=0.034,
+    )
+    return dataclasses.replace(at, **changes)
+
+
+LONG = {"a_loss_with_a_long_name": 0.1234, "another_loss_with_a_long_name": 12.3456}
+MANY = {f"task_{number}": 0.5 + number for number in range(10)}
+SHOWN: dict[str, tuple[dict[str, float], tuple[str, ...]]] = {
+    "two": ({"top_left": 0.1234, "bottom_right": 0.4567}, ("top_left 0.123", "bottom_right 0.457")),
+    "three": ({"a": 0.1, "b": 0.2, "c": 0.3}, ("a 0.100  b 0.200  c 0.300",)),
+    "long": (LONG, ("a_loss_with… 0.123  another_los… 12.346",)),
+    "many": (MANY, ("0.500  1.500  2.500  3.500  4.500  5.500  +4",)),
+}
+
+
+@pytest.fixture
+def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A terminal of 100 columns, as rich sees it."""
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setattr(err, "_width", 100)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("NO_COLOR", "1")
+
+
+def _plain(text: str) -> list[str]:
+    """Lines of a terminal without what moves its cursor."""
+    return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]|\r", "\n", text).splitlines()
+
+
+@pytest.mark.parametrize(("losses", "said"), SHOWN.values(), ids=list(SHOWN))
+def test_a_bar_has_room_in_100_columns(
+    terminal: None,
+    capsys: pytest.CaptureFixture[str],
+    losses: dict[str, float],
+    said: tuple[str, ...],
+) -> None:
+    seen: list[Path] = []
+    with bar(seen, quiet=False) as show:
+        show(_at(losses=losses))
+    shown = capsys.readouterr().err
+    lines = _plain(shown)
+    assert max(map(len, lines)) <= 100
+    assert seen == [Path("run")]
+    for words in (*said, "99/100", "HV val 3.3457", "1:02:0"):
+        assert any(words in line for line in lines), words
+    assert "1,234,567 images/s  130.1 GB  3 % waiting for data" in lines
+    if losses is not LONG:
+        assert "…" not in shown
+
+
+def test_80_columns_have_two_losses_by_number(
+    terminal: None, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(err, "_width", 80)
+    with bar([], quiet=False) as show:
+        show(_at())
+    lines = _plain(capsys.readouterr().err)
+    assert any("0.457  0.012 HV val 3.3457 1:02:0" in line for line in lines)
+    assert max(map(len, lines)) <= 80
+
+
+def test_a_bar_for_each_method_and_one_cost(
+    terminal: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with bars([], quiet=False) as show:
+        show("cosmos", _at(hypervolume_val=None))
+        show("phn_epo", _at(samples_per_second=3.21, unit="samples", memory=None, waiting=0.0))
+    lines = _plain(capsys.readouterr().err)
+    last = [line for line in lines if line.strip()][-3:]
+    assert [line.split()[0] for line in last] == ["cosmos", "phn_epo", "3.2"]
+    assert last[-1] == "3.2 samples/s  0 % waiting for data"
+    assert max(map(len, lines)) <= 100
+
+
+class Clock:
+    """Time that passes when told to, beside a console of 80 columns."""
+
+    now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(_bars, "time", SimpleNamespace(monotonic=clock))
+    monkeypatch.setattr(err, "_width", 80)
+    return clock
+
+
+def test_a_log_gets_a_line_now_and_then(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
+    with bar([], quiet=False) as show:
+        for epoch in range(1, 101):
+            clock.now += 2.0
+            show(_at(epoch=epoch))
+        lines = capsys.readouterr().err.splitlines()
+    assert [line.split("  ")[0] for line in lines] == [f"epoch {n}/100" for n in range(15, 101, 15)]
+    assert lines[0] == (
+        "epoch 15/100  binary_cross_entropy 0.457  demographic_parity 0.012  HV val 3.3457  "
+        "1,234,567 images/s  130.1 GB  3 % waiting for data  1:02:05 left"
+    )
+    assert capsys.readouterr().err == ""  # no bar beside the lines
+    with bars([], quiet=False) as both:
+        clock.now += 31
+        both("phn_ls", _at(hypervolume_val=None))
+        assert capsys.readouterr().err.startswith("phn_ls  epoch 99/100  ")
+
+
+@pytest.mark.parametrize("seconds", [0.1, 29.0])
+def test_a_short_training_has_no_lines(
+    clock: Clock, capsys: pytest.CaptureFixture[str], seconds: float
+) -> None:
+    with bar([], quiet=False) as show:
+        clock.now += seconds
+        show(_at())
+        assert capsys.readouterr().err == ""
+
+
+def test_a_terminal_has_no_lines_and_quiet_has_nothing(
+    terminal: None, clock: Clock, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with bar([], quiet=False) as show:
+        clock.now += 100
+        show(_at())
+    shown = capsys.readouterr().err
+    assert "\x1b[" in shown
+    assert "left" not in shown
+    with bar([], quiet=True) as show:
+        clock.now += 100
+        show(_at())
+    assert capsys.readouterr().err == ""

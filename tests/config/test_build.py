@@ -1,0 +1,459 @@
+"""Trainings of several networks: one front, each network judged by itself, stacked or not."""
+
+import dataclasses
+import itertools
+import weakref
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from paretocosmos import registry
+from paretocosmos.conditioning import Several, networks_of
+from paretocosmos.config.plan import Plan
+from paretocosmos.config.resolve import make_plan
+from paretocosmos.config.settings import pairs
+from paretocosmos.errors import DivergedError, EngineWarning
+from paretocosmos.evaluation.evaluate import evaluate
+from paretocosmos.objectives.mean_squared_error import MeanSquaredError
+from paretocosmos.pareto.metrics import hypervolume
+from paretocosmos.pareto.rays import even_rays
+from paretocosmos.problems import SPLITS, Problem, Split, load_problem
+from paretocosmos.problems.images.problem import ImageProblem
+from paretocosmos.runs.checkpoint import load_tensors
+from paretocosmos.runs.run import Run
+from paretocosmos.runs.saved import checkpoint_in
+from paretocosmos.training import fit as training
+from paretocosmos.training import stack
+from paretocosmos.training.engine import Engine, choose
+from paretocosmos.training.fit import fit
+from paretocosmos.training.loop import Trainer
+from paretocosmos.training.seed_run import Lane
+from paretocosmos.types import Batch, each
+
+SETTINGS: dict[str, Any] = {"hidden": (6,), "batch_size": 25, "evaluate_every": 2, "rays": 4}
+SINGLE = ["mgda", "pareto_mtl", "single_task", "uniform"]
+# all that can be trained: methods by themselves, and with the paper's conditioning
+EVERY = [*registry.names("methods"), *pairs()]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Points(Problem):
+    """Noise in, one point per objective to hit; other points on validation, if asked for."""
+
+    aims: Mapping[Split, tuple[float, ...]]
+
+    def split(self, name: Split) -> Batch:
+        draw = torch.Generator().manual_seed(len(name))
+        inputs = torch.randn(60, 4, generator=draw)
+        targets = {
+            objective.target: torch.full((60, 2), aim)
+            for objective, aim in zip(self.objectives, self.aims[name], strict=True)
+        }
+        return Batch(inputs, targets)
+
+
+def _points(*aims: float, val: tuple[float, ...] | None = None) -> Points:
+    names = [f"to_{at}" for at in range(len(aims))]
+    return Points(
+        name="points",
+        objectives=tuple(MeanSquaredError(name=name, target=name) for name in names),
+        reference=(9.0,) * len(aims),
+        input_shape=(4,),
+        outputs=2,
+        aims={"train": aims, "val": val or aims, "test": aims},
+    )
+
+
+def _go(out: Path, problem: str | Problem, method: str, **changes: Any) -> Run:
+    given: dict[str, Any] = {"epochs": 4, "device": "cpu", "engine": "eager"}
+    settings = SETTINGS | changes.pop("settings", {})
+    found: Run = fit(problem, method=method, out=out, settings=settings, **given | changes)
+    return found
+
+
+def _plan(method: str, seed: int, **changes: Any) -> Plan:
+    given: dict[str, Any] = {"settings": SETTINGS} | dict.fromkeys(
+        ("model", "conditioning", "backbone", "protocol")
+    )
+    return make_plan(
+        "toy_convex",
+        method=method,
+        seed=seed,
+        device="cpu",
+        deterministic=False,
+        precision="tf32",
+        **given | changes,
+    )
+
+
+def _networks(method: str, objectives: int) -> int:
+    return {"mgda": 1, "uniform": 1, "pareto_mtl": 5, "single_task": objectives}[method]
+
+
+# ---------------------------------------------------------------- one front
+
+
+@pytest.mark.parametrize("objectives", [2, 3])
+@pytest.mark.parametrize("method", SINGLE)
+def test_one_front_has_a_point_for_every_network(
+    method: str, objectives: int, tmp_path: Path
+) -> None:
+    problem = _points(*(0.5 + at for at in range(objectives)))
+    run = _go(tmp_path / "run", problem, method, epochs=2)
+    count = _networks(method, objectives)
+    assert len(networks_of(run.model)) == count
+    expected = {
+        "mgda": np.full((1, objectives), 1 / objectives),
+        "uniform": np.full((1, objectives), 1 / objectives),
+        "single_task": np.eye(objectives),
+        "pareto_mtl": even_rays(5, objectives).numpy(),
+    }[method]
+    for front in (run.front, run.front_val):
+        assert front.values.shape == (count, objectives)
+        np.testing.assert_allclose(front.rays, expected, rtol=0, atol=1e-7)
+    # every point is that of its own network, called by itself
+    batch = problem.split("test")
+    for network, values, ray in zip(
+        networks_of(run.model), run.front.values, expected, strict=True
+    ):
+        with torch.inference_mode():
+            outputs = network(batch.inputs, torch.tensor(ray).float())
+            losses = [float(o.loss(outputs, batch.targets)) for o in problem.objectives]
+        np.testing.assert_allclose(values, losses, rtol=1e-5)
+    assert isinstance(run.model, Several)
+
+
+@pytest.mark.parametrize("method", EVERY)
+def test_three_objectives_train_with_every_method(method: str, tmp_path: Path) -> None:
+    run = _go(tmp_path / "run", _points(0.2, 1.0, 1.7), method, epochs=2)
+    assert run.front.objectives == 3
+    assert np.isfinite(run.front.values).all()
+    assert run.record["status"] == "finished"
+    assert run.record["label"] == method
+    begun = run.record["evaluations"][0]
+    assert set(begun["losses"]) == {"to_0", "to_1", "to_2"}
+
+
+def test_the_networks_find_the_front(tmp_path: Path) -> None:
+    """It is known in closed form: √L₁ + √L₂ = 1."""
+    settings = {"learning_rate": 0.02, "batch_size": 128, "hidden": (16,), "evaluate_every": 60}
+    run = _go(tmp_path / "run", "toy_convex", "pareto_mtl", epochs=60, settings=settings)
+    np.testing.assert_allclose(np.sqrt(run.front.values).sum(axis=1), 1, atol=0.01)
+    # the first is to have a large first loss, the last a large second one
+    assert run.front.values[0, 0] - run.front.values[-1, 0] > 0.2
+    single = _go(tmp_path / "single", "toy_convex", "single_task", epochs=60, settings=settings)
+    assert np.diag(single.front.values).max() < 0.01
+    assert single.record["metrics"]["test"]["hypervolume_ideal"] > 3.9
+
+
+# ---------------------------------------------------------------- each judged by itself
+
+
+def _own(method: str) -> Callable[[np.ndarray, int], float]:
+    """How good network k is by its values ``[J]``, as FACTS.md, section 2, has it."""
+    if method == "single_task":
+        return lambda values, k: -float(values[k])
+    return lambda values, k: float(np.prod(np.clip(9 - values, 0, None)))
+
+
+@pytest.mark.parametrize("method", ["single_task", "pareto_mtl"])
+def test_every_network_is_kept_at_its_own_best_epoch(method: str, tmp_path: Path) -> None:
+    # on validation the first objective is best at the start, the others later
+    problem = _points(2.0, 1.5, val=(0.0, 1.4))
+    settings = {"evaluate_every": 1, "learning_rate": 0.05, "networks": 3, "hidden": (6,)}
+    if method == "single_task":
+        del settings["networks"]
+    epochs = 5
+    # a shorter training is the beginning of a longer one: its last epoch, looked at alone
+    fronts = []
+    for count in range(1, epochs + 1):
+        only = settings | {"evaluate_every": count}
+        run = _go(tmp_path / f"to-{count}", problem, method, epochs=count, settings=only)
+        fronts.append((run.front_val.values, run.front.values))
+    whole = _go(tmp_path / "whole", problem, method, epochs=epochs, settings=settings)
+    quality, networks = _own(method), len(whole.front)
+    best = [int(np.argmax([quality(val[k], k) for val, _ in fronts])) + 1 for k in range(networks)]
+    assert len(set(best)) > 1
+    assert [one["epoch_selected"] for one in whole.record["networks"]] == best
+    assert whole.record["epoch_selected"] == max(best)
+    for k, epoch in enumerate(best):
+        np.testing.assert_array_equal(whole.front_val.values[k], fronts[epoch - 1][0][k])
+        np.testing.assert_array_equal(whole.front.values[k], fronts[epoch - 1][1][k])
+    assert whole.record["metrics"]["val"]["hypervolume"] == hypervolume(whole.front_val)
+    # time is counted to the last of them
+    times = {at["epoch"]: at["seconds_training"] for at in whole.record["evaluations"]}
+    assert whole.record["seconds_to_selected"] == times[max(best)]
+
+
+def test_an_objectives_training_loss_is_that_of_who_is_trained_for_it(tmp_path: Path) -> None:
+    settings = {"learning_rate": 0.05, "evaluate_every": 20}
+    problem = _points(1.0, -1.0)
+    run = _go(tmp_path / "run", problem, "single_task", epochs=20, settings=settings)
+    (evaluation,) = run.record["evaluations"]
+    # the other network's loss of an objective, ½(2² + 2²) once trained, would show in a plain mean
+    assert all(loss < 0.5 for loss in evaluation["losses"].values())
+    assert run.front.values[0, 1] > 3
+
+
+# ---------------------------------------------------------------- stacked or not, alone or not
+
+
+def _near(one: Run, two: Run) -> None:
+    """The last checkpoints (weights, moments, method's state), and the fronts."""
+    saved = [load_tensors(checkpoint_in(run.folder))[0] for run in (one, two)]
+    assert set(saved[0]) == set(saved[1])
+    for name, value in saved[0].items():
+        if name != "rng.torch" and not name.endswith("gap"):  # a gap is rounding itself
+            torch.testing.assert_close(value, saved[1][name], rtol=0, atol=1e-8, msg=name)
+    for front, other in ((one.front, two.front), (one.front_val, two.front_val)):
+        np.testing.assert_allclose(front.values, other.values, rtol=0, atol=1e-7)
+    assert one.record["networks"][0].keys() == two.record["networks"][0].keys()
+
+
+def _stacks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many networks each stack has, of every training to come."""
+    sizes: list[int] = []
+    inside = Trainer.run
+
+    def watched(self: Trainer) -> list[Run]:
+        sizes.extend(stack.networks for stack in self.stacks)
+        return inside(self)
+
+    monkeypatch.setattr(Trainer, "run", watched)
+    return sizes
+
+
+@pytest.mark.parametrize("method", ["pareto_mtl", "single_task"])
+def test_a_stack_of_networks_is_each_for_itself(
+    method: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes = _stacks(monkeypatch)
+    stacked = _go(tmp_path / "stacked", "toy_convex", method, precision="fp64")
+    assert sizes == [_networks(method, 2)]
+    sizes.clear()
+    monkeypatch.setattr(training, "_together", lambda plan: False)
+    apart = _go(tmp_path / "apart", "toy_convex", method, precision="fp64")
+    assert sizes == [1] * _networks(method, 2)
+    _near(stacked, apart)
+
+
+@pytest.mark.parametrize(
+    ("method", "groups"),
+    [(name, 1) for name in EVERY] + [(name, 5) for name in EVERY if name not in SINGLE],
+)
+def test_seeds_together_are_each_alone(method: str, groups: int, tmp_path: Path) -> None:
+    given: dict[str, Any] = {"epochs": 3, "precision": "fp64", "device": "cpu", "engine": "eager"}
+    given |= {"settings": SETTINGS | {"groups": groups}, "method": method}
+    together = fit("toy_convex", seeds=(1, 2), out=tmp_path / "together", **given)
+    assert [run.record["seeds_together"] for run in together] == [2, 2]
+    for run in together:
+        seed = run.record["seed"]
+        _near(run, fit("toy_convex", seed=seed, out=tmp_path / f"alone-{seed}", **given))
+    assert together[0].front != together[1].front
+
+
+def frozen(input_shape: tuple[int, ...], outputs: int) -> nn.Sequential:
+    """A backbone of torch's own layers, one as it was drawn: another for every network."""
+    sizes = (*input_shape, 6, 5, outputs)
+    layers = [nn.Linear(*pair) for pair in itertools.pairwise(sizes)]
+    layers[1].requires_grad_(False)
+    return nn.Sequential(layers[0], nn.Tanh(), layers[1], nn.Tanh(), layers[2])
+
+
+@pytest.mark.parametrize("method", ["pareto_mtl", "single_task", "mgda", "linear", "phn_ls"])
+def test_networks_with_a_frozen_layer_keep_each_its_own(
+    method: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Seeds and networks, in one call and each by a training of its own."""
+    sizes = _stacks(monkeypatch)
+    given: dict[str, Any] = {"epochs": 3, "precision": "fp64", "device": "cpu", "engine": "eager"}
+    given |= {"method": method, "backbone": f"{__name__}:frozen"}
+    given["settings"] = {"batch_size": 128, "evaluate_every": 3, "rays": 4}
+    together = fit("toy_convex", seeds=(1, 2), out=tmp_path / "together", **given)
+    assert set(sizes) == {1}
+    seen = []
+    for run in together:
+        seed = run.record["seed"]
+        _near(run, fit("toy_convex", seed=seed, out=tmp_path / f"alone-{seed}", **given))
+        fresh = _plan(method, seed, backbone=given["backbone"], settings=given["settings"]).model
+        for begun, network in zip(networks_of(fresh), networks_of(run.model), strict=True):
+            before, after = dict(begun.named_parameters()), dict(network.named_parameters())
+            (name,) = (n for n, p in after.items() if not p.requires_grad and p.ndim > 1)
+            assert torch.equal(after[name], before[name].double())
+            seen.append(after[name].flatten())
+    count = 2 * (_networks(method, 2) if method in SINGLE else 1)
+    assert len(torch.unique(torch.stack(seen), dim=0)) == count
+    # its front is that of its own weights
+    problem = load_problem("toy_convex")
+    for run in together:
+        found = evaluate(run.model, problem, rays=torch.tensor(run.front.rays))
+        np.testing.assert_array_equal(found.values, run.front.values)
+
+
+def _drawn(method: str, seed: int, tmp_path: Path) -> list[tuple[torch.Tensor, torch.Tensor]]:
+    """Two epochs of every network's order and rays."""
+    lane = Lane(_plan(method, seed), tmp_path / "never")
+    return [*lane.draw(60), *lane.draw(60)]
+
+
+def test_networks_begin_differently_and_see_the_data_in_another_order(tmp_path: Path) -> None:
+    """Five fresh networks for five vectors, not one copied five times."""
+    plan = _plan("pareto_mtl", 1)
+    weights = [next(network.parameters()).detach() for network in networks_of(plan.model)]
+    for at, one in enumerate(weights):
+        assert all((one - other).abs().max() > 0.05 for other in weights[at + 1 :])
+    drawn = _drawn("pareto_mtl", 1, tmp_path)
+    orders = torch.stack([order for order, _ in drawn])
+    assert torch.equal(orders.sort(dim=1).values, torch.arange(60).expand(10, -1))  # all, once
+    assert len(torch.unique(orders, dim=0)) == 10  # another for every network and epoch
+    for k, (_, rays) in enumerate(drawn):  # three batches of 25, each under the network's own ray
+        assert torch.equal(rays, even_rays(5, 2)[k % 5].expand(3, -1))
+    for seed in (1, 2):
+        again = torch.stack([order for order, _ in _drawn("pareto_mtl", seed, tmp_path)])
+        assert torch.equal(orders, again) == (seed == 1)
+    assert not (tmp_path / "never").exists()
+
+
+# ---------------------------------------------------------------- who of several failed
+
+
+def test_the_network_that_diverges_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inside = Lane.refuse_divergence
+
+    def spoil(self: Lane, losses: torch.Tensor) -> None:
+        losses = losses.clone()
+        losses[1, -1, 0] = float("nan")
+        inside(self, losses)
+
+    monkeypatch.setattr(Lane, "refuse_divergence", spoil)
+    for method, which in (("pareto_mtl", " of network 5"), ("single_task", " of network 2")):
+        with pytest.raises(DivergedError, match=f"`first`{which} became nan at step 2 of epoch 1"):
+            _go(tmp_path / method, "toy_convex", method)
+    with pytest.raises(DivergedError, match="`first` became nan at step 2"):  # it has no other
+        _go(tmp_path / "mgda", "toy_convex", "mgda")
+
+
+@dataclass
+class Aside:
+    """An engine that had to step aside."""
+
+    inner: Engine
+    name: str = "eager"
+    failure: str | None = "the step cannot be captured (so it says)"
+
+    def prepare(self, order: torch.Tensor, rays: torch.Tensor) -> None:
+        self.inner.prepare(order, rays)
+
+    def epoch(self, order: torch.Tensor, rays: torch.Tensor) -> torch.Tensor:
+        return self.inner.epoch(order, rays)
+
+
+@pytest.mark.parametrize("place", [0, 1, 4])
+def test_one_network_that_cannot_be_captured_is_told_of(
+    place: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[Engine] = []
+
+    def choose_aside(*given: Any, **named: Any) -> Engine:
+        made.append(choose(*given, **named))
+        return Aside(made[-1]) if len(made) == place + 1 else made[-1]
+
+    expected = _go(tmp_path / "whole", "toy_convex", "pareto_mtl", engine="traced", epochs=1)
+    monkeypatch.setattr(stack, "choose", choose_aside)
+    monkeypatch.setattr(training, "_together", lambda plan: False)
+    told: list[str] = []
+    with pytest.warns(EngineWarning, match=r"cannot be captured .* goes on eager") as caught:
+        run = _go(
+            tmp_path / "run",
+            "toy_convex",
+            "pareto_mtl",
+            engine="traced",
+            epochs=1,
+            progress=lambda at: told.append(at.engine),
+        )
+    assert (len(made), len(caught)) == (5, 1)
+    assert run.record["engine"] == "eager: the step cannot be captured (so it says)"
+    assert told == ["eager"]
+    np.testing.assert_allclose(run.front.values, expected.front.values, rtol=1e-3)
+
+
+# ---------------------------------------------------------------- images
+
+
+@pytest.mark.parametrize("method", ["pareto_mtl", "mgda", "phn_epo"])
+def test_images_train_and_stack(
+    method: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    problem = load_problem("multi_digits", settings={"copies": 1})
+    assert isinstance(problem, ImageProblem)
+    splits = {}
+    for name, count in zip(SPLITS, (60, 20, 20), strict=True):
+        whole = problem.split(name)
+        parts = (each(lambda t, n=count: t[:n], part) for part in (whole.inputs, whole.targets))
+        splits[name] = Batch(*parts)
+    few = dataclasses.replace(problem, splits=splits, spec=None)
+    settings: dict[str, Any] = {"batch_size": 30, "rays": 3, "reference": (4.0, 4.0)}
+    settings |= {"networks": 2} if method == "pareto_mtl" else {}
+    given: dict[str, Any] = {"method": method, "epochs": 2, "precision": "fp64", "engine": "eager"}
+    runs = []
+    for together in (True, False):
+        monkeypatch.setattr(training, "_together", lambda plan, together=together: together)
+        out = tmp_path / str(together)
+        runs.append(fit(few, settings=settings, out=out, device="cpu", **given))
+    _near(*runs)
+
+
+# ---------------------------------------------------------------- out of memory
+
+
+def test_networks_too_many_for_the_memory_train_one_by_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = _go(tmp_path / "whole", "toy_convex", "pareto_mtl", precision="fp64")
+    inside, sizes = Trainer._epoch, []
+
+    def epoch(self: Trainer, *, prepare: bool) -> None:
+        sizes.append(self.stacks[0].networks)
+        if self.stacks[0].networks > 1 and self.lanes[0].epoch == 2:
+            raise torch.cuda.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 GiB")
+        inside(self, prepare=prepare)
+
+    monkeypatch.setattr(Trainer, "_epoch", epoch)
+    cut = _go(tmp_path / "cut", "toy_convex", "pareto_mtl", precision="fp64")
+    assert sizes == [5, 5, 5, 1, 1]  # from where it stopped, a stack of one each
+    _near(whole, cut)
+
+
+@pytest.mark.parametrize(
+    ("method", "seeds"), [("pareto_mtl", (1,)), ("pareto_mtl", (1, 2, 3)), ("cosmos", (1, 2, 3))]
+)
+def test_networks_that_ran_out_of_memory_are_let_go(
+    method: str, seeds: tuple[int, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else whoever trains after them would find their memory taken."""
+    inside, watched = Trainer._epoch, []
+
+    def epoch(self: Trainer, *, prepare: bool) -> None:
+        if self.stacks[0].networks > 1 and self.lanes[0].epoch == 1:
+            living: list[Any] = [self, *self.lanes, *self.networks]
+            for stack in self.stacks:
+                living += [*stack.work.parameters.values(), *stack.work.adam.tensors()]
+            watched.append([weakref.ref(one) for one in living])
+            raise torch.cuda.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 GiB")
+        assert [one() for tried in watched for one in tried if one() is not None] == []
+        inside(self, prepare=prepare)
+
+    monkeypatch.setattr(Trainer, "_epoch", epoch)
+    given: dict[str, Any] = {"method": method, "settings": SETTINGS, "epochs": 3, "device": "cpu"}
+    runs = fit("toy_convex", seeds=seeds, out=tmp_path / "runs", engine="eager", **given)
+    assert [run.record["status"] for run in runs] == ["finished"] * len(seeds)
+    assert len(watched) >= len(seeds) - 1
+    assert watched

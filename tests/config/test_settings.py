@@ -1,0 +1,318 @@
+import json
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+import torch
+
+from paretocosmos import registry
+from paretocosmos.backbones.mlp import Mlp
+from paretocosmos.conditioning import Concat
+from paretocosmos.config.settings import (
+    Configuration,
+    Training,
+    distribute,
+    label_of,
+    pair_of,
+    pairs,
+    paper_network,
+    paper_settings,
+    spec_of,
+)
+from paretocosmos.errors import ConfigurationError
+from paretocosmos.methods import Cosmos
+from paretocosmos.methods.linear import Linear
+from paretocosmos.problems.table import table
+from paretocosmos.registry import Spec
+
+OWNERS: dict[str, Callable[..., Any]] = {
+    "training": Training,
+    "method": Cosmos,
+    "problem": table,
+    "conditioning": Concat,
+    "backbone": Mlp,
+}
+
+
+class Heir(Cosmos):
+    """A method of one's own that inherits its constructor."""
+
+
+def unannotated(*, size=3): ...  # type: ignore[no-untyped-def]
+
+
+def other(*, penalty: int = 1, layer: str = "") -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("given", "role", "expected"),
+    [
+        ({"epochs": "3"}, "training", {"epochs": 3}),
+        ({"learning_rate": "1e-4"}, "training", {"learning_rate": 1e-4}),
+        ({"milestones": "20,40"}, "training", {"milestones": (20, 40)}),
+        ({"reference": [2, 3]}, "training", {"reference": (2.0, 3.0)}),
+        ({"reference": "none"}, "training", {"reference": None}),
+        ({"penalty": "3"}, "method", {"penalty": 3.0}),
+        ({"alpha": "0.1,0.5"}, "method", {"alpha": (0.1, 0.5)}),
+        ({"alpha": "0.1"}, "method", {"alpha": 0.1}),
+        ({"alignment": "inverse"}, "method", {"alignment": "inverse"}),
+        ({"hidden": "60,25"}, "backbone", {"hidden": (60, 25)}),
+        ({"hidden": ""}, "backbone", {"hidden": ()}),
+        ({"layer": "layers.2"}, "conditioning", {"layer": "layers.2"}),
+        ({"split_seed": "7"}, "problem", {"split_seed": 7}),
+        ({"drop": "id,name"}, "problem", {"drop": ("id", "name")}),
+        ({"method.penalty": 1, "training.groups": "2"}, "method", {"penalty": 1.0}),
+    ],
+)
+def test_a_setting_goes_to_its_owner_in_the_type_it_asks_for(
+    given: dict[str, Any], role: str, expected: dict[str, Any]
+) -> None:
+    found = distribute(given, OWNERS)
+    assert found[role] == expected
+    assert [type(v) for v in found[role].values()] == [type(v) for v in expected.values()]
+    assert set(found) == set(OWNERS)
+    assert sum(map(len, found.values())) == len(given)
+
+
+def test_an_unknown_setting_suggests_the_closest_of_all_owners() -> None:
+    for wrong, close in (("penality", "penalty"), ("epoch", "epochs"), ("hiden", "hidden")):
+        with pytest.raises(ConfigurationError, match=f"`{wrong}`; did you mean `{close}`"):
+            distribute({wrong: 1}, OWNERS)
+
+
+def test_every_mistake_is_reported_at_once() -> None:
+    wrong = {"epochs": "many", "penality": "1", "hidden": "60,x", "epochss": 1, "rays": "25"}
+    with pytest.raises(ConfigurationError) as caught:
+        distribute(wrong, OWNERS)
+    for part in ("`epochs` takes int, found 'many'", "`penality`", "`hidden`", "`epochss`"):
+        assert part in str(caught.value)
+    assert "rays`" not in str(caught.value).replace("known: ", "")  # which was right
+
+
+@pytest.mark.parametrize("key", ["training.penalty", "nobody.penalty", "method.", ".penalty2"])
+def test_a_prefix_must_be_an_owner_that_takes_the_setting(key: str) -> None:
+    with pytest.raises(ConfigurationError, match="unknown setting"):
+        distribute({key: 1}, OWNERS)
+
+
+def test_a_setting_of_two_owners_must_say_whose_it_is() -> None:
+    owners: dict[str, Callable[..., Any]] = {"method": Cosmos, "backbone": other}
+    with pytest.raises(ConfigurationError, match=r"`method\.penalty` or `backbone\.penalty`"):
+        distribute({"penalty": 2}, owners)
+    found = distribute({"backbone.penalty": "2", "method.penalty": "0.5"}, owners)
+    assert found == {"method": {"penalty": 0.5}, "backbone": {"penalty": 2}}
+
+
+def test_lenient_leaves_out_what_nobody_takes() -> None:
+    found = distribute({"penalty": 1, "hidden": [3]}, {"method": Linear}, lenient=True)
+    assert found == {"method": {}}
+
+
+def test_constructors_of_ones_own_need_no_init_and_no_annotations() -> None:
+    assert distribute({"penalty": "3"}, {"method": Heir}) == {"method": {"penalty": 3.0}}
+    assert distribute({"size": "3"}, {"problem": unannotated}) == {"problem": {"size": "3"}}
+
+
+# FACTS.md, section 2: Adam 1e-3, batch 256, 50 epochs, no schedule, the MLP d-60-25-1, 25 rays,
+# validation every 5 epochs, HV at (2, 2); λ and alpha of COSMOS .01 and .5, Default alpha (.1, .5).
+PAPER = {
+    "epochs": 50,
+    "batch_size": 256,
+    "learning_rate": 1e-3,
+    "hidden": [60, 25],
+    "evaluate_every": 5,
+    "rays": 25,
+    "reference": [2.0, 2.0],
+}
+
+
+@pytest.mark.parametrize(
+    ("problem", "alpha"),
+    [("adult", 0.5), ("compas", 0.5), ("default_credit", [0.1, 0.5])],
+)
+def test_the_papers_settings(problem: str, alpha: object) -> None:
+    assert paper_settings(problem, "cosmos") == PAPER | {"penalty": 0.01, "alpha": alpha}
+    assert paper_settings(problem, "linear") == PAPER
+
+
+# FACTS.md, section 2: 100 epochs, lr x0.1 after 20, 40, 80, 90, alpha 1.2; λ as its table has it.
+@pytest.mark.parametrize(
+    ("problem", "penalty"), [("multi_mnist", 2.0), ("multi_fashion", 2.0), ("fashion_and_mnist", 8)]
+)
+def test_the_papers_settings_for_images(problem: str, penalty: float) -> None:
+    images = {key: value for key, value in PAPER.items() if key != "hidden"} | {
+        "epochs": 100,
+        "milestones": [20, 40, 80, 90],
+        "decay": 0.1,
+    }
+    cosmos = {"penalty": penalty, "alpha": 1.2, "joined": True}
+    assert paper_settings(problem, "cosmos") == images | cosmos
+    assert paper_settings(problem, "linear") == images
+
+
+@pytest.mark.parametrize(
+    "problem", ["adult", "compas", "default_credit", "multi_mnist", "multi_digits"]
+)
+def test_the_papers_settings_are_settings_that_exist(problem: str) -> None:
+    known = paper_settings(problem, "cosmos")
+    assert sum(map(len, distribute(known, OWNERS).values())) == len(known)
+
+
+def test_the_paper_names_networks_where_they_are_not_those_for_the_shape() -> None:
+    for problem in ("celeba", "celeba_easy", "celeba_ten"):  # by name, and by the one it is like
+        assert paper_network(problem) == {"backbone": "efficientnet"}
+        assert "backbone" not in paper_settings(problem, "cosmos")
+    for problem in registry.names("problems"):
+        named = paper_network(problem)
+        assert named == {} or problem.startswith("celeba")
+        rooms = {"backbone": "backbones", "conditioning": "conditioning"}
+        assert all(name in registry.names(rooms[part]) for part, name in named.items())
+
+
+# FACTS.md, section 4: PHN alpha .2, lr 1e-4, images 150 epochs, no schedule, a 9x9 first kernel, no
+# activation after fc; MGDA lr 1e-4, no schedule, loss+; ParetoMTL five networks, images lr x0.5 at
+# 15, 30, ..., 90; single task and uniform as COSMOS.
+PHN = {"learning_rate": 1e-4, "milestones": [], "alpha": 0.2}
+IMAGE_PHN = {"epochs": 150, "kernel": 9, "rectified": False}
+BASELINES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "phn_ls": (PHN, IMAGE_PHN),
+    "phn_epo": (PHN, IMAGE_PHN),
+    "mgda": ({"learning_rate": 1e-4, "normalisation": "loss+"}, {"milestones": []}),
+    "pareto_mtl": ({"networks": 5}, {"milestones": [15, 30, 45, 60, 75, 90], "decay": 0.5}),
+    "single_task": ({}, {}),
+    "uniform": ({}, {}),
+}
+
+
+@pytest.mark.parametrize("label", BASELINES)
+def test_the_papers_settings_for_its_baselines(label: str) -> None:
+    own, images = BASELINES[label]
+    for problem in ("adult", "compas", "default_credit"):
+        assert paper_settings(problem, label) == PAPER | own
+    general = {key: value for key, value in PAPER.items() if key != "hidden"}
+    general |= {"epochs": 100, "milestones": [20, 40, 80, 90], "decay": 0.1}
+    for problem in ("multi_mnist", "multi_fashion", "fashion_and_mnist"):
+        assert paper_settings(problem, label) == general | own | images
+
+
+@pytest.mark.parametrize("problem", ["adult", "multi_mnist", "multi_digits"])
+@pytest.mark.parametrize("label", BASELINES)
+def test_and_they_are_settings_that_exist(label: str, problem: str) -> None:
+    method, conditioning = pair_of(label) or (label, "none")
+    owners: dict[str, Callable[..., Any]] = {
+        "training": Training,
+        "method": registry.find("methods", method),
+        "conditioning": registry.find("conditioning", conditioning),
+        "backbone": registry.find("backbones", "mlp" if problem == "adult" else "lenet"),
+    }
+    known = paper_settings(problem, label)
+    found = distribute(known, owners)
+    assert sum(map(len, found.values())) == len(known)
+    registry.build("methods", Spec(method, found["method"]))
+    Training(**found["training"])
+
+
+def test_a_pair_has_a_name_of_its_own() -> None:
+    assert pairs() == {"phn_ls": ("linear", "hypernet"), "phn_epo": ("epo", "hypernet")}
+    for name, pair in pairs().items():
+        assert pair_of(name) == pair
+        assert label_of(*pair) == name
+        assert name not in registry.names("methods")
+        assert pair[0] in registry.names("methods")
+        assert pair[1] in registry.names("conditioning")
+    for name in registry.names("methods"):
+        assert pair_of(name) is None
+        assert label_of(name, "concat") == label_of(name, None) == name
+
+
+def test_what_the_paper_has_not_is_empty() -> None:
+    assert paper_settings("toy_convex", "cosmos") == {}
+    assert paper_settings("tests.mine:problem", "cosmos") == {}
+    for problem in ("toy_convex", "tests.mine:problem", ""):
+        for label in pairs():  # whose own settings go with them everywhere
+            assert paper_settings(problem, label) == PHN
+
+
+def test_a_problem_has_the_last_word_on_a_pair() -> None:
+    own = paper_settings("multi_digits", "phn_ls")
+    assert (own["learning_rate"], own["milestones"], own["alpha"]) == (1e-3, [], 0.2)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        ({"epochs": 0}, "`epochs` must be at least 1, found 0"),
+        ({"batch_size": 0}, "`batch_size`"),
+        ({"groups": 0}, "`groups` must be at least 1"),
+        ({"groups": 3}, "`groups` must divide `batch_size`, found 3 and 256"),
+        ({"accumulate": 0}, "`accumulate` must be at least 1"),
+        ({"accumulate": 4}, "`accumulate` must divide `groups`.* found 4 and 1: set groups=4 too"),
+        ({"evaluate_every": -1}, "`evaluate_every`"),
+        ({"rays": 0}, "`rays`"),
+        ({"learning_rate": 0.0}, "`learning_rate` must be positive"),
+        ({"learning_rate": math.nan}, "`learning_rate`"),
+        ({"learning_rate": math.inf}, "`learning_rate`"),
+        ({"weight_decay": -1.0}, "`weight_decay`"),
+        ({"decay": math.nan}, "`decay` must be positive"),
+        ({"decay": 0.0}, "`decay`"),
+        ({"reference": (math.inf, 2.0)}, "`reference` must be finite"),
+        ({"reference": (2.0, math.nan)}, "`reference` must be finite"),
+    ],
+)
+def test_training_refuses(wrong: dict[str, Any], says: str) -> None:
+    with pytest.raises(ConfigurationError, match=says):
+        Training(**wrong)
+
+
+def test_training_names_every_mistake() -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        Training(epochs=0, learning_rate=-1.0, rays=-3)
+    assert all(f"`{key}`" in str(caught.value) for key in ("epochs", "learning_rate", "rays"))
+
+
+def test_the_learning_rate_falls_after_each_milestone() -> None:
+    training = Training(learning_rate=1.0, milestones=(2, 5), decay=0.5)
+    found = [training.learning_rate_at(epoch) for epoch in range(7)]
+    assert found == [1.0, 1.0, 0.5, 0.5, 0.5, 0.25, 0.25]  # epochs 1 and 2 are before the first
+
+
+@dataclass(frozen=True)
+class Odd:
+    """What a method of one's own may hold."""
+
+    table: torch.Tensor
+    limit: float = math.inf
+
+
+def test_a_spec_names_what_was_built_and_builds_it_again() -> None:
+    method = Cosmos(penalty=2.0, alpha=(0.1, 0.5))
+    assert spec_of("methods", method) == Spec(
+        "cosmos", {"penalty": 2.0, "alpha": (0.1, 0.5), "alignment": "ray"}
+    )
+    assert registry.build("methods", spec_of("methods", method)) == method
+    heir = spec_of("methods", Heir(penalty=3.0))
+    assert heir.name == f"{__name__}:Heir"
+    assert registry.build("methods", heir) == Heir(penalty=3.0)
+    assert spec_of("methods", object()).settings == {}
+
+
+def test_a_configuration_is_plain_json_whatever_it_holds() -> None:
+    configuration = Configuration(
+        problem=None,
+        method=spec_of("methods", Odd(torch.ones(2))),
+        conditioning=None,
+        backbone=Spec("mlp", {"hidden": (60, 25)}),
+        training=Training(milestones=(3,)),
+        seed=1,
+        device="cpu",
+        deterministic=False,
+        precision="fp64",
+    )
+    plain = configuration.to_dict()
+    assert json.loads(json.dumps(plain, allow_nan=False)) == plain  # what a resume compares
+    assert plain["backbone"] == {"name": "mlp", "settings": {"hidden": [60, 25]}}
+    assert plain["training"]["milestones"] == [3]
+    assert plain["problem"] is None
+    assert plain["precision"] == "fp64"

@@ -1,0 +1,244 @@
+"""Every kind of file with every wrong kind of value in every place: one sentence, no traceback.
+
+What is wrong is told by JSON alone: a text where a number was written, a list where a text was.
+"""
+
+import copy
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.io.schema.odd import GONE, ODD, changed, kind_of, places
+
+from paretocosmos.errors import (
+    ConfigurationError,
+    DataError,
+    ParetoCosmosError,
+    RunError,
+)
+from paretocosmos.io.schema.cell import CellFile, read_cell
+from paretocosmos.io.schema.checkpoint import check_checkpoint
+from paretocosmos.io.schema.collected import check_collected
+from paretocosmos.io.schema.record import check_record
+from paretocosmos.paper._recipe_file import read_recipe
+from paretocosmos.paper.collected import read_collected
+from paretocosmos.pareto.front import Front
+from paretocosmos.problems.tables.table import Table
+
+RESULTS = Path(__file__).parents[2] / "results"
+FILE = Path("file")
+
+
+class Kind(NamedTuple):
+    """A file that is right, how it is read, what reading refuses, and what is free in it."""
+
+    content: dict[str, Any]
+    read: Callable[[Any], object]
+    refuses: type[ParetoCosmosError]
+    free: frozenset[str]
+
+
+def toml(value: Any) -> str:
+    """A value as TOML has it in one line."""
+    if isinstance(value, dict):
+        inner = ", ".join(f"{json.dumps(key)} = {toml(one)}" for key, one in value.items())
+        return f"{{{inner}}}"
+    if isinstance(value, list):
+        return f"[{', '.join(map(toml, value))}]"
+    return json.dumps(value)
+
+
+def _read_toml(content: dict[str, Any]) -> object:
+    lines = (f"{json.dumps(key)} = {toml(value)}\n" for key, value in content.items())
+    return read_recipe("mine.toml", "".join(lines))
+
+
+def _collected() -> dict[str, Any]:
+    """A report of three cells: with the course of a training, with tasks, without a run."""
+    course, tasks, table = (
+        json.loads((RESULTS / "reproduction" / f"{name}.json").read_text())
+        for name in ("figure_convergence", "celeba_small", "table_1")
+    )
+    cells = [course["cells"][0], tasks["cells"][0], *[c for c in table["cells"] if not c["seeds"]]]
+    return {**table, "cells": cells[:3], "claims": table["claims"][:1]}
+
+
+def _checkpoint(front: dict[str, Any]) -> dict[str, Any]:
+    times = dict.fromkeys(("seconds", "seconds_preparing", "seconds_evaluating"), 1.5)
+    said = {"epoch": 2, "seconds_training": 1.5}
+    judged = {"hypervolume_val": 1.5, "values": front["values"], "losses": {"first": 0.5}}
+    selected = {"quality": 1.5, "front_val": front}
+    return {
+        "epoch": 2,
+        **times,
+        "seconds_waiting": 0.5,
+        "seeds_together": 1,
+        "evaluations": [said | judged],
+        "selected": [said | selected, None],
+    }
+
+
+@pytest.fixture(scope="module")
+def kinds(toy: Path) -> dict[str, Kind]:
+    record, front = (json.loads((toy / f"{n}.json").read_text()) for n in ("run", "front"))
+    people = pd.DataFrame({"age": [20, None, 40], "work": ["a", "b", "a"]})
+    recipe = {
+        "title": "Toys",
+        "section": "none",
+        "shows": "fronts",
+        "seeds": [1, 2],
+        "grid": [
+            {
+                "problems": ["toy_convex"],
+                "methods": ["cosmos"],
+                "protocols": ["clean"],
+                "seeds": [1],
+                "settings": {"epochs": 2},
+                "vary": {"penalty": [0.5, 1.0]},
+            }
+        ],
+    }
+    told = {"about", "machine", "versions", "git", "settings", "provenance", "varied"}
+    unread = {"format", "losses", "hypervolume_val", "seconds_training", "ray", "centre"}
+    return {
+        "record": Kind(
+            record, lambda c: check_record(c, FILE), RunError, frozenset(told | unread | {"rays"})
+        ),
+        "front": Kind(front, Front.from_dict, DataError, frozenset({"provenance"})),
+        "table": Kind(Table.fit(people).to_dict(), Table.from_dict, DataError, frozenset()),
+        "recipe": Kind(
+            recipe,
+            _read_toml,
+            ConfigurationError,
+            frozenset({"vary", "epochs"}),  # which settings take as text, too
+        ),
+        "collected": Kind(
+            _collected(), lambda c: check_collected(c, FILE), RunError, frozenset(told | {"rows"})
+        ),
+        "checkpoint": Kind(
+            _checkpoint(front),
+            lambda c: check_checkpoint(c, FILE),
+            RunError,
+            frozenset({"provenance"}),
+        ),
+    }
+
+
+KINDS = ("record", "front", "table", "recipe", "collected", "checkpoint")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_right_is_read_and_not_touched(kinds: dict[str, Kind], kind: str) -> None:
+    content, read, _, _ = kinds[kind]
+    before = copy.deepcopy(content)
+    read(content)
+    assert content == before
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_wrong_kind_of_value_is_one_sentence_in_every_place(
+    kinds: dict[str, Kind], kind: str
+) -> None:
+    content, read, refuses, free = kinds[kind]
+    accepted, said = [], []
+    for at in places(content):
+        found: Any = content
+        for key in at:
+            found = found[key]
+        for odd in ODD:
+            if "null" in (kind_of(odd), kind_of(found)) or kind_of(odd) == kind_of(found):
+                continue
+            try:
+                read(changed(content, at, odd))
+                accepted.append((at, odd))
+            except refuses as error:
+                said.append(str(error))
+    assert len(said) > 50
+    assert [sentence for sentence in said if not sentence.isprintable()] == []
+    surprising = [one for one in accepted if not free & {*map(str, one[0])}]
+    # one number, or one for each name
+    assert all(at == ("outputs",) and odd == {} for at, odd in surprising), surprising
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("odd", [*ODD, GONE], ids=repr)
+def test_whatever_is_odd_is_read_or_one_sentence(
+    kinds: dict[str, Kind], kind: str, odd: object
+) -> None:
+    content, read, refuses, _ = kinds[kind]
+    if kind == "recipe" and odd is None:
+        pytest.skip("TOML has no null")
+    said = []
+    for at in places(content):
+        try:
+            read(changed(content, at, odd))
+        except refuses as error:
+            said.append(str(error))
+    assert [sentence for sentence in said if not sentence.isprintable()] == []
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@pytest.mark.parametrize("kind", [one for one in KINDS if one != "recipe"])
+@given(data=st.data())
+def test_whatever_json_says_is_read_or_one_sentence(
+    kinds: dict[str, Kind], kind: str, data: st.DataObject
+) -> None:
+    content, read, refuses, _ = kinds[kind]
+    at = data.draw(st.sampled_from(list(places(content))))
+    for one in (changed(content, at, data.draw(JSON)), data.draw(JSON)):
+        said = ""
+        try:
+            read(one)
+        except refuses as error:
+            said = str(error)
+        assert said.isprintable()
+
+
+def test_what_a_cell_keeps_is_used_or_let_be(tmp_path: Path) -> None:
+    good: dict[str, Any] = {
+        "problem": "toy_convex",
+        "protocol": None,
+        "method": "cosmos",
+        "settings": {},
+        "error": "why",
+        "seconds": 2.5,
+        "share": 1,
+        "rehearsal": 1,
+    }
+    file = tmp_path / "cell.json"
+    assert read_cell(tmp_path) == CellFile()
+    for at in places(good):
+        for odd in (*ODD, GONE):
+            file.write_text(json.dumps(changed(good, at, odd)))
+            kept = read_cell(tmp_path)
+            assert kept == CellFile() or at == ("error",) or kept.error == "why" or odd == GONE
+    file.write_text(json.dumps(good))
+    assert (kept := read_cell(tmp_path)).error == "why"
+    assert (kept.seconds, kept.share) == (2.5, 1.0)
+    for damaged in ("{", "[]", '{"seconds": "long"}'):
+        file.write_text(damaged)
+        assert read_cell(tmp_path) == CellFile()
+
+
+@pytest.mark.parametrize(
+    "path", sorted((RESULTS / "reproduction").glob("*.json")), ids=lambda path: path.stem
+)
+def test_what_is_committed_is_right(path: Path) -> None:
+    assert read_collected(path) == json.loads(path.read_text())
+
+
+@pytest.mark.parametrize("name", ["front", "front_val"])
+def test_committed_fronts_are_right(name: str) -> None:
+    text = (RESULTS / "demo" / f"{name}.json").read_text()
+    assert Front.from_json(text).to_dict() == json.loads(text)

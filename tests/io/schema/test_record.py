@@ -1,0 +1,122 @@
+"""Run folders with a field that is not what it should be, under a hash that is right."""
+
+import json
+import resource
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.io.schema.odd import GONE, ODD, changed, places
+from tests.strangers import change, copy, seal
+
+from paretocosmos import load_run
+from paretocosmos.cli.output import numbers_of_run
+from paretocosmos.errors import ParetoCosmosError, RunError
+from paretocosmos.explorer import look_at
+from paretocosmos.explorer._pack import as_json, packed
+from paretocosmos.paper._cell import differences, read_done
+from paretocosmos.paper.recipe import Cell
+
+
+@pytest.mark.parametrize("odd", [*ODD, GONE], ids=repr)
+def test_whatever_a_record_holds_is_used_or_refused(folder: Path, odd: object) -> None:
+    """In every place of it: what is not refused with a sentence can be shown and compared."""
+    record = json.loads((folder / "run.json").read_text())
+    cell = Cell("toy_convex", "cosmos")
+    refused = []
+    for at in places(record):
+        seal(folder, changed(record, at, odd))
+        try:
+            run = load_run(folder)
+            repr(run)
+            numbers_of_run(run)
+            list(differences(read_done(folder, cell, ()), cell))
+            if at[0] in ("problem", "about", "training", "names", "input_shape", "metrics"):
+                as_json(packed(look_at([run])))
+                run.problem()
+        except ParetoCosmosError as error:
+            refused.append(str(error))
+    assert len(refused) > 20
+    assert not any("\n" in sentence for sentence in refused)
+
+
+def test_a_wrong_kind_is_named(folder: Path) -> None:
+    for field, value, says in (
+        ("training", [], r"`training` is a mapping, found \[\]"),
+        ("fixed_rays", "even", "`fixed_rays` is a list, found 'even'"),
+        ("fixed_rays", [[0.5, True]], r"`fixed_rays\[0\]\[1\]` is a number, found True"),
+        ("seed", True, "`seed` is a whole number, found True"),
+        ("seed", -1, "`seed` is at least 0, found -1"),
+        ("files", {"../../etc/passwd": "0"}, "`files`: hashes of model.*, found .'../../etc/passw"),
+        ("status", "odd", "`status` is `training` or `finished`, found 'odd'"),
+        ("outputs", "two", "`outputs.all` is a whole number, found 'two'"),
+        ("names", ["a"], "it has 2 objectives and 1 names"),
+        ("method", {"name": "cosmos"}, r"`method\.settings` is missing"),
+        ("method", {"name": "a", "settings": {}, "b": 1}, "`method`: .*found .*'b'"),
+    ):
+        wrong = copy(folder, folder.with_name(f"{field}-{says[:12]}"))
+        record = json.loads((wrong / "run.json").read_text())
+        seal(wrong, record | {field: value})
+        with pytest.raises(RunError, match=rf"run.json` is damaged: {says}.*; bring back"):
+            load_run(wrong)
+
+
+def test_a_field_that_is_gone_is_named(folder: Path) -> None:
+    change(folder, lambda record: record["training"].pop("rays"))
+    with pytest.raises(RunError, match=r"damaged: `training\.rays` is missing; bring back"):
+        load_run(folder)
+
+
+def test_a_run_that_was_begun_lacks_what_a_finished_one_has(folder: Path) -> None:
+    record = json.loads((folder / "run.json").read_text())
+    later = ("label", "metrics", "files", "evaluations", "seconds_training")
+    seal(folder, {key: value for key, value in record.items() if key not in later})
+    with pytest.raises(RunError, match="damaged: `label` is missing"):
+        load_run(folder)
+    change(folder, lambda record: record.update(status="training"))
+    with pytest.raises(RunError, match="was not finished"):
+        load_run(folder)
+
+
+def _large(**fields: Any) -> list[tuple[str, Any]]:
+    return list(fields.items())
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        *_large(input_shape=[10_000_000], outputs=1_000_000, objectives=10_000_000),
+        *_large(fixed_rays=[[0.5, 0.5]] * 9_999, names=["a"] * 500_000),
+        ("input_shape", [2**13] * 4),
+        ("backbone", {"name": "mlp", "settings": {"hidden": [10**9, 10**9]}}),
+        ("backbone", {"name": "mlp", "settings": {"hidden": [100_000, 100_000]}}),
+        ("backbone", {"name": "mlp", "settings": {"hidden": [1] * 20_000}}),
+        # as many mistakes as a file can hold
+        ("evaluations", [{}] * 1_000_000),
+        ("names", [1] * 1_000_000),
+        ("files", dict.fromkeys(map(str, range(1_000_000)), 0)),
+        ("metrics", {"test": dict.fromkeys(map(str, range(1_000_000)), "")}),
+    ],
+    ids=lambda value: str(value)[:30],
+)
+def test_nothing_large_is_built_before_it_is_checked(folder: Path, field: str, value: Any) -> None:
+    record = json.loads((folder / "run.json").read_text())
+    seal(folder, record | {field: value})
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(RunError):
+        load_run(folder)
+    grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+    assert grown < 300, f"{grown} MB more"
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # numbers at the end of the range
+@pytest.mark.parametrize("odd", ODD, ids=repr)
+def test_whatever_a_front_holds_is_used_or_refused(folder: Path, odd: object) -> None:
+    front = json.loads((folder / "front.json").read_text())
+    record = json.loads((folder / "run.json").read_text())
+    for at in places(front):
+        (folder / "front.json").write_text(json.dumps(changed(front, at, odd)))
+        seal(folder, record)
+        with suppress(ParetoCosmosError):
+            as_json(packed(look_at([load_run(folder)])))

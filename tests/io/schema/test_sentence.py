@@ -1,0 +1,79 @@
+"""From pydantic's words to ours."""
+
+from datetime import date
+from typing import Annotated
+
+import pytest
+from pydantic import AfterValidator, Field, ValidationError
+
+from paretocosmos.errors import RunError
+from paretocosmos.io.schema.kinds import ByName, Model, Several, Size
+from paretocosmos.io.schema.sentence import mistakes_in, path_of, plain, shown, validated
+
+
+def _even(value: int) -> int:
+    if value % 2:
+        raise ValueError(f"an even\nnumber, found {value}")
+    return value
+
+
+MANY = {str(n): 0 for n in range(10_000)}
+
+
+class Inner(Model, extra="forbid"):
+    count: Size = 1
+    even: Annotated[int, AfterValidator(_even)] = 0
+
+
+class Outer(Model, extra="forbid"):
+    inner: list[Inner] = Field(default_factory=list)
+    names: ByName[Several[str]] = Field(default_factory=dict)
+    day: date = date(2020, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ([], "it is a mapping, found []"),
+        ({"inner": 3}, "`inner` is a list, found 3"),
+        ({"inner": [{}, 3]}, "`inner[1]` is a mapping, found 3"),
+        ({"inner": [{"count": 1.5}]}, "`inner[0].count` is a whole number, found 1.5"),
+        ({"inner": [{"count": 10**7}]}, "`inner[0].count` is at most 1000000, found 10000000"),
+        ({"inner": [{"even": 3}]}, "`inner[0].even`: an even number, found 3"),
+        (
+            {"inner": [{"cuont": 1}]},
+            "`inner[0]`: unknown key `cuont`; did you mean `count`? known: count, even",
+        ),
+        ({"iner": 1}, "unknown key `iner`; did you mean `inner`? known: day, inner, names"),
+        ({"names": {"a": []}}, "`names.a` has at least 1 entries, found []"),
+        ({"names": {1: ["a"]}}, "a name in `names` is a text, found 1"),
+        ({"names": {"a\n\x1b[2J": 1}}, "`names.a \\x1b[2J` is a list, found 1"),
+        ({"names": MANY | {"one": 0}}, "`names`: at most 10000 entries, found 10001"),
+        ({"names": MANY}, "it is wrong in 10,000 places"),
+        # what no rule of ours is for, in pydantic's words
+        (
+            {"day": "{soon}"},
+            "`day` is not what it should be (Input should be a valid date), found '{soon}'",
+        ),
+    ],
+    ids=lambda value: str(value)[:40],
+)
+def test_a_mistake_is_one_sentence(content: object, says: str) -> None:
+    with pytest.raises(RunError) as refused:
+        validated(Outer, content, RunError)
+    assert str(refused.value) == says
+
+
+def test_all_mistakes_are_told() -> None:
+    with pytest.raises(ValidationError) as refused:
+        Outer.model_validate({"inner": [{"count": 0}, {"odd": 1}], "names": []})
+    places = [place for place, _ in mistakes_in(refused.value, Outer)]
+    assert places == [("inner", 0, "count"), ("inner", 1, "odd"), ("names",)]
+
+
+def test_what_was_found_is_short_and_in_one_line() -> None:
+    for value in ("x" * 1000, ["x" * 100] * 100, {"a": "b\n" * 100}, 10**5000, "\x1b[2J", "\n"):
+        assert len(shown(value)) <= 60
+        assert shown(value).isprintable()
+    assert path_of(("a", 0, "b" * 1000)) == f"a[0].{'b' * 60}"
+    assert plain("one\n two\tthree") == "one two three"

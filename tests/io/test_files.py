@@ -1,0 +1,236 @@
+import json
+import os
+import secrets
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from paretocosmos.errors import RunError
+from paretocosmos.io.files import read_json, replacing, sweep, write_bytes, write_json
+from paretocosmos.runs.checkpoint import save_tensors
+
+_scalars = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text()
+
+
+def _without_infinity(value: object) -> bool:
+    return not (isinstance(value, float) and value in (float("inf"), float("-inf")))
+
+
+@given(content=st.dictionaries(st.text(), _scalars.filter(_without_infinity)))
+def test_json_comes_back_bit_for_bit(
+    content: dict[str, object], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    path = tmp_path_factory.mktemp("json") / "a.json"
+    write_json(path, content)
+    assert repr(read_json(path)) == repr(content)  # repr: 1 is not 1.0, and -0.0 is not 0.0
+
+
+def test_writing_replaces_and_leaves_nothing_else(tmp_path: Path) -> None:
+    path = tmp_path / "a.bin"
+    write_bytes(path, b"old and longer")
+    write_bytes(path, b"new")
+    assert path.read_bytes() == b"new"
+    assert [file.name for file in tmp_path.iterdir()] == ["a.bin"]
+
+
+@pytest.mark.parametrize("mask", [0o022, 0o077])
+def test_files_take_the_permissions_any_new_file_would(tmp_path: Path, mask: int) -> None:
+    before = os.umask(mask)
+    try:
+        write_bytes(tmp_path / "ours", b"")
+        (tmp_path / "plain").touch()
+        assert os.umask(mask) == mask  # and it is left as it was
+    finally:
+        os.umask(before)
+    ours, plain = (stat.S_IMODE((tmp_path / n).stat().st_mode) for n in ("ours", "plain"))
+    assert ours == plain == 0o666 & ~mask
+
+
+@pytest.mark.parametrize("broken", ["fsync", "replace"])
+def test_a_failed_write_keeps_the_old_file_and_cleans_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, broken: str
+) -> None:
+    path = tmp_path / "a.bin"
+    write_bytes(path, b"good")
+
+    def fail(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, broken, fail)
+    with pytest.raises(RunError, match="No space left on device") as caught:
+        write_bytes(path, b"half")
+    assert str(path) in str(caught.value)
+    assert [file.name for file in tmp_path.iterdir()] == ["a.bin"]
+    assert path.read_bytes() == b"good"
+
+
+def test_temporary_names_cannot_be_known_and_links_at_them_are_not_followed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = set()
+    for _ in range(20):
+        with replacing(tmp_path / "a.bin") as temporary:
+            names.add(temporary.name)
+            assert temporary.parent == tmp_path  # on the same disk, so that renaming is one step
+    assert len(names) == 20
+    # even one who knew it would gain nothing
+    precious = tmp_path / "precious"
+    precious.write_text("mine")
+    monkeypatch.setattr(secrets, "token_hex", lambda size: "0" * 2 * size)
+    (tmp_path / f".a.bin.{'0' * 12}.tmp").symlink_to(precious)
+    with pytest.raises(RunError, match="File exists"):
+        write_bytes(tmp_path / "a.bin", b"theirs")
+    assert precious.read_text() == "mine"
+    assert (tmp_path / "a.bin").read_bytes() == b""
+
+
+def test_the_folder_is_flushed_after_the_rename(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: list[str] = []
+    fsync, replace = os.fsync, os.replace
+
+    def flush(handle: int) -> None:
+        done.append("folder" if stat.S_ISDIR(os.fstat(handle).st_mode) else "file")
+        fsync(handle)
+
+    def rename(*given: Path) -> None:
+        done.append("rename")
+        replace(*given)
+
+    monkeypatch.setattr(os, "fsync", flush)
+    monkeypatch.setattr(os, "replace", rename)
+    write_bytes(tmp_path / "a.bin", b"1")
+    assert done == ["file", "rename", "folder"]
+
+
+def test_leftovers_are_swept_and_nothing_else(tmp_path: Path) -> None:
+    ours = (".run.json.0a1b2c3d4e5f.tmp", ".epoch-3.safetensors.ffffffffffff.tmp", ".tmpq7Zx0a")
+    others = ("run.json", ".lock", "a.tmp", ".hidden", ".tmp", "notes.0a.tmp")
+    for name in (*ours, *others):
+        (tmp_path / name).touch()
+    (tmp_path / ".link.0a.tmp").symlink_to(tmp_path / "run.json")  # the link goes, the file stays
+    sweep(tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(others)
+    sweep(tmp_path / "absent")
+    (tmp_path / ".a.json.0123456789ab.tmp").touch()
+    sweep(tmp_path, of="b.json")
+    assert (tmp_path / ".a.json.0123456789ab.tmp").exists()
+    sweep(tmp_path, of="a.json")
+    assert not (tmp_path / ".a.json.0123456789ab.tmp").exists()
+
+
+def test_a_missing_folder_is_a_run_error(tmp_path: Path) -> None:
+    with pytest.raises(RunError, match="could not write"):
+        write_bytes(tmp_path / "absent" / "a.bin", b"")
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_numbers_that_json_has_not_are_refused_and_not_written(
+    tmp_path: Path, value: float
+) -> None:
+    with pytest.raises(ValueError, match="JSON compliant"):
+        write_json(tmp_path / "a.json", {"a": value})
+    assert list(tmp_path.iterdir()) == []
+
+
+def _missing(path: Path) -> None:
+    path.unlink(missing_ok=True)
+
+
+def _half(path: Path) -> None:
+    path.write_text('{"a": [1, 2')
+
+
+def _binary(path: Path) -> None:
+    path.write_bytes(b"\xff\xfe\x00")
+
+
+def _list(path: Path) -> None:
+    path.write_text(json.dumps([1, 2]))
+
+
+def _folder(path: Path) -> None:
+    path.mkdir()
+
+
+@pytest.mark.parametrize(
+    ("damage", "says"),
+    [
+        (_missing, "does not exist"),
+        (_half, "damaged"),
+        (_binary, "damaged"),
+        (_list, "no JSON object"),
+        (_folder, "cannot be read"),
+    ],
+)
+def test_unreadable_json_is_one_sentence(
+    tmp_path: Path, damage: Callable[[Path], None], says: str
+) -> None:
+    path = tmp_path / "run.json"
+    damage(path)
+    with pytest.raises(RunError, match=says) as caught:
+        read_json(path)
+    assert f"`{path}`" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_what_is_written_may_be_read_as_the_user_has_it(tmp_path: Path) -> None:
+    before = os.umask(0o027)
+    try:
+        write_bytes(tmp_path / "bytes", b"1")
+        save_tensors(tmp_path / "tensors", {"a": torch.zeros(2)}, {})
+    finally:
+        os.umask(before)
+    modes = {(tmp_path / name).stat().st_mode & 0o777 for name in ("bytes", "tensors")}
+    assert modes == {0o640}
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    {
+        "deep": ('{"a":' + "[" * 100_000 + "]" * 100_000 + "}", "."),
+        "rather deep": ('{"a":' + "[" * 40 + "]" * 40 + "}", "nested more than 32 deep"),
+        "digits": ('{"a":' + "7" * 5000 + "}", "a number of 5000 digits"),
+        "some digits": ('{"a":-' + "7" * 101 + "}", "a number of 102 digits"),
+        "fraction": ('{"a":0.' + "7" * 5000 + "}", "too large or too long, 0.777"),
+        "exponent": ('{"a":1e999}', "too large or too long, 1e999"),
+        "nan": ('{"a":NaN}', "NaN, which is no JSON"),
+        "infinite": ('{"a":-Infinity}', "-Infinity, which is no JSON"),
+        "half a character": ('{"a":"\\uD800"}', "surrogates not allowed"),
+        "a list": ("[]", "no JSON object"),
+        "a number": ("7", "no JSON object"),
+        "empty": ("", "Expecting value"),
+    }.values(),
+)
+def test_hostile_json_is_one_sentence(tmp_path: Path, text: str, says: str) -> None:
+    path = tmp_path / "run.json"
+    path.write_text(text)
+    with pytest.raises(RunError, match=says) as caught:
+        read_json(path)
+    assert str(caught.value).startswith(f"`{path}` ")
+    assert "\n" not in str(caught.value)
+
+
+def test_files_are_read_up_to_a_size(tmp_path: Path) -> None:
+    path = tmp_path / "run.json"
+    with path.open("wb") as stream:
+        stream.truncate(2**40)  # takes no room
+    with pytest.raises(RunError, match="it has 1099511627776 bytes, at most"):
+        read_json(path)
+
+
+def test_what_is_no_file_is_not_waited_for(tmp_path: Path) -> None:
+    pipe = tmp_path / "run.json"
+    os.mkfifo(pipe)
+    with pytest.raises(RunError, match="it is no plain file"):
+        read_json(pipe)
+    pipe.unlink()
+    pipe.symlink_to("/dev/zero")
+    with pytest.raises(RunError, match="it is no plain file"):
+        read_json(pipe)

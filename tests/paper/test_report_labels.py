@@ -1,0 +1,241 @@
+"""Cells that differ in little: every one of them is in the tables and pictures, by a name."""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from matplotlib.figure import Figure
+from tests.paper.hand_made import write_recipe
+
+from paretocosmos.paper.collected import collect
+from paretocosmos.paper.recipe import Cell, Recipe
+from paretocosmos.paper.report import sections
+from paretocosmos.paper.report._markdown import markdown
+from paretocosmos.paper.report._parts import Section
+from paretocosmos.paper.report._pictures import figures
+
+FAIR = ("adult", "compas", "default_credit")
+IMAGES = ("multi_mnist", "multi_fashion", "fashion_and_mnist")
+
+
+def made(shows: str, cells: list[Cell], out: Path, name: str = "mine") -> dict[str, Any]:
+    recipe = Recipe(name, "Mine", "nowhere", shows, tuple(cells))
+    write_recipe(recipe, out)
+    return collect(recipe, out)
+
+
+def drawn(content: dict[str, Any]) -> Figure:
+    ((_, draw),) = figures(content)
+    return draw()
+
+
+def told(content: dict[str, Any]) -> Section:
+    (section,), _ = sections([content], None)
+    return section
+
+
+def titles(figure: Figure) -> list[str]:
+    found = [axes.get_title(loc="left").replace("\n", " ") for axes in figure.axes]
+    return [title for title in found if title]
+
+
+def rows(figure: Figure) -> list[list[str]]:
+    """The titles of the panels, line by line, as they stand in the picture."""
+    found: dict[float, list[str]] = {}
+    for axes in figure.axes:
+        if axes.get_title(loc="left"):
+            line = round(float(axes.get_position().y0), 2)
+            found.setdefault(line, []).append(axes.get_title(loc="left").replace("\n", " "))
+    return [found[line] for line in sorted(found, reverse=True)]
+
+
+def test_courses_of_protocols_and_methods_have_panels_of_their_own(tmp_path: Path) -> None:
+    cells = [Cell("adult", m, p) for p in ("paper", "clean") for m in ("cosmos", "phn_ls")]
+    content = made("convergence", cells, tmp_path)
+    expected = [f"Adult, {p}, {m}" for p in ("paper", "clean") for m in ("COSMOS", "PHN-LS")]
+    assert titles(drawn(content)) == expected
+    starts = [table.title.partition(":")[0] for table in told(content).tables]
+    assert starts == expected
+
+
+@pytest.mark.parametrize(
+    ("cells", "expected"),
+    [
+        ([Cell(p, "cosmos", "paper") for p in IMAGES[:2]], ["Multi-MNIST", "Multi-Fashion"]),
+        (
+            [Cell("adult", "cosmos", "paper"), Cell("compas", "cosmos", "clean")],
+            ["Adult", "COMPAS"],
+        ),
+        (
+            [Cell("adult", "cosmos", p) for p in ("paper", "clean")],
+            ["Adult, paper", "Adult, clean"],
+        ),
+        ([Cell("adult", m) for m in ("cosmos", "phn_ls")], ["Adult, COSMOS", "Adult, PHN-LS"]),
+        (
+            [Cell("adult", "cosmos", None, {"penalty": p}) for p in (1.0, 2.0)],
+            ["Adult, COSMOS, penalty 1", "Adult, COSMOS, penalty 2"],
+        ),
+    ],
+    ids=["sets", "no clash", "protocols", "methods", "settings"],
+)
+def test_a_panel_s_title_says_what_it_must_and_no_more(
+    cells: list[Cell], expected: list[str], tmp_path: Path
+) -> None:
+    assert titles(drawn(made("convergence", cells, tmp_path))) == expected
+
+
+def test_a_rule_makes_another_set_not_another_method(tmp_path: Path) -> None:
+    cells = [
+        Cell("multi_mnist", method, "paper", settings)
+        for settings in ({}, {"rule": "text"})
+        for method in ("cosmos", "phn_ls")
+    ]
+    sets = ["Multi-MNIST", "Multi-MNIST, rule text"]
+    content = made("table", cells, tmp_path)
+    assert titles(drawn(content)) == sets
+    legend = [text.get_text() for text in drawn(content).legends[0].get_texts()]
+    assert legend == ["COSMOS", "PHN-LS"]
+    volumes, _, detailed, _ = told(content).tables
+    assert list(volumes.head[1:]) == sets
+    assert [row[0] for row in volumes.rows] == ["PHN-LS", "COSMOS"]
+    assert [row[:2] for row in detailed.rows] == [
+        (f"{one}, paper", method) for one in sets for method in ("PHN-LS", "COSMOS")
+    ]
+    assert [row[3] for row in detailed.rows] == ["2.83 ± 0.03", "2.94 ± 0.02", "–", "–"]
+    recipe = Recipe("mine", "Mine", "nowhere", "table", (*cells, Cell("adult", "cosmos")))
+    shutil.rmtree(cells[2].folder(tmp_path))
+    (note,) = (n for n in told(collect(recipe, tmp_path)).notes if n.startswith("Missing"))
+    assert "of each of COSMOS on Multi-MNIST, rule text, paper; COSMOS on Adult." in note
+
+
+def test_a_table_beside_which_the_paper_has_nothing_has_no_column_for_it(tmp_path: Path) -> None:
+    cells = [Cell("multi_mnist", m, "paper", {"rule": "text"}) for m in ("cosmos", "phn_ls")]
+    found = told(made("table", cells, tmp_path)).tables
+    assert not any("paper" in name for table in found for name in table.head)
+    assert not any("the paper's" in table.title for table in found)
+    assert found[-2].head == (
+        "set",
+        "method",
+        "HV, ours",
+        "time, ours",
+        "parameters, ours",
+        "seeds",
+    )
+
+
+def test_an_ablation_keeps_protocols_and_other_settings_apart(tmp_path: Path) -> None:
+    grid = [{"penalty": p, "alpha": a} for p in (0.0, 0.1) for a in (0.1, 0.7)]
+    cells = [Cell("adult", "cosmos", p, own) for p in ("paper", "clean") for own in grid]
+    content = made("ablation", cells, tmp_path)
+    expected = [[f"Adult, {p}, α {a}" for a in (0.1, 0.7)] for p in ("paper", "clean")]
+    assert rows(drawn(content)) == expected
+    more = [Cell("adult", "cosmos", "paper", own | {"batch_size": 64}) for own in grid]
+    content = made("ablation", cells[:4] + more, tmp_path)
+    assert titles(drawn(content))[::2] == [
+        *("Adult, COSMOS, α 0.1", "Adult, COSMOS, batch size 64, α 0.1"),
+    ]
+    (table,) = told(content).tables
+    assert len(table.rows) == 4
+    assert len({row[:2] for row in table.rows}) == 4
+
+
+def test_an_ablation_whose_sets_have_other_alphas_has_a_row_for_each(tmp_path: Path) -> None:
+    cells = [Cell("adult", "cosmos", None, {"penalty": 0.1, "alpha": 0.1})]
+    cells += [Cell("compas", "cosmos", None, {"penalty": 0.1, "alpha": a}) for a in (0.1, 0.7)]
+    found = rows(drawn(made("ablation", cells, tmp_path)))
+    assert found == [["Adult, α 0.1"], ["COMPAS, α 0.1", "COMPAS, α 0.7"]]
+
+
+def varied() -> list[Cell]:
+    own: tuple[dict[str, Any], ...] = ({}, {"penalty": 0.1, "batch_size": 64}, {"penalty": 0.5})
+    cells = [Cell("adult", "cosmos", "paper", one) for one in own]
+    return [*cells, Cell("adult", "phn_ls", "paper"), Cell("compas", "cosmos", "paper")]
+
+
+NAMES = ["COSMOS", "COSMOS, penalty 0.1, batch size 64", "COSMOS, penalty 0.5"]
+
+
+def test_variations_of_a_method_have_labels_in_pictures_and_tables(tmp_path: Path) -> None:
+    content = made("table", varied(), tmp_path)
+    legend = [text.get_text() for text in drawn(content).legends[0].get_texts()]
+    assert legend == ["COSMOS", "PHN-LS", *NAMES[1:]]
+    volumes, times, detailed, _ = told(content).tables
+    for table in (volumes, times):
+        assert [row[0] for row in table.rows] == ["PHN-LS", *NAMES]
+        assert [row[2] == "–" for row in table.rows] == [True, False, True, True]
+    means = [cell["volume"]["mean"] for cell in content["cells"][:3]]
+    assert len(set(means)) == 3
+    for row, mean in zip(volumes.rows[1:], means, strict=True):
+        assert row[1].startswith(f"{mean:.3f}")
+    assert [row[1] for row in detailed.rows] == ["PHN-LS", *NAMES, "COSMOS"]
+
+
+def test_variations_of_a_method_have_labels_in_a_table_of_fronts(tmp_path: Path) -> None:
+    (table,) = told(made("fronts", varied(), tmp_path)).tables
+    assert [row[1] for row in table.rows] == ["PHN-LS", *NAMES, "COSMOS"]
+
+
+def test_settings_that_do_not_clash_are_not_in_a_label(tmp_path: Path) -> None:
+    cells = [Cell(p, m, None, {"epochs": 8}) for p in FAIR[:2] for m in ("cosmos", "phn_ls")]
+    (table,) = told(made("fronts", cells, tmp_path)).tables
+    assert {row[1] for row in table.rows} == {"COSMOS", "PHN-LS"}
+
+
+def test_toys_with_an_alpha_each_have_panels_of_their_own(tmp_path: Path) -> None:
+    own = [{"penalty": p, "alpha": a} for p in (0.5, 3.0) for a in (0.1, 0.7)]
+    cells = [Cell("toy_convex", "cosmos", None, one) for one in own]
+    cells.append(Cell("toy_concave", "linear"))
+    found = rows(drawn(made("intuition", cells, tmp_path)))
+    assert found == [
+        [f"Convex toy: COSMOS, alpha {one['alpha']}, λ {one['penalty']:g}" for one in own],
+        ["Concave toy: Weighted sum"],
+    ]
+
+
+def test_sets_of_a_kind_share_rows(tmp_path: Path) -> None:
+    cells = [Cell(p, "cosmos", one) for p in FAIR for one in ("paper", "clean")]
+    cells += [Cell(p, "cosmos", "paper") for p in IMAGES]
+    fair = ("Adult", "COMPAS", "Default")
+    images = ["Multi-MNIST, paper", "Multi-Fashion, paper", "Fashion+MNIST, paper"]
+    found = rows(drawn(made("table", cells, tmp_path)))
+    assert found == [[f"{p}, paper" for p in fair], [f"{p}, clean" for p in fair], images]
+    fewer = [cell for cell in cells if cell.problem != "default_credit"]
+    found = rows(drawn(made("table", fewer, tmp_path)))
+    assert found == [[f"{p}, paper" for p in fair[:2]], [f"{p}, clean" for p in fair[:2]], images]
+    found = rows(drawn(made("table", [*cells[:2], cells[6]], tmp_path)))
+    assert found == [["Adult, paper", "Adult, clean"], images[:1]]
+    # in whatever order they come
+    found = rows(drawn(made("convergence", [cells[6], cells[0], cells[7], cells[2]], tmp_path)))
+    assert found == [["Multi-MNIST", "Multi-Fashion"], ["Adult", "COMPAS"]]
+
+
+def test_sets_without_companions_stand_beside_each_other(tmp_path: Path) -> None:
+    cells = [Cell(p, m) for p in ("celeba_easy", "celeba_hard") for m in ("cosmos", "single_task")]
+    assert rows(drawn(made("celeba", cells, tmp_path))) == [["CelebA, easy", "CelebA, hard"]]
+
+
+def test_missing_cells_are_named_by_their_settings(tmp_path: Path) -> None:
+    grid = [{"penalty": p, "alpha": a} for p in (0.0, 0.1) for a in (0.1, 0.7)]
+    recipe = Recipe(
+        "mine",
+        "Mine",
+        "nowhere",
+        "ablation",
+        tuple(Cell("adult", "cosmos", "paper", g) for g in grid),
+    )
+    first = Recipe("mine", "Mine", "nowhere", "ablation", recipe.cells[:1])
+    write_recipe(first, tmp_path)
+    (note,) = (n for n in told(collect(recipe, tmp_path)).notes if n.startswith("Missing"))
+    where = "COSMOS on Adult, paper"
+    assert note == (
+        f"Missing: seed 1 of {where} (penalty 0, alpha 0.7); {where} (penalty 0.1, alpha 0.1); "
+        f"{where} (penalty 0.1, alpha 0.7)."
+    )
+
+
+def test_a_picture_of_a_recipe_with_a_space_is_a_link(tmp_path: Path) -> None:
+    content = made("fronts", [Cell("adult", "cosmos")], tmp_path, name="my (own) recipe")
+    (section,), _ = sections([content], tmp_path)
+    assert (tmp_path / "my (own) recipe.png").exists()
+    assert "](figures/my%20%28own%29%20recipe.png)" in markdown([section])

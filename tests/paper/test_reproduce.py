@@ -1,0 +1,578 @@
+"""Reproductions: what is trained and what is not, who fails alone, who must not be mixed."""
+
+import fcntl
+import json
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from paretocosmos import fit
+from paretocosmos.errors import ConfigurationError, DivergedError, RunError
+from paretocosmos.paper import _cell
+from paretocosmos.paper._cell import Outcome
+from paretocosmos.paper.recipe import Cell, Recipe
+from paretocosmos.paper.reproduce import Reproduction, reproduce
+from paretocosmos.runs.load import load_run
+from paretocosmos.runs.saved import saved_in
+from paretocosmos.training.progress import Progress
+
+Write = Callable[..., Recipe]
+RESULTS = ("front.json", "front_val.json", "model.safetensors")
+
+
+def _states(done: Reproduction) -> dict[str, str]:
+    return {f"{s.cell.problem} {s.cell.method}": s.state for s in done.standings.values()}
+
+
+def _bytes(folder: Path) -> dict[str, bytes]:
+    return {name: (folder / name).read_bytes() for name in RESULTS}
+
+
+def _no_training(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*given: object, **more: object) -> None:
+        raise AssertionError("this was trained already")
+
+    monkeypatch.setattr(_cell, "fit", refuse)
+
+
+@pytest.fixture
+def out(tmp_path: Path) -> Path:
+    return tmp_path / "out"
+
+
+@pytest.fixture
+def go(out: Path) -> Callable[..., Reproduction]:
+    def call(recipe: Recipe | str, **given: Any) -> Reproduction:
+        return reproduce(recipe, out=out, **({"device": "cpu"} | given))
+
+    return call
+
+
+Go = Callable[..., Reproduction]
+
+# ---------------------------------------------------------------- what is trained
+
+
+def test_every_cell_is_what_fit_gives(go: Go, recipe: Write, out: Path, tmp_path: Path) -> None:
+    made = recipe(["toy_convex", "toy_concave"], ["cosmos", "linear"], seeds=(1, 2))
+    done = go(made)
+    assert set(_states(done).values()) == {"done"}
+    assert done.failures == {}
+    for cell in made.cells:
+        runs = fit(
+            cell.problem,
+            method=cell.method,
+            seeds=(1, 2),
+            settings={"epochs": 2, "hidden": (8,)},
+            out=tmp_path / cell.name,
+            device="cpu",
+        )
+        for run, folder in zip(runs, cell.runs(out).values(), strict=True):
+            assert _bytes(folder) == _bytes(run.folder)
+            assert load_run(folder).record["seeds_together"] == 2
+            assert not (folder / "checkpoint").exists()  # nobody goes on from the end
+        mean = sum(run.hypervolume for run in runs) / 2
+        assert done.standings[cell.name].hypervolume == pytest.approx(mean)
+
+
+def test_the_file_says_all(go: Go, recipe: Write, out: Path) -> None:
+    done = go(recipe(["toy_convex"], ["cosmos", "single_task"], seeds=(1, 2)))
+    saved = json.loads((out / "mine.json").read_text())
+    assert saved == done.to_dict()
+    assert saved["rehearsal"] is None
+    assert [cell["seeds_done"] for cell in saved["cells"]] == [[1, 2], [1, 2]]
+    spent = saved["seconds"]
+    assert spent["all"] == pytest.approx(sum(cell["seconds"] for cell in saved["cells"]))
+    assert spent["by_method"]["cosmos"] == saved["cells"][0]["seconds"]
+    assert spent["by_problem"] == {"toy_convex": pytest.approx(spent["all"])}
+    for cell in saved["cells"]:
+        records = [
+            json.loads((out / "cells" / cell["name"] / f"seed-{s}" / "run.json").read_text())
+            for s in (1, 2)
+        ]
+        # both seeds trained at once: what the clock showed counts once
+        assert cell["seconds_in"]["training"] == pytest.approx(records[0]["seconds_training"])
+        judged = sum(record["seconds_evaluating"] for record in records)
+        assert cell["seconds_in"]["evaluating"] == pytest.approx(judged)
+        assert sum(cell["seconds_in"].values()) < cell["seconds"]
+
+
+def test_what_is_done_is_not_trained_again(
+    go: Go, recipe: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = recipe(["toy_convex"], ["cosmos", "linear"])
+    first = go(made)
+    _no_training(monkeypatch)
+    again = go(made)
+    assert again.to_dict() == first.to_dict()  # its times too
+    assert set(_states(again).values()) == {"done"}
+
+
+def test_recipes_share_their_cells(
+    go: Go, recipe: Write, out: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    go(recipe(["toy_convex"], ["cosmos", "linear"]))
+    _no_training(monkeypatch)
+    other = go(recipe(["toy_convex"], ["linear"], name="other"))
+    assert _states(other) == {"toy_convex linear": "done"}
+    assert {path.name for path in out.iterdir()} == {"cells", "mine.json", "other.json"}
+
+
+def test_other_settings_are_another_cell(go: Go, recipe: Write, out: Path) -> None:
+    go(recipe(["toy_convex"], ["cosmos"]))
+    go(recipe(["toy_convex"], ["cosmos"], penalty=2.0))
+    assert len(list((out / "cells" / "toy_convex").iterdir())) == 2
+
+
+def test_seeds_that_are_missing_are_added(go: Go, recipe: Write, out: Path) -> None:
+    made = recipe(["toy_convex"], ["cosmos"], seeds=(1, 2, 3))
+    go(made, seeds=[2])
+    folders = made.cells[0].runs(out)
+    kept = (folders[2] / "run.json").read_bytes()
+    done = go(made)
+    assert done.standings[made.cells[0].name].seeds_done == (1, 2, 3)
+    assert (folders[2] / "run.json").read_bytes() == kept
+    assert load_run(folders[1]).record["seeds_together"] == 2
+
+
+def test_only_what_is_asked_is_trained(go: Go, recipe: Write) -> None:
+    made = recipe(["toy_convex", "toy_concave"], ["cosmos", "linear"])
+    done = go(made, only=["toy_convex", "linear"])
+    assert _states(done) == {
+        "toy_convex cosmos": "waiting",
+        "toy_convex linear": "done",
+        "toy_concave cosmos": "waiting",
+        "toy_concave linear": "waiting",
+    }
+    assert [one.cell.problem for one in done.standings.values() if one.asked] == ["toy_convex"]
+
+
+def test_a_rehearsal_is_kept_apart_and_marked(go: Go, recipe: Write, out: Path) -> None:
+    made = recipe(["toy_convex"], ["cosmos"])
+    real = go(made)
+    short = go(made, epochs=1)
+    assert (real.file, short.file) == (out / "mine.json", out / "rehearsal-1" / "mine.json")
+    assert json.loads(short.file.read_text())["rehearsal"] == 1
+    cell = short.recipe.cells[0]
+    assert json.loads((cell.folder(out) / "cell.json").read_text())["rehearsal"] == 1
+    epochs = [
+        load_run(one.runs(out)[1]).record["training"]["epochs"] for one in (*made.cells, cell)
+    ]
+    assert epochs == [2, 1]
+
+
+def test_networks_for_one_objective_count_by_their_ideal_point(
+    go: Go, recipe: Write, out: Path
+) -> None:
+    made = recipe(["toy_convex"], ["single_task", "cosmos"])
+    alone, front = go(made).standings.values()
+    for one, key in ((alone, "hypervolume_ideal"), (front, "hypervolume")):
+        record = load_run(one.cell.runs(out)[1]).record
+        assert one.hypervolume == record["metrics"]["test"][key]
+
+
+# ---------------------------------------------------------------- interrupted
+
+
+def test_an_interrupted_cell_goes_on(go: Go, recipe: Write, out: Path, tmp_path: Path) -> None:
+    made = recipe(["toy_convex"], ["linear", "cosmos"], epochs=4)
+
+    def interrupt(at: Reproduction) -> None:
+        running = [one.at.epoch for one in at.having("running") if one.at is not None]
+        if at.having("done") and running == [2]:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        go(made, progress=interrupt)
+    saved = json.loads((out / "mine.json").read_text())
+    assert [cell["state"] for cell in saved["cells"]] == ["done", "waiting"]
+    spent = saved["cells"][1]["seconds"]
+    assert spent > 0
+    seen: list[int] = []
+
+    def look(at: Reproduction) -> None:
+        seen.extend(one.at.epoch for one in at.having("running") if one.at is not None)
+
+    assert set(_states(go(made, progress=look)).values()) == {"done"}
+    assert seen == [3, 4]
+    saved = json.loads((out / "mine.json").read_text())
+    assert saved["cells"][1]["seconds"] > spent  # both sittings count
+    assert saved["seconds"]["all"] > sum(saved["seconds"][p] for p in ("training", "preparing"))
+    whole = fit(
+        "toy_convex",
+        settings={"epochs": 4, "hidden": (8,)},
+        out=tmp_path / "whole",
+        device="cpu",
+    )
+    assert _bytes(made.cells[1].runs(out)[1]) == _bytes(whole.folder)
+
+
+def test_a_killed_reproduction_goes_on(go: Go, recipe: Write, out: Path, tmp_path: Path) -> None:
+    recipe(["toy_convex"], ["cosmos", "linear"], epochs=4)
+    slow = (
+        "import time\nfrom paretocosmos.paper.reproduce import reproduce\n"
+        f"reproduce({str(tmp_path / 'mine.toml')!r}, out={str(out)!r}, device='cpu', "
+        "progress=lambda at: time.sleep(0.2))"
+    )
+    process = subprocess.Popen([sys.executable, "-c", slow])
+    made = recipe(["toy_convex"], ["cosmos", "linear"], epochs=4)
+    begun = made.cells[1].folder(out) / "seed-1"
+    limit = time.monotonic() + 60
+    while not saved_in(begun) and time.monotonic() < limit and process.poll() is None:
+        time.sleep(0.02)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert saved_in(begun)
+    first = (made.cells[0].runs(out)[1] / "run.json").read_bytes()
+    assert set(_states(go(made)).values()) == {"done"}
+    assert (made.cells[0].runs(out)[1] / "run.json").read_bytes() == first
+    for cell in made.cells:
+        whole = fit(
+            "toy_convex",
+            method=cell.method,
+            settings={"epochs": 4, "hidden": (8,)},
+            out=tmp_path / cell.method,
+            device="cpu",
+        )
+        assert _bytes(cell.runs(out)[1]) == _bytes(whole.folder)
+
+
+def test_what_a_killed_process_left_of_a_cell_that_is_done_goes(
+    go: Go, recipe: Write, out: Path
+) -> None:
+    made = recipe(["toy_convex"], ["linear"], seeds=(1, 2))
+    go(made)
+    cell, run = made.cells[0].folder(out), made.cells[0].runs(out)[2]
+    before = {path for path in out.rglob("*") if path.is_file()}
+    (run / "checkpoint").mkdir()
+    left = (
+        out / ".mine.json.0123456789ab.tmp",
+        cell / ".lock",
+        cell / ".cell.json.0123456789ab.tmp",
+        run / ".lock",
+        run / ".front.json.0123456789ab.tmp",
+        run / "checkpoint" / "epoch-2.safetensors",
+    )
+    other = out / ".another.json.0123456789ab.tmp"  # of a recipe that may be at work
+    for path in (*left, other):
+        path.touch()
+    go(made)
+    assert {path for path in out.rglob("*") if path.is_file()} == before | {other}
+    assert not (run / "checkpoint").exists()
+
+
+def test_a_cell_repeats_an_epoch_with_the_seeds_that_are_done(
+    go: Go, recipe: Write, out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Killed as its stack finished, and the last checkpoint of the one that is left is damaged."""
+    made = recipe(["toy_convex"], ["linear"], seeds=(1, 2, 3), hidden=[60, 25])
+    go(made)
+    cell = made.cells[0]
+    whole = {seed: _bytes(run) for seed, run in cell.runs(out).items()}
+    shutil.rmtree(out)
+    monkeypatch.setattr(_cell, "_tidied", lambda *given: None)
+    go(made)
+    last = cell.runs(out)[3]
+    record = json.loads((last / "run.json").read_text())
+    (last / "run.json").write_text(json.dumps(record | {"status": "training"}))
+    path = next(iter(saved_in(last).values()))
+    content = bytearray(path.read_bytes())
+    content[5000] ^= 1
+    path.write_bytes(content)
+    monkeypatch.undo()
+    assert not go(made).failures
+    for seed, run in cell.runs(out).items():
+        assert json.loads((run / "run.json").read_text())["seeds_together"] == 3
+        assert _bytes(run) == whole[seed]
+        assert not (run / "checkpoint").exists()
+
+
+# ---------------------------------------------------------------- who fails alone
+
+
+def test_a_cell_that_fails_does_not_stop_the_others(
+    go: Go, recipe: Write, own: str, out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One whose data is missing, and one that stops with what nobody foresaw."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    (tmp_path / "empty").mkdir()
+    problems = [f"{own}:broken", "celeba_easy", "toy_convex"]
+    made = recipe(problems, ["linear"], hidden=None)
+    assert made.cells[0].name.startswith("own_problems-broken/")
+    done = go(made, data=tmp_path / "empty")
+    assert [one.state for one in done.standings.values()] == ["failed", "failed", "done"]
+    bug, missing = done.failures.values()
+    log = made.cells[0].folder(out) / "error.log"
+    assert bug.startswith("stopped by ZeroDivisionError (on purpose), which nobody foresaw: ")
+    assert f"`{log}` has the details" in bug
+    assert 'raise ZeroDivisionError("on purpose")' in log.read_text()
+    assert re.search(rf"CelebA is its aligned pictures.*{tmp_path / 'empty'}", missing)
+    saved = json.loads((out / "mine.json").read_text())
+    assert [cell["error"] for cell in saved["cells"]] == [bug, missing, None]
+    # asked for another cell, those that failed before are known, but are no failure of this time
+    later = go(made, only=["toy_convex"])
+    assert [one.state for one in later.standings.values()] == ["failed", "failed", "done"]
+    assert later.failures == {}
+
+
+def test_a_cell_that_failed_is_tried_again(
+    go: Go, recipe: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = recipe(["toy_convex"], ["cosmos"])
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(_cell, "fit", lambda *given, **more: 1 / 0)
+        assert list(_states(go(made)).values()) == ["failed"]
+    assert list(_states(go(made)).values()) == ["done"]
+
+
+def test_a_seed_that_diverges_keeps_no_other_back(
+    go: Go, recipe: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def diverging(*given: Any, seeds: Sequence[int], **more: Any) -> Any:
+        if 2 in seeds:
+            raise DivergedError("a loss became nan")
+        return fit(*given, seeds=seeds, **more)
+
+    monkeypatch.setattr(_cell, "fit", diverging)
+    made = recipe(["toy_convex"], ["cosmos"], seeds=(1, 2, 3))
+    done = go(made)
+    (one,) = done.standings.values()
+    assert (one.state, one.seeds_done) == ("failed", (1, 3))
+    assert one.error == "seed 2: a loss became nan"
+
+
+def test_a_cell_that_another_process_trains_is_left_alone(go: Go, recipe: Write, out: Path) -> None:
+    made = recipe(["toy_convex"], ["cosmos", "linear"])
+    folder = made.cells[0].folder(out)
+    folder.mkdir(parents=True)
+    with (folder / ".lock").open("w") as stream:
+        fcntl.flock(stream, fcntl.LOCK_EX)
+        done = go(made)
+    assert list(_states(done).values()) == ["failed", "done"]
+    (why,) = done.failures.values()
+    assert why.startswith(f"`{folder}` is being trained by another process")
+    assert list(_states(go(made)).values()) == ["done", "done"]
+    assert not (folder / ".lock").exists()
+
+
+def test_a_place_that_is_taken_costs_its_cells(go: Go, recipe: Write, out: Path) -> None:
+    made = recipe(["toy_convex", "toy_concave"], ["linear"])
+    (out / "cells").mkdir(parents=True)
+    (out / "cells" / "toy_convex").touch()
+    done = go(made)
+    assert list(_states(done).values()) == ["failed", "done"]
+    (why,) = done.failures.values()
+    assert re.match("cannot use `.*toy_convex/.*`: Not a directory; choose another `out`", why)
+
+
+# ---------------------------------------------------------------- who must not be mixed
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"version": "0.0.1"}, "version: '0.0.1' there, '"),
+        ({"precision": "bf16"}, "precision: 'bf16' there, 'tf32' now"),
+        ({"device": "cuda"}, "device: 'cuda' there, 'cpu' now"),
+        ({"label": "phn_ls"}, "method: 'phn_ls' there, 'cosmos' now"),
+        ({"training": {"epochs": 50}}, "training.epochs: 50 there, 2 now"),
+        ({"backbone": {"name": "mlp", "settings": {"hidden": [60, 25]}}}, "backbone.hidden: "),
+    ],
+)
+def test_a_run_with_other_settings_is_refused(
+    go: Go, recipe: Write, out: Path, change: dict[str, Any], says: str
+) -> None:
+    made = recipe(["toy_convex"], ["cosmos", "linear"])
+    go(made, only=["cosmos"])
+    path = made.cells[0].runs(out)[1] / "run.json"
+    record = json.loads(path.read_text())
+    nested = {k: record[k] | v if k == "training" else v for k, v in change.items()}
+    path.write_text(json.dumps(record | nested))
+    done = go(made)
+    assert list(_states(done).values()) == ["failed", "done"]
+    (why,) = done.failures.values()
+    assert re.match(rf"`{path.parent}` holds a run that must not be mixed with this recipe's", why)
+    assert says in why
+    assert json.loads(path.read_text()) == record | nested  # it is left as it is
+
+
+def test_what_was_done_elsewhere_counts_where_no_device_is_asked_for(
+    go: Go, recipe: Write, out: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = recipe(["toy_convex"], ["cosmos"])
+    go(made)
+    path = made.cells[0].runs(out)[1] / "run.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"device": "cuda"}))
+    _no_training(monkeypatch)
+    assert list(_states(go(made, device="auto")).values()) == ["done"]
+
+
+@pytest.mark.parametrize("change", [{"device": "cuda"}, {"precision": "bf16"}])
+def test_a_cell_that_is_not_asked_for_may_have_any_device_and_precision(
+    go: Go, recipe: Write, out: Path, change: dict[str, str]
+) -> None:
+    made = recipe(["toy_convex"], ["cosmos", "linear"])
+    go(made, only=["cosmos"])
+    path = made.cells[0].runs(out)[1] / "run.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    assert list(_states(go(made, only=["linear"])).values()) == ["done", "done"]
+
+
+def test_cells_on_other_images_are_refused(go: Go, recipe: Write, out: Path) -> None:
+    made = recipe(["toy_convex"], ["cosmos", "linear"])
+    go(made)
+    for cell, checksum in zip(made.cells, ("aaa", "bbb"), strict=True):
+        path = cell.runs(out)[1] / "run.json"
+        about = {"about": {"sha256": checksum}}
+        path.write_text(json.dumps(json.loads(path.read_text()) | about))
+    done = go(made)
+    assert list(_states(done).values()) == ["done", "failed"]
+    assert "images: sha256 bbb there, aaa elsewhere" in done.failures[made.cells[1].name]
+
+
+def test_a_damaged_record_costs_its_cell(go: Go, recipe: Write, out: Path) -> None:
+    made = recipe(["toy_convex"], ["cosmos", "linear"])
+    go(made)
+    (made.cells[0].runs(out)[1] / "run.json").write_text('{"format": 2, "sta')
+    done = go(made)
+    assert list(_states(done).values()) == ["failed", "done"]
+    assert "cannot be read" in done.failures[made.cells[0].name]
+
+
+@pytest.mark.parametrize("harm", ["missing", "changed"])
+def test_a_front_that_is_not_as_it_was_costs_its_cell_and_says_the_way_out(
+    go: Go, recipe: Write, out: Path, harm: str
+) -> None:
+    made = recipe(["toy_convex"], ["cosmos", "linear"])
+    go(made)
+    folder = made.cells[0].runs(out)[1]
+    if harm == "missing":
+        (folder / "front.json").unlink()
+    else:
+        (folder / "front.json").write_text("{}")
+    done = go(made)
+    assert list(_states(done).values()) == ["failed", "done"]
+    (why,) = done.failures.values()
+    assert why == (
+        f"`{folder / 'front.json'}` is missing or was changed; remove `{folder}` and start again "
+        "to train it anew"
+    )
+    shutil.rmtree(folder)
+    assert list(_states(go(made)).values()) == ["done", "done"]
+
+
+def test_a_file_named_from_where_one_stands_is_the_same_file(
+    go: Go, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    rows = "".join(f"{n % 7},{n % 2},{n % 3 % 2}\n" for n in range(80))
+    Path("people.csv").write_text("age,sex,label\n" + rows)
+    Path("own.toml").write_text(
+        """\
+title = "A table"
+section = "none"
+shows = "fronts"
+seeds = [1]
+[[grid]]
+problems = ["table"]
+methods = ["cosmos"]
+settings = { data = "people.csv", target = "label", sensitive = "sex", epochs = 1, rays = 3 }
+"""
+    )
+    for _ in range(2):
+        done = go("own.toml")
+        assert done.failures == {}
+        assert list(_states(done).values()) == ["done"]
+
+
+def test_what_is_done_needs_no_data(go: Go, recipe: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = recipe(["toy_convex"], ["cosmos", "linear"])
+    go(made)
+    monkeypatch.setattr("paretocosmos.config.resolve.load_problem", None)
+    assert set(_states(go(made)).values()) == {"done"}
+
+
+# ---------------------------------------------------------------- refused at once
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"workers": -1}, "`workers` are from 0 to 256, found -1"),
+        ({"workers": 2, "ray": "local"}, "found both: give one"),
+        ({"data": "nowhere"}, "`data` is a folder, found `nowhere`"),
+        ({"device": "cuda:77"}, "`cuda:77` is not there"),
+        ({"precision": "fp8"}, "unknown precision `fp8`"),
+        ({"seeds": [1, 1]}, "`seeds` are different whole numbers"),
+        ({"epochs": 0}, "`epochs` must be at least 1"),
+        ({"only": ["cosmo"]}, "did you mean `cosmos`"),
+    ],
+)
+def test_what_cannot_be_is_refused_before_anything_is_written(
+    go: Go, recipe: Write, out: Path, given: dict[str, Any], says: str
+) -> None:
+    with pytest.raises(ConfigurationError, match=re.escape(says)):
+        go(recipe(["toy_convex"], ["cosmos"]), **given)
+    assert not out.exists()
+
+
+def test_a_folder_that_cannot_be_is_refused(recipe: Write, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(RunError, match="cannot use"):
+        reproduce(recipe(["toy_convex"], ["cosmos"]), out=tmp_path / "file")
+
+
+# ---------------------------------------------------------------- time
+
+
+def _at(left: float) -> Progress:
+    return Progress(1, 9, {}, None, 1.0, "eager", Path(), "samples", 1.0, left, None, 0.0)
+
+
+def test_the_time_left_is_guessed_from_like_cells(tmp_path: Path) -> None:
+    cells = [Cell(p, m) for p in ("adult", "compas") for m in ("cosmos", "linear", "mgda")]
+    at = Reproduction(Recipe("mine", "Mine", "none", "table", tuple(cells)), tmp_path)
+    for cell in cells:
+        at.know(cell, "waiting", asked=True)
+
+    def left() -> float | None:
+        return at.seconds_left
+
+    assert left() is None
+    by_name = {f"{cell.problem} {cell.method}": cell for cell in cells}
+    at.note(by_name["adult cosmos"], None)
+    assert left() is None
+    at.note(by_name["adult cosmos"], Outcome(None, 100.0))
+    at.note(by_name["adult linear"], None)
+    at.note(by_name["adult linear"], Outcome("it failed", 10.0))
+    # compas: 100 and 10, as the same methods took; both mgda: the mean of all of the same problem
+    assert left() == pytest.approx(100 + 10 + 55 + 55)
+    at.note(by_name["adult mgda"], None)
+    at.note(by_name["adult mgda"], _at(30.0))
+    assert left() == pytest.approx(30 + 100 + 10 + 30, abs=1)  # it began just now
+    for name in ("compas cosmos", "compas linear", "compas mgda"):
+        at.note(by_name[name], None)
+        at.note(by_name[name], Outcome(None, 1.0))
+    at.note(by_name["adult mgda"], Outcome(None, 31.0))
+    assert left() == 0
+    assert {name: one.seconds for name, one in at.standings.items()} == pytest.approx(
+        dict(zip((cell.name for cell in cells), (100, 10, 31, 1, 1, 1), strict=True))
+    )
+
+
+def test_cells_side_by_side_share_the_time_left(tmp_path: Path) -> None:
+    cells = tuple(Cell("adult", m) for m in ("cosmos", "linear"))
+    at = Reproduction(Recipe("mine", "Mine", "none", "table", cells), tmp_path)
+    for cell, left in zip(cells, (80.0, 20.0), strict=True):
+        at.know(cell, "waiting", asked=True)
+        at.note(cell, None)
+        at.note(cell, _at(left))
+    assert at.seconds_left == pytest.approx(80, abs=1)  # the longest, not the mean

@@ -1,0 +1,208 @@
+"""The verdict, on numbers made so that one knows what must be said of them."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.paper.hand_made import write_recipe
+
+from paretocosmos.paper.collected import collect
+from paretocosmos.paper.recipe import load_recipe
+from paretocosmos.paper.report import markdown, sections, verdict, write_report
+from paretocosmos.paper.report._parts import Section, Table
+
+TEXT = {"rule": "text"}
+
+
+def cell(problem: str, method: str, gap: float, **more: Any) -> dict[str, Any]:
+    """A cell that is off the paper's 3.00 by a gap, of which 0.05 is allowed."""
+    differs = abs(gap) > 0.05
+    own = {"paper": 3.0, "paper_std": 0.01, "difference": gap, "differs": differs}
+    return {
+        "name": f"{problem}/{method}",
+        "problem": problem,
+        "protocol": "paper",
+        "method": method,
+        "settings": {},
+        "rehearsal": None,
+        "seeds": [1, 2],
+        "volume": {"mean": 3.0 + gap, "std": 0.02, "each": [0.0, 0.0]},
+        "against": {"hypervolume": own, "reasons": []},
+    } | more
+
+
+def compared(
+    problem: str, method: str, difference: float, said: str, **more: Any
+) -> dict[str, Any]:
+    row = {"problem": problem, "settings": {}, "protocol": "paper", "method": method}
+    return row | {"difference": difference, "verdict": said} | more
+
+
+def content(
+    cells: list[dict[str, Any]], *claims: tuple[str, bool | None, list[Any]], name: str = "table_1"
+) -> dict[str, Any]:
+    told = [{"claim": text, "holds": holds, "rows": rows} for text, holds, rows in claims]
+    return {"recipe": name, "rehearsal": None, "cells": cells, "claims": told}
+
+
+def found(*contents: dict[str, Any]) -> tuple[str, dict[str, Table]]:
+    (section,) = verdict(contents)
+    return " ".join(section.lead), {table.title: table for table in section.tables}
+
+
+def test_every_set_is_told_by_cosmos_and_by_how_many_methods() -> None:
+    cells = [
+        cell("adult", "cosmos", 0.01),
+        cell("adult", "phn_ls", -0.2),
+        cell("adult", "single_task", 0.0),
+        cell("multi_mnist", "cosmos", -0.1),
+        cell("multi_fashion", "phn_ls", 0.01),
+    ]
+    aside = [
+        cell("adult", "phn_epo", 0.0, protocol="clean"),
+        cell("multi_mnist", "phn_epo", 0.0, settings=TEXT),
+        cell("compas", "cosmos", 0.0, against=None),
+    ]
+    reason = {"quantities": ["hypervolume"], "sentence": "Other images."}
+    cells[3]["against"]["reasons"] = [reason]
+    lead, tables = found(content([*cells, *aside]), content(cells[:1], name="figure_vs_sota"))
+    assert lead == (
+        "3 of 5 published hypervolumes come out the same within the noise, 1 of 2 for COSMOS."
+    )
+    (table,) = tables.values()
+    assert table.rows == (
+        ("Adult", "3.010 ± 0.020", "3.00 ± 0.01", "yes", "2 of 3, not PHN-LS"),
+        ("Multi-MNIST", "2.900 ± 0.020", "3.00 ± 0.01", "no, −0.100 (1)", "0 of 1"),
+        ("Multi-Fashion", "–", "–", "–", "1 of 1"),
+    )
+    assert table.notes == {"1": "Other images."}
+
+
+def test_a_difference_without_a_reason_is_told_as_such() -> None:
+    _, tables = found(content([cell("adult", "cosmos", 0.3)]))
+    (note,) = tables["The paper's hypervolumes"].notes.values()
+    assert "know of no reason" in note
+
+
+def test_claims_hold_on_all_sets_on_some_on_none_or_are_open() -> None:
+    two = ("adult", "compas")
+    behind = [compared(p, "phn_ls", -0.1, "behind") for p in two]
+    ahead = compared("compas", "phn_epo", 0.2, "ahead", protocol="clean")
+    alone = [
+        compared("multi_mnist", "single_task", 0.3, "ahead"),
+        compared("multi_fashion", "single_task", -0.01, "behind within the noise"),
+    ]
+    set_by_set = [
+        {"problem": "adult", "protocol": "paper", "holds": None, "short": "width 1 → 2"},
+        {"problem": "compas", "protocol": "paper", "holds": True, "short": "never told"},
+    ]
+    lead, tables = found(
+        content(
+            [],
+            ("All.", True, behind),
+            ("Some.", False, [*behind, ahead]),
+            ("None.", False, alone),
+            ("Open.", None, set_by_set),
+            ("Nothing trained.", None, []),
+        )
+    )
+    assert lead == (
+        "The paper's main claim holds: All. Of its 4 claims, this many hold: 1 on every set, "
+        "1 on some sets only, 1 on none, 1 still open."
+    )
+    assert tables["The paper's claims"].rows == (
+        ("All.", "yes", "So on all 2 sets.", "`table_1`"),
+        (
+            "Some.",
+            "on 1 of 2 sets",
+            "So on Adult; not so on COMPAS (PHN-EPO +0.200, clean).",
+            "`table_1`",
+        ),
+        (
+            "None.",
+            "no",
+            "Not so on Multi-MNIST (Single Task +0.300), Multi-Fashion (Single Task −0.010, within "
+            "the noise).",
+            "`table_1`",
+        ),
+        ("Open.", "open", "So on COMPAS; open on Adult (width 1 → 2).", "`table_1`"),
+    )
+
+
+def test_one_seed_leaves_it_open_and_no_baseline_ahead_is_so() -> None:
+    rows = [
+        compared("adult", "phn_ls", 0.3, "one seed"),
+        compared("compas", "phn_ls", 0.01, "ahead within the noise"),
+    ]
+    _, tables = found(content([], ("A.", None, rows)))
+    (row,) = tables["The paper's claims"].rows
+    assert row[1:3] == ("open", "So on COMPAS; open on Adult (PHN-LS +0.300).")
+
+
+def test_sets_of_which_nothing_is_trained_are_named() -> None:
+    rows = [compared("adult", "phn_ls", 0.3, "ahead")]
+    cells = [
+        cell("adult", "cosmos", 0.0),
+        cell("adult", "phn_ls", 0.0, seeds=[]),  # another method was
+        *(cell("multi_mnist", name, 0.0, seeds=[], against=None) for name in ("cosmos", "phn_ls")),
+    ]
+    _, tables = found(content(cells, ("A.", False, rows)))
+    (row,) = tables["The paper's claims"].rows
+    assert row[2] == "Not so on Adult (PHN-LS +0.300). Not trained yet: Multi-MNIST."
+
+
+def test_the_harder_draw_is_told_last_and_not_counted() -> None:
+    drawn = compared("multi_mnist", "phn_ls", 0.1, "ahead", settings=TEXT)
+    own = compared("multi_mnist", "phn_ls", -0.1, "behind")
+    lead, tables = found(
+        content([], ("Best.", False, [drawn]), name="table_1_text"),
+        content([], ("Best.", True, [own])),
+    )
+    assert lead == "The paper's main claim holds: Best."
+    assert tables["The paper's claims"].rows == (
+        ("Best.", "yes", "So on Multi-MNIST.", "`table_1`"),
+        (
+            "Best. Here: on a harder draw than the paper's.",
+            "no",
+            "Not so on Multi-MNIST (PHN-LS +0.100).",
+            "`table_1_text`",
+        ),
+    )
+
+
+def test_a_rehearsal_and_recipes_without_claims_have_no_verdict(tmp_path: Path) -> None:
+    for recipe in (load_recipe("intuition"), load_recipe("table_1_small").rehearsal(1)):
+        write_recipe(recipe, tmp_path, seeds=[1, 2])
+        assert verdict([collect(recipe, tmp_path)]) == []
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("reproduction")
+    recipe = load_recipe("table_1_text")
+    write_recipe(recipe, out, seeds=[1, 2])
+    write_report([collect(recipe, out)], out / "report")
+    return out / "report"
+
+
+def test_a_report_begins_with_it(written: Path) -> None:
+    lines = (written / "report.md").read_text(encoding="utf-8").splitlines()
+    heads = [line for line in lines if line.startswith("## ")]
+    assert heads == ["## The verdict", "## Table 1's pairs of images on a harder draw"]
+    assert "`verdict`" not in "\n".join(lines)
+    text = (written / "report.tex").read_text(encoding="utf-8")
+    assert text.index(r"\section{The verdict}") < text.index(r"\texttt{table\_1\_text}")
+    # long texts are broken into lines, not run over the page
+    assert r"\begin{longtable}{p{0.70\linewidth}lll}" in text
+    html = (written / "report.html").read_text(encoding="utf-8")
+    assert html.index("<h2>The verdict</h2>") < html.index('<section id="table_1_text">')
+    assert '<th scope="col" class="text">the paper says</th>' in html
+
+
+def test_a_page_opens_with_it(tmp_path: Path) -> None:
+    own = Section("verdict", "The verdict", "", "", (), (), (), (), ("So it is.",))
+    text = markdown([], verdict=[own], opening="What this is.", title="T")
+    assert text.strip().split("\n\n") == ["# T", "## The verdict", "So it is.", "What this is."]
+    recipe = load_recipe("table_1_text")
+    write_recipe(recipe, tmp_path, seeds=[1, 2])
+    assert [s.name for s in sections([collect(recipe, tmp_path)], None)[0]] == ["table_1_text"]

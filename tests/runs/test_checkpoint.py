@@ -1,0 +1,195 @@
+import json
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+import torch
+from safetensors.torch import save_file
+from torch import Tensor, nn
+
+from paretocosmos.errors import RunError
+from paretocosmos.runs.checkpoint import (
+    Progressed,
+    load_checkpoint,
+    load_tensors,
+    save_checkpoint,
+    save_tensors,
+)
+from paretocosmos.training.engine import Adam
+
+NUMBERS: dict[str, Any] = {"epoch": 3, "evaluations": [{"hypervolume_val": 0.1 + 0.2}], "a": None}
+
+
+class Moving(NamedTuple):
+    """A training, with everything that moves: Adam, dropout, batch norm, the method's state."""
+
+    at: Progressed
+    adam: Adam
+
+    def go_on(self, steps: int) -> None:
+        at, parameters = self.at, dict(self.at.model.named_parameters())
+        for _ in range(steps):
+            loss = at.model(torch.randn(8, 3, generator=at.generator)).square().sum()
+            gradients = torch.autograd.grad(loss, list(parameters.values()))
+            self.adam.update(dict(zip(parameters, gradients, strict=True)))
+            at.method_state["mean"].mul_(0.9).add_(loss.detach())
+            at.best = {"weight": loss.detach().clone()}
+            at.numbers["epoch"] += 1
+
+    def everything(self) -> list[Tensor]:
+        at = self.at
+        return [
+            *at.model.state_dict().values(),
+            *self.adam.tensors(),
+            *at.method_state.values(),
+            *at.best.values(),
+            at.generator.get_state(),
+            torch.get_rng_state(),
+        ]
+
+
+def _moving(seed: int, width: int = 4, steps: int = 0) -> Moving:
+    torch.manual_seed(seed)
+    model = nn.Sequential(nn.Linear(3, width), nn.BatchNorm1d(width), nn.Dropout(0.5))
+    adam = Adam(dict(model.named_parameters()), weight_decay=0.0)
+    adam.set_learning_rate(0.1)
+    generator, state = torch.Generator().manual_seed(seed), {"mean": torch.zeros(2)}
+    at = Progressed(model, adam.state(), generator, state, numbers={"epoch": 0})
+    moving = Moving(at, adam)
+    moving.go_on(steps)
+    return moving
+
+
+@pytest.mark.parametrize("steps", [0, 3])
+def test_it_goes_on_as_if_nothing_had_happened(tmp_path: Path, steps: int) -> None:
+    path = tmp_path / "last.safetensors"
+    whole = _moving(1, steps=steps)
+    save_checkpoint(path, whole.at)
+    whole.go_on(4)
+    expected = whole.everything()
+
+    other = _moving(2, steps=1)  # wherever it was before
+    load_checkpoint(path, other.at)
+    assert other.at.numbers == {"epoch": steps}
+    other.go_on(4)
+    for one, two in zip(expected, other.everything(), strict=True):
+        assert torch.equal(one, two)
+    assert other.at.numbers == whole.at.numbers
+
+
+def test_saving_does_not_touch_what_it_saves(tmp_path: Path) -> None:
+    moving = _moving(1, steps=2)
+    before = [value.clone() for value in moving.everything()]
+    save_checkpoint(tmp_path / "a", moving.at)
+    assert all(torch.equal(a, b) for a, b in zip(before, moving.everything(), strict=True))
+
+
+def test_one_seed_of_a_stack_is_saved_as_if_it_were_alone(tmp_path: Path) -> None:
+    alone = {"w": torch.randn(2, 3)}
+    stack = {"w": torch.stack([torch.zeros(2, 3), alone["w"].clone(), torch.ones(2, 3)])}
+    both = Adam(alone, weight_decay=0.0), Adam(stack, weight_decay=0.0, stacked=True)
+    for step in range(3):
+        gradient = torch.randn(2, 3, generator=torch.Generator().manual_seed(step))
+        for adam, given in zip(both, (gradient, torch.stack([gradient] * 3)), strict=True):
+            adam.set_learning_rate(0.1)
+            adam.update({"w": given})
+    for adam, place in ((both[0], 0), (both[1], 1)):
+        at = Progressed(nn.Linear(1, 1), adam.state(place), torch.Generator(), {})
+        save_checkpoint(tmp_path / f"{place}", at)
+    found = [
+        {k: v for k, v in load_tensors(tmp_path / f"{place}")[0].items() if "optimiser" in k}
+        for place in (0, 1)
+    ]
+    assert set(found[0]) == {f"optimiser.{m}" for m in ("w.exp_avg", "w.exp_avg_sq", "step")}
+    for name, value in found[0].items():
+        torch.testing.assert_close(found[1][name], value)
+    # and is loaded into its own place, whatever the layout in memory
+    at = Progressed(nn.Linear(1, 1), both[1].state(2), torch.Generator(), {})
+    load_checkpoint(tmp_path / "1", Progressed(at.model, at.optimiser, at.generator, {}))
+    torch.testing.assert_close(both[1].state(2)["w.exp_avg"], both[0].state()["w.exp_avg"])
+    other = Adam({"w": torch.zeros(3, 2)}, weight_decay=0.0).state()
+    with pytest.raises(RunError, match=r"does not fit this network .*w\.exp_avg"):
+        load_checkpoint(tmp_path / "1", Progressed(at.model, other, at.generator, {}))
+
+
+def test_a_layout_in_memory_is_neither_saved_nor_lost(tmp_path: Path) -> None:
+    plain = nn.Conv2d(2, 3, 5)
+    turned = nn.Conv2d(2, 3, 5).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    save_checkpoint(tmp_path / "a", Progressed(plain, {}, torch.Generator(), {}))
+    before = turned.weight.stride()
+    load_checkpoint(tmp_path / "a", Progressed(turned, {}, torch.Generator(), {}))
+    assert torch.equal(turned.weight, plain.weight)
+    assert turned.weight.stride() == before != plain.weight.stride()
+    save_checkpoint(tmp_path / "b", Progressed(turned, {}, torch.Generator(), {}))
+    found = load_tensors(tmp_path / "b")[0]["model.weight"]
+    assert torch.equal(found, plain.weight)
+    assert found.is_contiguous()
+
+
+def test_tensors_and_numbers_come_back_bit_for_bit(tmp_path: Path) -> None:
+    base = torch.randn(4, 6)
+    tensors = {
+        "turned": base.t(),  # not contiguous
+        "part": base[1:3],  # shares memory with the first
+        "same": base,
+        "whole": torch.arange(3),
+        "scalar": torch.tensor(float("nan")),
+        "bytes": torch.tensor([0, 255], dtype=torch.uint8),
+        "empty": torch.zeros(0, 2),
+        "inference": _inference(),
+    }
+    save_tensors(tmp_path / "a", tensors, NUMBERS)
+    found, numbers = load_tensors(tmp_path / "a")
+    assert numbers == NUMBERS
+    assert set(found) == set(tensors)
+    for name, tensor in tensors.items():
+        assert found[name].dtype == tensor.dtype
+        assert torch.equal(found[name].nan_to_num(7), tensor.nan_to_num(7))
+
+
+def _inference() -> Tensor:
+    with torch.inference_mode():
+        return torch.ones(2) * 2
+
+
+def test_the_file_is_plain_safetensors(tmp_path: Path) -> None:
+    save_tensors(tmp_path / "a", {"x": torch.tensor([1.0, -2.0])}, NUMBERS)
+    content = (tmp_path / "a").read_bytes()  # the format by hand: length, JSON, numbers
+    length = int.from_bytes(content[:8], "little")
+    header = json.loads(content[8 : 8 + length])
+    assert header["x"]["shape"] == [2]
+    assert json.loads(header["__metadata__"]["paretocosmos"]) == NUMBERS
+    assert content[8 + length :] == bytes.fromhex("0000803f000000c0")
+
+
+@pytest.mark.parametrize("keep", [0, 4, 8, 100, 0.5, -1])
+def test_a_file_cut_short_is_one_sentence(tmp_path: Path, keep: float) -> None:
+    path = tmp_path / "last.safetensors"
+    save_checkpoint(path, _moving(1, steps=1).at)
+    content = path.read_bytes()
+    path.write_bytes(content[: int(keep if isinstance(keep, int) else keep * len(content))])
+    with pytest.raises(RunError, match="damaged or not ours") as caught:
+        load_tensors(path)
+    assert f"`{path}`" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_missing_file_and_one_of_somebody_else(tmp_path: Path) -> None:
+    with pytest.raises(RunError, match="does not exist; the run folder is incomplete"):
+        load_tensors(tmp_path / "absent")
+    with pytest.raises(RunError, match="does not exist"):
+        load_tensors(tmp_path)  # a folder
+    save_file({"x": torch.ones(2)}, tmp_path / "theirs")
+    with pytest.raises(RunError, match="damaged or not ours"):
+        load_tensors(tmp_path / "theirs")
+
+
+def test_another_network_does_not_fit(tmp_path: Path) -> None:
+    path = tmp_path / "last.safetensors"
+    save_checkpoint(path, _moving(1, steps=1).at)
+    with pytest.raises(RunError, match=r"does not fit this network .*size mismatch") as caught:
+        load_checkpoint(path, _moving(1, width=5).at)
+    assert "\n" not in str(caught.value)
+    save_tensors(path, {"x": torch.ones(1)}, {}, hashed=True)
+    with pytest.raises(RunError, match="does not fit this network"):
+        load_checkpoint(path, _moving(1).at)

@@ -1,0 +1,76 @@
+"""Where runs go, and which may be continued."""
+
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from paretocosmos.config.plan import Plan
+from paretocosmos.config.resolve import make_plan
+from paretocosmos.errors import RunError
+from paretocosmos.runs.folders import folder_for, refuse_other
+from paretocosmos.training.fit import fit
+
+
+@pytest.fixture
+def plan() -> Plan:
+    return make_plan(
+        "toy_convex",
+        method="cosmos",
+        model=None,
+        conditioning=None,
+        backbone=None,
+        protocol=None,
+        settings={},
+        seed=1,
+        device="cpu",
+        deterministic=False,
+        precision="tf32",
+    )
+
+
+def _on(plan: Plan, device: str) -> Plan:
+    configuration = dataclasses.replace(plan.configuration, device=device)
+    return dataclasses.replace(plan, configuration=configuration)
+
+
+def test_a_run_goes_on_on_another_gpu(plan: Plan) -> None:
+    record = _on(plan, "cuda:0").configuration.to_dict()
+    refuse_other(Path("run"), record, _on(plan, "cuda"))
+    with pytest.raises(RunError, match="device: 'cuda' there, 'cpu' now"):
+        refuse_other(Path("run"), record, plan)
+
+
+def test_every_difference_is_named_by_its_dotted_name(plan: Plan) -> None:
+    record = plan.configuration.to_dict()
+    record["method"]["settings"]["penalty"] = 5.0
+    record["backbone"] = None
+    with pytest.raises(RunError) as refused:
+        refuse_other(Path("run"), record, plan)
+    assert "method.settings.penalty: 5.0 there, 0.01 now" in str(refused.value)
+    assert "backbone.name: None there, 'mlp' now" in str(refused.value)
+
+
+def test_a_free_name_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert folder_for(None, "a b", resume=False) == Path("runs/a-b")
+    Path("runs/a-b").mkdir(parents=True)
+    assert folder_for(None, "a b", resume=False) == Path("runs/a-b-2")
+
+
+def test_micro_batches_serve_methods_with_one_ray_for_each_network(tmp_path: Path) -> None:
+    settings = {"batch_size": 60, "rays": 3}
+    small = settings | {"groups": 4, "accumulate": 4}
+    whole, parts = (
+        fit(
+            "toy_convex",
+            method="uniform",
+            settings=given,
+            epochs=2,
+            precision="fp64",
+            out=tmp_path / str(at),
+        )
+        for at, given in enumerate((settings, small))
+    )
+    np.testing.assert_allclose(parts.front.values, whole.front.values, rtol=1e-9)

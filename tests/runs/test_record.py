@@ -1,0 +1,127 @@
+"""What `run.json` says of the objectives, and who is refused by it."""
+
+import dataclasses
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from paretocosmos import evaluate, fit, load_problem, load_run
+from paretocosmos.errors import RunError
+from paretocosmos.io.files import digest_of
+from paretocosmos.objectives import Objective
+from paretocosmos.objectives.gaussian_well import GaussianWell
+from paretocosmos.objectives.mean_squared_error import MeanSquaredError
+from paretocosmos.problems import Problem
+from paretocosmos.types import Outputs, Targets
+
+Trained = Callable[[Problem], Path]
+
+
+class Cubed(Objective):
+    """|output - target|³, with a setting that JSON cannot say."""
+
+    def __init__(self, *, name: str, target: str, by: object = torch.add) -> None:
+        super().__init__(name=name, target=target)
+        self.by = by
+
+    def loss(self, outputs: Outputs, targets: Targets) -> Tensor:
+        assert isinstance(outputs, Tensor)
+        return (outputs - targets[self.target]).abs().pow(3).mean()
+
+
+@pytest.fixture
+def trained(tmp_path: Path) -> Trained:
+    def folder(problem: Problem) -> Path:
+        settings = {"hidden": (4,), "batch_size": 500, "reference": (50.0, 50.0)}
+        return fit(problem, epochs=1, out=tmp_path / "run", settings=settings).folder
+
+    return folder
+
+
+def _with(*objectives: Objective) -> Problem:
+    """`toy_convex`, by its spec, with other objectives of the same names."""
+    return dataclasses.replace(load_problem("toy_convex"), objectives=objectives)
+
+
+def _wells() -> Problem:
+    return _with(
+        GaussianWell(name="first", target="first"), MeanSquaredError(name="second", target="second")
+    )
+
+
+def _cubes() -> Problem:
+    return _with(Cubed(name="first", target="first"), Cubed(name="second", target="second"))
+
+
+def _changed(folder: Path, **changes: Any) -> None:
+    path = folder / "run.json"
+    record = json.loads(path.read_text()) | changes
+    absent = {"sha256", *(key for key, value in changes.items() if value is None)}
+    record = {key: value for key, value in record.items() if key not in absent}
+    path.write_text(json.dumps(record | {"sha256": digest_of(record)}))
+
+
+def test_objectives_of_this_package_are_recorded_and_come_back(trained: Trained) -> None:
+    folder = trained(_wells())
+    record = json.loads((folder / "run.json").read_text())
+    assert record["objective_specs"] == [
+        {"name": "gaussian_well", "settings": {"name": "first", "output": None, "target": "first"}},
+        {
+            "name": "mean_squared_error",
+            "settings": {"name": "second", "output": None, "target": "second"},
+        },
+    ]
+    run = load_run(folder)
+    assert [type(o) for o in run.problem().objectives] == [GaussianWell, MeanSquaredError]
+    again = evaluate(run.model, run.problem(), rays=run.front.rays.tolist())
+    assert again.values.tolist() == run.front.values.tolist()
+
+
+def test_those_of_ones_own_are_refused_with_the_way_out(trained: Trained) -> None:
+    folder = trained(_cubes())
+    with pytest.raises(RunError, match=r"cannot rebuild .*Cubed.*problem=problem") as refused:
+        load_run(folder).problem()
+    assert "\n" not in str(refused.value)
+    run = load_run(folder, problem=_cubes())
+    again = evaluate(run.model, run.problem(), rays=run.front.rays.tolist())
+    assert again.values.tolist() == run.front.values.tolist()
+
+
+def test_a_problem_with_others_is_refused_wherever_it_is_handed_over(trained: Trained) -> None:
+    folder = trained(_wells())
+    with pytest.raises(RunError, match=r"other objectives .*gaussian_well.* there"):
+        load_run(folder, problem=load_problem("toy_convex"))
+    with pytest.raises(RunError, match="other objectives"):
+        load_run(folder).choose(max={"second": 3.0}, problem=load_problem("toy_convex"))
+    with pytest.raises(RunError, match=r"other settings .*objective"):
+        fit(load_problem("toy_convex"), epochs=1, out=folder, resume=True)
+
+
+def test_a_folder_of_before_objectives_were_recorded_is_read(trained: Trained) -> None:
+    folder = trained(load_problem("toy_convex"))
+    _changed(folder, objective_specs=None)
+    assert load_run(folder).problem().names == ("first", "second")
+
+
+@pytest.mark.parametrize(
+    ("specs", "says"),
+    [
+        ("gaussian_well", "`objective_specs` is a list"),
+        ([{"name": "gaussian_well"}], "`objective_specs` is a list"),
+        ([{"name": "os:system", "settings": {"command": "ls"}}] * 2, "cannot rebuild"),
+        ([{"name": "gaussian_well", "settings": {"wrong": 1}}] * 2, "cannot rebuild"),
+    ],
+    ids=["text", "half", "code", "settings"],
+)
+def test_a_record_that_names_something_else_imports_and_builds_nothing(
+    trained: Trained, specs: object, says: str
+) -> None:
+    folder = trained(load_problem("toy_convex"))
+    _changed(folder, objective_specs=specs)
+    with pytest.raises(RunError, match=says):
+        load_run(folder).problem()

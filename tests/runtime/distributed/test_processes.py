@@ -1,0 +1,290 @@
+"""Two processes against one: the same run, whatever the method; and what ends them."""
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from tests.runtime.distributed.cases import CASES, DIGITS, SETTINGS, table, train
+
+from paretocosmos.runs.checkpoint import load_tensors
+from paretocosmos.runs.load import load_run
+from paretocosmos.runs.saved import checkpoint_in, saved_in
+from paretocosmos.runtime.distributed import Processes
+from paretocosmos.training.fit import fit
+from paretocosmos.training.loop import Progress
+
+ROOT = Path(__file__).parents[2]
+NEAR = 1e-9  # in float64: sums in another order
+TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+
+
+def _environment() -> dict[str, str]:
+    paths = [str(ROOT / "src"), str(ROOT), os.environ.get("PYTHONPATH", "")]
+    return os.environ | {"PYTHONPATH": os.pathsep.join(paths), "OMP_NUM_THREADS": "1"}
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of runs that two processes trained together."""
+    folder = tmp_path_factory.mktemp("two")
+
+    def stop(at: Progress) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):  # after the first of two epochs, in one process
+        train("cosmos", folder / "begun", progress=stop)
+    command = [*TORCHRUN, str(Path(__file__).parent / "cases.py"), str(folder)]
+    done = subprocess.run(
+        command, env=_environment(), capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return folder
+
+
+def _same(one: Path, two: Path) -> None:
+    """The same weights, moments and fronts."""
+    for last in (True, False):
+        files = (checkpoint_in(f) if last else f / "model.safetensors" for f in (one, two))
+        ours, theirs = (load_tensors(file)[0] for file in files)
+        assert ours.keys() == theirs.keys()
+        for name, tensor in ours.items():
+            if not name.startswith("rng"):
+                torch.testing.assert_close(tensor, theirs[name], rtol=NEAR, atol=NEAR)
+    for file in ("front.json", "front_val.json"):
+        values = [json.loads((folder / file).read_text())["values"] for folder in (one, two)]
+        np.testing.assert_allclose(values[0], values[1], rtol=NEAR, atol=NEAR)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_two_processes_give_the_run_of_one(case: str, shared: Path, tmp_path: Path) -> None:
+    alone = train(case, tmp_path / "run")
+    _same(shared / case, alone.folder)
+    records = [json.loads((f / "run.json").read_text()) for f in (shared / case, alone.folder)]
+    assert [record["processes"] for record in records] == [2, 1]
+    assert records[0]["engine"] == records[1]["engine"]
+    for mine, other in zip(*(record["evaluations"] for record in records), strict=True):
+        assert mine["losses"] == pytest.approx(other["losses"], rel=NEAR)
+
+
+def test_images_in_recorded_steps(shared: Path, tmp_path: Path) -> None:
+    alone = fit("multi_digits", settings=DIGITS, epochs=1, precision="fp64", out=tmp_path / "run")
+    _same(shared / "digits", alone.folder)
+
+
+def test_seeds_train_one_after_the_other(shared: Path, tmp_path: Path) -> None:
+    for seed in (1, 2):
+        alone = fit(
+            table(),
+            seed=seed,
+            settings=SETTINGS,
+            epochs=1,
+            precision="fp64",
+            out=tmp_path / str(seed),
+        )
+        _same(shared / "seeds" / f"seed-{seed}", alone.folder)
+
+
+def test_what_one_process_began_two_finish(shared: Path, tmp_path: Path) -> None:
+    whole = train("cosmos", tmp_path / "whole")
+    _same(shared / "begun", whole.folder)
+
+
+def test_what_two_processes_began_one_finishes(shared: Path, tmp_path: Path) -> None:
+    again = tmp_path / "again"
+    shutil.copytree(shared / "cosmos", again)
+    record = json.loads((again / "run.json").read_text())
+    (again / "run.json").write_text(json.dumps(record | {"status": "training"}))
+    _same(train("cosmos", again, resume=True).folder, shared / "cosmos")
+
+
+def test_processes_draw_different_dropout_and_hold_the_same_weights(shared: Path) -> None:
+    first, second = (json.loads((shared / f"told-{r}.json").read_text()) for r in (0, 1))
+    assert first[0] == second[0]
+    assert set(first[1]) == set(second[1]) == {0.0, 2.0}  # dropped, or scaled
+    assert first[1] != second[1]
+    saved, _ = load_tensors(shared / "dropped" / "model.safetensors")
+    assert saved["calls"] == 8  # of the first process: batches in an epoch
+
+
+# ---------------------------------------------------------------- a process among others, alone
+
+
+def test_shares_cover_every_sample_once_in_order() -> None:
+    for samples in (2, 3, 7, 30):
+        shares = [Processes(rank, 2).share(samples) for rank in (0, 1)]
+        found = [at for share in shares for at in range(samples)[share]]
+        assert found == list(range(samples))
+    assert [Processes(rank, 3).share(2) for rank in range(3)] == [slice(0, 2)] * 3
+
+
+def test_rays_agree_or_differ() -> None:
+    rays = torch.eye(4)
+    assert torch.equal(Processes(1, 2).share_of_rays(rays), rays[2:])
+    assert torch.equal(Processes(1, 2).share_of_rays(rays[:1]), rays[:1])
+
+
+# ---------------------------------------------------------------- what ends them
+
+
+def _start(rank: int, port: int, folder: Path, *arguments: str) -> "subprocess.Popen[str]":
+    told = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": 2, "MASTER_PORT": port}
+    environment = _environment() | {name: str(value) for name, value in told.items()}
+    environment["MASTER_ADDR"] = "127.0.0.1"
+    return subprocess.Popen(
+        [sys.executable, "-m", "paretocosmos", "train", *arguments, "--device", "cpu"],
+        env=environment,
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+@pytest.fixture
+def port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        number: int = free.getsockname()[1]
+        return number
+
+
+def _ended(process: "subprocess.Popen[str]") -> tuple[int, str]:
+    _, said = process.communicate(timeout=120)
+    assert "Traceback" not in said, said
+    return process.returncode, said
+
+
+def _until(condition: Callable[[], Any]) -> None:
+    deadline = time.monotonic() + 90
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def _epoch(folder: Path) -> int:
+    return next(iter(saved_in(folder)), 0)
+
+
+def test_a_lost_process_ends_the_others_with_a_usable_checkpoint(tmp_path: Path, port: int) -> None:
+    given = ("toy_convex", "--epochs", "100000", "--out", "run", "--set", "rays=3")
+    first, second = (_start(rank, port, tmp_path, *given) for rank in (0, 1))
+    try:
+        _until(lambda: _epoch(tmp_path / "run") >= 2)
+    finally:
+        second.send_signal(signal.SIGKILL)
+    second.communicate()
+    code, said = _ended(first)
+    assert code == 2
+    (line,) = [line for line in said.splitlines() if line.startswith("error:")]
+    assert "another process of this training was lost" in line
+    assert "`run`" in line
+    assert "--resume" in line
+    assert _epoch(tmp_path / "run") >= 2
+
+
+def test_a_process_told_to_end_says_how_to_go_on(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "paretocosmos", "train", "toy_convex", "--epochs", "100000"]
+    process = subprocess.Popen(
+        [*command, "--out", "run", "--set", "rays=3"],
+        env=_environment(),
+        cwd=tmp_path,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        _until(lambda: _epoch(tmp_path / "run") >= 2)
+    finally:
+        process.send_signal(signal.SIGTERM)
+    code, said = _ended(process)
+    assert code == 130
+    assert "continue with --out run --resume" in said
+
+
+def test_processes_that_disagree_about_data(tmp_path: Path, port: int) -> None:
+    for rank in (0, 1):
+        rows = [f"{at % 7},{at % 2},{at % 3 % 2}" for at in range(100 + rank)]
+        (tmp_path / f"{rank}.csv").write_text("a,sex,paid\n" + "\n".join(rows) + "\n")
+    given = ("--target", "paid", "--sensitive", "sex", "--epochs", "1", "--out", "run")
+    both = [_start(rank, port, tmp_path, f"{rank}.csv", *given) for rank in (0, 1)]
+    (code, said), (other_code, other_said) = map(_ended, both)
+    assert (code, other_code) == (2, 2)
+    assert "all processes of a training have the same data" in said
+    assert "same command, version and files" in said
+    assert other_said == ""
+    assert not (tmp_path / "run").exists()
+
+
+def test_processes_that_disagree_about_settings(tmp_path: Path, port: int) -> None:
+    given = ("toy_convex", "--epochs", "1", "--out", "run")
+    both = [_start(rank, port, tmp_path, *given, "--penalty", f"0.{rank + 1}") for rank in (0, 1)]
+    (code, said), (other_code, other_said) = map(_ended, both)
+    assert (code, other_code) == (2, 2)
+    assert "`method.settings.penalty`, found 0.1 in the first and 0.2 in process 1" in said
+    assert other_said == ""
+
+
+def test_one_process_that_cannot_begin_ends_all(tmp_path: Path, port: int) -> None:
+    (tmp_path / "0.csv").write_text("a,sex,paid\n" + "1,0,1\n2,1,0\n3,1,1\n4,0,0\n" * 25)
+    given = ("--target", "paid", "--sensitive", "sex", "--epochs", "1", "--out", "run")
+    both = [_start(rank, port, tmp_path, f"{rank}.csv", *given) for rank in (0, 1)]
+    (code, said), (other_code, other_said) = map(_ended, both)
+    assert (code, other_code) == (2, 2)
+    assert "process 1 of 2: " in said
+    assert "1.csv" in said
+    assert other_said == ""
+
+
+def test_batch_statistics_of_a_single_sample_are_refused(tmp_path: Path, port: int) -> None:
+    """A last batch of three leaves the second process one."""
+    given = ("tests.runtime.distributed.cases:table", "--epochs", "1", "--out", "run")
+    network = ("--backbone", "tests.runtime.distributed.cases:normed", "--set", "batch_size=26")
+    both = [_start(rank, port, tmp_path, *given, *network) for rank in (0, 1)]
+    (code, said), (other_code, other_said) = map(_ended, both)
+    assert (code, other_code) == (2, 2)
+    assert "batch normalisation needs several values per channel" in said
+    assert "`batch_size`" in said
+    assert other_said == ""
+
+
+def test_a_rank_without_others_is_nobodys(tmp_path: Path) -> None:
+    for rank in ("1", "x"):
+        command = [sys.executable, "-m", "paretocosmos", "list", "--json"]
+        environment = _environment() | {"RANK": rank}
+        done = subprocess.run(
+            command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        assert json.loads(done.stdout)
+
+
+def test_what_all_refuse_is_said_once(tmp_path: Path, port: int) -> None:
+    given = ("toy_convex", "--epochs", "1", "--out", "run", "--engine", "foo")
+    both = [_start(rank, port, tmp_path, *given) for rank in (0, 1)]
+    (code, said), (other_code, other_said) = map(_ended, both)
+    assert (code, other_code) == (2, 2)
+    assert said.count("unknown engine `foo`") == 1
+    assert other_said == ""
+
+
+def test_groups_that_cannot_be_shared(tmp_path: Path, port: int) -> None:
+    given = ("toy_convex", "--epochs", "1", "--out", "run", "--set", "groups=5")
+    both = [_start(rank, port, tmp_path, *given, "--set", "batch_size=100") for rank in (0, 1)]
+    (code, said), (other_code, other_said) = map(_ended, both)
+    assert (code, other_code) == (2, 2)
+    assert "groups=2" in said
+    assert other_said == ""
+
+
+def test_loading_a_run_of_two_processes(shared: Path) -> None:
+    assert load_run(shared / "cosmos").front.names == ("binary_cross_entropy", "deo")

@@ -1,0 +1,185 @@
+"""The update against torch's own optimiser, and several seeds against each alone."""
+
+from collections.abc import Mapping
+
+import pytest
+import torch
+from torch import Tensor
+
+from paretocosmos.training.engine import Adam
+
+SHAPES = {"a": (3, 4), "b": (4,), "c": (1, 2, 5), "d": ()}
+STEPS = 20
+
+
+def _rate(step: int) -> float:
+    return 0.05 if step < STEPS // 2 else 0.005
+
+
+def _start(seed: int, dtype: torch.dtype = torch.float32) -> dict[str, Tensor]:
+    draw = torch.Generator().manual_seed(seed)
+    return {n: torch.randn(shape, generator=draw, dtype=dtype) for n, shape in SHAPES.items()}
+
+
+def _gradients(seed: int, step: int, dtype: torch.dtype = torch.float32) -> dict[str, Tensor]:
+    return _start(1000 * seed + step + 1, dtype)
+
+
+def _theirs(
+    seed: int, weight_decay: float, *, fused: bool
+) -> tuple[list[Tensor], dict[str, Tensor]]:
+    """The parameters after all steps of torch's optimiser, and its state by name."""
+    parameters = [torch.nn.Parameter(p) for p in _start(seed).values()]
+    optimiser = torch.optim.Adam(parameters, lr=1.0, weight_decay=weight_decay, fused=fused)
+    for step in range(STEPS):
+        optimiser.param_groups[0]["lr"] = _rate(step)
+        for parameter, gradient in zip(parameters, _gradients(seed, step).values(), strict=True):
+            parameter.grad = gradient
+        optimiser.step()
+    state = {"step": optimiser.state[parameters[0]]["step"]}
+    for name, parameter in zip(SHAPES, parameters, strict=True):
+        for kind in ("exp_avg", "exp_avg_sq"):
+            state[f"{name}.{kind}"] = optimiser.state[parameter][kind]
+    return [p.detach() for p in parameters], state
+
+
+@pytest.mark.parametrize("weight_decay", [0.0, 0.01])
+def test_it_is_the_optimisers_own_step(weight_decay: float) -> None:
+    parameters = _start(1)
+    adam = Adam(parameters, weight_decay=weight_decay)
+    for step in range(STEPS):
+        adam.set_learning_rate(_rate(step))
+        given = _gradients(1, step)
+        before = {name: gradient.clone() for name, gradient in given.items()}
+        adam.update(given)
+        assert all(torch.equal(given[name], value) for name, value in before.items())
+    expected, state = _theirs(1, weight_decay, fused=True)
+    for one, two in zip(parameters.values(), expected, strict=True):
+        assert torch.equal(one, two)
+    assert set(adam.state()) == set(state)
+    assert _equal(adam.state(), state)
+    plain, _ = _theirs(1, weight_decay, fused=False)  # and the textbook's formula
+    for one, two in zip(parameters.values(), plain, strict=True):
+        torch.testing.assert_close(one, two, rtol=1e-5, atol=1e-6)
+
+
+def test_the_first_step_by_hand() -> None:
+    parameter = torch.tensor([1.0, -2.0, 0.5], dtype=torch.float64)
+    adam = Adam({"p": parameter}, weight_decay=0.1)
+    adam.set_learning_rate(0.01)
+    gradient = torch.tensor([3.0, -1e-8, 0.0], dtype=torch.float64)
+    decayed = gradient + 0.1 * parameter
+    # both moments are divided by 1 - beta, so the first step is the sign, nearly
+    expected = parameter - 0.01 * decayed / (decayed.abs() + 1e-8)
+    adam.update({"p": gradient})
+    torch.testing.assert_close(parameter, expected)
+
+
+def test_the_order_of_the_gradients_does_not_matter() -> None:
+    one, two = _start(1), _start(1)
+    for parameters, turned in ((one, False), (two, True)):
+        adam = Adam(parameters, weight_decay=0.0)
+        adam.set_learning_rate(0.1)
+        given = _gradients(1, 0)
+        adam.update(dict(reversed(given.items())) if turned else given)
+    assert all(torch.equal(one[name], two[name]) for name in one)
+
+
+@pytest.mark.parametrize("weight_decay", [0.0, 0.01])
+def test_stacked_seeds_are_updated_as_each_alone(weight_decay: float) -> None:
+    seeds = (1, 2, 3)
+    stack = _stacked([_start(seed) for seed in seeds])
+    adam = Adam(stack, weight_decay=weight_decay, stacked=True)
+    for step in range(STEPS):
+        adam.set_learning_rate(_rate(step))
+        adam.update(_stacked([_gradients(seed, step) for seed in seeds]))
+    for place, seed in enumerate(seeds):
+        expected, state = _theirs(seed, weight_decay, fused=True)
+        for one, two in zip(stack.values(), expected, strict=True):
+            torch.testing.assert_close(one[place], two, rtol=1e-6, atol=1e-7)
+        found = adam.state(place)
+        assert set(found) == set(state)
+        for name, value in state.items():
+            torch.testing.assert_close(found[name], value, rtol=1e-6, atol=1e-7)
+
+
+def _stacked(parts: list[dict[str, Tensor]]) -> dict[str, Tensor]:
+    return {name: torch.stack([part[name] for part in parts]) for name in parts[0]}
+
+
+def test_a_loaded_state_goes_on() -> None:
+    parameters = {"p": torch.ones(3)}
+    adam = Adam(parameters, weight_decay=0.0)
+    adam.set_learning_rate(0.1)
+    adam.update({"p": torch.ones(3)})
+    twin = {"p": parameters["p"].clone()}
+    other = Adam(twin, weight_decay=0.0)
+    other.set_learning_rate(0.1)
+    for name, value in other.state().items():
+        value.copy_(adam.state()[name])
+    for one in (adam, other):
+        one.update({"p": torch.tensor([1.0, -2.0, 0.5])})
+    assert torch.equal(parameters["p"], twin["p"])
+
+
+def test_the_state_of_one_seed_is_a_view_of_its_own() -> None:
+    stack = _stacked([_start(1), _start(2)])
+    adam = Adam(stack, weight_decay=0.0, stacked=True)
+    moments = [{n: v for n, v in adam.state(at).items() if n != "step"} for at in (0, 1)]
+    for value in moments[1].values():
+        value.fill_(7.0)
+    for at, expected in ((0, 0.0), (1, 7.0)):
+        again = {name: adam.state(at)[name] for name in moments[at]}
+        assert all(bool((value == expected).all()) for value in again.values())
+    for name, shape in SHAPES.items():
+        assert moments[0][f"{name}.exp_avg"].shape == shape
+    assert adam.state(0)["step"] is adam.state(1)["step"]  # which all seeds share
+
+
+def test_everything_that_a_step_changes_is_named() -> None:
+    parameters = _start(1)
+    adam = Adam(parameters, weight_decay=0.0)
+    before = [tensor.clone() for tensor in adam.tensors()]
+    adam.set_learning_rate(0.1)
+    adam.update(_gradients(1, 0))
+    assert len(before) == 3 * len(SHAPES) + 1
+    changed = [not torch.equal(a, b) for a, b in zip(before, adam.tensors(), strict=True)]
+    assert all(changed)
+    for tensor, value in zip(adam.tensors(), before, strict=True):  # and can be put back
+        tensor.copy_(value)
+    assert _equal(parameters, _start(1))
+
+
+def _equal(one: Mapping[str, Tensor], two: Mapping[str, Tensor]) -> bool:
+    return all(torch.equal(one[name], two[name]) for name in one)
+
+
+@pytest.mark.parametrize("piece", [1, 7, 64, 10**6])
+def test_cut_into_pieces_it_is_the_same_step(piece: int) -> None:
+    """As on a GPU: flat, in pieces, whatever the order of the axes in memory."""
+    draw = torch.Generator().manual_seed(1)
+    conv = torch.randn(6, 2, 5, 5, generator=draw).contiguous(memory_format=torch.channels_last)
+    turned = torch.randn(4, 9, generator=draw).mT
+    storage = torch.randn(3, 20, generator=draw)
+    start = {"conv": conv, "turned": turned, "row": storage[1], "number": torch.tensor(2.0)}
+    whole, cut = ({n: p.clone() for n, p in start.items()} for _ in range(2))
+    cut["row"] = storage[1]  # a part of something larger, of which the rest is left alone
+    rest = storage[[0, 2]].clone()
+    both = [Adam(parameters, weight_decay=0.01) for parameters in (whole, cut)]
+    both[1]._piece = piece
+    both[1]._kept = [
+        both[1]._cut(k) for k in (both[1]._parameters, both[1]._first, both[1]._second)
+    ]
+    for _ in range(5):
+        gradients = {n: torch.randn(p.shape, generator=draw) for n, p in start.items()}
+        # with the strides of the parameters, as a step gives them
+        laid_out = {n: torch.empty_like(start[n]).copy_(g) for n, g in gradients.items()}
+        for adam in both:
+            adam.set_learning_rate(0.1)
+            adam.update(laid_out)
+    for name, value in whole.items():
+        torch.testing.assert_close(cut[name], value)
+        assert cut[name].stride() == start[name].stride()
+    for name, value in both[0].state().items():
+        torch.testing.assert_close(both[1].state()[name], value)
+    assert torch.equal(storage[[0, 2]], rest)

@@ -1,0 +1,107 @@
+"""Every method captured on a real GPU against its eager self; skipped where there is none."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from paretocosmos import Problem, Run, fit, load_problem
+from paretocosmos.objectives.mean_squared_error import MeanSquaredError
+from paretocosmos.problems import Split
+from paretocosmos.problems.images.problem import ImageProblem
+from paretocosmos.runs.checkpoint import load_tensors
+from paretocosmos.runs.saved import checkpoint_in
+from paretocosmos.types import Batch, each
+
+pytestmark = pytest.mark.skipif(
+    not torch.cuda.is_available(), reason="needs a CUDA device: graphs are captured there only"
+)
+
+METHODS = ("cosmos", "phn_ls", "phn_epo", "pareto_mtl", "mgda", "single_task", "uniform", "epo")
+SETTINGS: dict[str, Any] = {"batch_size": 32, "rays": 5, "evaluate_every": 1}
+
+
+@pytest.fixture(autouse=True)
+def _no_sync_left() -> Iterator[None]:
+    """A captured graph that fails must not poison what comes after it."""
+    yield
+    torch.cuda.synchronize()
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Targets(Problem):
+    """As many targets as objectives, which pull apart."""
+
+    data: Batch
+
+    def split(self, name: Split) -> Batch:
+        return self.data
+
+
+def _targets(objectives: int) -> Targets:
+    draw = torch.Generator().manual_seed(1)
+    inputs = torch.randn(310, 8, generator=draw)
+    names = [f"task_{j}" for j in range(objectives)]
+    wanted = {n: inputs[:, j : j + 1] + 1.5 * j for j, n in enumerate(names)}
+    return Targets(
+        name="targets",
+        objectives=tuple(MeanSquaredError(name=n, target=n) for n in names),
+        reference=(400.0,) * objectives,
+        input_shape=(8,),
+        outputs=1,
+        data=Batch(inputs, wanted),
+    )
+
+
+def _digits() -> Problem:
+    problem = load_problem("multi_digits", settings={"copies": 1})
+    assert isinstance(problem, ImageProblem)
+    whole = problem.split("train")  # nine batches of 32 and one of 22, twice
+    parts = (each(lambda t: t[:310], part) for part in (whole.inputs, whole.targets))
+    return replace(problem, splits={**problem.splits, "train": Batch(*parts)})
+
+
+def _given(problem: Problem) -> dict[str, Any]:
+    settings = SETTINGS | {"reference": (400.0,) * len(problem.objectives)}
+    return {"epochs": 2, "settings": settings, "device": "cuda"}
+
+
+def _saved(run: Run) -> dict[str, Tensor]:
+    tensors, _ = load_tensors(checkpoint_in(run.folder))
+    return {name: value for name, value in tensors.items() if not name.startswith("rng.")}
+
+
+CASES = [(m, which) for m in METHODS for which in ("digits", "three")]
+CASES += [(m, "seven") for m in ("mgda", "pareto_mtl", "epo")]  # beyond the small solvers
+
+
+@pytest.mark.parametrize(("method", "which"), CASES)
+def test_captured_in_double_is_eager_after_twenty_steps(
+    method: str, which: str, tmp_path: Path
+) -> None:
+    problem = _digits() if which == "digits" else _targets({"three": 3, "seven": 7}[which])
+    eager, captured = (
+        fit(problem, method=method, out=tmp_path / e, engine=e, precision="fp64", **_given(problem))
+        for e in ("eager", "captured")
+    )
+    assert (eager.record["engine"], captured.record["engine"]) == ("eager", "captured")
+    ours, theirs = _saved(captured), _saved(eager)
+    assert ours.keys() == theirs.keys()
+    for name, value in ours.items():
+        torch.testing.assert_close(value, theirs[name], rtol=1e-6, atol=1e-7, msg=name)
+
+
+@pytest.mark.parametrize("method", ["pareto_mtl", "phn_epo"])
+def test_seeds_of_networks_are_each_alone(method: str, tmp_path: Path) -> None:
+    problem = _digits()
+    given = _given(problem) | {"method": method, "engine": "captured", "precision": "fp64"}
+    together = fit(problem, seeds=(1, 2), out=tmp_path / "both", **given)
+    alone = fit(problem, seed=2, out=tmp_path / "alone", **given)
+    assert together[1].record["seeds_together"] == 2
+    ours, theirs = _saved(together[1]), _saved(alone)
+    for name, value in ours.items():
+        torch.testing.assert_close(value, theirs[name], rtol=1e-6, atol=1e-7, msg=name)

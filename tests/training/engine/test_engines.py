@@ -1,0 +1,363 @@
+"""Engines by name; what they run is one and the same epoch, and preparing one trains nothing."""
+
+import copy
+import itertools
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import MagicMock
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from paretocosmos.backbones.mlp import Mlp
+from paretocosmos.conditioning import Concat
+from paretocosmos.errors import ConfigurationError
+from paretocosmos.methods import Cosmos, Gram, State
+from paretocosmos.objectives.mean_squared_error import MeanSquaredError
+from paretocosmos.training.engine import (
+    ENGINES,
+    Adam,
+    Engine,
+    Feed,
+    Resident,
+    Streamed,
+    Work,
+    captured,
+    check_engine,
+    choose,
+)
+from paretocosmos.training.engine.captured import Captured
+from paretocosmos.training.engine.feed import Given
+from paretocosmos.training.engine.recorded import Recorded
+from paretocosmos.training.engine.step import make_step
+from paretocosmos.training.engine.stepwise import Stepwise
+from paretocosmos.types import Batch, each
+
+SAMPLES, FEATURES, J = 70, 3, 2
+OBJECTIVES = (MeanSquaredError(name="a", target="a"), MeanSquaredError(name="b", target="b"))
+
+
+class Averaging(Cosmos):
+    """COSMOS with a state: the running mean of the losses."""
+
+    def init(self, objectives: int) -> State:
+        return {"mean": torch.zeros(objectives)}
+
+    def weights(
+        self, losses: Tensor, rays: Tensor, gram: Gram, state: State
+    ) -> tuple[Tensor, State]:
+        mean = 0.9 * state["mean"] + 0.1 * losses.mean(dim=-2)
+        weights, _ = super().weights(losses, rays, gram, {})
+        return weights / (1 + mean).unsqueeze(-2), {"mean": mean}
+
+
+def _plain() -> nn.Module:
+    torch.manual_seed(1)
+    return Concat(Mlp((FEATURES,), 2, hidden=(6,)), J)
+
+
+def _stateful() -> nn.Module:
+    """With running statistics and randomness."""
+    torch.manual_seed(1)
+    layers = (nn.Linear(FEATURES, 6), nn.BatchNorm1d(6), nn.Dropout(0.4), nn.Linear(6, 2))
+    return Concat(nn.Sequential(*layers), J)
+
+
+def _streamed(data: Batch) -> Feed:
+    return Streamed(data, torch.device("cpu"), torch.float32)
+
+
+def _work(
+    model: nn.Module,
+    batch_size: int = 16,
+    groups: int = 2,
+    samples: int = SAMPLES,
+    feed: Callable[[Batch], Feed] = Resident,
+) -> Work:
+    draw = torch.Generator().manual_seed(5)
+    numbers = torch.randn(samples, FEATURES + 4, generator=draw)
+    parameters = {name: p.detach() for name, p in model.named_parameters()}
+    adam = Adam(parameters, weight_decay=0.01)
+    adam.set_learning_rate(0.01)
+    method = Averaging(penalty=2.0)
+    return Work(
+        step=make_step(model, OBJECTIVES, method),
+        parameters=parameters,
+        adam=adam,
+        state=dict(method.init(J)),
+        feed=feed(Batch(numbers[:, :FEATURES], {"a": numbers[:, 3:5], "b": numbers[:, 5:]})),
+        batch_size=batch_size,
+        groups=groups,
+        buffers=list(model.buffers()),
+    )
+
+
+def _drawn(work: Work, epoch: int = 0) -> tuple[Tensor, Tensor]:
+    draw, samples = torch.Generator().manual_seed(epoch), len(work.feed)
+    steps = -(-samples // work.batch_size)
+    rays = torch.rand(steps * work.groups, J, generator=draw).softmax(dim=-1)
+    return torch.randperm(samples, generator=draw), rays
+
+
+def _everything(work: Work) -> list[Tensor]:
+    live = [*work.adam.tensors(), *work.state.values(), *work.buffers, torch.get_rng_state()]
+    return [tensor.clone() for tensor in live]
+
+
+def _fill(place: Tensor, value: Tensor) -> Tensor:
+    assert place.shape == value.shape  # a graph has fixed places
+    return place.copy_(value)
+
+
+class Replayed:
+    """Stands in for a CUDA graph: does what it was captured from, on what is copied into it."""
+
+    made = 0
+
+    def __init__(self, work: Work, place: Given, rays: Tensor, *places: object) -> None:
+        type(self).made += 1
+        self.work, self.place, self.rays = work, place, rays.clone()
+        self.losses: Tensor | None = None
+
+    def replay(self, given: Given, rays: Tensor) -> Tensor:
+        each(_fill, self.place, given)
+        _fill(self.rays, rays)
+        steps: Any = [(self.place, self.rays)]
+        if isinstance(self.place, Tensor):
+            steps = self.work.batches(self.place, self.rays)
+        look = self.work.feed.look
+        found = torch.stack([self.work.advance(look(one), ray) for one, ray in steps])
+        self.losses = found if self.losses is None else self.losses.copy_(found)
+        return self.losses
+
+
+@pytest.fixture
+def no_cuda(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    """Lets `Captured` run without a GPU, its graphs replaced."""
+    cuda = MagicMock(OutOfMemoryError=torch.cuda.OutOfMemoryError)  # streams, pools and the like
+    stand_ins = {"cuda": cuda, "_C": MagicMock()}
+    monkeypatch.setattr(captured, "torch", SimpleNamespace(**{**vars(torch), **stand_ins}))
+    monkeypatch.setattr(captured, "_Graph", Replayed)
+    monkeypatch.setattr(Replayed, "made", 0)
+    return monkeypatch
+
+
+# ---------------------------------------------------------------- by name
+
+
+def test_engines_by_name() -> None:
+    assert ENGINES == ("auto", "eager", "traced", "compiled", "captured")
+    for known in (True, False):
+        for engine in ("eager", "traced", "compiled"):
+            model = _plain()
+            work = _work(model)
+            step = work.step
+            chosen = choose(engine, work, model, traceable=known)
+            assert isinstance(chosen, Stepwise)
+            assert chosen.failure is None
+            assert chosen.name == engine
+            assert (work.step is step) == (engine == "eager")
+            if engine != "eager":
+                assert isinstance(work.step, Recorded)
+                assert work.step.how == engine
+
+
+@pytest.mark.parametrize(("traceable", "name"), [(True, "traced"), (False, "eager")])
+def test_auto_records_what_is_known(traceable: bool, name: str) -> None:
+    model = _plain()
+    assert choose("auto", _work(model), model, traceable=traceable).name == name
+
+
+def test_an_unknown_engine_and_one_for_another_device_are_refused() -> None:
+    model = _plain()
+    with pytest.raises(ConfigurationError, match="unknown engine `trace`; did you mean `traced`"):
+        choose("trace", _work(model), model, traceable=True)
+    says = "`engine` captured needs a CUDA device, found `cpu`: use traced"
+    with pytest.raises(ConfigurationError, match=says):
+        choose("captured", _work(model), model, traceable=True)
+    for engine in ENGINES:
+        check_engine(engine, torch.device("cuda"))
+        if engine != "captured":
+            check_engine(engine, torch.device("cpu"))
+
+
+# ---------------------------------------------------------------- one and the same epoch
+
+
+def _made(engine: str, model: nn.Module, work: Work) -> Engine:
+    if engine != "captured":
+        return choose(engine, work, model, traceable=True)
+    work.step = Recorded(work.step, model, "traced")
+    return Captured(work)
+
+
+FEEDS = pytest.mark.parametrize("feed", [Resident, _streamed], ids=["resident", "streamed"])
+
+
+@FEEDS
+@pytest.mark.parametrize("engine", ["eager", "traced", "captured"])
+@pytest.mark.parametrize("make", [_plain, _stateful])
+def test_preparing_trains_nothing(
+    no_cuda: pytest.MonkeyPatch,
+    engine: str,
+    make: Callable[[], nn.Module],
+    feed: Callable[[Batch], Feed],
+) -> None:
+    model = make()
+    twin = copy.deepcopy(model)
+    work, other = _work(model, feed=feed), _work(twin)
+    prepared = _made(engine, model, work)
+    before = _everything(work)
+    prepared.prepare(*_drawn(work))
+    for one, two in zip(before, _everything(work), strict=True):
+        assert torch.equal(one, two)
+    recorded = engine != "eager" and make is _plain  # batch norm changes its buffers
+    assert (prepared.failure is None) == (engine in ("eager", "captured") or recorded)
+
+    # and two epochs afterwards are those of an engine that prepared nothing
+    torch.manual_seed(7)
+    found = [prepared.epoch(*_drawn(work, epoch)) for epoch in range(2)]
+    after = _everything(work)
+    torch.manual_seed(7)
+    expected = [Stepwise(other).epoch(*_drawn(other, epoch)) for epoch in range(2)]
+    for one, two in zip([*found, *after], [*expected, *_everything(other)], strict=True):
+        assert torch.equal(one, two)
+
+
+def test_a_recording_is_prepared_for_both_sizes() -> None:
+    model = _plain()
+    work = _work(model)
+    engine = choose("traced", work, model, traceable=True)
+    engine.prepare(*_drawn(work))
+    seen: list[str] = []
+    model.register_forward_hook(lambda *given: seen.append("called"))
+    engine.epoch(*_drawn(work))
+    assert engine.name == "traced"
+    assert seen == []  # nothing is left to record
+
+
+# ---------------------------------------------------------------- cutting an epoch for graphs
+
+
+CUTS = [
+    (samples, batch, groups)
+    for samples, batch, groups in itertools.product(
+        (1, 5, 16, 70, 129, 1000), (1, 4, 16, 60), (1, 2, 4)
+    )
+    if batch % groups == 0
+]
+
+
+@pytest.mark.parametrize("lead", [(), (3,)], ids=["alone", "stacked"])
+@pytest.mark.parametrize(("samples", "batch", "groups"), CUTS)
+def test_pieces_cover_the_epoch_once_and_in_order(
+    samples: int, batch: int, groups: int, lead: tuple[int, ...]
+) -> None:
+    model = _plain()
+    work = _work(model, batch, groups, samples)
+    order = torch.randperm(samples).expand(*lead, samples)
+    steps = -(-samples // batch)
+    rays = torch.rand(*lead, steps * groups, J)
+    pieces = Captured(work)._pieces(order, rays)
+    # step by step: what every piece holds is what the whole epoch holds, with its rays
+    found = [step for index, ray, _ in pieces for step in work.batches(index, ray)]
+    expected = list(work.batches(order, rays))
+    assert len(found) == len(expected)
+    for one, two in zip(found, expected, strict=True):
+        assert torch.equal(one[0], two[0])
+        assert torch.equal(one[1], two[1])
+    # streamed samples come step by step
+    alone = Captured(_work(model, batch, groups, samples, _streamed))._pieces(order, rays)
+    assert len(alone) == len(expected)
+    for (index, ray, key), two in zip(alone, expected, strict=True):
+        assert torch.equal(index, two[0])
+        assert torch.equal(ray, two[1])
+        assert key == (index.shape[-1], 1)
+    # and few graphs hold them: long runs, single steps, and the short batch
+    shapes = {(index.shape[-1], ray.shape[-2]): key for index, ray, key in pieces}
+    assert len(set(shapes.values())) == len(shapes) <= 3
+    if pieces:
+        joined = torch.cat([index for index, _, _ in pieces], dim=-1)
+        assert torch.equal(joined, order[..., : joined.shape[-1]])
+        assert samples - joined.shape[-1] < groups
+
+
+def test_a_deep_network_is_captured_step_by_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    work = _work(_plain(), 2, 1, 200)
+    drawn = _drawn(work)
+    lengths = {key[1] for _, _, key in Captured(work)._pieces(*drawn)}
+    assert lengths == {32, 1}
+    monkeypatch.setattr("paretocosmos.training.engine.captured.DEEP", len(work.parameters))
+    assert [key for _, _, key in Captured(work)._pieces(*drawn)] == [(2, 1)] * 100
+
+
+@FEEDS
+@pytest.mark.parametrize(("samples", "batch"), [(70, 16), (64, 16), (10, 16), (200, 2), (67, 2)])
+def test_captured_epochs_are_those_of_single_steps(
+    no_cuda: pytest.MonkeyPatch, samples: int, batch: int, feed: Callable[[Batch], Feed]
+) -> None:
+    model = _plain()
+    twin = copy.deepcopy(model)
+    work, other = _work(model, batch, 2, samples, feed), _work(twin, batch, 2, samples)
+    engine = Captured(work)
+    engine.prepare(*_drawn(work))
+    made = Replayed.made
+    for epoch in range(3):
+        found = engine.epoch(*_drawn(work, epoch))
+        assert torch.equal(found, Stepwise(other).epoch(*_drawn(other, epoch)))
+    for one, two in zip(_everything(work), _everything(other), strict=True):
+        assert torch.equal(one, two)
+    assert Replayed.made == made <= 3  # none is captured while training
+    assert engine.failure is None
+    assert engine.name == "captured, eager"
+
+
+def test_the_name_says_what_was_captured(no_cuda: pytest.MonkeyPatch) -> None:
+    model = _plain()
+    work = _work(model)
+    engine = _made("captured", model, work)
+    engine.prepare(*_drawn(work))
+    assert engine.name == "captured"
+
+
+@pytest.mark.parametrize("make", [_plain, _stateful])
+@pytest.mark.parametrize("at", [1, 2])
+def test_what_cannot_be_captured_goes_on_step_by_step(
+    no_cuda: pytest.MonkeyPatch, make: Callable[[], nn.Module], at: int
+) -> None:
+    class Failing(Replayed):
+        def __init__(self, *given: Any) -> None:
+            super().__init__(*given)
+            if self.made == at:
+                raise RuntimeError("operation not permitted\nwhen stream is capturing")
+
+    no_cuda.setattr(captured, "_Graph", Failing)
+    model = make()
+    twin = copy.deepcopy(model)
+    work, other = _work(model), _work(twin)
+    engine = _made("captured", model, work)
+    engine.prepare(*_drawn(work))
+    says = "(RuntimeError: operation not permitted when stream is capturing)"
+    assert engine.failure == f"the step cannot be captured {says}"
+    assert engine.name == ("traced" if make is _plain else "eager")
+    torch.manual_seed(7)
+    found = [engine.epoch(*_drawn(work, epoch)) for epoch in range(2)]
+    after = _everything(work)
+    torch.manual_seed(7)
+    expected = [Stepwise(other).epoch(*_drawn(other, epoch)) for epoch in range(2)]
+    for one, two in zip([*found, *after], [*expected, *_everything(other)], strict=True):
+        assert torch.equal(one, two)
+
+
+def test_a_gpu_that_is_full_is_no_reason_to_go_on(no_cuda: pytest.MonkeyPatch) -> None:
+    def full(*given: object) -> None:
+        raise torch.cuda.OutOfMemoryError("CUDA out of memory")
+
+    no_cuda.setattr(captured, "_Graph", full)
+    model = _plain()
+    work = _work(model)
+    engine = Captured(work)
+    with pytest.raises(torch.cuda.OutOfMemoryError):
+        engine.prepare(*_drawn(work))

@@ -1,0 +1,293 @@
+"""Feeds: the same batches, whether a split lies on the device or is streamed to it."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from paretocosmos.errors import DataError
+from paretocosmos.training.engine import Feed, Resident, Streamed, _choose, feed_of, streamed
+from paretocosmos.training.engine.feed import Parts, all_given
+from paretocosmos.training.engine.streamed import AHEAD, SLOTS, THREAD
+from paretocosmos.types import Batch
+
+SAMPLES = 50
+CPU = torch.device("cpu")
+
+
+def _feeders() -> list[str]:
+    return [thread.name for thread in threading.enumerate() if thread.name == THREAD]
+
+
+@pytest.fixture(autouse=True)
+def _no_thread_left() -> Iterator[None]:
+    yield
+    assert _feeders() == []
+
+
+def _streamed(data: Batch) -> Feed:
+    return Streamed(data, CPU, torch.float32)
+
+
+FEEDS = pytest.mark.parametrize("make", [Resident, _streamed], ids=["resident", "streamed"])
+Make = Callable[[Batch], Feed]
+
+
+def _data() -> Batch:
+    """Inputs by name; targets alone of their kind, of one kind, and too large to be joined."""
+    return Batch(
+        {"x": torch.randn(SAMPLES, 1, 3, 3), "z": torch.arange(SAMPLES)},
+        {
+            "a": torch.randn(SAMPLES),
+            "label": torch.arange(SAMPLES) % 7,
+            "b": torch.randn(SAMPLES),
+            "mask": torch.randint(0, 255, (SAMPLES, 9, 9), dtype=torch.uint8),
+            "other": torch.randint(0, 255, (SAMPLES, 9, 9), dtype=torch.uint8),
+        },
+    )
+
+
+def _by_hand(data: Batch, index: Tensor) -> dict[str, Tensor]:
+    assert isinstance(data.inputs, dict)
+    return {name: part[index] for name, part in [*data.inputs.items(), *data.targets.items()]}
+
+
+def _named(batch: Batch) -> dict[str, Tensor]:
+    assert isinstance(batch.inputs, dict)
+    return {**batch.inputs, **batch.targets}
+
+
+def _same(found: dict[str, Tensor], expected: dict[str, Tensor]) -> None:
+    assert found.keys() == expected.keys()
+    for name, value in expected.items():
+        assert found[name].dtype == value.dtype
+        assert torch.equal(found[name], value), name
+
+
+# ---------------------------------------------------------------- what is in a batch
+
+
+@FEEDS
+@pytest.mark.parametrize("lead", [(), (3,)], ids=["alone", "stacked"])
+def test_batches_are_the_samples_of_their_indices(make: Make, lead: tuple[int, ...]) -> None:
+    data = _data()
+    feed = make(data)
+    orders = [torch.stack([torch.randperm(SAMPLES) for _ in range(3)]) for _ in range(2)]
+    for order in orders if lead else [one[0] for one in orders]:  # two epochs, one feed
+        pieces = order.split(4, dim=-1)  # the last one short, and more than there are slots
+        assert len(pieces) > SLOTS
+        with closing(feed.run(pieces)) as every:
+            for given, index in zip(every, pieces, strict=True):
+                _same(_named(feed.look(given)), _by_hand(data, index))
+    assert len(feed) == SAMPLES
+    assert feed.device == CPU
+
+
+@FEEDS
+def test_pieces_may_grow_and_shrink(make: Make) -> None:
+    data = _data()
+    feed = make(data)
+    for sizes in ([3], [20, 1], [2, 7], []):
+        pieces = [torch.randint(0, SAMPLES, (size,)) for size in sizes]
+        for given, index in zip(all_given(feed, pieces), pieces, strict=True):
+            _same(_named(feed.look(given)), _by_hand(data, index))
+
+
+@FEEDS
+def test_one_tensor_goes_in_and_comes_out(make: Make) -> None:
+    inputs = torch.randint(0, 255, (SAMPLES, 2, 2), dtype=torch.uint8)
+    feed = make(Batch(inputs, {"y": torch.arange(SAMPLES)}))
+    index = torch.tensor([4, 0, 4])
+    (given,) = all_given(feed, [index])
+    batch = feed.look(given)
+    assert isinstance(batch.inputs, Tensor)
+    assert torch.equal(batch.inputs, inputs[index])
+    assert torch.equal(batch.targets["y"], index)
+
+
+def test_streamed_floats_get_the_type_asked_for() -> None:
+    data = Batch(torch.randn(9, 2).half(), {"y": torch.randn(9), "n": torch.arange(9)})
+    feed = Streamed(data, CPU, torch.float64)
+    (given,) = all_given(feed, [torch.tensor([8, 1])])
+    batch = feed.look(given)
+    assert isinstance(batch.inputs, Tensor)
+    assert isinstance(data.inputs, Tensor)
+    assert torch.equal(batch.inputs, data.inputs[[8, 1]].double())
+    assert torch.equal(batch.targets["y"], data.targets["y"][[8, 1]].double())
+    assert batch.targets["n"].tolist() == [8, 1]
+
+
+@pytest.mark.parametrize(("large", "kind"), [(False, Resident), (True, Streamed)])
+def test_what_does_not_fit_is_streamed(
+    monkeypatch: pytest.MonkeyPatch, large: bool, kind: type
+) -> None:
+    monkeypatch.setattr(_choose, "fits", lambda *given, **named: not large)
+    feed = feed_of(Batch(torch.randn(9, 2), {}), CPU, torch.float64)
+    assert isinstance(feed, kind)
+    assert feed.resident == (not large)
+    (given,) = all_given(feed, [torch.tensor([8, 1])])
+    inputs = feed.look(given).inputs
+    assert isinstance(inputs, Tensor)
+    assert inputs.dtype == torch.float64
+
+
+# ---------------------------------------------------------------- memory-mapped data
+
+
+@FEEDS
+def test_what_is_memory_mapped_is_not_copied(make: Make, tmp_path: Path) -> None:
+    numbers = np.random.default_rng(0).integers(0, 256, (SAMPLES, 3, 16, 16), dtype=np.uint8)
+    np.save(tmp_path / "images.npy", numbers)
+    images, mask = (
+        torch.from_numpy(np.load(tmp_path / "images.npy", mmap_mode="c")) for _ in range(2)
+    )
+    data = Batch(images, {"mask": mask, "twin": mask, "label": torch.arange(SAMPLES)})
+    places = {part.data_ptr() for part in Parts(data).tensors}
+    assert places == {images.data_ptr(), mask.data_ptr(), data.targets["label"].data_ptr()}
+    feed, index = make(data), torch.tensor([[3, 1], [49, 0]])
+    (given,) = all_given(feed, [index])
+    found = feed.look(given)
+    assert isinstance(found.inputs, Tensor)
+    assert torch.equal(found.inputs, torch.from_numpy(numbers)[index])
+    assert torch.equal(found.targets["twin"], torch.from_numpy(numbers)[index])
+
+
+# ---------------------------------------------------------------- ahead of time, and no further
+
+
+class Fills:
+    """Counts what the thread fills in; it may be slow, or fail."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.count, self.delay, self.fails_at = 0, 0.0, -1
+        self.error: BaseException = OSError("the disk\nis gone")
+        inside = streamed._Slot.fill
+
+        def fill(slot: Any, tensors: Any, index: Any) -> None:
+            if self.count == self.fails_at:
+                raise self.error
+            time.sleep(self.delay)
+            inside(slot, tensors, index)
+            self.count += 1
+
+        monkeypatch.setattr(streamed._Slot, "fill", fill)
+
+
+@pytest.fixture
+def fills(monkeypatch: pytest.MonkeyPatch) -> Fills:
+    return Fills(monkeypatch)
+
+
+def _until(condition: Callable[[], bool]) -> None:
+    end = time.monotonic() + 10
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.001)
+
+
+def test_batches_are_ready_ahead_and_never_written_over_in_use(fills: Fills) -> None:
+    data = _data()
+    feed, pieces = _streamed(data), torch.arange(SAMPLES).split(2)
+    with closing(feed.run(pieces)) as every:
+        for at, given in enumerate(every):
+            # all slots but those the device may still read
+            full = min(at + SLOTS - min(at, AHEAD), len(pieces))
+            _until(lambda full=full: fills.count >= full)  # type: ignore[misc]
+            time.sleep(0.002)
+            assert fills.count == full
+            _same(_named(feed.look(given)), _by_hand(data, pieces[at]))
+    assert fills.count == len(pieces)
+
+
+def test_waiting_for_a_slow_thread_is_counted(fills: Fills) -> None:
+    fills.delay = 0.02
+    feed, pieces = _streamed(_data()), torch.arange(SAMPLES).split(5)
+    started = time.perf_counter()
+    all_given(feed, pieces)
+    took = time.perf_counter() - started
+    assert 0 < feed.waited <= took  # how much depends on who else is at work
+    before = feed.waited
+    all_given(feed, pieces)
+    assert feed.waited > before  # it adds up
+
+
+def test_a_slow_training_waits_for_the_first_batch_alone(fills: Fills) -> None:
+    fills.delay = 0.02
+    feed, pieces = _streamed(_data()), torch.arange(SAMPLES).split(5)
+    with closing(feed.run(pieces)) as every:
+        for at, _ in enumerate(every):
+            # one more than the next: that one has been handed over then
+            _until(lambda at=at: fills.count > min(at + 2, len(pieces) - 1))  # type: ignore[misc]
+            time.sleep(0.02)
+            if at == 0:
+                first = feed.waited
+    assert feed.waited == first
+
+
+def test_what_lies_on_the_device_is_not_waited_for() -> None:
+    feed = Resident(_data())
+    all_given(feed, torch.arange(SAMPLES).split(5))
+    assert feed.waited == 0
+
+
+# ---------------------------------------------------------------- however it ends
+
+
+@pytest.mark.parametrize("at", [0, 3, 9])
+@pytest.mark.parametrize(
+    "error", [OSError("the disk\nis gone"), SystemExit("the disk is gone")], ids=["os", "exit"]
+)
+def test_what_goes_wrong_in_the_thread_is_one_sentence(
+    fills: Fills, at: int, error: BaseException
+) -> None:
+    fills.fails_at, fills.error = at, error
+    feed, done = _streamed(_data()), 0
+    says = rf"read in the background \({type(error).__name__}: the disk is gone\); see that"
+    with (  # noqa: PT012
+        pytest.raises(DataError, match=says) as raised,
+        closing(feed.run(torch.arange(SAMPLES).split(5))) as every,
+    ):
+        for _ in every:
+            done += 1
+    assert done == at
+    assert raised.value.__cause__ is error
+    assert "\n" not in str(raised.value)
+    fills.fails_at = -1  # and the feed goes on afterwards
+    assert len(all_given(feed, torch.arange(SAMPLES).split(5))) == 10
+
+
+def test_an_index_beyond_the_samples_is_refused() -> None:
+    with pytest.raises(DataError, match="in the background"):
+        all_given(_streamed(_data()), [torch.tensor([SAMPLES])])
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, ArithmeticError])
+@pytest.mark.parametrize("at", [0, 4])
+def test_no_thread_outlives_an_error_in_the_training(
+    fills: Fills, at: int, error: type[BaseException]
+) -> None:
+    fills.delay = 0.002
+    feed = _streamed(_data())
+    with (  # noqa: PT012
+        pytest.raises(error),
+        closing(feed.run(torch.arange(SAMPLES).split(2))) as every,
+    ):
+        for step, _ in enumerate(every):
+            assert _feeders() == [THREAD]
+            if step == at:
+                raise error
+    assert _feeders() == []
+    assert fills.count < SAMPLES // 2
+
+
+def test_a_run_that_is_never_begun_starts_no_thread() -> None:
+    feed = _streamed(_data())
+    with closing(feed.run(torch.arange(SAMPLES).split(2))):
+        assert _feeders() == []

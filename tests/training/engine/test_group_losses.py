@@ -1,0 +1,176 @@
+"""Losses of groups and heads against the loop written out."""
+
+import pytest
+import torch
+from torch import Tensor
+
+from paretocosmos.objectives import Objective
+from paretocosmos.objectives.cross_entropy import CrossEntropy
+from paretocosmos.objectives.mean_squared_error import MeanSquaredError
+from paretocosmos.objectives.tpr_gap import TprGap
+from paretocosmos.training.engine import losses
+from paretocosmos.training.engine.losses import group_losses
+from paretocosmos.types import Outputs, Targets
+
+DOUBLE = torch.float64
+B, CLASSES, J = 24, 5, 10
+HEADS = tuple(f"head_{j}" for j in range(J))
+
+
+class Calls:
+    """How often the objectives were computed in one go."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.count = 0
+        inside = losses._together
+
+        def counted(*given: object) -> Tensor:
+            self.count += 1
+            return inside(*given)  # type: ignore[arg-type]
+
+        monkeypatch.setattr(losses, "_together", counted)
+
+
+@pytest.fixture
+def together(monkeypatch: pytest.MonkeyPatch) -> Calls:
+    return Calls(monkeypatch)
+
+
+def _outputs(*shape: int) -> dict[str, Tensor]:
+    return {head: torch.randn(B, *shape, dtype=DOUBLE) for head in HEADS}
+
+
+def _loop(objectives: list[Objective], outputs: Outputs, targets: Targets, groups: int) -> Tensor:
+    """Group by group and objective by objective."""
+    size, rows = B // groups, []
+    for start in range(0, B, size):
+        mine = slice(start, start + size)
+        part = (
+            outputs[mine]
+            if isinstance(outputs, Tensor)
+            else {k: v[mine] for k, v in outputs.items()}
+        )
+        own = {name: target[mine] for name, target in targets.items()}
+        rows.append(torch.stack([objective.loss(part, own) for objective in objectives]))
+    return torch.stack(rows)
+
+
+def _heads() -> list[Objective]:
+    return [CrossEntropy(name=head, output=head, target=head) for head in HEADS]
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("groups", [1, 4])
+def test_ten_heads_alike_are_one_call(together: Calls, groups: int, weighted: bool) -> None:
+    outputs = _outputs(CLASSES)
+    targets = {head: torch.randint(CLASSES, (B,)) for head in HEADS}
+    if weighted:
+        targets["weight"] = torch.rand(B, dtype=DOUBLE)
+        targets["weight"][:5] = 0
+    leaves = {head: out.clone().requires_grad_() for head, out in outputs.items()}
+    found = group_losses(_heads(), leaves, targets, groups)
+    assert together.count == 1
+    twins = {head: out.clone().requires_grad_() for head, out in outputs.items()}
+    expected = _loop(_heads(), twins, targets, groups)
+    assert found.shape == (groups, J)
+    torch.testing.assert_close(found, expected)
+    weights = torch.rand(groups, J, dtype=DOUBLE)
+    for values in (found, expected):
+        (weights * values).sum().backward()
+    for head in HEADS:
+        torch.testing.assert_close(leaves[head].grad, twins[head].grad)
+
+
+@pytest.mark.parametrize("groups", [1, 3])
+def test_heads_that_share_a_target_are_alike_too(together: Calls, groups: int) -> None:
+    outputs, targets = _outputs(2), {"label": torch.randn(B, 2, dtype=DOUBLE)}
+    objectives: list[Objective] = [MeanSquaredError(name=head, output=head) for head in HEADS]
+    found = group_losses(objectives, outputs, targets, groups)
+    assert together.count == 1
+    torch.testing.assert_close(found, _loop(objectives, outputs, targets, groups))
+
+
+@pytest.mark.parametrize("groups", [1, 2])
+def test_settings_are_those_of_all(together: Calls, groups: int) -> None:
+    outputs = _outputs()
+    targets: dict[str, Tensor] = {head: torch.randint(2, (B,)) for head in HEADS}
+    targets |= {"sex": torch.arange(B) % 3}
+    objectives: list[Objective] = [
+        TprGap(name=head, output=head, target=head, sensitive="sex", groups=3) for head in HEADS
+    ]
+    found = group_losses(objectives, outputs, targets, groups)
+    assert together.count == 1
+    torch.testing.assert_close(found, _loop(objectives, outputs, targets, groups))
+
+
+class Peeking(CrossEntropy):
+    """An objective of one's own that looks at its neighbour's head."""
+
+    def loss(self, outputs: Outputs, targets: Targets) -> Tensor:
+        assert isinstance(outputs, dict)
+        own = super().loss(outputs, targets)
+        return own + torch.stack([out.mean() for out in outputs.values()]).sum()
+
+
+def _different(kind: str) -> tuple[list[Objective], dict[str, Tensor], dict[str, Tensor]]:
+    """Objectives on ten heads that one call cannot give."""
+    outputs = _outputs(CLASSES)
+    targets = {head: torch.randint(CLASSES, (B,)) for head in HEADS}
+    objectives = _heads()
+    if kind == "own":
+        objectives = [Peeking(name=head, output=head, target=head) for head in HEADS]
+    elif kind == "one own":
+        objectives[-1] = Peeking(name="last", output=HEADS[-1], target=HEADS[-1])
+    elif kind == "other class":
+        targets["point"] = torch.randn(B, CLASSES, dtype=DOUBLE)
+        objectives[3] = MeanSquaredError(output=HEADS[3], target="point")
+    elif kind == "other width":
+        outputs[HEADS[4]] = torch.randn(B, CLASSES + 1, dtype=DOUBLE)
+    elif kind == "other type":
+        targets[HEADS[2]] = targets[HEADS[2]].to(torch.int32)
+    elif kind == "other settings":
+        outputs, targets = _outputs(), {head: torch.randint(2, (B,)) for head in HEADS}
+        targets |= {"sex": torch.arange(B) % 2, "age": torch.arange(B) // 2 % 2}
+        objectives = [
+            TprGap(output=head, target=head, sensitive="age" if at == 5 else "sex")
+            for at, head in enumerate(HEADS)
+        ]
+    return objectives, outputs, targets
+
+
+@pytest.mark.parametrize("groups", [1, 4])
+@pytest.mark.parametrize(
+    "kind", ["own", "one own", "other class", "other width", "other type", "other settings"]
+)
+def test_what_is_not_alike_is_computed_apart(together: Calls, kind: str, groups: int) -> None:
+    objectives, outputs, targets = _different(kind)
+    found = group_losses(objectives, outputs, targets, groups)
+    assert together.count == 0
+    torch.testing.assert_close(found, _loop(objectives, outputs, targets, groups))
+
+
+def test_a_network_without_heads_and_a_single_objective(together: Calls) -> None:
+    outputs, targets = torch.randn(B, 2, dtype=DOUBLE), {"label": torch.randn(B, 2, dtype=DOUBLE)}
+    objectives: list[Objective] = [MeanSquaredError(name="a"), MeanSquaredError(name="b")]
+    found = group_losses(objectives, outputs, targets, 2)
+    torch.testing.assert_close(found, _loop(objectives, outputs, targets, 2))
+    alone = group_losses(_heads()[:1], _outputs(CLASSES), _different("")[2], 2)
+    assert alone.shape == (2, 1)
+    assert together.count == 0
+
+
+def test_heads_are_split_into_groups_too() -> None:
+    heads = {"x": torch.randn(B, 2, dtype=DOUBLE), "y": torch.randn(B, 2, dtype=DOUBLE)}
+    targets = {name: torch.randn(B, 2, dtype=DOUBLE) for name in ("a", "b")}
+    objectives = (
+        MeanSquaredError(name="one", target="a", output="x"),
+        MeanSquaredError(name="two", target="b", output="y"),
+    )
+    found = group_losses(objectives, heads, targets, 3)
+    size = B // 3
+    for g in range(3):
+        mine = slice(g * size, (g + 1) * size)
+        for j, (head, target) in enumerate((("x", "a"), ("y", "b"))):
+            # the mean over every number, written out
+            squares = (heads[head][mine] - targets[target][mine]) ** 2
+            torch.testing.assert_close(found[g, j], squares.sum() / squares.numel())

@@ -1,0 +1,100 @@
+"""What a training advances: batches cut by hand, and trials that leave no trace."""
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from paretocosmos.methods import State
+from paretocosmos.training.engine import Adam, Resident, Result, Work
+from paretocosmos.types import Batch
+
+SAMPLES = 50
+
+
+def _step(parameters: dict[str, Tensor], batch: Batch, rays: Tensor, state: State) -> Result:
+    """Not a loss: sums that tell which samples and rays were seen."""
+    assert isinstance(batch.inputs, Tensor)
+    losses = rays + batch.inputs.sum(dim=-1, keepdim=True).unsqueeze(-1)
+    gradients = {"w": parameters["w"] * 0 + batch.targets["y"].float().mean()}
+    return Result(losses, gradients, {"seen": state["seen"] + 1, "same": state["same"]})
+
+
+def _work(batch_size: int = 8, groups: int = 2) -> Work:
+    parameters = {"w": torch.ones(3)}
+    return Work(
+        step=_step,  # type: ignore[arg-type]
+        parameters=parameters,
+        adam=Adam(parameters, weight_decay=0.0),
+        state={"seen": torch.zeros(()), "same": torch.ones(2)},
+        feed=Resident(Batch(torch.arange(SAMPLES), {"y": torch.arange(SAMPLES) % 7})),
+        batch_size=batch_size,
+        groups=groups,
+        buffers=[torch.zeros(2)],
+    )
+
+
+@pytest.mark.parametrize("lead", [(), (3,)], ids=["alone", "stacked"])
+@pytest.mark.parametrize(
+    ("batch_size", "groups"), [(8, 1), (8, 2), (10, 5), (12, 4), (50, 1), (64, 8), (7, 7), (48, 3)]
+)
+def test_an_epoch_is_cut_into_batches(batch_size: int, groups: int, lead: tuple[int, ...]) -> None:
+    order = (
+        torch.stack([torch.randperm(SAMPLES) for _ in range(3)])
+        if lead
+        else (torch.randperm(SAMPLES))
+    )
+    starts = range(0, SAMPLES, batch_size)
+    rays = torch.rand(*lead, len(starts) * groups, 2)
+    found = list(_work(batch_size, groups).batches(order, rays))
+    expected = []
+    for step, start in enumerate(starts):
+        size = min(batch_size, SAMPLES - start)
+        size -= size % groups
+        if size:
+            ray = rays[..., step * groups : (step + 1) * groups, :]
+            expected.append((order[..., start : start + size], ray))
+    assert len(found) == len(expected)
+    for one, two in zip(found, expected, strict=True):
+        assert torch.equal(one[0], two[0])
+        assert torch.equal(one[1], two[1])
+        assert one[0].shape[-1] % groups == 0
+
+
+def test_a_step_advances_everything_in_place() -> None:
+    work = _work()
+    work.adam.set_learning_rate(0.1)
+    kept = work.parameters["w"], work.state["seen"]
+    index, rays = torch.arange(8), torch.rand(2, 2)
+    losses = work.advance(work.feed.look(index), rays)
+    torch.testing.assert_close(losses, rays + 28.0)
+    assert work.parameters["w"] is kept[0]
+    assert work.state["seen"] is kept[1]
+    assert work.state["seen"] == 1
+    torch.testing.assert_close(work.parameters["w"], torch.full((3,), 0.9))  # Adam's first step
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_rehearsal_is_taken_back(fails: bool) -> None:
+    work = _work()
+    work.adam.set_learning_rate(0.1)
+    work.advance(work.feed.look(torch.arange(8)), torch.rand(2, 2))
+    live = [*work.adam.tensors(), *work.state.values(), *work.buffers]
+    before, drawn = [tensor.clone() for tensor in live], torch.get_rng_state()
+
+    def rehearse() -> None:
+        with work.rehearsing():
+            for _ in range(3):
+                work.advance(work.feed.look(torch.arange(8)), torch.rand(2, 2))
+            nn.Dropout()(torch.ones(5))
+            work.buffers[0].add_(1)
+            changed = [torch.equal(a, b) for a, b in zip(before, live, strict=True)]
+            assert changed.count(True) == 1  # the state that stays as it is
+            if fails:
+                raise InterruptedError
+
+    try:
+        rehearse()
+    except InterruptedError:
+        assert fails
+    assert all(torch.equal(one, two) for one, two in zip(before, live, strict=True))
+    assert torch.equal(torch.get_rng_state(), drawn)

@@ -1,0 +1,55 @@
+"""What is left of a training, against sums by hand."""
+
+import pytest
+
+from paretocosmos.training.progress import FREE, RECENT, SHARE, Pace, Thrift, unit_of
+
+
+@pytest.mark.parametrize(
+    ("epochs", "every", "epoch", "epochs_left", "validations_left"),
+    [(10, 5, 0, 10, 2), (10, 5, 5, 5, 1), (10, 5, 9, 1, 1), (10, 5, 10, 0, 0), (7, 3, 3, 4, 2)],
+)
+def test_what_is_left_is_epochs_validations_and_the_test(
+    epochs: int, every: int, epoch: int, epochs_left: int, validations_left: int
+) -> None:
+    pace = Pace(epochs, every)
+    assert pace.left(epoch) == 0  # nothing is known yet
+    pace.note(2.0, 0.0)
+    assert pace.left(epoch) == 2.0 * epochs_left
+    pace.note(2.0, 0.25)
+    assert pace.left(epoch) == 2.0 * epochs_left + 0.25 * (validations_left + 1)
+
+
+def test_one_slow_epoch_hardly_counts() -> None:
+    pace = Pace(100, 1)
+    for seconds in (60.0, 1.0, 1.0):  # the first one warms up
+        pace.note(seconds, 0.0)
+    assert pace.left(3) == 97.0
+
+
+def test_it_follows_a_machine_that_slows_down() -> None:
+    pace = Pace(100, 1)
+    for seconds in [1.0] * 50 + [3.0] * RECENT:
+        pace.note(seconds, seconds / 10)
+    assert pace.left(60) == pytest.approx(40 * 3.0 + 41 * 0.3)
+
+
+def test_images_have_channels_rows_and_columns() -> None:
+    assert [unit_of(shape) for shape in ((1, 36, 36), (88,), ())] == ["images", *["samples"] * 2]
+
+
+def test_checkpoints_that_cost_little_are_never_put_off() -> None:
+    thrift = Thrift()
+    for _ in range(10_000):
+        assert thrift.due
+        thrift.note(training=1.0, saving=SHARE)
+
+
+def test_checkpoints_take_their_share_and_no_more() -> None:
+    thrift, epochs, cost = Thrift(), 1000, 3.0
+    written = 0
+    for _ in range(epochs):
+        due = thrift.due
+        written += due
+        thrift.note(training=1.0, saving=cost * due)
+    assert FREE + SHARE * epochs - cost <= written * cost <= FREE + SHARE * epochs + cost

@@ -21,7 +21,7 @@ import transformers
 
 from benchmarks._trial import EAGER_STEPS, SEED, STEPS, Kind, Trial
 from paretocosmos.runs.provenance import provenance
-from paretocosmos.runtime.device import precise, seeded, streamed
+from paretocosmos.runtime.device import on_capture_stream, precise, seeded
 
 TASKS = {"single task": 1, "cosmos, 2": 2, "cosmos, 10": 10}  # and their objectives
 
@@ -141,7 +141,11 @@ def measure(
 
         config.fallback_random = True  # torch's own draws, as in the eager step it is compared with
     device = arguments.device
-    with seeded(SEED, device, deterministic=False), precise(kind.precision), streamed(device):
+    with (
+        seeded(SEED, device, deterministic=False),
+        precise(kind.precision),
+        on_capture_stream(device),
+    ):
         trials = {task: trial(kind, TASKS[task], arguments) for task in tasks}
         for _, one in itertools.product(range(arguments.rounds), trials.values()):
             one.time()

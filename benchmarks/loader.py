@@ -105,7 +105,7 @@ def drain(feed: Feed, pieces: Sequence[torch.Tensor], device: torch.device) -> f
     started = time.perf_counter()
     with closing(feed.run(pieces)) as every:
         for given in every:
-            feed.look(given)
+            feed.batch_at(given)
     if device.type == "cuda":
         torch.cuda.synchronize()
     return time.perf_counter() - started

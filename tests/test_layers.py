@@ -18,7 +18,7 @@ LAYERS = {
             "types errors find files locks places schema signatures trust torch_private promises",
             "rays scalarize front choosing metrics solvers kernels stand_in norms",
             "objectives backbones conditioning methods problems",
-            "settings networks folders plan planning provenance machine rehearsal lane loop "
+            "settings networks folders plan planning provenance machine rehearsal seed run loop "
             "stack judging training evaluation engine record distributed checkpoint saved run "
             "resuming loading signing pace refining intervals choice",
             "plotting export explorer serving estimators integrations experiments",
@@ -133,7 +133,7 @@ def test_the_walk_sees_the_package() -> None:
         ("kernels._ops", "from paretocosmos.backbones.lenet import LeNet"),
         ("engine.step", "from paretocosmos.cli.output import note"),
         ("backbones._conv_pool", "from paretocosmos.training.engine import Work"),
-        ("lane", "from paretocosmos.explorer import write_report"),
+        ("seed run", "from paretocosmos.explorer import write_report"),
         ("plotting", "from paretocosmos.cli import main"),
         ("", "from paretocosmos.plotting import draw"),
         ("", "from paretocosmos import cli"),
@@ -153,7 +153,7 @@ def test_the_checker_catches_a_bad_import(module: str, source: str) -> None:
         ("problems.adult", "from paretocosmos.problems import Problem"),
         ("problems", "from paretocosmos.problems import Problem"),
         ("backbones._conv_pool", "from paretocosmos.layers.kernels import conv_pool"),
-        ("loop", "from paretocosmos.training.seed_run import Lane"),
+        ("loop", "from paretocosmos.training.seed_run import SeedRun"),
         (
             "training",
             "from paretocosmos import find, metrics\nfrom paretocosmos.runs.run import Run",

@@ -9,7 +9,7 @@ from typing import Any
 
 from torch import Tensor
 
-__all__ = ["Batch", "Inputs", "Metric", "Outputs", "Targets", "each", "first"]
+__all__ = ["Batch", "Inputs", "Metric", "Outputs", "Targets", "first", "map_tensors"]
 
 Inputs = Tensor | Mapping[str, Tensor]
 """What a network eats: one tensor, or a mapping passed on as keywords; first axis B."""
@@ -35,7 +35,7 @@ class Batch:
         return first(self.inputs).shape[0]
 
 
-def each(function: Callable[..., Tensor], *tensors: Any) -> Any:
+def map_tensors(function: Callable[..., Tensor], *tensors: Any) -> Any:
     """Apply a function to tensors, or name by name to mappings of them.
 
     What a network of one's own gives may be packed otherwise: tuples stay tuples, and dataclasses
@@ -49,11 +49,11 @@ def each(function: Callable[..., Tensor], *tensors: Any) -> Any:
     if isinstance(lead, Tensor):
         return function(*tensors)
     if isinstance(lead, Mapping):
-        return {name: each(function, *(part[name] for part in tensors)) for name in lead}
+        return {name: map_tensors(function, *(part[name] for part in tensors)) for name in lead}
     if isinstance(lead, list | tuple):
-        return tuple(each(function, *parts) for parts in zip(*tensors, strict=True))
+        return tuple(map_tensors(function, *parts) for parts in zip(*tensors, strict=True))
     if is_dataclass(lead):
-        return each(function, *(vars(part) for part in tensors))
+        return map_tensors(function, *(vars(part) for part in tensors))
     return lead
 
 

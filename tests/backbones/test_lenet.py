@@ -12,7 +12,7 @@ from paretocosmos.backbones._conv_pool import ConvPool
 from paretocosmos.backbones.lenet import LeNet
 from paretocosmos.conditioning.transposed_conv import TransposedConv
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.runtime.device import place
+from paretocosmos.runtime.device import to_device_layout
 
 TWO = {"top_left": 10, "bottom_right": 10}
 DOUBLE = torch.float64
@@ -80,7 +80,7 @@ def test_heads_are_slices_of_one_layer_in_the_order_they_are_named() -> None:
 def test_placed_on_a_cpu_its_channels_lie_last_in_every_block(shape: tuple[int, ...]) -> None:
     model, inputs = LeNet(shape, 2), torch.randn(4, *shape)
     before, expected = inputs.clone(), model(inputs)
-    place(model, torch.device("cpu"))
+    to_device_layout(model, torch.device("cpu"))
     seen: list[Tensor] = []
     for block in (model.first, model.second):
         block.register_forward_hook(lambda _module, _given, out: seen.append(out))

@@ -16,7 +16,7 @@ from paretocosmos.conditioning.concat import Concat
 from paretocosmos.conditioning.transposed_conv import TransposedConv
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.objectives import pick
-from paretocosmos.types import Outputs, each
+from paretocosmos.types import Outputs, map_tensors
 
 B, J = 6, 3
 NETWORKS = ("perceptron", "tokens", "images", "towers", "transformer")
@@ -101,7 +101,7 @@ def test_a_sweep_is_the_loop_over_rays(
     model = condition(network, J, how=how)
     nudge(model)
     front = rays(4)
-    looped = each(lambda *outs: torch.stack(outs), *(model(inputs, ray) for ray in front))
+    looped = map_tensors(lambda *outs: torch.stack(outs), *(model(inputs, ray) for ray in front))
     swept = _named(model.each_ray(inputs, front))
     for key, out in _named(looped).items():
         torch.testing.assert_close(swept[key], out)

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from paretocosmos.conditioning import Several, networks_of
+from paretocosmos.conditioning import PerRayEnsemble, networks_of
 from paretocosmos.conditioning.none import Unconditioned
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.pareto.rays import even_rays, sample_rays
@@ -27,8 +27,10 @@ class Constant(nn.Module):
         return self.number.expand(len(inputs), 1)
 
 
-def _several(networks: int, objectives: int) -> Several:
-    return Several([Constant(float(k)) for k in range(networks)], even_rays(networks, objectives))
+def _several(networks: int, objectives: int) -> PerRayEnsemble:
+    return PerRayEnsemble(
+        [Constant(float(k)) for k in range(networks)], even_rays(networks, objectives)
+    )
 
 
 @pytest.mark.parametrize("objectives", [2, 3])
@@ -51,7 +53,7 @@ def test_the_network_of_the_nearest_ray_answers(objectives: int) -> None:
 
 
 def test_single_tasks_answer_at_the_corners() -> None:
-    model = Several([Constant(float(k)) for k in range(3)], torch.eye(3))
+    model = PerRayEnsemble([Constant(float(k)) for k in range(3)], torch.eye(3))
     for k in range(3):
         assert model(torch.zeros(1, 2), torch.eye(3)[k]).item() == k
         assert (
@@ -71,7 +73,7 @@ def test_groups_of_samples_have_a_ray_each() -> None:
 def test_every_ray_is_a_sweep_of_them_one_by_one() -> None:
     rays = sample_rays(9, 2, generator=2)
     networks = [Unconditioned(nn.Linear(3, 2), 2) for _ in range(4)]
-    model, inputs = Several(networks, even_rays(4, 2)), torch.randn(5, 3)
+    model, inputs = PerRayEnsemble(networks, even_rays(4, 2)), torch.randn(5, 3)
     swept = model.each_ray(inputs, rays)
     assert isinstance(swept, Tensor)
     assert swept.shape == (9, 5, 2)
@@ -90,7 +92,7 @@ class TwoHeads(nn.Module):
 
 def test_mappings_go_in_and_come_out() -> None:
     networks = [Unconditioned(TwoHeads(), 2) for _ in range(2)]
-    model = Several(networks, torch.eye(2))
+    model = PerRayEnsemble(networks, torch.eye(2))
     inputs = {"first": torch.randn(4, 3), "second": torch.randn(4, 3)}
     outputs = model(inputs, torch.eye(2))
     assert {name: tuple(out.shape) for name, out in outputs.items()} == {
@@ -115,7 +117,7 @@ def test_networks_are_copies_and_share_nothing(
     make: Callable[[nn.Module], list[nn.Module]],
 ) -> None:
     given = make(nn.Linear(2, 2))
-    model = Several(given, even_rays(3, 2))
+    model = PerRayEnsemble(given, even_rays(3, 2))
     found = networks_of(model)
     assert len(found) == 3
     assert len({p.data_ptr() for p in model.parameters()}) == 6
@@ -131,7 +133,7 @@ def test_its_state_names_every_network_and_comes_back() -> None:
     model = _several(3, 2)
     state = model.state_dict()
     assert set(state) == {"rays", *(f"backbone.{k}.number" for k in range(3))}
-    other = Several([Constant(9.0) for _ in range(3)], torch.rand(3, 2))
+    other = PerRayEnsemble([Constant(9.0) for _ in range(3)], torch.rand(3, 2))
     other.load_state_dict(state)
     assert torch.equal(other.rays, model.rays)
     assert [other(torch.zeros(1, 2), ray).item() for ray in model.rays] == [0, 1, 2]
@@ -150,7 +152,7 @@ def test_a_deep_copy_is_another_model() -> None:
 
 def test_rays_handed_over_are_copied_and_move_along() -> None:
     rays = even_rays(2, 2)
-    model = Several([nn.Linear(2, 2) for _ in range(2)], rays)
+    model = PerRayEnsemble([nn.Linear(2, 2) for _ in range(2)], rays)
     rays.zero_()
     assert model.rays.any()
     assert model.double().rays.dtype == torch.float64
@@ -160,7 +162,7 @@ def test_rays_handed_over_are_copied_and_move_along() -> None:
 @pytest.mark.parametrize("networks", [0, 1, 3])
 def test_as_many_networks_as_rays(networks: int) -> None:
     with pytest.raises(ConfigurationError, match=f"one network per ray, found {networks} and 2"):
-        Several([nn.Linear(2, 2) for _ in range(networks)], torch.eye(2))
+        PerRayEnsemble([nn.Linear(2, 2) for _ in range(networks)], torch.eye(2))
 
 
 def test_a_ray_of_another_length_is_refused() -> None:

@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 from paretocosmos import registry
-from paretocosmos.conditioning import Several, networks_of
+from paretocosmos.conditioning import PerRayEnsemble, networks_of
 from paretocosmos.config.plan import Plan
 from paretocosmos.config.resolve import make_plan
 from paretocosmos.config.settings import pairs
@@ -33,8 +33,8 @@ from paretocosmos.training import stack
 from paretocosmos.training.engine import Engine, choose
 from paretocosmos.training.fit import fit
 from paretocosmos.training.loop import Trainer
-from paretocosmos.training.seed_run import Lane
-from paretocosmos.types import Batch, each
+from paretocosmos.training.seed_run import SeedRun
+from paretocosmos.types import Batch, map_tensors
 
 SETTINGS: dict[str, Any] = {"hidden": (6,), "batch_size": 25, "evaluate_every": 2, "rays": 4}
 SINGLE = ["mgda", "pareto_mtl", "single_task", "uniform"]
@@ -126,7 +126,7 @@ def test_one_front_has_a_point_for_every_network(
             outputs = network(batch.inputs, torch.tensor(ray).float())
             losses = [float(o.loss(outputs, batch.targets)) for o in problem.objectives]
         np.testing.assert_allclose(values, losses, rtol=1e-5)
-    assert isinstance(run.model, Several)
+    assert isinstance(run.model, PerRayEnsemble)
 
 
 @pytest.mark.parametrize("method", EVERY)
@@ -298,8 +298,8 @@ def test_networks_with_a_frozen_layer_keep_each_its_own(
 
 def _drawn(method: str, seed: int, tmp_path: Path) -> list[tuple[torch.Tensor, torch.Tensor]]:
     """Two epochs of every network's order and rays."""
-    lane = Lane(_plan(method, seed), tmp_path / "never")
-    return [*lane.draw(60), *lane.draw(60)]
+    seed_run = SeedRun(_plan(method, seed), tmp_path / "never")
+    return [*seed_run.draw(60), *seed_run.draw(60)]
 
 
 def test_networks_begin_differently_and_see_the_data_in_another_order(tmp_path: Path) -> None:
@@ -326,14 +326,14 @@ def test_networks_begin_differently_and_see_the_data_in_another_order(tmp_path: 
 def test_the_network_that_diverges_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    inside = Lane.refuse_divergence
+    inside = SeedRun.refuse_divergence
 
-    def spoil(self: Lane, losses: torch.Tensor) -> None:
+    def spoil(self: SeedRun, losses: torch.Tensor) -> None:
         losses = losses.clone()
         losses[1, -1, 0] = float("nan")
         inside(self, losses)
 
-    monkeypatch.setattr(Lane, "refuse_divergence", spoil)
+    monkeypatch.setattr(SeedRun, "refuse_divergence", spoil)
     for method, which in (("pareto_mtl", " of network 5"), ("single_task", " of network 2")):
         with pytest.raises(DivergedError, match=f"`first`{which} became nan at step 2 of epoch 1"):
             _go(tmp_path / method, "toy_convex", method)
@@ -397,7 +397,9 @@ def test_images_train_and_stack(
     splits = {}
     for name, count in zip(SPLITS, (60, 20, 20), strict=True):
         whole = problem.split(name)
-        parts = (each(lambda t, n=count: t[:n], part) for part in (whole.inputs, whole.targets))
+        parts = (
+            map_tensors(lambda t, n=count: t[:n], part) for part in (whole.inputs, whole.targets)
+        )
         splits[name] = Batch(*parts)
     few = dataclasses.replace(problem, splits=splits, spec=None)
     settings: dict[str, Any] = {"batch_size": 30, "rays": 3, "reference": (4.0, 4.0)}
@@ -422,7 +424,7 @@ def test_networks_too_many_for_the_memory_train_one_by_one(
 
     def epoch(self: Trainer, *, prepare: bool) -> None:
         sizes.append(self.stacks[0].networks)
-        if self.stacks[0].networks > 1 and self.lanes[0].epoch == 2:
+        if self.stacks[0].networks > 1 and self.seed_runs[0].epoch == 2:
             raise torch.cuda.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 GiB")
         inside(self, prepare=prepare)
 
@@ -442,8 +444,8 @@ def test_networks_that_ran_out_of_memory_are_let_go(
     inside, watched = Trainer._epoch, []
 
     def epoch(self: Trainer, *, prepare: bool) -> None:
-        if self.stacks[0].networks > 1 and self.lanes[0].epoch == 1:
-            living: list[Any] = [self, *self.lanes, *self.networks]
+        if self.stacks[0].networks > 1 and self.seed_runs[0].epoch == 1:
+            living: list[Any] = [self, *self.seed_runs, *self.networks]
             for stack in self.stacks:
                 living += [*stack.work.parameters.values(), *stack.work.adam.tensors()]
             watched.append([weakref.ref(one) for one in living])

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from paretocosmos.conditioning import Concat, Conditioning, Several, networks_of
+from paretocosmos.conditioning import Concat, Conditioning, PerRayEnsemble, networks_of
 from paretocosmos.conditioning.hypernet import Hypernet
 from paretocosmos.conditioning.none import Unconditioned
 from paretocosmos.config.plan import Plan
@@ -53,7 +53,7 @@ def test_a_method_with_rays_of_its_own_has_a_network_for_each(
     method: str | Method, networks: int
 ) -> None:
     plan = _plan(method=method)
-    assert isinstance(plan.model, Several)
+    assert isinstance(plan.model, PerRayEnsemble)
     found = networks_of(plan.model)
     assert len(found) == networks
     assert all(type(network) is Unconditioned for network in found)

@@ -15,7 +15,7 @@ from torch import Tensor
 from paretocosmos import registry
 from paretocosmos.backbones import Backbone
 from paretocosmos.errors import ConfigurationError, MissingExtraError
-from paretocosmos.types import Outputs, each
+from paretocosmos.types import Outputs, map_tensors
 
 NAMES = registry.names("backbones")
 # a small one of its kind, and no search for published weights
@@ -186,6 +186,6 @@ def test_seeds_can_be_stacked(case: Case) -> None:
         return out
 
     found = torch.vmap(call)(parameters, buffers)
-    expected = each(lambda *outs: torch.stack(outs), *(one(inputs) for one in networks))
+    expected = map_tensors(lambda *outs: torch.stack(outs), *(one(inputs) for one in networks))
     for name, out in _named(found).items():
         torch.testing.assert_close(out, _named(expected)[name])

@@ -14,7 +14,7 @@ from paretocosmos import registry
 from paretocosmos.backbones import Backbone
 from paretocosmos.conditioning import Conditioning
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.types import Inputs, Outputs, each
+from paretocosmos.types import Inputs, Outputs, map_tensors
 
 NAMES = registry.names("conditioning")
 # what needs nothing else installed; the others are conditioned in tests/extras
@@ -106,15 +106,16 @@ def test_groups_are_neighbouring_samples_with_one_ray_each(case: Case) -> None:
     grouped = model(inputs, rays)
     _same(grouped, model(inputs, rays.repeat_interleave(B // 4, 0)))
     alone = [
-        model(each(lambda x, g=g: x[3 * g : 3 * g + 3], inputs), ray) for g, ray in enumerate(rays)
+        model(map_tensors(lambda x, g=g: x[3 * g : 3 * g + 3], inputs), ray)
+        for g, ray in enumerate(rays)
     ]
-    _same(grouped, each(lambda *outs: torch.cat(outs), *alone))
+    _same(grouped, map_tensors(lambda *outs: torch.cat(outs), *alone))
 
 
 def test_each_ray_is_the_loop_over_rays(case: Case) -> None:
     model, _, inputs = case
     rays = _rays(5)
-    loop = each(lambda *outs: torch.stack(outs), *(model(inputs, ray) for ray in rays))
+    loop = map_tensors(lambda *outs: torch.stack(outs), *(model(inputs, ray) for ray in rays))
     _same(model.each_ray(inputs, rays), loop)
 
 
@@ -171,7 +172,7 @@ def test_seeds_can_be_stacked(case: Case) -> None:
     expected = (one(inputs, ray) for one, ray in zip(models, rays, strict=True))
     _same(
         torch.vmap(call)(parameters, buffers, rays),
-        each(lambda *outs: torch.stack(outs), *expected),
+        map_tensors(lambda *outs: torch.stack(outs), *expected),
     )
 
 

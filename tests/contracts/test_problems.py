@@ -20,7 +20,7 @@ from paretocosmos.problems import SPLITS, Problem, load_problem
 from paretocosmos.problems.faces.lists import ATTRIBUTES
 from paretocosmos.registry import find as find_thing
 from paretocosmos.registry import names, parameters, summary
-from paretocosmos.types import Outputs, each, first
+from paretocosmos.types import Outputs, first, map_tensors
 
 RAW = Path(__file__).parents[3] / "shared" / "data"
 NEEDS_FILES = {"multi_mnist", "multi_fashion", "fashion_and_mnist"} | {
@@ -123,8 +123,8 @@ def test_splits(problem: Problem) -> None:
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_what_a_network_eats(problem: Problem, dtype: torch.dtype) -> None:
     for name in SPLITS:
-        kept = each(lambda part: part[:300], problem.split(name).inputs)
-        before = each(torch.clone, kept)
+        kept = map_tensors(lambda part: part[:300], problem.split(name).inputs)
+        before = map_tensors(torch.clone, kept)
         ready = first(problem.prepare(kept, dtype))
         assert ready.dtype == dtype
         assert ready.shape == (min(300, len(problem.split(name))), *problem.input_shape)
@@ -147,7 +147,7 @@ def test_names(problem: Problem) -> None:
 def test_losses_scores_and_metrics_are_numbers(problem: Problem) -> None:
     for name in SPLITS:
         batch = problem.split(name)
-        outputs = each(lambda out: out[0], random_outputs(problem, len(batch)))
+        outputs = map_tensors(lambda out: out[0], random_outputs(problem, len(batch)))
         scored = [o.score for o in problem.objectives] + list(problem.metrics.values())
         for function in [o.loss for o in problem.objectives] + scored:
             value = function(outputs, batch.targets)
@@ -158,8 +158,8 @@ def test_losses_scores_and_metrics_are_numbers(problem: Problem) -> None:
 def test_losses_are_differentiable_and_vmappable(problem: Problem) -> None:
     targets = problem.split("val").targets
     many = random_outputs(problem, len(problem.split("val")), groups=3)
-    outputs = each(lambda out: out.requires_grad_(), many)
-    groups = [each(lambda out, g=g: out[g], outputs) for g in range(3)]
+    outputs = map_tensors(lambda out: out.requires_grad_(), many)
+    groups = [map_tensors(lambda out, g=g: out[g], outputs) for g in range(3)]
     for objective in problem.objectives:
         together = vmap(lambda one, o=objective: o.loss(one, targets))(outputs)
         alone = torch.stack([objective.loss(one, targets) for one in groups])

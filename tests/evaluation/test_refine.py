@@ -10,7 +10,7 @@ from torch import Tensor
 from paretocosmos import Front, even_rays
 from paretocosmos.errors import InfeasibleError
 from paretocosmos.evaluation.refine import refine
-from paretocosmos.pareto.selection import Wish
+from paretocosmos.pareto.selection import Criteria
 
 SEEN: list[Tensor] = []
 
@@ -39,7 +39,7 @@ def forget() -> None:
 @pytest.mark.parametrize("bound", [0.02, 0.11, 0.5, 0.77])
 @pytest.mark.parametrize("held", [3, 25])
 def test_a_bisection_meets_the_bound(bound: float, held: int) -> None:
-    point, spent = refine(circle(even_rays(held, 2)), circle, Wish(max={"gap": bound}))
+    point, spent = refine(circle(even_rays(held, 2)), circle, Criteria(max={"gap": bound}))
     assert point["gap"] <= bound  # exactly
     best = 1 - math.sin(math.acos(1 - bound))  # on the circle
     assert best <= point["loss"] < best + 1e-3
@@ -49,22 +49,22 @@ def test_a_bisection_meets_the_bound(bound: float, held: int) -> None:
 def test_one_may_go_beyond_the_outermost_ray() -> None:
     front = circle(even_rays(5, 2))
     assert front.values[:, 1].min() > 0.009
-    point, _ = refine(front, circle, Wish(max={"gap": 1e-4}))
+    point, _ = refine(front, circle, Criteria(max={"gap": 1e-4}))
     assert point["gap"] <= 1e-4
     with pytest.raises(InfeasibleError, match=r"the closest has `gap` \d"):
-        refine(front, circle, Wish(max={"gap": -0.1}))
+        refine(front, circle, Criteria(max={"gap": -0.1}))
 
 
 @pytest.mark.parametrize(
     ("wish", "wanted"),
     [
-        (Wish(knee=True), 1 - math.sqrt(0.5)),
-        (Wish(weights=[0.5, 0.5]), 1 - math.sqrt(0.5)),
-        (Wish(near={"loss": 0.3210}), 0.3210),
-        (Wish(maximize="gap", max={"loss": 0.123}), None),
+        (Criteria(knee=True), 1 - math.sqrt(0.5)),
+        (Criteria(weights=[0.5, 0.5]), 1 - math.sqrt(0.5)),
+        (Criteria(near={"loss": 0.3210}), 0.3210),
+        (Criteria(maximize="gap", max={"loss": 0.123}), None),
     ],
 )
-def test_other_wishes_are_refined_too(wish: Wish, wanted: float | None) -> None:
+def test_other_wishes_are_refined_too(wish: Criteria, wanted: float | None) -> None:
     front = circle(even_rays(4, 2))
     point, spent = refine(front, circle, wish)
     first, _ = refine(front, circle, wish, evaluations=0)
@@ -77,7 +77,7 @@ def test_other_wishes_are_refined_too(wish: Wish, wanted: float | None) -> None:
 
 def test_three_objectives() -> None:
     front = cap(even_rays(25, 3))
-    wish = Wish(max={"b": 0.5, "c": 0.6})
+    wish = Criteria(max={"b": 0.5, "c": 0.6})
     point, spent = refine(front, cap, wish)
     held, none = refine(front, cap, wish, evaluations=0)
     assert none == 0 < spent <= 20
@@ -90,8 +90,8 @@ def test_three_objectives() -> None:
 
 def test_the_knee_of_a_sphere() -> None:
     front = cap(even_rays(12, 3))
-    point, _ = refine(front, cap, Wish(knee=True))
-    held, _ = refine(front, cap, Wish(knee=True), evaluations=0)
+    point, _ = refine(front, cap, Criteria(knee=True))
+    held, _ = refine(front, cap, Criteria(knee=True), evaluations=0)
     middle = 1 - 1 / math.sqrt(3)
     off = [max(abs(v - middle) for v in p.values.values()) for p in (point, held)]
     assert off[0] < off[1] / 2  # not quite 0: the rays held are not the same on every side
@@ -99,7 +99,7 @@ def test_the_knee_of_a_sphere() -> None:
 
 def test_ten_objectives() -> None:
     front = cap(even_rays(40, 10))
-    wish = Wish(max={"b": 0.55, "c": 0.6})
+    wish = Criteria(max={"b": 0.55, "c": 0.6})
     point, spent = refine(front, cap, wish)
     assert spent <= 20
     assert point["b"] <= 0.55
@@ -114,20 +114,20 @@ def test_a_metric_that_is_missing_somewhere_does_not_matter() -> None:
         auc = np.where(plain.rays[:, 0] > 0.3, np.nan, 0.5)
         return Front(plain.rays, plain.values, plain.names, plain.reference, {"auc": auc}, "val")
 
-    wish = Wish(max={"b": 0.5, "c": 0.6})
+    wish = Criteria(max={"b": 0.5, "c": 0.6})
     point, _ = refine(gappy(even_rays(25, 3)), gappy, wish)
     assert point.values == refine(cap(even_rays(25, 3)), cap, wish)[0].values
 
 
 @pytest.mark.parametrize("most", [0, 1, 2, 7])
 def test_no_more_rays_than_allowed(most: int) -> None:
-    _, spent = refine(circle(even_rays(5, 2)), circle, Wish(knee=True), evaluations=most)
+    _, spent = refine(circle(even_rays(5, 2)), circle, Criteria(knee=True), evaluations=most)
     assert spent == most == sum(map(len, SEEN[1:]))
 
 
 def test_what_it_evaluates_are_rays() -> None:
-    refine(cap(even_rays(5, 3)), cap, Wish(knee=True))
-    refine(circle(even_rays(5, 2)), circle, Wish(near=[0, 0]))
+    refine(cap(even_rays(5, 3)), cap, Criteria(knee=True))
+    refine(circle(even_rays(5, 2)), circle, Criteria(near=[0, 0]))
     for rays in SEEN:
         assert bool((rays >= 0).all())
         torch.testing.assert_close(rays.sum(dim=1), torch.ones(len(rays)))

@@ -18,7 +18,7 @@ import torch.nn.functional as F
 from paretocosmos.errors import InfeasibleError
 from paretocosmos.pareto.front import Front
 from paretocosmos.pareto.rays import as_rays, even_rays
-from paretocosmos.pareto.selection import Wish, closest, constant, within
+from paretocosmos.pareto.selection import Criteria, closest, constant, within
 
 LOGIC = files("paretocosmos.explorer").joinpath("page", "logic.js").read_text(encoding="utf-8")
 NODE = shutil.which("node")
@@ -113,10 +113,10 @@ def test_a_point_is_picked_as_python_picks_it(js: Script) -> None:
         except InfeasibleError as error:
             refused += 1
             assert picked["at"] == -1
-            assert picked["closest"] == closest(front, Wish(**wish))
+            assert picked["closest"] == closest(front, Criteria(**wish))
             if "no ray has a number" not in str(error):
                 bounds = {"max": wish["max"], "min": wish["min"]}
-                keeping = within(front, Wish(**bounds, knee=True, allow_constant=True))
+                keeping = within(front, Criteria(**bounds, knee=True, allow_constant=True))
                 assert picked["constant"] is bool((constant(front) & keeping).any())
             continue
         assert tuple(front.rays[picked["at"]].tolist()) == point.ray

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from paretocosmos import registry
 from paretocosmos.backbones.lenet import LeNet
 from paretocosmos.backbones.mlp import Mlp
-from paretocosmos.conditioning import Concat, Several
+from paretocosmos.conditioning import Concat, PerRayEnsemble
 from paretocosmos.errors import ConfigurationError, RunError
 from paretocosmos.export import Exported, export
 from paretocosmos.runs.run import Run
@@ -166,7 +166,7 @@ class Rare(nn.Module):
 
 
 def test_networks_that_are_refused(run_of: Callable[..., Run], tmp_path: Path) -> None:
-    several = Several([Concat(nn.Linear(5, 1), 2)] * 3, torch.rand(3, 2))
+    several = PerRayEnsemble([Concat(nn.Linear(5, 1), 2)] * 3, torch.rand(3, 2))
     with pytest.raises(ConfigurationError, match="one network for each of 3 rays"):
         export(run_of(several))
     with pytest.raises(ConfigurationError, match=r"one tensor of floats, here \[N, 5\]"):

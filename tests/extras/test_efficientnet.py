@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from paretocosmos import condition, fit, load_run
 from paretocosmos.backbones.efficientnet import EfficientNet
-from paretocosmos.conditioning import Several
+from paretocosmos.conditioning import PerRayEnsemble
 from paretocosmos.conditioning.transposed_conv import TransposedConv
 from paretocosmos.config.plan import Plan
 from paretocosmos.config.resolve import make_plan
@@ -396,7 +396,7 @@ def test_several_networks_say_once_that_they_are_random(nowhere: list[str], tmp_
         run = _go(tmp_path / "run", method="single_task", epochs=1, engine="eager", settings={})
     assert len([w for w in caught if w.category is WeightsWarning]) == 1
     assert len(nowhere) == 1
-    assert isinstance(run.model, Several)
+    assert isinstance(run.model, PerRayEnsemble)
     assert run.record["backbone"]["settings"]["weights"] == "random"
     assert run.record["backbone"]["settings"]["norm"] == "group"
 

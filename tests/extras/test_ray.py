@@ -13,7 +13,7 @@ import pytest
 import paretocosmos
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.paper import _ray
-from paretocosmos.paper._cell import How, Outcome
+from paretocosmos.paper._cell import Outcome, ReproduceOptions
 from paretocosmos.paper.recipe import Cell, Recipe
 from paretocosmos.paper.reproduce import Reproduction, reproduce
 from paretocosmos.runs.load import load_run
@@ -189,7 +189,7 @@ def test_what_was_begun_here_is_replaced_by_what_comes_back(tmp_path: Path) -> N
 
 def test_a_worker_with_another_version_is_refused(tmp_path: Path) -> None:
     cell = _cells()[0]
-    outcome, files = _ray._away(cell, [1], How(tmp_path), "mark", "99.0", None)
+    outcome, files = _ray._away(cell, [1], ReproduceOptions(tmp_path), "mark", "99.0", None)
     assert isinstance(outcome, Outcome)
     assert outcome.error == (
         f"its worker has paretocosmos {paretocosmos.__version__}, not 99.0: install the same "
@@ -199,7 +199,7 @@ def test_a_worker_with_another_version_is_refused(tmp_path: Path) -> None:
 
 
 def test_needs_are_declared() -> None:
-    how = How(Path())
+    how = ReproduceOptions(Path())
     assert _ray._gpus({"CPU": 4.0, "GPU": 2.0}, how) == 1
     assert _ray._gpus({"CPU": 4.0}, how) == 0
     assert _ray._gpus({"GPU": 2.0}, dataclasses.replace(how, device="cpu")) == 0

@@ -6,8 +6,8 @@ import pytest
 from faults.kills import inflict
 
 from paretocosmos.runs import resume as resuming
-from paretocosmos.runs.checkpoint import Progressed, load_checkpoint
-from paretocosmos.training import seed_run as lane
+from paretocosmos.runs.checkpoint import TrainingState, load_checkpoint
+from paretocosmos.training import seed_run as seed_run
 
 
 def test_a_few_of_all_kinds_of_kills(tmp_path: Path) -> None:
@@ -21,11 +21,11 @@ def test_a_few_of_all_kinds_of_kills(tmp_path: Path) -> None:
 def from_another_seed() -> None:
     """What is continued draws other rays from there on."""
 
-    def load(path: Path, at: Progressed) -> None:
+    def load(path: Path, at: TrainingState) -> None:
         load_checkpoint(path, at)
         at.generator.manual_seed(99)
 
-    lane.load_checkpoint = load  # type: ignore[attr-defined]
+    seed_run.load_checkpoint = load  # type: ignore[attr-defined]
 
 
 def without_sweeping() -> None:

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from paretocosmos.paper import _workers
-from paretocosmos.paper._cell import How
+from paretocosmos.paper._cell import ReproduceOptions
 from paretocosmos.paper.recipe import Recipe
 from paretocosmos.paper.reproduce import Reproduction, reproduce
 from paretocosmos.runs.saved import checkpoint_in
@@ -120,5 +120,5 @@ def test_processes_share_the_gpus(
         monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     else:
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
-    how = How(Path(os.devnull), device)
+    how = ReproduceOptions(Path(os.devnull), device)
     assert [_workers._gpu(place, how) for place in range(3)] == expected

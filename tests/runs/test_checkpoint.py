@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from paretocosmos.errors import RunError
 from paretocosmos.runs.checkpoint import (
-    Progressed,
+    TrainingState,
     load_checkpoint,
     load_tensors,
     save_checkpoint,
@@ -23,7 +23,7 @@ NUMBERS: dict[str, Any] = {"epoch": 3, "evaluations": [{"hypervolume_val": 0.1 +
 class Moving(NamedTuple):
     """A training, with everything that moves: Adam, dropout, batch norm, the method's state."""
 
-    at: Progressed
+    at: TrainingState
     adam: Adam
 
     def go_on(self, steps: int) -> None:
@@ -54,7 +54,7 @@ def _moving(seed: int, width: int = 4, steps: int = 0) -> Moving:
     adam = Adam(dict(model.named_parameters()), weight_decay=0.0)
     adam.set_learning_rate(0.1)
     generator, state = torch.Generator().manual_seed(seed), {"mean": torch.zeros(2)}
-    at = Progressed(model, adam.state(), generator, state, numbers={"epoch": 0})
+    at = TrainingState(model, adam.state(), generator, state, numbers={"epoch": 0})
     moving = Moving(at, adam)
     moving.go_on(steps)
     return moving
@@ -94,7 +94,7 @@ def test_one_seed_of_a_stack_is_saved_as_if_it_were_alone(tmp_path: Path) -> Non
             adam.set_learning_rate(0.1)
             adam.update({"w": given})
     for adam, place in ((both[0], 0), (both[1], 1)):
-        at = Progressed(nn.Linear(1, 1), adam.state(place), torch.Generator(), {})
+        at = TrainingState(nn.Linear(1, 1), adam.state(place), torch.Generator(), {})
         save_checkpoint(tmp_path / f"{place}", at)
     found = [
         {k: v for k, v in load_tensors(tmp_path / f"{place}")[0].items() if "optimiser" in k}
@@ -104,23 +104,23 @@ def test_one_seed_of_a_stack_is_saved_as_if_it_were_alone(tmp_path: Path) -> Non
     for name, value in found[0].items():
         torch.testing.assert_close(found[1][name], value)
     # and is loaded into its own place, whatever the layout in memory
-    at = Progressed(nn.Linear(1, 1), both[1].state(2), torch.Generator(), {})
-    load_checkpoint(tmp_path / "1", Progressed(at.model, at.optimiser, at.generator, {}))
+    at = TrainingState(nn.Linear(1, 1), both[1].state(2), torch.Generator(), {})
+    load_checkpoint(tmp_path / "1", TrainingState(at.model, at.optimiser, at.generator, {}))
     torch.testing.assert_close(both[1].state(2)["w.exp_avg"], both[0].state()["w.exp_avg"])
     other = Adam({"w": torch.zeros(3, 2)}, weight_decay=0.0).state()
     with pytest.raises(RunError, match=r"does not fit this network .*w\.exp_avg"):
-        load_checkpoint(tmp_path / "1", Progressed(at.model, other, at.generator, {}))
+        load_checkpoint(tmp_path / "1", TrainingState(at.model, other, at.generator, {}))
 
 
 def test_a_layout_in_memory_is_neither_saved_nor_lost(tmp_path: Path) -> None:
     plain = nn.Conv2d(2, 3, 5)
     turned = nn.Conv2d(2, 3, 5).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-    save_checkpoint(tmp_path / "a", Progressed(plain, {}, torch.Generator(), {}))
+    save_checkpoint(tmp_path / "a", TrainingState(plain, {}, torch.Generator(), {}))
     before = turned.weight.stride()
-    load_checkpoint(tmp_path / "a", Progressed(turned, {}, torch.Generator(), {}))
+    load_checkpoint(tmp_path / "a", TrainingState(turned, {}, torch.Generator(), {}))
     assert torch.equal(turned.weight, plain.weight)
     assert turned.weight.stride() == before != plain.weight.stride()
-    save_checkpoint(tmp_path / "b", Progressed(turned, {}, torch.Generator(), {}))
+    save_checkpoint(tmp_path / "b", TrainingState(turned, {}, torch.Generator(), {}))
     found = load_tensors(tmp_path / "b")[0]["model.weight"]
     assert torch.equal(found, plain.weight)
     assert found.is_contiguous()

@@ -43,7 +43,7 @@ from paretocosmos.training.engine.captured import Captured
 from paretocosmos.training.engine.recorded import Recorded
 from paretocosmos.training.fit import FitOptions, Progress, fit
 from paretocosmos.training.loop import Trainer
-from paretocosmos.types import Batch, Inputs, Outputs, Targets, each, first
+from paretocosmos.types import Batch, Inputs, Outputs, Targets, first, map_tensors
 
 RESULTS = ("front.json", "front_val.json", "model.safetensors")
 # Enough to converge on a toy in a second, and rays in all directions.
@@ -265,7 +265,9 @@ def digits() -> ImageProblem:
     splits = {}
     for name, count in zip(SPLITS, (190, 40, 40), strict=True):
         whole = problem.split(name)
-        parts = (each(lambda t, n=count: t[:n], part) for part in (whole.inputs, whole.targets))
+        parts = (
+            map_tensors(lambda t, n=count: t[:n], part) for part in (whole.inputs, whole.targets)
+        )
         splits[name] = Batch(*parts)
     return dataclasses.replace(problem, splits=splits, spec=None, reference=(3.0, 3.0))
 
@@ -333,7 +335,7 @@ def test_images_stay_bytes(
     )  # twenty images under five rays
     train(digits, epochs=1, settings=IMAGES, engine="eager")
     (trainer,) = trainers
-    for batch in (trainer.feed.look(torch.arange(7)), trainer.val):
+    for batch in (trainer.feed.batch_at(torch.arange(7)), trainer.val):
         assert first(batch.inputs).dtype == torch.uint8
         assert {target.dtype for target in batch.targets.values()} == {torch.int64}
     assert trainer.feed is trainer.stacks[0].work.feed
@@ -354,7 +356,7 @@ def test_double_precision_is_double_everywhere(
         work = self.stacks[0].work
         live = [*work.parameters.values(), *work.adam.state().values()]
         seen.extend(tensor.dtype for tensor in live if tensor.ndim)
-        seen.append(first(self.feed.look(torch.arange(2)).inputs).dtype)
+        seen.append(first(self.feed.batch_at(torch.arange(2)).inputs).dtype)
         return inside(self)
 
     monkeypatch.setattr(Trainer, "run", spied)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from paretocosmos.training.progress import FREE, RECENT, SHARE, Pace, Thrift, unit_of
+from paretocosmos.training.progress import FREE, RECENT, SHARE, CheckpointBudget, Pace, unit_of
 
 
 @pytest.mark.parametrize(
@@ -39,14 +39,14 @@ def test_images_have_channels_rows_and_columns() -> None:
 
 
 def test_checkpoints_that_cost_little_are_never_put_off() -> None:
-    thrift = Thrift()
+    thrift = CheckpointBudget()
     for _ in range(10_000):
         assert thrift.due
         thrift.note(training=1.0, saving=SHARE)
 
 
 def test_checkpoints_take_their_share_and_no_more() -> None:
-    thrift, epochs, cost = Thrift(), 1000, 3.0
+    thrift, epochs, cost = CheckpointBudget(), 1000, 3.0
     written = 0
     for _ in range(epochs):
         due = thrift.due

@@ -24,8 +24,8 @@ from paretocosmos.training import fit as training
 from paretocosmos.training.engine import Adam
 from paretocosmos.training.fit import fit
 from paretocosmos.training.loop import Progress, Trainer
-from paretocosmos.training.seed_run import Lane
-from paretocosmos.types import Batch, each
+from paretocosmos.training.seed_run import SeedRun
+from paretocosmos.types import Batch, map_tensors
 
 SEEDS = (1, 2, 3)
 NEAR = 1e-8  # in float64, after twenty steps
@@ -48,7 +48,9 @@ def digits() -> Problem:
     splits = {}
     for name, count in zip(SPLITS, (195, 40, 40), strict=True):
         whole = problem.split(name)
-        parts = (each(lambda t, n=count: t[:n], part) for part in (whole.inputs, whole.targets))
+        parts = (
+            map_tensors(lambda t, n=count: t[:n], part) for part in (whole.inputs, whole.targets)
+        )
         splits[name] = Batch(*parts)
     # without its name there are no settings of the paper's to come first
     return dataclasses.replace(problem, splits=splits, spec=None)
@@ -353,16 +355,16 @@ def test_a_stack_with_other_settings_is_not_resumed(tmp_path: Path) -> None:
 def test_one_seed_that_diverges_names_its_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    inside = Lane.refuse_divergence
+    inside = SeedRun.refuse_divergence
 
-    def spoil(self: Lane, losses: Tensor) -> None:
+    def spoil(self: SeedRun, losses: Tensor) -> None:
         if self.plan.seed == 2 and self.epoch == 1:
             losses = losses.clone()
             losses[1, 0] = float("nan")
         inside(self, losses)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Lane, "refuse_divergence", spoil)
+        patch.setattr(SeedRun, "refuse_divergence", spoil)
         says = r"`first` became nan at step 2 of epoch 2.*seed-2.*leave its seed out"
         with pytest.raises(DivergedError, match=says):
             _go(tmp_path / "cut", precision="fp64")
@@ -395,8 +397,8 @@ def test_too_many_for_the_memory_are_trained_in_smaller_stacks(
     whole, inside, tried = _go(tmp_path / "whole", **given), Trainer.run, []
 
     def run(self: Trainer) -> list[Run]:
-        tried.append([lane.plan.seed for lane in self.lanes])
-        if len(self.lanes) > 2:
+        tried.append([seed_run.plan.seed for seed_run in self.seed_runs])
+        if len(self.seed_runs) > 2:
             _full()
         return inside(self)
 
@@ -416,7 +418,7 @@ def test_memory_may_run_out_at_any_time(
 ) -> None:
     given: dict[str, Any] = {"seeds": (1, 2, 3, 4), "precision": "fp64"}
     whole, left = _go(tmp_path / "whole", **given), [turn]
-    owner: Any = Trainer if where == "_epoch" else Lane
+    owner: Any = Trainer if where == "_epoch" else SeedRun
     inside = getattr(owner, where)
 
     def fail_once(*given: Any, **named: Any) -> Any:

@@ -9,7 +9,7 @@ import typer
 from paretocosmos.cli._options import AsJson, Device, Precision, Trust, how_to_trust, whole_numbers
 from paretocosmos.cli.output import cells, error, note, print_json, print_reproduction
 from paretocosmos.paper.reproduce import reproduce as reproduce_cells
-from paretocosmos.runtime.device import ended_gently
+from paretocosmos.runtime.device import sigterm_as_interrupt
 
 __all__ = ["reproduce", "with_address"]
 
@@ -52,7 +52,7 @@ def reproduce(
     """Train all that a table or figure of the paper needs, from RECIPE; start again to go on."""
     names = [name.strip() for name in (only or "").split(",") if name.strip()]
     try:
-        with ended_gently(), cells(quiet=as_json) as show:
+        with sigterm_as_interrupt(), cells(quiet=as_json) as show:
             done = reproduce_cells(
                 recipe,
                 out=out,

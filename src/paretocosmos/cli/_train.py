@@ -41,7 +41,7 @@ from paretocosmos.cli.output import (
 from paretocosmos.io.signatures import read_private_key
 from paretocosmos.runs.run import Run
 from paretocosmos.runs.signing import sign_run
-from paretocosmos.runtime.device import ended_gently
+from paretocosmos.runtime.device import sigterm_as_interrupt
 from paretocosmos.runtime.distributed import launched_rank
 from paretocosmos.training.fit import fit
 
@@ -97,7 +97,7 @@ def train(
     key = None if sign is None else read_private_key(sign)  # hours later would be too late
     seen: list[Path] = []
     try:
-        with ended_gently(), notes(), bar(seen, quiet=as_json) as show:
+        with sigterm_as_interrupt(), notes(), bar(seen, quiet=as_json) as show:
             one = partial(
                 fit,
                 problem,

@@ -10,7 +10,7 @@ from paretocosmos.conditioning._layers import check_called, uncalled
 from paretocosmos.conditioning._listening import How, ListeningConditioning
 from paretocosmos.conditioning._split import Layer, Split
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.types import Inputs, Outputs, each, first
+from paretocosmos.types import Inputs, Outputs, first, map_tensors
 
 __all__ = ["FirstLayerConditioning"]
 
@@ -89,11 +89,11 @@ class FirstLayerConditioning(ListeningConditioning, Generic[Layer]):
         swept: Outputs
         try:
             outputs = self._with(inputs, rays, "sweep")
-            swept = each(lambda out: torch.unflatten(out, 0, leading), outputs)
+            swept = map_tensors(lambda out: torch.unflatten(out, 0, leading), outputs)
         except (RuntimeError, ValueError):
             # B samples went past the layer, as in a skip connection, or were counted before it
             alone = [self._with(inputs, ray, "groups") for ray in rays.unsqueeze(1)]
-            swept = each(lambda *outs: torch.stack(outs), *alone)
+            swept = map_tensors(lambda *outs: torch.stack(outs), *alone)
         return swept
 
     def _with(self, inputs: Inputs, rays: Tensor, how: How) -> Outputs:

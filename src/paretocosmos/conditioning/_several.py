@@ -10,12 +10,12 @@ from torch import Tensor, nn
 from paretocosmos.conditioning._base import Conditioning
 from paretocosmos.conditioning._listening import check_groups
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.types import Inputs, Outputs, each, first
+from paretocosmos.types import Inputs, Outputs, first, map_tensors
 
-__all__ = ["Several", "networks_of"]
+__all__ = ["PerRayEnsemble", "networks_of"]
 
 
-class Several(Conditioning):
+class PerRayEnsemble(Conditioning):
     """Networks that were trained for one ray each; a ray is answered by the one nearest to it.
 
     Args:
@@ -46,15 +46,17 @@ class Several(Conditioning):
         check_groups(samples, len(rays))
         share = samples // len(rays)
         answers = [
-            self._answer(each(lambda x, at=at: x[at * share : (at + 1) * share], inputs), one)
+            self._answer(
+                map_tensors(lambda x, at=at: x[at * share : (at + 1) * share], inputs), one
+            )
             for at, one in enumerate(rays)
         ]
-        joined: Outputs = each(lambda *outs: torch.cat(outs), *answers)
+        joined: Outputs = map_tensors(lambda *outs: torch.cat(outs), *answers)
         return joined
 
     def each_ray(self, inputs: Inputs, rays: Tensor) -> Outputs:
         answers = [self._answer(inputs, ray) for ray in self.rays_for(rays)]
-        stacked: Outputs = each(lambda *outs: torch.stack(outs), *answers)
+        stacked: Outputs = map_tensors(lambda *outs: torch.stack(outs), *answers)
         return stacked
 
     def _answer(self, inputs: Inputs, ray: Tensor) -> Outputs:
@@ -68,5 +70,5 @@ class Several(Conditioning):
 
 
 def networks_of(model: nn.Module) -> list[nn.Module]:
-    """The networks a model is made of: those of `Several`, or itself alone."""
-    return list(model.backbone.children()) if isinstance(model, Several) else [model]
+    """The networks a model is made of: those of `PerRayEnsemble`, or itself alone."""
+    return list(model.backbone.children()) if isinstance(model, PerRayEnsemble) else [model]

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from paretocosmos.conditioning._layers import Width, blocks_of, check_called, width_of
 from paretocosmos.conditioning._listening import Listener, ListeningConditioning, check_groups
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.types import Inputs, Outputs, each, first
+from paretocosmos.types import Inputs, Outputs, first, map_tensors
 
 __all__ = ["Film"]
 
@@ -88,8 +88,10 @@ class Film(ListeningConditioning):
         def repeated(part: Tensor) -> Tensor:
             return part.expand(len(rays), *part.shape).flatten(0, 1)
 
-        outputs = self(each(repeated, inputs), rays)
-        swept: Outputs = each(lambda out: torch.unflatten(out, 0, (len(rays), samples)), outputs)
+        outputs = self(map_tensors(repeated, inputs), rays)
+        swept: Outputs = map_tensors(
+            lambda out: torch.unflatten(out, 0, (len(rays), samples)), outputs
+        )
         return swept
 
     def _found(self) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from paretocosmos.conditioning._emission import Emission
 from paretocosmos.conditioning._listening import check_groups
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.runtime.torch_private import reparametrised
-from paretocosmos.types import Inputs, Outputs, each, first
+from paretocosmos.types import Inputs, Outputs, first, map_tensors
 
 __all__ = ["Hypernet"]
 
@@ -125,8 +125,10 @@ class Hypernet(Conditioning):
         if groups == 1:
             return self._with({name: weight[0] for name, weight in weights.items()}, inputs)
         check_groups(samples, groups)
-        shares = each(lambda x: torch.unflatten(x, 0, (groups, samples // groups)), inputs)
-        grouped: Outputs = each(lambda out: out.flatten(0, 1), self._at_each(weights, shares, 0))
+        shares = map_tensors(lambda x: torch.unflatten(x, 0, (groups, samples // groups)), inputs)
+        grouped: Outputs = map_tensors(
+            lambda out: out.flatten(0, 1), self._at_each(weights, shares, 0)
+        )
         return grouped
 
     def each_ray(self, inputs: Inputs, rays: Tensor) -> Outputs:
@@ -135,7 +137,7 @@ class Hypernet(Conditioning):
             self._at_each(self.weights(few), inputs, None)
             for few in self.rays_for(rays).split(some)
         ]
-        swept: Outputs = each(lambda *outs: torch.cat(outs), *parts)
+        swept: Outputs = map_tensors(lambda *outs: torch.cat(outs), *parts)
         return swept
 
     def _at_each(self, weights: dict[str, Tensor], inputs: Inputs, axis: int | None) -> Outputs:
@@ -153,11 +155,11 @@ class Hypernet(Conditioning):
         alone = [
             self._with(
                 {name: weight[at] for name, weight in weights.items()},
-                inputs if axis is None else each(lambda x, at=at: x[at], inputs),
+                inputs if axis is None else map_tensors(lambda x, at=at: x[at], inputs),
             )
             for at in range(len(one))
         ]
-        looped: Outputs = each(lambda *outs: torch.stack(outs), *alone)
+        looped: Outputs = map_tensors(lambda *outs: torch.stack(outs), *alone)
         return looped
 
     def _with(self, weights: dict[str, Tensor], inputs: Inputs) -> Outputs:
@@ -167,7 +169,9 @@ class Hypernet(Conditioning):
             list(weights.values()),
             lambda again: self._put(dict(zip(weights, again, strict=True))),
         )
-        plain: Outputs = each(lambda out: out, outputs)  # a tensor or a dict, which vmap knows
+        plain: Outputs = map_tensors(
+            lambda out: out, outputs
+        )  # a tensor or a dict, which vmap knows
         return plain
 
     def _put(self, weights: dict[str, Tensor]) -> Callable[[], None]:

@@ -3,7 +3,7 @@
 from torch import Tensor
 
 from paretocosmos.conditioning._base import Conditioning
-from paretocosmos.types import Inputs, Outputs, each
+from paretocosmos.types import Inputs, Outputs, map_tensors
 
 __all__ = ["Unconditioned"]
 
@@ -23,5 +23,5 @@ class Unconditioned(Conditioning):
 
     def each_ray(self, inputs: Inputs, rays: Tensor) -> Outputs:
         count = len(self.rays_for(rays))
-        outputs: Outputs = each(lambda out: out.expand(count, *out.shape), self.call(inputs))
+        outputs: Outputs = map_tensors(lambda out: out.expand(count, *out.shape), self.call(inputs))
         return outputs

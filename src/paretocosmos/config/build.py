@@ -10,13 +10,13 @@ from torch import nn
 
 from paretocosmos import registry
 from paretocosmos.backbones import Backbone
-from paretocosmos.conditioning import Conditioning, Several
+from paretocosmos.conditioning import Conditioning, PerRayEnsemble
 from paretocosmos.config.settings import spec_name
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.methods import Method
 from paretocosmos.registry import Spec
 
-__all__ = ["Blueprint", "a", "as_built", "check_pair", "for_single_rays"]
+__all__ = ["Blueprint", "as_built", "build_checked", "check_pair", "for_single_rays"]
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Blueprint:
             return first
         spec = as_built(spec, first)  # what it had to look for need not be looked for again
         others = [self._one(spec) for _ in self.rays[1:]]
-        return Several([first, *others], torch.tensor(self.rays))
+        return PerRayEnsemble([first, *others], torch.tensor(self.rays))
 
     def _blank(self) -> Spec | None:
         if self.backbone is None:
@@ -63,16 +63,18 @@ class Blueprint:
         backbone = self.given
         if spec is not None:
             shapes = {"input_shape": tuple(self.input_shape), "outputs": self.outputs}
-            backbone = a(nn.Module, spec, "backbones", **shapes)
+            backbone = build_checked(nn.Module, spec, "backbones", **shapes)
         assert backbone is not None
         if self.conditioning is None:
             return copy.deepcopy(backbone)
         parts = {"backbone": backbone, "objectives": self.objectives}
-        network: Conditioning = a(Conditioning, self.conditioning, "conditioning", **parts)
+        network: Conditioning = build_checked(
+            Conditioning, self.conditioning, "conditioning", **parts
+        )
         return network
 
 
-def a(kind: type, spec: Spec, room: str, **fixed: Any) -> Any:
+def build_checked(kind: type, spec: Spec, room: str, **fixed: Any) -> Any:
     """Build a thing; one from outside may turn out to be something else."""
     try:
         built = registry.build(room, spec, **fixed)

@@ -8,7 +8,7 @@ from typing import Any, TypedDict, Unpack
 from torch import nn
 
 from paretocosmos import registry
-from paretocosmos.config.build import a, as_built, check_pair, for_single_rays
+from paretocosmos.config.build import as_built, build_checked, check_pair, for_single_rays
 from paretocosmos.config.plan import Plan, check_seed, networks_for
 from paretocosmos.config.settings import (
     NETWORK,
@@ -71,7 +71,7 @@ def make_plan(problem: str | Problem, *, seed: int, **options: Unpack[PlanOption
     how = _spec(method, "method", parts, resolved) or spec_of("methods", method)
     training, chosen, _, where, exact = _all_mistakes(
         lambda: Training(**resolved["training"]),
-        lambda: a(Method, how, "methods") if isinstance(method, str) else method,
+        lambda: build_checked(Method, how, "methods") if isinstance(method, str) else method,
         lambda: check_seed(seed),
         lambda: device_of(options["device"]),
         lambda: check_precision(options["precision"]),

@@ -15,7 +15,7 @@ from paretocosmos.evaluation.choice import look
 from paretocosmos.evaluation.evaluate import evaluate
 from paretocosmos.evaluation.refine import refine
 from paretocosmos.pareto.front import Front
-from paretocosmos.pareto.selection import Point, Wish, pick, point_of
+from paretocosmos.pareto.selection import Criteria, Point, pick, point_of
 
 __all__ = ["Chooses"]
 
@@ -70,7 +70,7 @@ class Chooses:
             network is shared. Refused where no ray keeps the bounds, saying how close one comes.
         """
         check_is_fitted(self, "model_")
-        wish = Wish(
+        wish = Criteria(
             max=max or {},
             min=min or {},
             minimize=minimize,
@@ -86,7 +86,7 @@ class Chooses:
         chosen.preference = chosen.choice_.ray
         return chosen
 
-    def _chosen(self, wish: Wish) -> Point:
+    def _chosen(self, wish: Criteria) -> Point:
         problem = self._judging
         if problem is None:
             warnings.warn(

@@ -10,7 +10,7 @@ from paretocosmos.config.promises import promised
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.estimators._targets import LABEL, Numbers
 from paretocosmos.objectives import Objective
-from paretocosmos.types import Metric, Outputs, Targets, each
+from paretocosmos.types import Metric, Outputs, Targets, map_tensors
 
 __all__ = ["Given", "InUnit", "Own", "in_unit", "own_objectives"]
 
@@ -125,4 +125,4 @@ def _flat(metric: Metric) -> Metric:
     def squeezed(part: Tensor) -> Tensor:
         return part.squeeze(-1) if part.ndim > 1 and part.shape[-1] == 1 else part
 
-    return lambda outputs, targets: metric(each(squeezed, outputs), targets)
+    return lambda outputs, targets: metric(map_tensors(squeezed, outputs), targets)

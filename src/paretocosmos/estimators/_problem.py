@@ -18,7 +18,7 @@ from paretocosmos.objectives import Objective
 from paretocosmos.problems import Problem, Split, check_split
 from paretocosmos.problems.tables.rows import Codes
 from paretocosmos.problems.tables.table import Table
-from paretocosmos.types import Batch, Metric, Outputs, each
+from paretocosmos.types import Batch, Metric, Outputs, map_tensors
 
 __all__ = ["Kind", "Rows", "RowsProblem", "problem_of"]
 
@@ -105,7 +105,7 @@ def problem_of(
     trained = _batch(train, table, targets)
     if repeat > 1:
         many = (
-            each(lambda t: t.repeat(repeat, *[1] * (t.ndim - 1)), part)
+            map_tensors(lambda t: t.repeat(repeat, *[1] * (t.ndim - 1)), part)
             for part in (trained.inputs, trained.targets)
         )
         trained = Batch(*many)

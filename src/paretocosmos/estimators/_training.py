@@ -9,7 +9,7 @@ from typing import Any
 
 from torch import nn
 
-from paretocosmos.conditioning import Several
+from paretocosmos.conditioning import PerRayEnsemble
 from paretocosmos.errors import DivergedError, FrontWarning
 from paretocosmos.estimators._problem import RowsProblem
 from paretocosmos.evaluation.evaluate import evaluate
@@ -98,4 +98,4 @@ def train(
     rays = [[float(part) for part in ray] for ray in run.front_val.rays]
     origin = dict(run.front_val.provenance)
     front = evaluate(model, problem, split="val", rays=rays, provenance=origin)
-    return model, front, isinstance(model, Several)
+    return model, front, isinstance(model, PerRayEnsemble)

@@ -12,10 +12,10 @@ from paretocosmos.evaluation.evaluate import bring, evaluate, evaluating, scored
 from paretocosmos.evaluation.intervals import bootstrap
 from paretocosmos.evaluation.refine import refine
 from paretocosmos.pareto.front import Front
-from paretocosmos.pareto.selection import Point, Wish, pick, point_of
+from paretocosmos.pareto.selection import Criteria, Point, pick, point_of
 from paretocosmos.problems import Problem, check_split
 from paretocosmos.runtime.device import precise
-from paretocosmos.types import each
+from paretocosmos.types import map_tensors
 
 __all__ = ["Choice", "choose"]
 
@@ -61,7 +61,7 @@ def choose(
     model: nn.Module,
     problem: Problem,
     front: Front,
-    wish: Wish,
+    wish: Criteria,
     *,
     fixed: bool,
     evaluations: int,
@@ -115,7 +115,7 @@ def look(model: nn.Module, problem: Problem, ray: tuple[float, ...], *, split: s
         )
         intervals = bootstrap(
             every | dict(problem.metrics),
-            each(lambda out: out[0], outputs),
+            map_tensors(lambda out: out[0], outputs),
             batch.targets,
             score_batch=problem.score_batch,
         )

@@ -17,7 +17,7 @@ from paretocosmos.pareto.rays import as_rays, even_rays
 from paretocosmos.problems import Problem, check_split
 from paretocosmos.runtime.device import fits, precise
 from paretocosmos.runtime.distributed import ALONE, Processes
-from paretocosmos.types import Batch, Inputs, Metric, Outputs, Targets, each, first
+from paretocosmos.types import Batch, Inputs, Metric, Outputs, Targets, first, map_tensors
 
 __all__ = ["bring", "evaluate", "move", "score", "scored", "sweep"]
 
@@ -75,7 +75,7 @@ def evaluate_batch(
     """
     mine = processes.share(len(batch))
     with evaluating(model), precise("fp32"):
-        share = each(lambda part: part[mine], batch.inputs)
+        share = map_tensors(lambda part: part[mine], batch.inputs)
         own = sweep(model, share, rays, problem.prepare)
         outputs = processes.gather(own, len(batch), axis=1)
         return scored(
@@ -164,14 +164,16 @@ def sweep(
     rays = rays.to(device, dtype)
     every: Any = None
     for start in range(0, len(some), size):
-        chunk = each(lambda part, at=start: part[at : at + size], inputs)
-        chunk = each(partial(_there, device=device, dtype=dtype), chunk)
+        chunk = map_tensors(lambda part, at=start: part[at : at + size], inputs)
+        chunk = map_tensors(partial(_there, device=device, dtype=dtype), chunk)
         ready = chunk if prepare is None else prepare(chunk, dtype)
         outputs = _each_ray(model, ready, rays)
         if every is None:
             # room for all at once: small results kept between large ones would fragment memory
-            every = each(lambda out: out.new_empty(len(rays), len(some), *out.shape[2:]), outputs)
-        each(lambda room, out, at=start: room[:, at : at + size].copy_(out), every, outputs)
+            every = map_tensors(
+                lambda out: out.new_empty(len(rays), len(some), *out.shape[2:]), outputs
+            )
+        map_tensors(lambda room, out, at=start: room[:, at : at + size].copy_(out), every, outputs)
     whole: Outputs = every
     return whole
 
@@ -179,14 +181,16 @@ def sweep(
 def move(batch: Batch, device: torch.device, dtype: torch.dtype | None = None) -> Batch:
     """A batch on a device, its floats as that type."""
     there = partial(_there, device=device, dtype=dtype)
-    return Batch(each(there, batch.inputs), each(there, batch.targets))
+    return Batch(map_tensors(there, batch.inputs), map_tensors(there, batch.targets))
 
 
 def bring(batch: Batch, device: torch.device, dtype: torch.dtype | None = None) -> Batch:
     """A split to evaluate on a device: moved there, or its targets alone where it does not fit."""
     if fits(batch, device, dtype):
         return move(batch, device, dtype)
-    return Batch(batch.inputs, each(partial(_there, device=device, dtype=dtype), batch.targets))
+    return Batch(
+        batch.inputs, map_tensors(partial(_there, device=device, dtype=dtype), batch.targets)
+    )
 
 
 def _there(part: Tensor, *, device: torch.device, dtype: torch.dtype | None) -> Tensor:
@@ -196,7 +200,9 @@ def _there(part: Tensor, *, device: torch.device, dtype: torch.dtype | None) -> 
 def _each_ray(model: nn.Module, inputs: Inputs, rays: Tensor) -> Outputs:
     if isinstance(model, Conditioning):
         return model.each_ray(inputs, rays)
-    outputs: Outputs = each(lambda *parts: torch.stack(parts), *(model(inputs, r) for r in rays))
+    outputs: Outputs = map_tensors(
+        lambda *parts: torch.stack(parts), *(model(inputs, r) for r in rays)
+    )
     return outputs
 
 
@@ -214,8 +220,11 @@ def score(metric: Metric, outputs: Outputs, targets: Targets, size: int | None) 
             return lambda part: part.narrow(axis, 0, whole).unflatten(axis, (batches, size))
 
         per_batch = torch.vmap(per_ray, in_dims=(1, 0))
-        parts += per_batch(each(fold(1), outputs), each(fold(0), targets)).unbind()
+        parts += per_batch(map_tensors(fold(1), outputs), map_tensors(fold(0), targets)).unbind()
     if whole < total:
-        rest = each(lambda out: out[:, whole:], outputs), each(lambda t: t[whole:], targets)
+        rest = (
+            map_tensors(lambda out: out[:, whole:], outputs),
+            map_tensors(lambda t: t[whole:], targets),
+        )
         parts.append(per_ray(*rest))
     return torch.stack(parts).mean(dim=0)

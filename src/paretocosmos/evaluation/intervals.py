@@ -9,7 +9,7 @@ from torch import Tensor
 
 from paretocosmos.evaluation.evaluate import score
 from paretocosmos.pareto.front import Array
-from paretocosmos.types import Metric, Outputs, Targets, each, first
+from paretocosmos.types import Metric, Outputs, Targets, first, map_tensors
 
 __all__ = ["bootstrap"]
 
@@ -58,8 +58,8 @@ def bootstrap(
     device = first(outputs).device
 
     def one(rows: Tensor) -> Tensor:
-        there = each(lambda out: out[rows].unsqueeze(0), outputs)
-        truth = each(lambda target: target[rows], targets)
+        there = map_tensors(lambda out: out[rows].unsqueeze(0), outputs)
+        truth = map_tensors(lambda target: target[rows], targets)
         found = [score(metric, there, truth, score_batch) for metric in metrics.values()]
         return torch.cat([number.double() for number in found])
 

@@ -9,8 +9,8 @@ from torch import Tensor
 from paretocosmos.pareto.front import Array, Front
 from paretocosmos.pareto.rays import sample_rays
 from paretocosmos.pareto.selection import (
+    Criteria,
     Point,
-    Wish,
     closest,
     cost_of,
     neighbours,
@@ -30,7 +30,7 @@ Evaluate = Callable[[Tensor], Front]
 
 
 def refine(
-    front: Front, evaluate: Evaluate, wish: Wish, *, evaluations: int = 20
+    front: Front, evaluate: Evaluate, wish: Criteria, *, evaluations: int = 20
 ) -> tuple[Point, int]:
     """The point that answers a wish best, found by evaluating new rays around the best held.
 
@@ -55,7 +55,7 @@ def refine(
     return point_of(held, pick(held, wish)), len(held) - len(front)
 
 
-def _halved(front: Front, evaluate: Evaluate, wish: Wish, evaluations: int) -> Front:
+def _halved(front: Front, evaluate: Evaluate, wish: Criteria, evaluations: int) -> Front:
     """The front with rays halfway to the best point's neighbours, again and again."""
     held, most = front, len(front) + evaluations
     while len(held) < most:
@@ -66,7 +66,7 @@ def _halved(front: Front, evaluate: Evaluate, wish: Wish, evaluations: int) -> F
     return held
 
 
-def _halfway(front: Front, wish: Wish) -> Array:
+def _halfway(front: Front, wish: Criteria) -> Array:
     """The next rays to evaluate, ``[n, J]``."""
     cost, kept, at = cost_of(front, wish), within(front, wish), _best(front, wish)
     around = neighbours(front.rays, at)
@@ -79,7 +79,7 @@ def _halfway(front: Front, wish: Wish) -> Array:
     return halves
 
 
-def _guessed(front: Front, evaluate: Evaluate, wish: Wish, evaluations: int) -> Front:
+def _guessed(front: Front, evaluate: Evaluate, wish: Criteria, evaluations: int) -> Front:
     """The front with rays that a plane through the best point's neighbours promises most of."""
     held, radius, draw = front, 0.5, torch.Generator().manual_seed(0)
     while len(held) < len(front) + evaluations and radius > RESOLUTION:
@@ -115,7 +115,7 @@ def _plane(front: Front, at: int, rays: Array) -> Front:
     )
 
 
-def _best(front: Front, wish: Wish, *, first: int = 0) -> int:
+def _best(front: Front, wish: Criteria, *, first: int = 0) -> int:
     """The place of the best point from a place on, or of the one nearest to being allowed."""
     cost = np.where(within(front, wish), cost_of(front, wish), np.inf)[first:]
     if np.isfinite(cost).any():

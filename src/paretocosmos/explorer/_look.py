@@ -16,7 +16,7 @@ from paretocosmos.explorer._view import Answers, Look, Samples, View
 from paretocosmos.problems import Problem, Split, TabularProblem
 from paretocosmos.runs.run import Run
 from paretocosmos.runtime.device import precise
-from paretocosmos.types import Batch, Outputs, each
+from paretocosmos.types import Batch, Outputs, map_tensors
 
 __all__ = ["look_at"]
 
@@ -146,9 +146,9 @@ def _outputs(
 ) -> Outputs:
     """On the CPU, ``[rays, B, ...]``, by the arithmetic of `evaluate`."""
     parameter = next(run.model.parameters(), torch.zeros(()))
-    inputs = batch.inputs if rows is None else each(lambda part: part[rows], batch.inputs)
+    inputs = batch.inputs if rows is None else map_tensors(lambda part: part[rows], batch.inputs)
     some = bring(Batch(inputs, {}), parameter.device, parameter.dtype)
     with evaluating(run.model), precise("fp32"):
         outputs = sweep(run.model, some.inputs, rays, problem.prepare)
-        found: Outputs = each(lambda part: part.cpu(), outputs)
+        found: Outputs = map_tensors(lambda part: part.cpu(), outputs)
     return found

@@ -9,13 +9,13 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from paretocosmos.conditioning import Conditioning, Several
+from paretocosmos.conditioning import Conditioning, PerRayEnsemble
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.export._preprocessing import Preprocessing
 from paretocosmos.io.files import one_line
 from paretocosmos.objectives import logits_of
 from paretocosmos.runs.run import Run
-from paretocosmos.types import Outputs, each
+from paretocosmos.types import Outputs, map_tensors
 
 __all__ = ["Call", "Deployed", "Grouped", "Output", "Shared", "deployed"]
 
@@ -56,7 +56,7 @@ class Deployed(nn.Module):
             outputs: Outputs = self.model(self.preprocessing(x), ray)
             return {"probability": torch.sigmoid(logits_of(outputs, None))}
         # a dataclass becomes a mapping, a list a tuple
-        plain = each(lambda out: out, self.model(x, ray))
+        plain = map_tensors(lambda out: out, self.model(x, ray))
         if isinstance(plain, Tensor):
             return {"logits": plain}
         named = plain if isinstance(plain, Mapping) else dict(enumerate(plain))
@@ -95,7 +95,7 @@ class Shared:
 
 def deployed(run: Run) -> Shared:
     """The network of a run in float32 on the CPU; one that cannot be exported is refused."""
-    if isinstance(run.model, Several):
+    if isinstance(run.model, PerRayEnsemble):
         raise ConfigurationError(
             f"a file holds one network that takes the preference, found one network for each of "
             f"{len(run.model.rays)} rays in `{run.folder}`: export a run of a method that trains "

@@ -10,7 +10,7 @@ from torch import nn
 
 from paretocosmos import registry
 from paretocosmos.conditioning import Conditioning
-from paretocosmos.config.build import a
+from paretocosmos.config.build import build_checked
 from paretocosmos.config.settings import distribute, pair_of, spec_name
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.methods import Method
@@ -64,7 +64,7 @@ def method_of(method: str | Method, settings: Mapping[str, Any] | None, objectiv
                 f'how="{pair[1]}")'
             )
         own = distribute(settings or {}, {"method": registry.find("methods", method)})["method"]
-        built: Method = a(Method, Spec(method, own), "methods")
+        built: Method = build_checked(Method, Spec(method, own), "methods")
     elif not isinstance(method, Method):
         raise ConfigurationError(f"`method` is a Method or the name of one, found {method!r}")
     elif settings:

@@ -16,7 +16,7 @@ from paretocosmos.objectives import Objective
 from paretocosmos.pareto import metrics
 from paretocosmos.pareto.front import Front
 from paretocosmos.pareto.rays import as_rays, even_rays
-from paretocosmos.types import Batch, Inputs, Metric, Targets, each, first
+from paretocosmos.types import Batch, Inputs, Metric, Targets, first, map_tensors
 
 __all__ = ["Gathered", "Judge", "Rays"]
 
@@ -38,7 +38,7 @@ class Gathered:
         def one(*parts: Tensor) -> Tensor:
             return gather(torch.cat(parts))
 
-        return each(one, *self.outputs), each(one, *self.targets)
+        return map_tensors(one, *self.outputs), map_tensors(one, *self.targets)
 
 
 class Judge:
@@ -75,7 +75,7 @@ class Judge:
         parameter = next(p for p in model.parameters() if p.is_floating_point())
         rays = self._with_centre.to(parameter)
         every = (_tensors(full(model(inputs, ray))) for ray in rays)
-        return each(lambda *parts: torch.stack(parts, dim=1), *every)
+        return map_tensors(lambda *parts: torch.stack(parts, dim=1), *every)
 
     @property
     def _with_centre(self) -> Tensor:
@@ -96,7 +96,7 @@ class Judge:
         with torch.no_grad(), _in_full(first(targets).device):
             every = scored(
                 self.objectives,
-                each(lambda out: out.movedim(1, 0), outputs),
+                map_tensors(lambda out: out.movedim(1, 0), outputs),
                 targets,
                 self._with_centre,
                 metrics=self.metrics,

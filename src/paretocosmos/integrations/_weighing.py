@@ -13,10 +13,10 @@ from paretocosmos.integrations._batches import as_batch, targets_of
 from paretocosmos.integrations._checks import checked_model, checked_objectives, method_of
 from paretocosmos.methods import Gram, Method
 from paretocosmos.objectives import Objective
-from paretocosmos.training.engine.gradients import EachLoss, apart_of
+from paretocosmos.training.engine.gradients import LossGradients, head_modules
 from paretocosmos.training.engine.losses import group_losses
 from paretocosmos.training.engine.step import as_called, weigh
-from paretocosmos.types import Batch, Outputs, each
+from paretocosmos.types import Batch, Outputs, map_tensors
 
 __all__ = ["Ranks", "Weighed", "Weighing", "full"]
 
@@ -147,8 +147,8 @@ class Weighing:
     def _gram(self, losses: Tensor, network: nn.Module) -> Gram:
         def gram() -> Tensor:
             leaves = {name: p for name, p in network.named_parameters() if p.requires_grad}
-            apart = apart_of(network, self.method)
-            return EachLoss(losses, leaves, apart, stacked=False).gram()
+            apart = head_modules(network, self.method)
+            return LossGradients(losses, leaves, apart, stacked=False).gram()
 
         return gram
 
@@ -175,4 +175,4 @@ class Weighing:
 def full(outputs: Any) -> Any:
     """Outputs in float32 where they are in half precision: no loss is computed in less."""
     half = (torch.bfloat16, torch.float16)
-    return each(lambda out: out.float() if out.dtype in half else out, outputs)
+    return map_tensors(lambda out: out.float() if out.dtype in half else out, outputs)

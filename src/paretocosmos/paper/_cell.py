@@ -38,13 +38,22 @@ from paretocosmos.training.fit import Progress, fit
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-__all__ = ["How", "Outcome", "differences", "finished", "packages_of", "read_done", "tidy", "train"]
+__all__ = [
+    "Outcome",
+    "ReproduceOptions",
+    "differences",
+    "finished",
+    "packages_of",
+    "read_done",
+    "tidy",
+    "train",
+]
 
 LOG = "error.log"
 
 
 @dataclass(frozen=True)
-class How:
+class ReproduceOptions:
     """What the cells of a reproduction share.
 
     Attributes:
@@ -88,7 +97,7 @@ def packages_of(error: Exception) -> tuple[str, ...]:
 
 
 def finished(
-    cell: Cell, how: How, images: MutableMapping[str, str], *, asked: bool = True
+    cell: Cell, how: ReproduceOptions, images: MutableMapping[str, str], *, asked: bool = True
 ) -> list[int]:
     """The seeds of a cell that are done; what is there but is not the same cell is refused.
 
@@ -153,7 +162,9 @@ def read_done(
     return record
 
 
-def differences(record: Mapping[str, Any], cell: Cell, how: How | None = None) -> Iterator[str]:
+def differences(
+    record: Mapping[str, Any], cell: Cell, how: ReproduceOptions | None = None
+) -> Iterator[str]:
     """What a run has otherwise than the cell asks for; its data need not be there to tell.
 
     Args:
@@ -201,7 +212,7 @@ def _same(before: Any, now: Any) -> bool:
 
 
 def train(
-    cell: Cell, how: How, seeds: Sequence[int], progress: Callable[[Progress], None]
+    cell: Cell, how: ReproduceOptions, seeds: Sequence[int], progress: Callable[[Progress], None]
 ) -> Outcome:
     """Train seeds of a cell together, or go on where they stopped; what fails is told, not raised.
 
@@ -261,7 +272,7 @@ def train(
     return Outcome(error, seconds, tuple(notes), packages=packages)
 
 
-def tidy(cell: Cell, how: How) -> None:
+def tidy(cell: Cell, how: ReproduceOptions) -> None:
     """Remove what a killed process left of a cell that is done; it may lie where nobody writes."""
     folder, runs = cell.folder(how.out), list(cell.runs(how.out).values())
     hidden = (path for place in (folder, *runs) if place.is_dir() for path in place.glob(".*"))
@@ -271,7 +282,7 @@ def tidy(cell: Cell, how: How) -> None:
         _tidied(cell, how)
 
 
-def _tidied(cell: Cell, how: How) -> None:
+def _tidied(cell: Cell, how: ReproduceOptions) -> None:
     """Drop all checkpoints: there may be hundreds, and nobody goes on from the end; and sweep."""
     sweep(cell.folder(how.out))
     for run in cell.runs(how.out).values():

@@ -137,14 +137,14 @@ def _seconds(records: Sequence[Record], share: float) -> dict[str, Any]:
         share: the cell's part of the time, where others were trained beside it.
     """
 
-    def each(key: str) -> list[float]:
+    def map_tensors(key: str) -> list[float]:
         return [share * record[f"seconds_{key}"] / record["seeds_together"] for record in records]
 
     return {
-        "to_selected": spread(each("to_selected")),
-        "training": spread(each("training")),
-        "all_training": sum(each("training")),
-        "all_preparing": sum(each("preparing")),
+        "to_selected": spread(map_tensors("to_selected")),
+        "training": spread(map_tensors("training")),
+        "all_training": sum(map_tensors("training")),
+        "all_preparing": sum(map_tensors("preparing")),
         # judged one after the other, each by itself
         "all_evaluating": share * sum(record["seconds_evaluating"] for record in records),
     }

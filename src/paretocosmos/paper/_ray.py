@@ -15,7 +15,7 @@ from typing import Any
 import paretocosmos
 from paretocosmos.errors import ConfigurationError, MissingExtraError, RunError
 from paretocosmos.io.files import one_line, write_bytes
-from paretocosmos.paper._cell import How, Outcome, train
+from paretocosmos.paper._cell import Outcome, ReproduceOptions, train
 from paretocosmos.paper.recipe import Cell
 from paretocosmos.training.fit import Progress
 
@@ -36,7 +36,7 @@ CPUS = 1
 
 def on_ray(
     jobs: Sequence[Job],
-    how: How,
+    how: ReproduceOptions,
     tell: Callable[[Cell, Progress | Outcome | None], None],
     *,
     address: str,
@@ -114,7 +114,7 @@ def _knock(address: str) -> None:
         socket.create_connection((host, int(port)), timeout=PATIENCE).close()
 
 
-def _gpus(cluster: Mapping[str, float], how: How) -> int:
+def _gpus(cluster: Mapping[str, float], how: ReproduceOptions) -> int:
     """How many GPUs a cell is given."""
     there = cluster.get("GPU", 0) >= 1
     if how.device not in ("auto", "cpu") and not there:
@@ -151,7 +151,7 @@ def _said(ray: Any, board: Any) -> list[tuple[str, Progress | None]]:
 
 
 def _away(
-    cell: Cell, seeds: list[int], how: How, mark: str, version: str, board: Any
+    cell: Cell, seeds: list[int], how: ReproduceOptions, mark: str, version: str, board: Any
 ) -> tuple[Outcome, Files]:
     """What a worker does; gives the files of finished runs where it cannot leave them."""
     if version != paretocosmos.__version__:

@@ -14,7 +14,7 @@ from multiprocessing.process import BaseProcess
 
 import torch
 
-from paretocosmos.paper._cell import How, Outcome, train
+from paretocosmos.paper._cell import Outcome, ReproduceOptions, train
 from paretocosmos.paper.recipe import Cell
 from paretocosmos.training.fit import Progress
 
@@ -41,7 +41,7 @@ class _Worker:
 
 def on_workers(
     jobs: Sequence[Job],
-    how: How,
+    how: ReproduceOptions,
     tell: Callable[[Cell, Progress | Outcome | None], None],
     *,
     count: int,
@@ -109,7 +109,7 @@ def _shared(busy: Sequence[_Worker], before: float) -> float:
     return now
 
 
-def _start(place: int, how: How, threads: int, job: Job) -> _Worker:
+def _start(place: int, how: ReproduceOptions, threads: int, job: Job) -> _Worker:
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
     gpu = _gpu(place, how)
@@ -127,7 +127,7 @@ def _set_to(worker: _Worker, job: Job) -> _Worker:
     return worker
 
 
-def _serve(line: Connection, how: How, threads: int, gpu: str | None) -> None:
+def _serve(line: Connection, how: ReproduceOptions, threads: int, gpu: str | None) -> None:
     """What a process does: cell after cell, until nobody asks for more."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the one that started us
     if gpu is not None:
@@ -148,7 +148,7 @@ def _serve(line: Connection, how: How, threads: int, gpu: str | None) -> None:
         say(train(cell, how, seeds, say))
 
 
-def _gpu(place: int, how: How) -> str | None:
+def _gpu(place: int, how: ReproduceOptions) -> str | None:
     """The GPU a process sees, in turn, where there are several and no one was asked for."""
     count = torch.cuda.device_count()
     if how.device not in ("auto", "cuda") or count < 2:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from paretocosmos.errors import ConfigurationError, ParetoCosmosError, cannot_use
 from paretocosmos.io.trust import check_trust
-from paretocosmos.paper._cell import How, Outcome, finished, packages_of, tidy, train
+from paretocosmos.paper._cell import Outcome, ReproduceOptions, finished, packages_of, tidy, train
 from paretocosmos.paper._ray import need_ray, on_ray
 from paretocosmos.paper._reproduction import Reproduction, Standing
 from paretocosmos.paper._workers import on_workers
@@ -71,7 +71,7 @@ def reproduce(
     asked = {cell.name for cell in made.only(only)}
     exact = check_precision(precision)
     where = None if data is None else str(Path(data).expanduser().absolute())
-    how = How(_folder(out), device, exact, where, check_trust(trust))
+    how = ReproduceOptions(_folder(out), device, exact, where, check_trust(trust))
     reproduction = Reproduction(made, how.out)
     reproduction.sweep()
     images: dict[str, str] = {}
@@ -122,7 +122,10 @@ def _check_place(device: str, data: str | Path | None, workers: int, ray: str | 
 
 
 def _left(
-    reproduction: Reproduction, asked: Collection[str], how: How, images: dict[str, str]
+    reproduction: Reproduction,
+    asked: Collection[str],
+    how: ReproduceOptions,
+    images: dict[str, str],
 ) -> list[Job]:
     """The cells that were asked for and are not done, with their seeds; all are made known."""
     jobs: list[Job] = []
@@ -142,14 +145,16 @@ def _left(
     return jobs
 
 
-def _here(jobs: Sequence[Job], how: How, tell: Tell) -> None:
+def _here(jobs: Sequence[Job], how: ReproduceOptions, tell: Tell) -> None:
     """One cell after the other, in this process."""
     for cell, seeds in jobs:
         tell(cell, None)
         tell(cell, train(cell, how, seeds, partial(tell, cell)))
 
 
-def _confirmed(cell: Cell, outcome: Outcome, how: How, images: dict[str, str]) -> Outcome:
+def _confirmed(
+    cell: Cell, outcome: Outcome, how: ReproduceOptions, images: dict[str, str]
+) -> Outcome:
     """A cell has succeeded when it is found as it was asked for, on the images of the others."""
     try:
         finished(cell, how, images)

@@ -179,9 +179,9 @@ class Front:
         >>> front.choose(knee=True).ray, front.choose(max={"gap": 0.15})["loss"]
         ((0.5, 0.5), 0.9)
         """
-        from paretocosmos.pareto.selection import Wish, interpolated, pick, point_of
+        from paretocosmos.pareto.selection import Criteria, interpolated, pick, point_of
 
-        wish = Wish(
+        wish = Criteria(
             max=max or {},
             min=min or {},
             minimize=minimize,

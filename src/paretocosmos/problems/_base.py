@@ -10,7 +10,7 @@ import torch
 from paretocosmos.errors import ConfigurationError, unknown
 from paretocosmos.objectives import Objective
 from paretocosmos.registry import Spec
-from paretocosmos.types import Batch, Inputs, Metric, each
+from paretocosmos.types import Batch, Inputs, Metric, map_tensors
 
 __all__ = ["SPLITS", "Problem", "Protocol", "Split"]
 
@@ -63,7 +63,7 @@ class Problem(ABC):
         Called batch by batch, inside the step: images are kept as bytes, a quarter of the memory.
         Tensor operations only, so that a step can be captured.
         """
-        ready: Inputs = each(lambda t: t.to(dtype) if t.is_floating_point() else t, inputs)
+        ready: Inputs = map_tensors(lambda t: t.to(dtype) if t.is_floating_point() else t, inputs)
         return ready
 
     @property

@@ -22,7 +22,7 @@ from paretocosmos.errors import RunError
 from paretocosmos.io.files import one_line, replacing
 
 __all__ = [
-    "Progressed",
+    "TrainingState",
     "flaw_of",
     "load_checkpoint",
     "load_tensors",
@@ -37,7 +37,7 @@ UNREADABLE = (OSError, SafetensorError, LookupError, TypeError, ValueError, Recu
 
 
 @dataclass
-class Progressed:
+class TrainingState:
     """How far a training has come: all that changes from epoch to epoch.
 
     The tensors are the living ones, so that a checkpoint is loaded into the training itself.
@@ -51,7 +51,7 @@ class Progressed:
     numbers: dict[str, Any] = field(default_factory=dict)
 
 
-def save_checkpoint(path: Path, at: Progressed) -> None:
+def save_checkpoint(path: Path, at: TrainingState) -> None:
     """Write the checkpoint, replacing the one before."""
     tensors = {f"model.{name}": value for name, value in at.model.state_dict().items()}
     tensors |= {f"optimiser.{name}": value for name, value in at.optimiser.items()}
@@ -64,7 +64,7 @@ def save_checkpoint(path: Path, at: Progressed) -> None:
     save_tensors(path, tensors, at.numbers, hashed=True)
 
 
-def load_checkpoint(path: Path, at: Progressed) -> None:
+def load_checkpoint(path: Path, at: TrainingState) -> None:
     """Bring everything back to where the checkpoint was written."""
     tensors, numbers = load_tensors(path, hashed=True)
     try:

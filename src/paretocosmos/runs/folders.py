@@ -88,7 +88,7 @@ def folders_of(
         places = [root / f"seed-{plan.seed}" for plan in plans]
         return [str(folder_for(place, name, resume=resume)) for place in places]
 
-    said = processes.told(json.dumps(processes.together(chosen)).encode())
+    said = processes.broadcast_bytes(json.dumps(processes.together(chosen)).encode())
     return [Path(folder) for folder in json.loads(said)]
 
 
@@ -102,7 +102,9 @@ def finished(processes: Processes, folder: Path, plan: Plan) -> bool:
         refuse_other(folder, record, plan)
         return bool(record["status"] == "finished")
 
-    ended: bool = json.loads(processes.told(json.dumps(processes.together(found)).encode()))
+    ended: bool = json.loads(
+        processes.broadcast_bytes(json.dumps(processes.together(found)).encode())
+    )
     return ended
 
 

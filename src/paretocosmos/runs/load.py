@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from paretocosmos.conditioning import Several
+from paretocosmos.conditioning import PerRayEnsemble
 from paretocosmos.config.build import Blueprint
 from paretocosmos.config.settings import NETWORK
 from paretocosmos.errors import DataError, RunError
@@ -21,7 +21,7 @@ from paretocosmos.registry import Spec
 from paretocosmos.runs.checkpoint import load_tensors
 from paretocosmos.runs.record import check_objectives, read_record
 from paretocosmos.runs.run import Run
-from paretocosmos.runtime.device import device_of, place
+from paretocosmos.runtime.device import device_of, to_device_layout
 
 __all__ = ["build_model", "check_files", "load_run"]
 
@@ -68,9 +68,9 @@ def load_run(
     check_files(folder, record)
     tensors, _ = load_tensors(folder / "model.safetensors")
     network = _built(folder, record, backbone, tensors) if model is None else model
-    if record.get("fixed_rays") is not None and not isinstance(network, Several):
+    if record.get("fixed_rays") is not None and not isinstance(network, PerRayEnsemble):
         rays = torch.tensor(record["fixed_rays"])
-        network = Several([network] * len(rays), rays)
+        network = PerRayEnsemble([network] * len(rays), rays)
     if all(t.dtype == torch.float64 for t in tensors.values() if t.is_floating_point()):
         network.double()
     try:
@@ -101,7 +101,9 @@ def load_run(
     if problem is not None:
         check_objectives(folder, record, problem)
     signer = None if key is None else fingerprint_of(key)
-    return Run(folder, record, test, val, place(network, where).eval(), fitted, problem, signer)
+    return Run(
+        folder, record, test, val, to_device_layout(network, where).eval(), fitted, problem, signer
+    )
 
 
 def _given(

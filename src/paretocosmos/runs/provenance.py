@@ -17,7 +17,7 @@ from torch import Tensor
 
 import paretocosmos
 from paretocosmos.problems import SPLITS, Problem
-from paretocosmos.types import each
+from paretocosmos.types import map_tensors
 
 __all__ = ["answers_of", "fingerprint", "provenance"]
 
@@ -69,7 +69,7 @@ def _hashed(parts: Iterable[Tensor | Mapping[str, Tensor]]) -> str:
         return part
 
     for part in parts:
-        each(add, part)
+        map_tensors(add, part)
     return digest.hexdigest()
 
 

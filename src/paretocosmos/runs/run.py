@@ -18,7 +18,7 @@ from paretocosmos.io.files import one_line
 from paretocosmos.objectives import logits_of
 from paretocosmos.pareto.front import Array, Front
 from paretocosmos.pareto.rays import as_rays
-from paretocosmos.pareto.selection import Wish
+from paretocosmos.pareto.selection import Criteria
 from paretocosmos.problems import Problem, TabularProblem, load_problem
 from paretocosmos.problems.tables.table import Table
 from paretocosmos.registry import Spec
@@ -134,7 +134,7 @@ class Run:
         >>> run.choose(max={"second": 0.42}).val["second"] <= 0.42
         True
         """
-        wish = Wish(
+        wish = Criteria(
             max=max or {},
             min=min or {},
             minimize=minimize,

@@ -12,21 +12,21 @@ import torch
 from torch import Tensor, nn
 
 from paretocosmos.errors import ConfigurationError, unknown
-from paretocosmos.types import Batch, each
+from paretocosmos.types import Batch, map_tensors
 
 __all__ = [
     "Precision",
     "check_precision",
     "device_of",
-    "ended_gently",
     "fits",
     "keep_memory",
+    "on_capture_stream",
     "peak_memory",
-    "place",
     "precise",
     "seeded",
-    "streamed",
+    "sigterm_as_interrupt",
     "threads_for",
+    "to_device_layout",
 ]
 
 Precision = Literal["tf32", "fp32", "bf16", "fp64"]
@@ -101,7 +101,7 @@ def precise(precision: str) -> Iterator[None]:
 
 
 @contextmanager
-def ended_gently() -> Iterator[None]:
+def sigterm_as_interrupt() -> Iterator[None]:
     """A process that is told to end (SIGTERM) ends as with Ctrl-C: what is saved can be said."""
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -119,7 +119,7 @@ def _stream(device: torch.device) -> torch.cuda.Stream:
 
 
 @contextmanager
-def streamed(device: torch.device) -> Iterator[None]:
+def on_capture_stream(device: torch.device) -> Iterator[None]:
     """On a GPU, all work on one stream that can be captured: each stream has its own workspaces."""
     if device.type != "cuda":
         yield
@@ -156,8 +156,8 @@ def fits(
         sizes.append(part.numel() * kept.itemsize)
         return part
 
-    each(measure, batch.inputs)
-    each(measure, batch.targets)
+    map_tensors(measure, batch.inputs)
+    map_tensors(measure, batch.targets)
     free, there_is = torch.cuda.mem_get_info(device)
     # what torch holds in reserve is free to it
     free += torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
@@ -187,7 +187,7 @@ def check_precision(precision: str) -> Precision:
     raise unknown("precision", precision, PRECISIONS)
 
 
-def place(model: nn.Module, device: torch.device) -> nn.Module:
+def to_device_layout(model: nn.Module, device: torch.device) -> nn.Module:
     """The model on a device, its filters laid out as that device convolves fastest.
 
     On a CPU, channels last in memory: a step of the paper's LeNet takes 0.6 of the time. The

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import torch
 from torch.nn import functional as F
 
-from paretocosmos.conditioning import Several
+from paretocosmos.conditioning import PerRayEnsemble
 from paretocosmos.conditioning.hypernet import Hypernet
 from paretocosmos.objectives import logits_of
 from paretocosmos.runs.run import Run
@@ -89,7 +89,7 @@ class TorchNetwork(Network):
         self._table = run.table is not None
         parameter = next(run.model.parameters())
         self._device, self._dtype = parameter.device, parameter.dtype
-        self._several = run.model if isinstance(run.model, Several) else None
+        self._several = run.model if isinstance(run.model, PerRayEnsemble) else None
         self.mixes = self._several is None
         self.limit = rows_of_a_pass(run)
 

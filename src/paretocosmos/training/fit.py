@@ -21,11 +21,11 @@ from paretocosmos.runs.load import load_run
 from paretocosmos.runs.provenance import fingerprint
 from paretocosmos.runs.resume import Job, take_up
 from paretocosmos.runs.run import Run
-from paretocosmos.runtime.device import SMALL_STEP, streamed
+from paretocosmos.runtime.device import SMALL_STEP, on_capture_stream
 from paretocosmos.runtime.distributed import Processes, join
 from paretocosmos.training.engine import FrozenError, check_engine
 from paretocosmos.training.loop import Progress, Trainer
-from paretocosmos.training.seed_run import Lane
+from paretocosmos.training.seed_run import SeedRun
 
 __all__ = ["FitOptions", "Progress", "check_seeds", "fit"]
 
@@ -214,11 +214,11 @@ def _train(
     stacked = stacked and _stackable(lead, processes)
     networks = len(jobs) * len(networks_of(lead.model))
     try:
-        with streamed(lead.device):
+        with on_capture_stream(lead.device):
             # no name for them: what ran out of memory must be let go
             return processes.together(
                 lambda: Trainer(
-                    [Lane(*job, processes) for job in jobs], engine, progress, stacked=stacked
+                    [SeedRun(*job, processes) for job in jobs], engine, progress, stacked=stacked
                 )
             ).run()
     except FrozenError:  # a stack of what must not be stacked: nothing was trained yet

@@ -19,8 +19,8 @@ from paretocosmos.runs.saved import common_epoch
 from paretocosmos.runtime.device import keep_memory, peak_memory, precise, seeded, threads_for
 from paretocosmos.training.engine import FrozenError, feed_of
 from paretocosmos.training.preflight import rehearse
-from paretocosmos.training.progress import Pace, Progress, Thrift, unit_of
-from paretocosmos.training.seed_run import Lane
+from paretocosmos.training.progress import CheckpointBudget, Pace, Progress, unit_of
+from paretocosmos.training.seed_run import SeedRun
 from paretocosmos.training.stack import make_stack
 
 __all__ = ["Progress", "Trainer"]
@@ -36,30 +36,30 @@ class _Done(NamedTuple):
 
 
 class Trainer:
-    """Trains lanes to the end, together; `fit` is the verb that runs it.
+    """Trains seed runs to the end, together; `fit` is the verb that runs it.
 
-    All lanes have the same plan but for the seed, and stand at the same epoch. Their networks are
-    stacked and train as one, or each for itself.
+    They have the same plan but for the seed, and stand at the same epoch. Their networks are stacked
+    and train as one, or each for itself.
     """
 
     def __init__(
         self,
-        lanes: Sequence[Lane],
+        seed_runs: Sequence[SeedRun],
         engine: str,
         progress: Callable[[Progress], None] | None,
         *,
         stacked: bool,
     ) -> None:
-        self.lanes, self.progress, self.asked = lanes, progress, engine
-        self.plan = plan = lanes[0].plan
-        self.processes = lanes[0].processes
+        self.seed_runs, self.progress, self.asked = seed_runs, progress, engine
+        self.plan = plan = seed_runs[0].plan
+        self.processes = seed_runs[0].processes
         self.pace = Pace(plan.training.epochs, plan.training.evaluate_every)
-        self.thrift = Thrift()
+        self.thrift = CheckpointBudget()
         keep_memory(plan.device)
         if plan.configuration.precision == "fp64":
-            for lane in lanes:
-                lane.model.double()
-        self.networks = [network for lane in lanes for network in lane.networks]
+            for seed_run in seed_runs:
+                seed_run.model.double()
+        self.networks = [network for seed_run in seed_runs for network in seed_run.networks]
         self.dtype = next(self.networks[0].parameters()).dtype
         if plan.device.type == "cuda":
             torch.cuda.reset_peak_memory_stats(plan.device)
@@ -116,25 +116,29 @@ class Trainer:
             moments = [s.work.adam.state(k) for s in self.stacks for k in range(s.networks)]
             states = [s.state(k) for s in self.stacks for k in range(s.networks)]
             epoch = self.processes.together(self._resumed)
-            for lane, own in zip(self.lanes, self._shares(), strict=True):
-                lane.start(moments[own], states[own], epoch=epoch)
+            for seed_run, own in zip(self.seed_runs, self._shares(), strict=True):
+                seed_run.start(moments[own], states[own], epoch=epoch)
             prepared = False
-            while self.lanes[0].epoch < self.plan.training.epochs:
+            while self.seed_runs[0].epoch < self.plan.training.epochs:
                 self._epoch(prepare=not prepared)
                 prepared = True
             return self._finish()
 
     def _resumed(self) -> int:
-        """The epoch to go on from, the same for all lanes; the first process finds it."""
-        return common_epoch([lane.folder for lane in self.lanes]) if self.processes.first else 0
+        """The epoch to go on from, the same for all seed runs; the first process finds it."""
+        return (
+            common_epoch([seed_run.folder for seed_run in self.seed_runs])
+            if self.processes.first
+            else 0
+        )
 
     def _shares(self) -> list[slice]:
-        """Which of all networks are a lane's."""
-        count = len(self.lanes[0].networks)
-        return [slice(at * count, (at + 1) * count) for at in range(len(self.lanes))]
+        """Which of all networks are a seed run's."""
+        count = len(self.seed_runs[0].networks)
+        return [slice(at * count, (at + 1) * count) for at in range(len(self.seed_runs))]
 
     def _epoch(self, *, prepare: bool) -> None:
-        """One pass over the data for every lane, and what follows it: validate, save, report."""
+        """One pass over the data for all seed runs, and what follows it: validate, save, report."""
         started = time.perf_counter()
         done = self._steps(prepare=prepare)
         judged = self._seconds_judging()
@@ -145,9 +149,9 @@ class Trainer:
             self.progress(self._standing(means, done.seconds, done.waited))
 
     def _steps(self, *, prepare: bool) -> _Done:
-        """All steps of an epoch, of all lanes together."""
-        plan, epoch = self.plan, self.lanes[0].epoch
-        drawn = [one for lane in self.lanes for one in lane.draw(len(self.feed))]
+        """All steps of an epoch, of all seed runs together."""
+        plan, epoch = self.plan, self.seed_runs[0].epoch
+        drawn = [one for seed_run in self.seed_runs for one in seed_run.draw(len(self.feed))]
         pieces = [
             (stack, drawn[at * stack.networks : (at + 1) * stack.networks])
             for at, stack in enumerate(self.stacks)
@@ -188,40 +192,42 @@ class Trainer:
             )
 
     def _settle(self, done: _Done) -> list[dict[str, float]]:
-        """Count an epoch, validate and save where it is time to; the mean losses of each lane.
+        """Count an epoch, validate and save where it is time to; the mean losses of each seed run.
 
-        A lane that diverged is refused after the others were saved.
+        A seed run that diverged is refused after the others were saved.
         """
         training = self.plan.training
         diverged: list[DivergedError] = []
         means, saving = [], 0.0
-        last = self.lanes[0].epoch + 1 == training.epochs
+        last = self.seed_runs[0].epoch + 1 == training.epochs
         keep = last or self.thrift.due  # of all seeds, which would else stand at different epochs
-        for lane, share in zip(self.lanes, self._shares(), strict=True):
+        for seed_run, share in zip(self.seed_runs, self._shares(), strict=True):
             try:
-                lane.refuse_divergence(done.losses[:, share])
+                seed_run.refuse_divergence(done.losses[:, share])
             except DivergedError as error:  # the others have done their epoch
                 diverged.append(error)
                 continue
-            numbers = lane.at.numbers
+            numbers = seed_run.at.numbers
             numbers["seconds"] += done.seconds
             numbers["seconds_preparing"] += done.preparing
             numbers["seconds_waiting"] += done.waited
             numbers["epoch"] += 1
-            numbers["seeds_together"] = len(self.lanes)
-            means.append(lane.mean(done.losses[:, share]))
-            if lane.epoch % training.evaluate_every == 0 or last:
-                lane.validate(self.val, means[-1])
+            numbers["seeds_together"] = len(self.seed_runs)
+            means.append(seed_run.mean(done.losses[:, share]))
+            if seed_run.epoch % training.evaluate_every == 0 or last:
+                seed_run.validate(self.val, means[-1])
             if keep:
                 began = time.perf_counter()
-                lane.save()
+                seed_run.save()
                 saving += time.perf_counter() - began
-        for lane in self.lanes if keep else ():  # now that every one of them has written its own
-            lane.tidy()
+        for seed_run in (
+            self.seed_runs if keep else ()
+        ):  # now that every one of them has written its own
+            seed_run.tidy()
         self.thrift.note(training=done.seconds, saving=saving)
         if diverged:
             refusal = diverged[0]
-            if len(self.lanes) > 1:
+            if len(self.seed_runs) > 1:
                 others = "leave its seed out and go on with the others, with resume=True"
                 refusal = DivergedError(f"{refusal}; {others}").by({**refusal.ways, "resume": True})
             refusal.shared = self.processes.joined  # all have the same losses
@@ -229,7 +235,7 @@ class Trainer:
         return means
 
     def _seconds_judging(self) -> float:
-        return float(sum(lane.at.numbers["seconds_evaluating"] for lane in self.lanes))
+        return float(sum(seed_run.at.numbers["seconds_evaluating"] for seed_run in self.seed_runs))
 
     @property
     def engine_name(self) -> str:
@@ -244,8 +250,12 @@ class Trainer:
     def _standing(
         self, means: Sequence[Mapping[str, float]], seconds: float, waited: float
     ) -> Progress:
-        lead = self.lanes[0]
-        reached = [lane.hypervolume_val for lane in self.lanes if lane.hypervolume_val is not None]
+        lead = self.seed_runs[0]
+        reached = [
+            seed_run.hypervolume_val
+            for seed_run in self.seed_runs
+            if seed_run.hypervolume_val is not None
+        ]
         return Progress(
             lead.epoch,
             self.plan.training.epochs,
@@ -266,7 +276,7 @@ class Trainer:
         why = self.failure or (self.plan.why_eager if self.asked == "auto" else None)
         engine = self.engine_name if why is None else f"{self.engine_name}: {why}"
         said = {"engine": engine, "data": "on the device" if self.feed.resident else "streamed"}
-        return [lane.finish(test, said, samples=len(self.feed)) for lane in self.lanes]
+        return [seed_run.finish(test, said, samples=len(self.feed)) for seed_run in self.seed_runs]
 
 
 def _mixed(seed: int, epoch: int, rank: int) -> int:

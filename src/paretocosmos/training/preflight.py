@@ -15,8 +15,8 @@ from paretocosmos.objectives.cross_entropy import CrossEntropy
 from paretocosmos.pareto.rays import even_rays
 from paretocosmos.problems import SPLITS, Problem, split_of
 from paretocosmos.runtime.torch_private import BatchNorm
-from paretocosmos.training.engine.gradients import apart_of
-from paretocosmos.types import Batch, Outputs, each
+from paretocosmos.training.engine.gradients import head_modules
+from paretocosmos.types import Batch, Outputs, map_tensors
 
 __all__ = ["rehearse"]
 
@@ -47,7 +47,9 @@ def rehearse(
     rays = even_rays(2, len(problem.objectives))
     try:
         with evaluating(model):
-            outputs = each(lambda out: out[0], sweep(model, few.inputs, rays, problem.prepare))
+            outputs = map_tensors(
+                lambda out: out[0], sweep(model, few.inputs, rays, problem.prepare)
+            )
             _check_heads(problem, outputs)
             for objective in problem.objectives:
                 if isinstance(objective, CrossEntropy):
@@ -101,7 +103,7 @@ def _check_statistics(model: nn.Module, problem: Problem, few: Batch) -> None:
 
 def _first(batch: Batch, count: int, model: nn.Module) -> Batch:
     """The first samples, where the model is: the split may lie elsewhere."""
-    few = Batch(*(each(lambda t: t[:count], part) for part in (batch.inputs, batch.targets)))
+    few = Batch(*(map_tensors(lambda t: t[:count], part) for part in (batch.inputs, batch.targets)))
     parameter = next(model.parameters())
     return move(few, parameter.device, parameter.dtype)
 
@@ -118,7 +120,7 @@ def _losses(model: nn.Module, problem: Problem, batch: Batch) -> list[Tensor]:
 
 def _check_shared(model: nn.Module, problem: Problem, method: Method, few: Batch) -> None:
     """A parameter that only some objectives reach is a head that nobody declared."""
-    apart = apart_of(model, method)
+    apart = head_modules(model, method)
     parts = {*dict(model.named_modules()), *dict(model.named_parameters())}
     for head in apart:
         if head not in parts:

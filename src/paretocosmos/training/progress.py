@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
-__all__ = ["Pace", "Progress", "Thrift", "unit_of"]
+__all__ = ["CheckpointBudget", "Pace", "Progress", "unit_of"]
 
 # Epochs and validations the estimate looks back on: it follows a machine that others use too.
 RECENT = 10
@@ -90,7 +90,7 @@ class Pace:
         return len(rest) * own + (sum(rest) + 1) * judging
 
 
-class Thrift:
+class CheckpointBudget:
     """Whether another checkpoint is worth its time.
 
     There is one after every epoch, unless epochs are so short and networks so large that writing

@@ -1,4 +1,4 @@
-"""A lane: one seed's training. Its networks, its generator, and the folder it leaves behind."""
+"""A seed run: one seed's training. Its networks, its generator, and the folder it leaves behind."""
 
 import copy
 import json
@@ -20,19 +20,19 @@ from paretocosmos.pareto import metrics
 from paretocosmos.pareto.front import Front
 from paretocosmos.pareto.rays import even_rays
 from paretocosmos.problems import TabularProblem
-from paretocosmos.runs.checkpoint import Progressed, flaw_of, load_checkpoint, save_checkpoint
+from paretocosmos.runs.checkpoint import TrainingState, flaw_of, load_checkpoint, save_checkpoint
 from paretocosmos.runs.record import record_of, summary_of, write_run
 from paretocosmos.runs.run import Run
 from paretocosmos.runs.saved import drop_all_but, place_of, saved_in
-from paretocosmos.runtime.device import peak_memory, place
+from paretocosmos.runtime.device import peak_memory, to_device_layout
 from paretocosmos.runtime.distributed import ALONE, Processes
-from paretocosmos.training.validation import centre_of, judged_front
+from paretocosmos.training.validation import evaluate_equal_weights, judged_front
 from paretocosmos.types import Batch
 
-__all__ = ["Lane"]
+__all__ = ["SeedRun"]
 
 
-class Lane:
+class SeedRun:
     """One seed's training: what it draws, how it is judged, and what it writes.
 
     The loop trains its networks, one or several, alone or stacked with others; `at` is how far it
@@ -42,7 +42,7 @@ class Lane:
     def __init__(self, plan: Plan, folder: Path, processes: Processes = ALONE) -> None:
         self.plan, self.folder, self.processes = plan, folder, processes
         # a copy: plans outlive a training that runs out of memory, and must not hold on to it
-        self.model = place(copy.deepcopy(plan.model), plan.device)
+        self.model = to_device_layout(copy.deepcopy(plan.model), plan.device)
         if not self.model.training:  # a part that was frozen on purpose stays in its mode
             self.model.train()
         self.networks = networks_of(self.model)
@@ -50,7 +50,7 @@ class Lane:
         self.fixed = plan.method.fixed_rays(objectives)
         self.rays = even_rays(plan.training.rays, objectives) if self.fixed is None else self.fixed
         self.generator = torch.Generator().manual_seed(plan.seed)
-        self.at: Progressed
+        self.at: TrainingState
 
     def start(
         self,
@@ -78,7 +78,9 @@ class Lane:
             "seconds_evaluating": 0.0,
             "seconds_waiting": 0.0,
         }
-        self.at = Progressed(self.model, optimiser, self.generator, method_state, numbers=numbers)
+        self.at = TrainingState(
+            self.model, optimiser, self.generator, method_state, numbers=numbers
+        )
         self.saved = [epoch]  # the epochs of the checkpoints to keep, the last one last
         self.processes.together(lambda: self._begin(epoch))
         self._follow()
@@ -119,7 +121,7 @@ class Lane:
         at, processes = self.at, self.processes
         if not processes.joined:
             return
-        at.numbers = json.loads(processes.told(json.dumps(at.numbers).encode()))
+        at.numbers = json.loads(processes.broadcast_bytes(json.dumps(at.numbers).encode()))
         network = self.model.state_dict()
         if any(selected is not None for selected in at.numbers["selected"]):
             # in one order, and where the network is, as in the other processes
@@ -128,7 +130,7 @@ class Lane:
             }
         kept = (network, at.optimiser, at.method_state, at.best)
         processes.follow([tensor for part in kept for tensor in part.values()])
-        drawn = processes.told(self.generator.get_state().numpy().tobytes())
+        drawn = processes.broadcast_bytes(self.generator.get_state().numpy().tobytes())
         self.generator.set_state(torch.frombuffer(bytearray(drawn), dtype=torch.uint8))
 
     @property
@@ -264,7 +266,9 @@ class Lane:
             "networks": self._networks(),
             "centre": None
             if self.fixed is not None
-            else centre_of(self.model, plan.problem, fronts["test"], test, self.processes),
+            else evaluate_equal_weights(
+                self.model, plan.problem, fronts["test"], test, self.processes
+            ),
             "seconds_training": seconds,
             "seconds_to_selected": last["seconds_training"],
             "seconds_preparing": numbers["seconds_preparing"],

@@ -12,7 +12,7 @@ from paretocosmos.problems import Problem
 from paretocosmos.runtime.distributed import Processes
 from paretocosmos.types import Batch
 
-__all__ = ["centre_of", "judged_front"]
+__all__ = ["evaluate_equal_weights", "judged_front"]
 
 
 def judged_front(
@@ -35,7 +35,7 @@ def judged_front(
     return front
 
 
-def centre_of(
+def evaluate_equal_weights(
     model: nn.Module, problem: Problem, front: Front, test: Batch, processes: Processes
 ) -> dict[str, dict[str, float | None]]:
     """What one network for all rays reaches with equal weights, where the paper judges faces.

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from paretocosmos import Front
 from paretocosmos.errors import ConfigurationError, InfeasibleError
-from paretocosmos.pareto.selection import Wish, neighbours
+from paretocosmos.pareto.selection import Criteria, neighbours
 
 RAYS = [[0.9, 0.1], [0.7, 0.3], [0.5, 0.5], [0.3, 0.7], [0.1, 0.9]]
 # convex, and its fourth point is dominated by the third
@@ -234,6 +234,6 @@ def test_a_point_is_plain_when_asked() -> None:
 
 def test_a_wish_does_not_change_afterwards() -> None:
     bounds = {"gap": 0.5}
-    wish = Wish(max=bounds)
+    wish = Criteria(max=bounds)
     bounds["gap"] = 0
     assert wish.max == {"gap": 0.5}

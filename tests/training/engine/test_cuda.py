@@ -24,7 +24,7 @@ from paretocosmos.training.engine.captured import Captured
 from paretocosmos.training.engine.recorded import Recorded
 from paretocosmos.training.engine.stepwise import Stepwise
 from paretocosmos.training.fit import fit
-from paretocosmos.types import Batch, each
+from paretocosmos.types import Batch, map_tensors
 
 pytestmark = pytest.mark.skipif(
     not torch.cuda.is_available(), reason="needs a CUDA device: graphs are captured there only"
@@ -57,7 +57,7 @@ def digits() -> ImageProblem:
 def _few(problem: ImageProblem, count: int) -> ImageProblem:
     """The problem with fewer images to train on."""
     whole = problem.split("train")
-    parts = (each(lambda t: t[:count], part) for part in (whole.inputs, whole.targets))
+    parts = (map_tensors(lambda t: t[:count], part) for part in (whole.inputs, whole.targets))
     splits = {**problem.splits, "train": Batch(*parts)}
     return dataclasses.replace(problem, splits=splits)
 
@@ -289,7 +289,7 @@ def test_what_reads_numbers_back_falls_back_and_is_right(tmp_path: Path) -> None
 def _work(model: nn.Module, rate: float = 0.01) -> Work:
     problem = load_problem("toy_convex")
     data = problem.split("train")
-    there = (each(lambda t: t.cuda(), part) for part in (data.inputs, data.targets))
+    there = (map_tensors(lambda t: t.cuda(), part) for part in (data.inputs, data.targets))
     parameters = {name: p.detach() for name, p in model.named_parameters()}
     adam = Adam(parameters, weight_decay=0.0)
     adam.set_learning_rate(rate)
@@ -336,7 +336,9 @@ def test_preparing_trains_nothing(recorded: bool) -> None:
 
 def test_peak_memory_holds_bytes_not_floats(digits: ImageProblem, tmp_path: Path) -> None:
     whole = digits.split("train")
-    many = (each(lambda t: t.repeat(200, *[1] * (t.ndim - 1)), part) for part in _parts(whole))
+    many = (
+        map_tensors(lambda t: t.repeat(200, *[1] * (t.ndim - 1)), part) for part in _parts(whole)
+    )
     problem = dataclasses.replace(digits, splits={**digits.splits, "train": Batch(*many)})
     images = problem.split("train").inputs
     assert isinstance(images, Tensor)

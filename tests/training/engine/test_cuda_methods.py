@@ -15,7 +15,7 @@ from paretocosmos.problems import Split
 from paretocosmos.problems.images.problem import ImageProblem
 from paretocosmos.runs.checkpoint import load_tensors
 from paretocosmos.runs.saved import checkpoint_in
-from paretocosmos.types import Batch, each
+from paretocosmos.types import Batch, map_tensors
 
 pytestmark = pytest.mark.skipif(
     not torch.cuda.is_available(), reason="needs a CUDA device: graphs are captured there only"
@@ -61,7 +61,7 @@ def _digits() -> Problem:
     problem = load_problem("multi_digits", settings={"copies": 1})
     assert isinstance(problem, ImageProblem)
     whole = problem.split("train")  # nine batches of 32 and one of 22, twice
-    parts = (each(lambda t: t[:310], part) for part in (whole.inputs, whole.targets))
+    parts = (map_tensors(lambda t: t[:310], part) for part in (whole.inputs, whole.targets))
     return replace(problem, splits={**problem.splits, "train": Batch(*parts)})
 
 

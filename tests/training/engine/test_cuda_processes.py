@@ -59,7 +59,7 @@ def test_messages_are_captured(
 
 def test_words_go_where_the_group_can_send_them(group: None) -> None:
     own = Processes(0, 1, joined=True)
-    assert own.everybody(b"here") == [b"here"]
+    assert own.all_gather_bytes(b"here") == [b"here"]
     tensor = torch.arange(3.0, device="cuda")
     own.follow([tensor])
     assert torch.equal(own.total([tensor], 3)[0], tensor)

@@ -23,7 +23,7 @@ from paretocosmos.runtime import device as machine
 from paretocosmos.training.engine import Streamed, streamed
 from paretocosmos.training.engine.streamed import SLOTS, THREAD
 from paretocosmos.training.loop import Progress
-from paretocosmos.types import Batch, each
+from paretocosmos.types import Batch, map_tensors
 
 pytestmark = pytest.mark.skipif(
     not torch.cuda.is_available(), reason="needs a CUDA device: elsewhere nothing is copied"
@@ -58,7 +58,7 @@ def digits() -> ImageProblem:
     problem = load_problem("multi_digits", settings={"copies": 1})
     assert isinstance(problem, ImageProblem)
     whole = problem.split("train")  # nine batches of 32 and one of 22
-    few = Batch(*(each(lambda t: t[:310], part) for part in _parts(whole)))
+    few = Batch(*(map_tensors(lambda t: t[:310], part) for part in _parts(whole)))
     return dataclasses.replace(problem, splits={**problem.splits, "train": few})
 
 
@@ -94,7 +94,7 @@ def test_a_batch_is_whole_when_it_is_read(
     data = _data()
     assert isinstance(data.inputs, Tensor)
     feed = Streamed(data, CUDA, torch.float64)
-    with machine.streamed(CUDA) if own_stream else nullcontext():
+    with machine.on_capture_stream(CUDA) if own_stream else nullcontext():
         for _ in range(2):
             order = torch.stack([torch.randperm(500) for _ in range(3)])
             pieces = (order if lead else order[0]).split(9, dim=-1)
@@ -104,8 +104,8 @@ def test_a_batch_is_whole_when_it_is_read(
                 for given in every:
                     if late == "device":
                         torch.cuda._sleep(CYCLES)
-                    batch = feed.look(given)
-                    kept.append([each(torch.clone, part) for part in _parts(batch)])
+                    batch = feed.batch_at(given)
+                    kept.append([map_tensors(torch.clone, part) for part in _parts(batch)])
             for (images, targets), index in zip(kept, pieces, strict=True):
                 assert images.device.type == "cuda"
                 assert torch.equal(images.cpu(), data.inputs[index])
@@ -236,7 +236,7 @@ def test_the_split_never_lies_on_the_device(
     streams: None, tmp_path: Path, digits: ImageProblem
 ) -> None:
     parts = _parts(digits.split("train"))
-    many = (each(lambda t: t.repeat(2000, *[1] * (t.ndim - 1)), part) for part in parts)
+    many = (map_tensors(lambda t: t.repeat(2000, *[1] * (t.ndim - 1)), part) for part in parts)
     problem = dataclasses.replace(digits, splits={**digits.splits, "train": Batch(*many)})
     images = problem.split("train").inputs
     assert isinstance(images, Tensor)

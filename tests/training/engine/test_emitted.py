@@ -8,7 +8,7 @@ from torch.func import functional_call, stack_module_state
 from paretocosmos.conditioning import Emission
 from paretocosmos.conditioning.hypernet import Hypernet
 from paretocosmos.training.engine.emitted import EmittedLosses, Telling, emits
-from paretocosmos.training.engine.gradients import EachLoss
+from paretocosmos.training.engine.gradients import LossGradients
 
 SAMPLES, WIDTH = 12, 6
 
@@ -29,7 +29,7 @@ def told(
     return losses, *emission
 
 
-def check(mine: EmittedLosses, every: EachLoss, losses: Tensor) -> None:
+def check(mine: EmittedLosses, every: LossGradients, losses: Tensor) -> None:
     torch.testing.assert_close(mine.gram(), every.gram(), rtol=1e-10, atol=1e-13)
     weights = torch.rand_like(losses)
     ours, theirs = mine.weighted(weights), every.weighted(weights)
@@ -45,7 +45,7 @@ def test_as_every_parameter_s_gradient(objectives: int, groups: int) -> None:
     leaves = {n: p.detach().clone().requires_grad_() for n, p in model.named_parameters()}
     inputs, rays = torch.randn(SAMPLES, 3).double(), torch.rand(groups, objectives).double()
     losses, *emission = told(model, leaves, inputs, rays)
-    every = EachLoss(losses, leaves, (), stacked=False)
+    every = LossGradients(losses, leaves, (), stacked=False)
     check(EmittedLosses(losses, leaves, Emission(*emission)), every, losses.detach())
 
 
@@ -56,7 +56,7 @@ def test_with_several_seeds(groups: int) -> None:
     leaves = {name: value.detach().requires_grad_() for name, value in stacked.items()}
     inputs, rays = torch.randn(3, SAMPLES, 3).double(), torch.rand(3, groups, 2).double()
     losses, *emission = torch.vmap(lambda *given: told(models[0], *given))(leaves, inputs, rays)
-    every = EachLoss(losses, leaves, (), stacked=True)
+    every = LossGradients(losses, leaves, (), stacked=True)
     check(EmittedLosses(losses, leaves, Emission(*emission)), every, losses.detach())
 
 

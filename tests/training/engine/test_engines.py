@@ -29,11 +29,11 @@ from paretocosmos.training.engine import (
     choose,
 )
 from paretocosmos.training.engine.captured import Captured
-from paretocosmos.training.engine.feed import Given
+from paretocosmos.training.engine.feed import BatchHandle
 from paretocosmos.training.engine.recorded import Recorded
 from paretocosmos.training.engine.step import make_step
 from paretocosmos.training.engine.stepwise import Stepwise
-from paretocosmos.types import Batch, each
+from paretocosmos.types import Batch, map_tensors
 
 SAMPLES, FEATURES, J = 70, 3, 2
 OBJECTIVES = (MeanSquaredError(name="a", target="a"), MeanSquaredError(name="b", target="b"))
@@ -116,18 +116,18 @@ class Replayed:
 
     made = 0
 
-    def __init__(self, work: Work, place: Given, rays: Tensor, *places: object) -> None:
+    def __init__(self, work: Work, place: BatchHandle, rays: Tensor, *places: object) -> None:
         type(self).made += 1
         self.work, self.place, self.rays = work, place, rays.clone()
         self.losses: Tensor | None = None
 
-    def replay(self, given: Given, rays: Tensor) -> Tensor:
-        each(_fill, self.place, given)
+    def replay(self, given: BatchHandle, rays: Tensor) -> Tensor:
+        map_tensors(_fill, self.place, given)
         _fill(self.rays, rays)
         steps: Any = [(self.place, self.rays)]
         if isinstance(self.place, Tensor):
             steps = self.work.batches(self.place, self.rays)
-        look = self.work.feed.look
+        look = self.work.feed.batch_at
         found = torch.stack([self.work.advance(look(one), ray) for one, ray in steps])
         self.losses = found if self.losses is None else self.losses.copy_(found)
         return self.losses

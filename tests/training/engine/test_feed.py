@@ -85,7 +85,7 @@ def test_batches_are_the_samples_of_their_indices(make: Make, lead: tuple[int, .
         assert len(pieces) > SLOTS
         with closing(feed.run(pieces)) as every:
             for given, index in zip(every, pieces, strict=True):
-                _same(_named(feed.look(given)), _by_hand(data, index))
+                _same(_named(feed.batch_at(given)), _by_hand(data, index))
     assert len(feed) == SAMPLES
     assert feed.device == CPU
 
@@ -97,7 +97,7 @@ def test_pieces_may_grow_and_shrink(make: Make) -> None:
     for sizes in ([3], [20, 1], [2, 7], []):
         pieces = [torch.randint(0, SAMPLES, (size,)) for size in sizes]
         for given, index in zip(all_given(feed, pieces), pieces, strict=True):
-            _same(_named(feed.look(given)), _by_hand(data, index))
+            _same(_named(feed.batch_at(given)), _by_hand(data, index))
 
 
 @FEEDS
@@ -106,7 +106,7 @@ def test_one_tensor_goes_in_and_comes_out(make: Make) -> None:
     feed = make(Batch(inputs, {"y": torch.arange(SAMPLES)}))
     index = torch.tensor([4, 0, 4])
     (given,) = all_given(feed, [index])
-    batch = feed.look(given)
+    batch = feed.batch_at(given)
     assert isinstance(batch.inputs, Tensor)
     assert torch.equal(batch.inputs, inputs[index])
     assert torch.equal(batch.targets["y"], index)
@@ -116,7 +116,7 @@ def test_streamed_floats_get_the_type_asked_for() -> None:
     data = Batch(torch.randn(9, 2).half(), {"y": torch.randn(9), "n": torch.arange(9)})
     feed = Streamed(data, CPU, torch.float64)
     (given,) = all_given(feed, [torch.tensor([8, 1])])
-    batch = feed.look(given)
+    batch = feed.batch_at(given)
     assert isinstance(batch.inputs, Tensor)
     assert isinstance(data.inputs, Tensor)
     assert torch.equal(batch.inputs, data.inputs[[8, 1]].double())
@@ -133,7 +133,7 @@ def test_what_does_not_fit_is_streamed(
     assert isinstance(feed, kind)
     assert feed.resident == (not large)
     (given,) = all_given(feed, [torch.tensor([8, 1])])
-    inputs = feed.look(given).inputs
+    inputs = feed.batch_at(given).inputs
     assert isinstance(inputs, Tensor)
     assert inputs.dtype == torch.float64
 
@@ -153,7 +153,7 @@ def test_what_is_memory_mapped_is_not_copied(make: Make, tmp_path: Path) -> None
     assert places == {images.data_ptr(), mask.data_ptr(), data.targets["label"].data_ptr()}
     feed, index = make(data), torch.tensor([[3, 1], [49, 0]])
     (given,) = all_given(feed, [index])
-    found = feed.look(given)
+    found = feed.batch_at(given)
     assert isinstance(found.inputs, Tensor)
     assert torch.equal(found.inputs, torch.from_numpy(numbers)[index])
     assert torch.equal(found.targets["twin"], torch.from_numpy(numbers)[index])
@@ -202,7 +202,7 @@ def test_batches_are_ready_ahead_and_never_written_over_in_use(fills: Fills) -> 
             _until(lambda full=full: fills.count >= full)  # type: ignore[misc]
             time.sleep(0.002)
             assert fills.count == full
-            _same(_named(feed.look(given)), _by_hand(data, pieces[at]))
+            _same(_named(feed.batch_at(given)), _by_hand(data, pieces[at]))
     assert fills.count == len(pieces)
 
 

@@ -15,7 +15,7 @@ from paretocosmos.methods import Cosmos
 from paretocosmos.methods.epo import Epo
 from paretocosmos.methods.mgda import Mgda
 from paretocosmos.methods.pareto_mtl import ParetoMtl
-from paretocosmos.training.engine.gradients import EachLoss, apart_of
+from paretocosmos.training.engine.gradients import LossGradients, head_modules
 
 DOUBLE = torch.float64
 Parameters = dict[str, Tensor]
@@ -101,7 +101,7 @@ def test_inner_products_are_those_of_the_jacobians_rows(
     model, inputs = Tasks(objectives), torch.randn(8, 2, 4, 4, dtype=DOUBLE)
     losses, leaves = _losses(model, inputs, groups), _parameters(model, layout)
     found = losses(leaves)
-    each_loss = EachLoss(found, leaves, apart, stacked=False)
+    each_loss = LossGradients(found, leaves, apart, stacked=False)
     gram = each_loss.gram()
     assert gram.shape == (groups, objectives, objectives)
     assert torch.equal(gram, gram.mT)
@@ -127,7 +127,7 @@ def test_several_seeds_are_each_alone(
         return _losses(models[0], inputs, groups)(parameters)
 
     found = torch.vmap(one)(stack, inputs)
-    each_loss = EachLoss(found, stack, apart, stacked=True)
+    each_loss = LossGradients(found, stack, apart, stacked=True)
     weights = torch.randn(seeds, groups, objectives, dtype=DOUBLE)
     gram = each_loss.gram() if asked else None
     gradients = each_loss.weighted(weights)
@@ -150,7 +150,7 @@ def test_without_the_gram_matrix_the_sum_is_one_backward_pass(groups: int) -> No
     passes: list[int] = []
     leaves["conv.weight"].register_hook(lambda gradient: passes.append(1))
     losses = _losses(model, inputs, groups)
-    each_loss = EachLoss(losses(leaves), leaves, HEADS, stacked=False)
+    each_loss = LossGradients(losses(leaves), leaves, HEADS, stacked=False)
     _weighted_is_a_backward_pass(each_loss, losses(leaves), leaves)
     assert len(passes) == 2  # ours and the one it was compared with
 
@@ -161,7 +161,7 @@ def test_the_gram_matrix_asked_for_twice_is_paid_for_once(groups: int) -> None:
     leaves = _parameters(model, "contiguous")
     passes: list[int] = []
     leaves["conv.weight"].register_hook(lambda gradient: passes.append(1))
-    each_loss = EachLoss(_losses(model, inputs, groups)(leaves), leaves, HEADS, stacked=False)
+    each_loss = LossGradients(_losses(model, inputs, groups)(leaves), leaves, HEADS, stacked=False)
     first = each_loss.gram()
     assert len(passes) == 2 * groups
     assert torch.equal(each_loss.gram(), first)
@@ -169,7 +169,9 @@ def test_the_gram_matrix_asked_for_twice_is_paid_for_once(groups: int) -> None:
     assert len(passes) == 2 * groups
 
 
-def _weighted_is_a_backward_pass(each_loss: EachLoss, losses: Tensor, leaves: Parameters) -> None:
+def _weighted_is_a_backward_pass(
+    each_loss: LossGradients, losses: Tensor, leaves: Parameters
+) -> None:
     weights = torch.randn(losses.shape, dtype=DOUBLE)
     found = each_loss.weighted(weights)
     expected = torch.autograd.grad(
@@ -235,6 +237,6 @@ def test_heads_are_left_out_as_a_network_declares_them(
     over: Literal["all", "shared"]
     for method, over in ((Mgda(), "shared"), (ParetoMtl(), "shared"), (Epo(), "all")):
         assert method.over == over
-        assert apart_of(model, method) == (names if over == "shared" else ())
-    assert apart_of(model, Cosmos()) == ()
-    assert apart_of(nn.Linear(2, 2), Mgda()) == ()
+        assert head_modules(model, method) == (names if over == "shared" else ())
+    assert head_modules(model, Cosmos()) == ()
+    assert head_modules(nn.Linear(2, 2), Mgda()) == ()

@@ -20,7 +20,7 @@ from paretocosmos.objectives.cross_entropy import CrossEntropy
 from paretocosmos.objectives.mean_squared_error import MeanSquaredError
 from paretocosmos.training.engine import Step, make_step
 from paretocosmos.training.engine.recorded import Recorded
-from paretocosmos.types import Batch, each
+from paretocosmos.types import Batch, map_tensors
 
 METHODS = registry.names("methods")
 SAMPLES = 12
@@ -156,7 +156,9 @@ def _paired(one: Batch, two: Batch) -> Batch:
     def joined(a: Tensor, b: Tensor) -> Tensor:
         return torch.stack([a, b])
 
-    return Batch(each(joined, one.inputs, two.inputs), each(joined, one.targets, two.targets))
+    return Batch(
+        map_tensors(joined, one.inputs, two.inputs), map_tensors(joined, one.targets, two.targets)
+    )
 
 
 @pytest.mark.parametrize("groups", [1, 3])

@@ -20,7 +20,7 @@ from paretocosmos.objectives.mean_squared_error import MeanSquaredError
 from paretocosmos.pareto.scalarize import cosmos_loss
 from paretocosmos.training.engine import Result, Step, make_step
 from paretocosmos.training.engine.recorded import Recorded
-from paretocosmos.types import Batch, Inputs, each
+from paretocosmos.types import Batch, Inputs, map_tensors
 
 DOUBLE = torch.float64
 B, FEATURES, J = 24, 3, 3
@@ -191,7 +191,7 @@ def _lenet(seed: int) -> Conditioning:
 
 
 def _images(inputs: Inputs, dtype: torch.dtype) -> Inputs:
-    ready: Inputs = each(lambda image: image.to(dtype) / 255, inputs)
+    ready: Inputs = map_tensors(lambda image: image.to(dtype) / 255, inputs)
     return ready
 
 
@@ -267,7 +267,9 @@ def test_gradients_lie_in_memory_as_their_parameters_do(
     batch, rays = _classes(shape, 1), _two_rays()
     if stacked:
         plain = {name: torch.stack([p] * 2) for name, p in plain.items()}
-        batch = Batch(*(each(lambda t: torch.stack([t] * 2), part) for part in _parts(batch)))
+        batch = Batch(
+            *(map_tensors(lambda t: torch.stack([t] * 2), part) for part in _parts(batch))
+        )
         rays = torch.stack([rays] * 2)
     turned = {name: _turned(p) for name, p in plain.items()}
     assert any(turned[name].stride() != p.stride() for name, p in plain.items())
@@ -302,7 +304,7 @@ def _parts(batch: Batch) -> tuple[Inputs, dict[str, Tensor]]:
 def test_half_precision_runs_the_network_and_nothing_else() -> None:
     model = _mlp(1)
     batch = _classes((FEATURES,), 1)
-    batch = Batch(each(lambda t: t.float(), batch.inputs), batch.targets)
+    batch = Batch(map_tensors(lambda t: t.float(), batch.inputs), batch.targets)
     seen: list[torch.dtype] = []
     layer = model.get_submodule("backbone.layers.2")
     layer.register_forward_hook(lambda module, given, out: seen.append(out.dtype))
@@ -369,7 +371,10 @@ def test_micro_batches_of_several_seeds(batch: Batch) -> None:
         for name, _ in models[0].named_parameters()
     }
     twice = Batch(
-        *(each(lambda t: torch.stack([t, t]), part) for part in (batch.inputs, batch.targets))
+        *(
+            map_tensors(lambda t: torch.stack([t, t]), part)
+            for part in (batch.inputs, batch.targets)
+        )
     )
     step = make_step(models[0], OBJECTIVES, Cosmos(), stacked=True, accumulate=2)
     both = step(stacked, twice, rays, {})

@@ -25,7 +25,7 @@ from paretocosmos.runs.saved import checkpoint_in
 from paretocosmos.training.engine import Work, _choose, streamed
 from paretocosmos.training.engine.streamed import THREAD
 from paretocosmos.training.loop import Progress
-from paretocosmos.types import Batch, Inputs, each, first
+from paretocosmos.types import Batch, Inputs, first, map_tensors
 
 IMAGES: dict[str, Any] = {
     "batch_size": 32,
@@ -42,7 +42,7 @@ def digits() -> ImageProblem:
     problem = load_problem("multi_digits", settings={"copies": 1})
     assert isinstance(problem, ImageProblem)
     whole = problem.split("train")  # four batches of 32 and one of 13, which gives 12
-    few = Batch(*(each(lambda t: t[:141], part) for part in (whole.inputs, whole.targets)))
+    few = Batch(*(map_tensors(lambda t: t[:141], part) for part in (whole.inputs, whole.targets)))
     return replace(problem, splits={**problem.splits, "train": few})
 
 

@@ -65,7 +65,7 @@ def test_a_step_advances_everything_in_place() -> None:
     work.adam.set_learning_rate(0.1)
     kept = work.parameters["w"], work.state["seen"]
     index, rays = torch.arange(8), torch.rand(2, 2)
-    losses = work.advance(work.feed.look(index), rays)
+    losses = work.advance(work.feed.batch_at(index), rays)
     torch.testing.assert_close(losses, rays + 28.0)
     assert work.parameters["w"] is kept[0]
     assert work.state["seen"] is kept[1]
@@ -77,14 +77,14 @@ def test_a_step_advances_everything_in_place() -> None:
 def test_a_rehearsal_is_taken_back(fails: bool) -> None:
     work = _work()
     work.adam.set_learning_rate(0.1)
-    work.advance(work.feed.look(torch.arange(8)), torch.rand(2, 2))
+    work.advance(work.feed.batch_at(torch.arange(8)), torch.rand(2, 2))
     live = [*work.adam.tensors(), *work.state.values(), *work.buffers]
     before, drawn = [tensor.clone() for tensor in live], torch.get_rng_state()
 
     def rehearse() -> None:
         with work.rehearsing():
             for _ in range(3):
-                work.advance(work.feed.look(torch.arange(8)), torch.rand(2, 2))
+                work.advance(work.feed.batch_at(torch.arange(8)), torch.rand(2, 2))
             nn.Dropout()(torch.ones(5))
             work.buffers[0].add_(1)
             changed = [torch.equal(a, b) for a, b in zip(before, live, strict=True)]

@@ -12,8 +12,8 @@ from paretocosmos.io.schema.kinds import (
     Finite,
     Large,
     Model,
+    PerRayEnsemble,
     Settings,
-    Several,
     Shows,
     Size,
     Some,
@@ -23,7 +23,7 @@ from paretocosmos.io.schema.sentence import validated
 
 __all__ = ["CollectedFile", "check_collected"]
 
-Rows = Several[Several[Finite | None]]
+Rows = PerRayEnsemble[PerRayEnsemble[Finite | None]]
 
 
 def check_collected(content: object, file: Path) -> "CollectedFile":
@@ -43,7 +43,7 @@ def check_collected(content: object, file: Path) -> "CollectedFile":
 class _Spread(Model):
     mean: Finite
     std: Finite | None
-    each: Several[Finite]
+    each: PerRayEnsemble[Finite]
 
 
 class _Seconds(Model):
@@ -92,9 +92,9 @@ class _Figure(Model):
 
 
 class _PerTask(Model):
-    paper: Several[Finite]
-    ours: Several[Finite] = Field(default_factory=list)
-    difference: Several[Finite] = Field(default_factory=list)
+    paper: PerRayEnsemble[Finite]
+    ours: PerRayEnsemble[Finite] = Field(default_factory=list)
+    difference: PerRayEnsemble[Finite] = Field(default_factory=list)
 
 
 class _Reason(Model):
@@ -132,10 +132,10 @@ class _Cell(Model):
     separate: bool = LATER
     parameters: Large = LATER
     epochs: Size = LATER
-    epochs_selected: Several[Large] = LATER
+    epochs_selected: PerRayEnsemble[Large] = LATER
     varied: Settings = LATER
-    objectives: Several[str] = LATER
-    reference: Several[Finite] = LATER
+    objectives: PerRayEnsemble[str] = LATER
+    reference: PerRayEnsemble[Finite] = LATER
     rays: Rows = LATER
     front: Rows = LATER
     tasks: _Tasks | None = LATER

@@ -16,8 +16,8 @@ __all__ = [
     "Large",
     "Model",
     "Number",
+    "PerRayEnsemble",
     "Settings",
-    "Several",
     "Shape",
     "Shows",
     "Size",
@@ -73,7 +73,7 @@ def _short(settings: dict[str, Any]) -> dict[str, Any]:
 
 # A list with a wrong entry is refused at the first, not after a million of them.
 Some = Annotated[list[One], Field(max_length=MOST, fail_fast=True)]
-Several = Annotated[list[One], Field(min_length=1, max_length=MOST, fail_fast=True)]
+PerRayEnsemble = Annotated[list[One], Field(min_length=1, max_length=MOST, fail_fast=True)]
 
 ByName = Annotated[dict[str, One], BeforeValidator(few)]
 

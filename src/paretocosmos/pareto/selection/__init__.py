@@ -3,11 +3,11 @@
 from paretocosmos.pareto.selection._between import interpolated, neighbours
 from paretocosmos.pareto.selection._pick import closest, constant, cost_of, pick, within
 from paretocosmos.pareto.selection._point import Point, columns, point_of
-from paretocosmos.pareto.selection._wish import Wish
+from paretocosmos.pareto.selection._wish import Criteria
 
 __all__ = [
+    "Criteria",
     "Point",
-    "Wish",
     "closest",
     "columns",
     "constant",

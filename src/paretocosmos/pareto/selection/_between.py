@@ -9,7 +9,7 @@ from paretocosmos.errors import ConfigurationError
 from paretocosmos.pareto.front import Array, Front
 from paretocosmos.pareto.selection._pick import cost_of
 from paretocosmos.pareto.selection._point import Point, columns, point_of
-from paretocosmos.pareto.selection._wish import Wish
+from paretocosmos.pareto.selection._wish import Criteria
 
 __all__ = ["interpolated", "neighbours"]
 
@@ -37,7 +37,7 @@ def neighbours(rays: Array, at: int) -> list[tuple[Array, int | None]]:
     return found
 
 
-def interpolated(front: Front, wish: Wish, at: int) -> Point:
+def interpolated(front: Front, wish: Criteria, at: int) -> Point:
     """From the best point towards a better one beyond the bounds, as far as straight lines allow.
 
     Args:

@@ -8,7 +8,7 @@ import numpy.typing as npt
 from paretocosmos.errors import InfeasibleError
 from paretocosmos.pareto.front import Array, Front
 from paretocosmos.pareto.selection._point import columns, point_of
-from paretocosmos.pareto.selection._wish import Wish
+from paretocosmos.pareto.selection._wish import Criteria
 
 __all__ = ["closest", "constant", "cost_of", "pick", "within"]
 
@@ -17,7 +17,7 @@ Mask = npt.NDArray[np.bool_]
 BETRAYING = {"positive_rate": (0.0, 1.0), "largest_share": (1.0,)}
 
 
-def pick(front: Front, wish: Wish) -> int:
+def pick(front: Front, wish: Criteria) -> int:
     """The place of the point that answers a wish best; refused where none keeps the bounds."""
     wish.check(front)
     cost = cost_of(front, wish)
@@ -30,7 +30,7 @@ def pick(front: Front, wish: Wish) -> int:
     return int(order[0])
 
 
-def closest(front: Front, wish: Wish) -> int:
+def closest(front: Front, wish: Criteria) -> int:
     """The place of the point that comes nearest to the bounds, constant classifiers last."""
     total = np.zeros(len(front))
     for name, bound, side in wish.bounds():
@@ -42,7 +42,7 @@ def closest(front: Front, wish: Wish) -> int:
     return int(np.lexsort((front.values[:, 0], total, last))[0])
 
 
-def within(front: Front, wish: Wish) -> Mask:
+def within(front: Front, wish: Criteria) -> Mask:
     """``[N]``: which points keep the bounds and are not passed over."""
     kept = np.ones(len(front), dtype=bool) if wish.allow_constant else ~constant(front)
     for name, bound, side in wish.bounds():
@@ -50,7 +50,7 @@ def within(front: Front, wish: Wish) -> Mask:
     return kept
 
 
-def cost_of(front: Front, wish: Wish) -> Array:
+def cost_of(front: Front, wish: Criteria) -> Array:
     """``[N]``: what is smallest at the best point, infinite where a point does not count."""
     if wish.maximize is not None:
         cost = -columns(front)[wish.maximize]
@@ -105,7 +105,7 @@ def _distance(front: Front, near: Mapping[str, float] | Sequence[float]) -> Arra
     return np.sqrt(total)
 
 
-def _refusal(front: Front, wish: Wish, cost: Array) -> str:
+def _refusal(front: Front, wish: Criteria, cost: Array) -> str:
     """Why no point can be chosen, how close one comes, and the way out."""
     if not np.isfinite(cost).any():
         return (
@@ -120,7 +120,7 @@ def _refusal(front: Front, wish: Wish, cost: Array) -> str:
         )
     if not wish.bounds():
         return f"no ray but constant classifiers' has a number to choose by on {front.split}"
-    kept = within(front, Wish(max=wish.max, min=wish.min, allow_constant=True))
+    kept = within(front, Criteria(max=wish.max, min=wish.min, allow_constant=True))
     if (kept & (wish.allow_constant | ~same)).any():
         return (
             f"every ray that has {wish.text()} on {front.split} is dominated, so that none is a "

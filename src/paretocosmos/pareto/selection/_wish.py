@@ -10,14 +10,14 @@ from paretocosmos.errors import ConfigurationError, unknown
 from paretocosmos.pareto.front import Front
 from paretocosmos.pareto.selection._point import columns
 
-__all__ = ["Wish"]
+__all__ = ["Criteria"]
 
 # What a point is chosen by, one at a time.
 KINDS = ("minimize", "maximize", "knee", "weights", "near")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wish:
+class Criteria:
     """What is asked of a point: bounds it keeps, and what is best among those that keep them.
 
     Attributes:

@@ -14,7 +14,7 @@ from paretocosmos.objectives.cross_entropy import CrossEntropy
 from paretocosmos.problems._base import SPLITS, Problem, Protocol, Split, check_split
 from paretocosmos.problems.images.composites import Composites
 from paretocosmos.problems.images.idx import CLASSES
-from paretocosmos.types import Batch, Inputs, each
+from paretocosmos.types import Batch, Inputs, map_tensors
 
 __all__ = ["HEADS", "ImageProblem", "Pixels", "image_problem"]
 
@@ -52,7 +52,7 @@ class ImageProblem(Problem):
             values = kept if dtype == torch.float32 else kept.to(dtype)
             return values / 255 if self.pixels == "0..1" else values / 127.5 - 1
 
-        ready: Inputs = each(scaled, inputs)
+        ready: Inputs = map_tensors(scaled, inputs)
         return ready
 
     @property

@@ -29,7 +29,7 @@ from paretocosmos.runtime.distributed._messages import (
     send,
     summed,
 )
-from paretocosmos.types import Outputs, each
+from paretocosmos.types import Outputs, map_tensors
 
 __all__ = ["ALONE", "Processes", "join", "launched_rank"]
 
@@ -90,7 +90,7 @@ class Processes:
             own.append(part.movedim(axis, 0))
             return part
 
-        each(note, outputs)
+        map_tensors(note, outputs)
         # side by side, for one message instead of one for each head
         flat = torch.cat([part.reshape(len(part), -1) for part in own], dim=1)
         sizes = [math.prod(part.shape[1:]) for part in own]
@@ -101,7 +101,7 @@ class Processes:
             whole.reshape(samples, *part.shape[1:]).movedim(0, axis)
             for part, whole in zip(own, every.split(sizes, dim=1), strict=True)
         )
-        joined: Outputs = each(lambda _: next(wholes), outputs)
+        joined: Outputs = map_tensors(lambda _: next(wholes), outputs)
         return joined
 
     def total(self, parts: Sequence[Tensor], samples: int) -> list[Tensor]:
@@ -122,11 +122,11 @@ class Processes:
             if not self.first:
                 tensor.detach().copy_(sent)
 
-    def told(self, said: bytes) -> bytes:
+    def broadcast_bytes(self, said: bytes) -> bytes:
         """What the first process says, whatever this one does."""
-        return self.everybody(said)[0]
+        return self.all_gather_bytes(said)[0]
 
-    def everybody(self, said: bytes) -> list[bytes]:
+    def all_gather_bytes(self, said: bytes) -> list[bytes]:
         """What every process says, by rank."""
         if not self.joined:
             return [said]
@@ -155,7 +155,8 @@ class Processes:
                 except ParetoCosmosError as error:
                     failed = error
             answers = [
-                one.decode() for one in self.everybody(b"" if failed is None else _said(failed))
+                one.decode()
+                for one in self.all_gather_bytes(b"" if failed is None else _said(failed))
             ]
             if any(answers):
                 raise self._refusal(failed, answers)
@@ -165,7 +166,7 @@ class Processes:
         """Refuse processes that do not have the same settings and data, fact by fact."""
         if not self.joined:
             return
-        told = [json.loads(one) for one in self.everybody(json.dumps(dict(facts)).encode())]
+        told = [json.loads(one) for one in self.all_gather_bytes(json.dumps(dict(facts)).encode())]
         for rank, own in enumerate(told):
             for fact in dict.fromkeys([*told[0], *own]):
                 here, there = told[0].get(fact), own.get(fact)

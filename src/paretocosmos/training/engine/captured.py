@@ -16,11 +16,11 @@ from torch import Tensor
 
 from paretocosmos.io.files import one_line
 from paretocosmos.runtime.torch_private import release_workspaces
-from paretocosmos.training.engine.feed import Given, all_given
+from paretocosmos.training.engine.feed import BatchHandle, all_given
 from paretocosmos.training.engine.recorded import Recorded
 from paretocosmos.training.engine.stepwise import Stepwise
 from paretocosmos.training.engine.work import Work
-from paretocosmos.types import Batch, each
+from paretocosmos.types import Batch, map_tensors
 
 __all__ = ["Captured"]
 
@@ -39,7 +39,7 @@ class _Graph:
     """A number of steps, captured, with the places it reads and writes."""
 
     def __init__(
-        self, work: Work, place: Given, rays: Tensor, pool: Any, aside: torch.cuda.Stream
+        self, work: Work, place: BatchHandle, rays: Tensor, pool: Any, aside: torch.cuda.Stream
     ) -> None:
         self.place, self.rays = place, rays.clone()
         with work.rehearsing():
@@ -66,17 +66,17 @@ class _Graph:
     def _batches(self, work: Work) -> Iterator[tuple[Batch, Tensor]]:
         """The steps' batches and rays; indices may be those of several steps."""
         if not isinstance(self.place, Tensor):
-            yield work.feed.look(self.place), self.rays
+            yield work.feed.batch_at(self.place), self.rays
             return
         for index, ray in work.batches(self.place, self.rays):
-            yield work.feed.look(index), ray
+            yield work.feed.batch_at(index), ray
 
     def _steps(self, work: Work) -> Tensor:
         return torch.stack([work.advance(batch, ray) for batch, ray in self._batches(work)])
 
-    def replay(self, given: Given, rays: Tensor) -> Tensor:
+    def replay(self, given: BatchHandle, rays: Tensor) -> Tensor:
         """The steps on these samples and rays; their losses, good until the next replay."""
-        each(Tensor.copy_, self.place, given)
+        map_tensors(Tensor.copy_, self.place, given)
         self.rays.copy_(rays)
         self._graph.replay()
         return self.losses

@@ -34,7 +34,7 @@ class Telling(nn.Module):
 
 
 class EmittedLosses:
-    r"""What `EachLoss` gives, at little more than the cost of one gradient.
+    r"""What `LossGradients` gives, at little more than the cost of one gradient.
 
     The last layer emits w = W h + b, which has nearly all parameters. A loss's gradient there is
     an outer product, so that inner products need no gradient of W at all:

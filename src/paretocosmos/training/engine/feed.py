@@ -11,14 +11,14 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from paretocosmos.types import Batch, each
+from paretocosmos.types import Batch, map_tensors
 
-__all__ = ["Feed", "Given", "Parts", "Resident", "Share", "all_given", "all_of_it"]
+__all__ = ["BatchHandle", "Feed", "Parts", "Resident", "Share", "all_given", "all_of_it"]
 
 # Bytes of a sample's target up to which those of one kind are copied side by side.
 SMALL_TARGET = 64
 
-Given = Tensor | tuple[Tensor, ...]
+BatchHandle = Tensor | tuple[Tensor, ...]
 """What a feed hands to a step: the indices of its samples, or the samples, part by part."""
 
 
@@ -47,20 +47,20 @@ class Feed(Protocol):
     def __len__(self) -> int:
         """Samples."""
 
-    def run(self, pieces: Sequence[Tensor]) -> Generator[Given]:
+    def run(self, pieces: Sequence[Tensor]) -> Generator[BatchHandle]:
         """What belongs to indices ``[..., B]``, in order, each good until the next; to be closed.
 
         Pieces of several steps are for a resident feed alone.
         """
 
-    def look(self, given: Given) -> Batch:
+    def batch_at(self, given: BatchHandle) -> Batch:
         """The batch, on the device."""
 
 
-def all_given(feed: Feed, pieces: Sequence[Tensor]) -> list[Given]:
+def all_given(feed: Feed, pieces: Sequence[Tensor]) -> list[BatchHandle]:
     """What a feed gives for some pieces, to keep, and no thread left at work."""
     with closing(feed.run(pieces)) as every:
-        return [each(torch.clone, given) for given in every]
+        return [map_tensors(torch.clone, given) for given in every]
 
 
 class Parts:
@@ -77,7 +77,7 @@ class Parts:
     def __init__(self, data: Batch, share: Share = all_of_it) -> None:
         self._inputs, self.samples, self._share = data.inputs, len(data), share
         self.tensors: list[Tensor] = []
-        each(self._add, data.inputs)
+        map_tensors(self._add, data.inputs)
         self._count = len(self.tensors)
         kinds: dict[object, list[str]] = {}
         for name, target in data.targets.items():
@@ -101,7 +101,7 @@ class Parts:
         """What was taken of every tensor as inputs and targets."""
         axes = taken[0].ndim - self.tensors[0].ndim + 1
         rest = iter(taken)
-        inputs = each(lambda _: next(rest), self._inputs)
+        inputs = map_tensors(lambda _: next(rest), self._inputs)
         targets: dict[str, Tensor] = {}
         for names, part in zip(self._kinds, rest, strict=True):
             parts = (part,) if len(names) == 1 else part.unbind(axes)
@@ -121,11 +121,11 @@ class Resident:
     def __len__(self) -> int:
         return self._parts.samples
 
-    def run(self, pieces: Sequence[Tensor]) -> Generator[Given]:
+    def run(self, pieces: Sequence[Tensor]) -> Generator[BatchHandle]:
         """The indices, which are there."""
         yield from pieces
 
-    def look(self, given: Given) -> Batch:
+    def batch_at(self, given: BatchHandle) -> Batch:
         """Samples by their index ``[..., B]``."""
         assert isinstance(given, Tensor)
         pairs = zip(self._parts.tensors, self._parts.indices(given), strict=True)

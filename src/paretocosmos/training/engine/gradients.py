@@ -9,15 +9,15 @@ from torch import Tensor, nn
 from paretocosmos.conditioning import heads_of, inside
 from paretocosmos.methods import Method
 
-__all__ = ["EachLoss", "apart_of", "inner_products"]
+__all__ = ["LossGradients", "head_modules", "inner_products"]
 
 
-def apart_of(model: nn.Module, method: Method) -> tuple[str, ...]:
+def head_modules(model: nn.Module, method: Method) -> tuple[str, ...]:
     """The modules, by dotted name, whose gradients a method's Gram matrix leaves out: the heads."""
     return heads_of(model) if method.over == "shared" else ()
 
 
-class EachLoss:
+class LossGradients:
     """The gradients of losses ``[..., G, J]`` of one forward pass.
 
     Nobody needs every loss's own gradient for a weighted sum: that is one backward pass. Once the

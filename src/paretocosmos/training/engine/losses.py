@@ -7,7 +7,7 @@ from torch import Tensor
 
 from paretocosmos.config.promises import promised
 from paretocosmos.objectives import Objective
-from paretocosmos.types import Outputs, Targets, each
+from paretocosmos.types import Outputs, Targets, map_tensors
 
 __all__ = ["group_losses"]
 
@@ -31,7 +31,7 @@ def group_losses(
     def split(part: Tensor) -> Tensor:
         return torch.unflatten(part, 0, (groups, len(part) // groups))
 
-    return torch.vmap(losses)(each(split, outputs), each(split, targets))
+    return torch.vmap(losses)(map_tensors(split, outputs), map_tensors(split, targets))
 
 
 def _alike(objectives: Sequence[Objective], outputs: Outputs, targets: Targets) -> bool:

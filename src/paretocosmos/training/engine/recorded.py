@@ -25,7 +25,7 @@ from paretocosmos.training.engine.checks import FrozenError, changes_refused, re
 from paretocosmos.training.engine.replay import straight_line
 from paretocosmos.training.engine.simplify import simplified
 from paretocosmos.training.engine.step import Result, Step, laid_out
-from paretocosmos.types import Batch, each, first
+from paretocosmos.types import Batch, first, map_tensors
 
 __all__ = ["Recorded"]
 
@@ -227,7 +227,7 @@ def _flat(
 
 def _like(structure: Tensor | Mapping[str, Tensor], tensors: Iterator[Tensor]) -> Any:
     """The next tensors, arranged as `structure`."""
-    return each(lambda _: next(tensors), structure)
+    return map_tensors(lambda _: next(tensors), structure)
 
 
 def _apart(one: Result, two: Result) -> float:

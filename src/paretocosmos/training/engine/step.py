@@ -13,9 +13,9 @@ from paretocosmos.methods import Gram, Method, State
 from paretocosmos.objectives import Objective
 from paretocosmos.runtime.distributed import ALONE, Processes
 from paretocosmos.training.engine.emitted import EmittedLosses, Telling, emits
-from paretocosmos.training.engine.gradients import EachLoss, apart_of
+from paretocosmos.training.engine.gradients import LossGradients, head_modules
 from paretocosmos.training.engine.losses import group_losses
-from paretocosmos.types import Batch, Inputs, Outputs, Targets, each, first
+from paretocosmos.types import Batch, Inputs, Outputs, Targets, first, map_tensors
 
 __all__ = ["Result", "Step", "as_called", "laid_out", "make_step", "weigh"]
 
@@ -63,7 +63,7 @@ def make_step(
         processes: those that share the step.
     """
     dtype = next(model.parameters()).dtype
-    apart = apart_of(model, method)
+    apart = head_modules(model, method)
     # several processes have rays of their own, and so weights of their own, each
     alone = processes.count == 1
     telling = Telling(model) if alone and emits(model, apart) else None
@@ -79,10 +79,10 @@ def make_step(
             with torch.enable_grad():
                 losses, emission = every(leaves, micro.inputs, micro.targets, own_rays)
             samples = first(micro.targets).shape[int(stacked)]
-            each_loss: EachLoss | EmittedLosses
+            each_loss: LossGradients | EmittedLosses
             if telling is None:
                 total_of = partial(processes.total, samples=samples)
-                each_loss = EachLoss(losses, leaves, apart, total_of, stacked=stacked)
+                each_loss = LossGradients(losses, leaves, apart, total_of, stacked=stacked)
             else:
                 each_loss = EmittedLosses(losses, leaves, Emission(*emission))
             weights, state = weigh(
@@ -128,7 +128,7 @@ def _losses_of(
                 named = {f"model.{name}": leaf for name, leaf in leaves.items()}
                 outputs, emission = functional_call(telling, named, (ready, given))
         if half:
-            outputs = each(lambda out: out.to(dtype), outputs)
+            outputs = map_tensors(lambda out: out.to(dtype), outputs)
         gathered = processes.gather(outputs, samples)
         return group_losses(objectives, gathered, targets, len(rays)), emission
 
@@ -148,7 +148,7 @@ def _micro_batches(
             size = whole.shape[axis] // count
             return whole.narrow(axis, at * size, size)
 
-        yield Batch(each(part, batch.inputs), each(part, batch.targets)), own
+        yield Batch(map_tensors(part, batch.inputs), map_tensors(part, batch.targets)), own
 
 
 def laid_out(gradient: Tensor, parameter: Tensor) -> Tensor:

@@ -30,9 +30,9 @@ class Stepwise:
         every = all_given(work.feed, [index for index, _ in (*pieces, *others)])
         with work.rehearsing():
             for given, (_, ray) in zip(every[: len(pieces)], pieces, strict=True):
-                step(work.parameters, work.feed.look(given), ray, work.state)
+                step(work.parameters, work.feed.batch_at(given), ray, work.state)
             for given, (_, ray) in zip(every[len(pieces) :], others, strict=True):
-                step.confirm(work.parameters, work.feed.look(given), ray, work.state)
+                step.confirm(work.parameters, work.feed.batch_at(given), ray, work.state)
 
     def epoch(self, order: Tensor, rays: Tensor) -> Tensor:
         """Samples in order and rays to the losses ``[steps, ..., G, J]``, still on the device."""
@@ -40,7 +40,7 @@ class Stepwise:
         losses = []
         with closing(work.feed.run([index for index, _ in pieces])) as every:
             for given, (_, ray) in zip(every, pieces, strict=True):
-                losses.append(work.advance(work.feed.look(given), ray))
+                losses.append(work.advance(work.feed.batch_at(given), ray))
         return torch.stack(losses)
 
     @property

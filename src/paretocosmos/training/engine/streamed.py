@@ -17,7 +17,7 @@ from torch import Tensor
 
 from paretocosmos.errors import DataError
 from paretocosmos.io.files import one_line
-from paretocosmos.training.engine.feed import Given, Parts, Share, all_of_it
+from paretocosmos.training.engine.feed import BatchHandle, Parts, Share, all_of_it
 from paretocosmos.types import Batch
 
 __all__ = ["Streamed"]
@@ -53,12 +53,12 @@ class Streamed:
     def __len__(self) -> int:
         return self._parts.samples
 
-    def look(self, given: Given) -> Batch:
+    def batch_at(self, given: BatchHandle) -> Batch:
         """The batch its parts make."""
         floats = self._dtype
         return self._parts.batch([t.to(floats) if t.is_floating_point() else t for t in given])
 
-    def run(self, pieces: Sequence[Tensor]) -> Generator[Given]:
+    def run(self, pieces: Sequence[Tensor]) -> Generator[BatchHandle]:
         """Batches in order, gathered ahead of time; threads end with it, however it ends."""
         free: SimpleQueue[_Slot] = SimpleQueue()
         ready: SimpleQueue[_Slot | BaseException] = SimpleQueue()

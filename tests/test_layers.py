@@ -1,8 +1,11 @@
-"""The direction of imports, as DESIGN.md draws it, and what `import paretocosmos` may cost."""
+"""The direction of imports, as CONTRIBUTING draws it, and what `import paretocosmos` may cost."""
 
 import ast
+import itertools
+import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,25 +13,31 @@ import pytest
 import paretocosmos
 
 SOURCE = Path(paretocosmos.__file__).parent
-ROOMS = 2  # the layer whose members do not know each other
-LAYERS = {
-    name: layer
-    for layer, members in enumerate(
-        (
-            "types errors find files locks places schema signatures trust torch_private promises",
-            "rays scalarize front choosing metrics solvers kernels stand_in norms",
-            "objectives backbones conditioning methods problems",
-            "settings networks folders plan planning provenance machine rehearsal seed run loop "
-            "stack judging training evaluation engine record distributed checkpoint saved run "
-            "resuming loading signing pace refining intervals choice",
-            "plotting export explorer serving estimators integrations experiments",
-            "cli printing __main__",
-        )
-    )
-    for name in members.split()
-}
+LEVELS = (
+    "types errors _version",
+    "registry",
+    "io",
+    "runtime",
+    "layers pareto",
+    "objectives backbones conditioning methods problems",
+    "config",
+    "evaluation",
+    "runs",
+    "training",
+    "plotting",
+    "export explorer estimators integrations",
+    "serving paper",
+    "cli",
+    "__main__",
+)
+"""Rooms from the bottom up. A room imports from lower levels only."""
+
+LEVEL = {name: level for level, names in enumerate(LEVELS) for name in names.split()}
 SIDEWAYS = {("problems", "objectives")}
-HIGHEST_OF_PACKAGE = 3  # what __init__ may import
+HIGHEST_OF_ROOT = LEVEL["training"]  # what __init__ may name
+CONVENIENT = {("pareto.front", "pareto.selection")}
+"""Lazy imports that would close a circle, for a method on a value: `front.choose`."""
+
 HEAVY = (
     "matplotlib",
     "pandas",
@@ -42,98 +51,151 @@ HEAVY = (
 )
 
 
-def violations(module: str, source: str) -> list[str]:
-    """What is wrong with the imports of a module, named from inside the package ("" is its init).
+def _modules() -> dict[str, Path]:
+    """Every module by its dotted name inside the package; "" is the package itself."""
+    found = {}
+    for path in sorted(SOURCE.rglob("*.py")):
+        dotted = ".".join(path.relative_to(SOURCE).with_suffix("").parts)
+        found[dotted.removesuffix("__init__").removesuffix(".")] = path
+    return found
+
+
+MODULES = _modules()
+
+
+def imported(source: str) -> Iterator[tuple[str, int]]:
+    """What of the package a text imports, by dotted names inside it, and in which line.
 
     Imports inside functions and `if TYPE_CHECKING` count too: they are arrows as well.
     """
-    own = module.partition(".")[0]
-    if own and own not in LAYERS:
-        return [f"`{module}` has no layer; add `{own}` to LAYERS and to DESIGN.md"]
-    wrong = []
     for node in ast.walk(ast.parse(source)):
-        targets: list[str] = []
-        if isinstance(node, ast.ImportFrom) and node.level:
-            wrong.append(f"`{module}` imports relatively in line {node.lineno}")
-        elif isinstance(node, ast.ImportFrom) and node.module == "paretocosmos":
-            targets = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            targets = _inside(node.module)
-        elif isinstance(node, ast.Import):
-            targets = [part for alias in node.names for part in _inside(alias.name)]
-        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
-            targets = [node.attr] if node.value.id == "paretocosmos" else []
         line = getattr(node, "lineno", 0)
-        wrong += [f"{_complaint(own, t)} in line {line}" for t in targets if _bad(own, t)]
-    return wrong
+        if isinstance(node, ast.ImportFrom) and node.level:
+            yield ".", line
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            package, _, rest = node.module.partition(".")
+            if package == "paretocosmos":
+                for alias in node.names:
+                    inner = f"{rest}.{alias.name}".lstrip(".")
+                    yield inner if inner in MODULES or not rest else rest, line
+        elif isinstance(node, ast.Import):
+            for alias in node.names:
+                package, _, rest = alias.name.partition(".")
+                if package == "paretocosmos":
+                    yield rest, line
 
 
-def _inside(dotted: str) -> list[str]:
-    """["rays"] for "paretocosmos.pareto.rays"; nothing for other packages."""
-    package, _, rest = dotted.partition(".")
-    return [rest.partition(".")[0]] if package == "paretocosmos" and rest else []
+def opened(source: str) -> Iterator[tuple[str, int]]:
+    """The rooms whose data a text opens: `files("paretocosmos") / "config" / "paper.toml"`."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("files"):
+            path = r"'paretocosmos(?:\.([a-z_.]+))?'\)(?: / '(\w+)')?"
+            found = re.search(path, _whole(node, source))
+            if found:
+                yield found[1] or found[2] or "", node.lineno
 
 
-def _bad(own: str, target: str) -> bool:
-    if target.startswith("__") and target.endswith("__") and target not in LAYERS:
-        return False  # __version__, __file__
-    if target not in LAYERS:
-        return True
-    if not own:
-        return LAYERS[target] > HIGHEST_OF_PACKAGE
-    if own == target or (own, target) in SIDEWAYS:
-        return False
-    return LAYERS[target] > LAYERS[own] or LAYERS[target] == LAYERS[own] == ROOMS
+def _whole(call: ast.Call, source: str) -> str:
+    """A call with the path that is put together from it."""
+    holders = (node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.BinOp))
+    texts = [ast.unparse(node) for node in holders if ast.unparse(call) in ast.unparse(node)]
+    return max(texts, key=len, default=ast.unparse(call))
 
 
-def _complaint(own: str, target: str) -> str:
-    return f"`{own or '__init__'}` must not import `{target}`"
+def violations(module: str, source: str) -> list[str]:
+    """What is wrong with the imports of a module, named from inside the package."""
+    own = module.partition(".")[0]
+    if own and own not in LEVEL:
+        return [f"`{module}` has no level; add `{own}` to LEVELS and to CONTRIBUTING"]
+    every = itertools.chain(imported(source), opened(source))
+    found = {(target, line): _mistake(own, target) for target, line in every}
+    return [f"`{module}`, line {line}: {why}" for (_, line), why in found.items() if why]
 
 
-def _modules() -> list[tuple[str, Path]]:
-    files = sorted(SOURCE.rglob("*.py"))
-    dotted = (".".join(path.relative_to(SOURCE).with_suffix("").parts) for path in files)
-    return [
-        (name.removesuffix("__init__").removesuffix("."), path)
-        for name, path in zip(dotted, files, strict=True)
-    ]
+def _mistake(own: str, target: str) -> str | None:
+    room, _, inside = target.partition(".")
+    if target == ".":
+        return "imports relatively"
+    if not room:
+        return "imports the package itself, which knows everything" if own else None
+    if room not in LEVEL:
+        return f"imports `{target}`, which has no level"
+    if own == room:
+        return None
+    private = any(part.startswith("_") for part in inside.split("."))
+    if private:
+        return f"imports `{target}`, which is private to its room"
+    highest = LEVEL[own] if own else HIGHEST_OF_ROOT + 1
+    if LEVEL[room] >= highest and (own, room) not in SIDEWAYS:
+        return f"imports `{target}`, which is not below it"
+    return None
 
 
 def test_every_import_points_downwards() -> None:
-    wrong = [
-        complaint
-        for module, path in _modules()
-        for complaint in violations(module, path.read_text(encoding="utf-8"))
-    ]
+    texts = {module: path.read_text(encoding="utf-8") for module, path in MODULES.items()}
+    wrong = [complaint for module, text in texts.items() for complaint in violations(module, text)]
     assert not wrong, "\n".join(wrong)
 
 
+def test_no_imports_go_round_in_a_circle() -> None:
+    arrows = {
+        module: {
+            target
+            for target, _ in imported(path.read_text(encoding="utf-8"))
+            if target != module and (module, target) not in CONVENIENT
+        }
+        for module, path in MODULES.items()
+        if module
+    }
+    done: set[str] = set()
+
+    def visit(module: str, path: tuple[str, ...]) -> None:
+        assert module not in path, " imports ".join((*path[path.index(module) :], module))
+        if module not in done:
+            for target in sorted(arrows.get(module, ())):
+                visit(target, (*path, module))
+            done.add(module)
+
+    for module in arrows:
+        visit(module, ())
+
+
+def test_the_top_level_is_a_table_of_contents() -> None:
+    names = {path.name.removesuffix(".py") for path in SOURCE.iterdir()} - {"__pycache__"}
+    rooms = names - {"__init__", "__main__", "py.typed"}
+    assert rooms == LEVEL.keys() - {"__main__"}
+    assert len(rooms) <= 25
+
+
 def test_the_walk_sees_the_package() -> None:
-    found = {module for module, _ in _modules()}
-    assert {"", "rays", "objectives", "objectives.deo", "problems._base"} <= found
+    assert {"", "pareto.rays", "objectives", "objectives.deo", "problems._base"} <= MODULES.keys()
 
 
 @pytest.mark.parametrize(
     ("module", "source"),
     [
-        ("rays", "from paretocosmos.training.fit import fit"),
-        ("rays", "import paretocosmos.training.fit"),
-        ("rays", "from paretocosmos import training"),
-        ("rays", "from paretocosmos import fit"),
-        ("rays", "import paretocosmos\nparetocosmos.fit()"),
-        ("rays", "def f():\n    from paretocosmos.objectives.deo import Deo"),
-        ("rays", "if TYPE_CHECKING:\n    from paretocosmos.cli import main"),
-        ("rays", "from . import front"),
-        ("rays", "from .front import Front"),
-        ("rays", "from paretocosmos.nowhere import a"),
+        ("pareto.rays", "from paretocosmos.training.fit import fit"),
+        ("pareto.rays", "import paretocosmos.training.fit"),
+        ("pareto.rays", "from paretocosmos import training"),
+        ("pareto.rays", "from paretocosmos import fit"),
+        ("pareto.rays", "import paretocosmos"),
+        ("pareto.rays", "def f():\n    from paretocosmos.objectives.deo import Deo"),
+        ("pareto.rays", "if TYPE_CHECKING:\n    from paretocosmos.cli import main"),
+        ("pareto.rays", "from . import front"),
+        ("pareto.rays", "from .front import Front"),
+        ("pareto.rays", "from paretocosmos.nowhere import a"),
         ("nowhere", ""),
         ("methods.cosmos", "from paretocosmos.conditioning import Concat"),
         ("objectives.deo", "from paretocosmos.problems.adult import adult"),
-        ("training", "from paretocosmos.plotting import draw"),
-        ("kernels._ops", "from paretocosmos.backbones.lenet import LeNet"),
-        ("engine.step", "from paretocosmos.cli.output import note"),
+        ("training.loop", "from paretocosmos.plotting import draw"),
+        ("training.loop", "from paretocosmos.problems._base import Problem"),
+        ("training.loop", "from paretocosmos.problems import _base"),
+        ("layers.kernels._ops", "from paretocosmos.backbones.lenet import LeNet"),
+        ("training.engine.step", "from paretocosmos.cli.output import note"),
         ("backbones._conv_pool", "from paretocosmos.training.engine import Work"),
-        ("seed run", "from paretocosmos.explorer import write_report"),
+        ("runs.run", "from paretocosmos.training.seed_run import SeedRun"),
+        ("config.settings", 'files("paretocosmos") / "paper" / "recipes"'),
+        ("config.settings", 'resources.files("paretocosmos.paper").joinpath("paper.toml")'),
         ("plotting", "from paretocosmos.cli import main"),
         ("", "from paretocosmos.plotting import draw"),
         ("", "from paretocosmos import cli"),
@@ -147,18 +209,15 @@ def test_the_checker_catches_a_bad_import(module: str, source: str) -> None:
 @pytest.mark.parametrize(
     ("module", "source"),
     [
-        ("rays", "import torch\nfrom paretocosmos.errors import unknown"),
-        ("metrics", "from paretocosmos.pareto.front import Front"),
+        ("pareto.rays", "import torch\nfrom paretocosmos.errors import unknown"),
+        ("pareto.metrics", "from paretocosmos.pareto.front import Front"),
         ("problems.adult", "from paretocosmos.objectives.deo import Deo"),
-        ("problems.adult", "from paretocosmos.problems import Problem"),
-        ("problems", "from paretocosmos.problems import Problem"),
+        ("problems.adult", "from paretocosmos.problems._base import Problem"),
         ("backbones._conv_pool", "from paretocosmos.layers.kernels import conv_pool"),
-        ("loop", "from paretocosmos.training.seed_run import SeedRun"),
-        (
-            "training",
-            "from paretocosmos import find, metrics\nfrom paretocosmos.runs.run import Run",
-        ),
-        ("provenance", "import paretocosmos\nparetocosmos.__version__"),
+        ("training.loop", "from paretocosmos.training.seed_run import SeedRun"),
+        ("training.fit", "from paretocosmos import registry\nfrom paretocosmos.runs import run"),
+        ("runs.provenance", "from paretocosmos._version import __version__"),
+        ("config.settings", 'resources.files("paretocosmos") / "config" / "paper.toml"'),
         ("", "from paretocosmos.training.fit import fit"),
         ("__main__", "from paretocosmos.cli import main"),
     ],

@@ -143,8 +143,8 @@ def test_an_interrupt_says_how_to_go_on(go: Call, monkeypatch: pytest.MonkeyPatc
         (("reproduce", "table_1", "--seeds", "a"), "--seeds takes whole numbers"),
         (("reproduce", "none.toml"), "the recipe `none.toml` cannot be read"),
         (("reproduce", "table_1", "--data", "nowhere"), "`data` is a folder, found `nowhere`"),
-        (("reproduce", "table_1", "--workers", "2", "--ray", "auto"), "found both"),
-        (("reproduce", "table_1", "--workers", "2", "--ray"), "found both"),
+        (("reproduce", "table_1", "--workers", "2", "--cluster", "auto"), "found both"),
+        (("reproduce", "table_1", "--workers", "2", "--cluster"), "found both"),
     ],
 )
 def test_what_is_refused_is_one_sentence(cli: Call, arguments: tuple[str, ...], says: str) -> None:
@@ -163,7 +163,7 @@ def test_every_recipe_is_listed(cli: Call) -> None:
 
 def test_a_missing_ray_is_one_sentence(cli: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
-    ended = cli("reproduce", "table_1", "--ray")
+    ended = cli("reproduce", "table_1", "--cluster")
     assert (ended.code, ended.out) == (2, "")
     assert ended.err.startswith("error: training on a Ray cluster needs `ray`, which is not")
     assert 'pip install "paretocosmos[ray]"' in ended.err

@@ -12,7 +12,7 @@ import pytest
 
 import paretocosmos
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.paper import _ray
+from paretocosmos.paper import _cluster
 from paretocosmos.paper._cell import Outcome, ReproduceOptions
 from paretocosmos.paper.recipe import Cell, Recipe
 from paretocosmos.paper.reproduce import Reproduction, reproduce
@@ -94,10 +94,10 @@ def test_a_cluster_trains_the_same_cells(
     cluster: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shared: bool
 ) -> None:
     if not shared:
-        monkeypatch.setattr(_ray, "_mark", _unseen)
+        monkeypatch.setattr(_cluster, "_mark", _unseen)
     recipe = _recipe(*_cells(seeds=(1, 2)))
     here = reproduce(recipe, out=tmp_path / "here", device="cpu")
-    there = reproduce(recipe, out=tmp_path / "there", device="cpu", ray=cluster)
+    there = reproduce(recipe, out=tmp_path / "there", device="cpu", cluster=cluster)
     assert (here.failures, there.failures) == ({}, {})
     for cell in recipe.cells:
         for seed in (1, 2):
@@ -116,7 +116,7 @@ def test_cells_run_side_by_side(cluster: str, tmp_path: Path) -> None:
     (tmp_path / "marks").mkdir()
     settings = SETTINGS | {"marks": str(tmp_path / "marks")}
     cells = [Cell("own_problems:meeting", m, None, settings) for m in ("cosmos", "linear")]
-    done = reproduce(_recipe(*cells), out=tmp_path / "out", device="cpu", ray=cluster)
+    done = reproduce(_recipe(*cells), out=tmp_path / "out", device="cpu", cluster=cluster)
     assert done.failures == {}
     assert len(list((tmp_path / "marks").iterdir())) == 2
 
@@ -128,7 +128,7 @@ def test_a_cell_says_where_it_stands(cluster: str, tmp_path: Path) -> None:
     def look(at: Reproduction) -> None:
         seen.extend(one.at.epoch for one in at.having("running") if one.at is not None)
 
-    reproduce(_recipe(cell), out=tmp_path, device="cpu", ray=cluster, progress=look)
+    reproduce(_recipe(cell), out=tmp_path, device="cpu", cluster=cluster, progress=look)
     assert seen
     assert seen == sorted(seen)
     assert 1 <= seen[0] <= seen[-1] <= 1000
@@ -139,7 +139,9 @@ def test_a_lost_workers_cell_is_tried_again(cluster: str, tmp_path: Path) -> Non
     marks.mkdir()
     settings = SETTINGS | {"marks": str(marks), "times": 1}
     deadly = Cell("own_problems:deadly", "linear", None, settings)
-    done = reproduce(_recipe(deadly, _cells()[0]), out=tmp_path / "out", device="cpu", ray=cluster)
+    done = reproduce(
+        _recipe(deadly, _cells()[0]), out=tmp_path / "out", device="cpu", cluster=cluster
+    )
     assert [one.state for one in done.standings.values()] == ["done", "done"]
     assert len(list(marks.iterdir())) == 2
 
@@ -149,7 +151,9 @@ def test_a_cell_whose_workers_are_all_lost_fails_alone(cluster: str, tmp_path: P
     marks.mkdir()
     settings = SETTINGS | {"marks": str(marks), "times": 99}
     deadly = Cell("own_problems:deadly", "linear", None, settings)
-    done = reproduce(_recipe(deadly, _cells()[0]), out=tmp_path / "out", device="cpu", ray=cluster)
+    done = reproduce(
+        _recipe(deadly, _cells()[0]), out=tmp_path / "out", device="cpu", cluster=cluster
+    )
     assert [one.state for one in done.standings.values()] == ["failed", "done"]
     assert len(list(marks.iterdir())) == 3
     (why,) = done.failures.values()
@@ -160,11 +164,13 @@ def test_a_cell_whose_workers_are_all_lost_fails_alone(cluster: str, tmp_path: P
 def test_a_bug_far_away_leaves_its_log_here(
     cluster: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_ray, "_mark", _unseen)
+    monkeypatch.setattr(_cluster, "_mark", _unseen)
     # there are no such marks, which nobody foresaw
     settings = SETTINGS | {"marks": "/nowhere", "times": 1}
     broken = Cell("own_problems:deadly", "linear", None, settings)
-    done = reproduce(_recipe(broken, _cells()[0]), out=tmp_path / "out", device="cpu", ray=cluster)
+    done = reproduce(
+        _recipe(broken, _cells()[0]), out=tmp_path / "out", device="cpu", cluster=cluster
+    )
     assert [one.state for one in done.standings.values()] == ["failed", "done"]
     log = broken.folder(tmp_path / "out") / "error.log"
     assert f"`{log}`" in done.failures[broken.name]
@@ -177,10 +183,12 @@ def test_what_was_begun_here_is_replaced_by_what_comes_back(tmp_path: Path) -> N
     checkpoint.parent.mkdir(parents=True)
     checkpoint.write_bytes(b"old")
     (folder / "seed-1" / "run.json").write_text("old")
-    _ray._unpack(folder, {"seed-1/run.json": b"{}", "seed-1/front.json": b"[]", "error.log": b"x"})
+    _cluster._unpack(
+        folder, {"seed-1/run.json": b"{}", "seed-1/front.json": b"[]", "error.log": b"x"}
+    )
     assert not checkpoint.exists()
     assert (folder / "seed-1" / "run.json").read_bytes() == b"{}"
-    assert _ray._packed(folder) == {
+    assert _cluster._packed(folder) == {
         "error.log": b"x",
         "seed-1/front.json": b"[]",
         "seed-1/run.json": b"{}",
@@ -189,7 +197,7 @@ def test_what_was_begun_here_is_replaced_by_what_comes_back(tmp_path: Path) -> N
 
 def test_a_worker_with_another_version_is_refused(tmp_path: Path) -> None:
     cell = _cells()[0]
-    outcome, files = _ray._away(cell, [1], ReproduceOptions(tmp_path), "mark", "99.0", None)
+    outcome, files = _cluster._away(cell, [1], ReproduceOptions(tmp_path), "mark", "99.0", None)
     assert isinstance(outcome, Outcome)
     assert outcome.error == (
         f"its worker has paretocosmos {paretocosmos.__version__}, not 99.0: install the same "
@@ -200,15 +208,15 @@ def test_a_worker_with_another_version_is_refused(tmp_path: Path) -> None:
 
 def test_needs_are_declared() -> None:
     how = ReproduceOptions(Path())
-    assert _ray._gpus({"CPU": 4.0, "GPU": 2.0}, how) == 1
-    assert _ray._gpus({"CPU": 4.0}, how) == 0
-    assert _ray._gpus({"GPU": 2.0}, dataclasses.replace(how, device="cpu")) == 0
+    assert _cluster._gpus({"CPU": 4.0, "GPU": 2.0}, how) == 1
+    assert _cluster._gpus({"CPU": 4.0}, how) == 0
+    assert _cluster._gpus({"GPU": 2.0}, dataclasses.replace(how, device="cpu")) == 0
     with pytest.raises(ConfigurationError, match="no machine of the cluster has one"):
-        _ray._gpus({"CPU": 4.0}, dataclasses.replace(how, device="cuda"))
+        _cluster._gpus({"CPU": 4.0}, dataclasses.replace(how, device="cuda"))
 
 
 def test_the_board_keeps_a_beginning_and_the_last_word() -> None:
-    board: Any = _ray._Board()
+    board: Any = _cluster._Board()
     one, two = object(), object()
     for what in (None, one, two):
         board.write("a", what)
@@ -222,12 +230,12 @@ def test_the_board_keeps_a_beginning_and_the_last_word() -> None:
 
 def test_no_cluster_is_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match=r"there is no Ray cluster at `127\.0\.0\.1:1`"):
-        reproduce(_recipe(*_cells()), out=tmp_path, device="cpu", ray="127.0.0.1:1")
+        reproduce(_recipe(*_cells()), out=tmp_path, device="cpu", cluster="127.0.0.1:1")
 
 
 def test_one_on_this_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
-    done = reproduce(_recipe(_cells()[0]), out=tmp_path, device="cpu", ray="local")
+    done = reproduce(_recipe(_cells()[0]), out=tmp_path, device="cpu", cluster="local")
     assert [one.state for one in done.standings.values()] == ["done"]
     saved = json.loads((tmp_path / "mine.json").read_text())
     assert saved["cells"][0]["seeds_done"] == [1]

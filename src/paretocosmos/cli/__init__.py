@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from paretocosmos import __version__
+from paretocosmos._version import __version__
 from paretocosmos.cli import output as printing
 from paretocosmos.cli._choose import choose
 from paretocosmos.cli._compare import compare

@@ -39,7 +39,7 @@ def reproduce(
         int | None,
         typer.Option(help="Processes on this machine, a cell each; 0 for none.  [default: 1]"),
     ] = None,
-    ray: Annotated[
+    cluster: Annotated[
         str | None,
         typer.Option(
             metavar="[ADDRESS]",
@@ -63,8 +63,8 @@ def reproduce(
                 trust=trust or (),
                 device=device,
                 precision=precision,
-                workers=(1 if ray is None else 0) if workers is None else workers,
-                ray=ray,
+                workers=(1 if cluster is None else 0) if workers is None else workers,
+                cluster=cluster,
                 progress=show,
             )
     except KeyboardInterrupt:
@@ -83,15 +83,15 @@ def reproduce(
 
 
 def with_address(arguments: Sequence[str]) -> list[str]:
-    """`--ray` without an address, which Typer has no way to say, gets one.
+    """`--cluster` without an address, which Typer has no way to say, gets one.
 
-    >>> with_address(["reproduce", "table_1", "--ray", "--json"])
-    ['reproduce', 'table_1', '--ray', 'local', '--json']
+    >>> with_address(["reproduce", "table_1", "--cluster", "--json"])
+    ['reproduce', 'table_1', '--cluster', 'local', '--json']
     """
     filled: list[str] = []
     for at, argument in enumerate(arguments):
         filled.append(argument)
         bare = at + 1 == len(arguments) or arguments[at + 1].startswith("-")
-        if argument == "--ray" and bare and arguments[0] == "reproduce":
+        if argument == "--cluster" and bare and arguments[0] == "reproduce":
             filled.append(LOCAL)
     return filled

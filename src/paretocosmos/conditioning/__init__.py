@@ -3,7 +3,7 @@
 from paretocosmos.conditioning._base import Conditioning, heads_of, inside
 from paretocosmos.conditioning._condition import condition
 from paretocosmos.conditioning._emission import Emission
-from paretocosmos.conditioning._several import PerRayEnsemble, networks_of
+from paretocosmos.conditioning._per_ray import PerRayEnsemble, networks_of
 from paretocosmos.conditioning.concat import Concat
 
 __all__ = [

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from paretocosmos import __version__, registry
+from paretocosmos import registry
+from paretocosmos._version import __version__
 from paretocosmos.export._deployed import Shared
 from paretocosmos.export._fairness import fairness
 from paretocosmos.export._markdown import code, plain, table

@@ -3,7 +3,7 @@
 import json
 from typing import Any, Literal
 
-from paretocosmos import __version__
+from paretocosmos._version import __version__
 from paretocosmos.export._deployed import Shared
 from paretocosmos.runs.run import Run
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import paretocosmos
 from paretocosmos import registry
+from paretocosmos._version import __version__
 from paretocosmos.config.settings import Training, distribute
 from paretocosmos.errors import (
     BenchmarkWarning,
@@ -191,8 +191,8 @@ def differences(
     asked_for = distribute(usual | cell.asked, owners | {"training": Training}, lenient=True)
     for role, own in asked_for.items():
         facts += [(f"{role}.{key}", kept[role].get(key), own[key]) for key in own]
-    if _series(str(record.get("version"))) != _series(paretocosmos.__version__):
-        yield f"version: {record.get('version')!r} there, {paretocosmos.__version__!r} now"
+    if _series(str(record.get("version"))) != _series(__version__):
+        yield f"version: {record.get('version')!r} there, {__version__!r} now"
     for name, before, now in facts:
         if not _same(before, now):
             yield f"{name}: {before!r} there, {now!r} now"

@@ -8,7 +8,7 @@ from pathlib import Path
 from paretocosmos.errors import ConfigurationError, ParetoCosmosError, cannot_use
 from paretocosmos.io.trust import check_trust
 from paretocosmos.paper._cell import Outcome, ReproduceOptions, finished, packages_of, tidy, train
-from paretocosmos.paper._ray import need_ray, on_ray
+from paretocosmos.paper._cluster import need_ray, on_ray
 from paretocosmos.paper._reproduction import Reproduction, Standing
 from paretocosmos.paper._workers import on_workers
 from paretocosmos.paper.recipe import Cell, Recipe, load_recipe
@@ -35,7 +35,7 @@ def reproduce(
     device: str = "auto",
     precision: str = "tf32",
     workers: int = 0,
-    ray: str | None = None,
+    cluster: str | None = None,
     progress: Callable[[Reproduction], None] | None = None,
 ) -> Reproduction:
     """Train the cells of a recipe that are not done, each in a folder of its own.
@@ -56,8 +56,8 @@ def reproduce(
         precision: as for `fit`.
         workers: processes on this machine that train the cells, each of them one; a cell that
             kills its process costs no other. 0 trains in this process.
-        ray: the address of a Ray cluster whose workers train the cells; ``"local"`` starts one on
-            this machine.
+        cluster: the address of a Ray cluster whose workers train the cells; ``"local"`` starts one
+            on this machine.
         progress: called after every epoch and whenever a cell begins or ends.
 
     >>> import tempfile
@@ -65,7 +65,7 @@ def reproduce(
     >>> [(one.cell.problem, one.state) for one in done.having("done")]
     [('toy_convex', 'done'), ('toy_concave', 'done')]
     """
-    _check_place(device, data, workers, ray)
+    _check_place(device, data, workers, cluster)
     made = recipe if isinstance(recipe, Recipe) else load_recipe(recipe, trust=trust)
     made = made.with_seeds(None if seeds is None else check_seeds(seeds)).rehearsal(epochs)
     asked = {cell.name for cell in made.only(only)}
@@ -89,8 +89,8 @@ def reproduce(
         show(reproduction)
 
     try:
-        if jobs and ray is not None:
-            on_ray(jobs, how, tell, address=ray)
+        if jobs and cluster is not None:
+            on_ray(jobs, how, tell, address=cluster)
         elif jobs and workers:
             on_workers(jobs, how, tell, count=workers)
         else:
@@ -100,20 +100,20 @@ def reproduce(
     return reproduction
 
 
-def _check_place(device: str, data: str | Path | None, workers: int, ray: str | None) -> None:
+def _check_place(device: str, data: str | Path | None, workers: int, cluster: str | None) -> None:
     """Refuse what cannot be started where it was asked for."""
     if join(device)[0].count > 1:
         raise ConfigurationError(
             "`reproduce` is started once, found several processes: start it without torchrun, and "
-            "use `workers` or `ray`"
-        ).by({"workers": None, "ray": None})
+            "use `workers` or `cluster`"
+        ).by({"workers": None, "cluster": None})
     if not 0 <= workers <= MOST_WORKERS:
         raise ConfigurationError(f"`workers` are from 0 to {MOST_WORKERS}, found {workers}")
-    if workers and ray is not None:
+    if workers and cluster is not None:
         raise ConfigurationError(
-            "`workers` are processes of this machine, `ray` names a cluster, found both: give one"
+            "`workers` are processes of this machine, `cluster` names others, found both: give one"
         )
-    if ray is not None:
+    if cluster is not None:
         need_ray()
         return
     device_of(device)

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-import paretocosmos
+from paretocosmos._version import __version__
 from paretocosmos.problems import SPLITS, Problem
 from paretocosmos.types import map_tensors
 
@@ -25,7 +25,7 @@ __all__ = ["answers_of", "fingerprint", "provenance"]
 def provenance(device: torch.device) -> dict[str, Any]:
     """What a run's record says of its origin."""
     return {
-        "version": paretocosmos.__version__,
+        "version": __version__,
         "source": _source(),
         "versions": {
             "python": platform.python_version(),

@@ -10,17 +10,17 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.types import ASGIApp
 
-from paretocosmos import __version__
+from paretocosmos._version import __version__
 from paretocosmos.errors import ParetoCosmosError
 from paretocosmos.serving._answer import json_response
 from paretocosmos.serving._body import parsed
+from paretocosmos.serving._criteria import KEYS, read_wish
 from paretocosmos.serving._gate import Gate
 from paretocosmos.serving._openapi import answered, choose_schemas, posted, predict_schemas
 from paretocosmos.serving._page import page
 from paretocosmos.serving._refusal import RefusedError, shown
 from paretocosmos.serving._service import Service
 from paretocosmos.serving._settings import Settings
-from paretocosmos.serving._wish import KEYS, read_wish
 
 __all__ = ["make_app"]
 
@@ -47,8 +47,8 @@ def make_app(settings: Settings) -> ASGIApp:
         redirect_slashes=False,
     )
     _refusals(app)
-    described_by_hand = _asked(app, service)
-    _told(app, service)
+    described_by_hand = _post_routes(app, service)
+    _get_routes(app, service)
     described = app.openapi()
     described["paths"] = described_by_hand | described["paths"]
     if settings.token is not None:
@@ -85,7 +85,7 @@ def _refusals(app: FastAPI) -> None:
     app.add_exception_handler(Exception, broken)
 
 
-def _asked(app: FastAPI, service: Service) -> dict[str, Any]:
+def _post_routes(app: FastAPI, service: Service) -> dict[str, Any]:
     """What has a body, and its part of the description.
 
     Plain routes, bodies read by hand: FastAPI's way to a handler costs every single row.
@@ -109,7 +109,7 @@ def _asked(app: FastAPI, service: Service) -> dict[str, Any]:
     }
 
 
-def _told(app: FastAPI, service: Service) -> None:
+def _get_routes(app: FastAPI, service: Service) -> None:
     """What has no body."""
     run = service.run
     fronts = {"test": run.front.to_dict(), "val": run.front_val.to_dict()}

@@ -5,8 +5,8 @@ from collections.abc import Callable
 from typing import Any
 
 from paretocosmos.runs.run import Run
+from paretocosmos.serving._criteria import EVALUATIONS
 from paretocosmos.serving._settings import Settings
-from paretocosmos.serving._wish import EVALUATIONS
 
 __all__ = ["answered", "choose_schemas", "posted", "predict_schemas"]
 

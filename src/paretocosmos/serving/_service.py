@@ -11,6 +11,7 @@ from paretocosmos.runtime.device import SMALL_STEP
 from paretocosmos.serving._answer import classified, prediction
 from paretocosmos.serving._batching import Batcher
 from paretocosmos.serving._body import Bodies, parsed
+from paretocosmos.serving._criteria import Chooser
 from paretocosmos.serving._measures import Measures
 from paretocosmos.serving._network import Network, TorchNetwork
 from paretocosmos.serving._preference import Rays, read_preference
@@ -18,7 +19,6 @@ from paretocosmos.serving._refusal import RefusedError, refuse
 from paretocosmos.serving._rows import NumberRows, Numbers, Rows
 from paretocosmos.serving._settings import Settings
 from paretocosmos.serving._table_rows import TableRows
-from paretocosmos.serving._wish import Chooser
 
 __all__ = ["Service"]
 

@@ -9,7 +9,7 @@ from typing import Any, Unpack, overload
 import torch
 from torch import nn
 
-import paretocosmos
+from paretocosmos._version import __version__
 from paretocosmos.conditioning import networks_of
 from paretocosmos.config.plan import Plan, check_seed
 from paretocosmos.config.resolve import PlanOptions, make_plan
@@ -170,7 +170,7 @@ def _check_processes(processes: Processes, plan: Plan) -> None:
         raise refusal
     settings = flat(plan.configuration.to_dict())
     facts = {f"`{k}`": json.dumps(v) for k, v in settings.items() if k not in OWN_TO_A_PROCESS}
-    facts["version of paretocosmos"] = paretocosmos.__version__
+    facts["version of paretocosmos"] = __version__
     facts["data"] = fingerprint(plan.problem)
     processes.agree(facts)
 

@@ -38,8 +38,8 @@ class _Done(NamedTuple):
 class Trainer:
     """Trains seed runs to the end, together; `fit` is the verb that runs it.
 
-    They have the same plan but for the seed, and stand at the same epoch. Their networks are stacked
-    and train as one, or each for itself.
+    They have the same plan but for the seed, and stand at the same epoch. Their networks are
+    stacked and train as one, or each for itself.
     """
 
     def __init__(

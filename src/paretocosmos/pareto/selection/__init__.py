@@ -1,9 +1,9 @@
 """Choosing a point of a front: what may be asked of one, and which point answers best."""
 
 from paretocosmos.pareto.selection._between import interpolated, neighbours
+from paretocosmos.pareto.selection._criteria import Criteria
 from paretocosmos.pareto.selection._pick import closest, constant, cost_of, pick, within
 from paretocosmos.pareto.selection._point import Point, columns, point_of
-from paretocosmos.pareto.selection._wish import Criteria
 
 __all__ = [
     "Criteria",

@@ -7,9 +7,9 @@ import numpy as np
 
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.pareto.front import Array, Front
+from paretocosmos.pareto.selection._criteria import Criteria
 from paretocosmos.pareto.selection._pick import cost_of
 from paretocosmos.pareto.selection._point import Point, columns, point_of
-from paretocosmos.pareto.selection._wish import Criteria
 
 __all__ = ["interpolated", "neighbours"]
 

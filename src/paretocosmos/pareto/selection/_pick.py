@@ -7,8 +7,8 @@ import numpy.typing as npt
 
 from paretocosmos.errors import InfeasibleError
 from paretocosmos.pareto.front import Array, Front
+from paretocosmos.pareto.selection._criteria import Criteria
 from paretocosmos.pareto.selection._point import columns, point_of
-from paretocosmos.pareto.selection._wish import Criteria
 
 __all__ = ["closest", "constant", "cost_of", "pick", "within"]
 

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import paretocosmos
+from paretocosmos._version import __version__
 from paretocosmos.errors import ConfigurationError, MissingExtraError, RunError
 from paretocosmos.io.files import one_line, write_bytes
 from paretocosmos.paper._cell import Outcome, ReproduceOptions, train
@@ -60,7 +60,7 @@ def on_ray(
         cells = {cell.name: cell for cell, _ in jobs}
         with _mark(how.out) as mark:
             there = dataclasses.replace(how, out=how.out.absolute())
-            given = (there, mark, paretocosmos.__version__, board)
+            given = (there, mark, __version__, board)
             pending = {task.remote(cell, seeds, *given): cell.name for cell, seeds in jobs}
             try:
                 while pending:
@@ -98,8 +98,8 @@ def _cluster(address: str) -> Iterator[Any]:
         except (OSError, RuntimeError, ValueError) as error:
             raise ConfigurationError(
                 f"there is no Ray cluster at `{address}` ({one_line(error)}): start one with `ray "
-                'start --head`, or use ray="local"'
-            ).by({"ray": "local"}) from error
+                'start --head`, or use cluster="local"'
+            ).by({"cluster": "local"}) from error
     try:
         yield ray
     finally:
@@ -154,8 +154,8 @@ def _away(
     cell: Cell, seeds: list[int], how: ReproduceOptions, mark: str, version: str, board: Any
 ) -> tuple[Outcome, Files]:
     """What a worker does; gives the files of finished runs where it cannot leave them."""
-    if version != paretocosmos.__version__:
-        found = paretocosmos.__version__
+    if version != __version__:
+        found = __version__
         why = f"its worker has paretocosmos {found}, not {version}: install the same everywhere"
         return Outcome(why, 0.0), {}
     board.write.remote(cell.name, None)

@@ -47,6 +47,7 @@ GOOD: dict[str, Words] = {
     "reproduce": ("reproduce", "intuition", "--only", "linear", "--epochs", "1"),
     "report": ("report", "table_1", "--out", f"{GROUND}/empty_folder"),
     "serve": ("serve", RUN, "--port", "0"),
+    "sign": ("sign", RUN, "--key", f"{GROUND}/key"),
 }
 """What a bad option is added to; alone it would be right."""
 
@@ -176,6 +177,9 @@ BAD: dict[str, Words] = {
     "max_bytes": (*NO_WHOLE, "-1", "0"),
     "timeout": (*NO_NUMBER, "nan", "inf", "0", "-1", "1e9"),
     "onnx": _at(BAD_PATHS),
+    "key": _at(BAD_PATHS),
+    "sign": _at(BAD_PATHS),
+    "verify": _at((*BAD_PATHS, "key.pub")),
     "data": _at(NO_PLACE),
     "changes": (
         *("", "=", "=1", "epochs", "epochs=x", "epochs=nan", "epochs=0", "nobody=1", "hidden=-1"),
@@ -195,7 +199,7 @@ BAD: dict[str, Words] = {
 NOT_BAD = {
     # of its own kind in that command
     ("report", "out"),
-    ("reproduce", "ray"),
+    ("reproduce", "cluster"),
     # a place may have data where another has none; refused only by what reads data
     *((name, "data") for name in ("evaluate", "choose", "explore", "serve", "reproduce")),
     # what is continued or written anew

@@ -10,6 +10,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
 __all__ = ["BAD_PATHS", "BAD_RECIPES", "BAD_RUNS", "BAD_TABLES", "lay", "snapshot", "train"]
 
 PEOPLE = "people.csv"
@@ -102,6 +105,7 @@ def lay(folder: Path) -> None:
         (folder / name).write_bytes(content)
     _bomb(folder / "bomb.csv.gz")
     (folder / "a_file").write_text("nothing\n")
+    _keys(folder / "key")
     (folder / "empty_folder").mkdir()
     os.mkfifo(folder / "pipe")
     with socket.socket(socket.AF_UNIX) as sock:
@@ -153,3 +157,14 @@ def snapshot(folder: Path) -> dict[str, tuple[int, int]]:
             known = (about.st_size, about.st_mtime_ns) if plain else (0, 0)
             found[str(path.relative_to(folder))] = known
     return found
+
+
+def _keys(private: Path) -> None:
+    """A right pair of keys, though no run is signed with them."""
+    key = Ed25519PrivateKey.generate()
+    form = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    private.write_bytes(key.private_bytes(serialization.Encoding.PEM, *form))
+    public = key.public_key().public_bytes(
+        serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
+    )
+    private.with_suffix(".pub").write_bytes(public)

@@ -49,7 +49,7 @@ def test_the_point_has_intervals(fair: ParetoClassifier) -> None:
 
 
 @pytest.mark.parametrize(
-    "wish",
+    "criteria",
     [
         {"knee": True},
         {"weights": [0.3, 0.7]},
@@ -59,8 +59,8 @@ def test_the_point_has_intervals(fair: ParetoClassifier) -> None:
         {"minimize": "tpr_gap", "min": {"accuracy": 0.7}},
     ],
 )
-def test_whatever_may_be_wished_for(fair: ParetoClassifier, wish: dict[str, object]) -> None:
-    point = fair.choose(**wish).choice_  # type: ignore[arg-type]
+def test_whatever_may_be_wished_for(fair: ParetoClassifier, criteria: dict[str, object]) -> None:
+    point = fair.choose(**criteria).choice_  # type: ignore[arg-type]
     assert sum(point.ray) == pytest.approx(1, abs=1e-5)
     assert 0.7 <= point["accuracy"] < 1
 

@@ -56,7 +56,7 @@ def test_one_may_go_beyond_the_outermost_ray() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wish", "wanted"),
+    ("criteria", "wanted"),
     [
         (Criteria(knee=True), 1 - math.sqrt(0.5)),
         (Criteria(weights=[0.5, 0.5]), 1 - math.sqrt(0.5)),
@@ -64,10 +64,10 @@ def test_one_may_go_beyond_the_outermost_ray() -> None:
         (Criteria(maximize="gap", max={"loss": 0.123}), None),
     ],
 )
-def test_other_wishes_are_refined_too(wish: Criteria, wanted: float | None) -> None:
+def test_other_wishes_are_refined_too(criteria: Criteria, wanted: float | None) -> None:
     front = circle(even_rays(4, 2))
-    point, spent = refine(front, circle, wish)
-    first, _ = refine(front, circle, wish, evaluations=0)
+    point, spent = refine(front, circle, criteria)
+    first, _ = refine(front, circle, criteria, evaluations=0)
     assert spent <= 20
     if wanted is None:
         assert point["gap"] >= first["gap"]
@@ -77,9 +77,9 @@ def test_other_wishes_are_refined_too(wish: Criteria, wanted: float | None) -> N
 
 def test_three_objectives() -> None:
     front = cap(even_rays(25, 3))
-    wish = Criteria(max={"b": 0.5, "c": 0.6})
-    point, spent = refine(front, cap, wish)
-    held, none = refine(front, cap, wish, evaluations=0)
+    criteria = Criteria(max={"b": 0.5, "c": 0.6})
+    point, spent = refine(front, cap, criteria)
+    held, none = refine(front, cap, criteria, evaluations=0)
     assert none == 0 < spent <= 20
     assert point["b"] <= 0.5
     assert point["c"] <= 0.6
@@ -99,13 +99,13 @@ def test_the_knee_of_a_sphere() -> None:
 
 def test_ten_objectives() -> None:
     front = cap(even_rays(40, 10))
-    wish = Criteria(max={"b": 0.55, "c": 0.6})
-    point, spent = refine(front, cap, wish)
+    criteria = Criteria(max={"b": 0.55, "c": 0.6})
+    point, spent = refine(front, cap, criteria)
     assert spent <= 20
     assert point["b"] <= 0.55
     assert point["c"] <= 0.6
     with pytest.raises(InfeasibleError):  # none of those held
-        refine(front, cap, wish, evaluations=0)
+        refine(front, cap, criteria, evaluations=0)
 
 
 def test_a_metric_that_is_missing_somewhere_does_not_matter() -> None:
@@ -114,9 +114,9 @@ def test_a_metric_that_is_missing_somewhere_does_not_matter() -> None:
         auc = np.where(plain.rays[:, 0] > 0.3, np.nan, 0.5)
         return Front(plain.rays, plain.values, plain.names, plain.reference, {"auc": auc}, "val")
 
-    wish = Criteria(max={"b": 0.5, "c": 0.6})
-    point, _ = refine(gappy(even_rays(25, 3)), gappy, wish)
-    assert point.values == refine(cap(even_rays(25, 3)), cap, wish)[0].values
+    criteria = Criteria(max={"b": 0.5, "c": 0.6})
+    point, _ = refine(gappy(even_rays(25, 3)), gappy, criteria)
+    assert point.values == refine(cap(even_rays(25, 3)), cap, criteria)[0].values
 
 
 @pytest.mark.parametrize("most", [0, 1, 2, 7])

@@ -102,20 +102,20 @@ def random_case(seed: int) -> tuple[Front, dict[str, Any]]:
 def test_a_point_is_picked_as_python_picks_it(js: Script) -> None:
     cases = [random_case(seed) for seed in range(600)]
     sent = [
-        {"front": raw(front), "wish": wish | {"constants": wish["allow_constant"]}}
-        for front, wish in cases
+        {"front": raw(front), "criteria": criteria | {"constants": criteria["allow_constant"]}}
+        for front, criteria in cases
     ]
     found = js("data.map((one) => pick(frontOf(one.front), one.wish))", sent)
     refused = 0
-    for (front, wish), picked in zip(cases, found, strict=True):
+    for (front, criteria), picked in zip(cases, found, strict=True):
         try:
-            point = front.choose(**wish)
+            point = front.choose(**criteria)
         except InfeasibleError as error:
             refused += 1
             assert picked["at"] == -1
-            assert picked["closest"] == closest(front, Criteria(**wish))
+            assert picked["closest"] == closest(front, Criteria(**criteria))
             if "no ray has a number" not in str(error):
-                bounds = {"max": wish["max"], "min": wish["min"]}
+                bounds = {"max": criteria["max"], "min": criteria["min"]}
                 keeping = within(front, Criteria(**bounds, knee=True, allow_constant=True))
                 assert picked["constant"] is bool((constant(front) & keeping).any())
             continue

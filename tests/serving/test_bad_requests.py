@@ -86,7 +86,7 @@ def test_other_types_of_bodies(server: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("wish", "says"),
+    ("criteria", "says"),
     [
         ({}, "needs to know what to choose by"),
         ({"knee": None}, "needs to know what to choose by"),
@@ -109,8 +109,8 @@ def test_other_types_of_bodies(server: Any) -> None:
     ],
     ids=range(18),
 )
-def test_wishes(server: Any, wish: dict[str, Any], says: str) -> None:
-    answer = server.ask("/choose", wish)
+def test_wishes(server: Any, criteria: dict[str, Any], says: str) -> None:
+    answer = server.ask("/choose", criteria)
     assert (answer.status, says in answer.error) == (422, True), answer.body
 
 

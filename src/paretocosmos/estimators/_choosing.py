@@ -70,7 +70,7 @@ class Chooses:
             network is shared. Refused where no ray keeps the bounds, saying how close one comes.
         """
         check_is_fitted(self, "model_")
-        wish = Criteria(
+        criteria = Criteria(
             max=max or {},
             min=min or {},
             minimize=minimize,
@@ -82,11 +82,11 @@ class Chooses:
         )
         chosen = copy.copy(self)
         chosen._judging = self._judging  # which a copy leaves behind, as a pickle does
-        chosen.choice_ = self._chosen(wish)
+        chosen.choice_ = self._chosen(criteria)
         chosen.preference = chosen.choice_.ray
         return chosen
 
-    def _chosen(self, wish: Criteria) -> Point:
+    def _chosen(self, criteria: Criteria) -> Point:
         problem = self._judging
         if problem is None:
             warnings.warn(
@@ -96,13 +96,13 @@ class Chooses:
                 stacklevel=3,
             )
         if problem is None or self._fixed:
-            point = point_of(self.front_, pick(self.front_, wish))
+            point = point_of(self.front_, pick(self.front_, criteria))
         else:
 
             def at(rays: Tensor) -> Front:
                 return evaluate(self.model_, problem, split="val", rays=rays)
 
-            point, _ = refine(self.front_, at, wish, evaluations=EVALUATIONS)
+            point, _ = refine(self.front_, at, criteria, evaluations=EVALUATIONS)
         if problem is None:
             return point
         seen = look(self.model_, problem, point.ray, split="val")

@@ -61,7 +61,7 @@ def choose(
     model: nn.Module,
     problem: Problem,
     front: Front,
-    wish: Criteria,
+    criteria: Criteria,
     *,
     fixed: bool,
     evaluations: int,
@@ -72,7 +72,7 @@ def choose(
         model: the network.
         problem: what it was trained on.
         front: its validation front.
-        wish: what is asked.
+        criteria: what is asked.
         fixed: whether it has a network for each ray of the front and knows no other.
         evaluations: rays to evaluate at most.
     """
@@ -86,9 +86,9 @@ def choose(
         return evaluate(model, problem, split="val", rays=rays)
 
     if fixed:
-        point, spent = point_of(front, pick(front, wish)), 0
+        point, spent = point_of(front, pick(front, criteria)), 0
     else:
-        point, spent = refine(front, at, wish, evaluations=evaluations - LOOKS)
+        point, spent = refine(front, at, criteria, evaluations=evaluations - LOOKS)
     seen, test = (look(model, problem, point.ray, split=split) for split in ("val", "test"))
     # as it was judged: alone, a ray's numbers may differ in the last digit
     val = dataclasses.replace(point, intervals=seen.intervals)

@@ -30,7 +30,7 @@ Evaluate = Callable[[Tensor], Front]
 
 
 def refine(
-    front: Front, evaluate: Evaluate, wish: Criteria, *, evaluations: int = 20
+    front: Front, evaluate: Evaluate, criteria: Criteria, *, evaluations: int = 20
 ) -> tuple[Point, int]:
     """The point that answers a wish best, found by evaluating new rays around the best held.
 
@@ -43,32 +43,32 @@ def refine(
     Args:
         front: the rays evaluated so far.
         evaluate: rays ``[N, J]`` to their front, on the same data.
-        wish: what is asked.
+        criteria: what is asked.
         evaluations: rays to evaluate at most.
 
     Returns:
         The point, and how many rays were evaluated.
     """
-    wish.check(front)
+    criteria.check(front)
     search = _halved if front.objectives == 2 else _guessed
-    held = search(front, evaluate, wish, evaluations)
-    return point_of(held, pick(held, wish)), len(held) - len(front)
+    held = search(front, evaluate, criteria, evaluations)
+    return point_of(held, pick(held, criteria)), len(held) - len(front)
 
 
-def _halved(front: Front, evaluate: Evaluate, wish: Criteria, evaluations: int) -> Front:
+def _halved(front: Front, evaluate: Evaluate, criteria: Criteria, evaluations: int) -> Front:
     """The front with rays halfway to the best point's neighbours, again and again."""
     held, most = front, len(front) + evaluations
     while len(held) < most:
-        rays = _halfway(held, wish)[: most - len(held)]
+        rays = _halfway(held, criteria)[: most - len(held)]
         if not len(rays):
             break
         held = held.join(evaluate(torch.from_numpy(rays).float()))
     return held
 
 
-def _halfway(front: Front, wish: Criteria) -> Array:
+def _halfway(front: Front, criteria: Criteria) -> Array:
     """The next rays to evaluate, ``[n, J]``."""
-    cost, kept, at = cost_of(front, wish), within(front, wish), _best(front, wish)
+    cost, kept, at = cost_of(front, criteria), within(front, criteria), _best(front, criteria)
     around = neighbours(front.rays, at)
     beyond = [ray for ray, k in around if k is not None and not kept[k] and cost[k] < cost[at]]
     halves: Array = np.empty((0, front.objectives))
@@ -79,17 +79,17 @@ def _halfway(front: Front, wish: Criteria) -> Array:
     return halves
 
 
-def _guessed(front: Front, evaluate: Evaluate, wish: Criteria, evaluations: int) -> Front:
+def _guessed(front: Front, evaluate: Evaluate, criteria: Criteria, evaluations: int) -> Front:
     """The front with rays that a plane through the best point's neighbours promises most of."""
     held, radius, draw = front, 0.5, torch.Generator().manual_seed(0)
     while len(held) < len(front) + evaluations and radius > RESOLUTION:
-        at = _best(held, wish)
+        at = _best(held, criteria)
         toward = sample_rays(GUESSES, front.objectives, generator=draw).double().numpy()
         rays = held.rays[at] + radius * (toward - held.rays[at])
         # among those held, since a knee or a weight is measured by the whole front
-        ray = rays[_best(held.join(_plane(held, at, rays)), wish, first=len(held)) - len(held)]
+        ray = rays[_best(held.join(_plane(held, at, rays)), criteria, first=len(held)) - len(held)]
         held = held.join(evaluate(torch.from_numpy(ray[None]).float()))
-        if _best(held, wish) != len(held) - 1:
+        if _best(held, criteria) != len(held) - 1:
             radius /= 2
     return held
 
@@ -115,9 +115,9 @@ def _plane(front: Front, at: int, rays: Array) -> Front:
     )
 
 
-def _best(front: Front, wish: Criteria, *, first: int = 0) -> int:
+def _best(front: Front, criteria: Criteria, *, first: int = 0) -> int:
     """The place of the best point from a place on, or of the one nearest to being allowed."""
-    cost = np.where(within(front, wish), cost_of(front, wish), np.inf)[first:]
+    cost = np.where(within(front, criteria), cost_of(front, criteria), np.inf)[first:]
     if np.isfinite(cost).any():
         return first + int(np.lexsort((front.values[first:, 0], cost))[0])
-    return first + closest(front.take(np.arange(first, len(front))), wish)
+    return first + closest(front.take(np.arange(first, len(front))), criteria)

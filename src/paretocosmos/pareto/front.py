@@ -181,7 +181,7 @@ class Front:
         """
         from paretocosmos.pareto.selection import Criteria, interpolated, pick, point_of
 
-        wish = Criteria(
+        criteria = Criteria(
             max=max or {},
             min=min or {},
             minimize=minimize,
@@ -191,8 +191,8 @@ class Front:
             near=near,
             allow_constant=allow_constant,
         )
-        at = pick(self, wish)
-        return interpolated(self, wish, at) if interpolate else point_of(self, at)
+        at = pick(self, criteria)
+        return interpolated(self, criteria, at) if interpolate else point_of(self, at)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain lists and strings, ready for JSON; a number that does not exist is `None`."""

@@ -42,6 +42,7 @@ __all__ = [
 FORMAT = 3
 
 MODEL = "model.safetensors"
+LONGEST = 200  # letters of an objective in a sentence
 
 # What a record names, and where it is to be found.
 ROOMS = {
@@ -238,7 +239,8 @@ def _said(spec: Mapping[str, Any] | None) -> str:
     if spec is None:
         return "none"
     given = {key: value for key, value in spec["settings"].items() if value is not None}
-    return f"{spec['name']}({', '.join(f'{key}={value!r}' for key, value in given.items())})"
+    said = f"{spec['name']}({', '.join(f'{key}={value!r}' for key, value in given.items())})"
+    return said if len(said) <= LONGEST else f"{said[:LONGEST]}..."
 
 
 def _setting(value: object) -> Any:

@@ -15,7 +15,7 @@ from paretocosmos import registry
 from paretocosmos.errors import ConfigurationError, ParetoCosmosError, RunError
 from paretocosmos.evaluation.choice import Choice, choose
 from paretocosmos.io.files import one_line
-from paretocosmos.objectives import logits_of
+from paretocosmos.objectives import Objective, logits_of
 from paretocosmos.pareto.front import Array, Front
 from paretocosmos.pareto.rays import as_rays
 from paretocosmos.pareto.selection import Criteria
@@ -134,7 +134,7 @@ class Run:
         >>> run.choose(max={"second": 0.42}).val["second"] <= 0.42
         True
         """
-        wish = Criteria(
+        criteria = Criteria(
             max=max or {},
             min=min or {},
             minimize=minimize,
@@ -144,14 +144,14 @@ class Run:
             near=near,
             allow_constant=allow_constant,
         )
-        wish.check(self.front_val)
+        criteria.check(self.front_val)
         if problem is not None:
             check_objectives(self.folder, self.record, problem)
         return choose(
             self.model,
             self.problem() if problem is None else problem,
             self.front_val,
-            wish,
+            criteria,
             fixed=self.record["fixed_rays"] is not None,
             evaluations=evaluations,
         )
@@ -225,7 +225,7 @@ class Run:
         specs = [Spec(**spec) for spec in self.record["objective_specs"]]
         if {spec.name for spec in specs} <= {*registry.names("objectives")}:
             with suppress(ConfigurationError):
-                objectives = tuple(registry.build("objectives", spec) for spec in specs)
+                objectives = tuple(_objective(spec) for spec in specs)
                 rebuilt = dataclasses.replace(problem, objectives=objectives)
                 if not other_objectives(self.record, rebuilt):
                     return rebuilt
@@ -233,3 +233,15 @@ class Run:
             f"`{self.folder}` was trained on `{name}` with objectives that its folder cannot "
             f"rebuild ({'; '.join(other)}): pass the problem as `load_run(..., problem=problem)`"
         )
+
+
+def _objective(spec: Spec) -> Objective:
+    """An objective of this package from a record, each setting of the kind it is declared with."""
+    known = registry.parameters(registry.find("objectives", spec.name))
+    settings = {
+        name: registry.convert(name, value, known[name].annotation)
+        for name, value in spec.settings.items()
+        if name in known
+    }
+    built: Objective = registry.build("objectives", Spec(spec.name, settings))
+    return built

@@ -98,8 +98,8 @@ def _post_routes(app: FastAPI, service: Service) -> dict[str, Any]:
 
     async def choose(request: Request) -> Response:
         """Choose the point of the front that answers a wish best: its ray is a preference."""
-        wish = await service.bodies.read(request, lambda body: read_wish(parsed(body, KEYS)))
-        return json_response(await service.chooser.choose(wish))
+        criteria = await service.bodies.read(request, lambda body: read_wish(parsed(body, KEYS)))
+        return json_response(await service.chooser.choose(criteria))
 
     app.add_route("/predict", predict, methods=["POST"])
     app.add_route("/choose", choose, methods=["POST"])

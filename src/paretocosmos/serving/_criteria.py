@@ -48,7 +48,7 @@ class Chooser:
         self._waiting = 0
         self._problem: Problem | str | None = None
 
-    async def choose(self, wish: dict[str, Any]) -> dict[str, Any]:
+    async def choose(self, criteria: dict[str, Any]) -> dict[str, Any]:
         """The answer of `run.choose`, as JSON has it."""
         if self._waiting >= WAITING:
             refuse(f"{WAITING} wishes are waiting already: try again later", status=429)
@@ -56,7 +56,7 @@ class Chooser:
         loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(self._timeout):
-                work = functools.partial(self._answer, wish)
+                work = functools.partial(self._answer, criteria)
                 return await loop.run_in_executor(self._thread, work)
         except TimeoutError as error:
             raise RefusedError(
@@ -69,7 +69,7 @@ class Chooser:
         """Let the thread end."""
         self._thread.shutdown(wait=False, cancel_futures=True)
 
-    def _answer(self, wish: dict[str, Any]) -> dict[str, Any]:
+    def _answer(self, criteria: dict[str, Any]) -> dict[str, Any]:
         if self._problem is None:
             try:
                 self._problem = self._run.problem(data=self._data)
@@ -77,8 +77,8 @@ class Chooser:
                 self._problem = str(error)
                 logging.getLogger("uvicorn.error").warning("choosing without data: %s", error)
         if not isinstance(self._problem, str):
-            return self._run.choose(**wish, problem=self._problem).to_dict()
-        held = {key: value for key, value in wish.items() if key != "evaluations"}
+            return self._run.choose(**criteria, problem=self._problem).to_dict()
+        held = {key: value for key, value in criteria.items() if key != "evaluations"}
         val = self._run.front_val.choose(**held)
         same = np.isclose(self._run.front.rays, val.ray, atol=1e-6).all(axis=1)
         test = point_of(self._run.front, int(same.argmax())).to_dict() if same.any() else None
@@ -93,8 +93,8 @@ class Chooser:
 
 def read_wish(content: dict[str, Any]) -> dict[str, Any]:
     """The arguments of `run.choose`; what they mean is checked there, what they are is here."""
-    wish = {key: value for key, value in content.items() if value is not None}
-    for key, value in wish.items():
+    criteria = {key: value for key, value in content.items() if value is not None}
+    for key, value in criteria.items():
         if key in ("max", "min") or (key == "near" and isinstance(value, dict)):
             if not isinstance(value, dict) or not all(map(_is_number, value.values())):
                 refuse(f"`{key}` is an object of names and numbers, found {shown(value)}")
@@ -111,7 +111,7 @@ def read_wish(content: dict[str, Any]) -> dict[str, Any]:
                 )
         elif not isinstance(value, bool):
             refuse(f"`{key}` is true or false, found {shown(value)}")
-    return wish
+    return criteria
 
 
 def _is_number(value: object) -> bool:

@@ -7,7 +7,7 @@ import pytest
 from pydantic import AfterValidator, Field, ValidationError
 
 from paretocosmos.errors import RunError
-from paretocosmos.io.schema.kinds import ByName, Model, PerRayEnsemble, Size
+from paretocosmos.io.schema.kinds import ByName, Model, NonEmpty, Size
 from paretocosmos.io.schema.sentence import mistakes_in, path_of, plain, shown, validated
 
 
@@ -27,7 +27,7 @@ class Inner(Model, extra="forbid"):
 
 class Outer(Model, extra="forbid"):
     inner: list[Inner] = Field(default_factory=list)
-    names: ByName[PerRayEnsemble[str]] = Field(default_factory=dict)
+    names: ByName[NonEmpty[str]] = Field(default_factory=dict)
     day: date = date(2020, 1, 1)
 
 

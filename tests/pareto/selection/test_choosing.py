@@ -26,7 +26,7 @@ def front(metrics: Mapping[str, Any] | None = None, values: Any = VALUES) -> Fro
 
 
 @pytest.mark.parametrize(
-    ("wish", "place"),
+    ("criteria", "place"),
     [
         ({"max": {"gap": 0.5}}, 1),  # the smallest loss that keeps it, on the edge
         ({"max": {"gap": 0.49}}, 2),
@@ -45,8 +45,8 @@ def front(metrics: Mapping[str, Any] | None = None, values: Any = VALUES) -> Fro
         ({"knee": True, "max": {"loss": 0.3}}, 1),
     ],
 )
-def test_by_hand(wish: dict[str, Any], place: int) -> None:
-    point = front().choose(**wish)
+def test_by_hand(criteria: dict[str, Any], place: int) -> None:
+    point = front().choose(**criteria)
     assert point.ray == tuple(RAYS[place])
     assert list(point.values.values()) == VALUES[place]
     assert point["accuracy"] == ACCURACY[place]
@@ -173,7 +173,7 @@ def test_what_is_not_a_number_is_not_chosen() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wish", "says"),
+    ("criteria", "says"),
     [
         ({}, "needs to know what to choose by"),
         ({"knee": True, "weights": [1, 1]}, "by one thing, found `knee` and `weights`"),
@@ -194,9 +194,9 @@ def test_what_is_not_a_number_is_not_chosen() -> None:
         ({"max": "gap"}, "`max` holds numbers by name"),
     ],
 )
-def test_a_wish_that_cannot_be_is_one_sentence(wish: dict[str, Any], says: str) -> None:
+def test_a_wish_that_cannot_be_is_one_sentence(criteria: dict[str, Any], says: str) -> None:
     with pytest.raises(ConfigurationError, match=says) as told:
-        front().choose(**wish)
+        front().choose(**criteria)
     assert "\n" not in str(told.value)
 
 
@@ -234,6 +234,6 @@ def test_a_point_is_plain_when_asked() -> None:
 
 def test_a_wish_does_not_change_afterwards() -> None:
     bounds = {"gap": 0.5}
-    wish = Criteria(max=bounds)
+    criteria = Criteria(max=bounds)
     bounds["gap"] = 0
-    assert wish.max == {"gap": 0.5}
+    assert criteria.max == {"gap": 0.5}

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from paretocosmos.errors import RunError
 from paretocosmos.io.schema.front import FrontFile
-from paretocosmos.io.schema.kinds import ByName, Count, Large, Model, Number, PerRayEnsemble, Some
+from paretocosmos.io.schema.kinds import ByName, Count, Large, Model, NonEmpty, Number, Some
 from paretocosmos.io.schema.sentence import validated
 
 __all__ = ["check_checkpoint"]
@@ -27,7 +27,7 @@ def check_checkpoint(numbers: object, file: Path) -> None:
 class _Evaluation(Model):
     epoch: Large
     hypervolume_val: float  # which need not exist
-    values: PerRayEnsemble[PerRayEnsemble[Number | None]]
+    values: NonEmpty[NonEmpty[Number | None]]
     losses: ByName[float]
     seconds_training: Number
 
@@ -49,4 +49,4 @@ class CheckpointFile(Model):
     seconds_waiting: Number
     seeds_together: Count
     evaluations: Some[_Evaluation]
-    selected: PerRayEnsemble[_Selected | None]
+    selected: NonEmpty[_Selected | None]

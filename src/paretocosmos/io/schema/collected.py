@@ -9,10 +9,11 @@ from paretocosmos.errors import RunError
 from paretocosmos.io.schema.kinds import (
     LATER,
     ByName,
+    FileName,
     Finite,
     Large,
     Model,
-    PerRayEnsemble,
+    NonEmpty,
     Settings,
     Shows,
     Size,
@@ -23,7 +24,7 @@ from paretocosmos.io.schema.sentence import validated
 
 __all__ = ["CollectedFile", "check_collected"]
 
-Rows = PerRayEnsemble[PerRayEnsemble[Finite | None]]
+Rows = NonEmpty[NonEmpty[Finite | None]]
 
 
 def check_collected(content: object, file: Path) -> "CollectedFile":
@@ -43,7 +44,7 @@ def check_collected(content: object, file: Path) -> "CollectedFile":
 class _Spread(Model):
     mean: Finite
     std: Finite | None
-    each: PerRayEnsemble[Finite]
+    each: NonEmpty[Finite]
 
 
 class _Seconds(Model):
@@ -92,9 +93,9 @@ class _Figure(Model):
 
 
 class _PerTask(Model):
-    paper: PerRayEnsemble[Finite]
-    ours: PerRayEnsemble[Finite] = Field(default_factory=list)
-    difference: PerRayEnsemble[Finite] = Field(default_factory=list)
+    paper: NonEmpty[Finite]
+    ours: NonEmpty[Finite] = Field(default_factory=list)
+    difference: NonEmpty[Finite] = Field(default_factory=list)
 
 
 class _Reason(Model):
@@ -132,10 +133,10 @@ class _Cell(Model):
     separate: bool = LATER
     parameters: Large = LATER
     epochs: Size = LATER
-    epochs_selected: PerRayEnsemble[Large] = LATER
+    epochs_selected: NonEmpty[Large] = LATER
     varied: Settings = LATER
-    objectives: PerRayEnsemble[str] = LATER
-    reference: PerRayEnsemble[Finite] = LATER
+    objectives: NonEmpty[str] = LATER
+    reference: NonEmpty[Finite] = LATER
     rays: Rows = LATER
     front: Rows = LATER
     tasks: _Tasks | None = LATER
@@ -175,7 +176,7 @@ class CollectedFile(Model):
     """All cells of a recipe, what they took, and the paper's claims."""
 
     format: int
-    recipe: str
+    recipe: FileName
     title: str
     section: str
     shows: Shows

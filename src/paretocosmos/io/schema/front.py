@@ -6,7 +6,7 @@ from typing import Any
 from pydantic import model_validator
 
 from paretocosmos.errors import DataError
-from paretocosmos.io.schema.kinds import ByName, Finite, Model, PerRayEnsemble
+from paretocosmos.io.schema.kinds import ByName, Finite, Model, NonEmpty
 from paretocosmos.io.schema.sentence import plain, validated
 
 __all__ = ["check_front"]
@@ -25,11 +25,11 @@ def check_front(content: Mapping[str, Any]) -> None:
 class FrontFile(Model):
     """N rays of J objectives, and a value or none of each."""
 
-    rays: PerRayEnsemble[PerRayEnsemble[Finite]]
-    values: PerRayEnsemble[PerRayEnsemble[Finite | None]]
-    names: PerRayEnsemble[str]
-    reference: PerRayEnsemble[Finite]
-    metrics: ByName[PerRayEnsemble[Finite | None]]
+    rays: NonEmpty[NonEmpty[Finite]]
+    values: NonEmpty[NonEmpty[Finite | None]]
+    names: NonEmpty[str]
+    reference: NonEmpty[Finite]
+    metrics: ByName[NonEmpty[Finite | None]]
     split: str
     provenance: dict[str, Any]
 

@@ -12,11 +12,12 @@ __all__ = [
     "LATER",
     "ByName",
     "Count",
+    "FileName",
     "Finite",
     "Large",
     "Model",
+    "NonEmpty",
     "Number",
-    "PerRayEnsemble",
     "Settings",
     "Shape",
     "Shows",
@@ -73,12 +74,13 @@ def _short(settings: dict[str, Any]) -> dict[str, Any]:
 
 # A list with a wrong entry is refused at the first, not after a million of them.
 Some = Annotated[list[One], Field(max_length=MOST, fail_fast=True)]
-PerRayEnsemble = Annotated[list[One], Field(min_length=1, max_length=MOST, fail_fast=True)]
+NonEmpty = Annotated[list[One], Field(min_length=1, max_length=MOST, fail_fast=True)]
 
 ByName = Annotated[dict[str, One], BeforeValidator(few)]
 
 Number = Annotated[float, Field(gt=-1e300, lt=1e300)]
 Finite = Annotated[float, Field(allow_inf_nan=False)]
+FileName = Annotated[str, Field(min_length=1, max_length=100, pattern=r"^[^/\\\x00-\x1f]+$")]
 Size = Annotated[int, Field(ge=1, le=MOST)]
 Count = Annotated[int, Field(ge=1, le=10**9)]
 Large = Annotated[int, Field(ge=0, le=2**63 - 1)]

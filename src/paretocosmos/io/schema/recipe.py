@@ -9,7 +9,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, mo
 
 from paretocosmos.errors import unknown
 from paretocosmos.io.schema import PROTOCOLS, SETTINGS
-from paretocosmos.io.schema.kinds import Large, Model, PerRayEnsemble, Shows, few
+from paretocosmos.io.schema.kinds import Large, Model, NonEmpty, Shows, few
 from paretocosmos.io.schema.sentence import Place, mistakes_in, shown
 
 __all__ = ["Grid", "RecipeFile", "check_recipe"]
@@ -96,9 +96,7 @@ class Grid(Model, extra="forbid"):
     methods: Names
     seeds: Seeds | None = None
     settings: Annotated[dict[Name, Value], BeforeValidator(few)] = Field(default_factory=dict)
-    vary: Annotated[dict[Name, PerRayEnsemble[Value]], BeforeValidator(few)] = Field(
-        default_factory=dict
-    )
+    vary: Annotated[dict[Name, NonEmpty[Value]], BeforeValidator(few)] = Field(default_factory=dict)
 
     @model_validator(mode="after")
     def _not_too_many(self) -> "Grid":

@@ -13,8 +13,8 @@ from paretocosmos.io.schema.kinds import (
     Count,
     Large,
     Model,
+    NonEmpty,
     Number,
-    PerRayEnsemble,
     Settings,
     Shape,
     Size,
@@ -81,7 +81,7 @@ class _Training(Model):
     weight_decay: Number
     decay: Number
     milestones: Some[Large]
-    reference: PerRayEnsemble[Number] | None
+    reference: NonEmpty[Number] | None
 
 
 class _Summary(Model, extra="allow"):
@@ -102,7 +102,7 @@ class _Network(Model):
 
 class _Evaluation(Model):
     epoch: Large
-    values: PerRayEnsemble[PerRayEnsemble[Number | None]]
+    values: NonEmpty[NonEmpty[Number | None]]
 
 
 class _Centre(Model):
@@ -126,10 +126,10 @@ class RecordFile(Model):
     about: dict[str, Any] = LATER
     protocol: str = LATER
     objectives: Size = LATER
-    names: PerRayEnsemble[str] = LATER
+    names: NonEmpty[str] = LATER
     input_shape: Shape = LATER
     outputs: Annotated[ByName[Size], BeforeValidator(_by_name)] = LATER
-    fixed_rays: Annotated[list[PerRayEnsemble[Share]], Networks] | None = LATER
+    fixed_rays: Annotated[list[NonEmpty[Share]], Networks] | None = LATER
     parameters: Large = LATER
     caveats: Some[str] = LATER
     device: str = LATER
@@ -154,7 +154,7 @@ class RecordFile(Model):
 
     # what is told of a run, where it is there
     answers: str | None = None
-    objective_specs: PerRayEnsemble[Spec] | None = None  # since 0.1; older folders have none
+    objective_specs: NonEmpty[Spec] | None = None  # since 0.1; older folders have none
     deterministic: bool = False
     source: str = ""
     versions: dict[str, Any] = Field(default_factory=dict)

@@ -37,25 +37,30 @@ def neighbours(rays: Array, at: int) -> list[tuple[Array, int | None]]:
     return found
 
 
-def interpolated(front: Front, wish: Criteria, at: int) -> Point:
+def interpolated(front: Front, criteria: Criteria, at: int) -> Point:
     """From the best point towards a better one beyond the bounds, as far as straight lines allow.
 
     Args:
         front: its points are the ends of the lines.
-        wish: has bounds, and something to minimise or maximise.
+        criteria: has bounds, and something to minimise or maximise.
         at: the best point that keeps them.
     """
-    if wish.knee or wish.weights is not None or wish.near is not None or not wish.bounds():
+    if (
+        criteria.knee
+        or criteria.weights is not None
+        or criteria.near is not None
+        or not criteria.bounds()
+    ):
         raise ConfigurationError(
             "`interpolate` goes as far as a bound allows: give one, such as "
             "max={'tpr_gap': 0.02}, with `minimize` or `maximize` or neither"
         )
-    cost, best, share, toward = cost_of(front, wish), math.inf, 0.0, at
+    cost, best, share, toward = cost_of(front, criteria), math.inf, 0.0, at
     for _, place in neighbours(front.rays, at):
         if place is None or not cost[place] < cost[at]:
             continue
         part = 1.0
-        for name, bound, side in wish.bounds():
+        for name, bound, side in criteria.bounds():
             here, there = columns(front)[name][at], columns(front)[name][place]
             if side * there > side * bound:
                 part = min(part, (bound - here) / (there - here))

@@ -17,59 +17,59 @@ Mask = npt.NDArray[np.bool_]
 BETRAYING = {"positive_rate": (0.0, 1.0), "largest_share": (1.0,)}
 
 
-def pick(front: Front, wish: Criteria) -> int:
+def pick(front: Front, criteria: Criteria) -> int:
     """The place of the point that answers a wish best; refused where none keeps the bounds."""
-    wish.check(front)
-    cost = cost_of(front, wish)
-    allowed = within(front, wish) & np.isfinite(cost)
+    criteria.check(front)
+    cost = cost_of(front, criteria)
+    allowed = within(front, criteria) & np.isfinite(cost)
     if not allowed.any():
-        why = _refusal(front, wish, cost)
+        why = _refusal(front, criteria, cost)
         raise InfeasibleError(why).by({"allow_constant": True} if "allow_constant" in why else {})
     # a count, such as errors, is often the same at several rays: then the first objective decides
     order = np.lexsort((front.values[:, 0], np.where(allowed, cost, np.inf)))
     return int(order[0])
 
 
-def closest(front: Front, wish: Criteria) -> int:
+def closest(front: Front, criteria: Criteria) -> int:
     """The place of the point that comes nearest to the bounds, constant classifiers last."""
     total = np.zeros(len(front))
-    for name, bound, side in wish.bounds():
+    for name, bound, side in criteria.bounds():
         values = columns(front)[name]
         spread = float(np.nanmax(values) - np.nanmin(values)) if np.isfinite(values).any() else 1
         excess = np.maximum(side * (values - bound), 0) / (spread or 1)
         total += np.where(np.isnan(excess), np.inf, excess)
-    last = constant(front) if not wish.allow_constant else np.zeros(len(front), dtype=bool)
+    last = constant(front) if not criteria.allow_constant else np.zeros(len(front), dtype=bool)
     return int(np.lexsort((front.values[:, 0], total, last))[0])
 
 
-def within(front: Front, wish: Criteria) -> Mask:
+def within(front: Front, criteria: Criteria) -> Mask:
     """``[N]``: which points keep the bounds and are not passed over."""
-    kept = np.ones(len(front), dtype=bool) if wish.allow_constant else ~constant(front)
-    for name, bound, side in wish.bounds():
+    kept = np.ones(len(front), dtype=bool) if criteria.allow_constant else ~constant(front)
+    for name, bound, side in criteria.bounds():
         kept &= side * columns(front)[name] <= side * bound  # not for NaN
     return kept
 
 
-def cost_of(front: Front, wish: Criteria) -> Array:
+def cost_of(front: Front, criteria: Criteria) -> Array:
     """``[N]``: what is smallest at the best point, infinite where a point does not count."""
-    if wish.maximize is not None:
-        cost = -columns(front)[wish.maximize]
-    elif wish.near is not None:
-        cost = _distance(front, wish.near)
-    elif wish.knee or wish.weights is not None:
+    if criteria.maximize is not None:
+        cost = -columns(front)[criteria.maximize]
+    elif criteria.near is not None:
+        cost = _distance(front, criteria.near)
+    elif criteria.knee or criteria.weights is not None:
         scaled = _scaled(front)
-        if wish.weights is None:
+        if criteria.weights is None:
             cost = scaled.sum(axis=1)
         else:
             from_worst = 1 - scaled
             total = from_worst.sum(axis=1, keepdims=True)
             share = from_worst / np.where(total > 0, total, 1)
-            wanted = np.asarray(wish.weights, dtype=np.float64)
+            wanted = np.asarray(criteria.weights, dtype=np.float64)
             cost = np.linalg.norm(share - wanted / wanted.sum(), axis=1)
         cost = np.where(front.non_dominated, cost, np.inf)
     else:
-        free = [name for name in front.names if name not in (*wish.max, *wish.min)]
-        cost = columns(front)[wish.minimize or (free or front.names)[0]]
+        free = [name for name in front.names if name not in (*criteria.max, *criteria.min)]
+        cost = columns(front)[criteria.minimize or (free or front.names)[0]]
     return np.where(np.isnan(cost), np.inf, cost)
 
 
@@ -105,7 +105,7 @@ def _distance(front: Front, near: Mapping[str, float] | Sequence[float]) -> Arra
     return np.sqrt(total)
 
 
-def _refusal(front: Front, wish: Criteria, cost: Array) -> str:
+def _refusal(front: Front, criteria: Criteria, cost: Array) -> str:
     """Why no point can be chosen, how close one comes, and the way out."""
     if not np.isfinite(cost).any():
         return (
@@ -113,28 +113,28 @@ def _refusal(front: Front, wish: Criteria, cost: Array) -> str:
             "there; choose by another objective or metric"
         )
     same = constant(front)
-    if same.all() and not wish.allow_constant:
+    if same.all() and not criteria.allow_constant:
         return (
             f"every ray gives a constant classifier on {front.split}, which `allow_constant` "
             "takes: train longer, or with another penalty"
         )
-    if not wish.bounds():
+    if not criteria.bounds():
         return f"no ray but constant classifiers' has a number to choose by on {front.split}"
-    kept = within(front, Criteria(max=wish.max, min=wish.min, allow_constant=True))
-    if (kept & (wish.allow_constant | ~same)).any():
+    kept = within(front, Criteria(max=criteria.max, min=criteria.min, allow_constant=True))
+    if (kept & (criteria.allow_constant | ~same)).any():
         return (
-            f"every ray that has {wish.text()} on {front.split} is dominated, so that none is a "
-            "knee or fits weights: choose with `minimize` or `maximize`"
+            f"every ray that has {criteria.text()} on {front.split} is dominated, so that none is "
+            "a knee or fits weights: choose with `minimize` or `maximize`"
         )
-    near = point_of(front, closest(front, wish))
-    reached = " and ".join(f"`{name}` {near[name]:.4g}" for name, _, _ in wish.bounds())
+    near = point_of(front, closest(front, criteria))
+    reached = " and ".join(f"`{name}` {near[name]:.4g}" for name, _, _ in criteria.bounds())
     ray = ",".join(f"{part:.4g}" for part in near.ray)
     if (kept & same).any():
         return (
-            f"only a constant classifier has {wish.text()} on {front.split}, which "
+            f"only a constant classifier has {criteria.text()} on {front.split}, which "
             f"`allow_constant` takes: the closest of the others has {reached}, at the ray {ray}"
         )
     return (
-        f"no ray has {wish.text()} on {front.split}: the closest has {reached}, at the ray {ray}; "
-        "allow that much, or train for a wider front"
+        f"no ray has {criteria.text()} on {front.split}: the closest has {reached}, at the ray "
+        f"{ray}; allow that much, or train for a wider front"
     )

@@ -12,8 +12,14 @@ READY := $(VENV)/.ready
 AUDITOR := $(VENV)/.auditor
 PIP := $(BIN)/python -m pip install --quiet
 DEMO := runs/demo
+QUICK := tests/test_layers.py tests/test_size.py tests/test_surface.py tests/test_errors.py tests/test_registry.py \
+	tests/pareto tests/objectives tests/methods tests/config/test_settings.py tests/io/test_files.py tests/backbones \
+	tests/conditioning/test_concat.py tests/conditioning/test_film.py tests/training/engine/test_step.py \
+	tests/evaluation/test_evaluate.py
+SEED ?= 1
+WORKERS ?= 2
 
-.PHONY: demo test test-extras check format bench faults audit constraints docs surface clean
+.PHONY: demo test quick test-shuffled test-extras check format bench faults audit constraints docs surface clean
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -36,6 +42,12 @@ demo: $(READY)  ## a front of the Adult census data, from nothing
 
 test: check  ## format check, lint, strict types, tests
 	$(BIN)/python -m pytest -n 2
+
+quick: $(READY)  ## the core in a minute or so: no long training, no server, no process of its own
+	$(BIN)/python -m pytest -n 2 -q $(QUICK)
+
+test-shuffled: $(READY)  ## the tests in another order: SEED and WORKERS choose
+	$(BIN)/python -m pytest -n $(WORKERS) -q --random-order-bucket=module --random-order-seed=$(SEED)
 
 test-extras: $(READY)  ## what needs heavy extras: CUDA kernels in Triton's interpreter, transformers, lightning, ray, a browser
 	$(BIN)/python -c 'import accelerate, lightning, playwright, ray, schemathesis, transformers, triton' 2> /dev/null || \

@@ -170,7 +170,7 @@ def test_a_card_of_anything_else(run_of: Callable[..., Run]) -> None:
     network = Concat(nn.Linear(5, 3), 2)
     run = run_of(network, name="<b>mine</b>", names=("a|b", "__c__"))
     card = export(run, format="torch").card.read_text()
-    assert "N rows of 5: what the network eats" in card
+    assert "N rows of 5: what the network takes" in card
     assert "They are logits" in card
     assert "## Columns" not in card
     assert "## Fairness" not in card

@@ -13,7 +13,7 @@ from paretocosmos.errors import ConfigurationError, DataError
 from paretocosmos.methods import Cosmos
 from paretocosmos.objectives.mean_squared_error import MeanSquaredError
 from paretocosmos.problems.toys.problem import ToyProblem
-from paretocosmos.training.preflight import rehearse
+from paretocosmos.training.preflight import preflight
 from paretocosmos.types import Batch, Outputs, Targets
 
 
@@ -88,7 +88,7 @@ def test_it_leaves_the_network_as_it_was() -> None:
     model, problem = Counting(), load_problem("toy_convex")
     before = {name: value.clone() for name, value in model.state_dict().items()}
     model.net[1].eval()
-    rehearse(model, problem, Cosmos(), problem.split("train"), 8)
+    preflight(model, problem, Cosmos(), problem.split("train"), 8)
     assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
     assert model.training
     assert not model.net[1].training

@@ -9,7 +9,7 @@ __all__ = ["Unconditioned"]
 
 
 class Unconditioned(Conditioning):
-    """The network as it is, deaf to the ray: one point instead of a front, a baseline.
+    """The network as it is, which ignores the ray: one point instead of a front, a baseline.
 
     >>> import torch
     >>> model = Unconditioned(torch.nn.Linear(3, 1), 2)

@@ -106,7 +106,7 @@ def _seen(runs: Sequence[Run], problem: Problem) -> View:
 
 
 def _same(run: Run, other: Run) -> bool:
-    """Whether both eat the same inputs."""
+    """Whether both take the same inputs."""
     return run.table == other.table and run.record["input_shape"] == other.record["input_shape"]
 
 

@@ -68,7 +68,7 @@ def export(run: Run, *, format: Format = "onnx", out: str | Path | None = None) 
 
     Of a table, `x` is what ``run.table.encode(frame)`` gives, the preprocessing is inside, and the
     output is `probability` ``[N]``, as `run.predict` has it. Of anything else, `x` is what the
-    network eats, and the outputs are its logits, one tensor per head. Runs in float64 are exported
+    network takes, and the outputs are its logits, one tensor per head. Runs in float64 are exported
     in float32.
 
     The file is loaded again and compared with PyTorch on random rows and preferences, at several

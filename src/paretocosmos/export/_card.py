@@ -62,7 +62,7 @@ def _opening(run: Run) -> Iterator[str]:
 
 def _calling(run: Run, shared: Shared, name: str, takes: Takes) -> Iterator[str]:
     size = " x ".join(map(str, shared.row))
-    what = "one column each, see below" if run.table is not None else "what the network eats"
+    what = "one column each, see below" if run.table is not None else "what the network takes"
     yield f"- `x`: float32, N rows of {size}: {what}."
     yield (
         f"- `preference`: float32, {TAKES[takes].format(j=shared.objectives)}; numbers of at least "

@@ -14,7 +14,7 @@ Numbers = npt.NDArray[np.float64]
 
 
 class Rows(ABC):
-    """How the `inputs` of a request become rows ``[N, ...]``, and rows what a network eats."""
+    """How the `inputs` of a request become rows ``[N, ...]``, and rows what a network takes."""
 
     @abstractmethod
     def read(self, inputs: object, *, most: int) -> tuple[Numbers, list[str]]:
@@ -27,12 +27,12 @@ class Rows(ABC):
 
     @abstractmethod
     def features(self, rows: Numbers) -> npt.NDArray[np.float32]:
-        """What the network eats for rows of several requests."""
+        """What the network takes for rows of several requests."""
 
 
 @final
 class NumberRows(Rows):
-    """Nested lists of numbers: what the network eats.
+    """Nested lists of numbers: what the network takes.
 
     Args:
         shape: of one row.

@@ -26,7 +26,7 @@ from paretocosmos.training._comparison import Comparison
 from paretocosmos.training._method_settings import all_planned, check_methods, share_out
 from paretocosmos.training.engine import check_engine
 from paretocosmos.training.fit import FitOptions, Progress, check_seeds, fit
-from paretocosmos.training.preflight import rehearse
+from paretocosmos.training.preflight import preflight
 
 __all__ = ["BASELINES", "Comparison", "compare"]
 
@@ -94,7 +94,7 @@ def compare(
     lead, plans, own = _planned(problem, wanted, all_seeds, asked, {**how, "protocol": protocol})
     check_engine(engine, lead.device)
     for method, one in plans.items():
-        _rehearse(method, one)
+        _preflight(method, one)
     folder = folder_for(out, f"{lead.problem.name}-compare", resume=resume, what="comparison")
     refuse_one_run(folder, "a comparison")
     places = {method: folder / re.sub(r"[^\w.-]+", "-", method) for method in wanted}
@@ -180,12 +180,12 @@ def _trained(
     return runs, failures
 
 
-def _rehearse(method: str, plan: Plan) -> None:
+def _preflight(method: str, plan: Plan) -> None:
     """What a method would refuse when its turn comes is refused before another is trained."""
     train = split_of(plan.problem, "train")
     network = networks_of(plan.model)[0]
     try:
-        rehearse(network, plan.problem, plan.method, train, plan.training.batch_size)
+        preflight(network, plan.problem, plan.method, train, plan.training.batch_size)
     except ParetoCosmosError as error:
         raise type(error)(f"{method}: {error}") from error
 

@@ -18,7 +18,7 @@ from paretocosmos.runs.run import Run
 from paretocosmos.runs.saved import common_epoch
 from paretocosmos.runtime.device import keep_memory, peak_memory, precise, seeded, threads_for
 from paretocosmos.training.engine import FrozenError, feed_of
-from paretocosmos.training.preflight import rehearse
+from paretocosmos.training.preflight import preflight
 from paretocosmos.training.progress import CheckpointBudget, Pace, Progress, unit_of
 from paretocosmos.training.seed_run import SeedRun
 from paretocosmos.training.stack import make_stack
@@ -77,7 +77,7 @@ class Trainer:
                 f"`groups` must be at most the {len(train)} training samples, found "
                 f"{plan.training.groups}"
             )
-        rehearse(
+        preflight(
             self.networks[0],
             plan.problem,
             plan.method,

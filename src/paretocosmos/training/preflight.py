@@ -18,12 +18,12 @@ from paretocosmos.runtime.torch_private import BatchNorm
 from paretocosmos.training.engine.gradients import head_modules
 from paretocosmos.types import Batch, Outputs, map_tensors
 
-__all__ = ["rehearse"]
+__all__ = ["preflight"]
 
 SAMPLES = 4
 
 
-def rehearse(
+def preflight(
     model: nn.Module,
     problem: Problem,
     method: Method,

@@ -62,8 +62,8 @@ class SeedRun:
         """Begin, or continue from a checkpoint in the folder.
 
         Args:
-            optimisers: every network's moments, living.
-            method_states: every network's state of the method, living.
+            optimisers: every network's moments, not copies.
+            method_states: every network's state of the method, not copies.
             epoch: the one to go on from; only the first process need know.
         """
         self.states = method_states

@@ -31,7 +31,7 @@ class Stack:
         return isinstance(step, Recorded) and step.frozen
 
     def state(self, place: int) -> dict[str, Tensor]:
-        """The method's state of one of them, living."""
+        """The method's state of one of them, not a copy."""
         state = self.work.state
         return {n: v[place] for n, v in state.items()} if self.networks > 1 else state
 
@@ -67,7 +67,7 @@ def make_stack(
     """Networks of one architecture as a stack, ready to train.
 
     Args:
-        networks: each then lives in its share of the stack.
+        networks: each then uses its share of the stack.
         plan: of any of them.
         feed: where batches come from.
         engine: how steps are run, by name.
@@ -108,7 +108,7 @@ def make_stack(
 
 
 def _stacked(models: Sequence[nn.Module]) -> dict[str, Tensor]:
-    """The models' parameters stacked by name; each model then lives in its share of the stack."""
+    """The models' parameters stacked by name; each model then uses its share of the stack."""
     parameters = [{n: p for n, p in m.named_parameters() if p.requires_grad} for m in models]
     stacked = {n: torch.stack([own[n].detach() for own in parameters]) for n in parameters[0]}
     for place, own in enumerate(parameters):

@@ -81,8 +81,8 @@ def test_a_rehearsal_is_taken_back(fails: bool) -> None:
     live = [*work.adam.tensors(), *work.state.values(), *work.buffers]
     before, drawn = [tensor.clone() for tensor in live], torch.get_rng_state()
 
-    def rehearse() -> None:
-        with work.rehearsing():
+    def preflight() -> None:
+        with work.rolled_back():
             for _ in range(3):
                 work.advance(work.feed.batch_at(torch.arange(8)), torch.rand(2, 2))
             nn.Dropout()(torch.ones(5))
@@ -93,7 +93,7 @@ def test_a_rehearsal_is_taken_back(fails: bool) -> None:
                 raise InterruptedError
 
     try:
-        rehearse()
+        preflight()
     except InterruptedError:
         assert fails
     assert all(torch.equal(one, two) for one, two in zip(before, live, strict=True))

@@ -42,7 +42,7 @@ class _Graph:
         self, work: Work, place: BatchHandle, rays: Tensor, pool: Any, aside: torch.cuda.Stream
     ) -> None:
         self.place, self.rays = place, rays.clone()
-        with work.rehearsing():
+        with work.rolled_back():
             # kernels are chosen and compiled before the capture, on the stream of the capture: each
             # stream has its own workspace for products
             aside.wait_stream(torch.cuda.current_stream())
@@ -57,7 +57,7 @@ class _Graph:
             for loss, (batch, ray) in zip(self.losses, self._batches(work), strict=True):
                 # a kernel, where `copy_` would be a transfer, for which a graph waits far longer
                 torch.mul(work.advance(batch, ray), 1.0, out=loss)
-        with work.rehearsing():
+        with work.rolled_back():
             self._graph.replay()
             ours, theirs = self.losses[:COMPARED], tried[:COMPARED]
         if not torch.allclose(ours, theirs, rtol=CLOSE, atol=1e-6, equal_nan=True):

@@ -56,7 +56,7 @@ def make_step(
         model: ``forward(inputs, ray)``; with several seeds, any one of their networks.
         objectives: what is traded.
         method: how losses become weights.
-        prepare: from kept inputs to what the network eats (`Problem.prepare`).
+        prepare: from kept inputs to what the network takes (`Problem.prepare`).
         half: run the network in bfloat16 where torch deems it safe (autocast).
         stacked: make the step for several seeds at once.
         accumulate: micro-batches, one after the other, each with an equal share of the ray groups.

@@ -28,7 +28,7 @@ class Stepwise:
         if work.from_outside:  # other samples of the same sizes, and rays turned round
             others = distinct(work, order.flip(-1), rays.flip(-1))
         every = all_given(work.feed, [index for index, _ in (*pieces, *others)])
-        with work.rehearsing():
+        with work.rolled_back():
             for given, (_, ray) in zip(every[: len(pieces)], pieces, strict=True):
                 step(work.parameters, work.feed.batch_at(given), ray, work.state)
             for given, (_, ray) in zip(every[len(pieces) :], others, strict=True):

@@ -65,7 +65,7 @@ class Work:
         return losses
 
     @contextmanager
-    def rehearsing(self) -> Iterator[None]:
+    def rolled_back(self) -> Iterator[None]:
         """Whatever is done inside is taken back: trials of an engine must not train."""
         device = next(iter(self.parameters.values())).device
         devices = [device] if device.type == "cuda" else []

@@ -102,7 +102,7 @@ def random_case(seed: int) -> tuple[Front, dict[str, Any]]:
 def test_a_point_is_picked_as_python_picks_it(js: Script) -> None:
     cases = [random_case(seed) for seed in range(600)]
     sent = [
-        {"front": raw(front), "criteria": criteria | {"constants": criteria["allow_constant"]}}
+        {"front": raw(front), "wish": criteria | {"constants": criteria["allow_constant"]}}
         for front, criteria in cases
     ]
     found = js("data.map((one) => pick(frontOf(one.front), one.wish))", sent)

@@ -507,7 +507,7 @@ def test_what_is_done_needs_no_data(go: Go, recipe: Write, monkeypatch: pytest.M
     ("given", "says"),
     [
         ({"workers": -1}, "`workers` are from 0 to 256, found -1"),
-        ({"workers": 2, "ray": "local"}, "found both: give one"),
+        ({"workers": 2, "cluster": "local"}, "found both: give one"),
         ({"data": "nowhere"}, "`data` is a folder, found `nowhere`"),
         ({"device": "cuda:77"}, "`cuda:77` is not there"),
         ({"precision": "fp8"}, "unknown precision `fp8`"),

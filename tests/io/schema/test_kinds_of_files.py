@@ -30,7 +30,7 @@ from paretocosmos.paper.collected import read_collected
 from paretocosmos.pareto.front import Front
 from paretocosmos.problems.tables.table import Table
 
-RESULTS = Path(__file__).parents[2] / "results"
+RESULTS = Path(__file__).parents[3] / "results"
 FILE = Path("file")
 
 

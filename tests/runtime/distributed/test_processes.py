@@ -24,7 +24,7 @@ from paretocosmos.runtime.distributed import Processes
 from paretocosmos.training.fit import fit
 from paretocosmos.training.loop import Progress
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 NEAR = 1e-9  # in float64: sums in another order
 TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
 

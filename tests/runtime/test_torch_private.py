@@ -20,7 +20,7 @@ from paretocosmos.runtime import torch_private
 from paretocosmos.training.engine import Adam
 
 SOURCE = Path(paretocosmos.__file__).parent
-HOME = SOURCE / "torch_private.py"
+HOME = SOURCE / "runtime" / "torch_private.py"
 EXPERIMENTAL = ("torch.fx.experimental", "torch.distributed._", "functorch")
 INSTANCES = {
     "torch.nn.Module": nn.Module(),
@@ -46,7 +46,8 @@ def private(source: str) -> list[str]:
         elif isinstance(node, ast.Attribute) and _is_private(f"torch.{node.attr}"):
             of = ast.unparse(node.value)
             ours = of in ("self", "cls", "super()") or node.attr in OWN_OF_TUPLES | _ours()
-            found += [] if ours else [f"{of}.{node.attr}"]
+            theirs = of in sys.stdlib_module_names  # Python's own
+            found += [] if ours or theirs else [f"{of}.{node.attr}"]
         elif isinstance(node, ast.Call) and ast.unparse(node.func) in ("getattr", "hasattr"):
             name = node.args[1]
             text = name.value if isinstance(name, ast.Constant) else ""

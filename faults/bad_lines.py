@@ -331,7 +331,6 @@ def _by_hand() -> Iterator[Line]:
         ("train", "toy_convex", "--method", "mgda", "--set", "groups=4"),
         ("train", "toy_convex", "--method", "linear", "--penalty", "1"),
         ("train", "toy_convex", "--method", "cosmos", "--backbone", "lenet"),
-        ("train", "toy_convex", "--protocol", "paper"),
         ("train", "toy_convex", "--resume", "--out", f"{GROUND}/table"),
         ("train", "toy_convex", "--out", RUN),
         ("train", "toy_convex", "--seeds", "1,2", "--out", f"{GROUND}/a_file"),

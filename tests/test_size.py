@@ -34,7 +34,7 @@ def _functions() -> list[tuple[str, Function, bool]]:
         inside = path.relative_to(SOURCE)
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, Function):
-                signature = inside.parts[0] not in LONG_SIGNATURES
+                signature = not {*inside.parts} & {*LONG_SIGNATURES}
                 found.append((f"{inside}: {node.name}", node, signature))
     return found
 

@@ -42,7 +42,7 @@ def map_tensors(function: Callable[..., Tensor], *tensors: Any) -> Any:
     become mappings. What is no tensor stays as it is in the first.
 
     >>> import torch
-    >>> each(torch.neg, {"a": torch.tensor(1.0)})
+    >>> map_tensors(torch.neg, {"a": torch.tensor(1.0)})
     {'a': tensor(-1.)}
     """
     lead = tensors[0]

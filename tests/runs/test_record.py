@@ -112,7 +112,7 @@ def test_a_folder_of_before_objectives_were_recorded_is_read(trained: Trained) -
     ("specs", "says"),
     [
         ("gaussian_well", "`objective_specs` is a list"),
-        ([{"name": "gaussian_well"}], "`objective_specs` is a list"),
+        ([{"name": "gaussian_well"}], r"`objective_specs\[0\]\.settings` is missing"),
         ([{"name": "os:system", "settings": {"command": "ls"}}] * 2, "cannot rebuild"),
         ([{"name": "gaussian_well", "settings": {"wrong": 1}}] * 2, "cannot rebuild"),
     ],

@@ -551,7 +551,7 @@ DAMAGES: Mapping[str, tuple[Callable[[Path], None], str]] = {
     "newer": (_change("run.json", format=FORMAT + 1, version="9.9"), r"newer version \(9.9\); upg"),
     "not ours": (_change("run.json", format="gone"), "does not come from paretocosmos"),
     "unfinished": (_change("run.json", status="training"), "resume=True"),
-    "keys missing": (_change("run.json", backbone="gone", training="gone"), "lacks"),
+    "keys missing": (_change("run.json", backbone="gone", training="gone"), "is missing"),
     "other network": (
         _change("run.json", backbone={"name": "mlp", "settings": {"hidden": [3]}}),
         "run.json` is damaged or was changed",

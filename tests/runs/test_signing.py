@@ -2,6 +2,7 @@
 
 import base64
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -158,8 +159,7 @@ def test_a_run_without_a_signature_is_refused(folder: Path, pair: Pair) -> None:
     with pytest.raises(SignatureError) as caught:
         load_run(folder, verify=pair[1])
     assert str(caught.value) == (
-        f"`{folder}` is not signed, it has no `signature.json`: let whoever trained it run "
-        f"`paretocosmos sign {folder} --key KEY`"
+        f"`{folder}` is not signed, it has no `signature.json`: let whoever trained it sign it"
     )
     assert load_run(folder).front
 
@@ -280,7 +280,7 @@ def test_nothing_is_used_before_the_signature_holds(
     for used in ("load_tensors", "build_model", "check_files"):
         monkeypatch.setattr(paretocosmos.runs.load, used, pytest.fail)
     monkeypatch.setattr("paretocosmos.runs.record.check_names", pytest.fail)
-    monkeypatch.setattr("paretocosmos.runs.record.check_record", pytest.fail)
+    monkeypatch.setattr("paretocosmos.io.schema.record.check_record", pytest.fail)
     with pytest.raises(SignatureError):
         load_run(folder, verify=pair[1])
 
@@ -341,7 +341,7 @@ def test_a_server_verifies(folder: Path, pair: Pair, other: Pair) -> None:
     Service(Settings(folder=folder, verify=pair[1])).close()
     with pytest.raises(SignatureError):
         Service(Settings(folder=folder, verify=other[1]))
-    with pytest.raises(ConfigurationError, match="leave out --onnx or --verify"):
+    with pytest.raises(ConfigurationError, match="leave out `onnx` or `verify`"):
         Settings(folder=folder, verify=pair[1], onnx=folder / "export" / "model.onnx")
 
 
@@ -351,3 +351,10 @@ def test_a_signature_is_no_file_of_the_record(folder: Path, pair: Pair) -> None:
     sign_run(folder, pair[0])  # again
     assert (folder / "run.json").read_bytes() == before
     assert load_run(folder, verify=pair[1]).signed_by
+
+
+def test_a_key_that_is_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "key")
+    for read in (read_private_key, read_public_key):
+        with pytest.raises(ConfigurationError, match=r"cannot read the key .*it is a pipe"):
+            read(tmp_path / "key")

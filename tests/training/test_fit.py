@@ -699,7 +699,7 @@ def test_a_loss_that_is_no_number_names_objective_and_step(
             return batch
 
     good = _constant()
-    problem = Spoiled(**{name: getattr(good, name) for name in good.__dataclass_fields__})
+    problem = Spoiled(**{one.name: getattr(good, one.name) for one in dataclasses.fields(good)})
     order = torch.randperm(good.samples, generator=torch.Generator().manual_seed(seed))
     step = int((order == sample).nonzero()) // size + 1
     folder = tmp_path / "diverged"
@@ -801,10 +801,8 @@ def test_losses_that_are_all_zero_train_without_nan(
     train: Callable[..., Run], alignment: str
 ) -> None:
     problem = _constant(Nothing)
-    problem = Constant(
-        **{name: getattr(problem, name) for name in problem.__dataclass_fields__}
-        | {"objectives": (Nothing(name="a", target="first"), Nothing(name="b", target="second"))}
-    )
+    objectives = Nothing(name="a", target="first"), Nothing(name="b", target="second")
+    problem = dataclasses.replace(problem, objectives=objectives)
     run = train(problem, settings={"penalty": 5.0, "alignment": alignment})
     assert not run.front.values.any()
     assert all(bool(p.isfinite().all()) for p in run.model.parameters())

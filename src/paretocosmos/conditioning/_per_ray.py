@@ -24,7 +24,7 @@ class PerRayEnsemble(Conditioning):
 
     >>> from paretocosmos.conditioning.none import Unconditioned
     >>> networks = [Unconditioned(nn.Linear(3, 1), 2) for _ in range(2)]
-    >>> Several(networks, torch.eye(2))(torch.zeros(4, 3), torch.tensor([0.3, 0.7])).shape
+    >>> PerRayEnsemble(networks, torch.eye(2))(torch.zeros(4, 3), torch.tensor([0.3, 0.7])).shape
     torch.Size([4, 1])
     """
 

@@ -6,6 +6,7 @@ in `signature.json`, which no hash covers.
 """
 
 import base64
+import errno
 import hashlib
 import os
 import re
@@ -175,8 +176,7 @@ def _signature_in(folder: Path) -> dict[str, str]:
     path = folder / FILE
     if not path.is_file():
         raise SignatureError(
-            f"`{folder}` is not signed, it has no `{FILE}`: let whoever trained it run "
-            f"`paretocosmos sign {folder} --key KEY`"
+            f"`{folder}` is not signed, it has no `{FILE}`: let whoever trained it sign it"
         )
     try:
         content = read_json(path)
@@ -199,7 +199,10 @@ def _signature_in(folder: Path) -> dict[str, str]:
 
 def _text(path: str | Path, way_out: str) -> bytes:
     try:
-        with Path(path).expanduser().open("rb") as stream:
+        place = Path(path).expanduser()
+        if place.is_fifo():  # which would be waited for
+            raise OSError(errno.EINVAL, "it is a pipe")
+        with place.open("rb") as stream:
             text = stream.read(LARGEST + 1)
     except (OSError, RuntimeError, ValueError) as error:
         why = (error.strerror if isinstance(error, OSError) else None) or one_line(error)

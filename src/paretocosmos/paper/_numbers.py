@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from paretocosmos.errors import DataError, RunError, SignatureError, UntrustedError
 from paretocosmos.io.files import read_json
-from paretocosmos.paper._cell import differences, read_done
+from paretocosmos.paper._done import differences, read_done
 from paretocosmos.paper._means import (
     Done,
     mean_course,

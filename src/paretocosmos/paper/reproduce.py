@@ -7,8 +7,9 @@ from pathlib import Path
 
 from paretocosmos.errors import ConfigurationError, ParetoCosmosError, cannot_use
 from paretocosmos.io.trust import check_trust
-from paretocosmos.paper._cell import Outcome, ReproduceOptions, finished, packages_of, tidy, train
+from paretocosmos.paper._cell import Outcome, ReproduceOptions, packages_of, tidy, train
 from paretocosmos.paper._cluster import need_ray, on_ray
+from paretocosmos.paper._done import finished
 from paretocosmos.paper._reproduction import Reproduction, Standing
 from paretocosmos.paper._workers import on_workers
 from paretocosmos.paper.recipe import Cell, Recipe, load_recipe

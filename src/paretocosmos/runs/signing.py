@@ -44,9 +44,9 @@ def sign_run(folder: str | Path, key: "str | Path | Ed25519PrivateKey") -> Signe
     record = record_in(folder)
     if record["status"] != "finished":
         raise RunError(
-            f"the run in `{folder}` was not finished; continue it with the command that started "
-            "it and --resume, then sign it"
-        )
+            f"the run in `{folder}` was not finished; continue it with what started it, and "
+            "resume=True, then sign it"
+        ).by({"resume": True})
     check_files(folder, record)
     signed = Signed(
         fingerprint_of(private.public_key()), datetime.now(UTC).isoformat(timespec="seconds")

@@ -59,7 +59,7 @@ class Settings:
         if self.verify is not None and self.onnx is not None:
             raise ConfigurationError(
                 f"`{self.onnx}` would answer, which the signature of the run does not cover: leave "
-                "out --onnx or --verify"
+                "out `onnx` or `verify`"
             )
         if self.workers > MOST_WORKERS:
             raise ConfigurationError(

@@ -96,12 +96,12 @@ class CheckpointBudget:
     There is one after every epoch, unless epochs are so short and networks so large that writing
     would cost more than a share of the training: then it waits for a later epoch.
 
-    >>> thrift = Thrift()
-    >>> thrift.note(training=0.5, saving=3.0)
-    >>> thrift.due
+    >>> budget = CheckpointBudget()
+    >>> budget.note(training=0.5, saving=3.0)
+    >>> budget.due
     False
-    >>> thrift.note(training=30.0, saving=0.0)
-    >>> thrift.due
+    >>> budget.note(training=30.0, saving=0.0)
+    >>> budget.due
     True
     """
 

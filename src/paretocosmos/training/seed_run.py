@@ -14,7 +14,7 @@ from torch import Tensor
 
 from paretocosmos.conditioning import networks_of
 from paretocosmos.config.plan import Plan
-from paretocosmos.errors import DivergedError, FrontWarning, RunError
+from paretocosmos.errors import FrontWarning, RunError
 from paretocosmos.io.files import write_json
 from paretocosmos.pareto import metrics
 from paretocosmos.pareto.front import Front
@@ -26,6 +26,7 @@ from paretocosmos.runs.run import Run
 from paretocosmos.runs.saved import drop_all_but, place_of, saved_in
 from paretocosmos.runtime.device import peak_memory, to_device_layout
 from paretocosmos.runtime.distributed import ALONE, Processes
+from paretocosmos.training.divergence import check_finite
 from paretocosmos.training.validation import evaluate_equal_weights, judged_front
 from paretocosmos.types import Batch
 
@@ -173,21 +174,8 @@ class SeedRun:
     def refuse_divergence(self, losses: Tensor) -> None:
         """Losses ``[steps, K, J]`` of an epoch; read once, so a step costs no round trip."""
         kept = f"the checkpoint of epoch {self.saved[-1]} is kept in `{self.folder}`"
-        way_out = "lower `learning_rate`, to 1e-4 for instance, or look at the data"
-        bad = ~torch.isfinite(losses)
-        if bool(bad.any()):
-            step, network, objective = bad.nonzero()[0].tolist()
-            value = losses[step, network, objective].item()
-            which = f" of network {network + 1}" if len(self.networks) > 1 else ""
-            raise DivergedError(
-                f"the loss of `{self.plan.problem.names[objective]}`{which} became {value} at step "
-                f"{step + 1} of epoch {self.epoch + 1}; {kept}; {way_out}"
-            ).by({"learning_rate": "1e-4"})
-        if not all(bool(torch.isfinite(p).all()) for p in self.model.parameters()):
-            raise DivergedError(
-                f"the network's weights became NaN or infinite in epoch {self.epoch + 1} though "
-                f"every loss was finite; {kept}; {way_out}"
-            ).by({"learning_rate": "1e-4"})
+        names = self.plan.problem.names
+        check_finite(losses, self.model, names=names, epoch=self.epoch + 1, kept=kept)
 
     def validate(self, val: Batch, losses: Mapping[str, float]) -> None:
         """Judge the networks as they are, and keep each that is the best of its own so far."""

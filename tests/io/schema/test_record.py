@@ -15,7 +15,7 @@ from paretocosmos.cli.output import numbers_of_run
 from paretocosmos.errors import ParetoCosmosError, RunError
 from paretocosmos.explorer import look_at
 from paretocosmos.explorer._pack import as_json, packed
-from paretocosmos.paper._cell import differences, read_done
+from paretocosmos.paper._done import differences, read_done
 from paretocosmos.paper.recipe import Cell
 
 

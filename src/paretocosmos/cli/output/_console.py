@@ -31,7 +31,7 @@ def plain(message: str, *, most: int = WHOLE) -> str:
     >>> print(plain("no file `\x1b[31mred`"))
     no file `\x1b[31mred`
     >>> len(plain("x" * 1000))
-    123
+    121
     """
     shown = STEERING.sub(lambda sign: ascii(sign[0])[1:-1], message)
     shown = re.sub(rf"[^\s`'\"]{{{WORD},}}", _cut, shown)

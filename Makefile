@@ -68,7 +68,7 @@ bench: $(READY)  ## speed against the textbook loop, as ratios of one run
 	$(BIN)/python -m benchmarks.tabular
 	$(BIN)/python -m benchmarks.multi_mnist
 
-faults: $(READY)  ## kills, damaged files, bad command lines and hostile requests, in full (hours)
+faults: $(READY)  ## kills, damaged files, bad command lines and hostile requests, in full (a quarter of an hour)
 	$(BIN)/python -m faults --out results/faults.json
 
 $(AUDITOR): $(READY)

@@ -90,7 +90,12 @@ class Caller:
         return Ended(**json.loads(self._process.stdout.readline()))
 
 
-@contextmanager
+@contextmanagerdef _path() -> str:
+    """Where this harness is found, which nobody installs, and what was there before."""
+    before = os.environ.get("PYTHONPATH")
+    return os.pathsep.join([str(Path(__file__).parents[1]), *([before] if before else [])])
+
+
 def calling(environment: Mapping[str, str] | None = None) -> Iterator[Caller]:
     """Start the process that forks, and end it."""
     process = subprocess.Popen(
@@ -98,7 +103,7 @@ def calling(environment: Mapping[str, str] | None = None) -> Iterator[Caller]:
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
-        env={**os.environ, "OMP_NUM_THREADS": "1", **(environment or {})},
+        env={**os.environ, "PYTHONPATH": _path(), "OMP_NUM_THREADS": "1", **(environment or {})},
     )
     try:
         yield Caller(process)

@@ -90,12 +90,13 @@ class Caller:
         return Ended(**json.loads(self._process.stdout.readline()))
 
 
-@contextmanagerdef _path() -> str:
+def _path() -> str:
     """Where this harness is found, which nobody installs, and what was there before."""
     before = os.environ.get("PYTHONPATH")
     return os.pathsep.join([str(Path(__file__).parents[1]), *([before] if before else [])])
 
 
+@contextmanager
 def calling(environment: Mapping[str, str] | None = None) -> Iterator[Caller]:
     """Start the process that forks, and end it."""
     process = subprocess.Popen(

@@ -161,8 +161,8 @@ def test_no_imports_go_round_in_a_circle() -> None:
 
 
 def test_the_top_level_is_a_table_of_contents() -> None:
-    names = {path.name.removesuffix(".py") for path in SOURCE.iterdir()} - {"__pycache__"}
-    rooms = names - {"__init__", "__main__", "py.typed"}
+    inside = (path.relative_to(SOURCE).parts[0] for path in SOURCE.rglob("*.py"))
+    rooms = {name.removesuffix(".py") for name in inside} - {"__init__", "__main__"}
     assert rooms == LEVEL.keys() - {"__main__"}
     assert len(rooms) <= 25
 

@@ -59,13 +59,14 @@ def _told(made: Outcome, count: int, seed: int, seconds: float) -> dict[str, Any
         "answered": dict(sorted(made.answered.items())),
         "measured": made.measured,
         "broken": made.broken,
+        **provenance(CPU),
     }
 
 
 def _write(out: Path, part: str, told: dict[str, Any]) -> None:
     before = json.loads(out.read_text()) if out.exists() else {}
     parts = before.get("parts", {}) | {part: told}
-    content = {"parts": {name: parts[name] for name in COUNTS if name in parts}} | provenance(CPU)
+    content = {"parts": {name: parts[name] for name in COUNTS if name in parts}}
     out.write_text(json.dumps(content, indent=1) + "\n")
 
 

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from paretocosmos.serving._criteria import KEYS as CRITERIA
+
 __all__ = ["Ask", "asks"]
 
 End = Literal["answer", "half", "abort", "leave", "stall"]
@@ -78,18 +80,7 @@ RAW = (
     b".5",
     b"1.",
 )
-KEYS = [
-    "max",
-    "min",
-    "minimize",
-    "maximize",
-    "knee",
-    "weights",
-    "near",
-    "allow_constant",
-    "evaluations",
-    "inputs",
-]
+KEYS = [*CRITERIA, "inputs"]
 
 
 def asks(seed: int, good: dict[str, Any], token: str | None) -> Iterator[Ask]:

@@ -25,7 +25,9 @@ ray = pytest.importorskip("ray", reason="the extra `ray` is not installed")
 # one that waits for another worker to have it too.
 OWN = '''
 import os, signal, time
+from dataclasses import dataclass
 from pathlib import Path
+from paretocosmos.methods.linear import Linear
 from paretocosmos.problems import load_problem
 
 def deadly(*, protocol: str = "clean", marks: str = "", times: int = 1):
@@ -44,6 +46,16 @@ def meeting(*, protocol: str = "clean", marks: str = ""):
         assert time.monotonic() < limit, "nobody came"
         time.sleep(0.05)
     return load_problem("toy_convex")
+
+@dataclass(frozen=True, kw_only=True)
+class Watched(Linear):
+    """Takes its time until somebody has seen it train."""
+    seen: str = ""
+
+    def at_epoch(self, epoch, state):
+        if not Path(self.seen).exists():
+            time.sleep(0.1)
+        return super().at_epoch(epoch, state)
 '''
 SETTINGS = {"epochs": 2, "hidden": [8]}
 RESULTS = ("front.json", "front_val.json", "model.safetensors")
@@ -122,13 +134,19 @@ def test_cells_run_side_by_side(cluster: str, tmp_path: Path) -> None:
 
 
 def test_a_cell_says_where_it_stands(cluster: str, tmp_path: Path) -> None:
-    cell = Cell("toy_convex", "linear", None, SETTINGS | {"epochs": 1000})
+    mark = tmp_path / "seen"
+    settings = {"epochs": 1000, "hidden": [8], "seen": str(mark)}
+    cell = Cell("toy_convex", "own_problems:Watched", None, settings)
     seen: list[int] = []
 
     def look(at: Reproduction) -> None:
         seen.extend(one.at.epoch for one in at.having("running") if one.at is not None)
+        if seen:
+            mark.touch()
 
-    reproduce(_recipe(cell), out=tmp_path, device="cpu", cluster=cluster, progress=look)
+    out = tmp_path / "out"
+    done = reproduce(_recipe(cell), out=out, device="cpu", cluster=cluster, progress=look)
+    assert done.failures == {}
     assert seen
     assert seen == sorted(seen)
     assert 1 <= seen[0] <= seen[-1] <= 1000

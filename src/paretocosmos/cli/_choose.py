@@ -45,7 +45,7 @@ def choose(
     verify: Verify = None,
     as_json: AsJson = False,
 ) -> None:
-    """Choose a point of a RUN: the best under a constraint, the knee, or one near a wish."""
+    """Choose a point of a RUN: the best under a constraint, the knee, or one near given values."""
     run = load_run(folder, trust=trust or (), verify=verify, device=device)
     with notes():
         choice = run.choose(

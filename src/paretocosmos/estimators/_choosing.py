@@ -50,7 +50,7 @@ class Chooses:
         near: Mapping[str, float] | Sequence[float] | None = None,
         allow_constant: bool = False,
     ) -> Self:
-        """An estimator that predicts at the preference which answers a wish best.
+        """An estimator that predicts at the preference that meets the criteria best.
 
         New rays are evaluated on the validation rows until the bounds are met there. These rows
         are not part of a pickle: an estimator read from one chooses among the rays of `front_`.

@@ -32,7 +32,7 @@ Evaluate = Callable[[Tensor], Front]
 def refine(
     front: Front, evaluate: Evaluate, criteria: Criteria, *, evaluations: int = 20
 ) -> tuple[Point, int]:
-    """The point that answers a wish best, found by evaluating new rays around the best held.
+    """The point that meets the criteria best, found by evaluating new rays around the best held.
 
     Two objectives: where a better ray breaks a bound, the way there is halved until the bound is
     met (a bisection along the front); then the way to the other neighbour. More: what lies around

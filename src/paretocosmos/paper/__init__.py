@@ -1,1 +1,1 @@
-"""Experiments: the paper's settings, its recipes, and what they give."""
+"""The paper, reproduced: recipes, their cells, claims and reports."""

@@ -6,6 +6,7 @@ from functools import partial
 from pathlib import Path
 
 from paretocosmos.errors import ConfigurationError, ParetoCosmosError, cannot_use
+from paretocosmos.io.schema import MOST_WORKERS
 from paretocosmos.io.trust import check_trust
 from paretocosmos.paper._cell import Outcome, ReproduceOptions, packages_of, tidy, train
 from paretocosmos.paper._cluster import need_ray, on_ray
@@ -19,7 +20,6 @@ from paretocosmos.training.fit import Progress, check_seeds
 
 __all__ = ["Reproduction", "Standing", "reproduce"]
 
-MOST_WORKERS = 256
 Job = tuple[Cell, list[int]]
 Tell = Callable[[Cell, Progress | Outcome | None], None]
 

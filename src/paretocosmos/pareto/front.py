@@ -157,7 +157,7 @@ class Front:
         allow_constant: bool = False,
         interpolate: bool = False,
     ) -> "Point":
-        """The point that answers a wish best, among the rays this front holds.
+        """The point that meets the criteria best, among the rays this front holds.
 
         Args:
             max: the largest value allowed, by the name of an objective or a metric.

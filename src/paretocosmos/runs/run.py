@@ -107,7 +107,7 @@ class Run:
         evaluations: int = 20,
         problem: Problem | None = None,
     ) -> Choice:
-        """The point that answers a wish best on the validation data, beyond the rays held.
+        """The point that meets the criteria best on the validation data, beyond the rays held.
 
         Where a bound stands in the way of something better, new rays are evaluated (a bisection
         along the front) until it is met: "the smallest loss whose gap is at most 2 %".

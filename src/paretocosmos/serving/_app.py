@@ -14,7 +14,7 @@ from paretocosmos._version import __version__
 from paretocosmos.errors import ParetoCosmosError
 from paretocosmos.serving._answer import json_response
 from paretocosmos.serving._body import parsed
-from paretocosmos.serving._criteria import KEYS, read_wish
+from paretocosmos.serving._criteria import KEYS, read_criteria
 from paretocosmos.serving._gate import Gate
 from paretocosmos.serving._openapi import answered, choose_schemas, posted, predict_schemas
 from paretocosmos.serving._page import page
@@ -97,8 +97,10 @@ def _post_routes(app: FastAPI, service: Service) -> dict[str, Any]:
         return json_response(await service.predict(question))
 
     async def choose(request: Request) -> Response:
-        """Choose the point of the front that answers a wish best: its ray is a preference."""
-        criteria = await service.bodies.read(request, lambda body: read_wish(parsed(body, KEYS)))
+        """Choose the point of the front that meets the criteria best: its ray is a preference."""
+        criteria = await service.bodies.read(
+            request, lambda body: read_criteria(parsed(body, KEYS))
+        )
         return json_response(await service.chooser.choose(criteria))
 
     app.add_route("/predict", predict, methods=["POST"])

@@ -1,4 +1,4 @@
-"""`POST /choose`: a wish in JSON, and the point that answers it."""
+"""`POST /choose`: criteria in JSON, and the point that meets them best."""
 
 import asyncio
 import functools
@@ -15,7 +15,7 @@ from paretocosmos.problems import Problem
 from paretocosmos.runs.run import Run
 from paretocosmos.serving._refusal import RefusedError, refuse, shown
 
-__all__ = ["KEYS", "Chooser", "read_wish"]
+__all__ = ["KEYS", "Chooser", "read_criteria"]
 
 KEYS = (
     "max",
@@ -28,18 +28,18 @@ KEYS = (
     "allow_constant",
     "evaluations",
 )
-# Wishes that may wait for the one that is being answered, and rays a wish may ask for.
+# Requests that may wait for the one that is being answered, and rays one may ask for.
 WAITING, EVALUATIONS = 8, 100
 
 
 @final
 class Chooser:
-    """Answers wishes one after the other, in a thread of its own.
+    """Answers requests one after the other, in a thread of its own.
 
     Args:
         run: whose points are chosen.
         data: where the problem's data lies now, if moved.
-        timeout: seconds a wish may take.
+        timeout: seconds a request may take.
     """
 
     def __init__(self, run: Run, *, data: str | None, timeout: float) -> None:
@@ -51,7 +51,7 @@ class Chooser:
     async def choose(self, criteria: dict[str, Any]) -> dict[str, Any]:
         """The answer of `run.choose`, as JSON has it."""
         if self._waiting >= WAITING:
-            refuse(f"{WAITING} wishes are waiting already: try again later", status=429)
+            refuse(f"{WAITING} requests are waiting already: try again later", status=429)
         self._waiting += 1
         loop = asyncio.get_running_loop()
         try:
@@ -91,7 +91,7 @@ class Chooser:
         }
 
 
-def read_wish(content: dict[str, Any]) -> dict[str, Any]:
+def read_criteria(content: dict[str, Any]) -> dict[str, Any]:
     """The arguments of `run.choose`; what they mean is checked there, what they are is here."""
     criteria = {key: value for key, value in content.items() if value is not None}
     for key, value in criteria.items():

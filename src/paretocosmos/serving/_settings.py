@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from paretocosmos.errors import ConfigurationError
+from paretocosmos.io.schema import MOST_WORKERS
 
 __all__ = ["Settings", "is_loopback"]
 
 # Letters of a token: fewer can be guessed.
 SHORTEST = 16
-MOST_WORKERS = 256
 
 
 @dataclass(frozen=True, kw_only=True)

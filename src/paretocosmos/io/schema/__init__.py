@@ -10,6 +10,7 @@ __all__ = [
     "CELL",
     "FILES",
     "MOST",
+    "MOST_WORKERS",
     "NETWORKS",
     "PROTOCOLS",
     "SETTINGS",
@@ -31,6 +32,9 @@ VALUES = 2**26
 
 SETTINGS = 10_000
 """Entries of a list among a thing's settings; cells of a recipe's grid."""
+
+MOST_WORKERS = 256
+"""Processes that one command may start."""
 
 NETWORKS = 10_000
 """Networks of one run."""

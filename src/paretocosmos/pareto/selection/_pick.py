@@ -1,4 +1,4 @@
-"""Which point of a front answers a wish best."""
+"""Which point of a front meets the criteria best."""
 
 from collections.abc import Mapping, Sequence
 
@@ -18,7 +18,7 @@ BETRAYING = {"positive_rate": (0.0, 1.0), "largest_share": (1.0,)}
 
 
 def pick(front: Front, criteria: Criteria) -> int:
-    """The place of the point that answers a wish best; refused where none keeps the bounds."""
+    """The place of the point that meets the criteria best; refused where none keeps the bounds."""
     criteria.check(front)
     cost = cost_of(front, criteria)
     allowed = within(front, criteria) & np.isfinite(cost)

@@ -49,7 +49,7 @@ Call = Callable[..., Any]  # of `cli`: gives the code, what went out, and the er
 @pytest.fixture
 def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without picture and page, which take longer than the training."""
-    monkeypatch.setattr("paretocosmos.cli._train.draw", lambda run: None)
+    monkeypatch.setattr("paretocosmos.cli._options.draw", lambda run: None)
 
 
 @pytest.fixture(scope="module")

@@ -30,7 +30,7 @@ def columns() -> int:
 @pytest.fixture
 def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without pictures and pages, which take longer than the training."""
-    monkeypatch.setattr("paretocosmos.cli._compare.draw", lambda run: None)
+    monkeypatch.setattr("paretocosmos.cli._options.draw", lambda run: None)
     monkeypatch.setattr("paretocosmos.cli._compare._draw", lambda done: None)
 
 

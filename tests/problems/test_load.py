@@ -8,7 +8,8 @@ from types import ModuleType
 import pytest
 
 from paretocosmos.errors import BenchmarkWarning, ConfigurationError
-from paretocosmos.problems import Problem, TabularProblem, load_problem, problem_name
+from paretocosmos.problems import Problem, load_problem, problem_name
+from paretocosmos.problems.tables.tabular import TabularProblem
 from paretocosmos.problems.toy_convex import toy_convex
 
 CSV = "x,sex,paid\n" + "".join(f"{at},{'fm'[at % 2]},{at // 2 % 2}\n" for at in range(200))

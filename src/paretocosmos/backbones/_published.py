@@ -12,8 +12,6 @@ from paretocosmos.errors import DataError
 from paretocosmos.io.files import one_line
 from paretocosmos.io.paths import folders
 
-__all__ = ["find_published", "load_published", "named"]
-
 FILES = ("model.safetensors", "pytorch_model.bin")
 PATIENCE = 4.0  # seconds for the hub to answer; its own client would try for half a minute
 

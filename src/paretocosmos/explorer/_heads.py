@@ -10,10 +10,9 @@ from torch import Tensor
 
 from paretocosmos.explorer._view import Head
 from paretocosmos.objectives import logits_of, pick
-from paretocosmos.problems import Problem, TabularProblem
+from paretocosmos.problems import Problem
+from paretocosmos.problems.tables.tabular import TabularProblem
 from paretocosmos.types import Batch, Outputs, Targets
-
-__all__ = ["Reader", "count", "readers_of"]
 
 
 @dataclass(frozen=True)

@@ -13,12 +13,11 @@ from paretocosmos.evaluation.evaluate import bring, evaluating, sweep
 from paretocosmos.explorer._heads import Reader, count, readers_of
 from paretocosmos.explorer._samples import chosen, pool_of, samples_of
 from paretocosmos.explorer._view import Answers, Look, Samples, View
-from paretocosmos.problems import Problem, Split, TabularProblem
+from paretocosmos.problems import Problem, Split
+from paretocosmos.problems.tables.tabular import TabularProblem
 from paretocosmos.runs.run import Run
 from paretocosmos.runtime.device import precise
 from paretocosmos.types import Batch, Outputs, map_tensors
-
-__all__ = ["look_at"]
 
 # Answers are counted at this many rays at most: a page shows the nearest of them.
 COUNTED = 101

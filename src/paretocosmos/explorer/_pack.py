@@ -18,8 +18,6 @@ from paretocosmos.pareto.front import Front
 from paretocosmos.pareto.metrics import summary
 from paretocosmos.pareto.selection import constant
 
-__all__ = ["as_json", "packed"]
-
 # Metrics of which more is better; of all others, and of every objective, less is.
 LARGER = ("accuracy", "roc_auc")
 

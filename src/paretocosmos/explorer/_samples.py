@@ -11,12 +11,11 @@ from torch import Tensor
 
 from paretocosmos.explorer._heads import Reader
 from paretocosmos.explorer._view import Samples
-from paretocosmos.problems import Problem, TabularProblem
+from paretocosmos.problems import Problem
 from paretocosmos.problems.tables.moments import MISSING
 from paretocosmos.problems.tables.table import Table
+from paretocosmos.problems.tables.tabular import TabularProblem
 from paretocosmos.types import Batch
-
-__all__ = ["POOL", "chosen", "png", "pool_of", "samples_of"]
 
 COUNT = 12
 # Half of the samples are those, of this many, whose answers change most along the rays.

@@ -10,8 +10,6 @@ import numpy.typing as npt
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.pareto.front import Front
 
-__all__ = ["Answers", "Head", "Look", "Samples", "View"]
-
 
 @dataclass(frozen=True)
 class Head:

@@ -16,8 +16,6 @@ from paretocosmos.pareto.front import Front
 from paretocosmos.pareto.selection import constant
 from paretocosmos.runs.run import Run
 
-__all__ = ["card"]
-
 SHOWN = 7  # rays of the front
 
 

@@ -13,8 +13,6 @@ from paretocosmos.export._traced import quiet, traced
 from paretocosmos.export.metadata import KEY
 from paretocosmos.io.files import one_line
 
-__all__ = ["loaded_onnx", "need_onnx", "onnx_bytes"]
-
 GROUPED = "grouped_x"
 
 # Bytes of weights; a file is one message of protobuf, which ends at 2^31.

@@ -14,8 +14,6 @@ from paretocosmos.export._deployed import Call, Output, Shared
 from paretocosmos.export._traced import quiet, traced
 from paretocosmos.export.metadata import KEY
 
-__all__ = ["loaded_program", "program_bytes"]
-
 
 def program_bytes(shared: Shared, about: Callable[[bool], str]) -> tuple[bytes, bool]:
     """The file, and whether it takes a preference for each row or one for all.

@@ -13,8 +13,6 @@ from paretocosmos.errors import RunError
 from paretocosmos.export._deployed import Grouped, Shared
 from paretocosmos.io.files import one_line
 
-__all__ = ["quiet", "traced"]
-
 # What a network is traced with: sizes other than 0 and 1, which torch takes for fixed ones.
 SIZES = {"rows": 3, "groups": 2, "each": 3}
 

@@ -7,8 +7,6 @@ from paretocosmos.export._deployed import Shared
 from paretocosmos.export.metadata import KEY, Takes
 from paretocosmos.runs.run import Run
 
-__all__ = ["usage"]
-
 _ONNX = """\
 session = ort.InferenceSession({name!r})
 about = json.loads(session.get_modelmeta().custom_metadata_map[{key!r}])

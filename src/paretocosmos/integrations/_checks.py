@@ -17,8 +17,6 @@ from paretocosmos.methods import Method
 from paretocosmos.objectives import Objective
 from paretocosmos.registry import Spec
 
-__all__ = ["checked_model", "checked_objectives", "checked_reference", "method_of"]
-
 
 def checked_objectives(objectives: Sequence[Objective]) -> tuple[Objective, ...]:
     """At least two objectives with names of their own."""

@@ -18,8 +18,6 @@ from paretocosmos.pareto.front import Front
 from paretocosmos.pareto.rays import as_rays, even_rays
 from paretocosmos.types import Batch, Inputs, Metric, Targets, first, map_tensors
 
-__all__ = ["Gathered", "Judge", "Rays"]
-
 Rays = int | Tensor | Sequence[Sequence[float]]
 
 

@@ -18,8 +18,6 @@ from paretocosmos.training.engine.losses import group_losses
 from paretocosmos.training.engine.step import as_called, weigh
 from paretocosmos.types import Batch, Outputs, map_tensors
 
-__all__ = ["Ranks", "Weighed", "Weighing", "full"]
-
 Ranks = Literal["differ", "agree"]
 
 

@@ -11,8 +11,6 @@ from torch import Tensor
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.types import Outputs, Targets
 
-__all__ = ["Objective", "pick", "weighted_mean"]
-
 
 class Objective(ABC):
     """A loss to train on and a score to report, both pure functions of outputs and targets.

@@ -6,20 +6,10 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor
 
-from paretocosmos.errors import ConfigurationError
+from paretocosmos.errors import ConfigurationError, unknown
 from paretocosmos.objectives._base import Objective, logits_of
+from paretocosmos.registry import find, names
 from paretocosmos.types import Outputs, Targets
-
-__all__ = [
-    "GroupObjective",
-    "MeanGap",
-    "TanhRelaxed",
-    "count_gap",
-    "gap",
-    "group_sums",
-    "mean_gap",
-    "samples",
-]
 
 
 class GroupObjective(Objective):
@@ -199,3 +189,45 @@ def count_gap(values: Tensor, targets: Targets, sensitive: str, groups: int) -> 
     sign = (group == 0).to(values.dtype) - (group == 1).to(values.dtype)
     signed = values * sign if weight is None else values * sign * weight.reshape(values.shape)
     return signed.sum().abs() / samples(values, targets)
+
+
+def fairness_objectives(of: Literal["classes", "numbers"]) -> dict[str, type[GroupObjective]]:
+    """The objectives of this room that compare groups, by name.
+
+    Args:
+        of: what they compare: predicted classes, or predicted numbers.
+
+    >>> list(fairness_objectives("numbers"))
+    ['error_gap', 'prediction_gap']
+    """
+    every = {name: find("objectives", name) for name in names("objectives")}
+    return {
+        name: kind
+        for name, kind in every.items()
+        if isinstance(kind, type) and issubclass(kind, GroupObjective) and kind.fairness == of
+    }
+
+
+def fairness_objective(
+    given: str | type[GroupObjective], of: Literal["classes", "numbers"], *, what: str
+) -> type[GroupObjective]:
+    """The objective that compares groups: by its name in this room, or a class of one's own.
+
+    A name of code elsewhere is not looked up: it may stand in a file, which must not import any.
+
+    Args:
+        given: the name or the class.
+        of: what is predicted.
+        what: the setting is called in a refusal.
+    """
+    if isinstance(given, str):
+        known = fairness_objectives(of)
+        if given not in known:
+            raise unknown(what, given, known)
+        return known[given]
+    if isinstance(given, type) and issubclass(given, GroupObjective) and given.fairness == of:
+        return given
+    raise ConfigurationError(
+        f'{what} is a name or a class of objectives that declares `fairness = "{of}"`, found '
+        f"{given!r}"
+    )

@@ -5,13 +5,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from paretocosmos.errors import ConfigurationError
 from paretocosmos.pareto.front import Array, Front
 from paretocosmos.plotting._limits import limits
 from paretocosmos.plotting._pair import in_order, padded
 from paretocosmos.plotting._panels import Panel, grouped, place_panels
-from paretocosmos.plotting._sheet import blank, finish, finite, two_objectives
-from paretocosmos.plotting._style import BRIGHTEST, faded, styled
+from paretocosmos.plotting._sheet import finite, sheet, two_objectives
+from paretocosmos.plotting._style import BRIGHTEST, faded
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -40,15 +39,12 @@ def convergence_figure(
     """
     drawn = {panel: _finite(course) for panel, course in panels.items()}
     drawn = {panel: course for panel, course in drawn.items() if course}
-    if not drawn:
-        raise ConfigurationError("`panels` needs a front with finite values, found none")
     two_objectives([front for course in drawn.values() for _, front in course])
-    with styled():
+    with sheet(title) as figure:
         from matplotlib import colormaps
         from matplotlib.cm import ScalarMappable
         from matplotlib.colors import ListedColormap, Normalize
 
-        figure = blank()
         places = [Panel(k, course[0][1], grouped(groups, k)) for k, course in drawn.items()]
         every = place_panels(figure, places, foot=0.45)
         last = max(epoch for course in drawn.values() for epoch, _ in course)
@@ -64,7 +60,6 @@ def convergence_figure(
         bar = figure.colorbar(scale, ax=every, label="epoch", aspect=28, pad=0.01, fraction=0.03)
         bar.outline.set_visible(False)
         bar.ax.tick_params(length=0, labelsize=7.5)
-        finish(figure, title)
     return figure
 
 

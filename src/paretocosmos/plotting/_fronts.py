@@ -4,13 +4,12 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from paretocosmos.errors import ConfigurationError
 from paretocosmos.pareto.front import Front
 from paretocosmos.plotting._key import dominated, mark
 from paretocosmos.plotting._methods import Method, box_of, draw_methods
 from paretocosmos.plotting._panels import Panel, grouped, legend_below, place_panels
-from paretocosmos.plotting._sheet import blank, finish, finite, two_objectives
-from paretocosmos.plotting._style import MUTED, Look, look, styled
+from paretocosmos.plotting._sheet import finite, sheet, two_objectives
+from paretocosmos.plotting._style import MUTED, Look, look
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -56,16 +55,12 @@ def fronts_figure(
         for panel, fronts in panels.items()
     }
     drawn = {panel: methods for panel, methods in drawn.items() if methods}
-    if not drawn:
-        raise ConfigurationError("`panels` needs a front with finite values, found none")
-    with styled():
-        figure = blank()
+    with sheet(title) as figure:
         places = [Panel(k, m[0].fronts[0], grouped(groups, k)) for k, m in drawn.items()]
         every = place_panels(figure, places)
         for axes, methods in zip(every, drawn.values(), strict=True):
             draw_methods(axes, methods, (0, 1), box_of(methods))
         legend_below(figure, _legend(drawn, names))
-        finish(figure, title)
     return figure
 
 

@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from paretocosmos.errors import ConfigurationError
 from paretocosmos.pareto.front import Array, Front
 from paretocosmos.plotting._key import mark
 from paretocosmos.plotting._panels import Panel, grouped, legend_below, place_panels
-from paretocosmos.plotting._sheet import blank, finish, finite, two_objectives
-from paretocosmos.plotting._style import MUTED, colours, styled
+from paretocosmos.plotting._sheet import finite, sheet, two_objectives
+from paretocosmos.plotting._style import MUTED, colours
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -53,18 +52,14 @@ def intuition_figure(
         for name, known in panels.items()
         if (kept := finite(known.found)) is not None
     }
-    if not drawn:
-        raise ConfigurationError("`panels` needs a front with finite values, found none")
-    with styled():
-        figure = blank()
+    with sheet(title) as figure:
         places = [Panel(k, known.found, grouped(groups, k)) for k, known in drawn.items()]
-        columns = max(Counter(panel.group for panel in places).values())
+        columns = max(Counter(panel.group for panel in places).values(), default=1)
         wide = 9.6 / columns  # all of them as wide as any sheet
         every = place_panels(figure, places, columns=columns, size=(wide, wide), foot=0.6)
         for axes, known in zip(every, drawn.values(), strict=True):
             _draw(axes, known)
         legend_below(figure, _legend())
-        finish(figure, title)
     return figure
 
 

@@ -51,7 +51,7 @@ def place_panels(
         foot: inches for what stands above and below all panels.
     """
     if not panels:
-        raise ConfigurationError("a picture needs at least one panel, found none")
+        raise ConfigurationError("`panels` needs a front with finite values, found none")
     places = _places(panels, columns)
     down, across = (1 + max(place[way] for place in places) for way in (0, 1))
     width, height = ALONE if across == 1 and size == SIZE else size

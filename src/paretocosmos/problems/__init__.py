@@ -17,7 +17,6 @@ from paretocosmos.problems._base import (
     split_of,
 )
 from paretocosmos.problems.tables.frames import CSV_ENDINGS
-from paretocosmos.problems.tables.tabular import TabularProblem
 from paretocosmos.registry import Spec, convert, find, parameters
 
 __all__ = [
@@ -25,7 +24,6 @@ __all__ = [
     "Problem",
     "Protocol",
     "Split",
-    "TabularProblem",
     "check_protocol",
     "check_split",
     "load_problem",

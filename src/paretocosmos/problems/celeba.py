@@ -45,12 +45,4 @@ def celeba(
     >>> celeba(attributes=("Smiling", "Young", "Bald"), data="~/data").names  # doctest: +SKIP
     ('Smiling', 'Young', 'Bald')
     """
-    return celeba_problem(
-        "celeba",
-        attributes,
-        protocol=protocol,
-        data=data,
-        partition=partition,
-        size=size,
-        skip=skip,
-    )
+    return celeba_problem("celeba", attributes, protocol, data, partition, size, skip)

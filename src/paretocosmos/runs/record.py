@@ -17,8 +17,9 @@ from paretocosmos.io.signatures import check_signature
 from paretocosmos.io.trust import check_names, check_trust
 from paretocosmos.pareto import metrics
 from paretocosmos.pareto.front import Front
-from paretocosmos.problems import Problem, TabularProblem
+from paretocosmos.problems import Problem
 from paretocosmos.problems.tables.table import Table
+from paretocosmos.problems.tables.tabular import TabularProblem
 from paretocosmos.runs.checkpoint import save_tensors
 from paretocosmos.runs.provenance import answers_of, provenance
 

@@ -19,8 +19,9 @@ from paretocosmos.objectives import Objective, logits_of
 from paretocosmos.pareto.front import Array, Front
 from paretocosmos.pareto.rays import as_rays
 from paretocosmos.pareto.selection import Criteria
-from paretocosmos.problems import Problem, TabularProblem, load_problem
+from paretocosmos.problems import Problem, load_problem
 from paretocosmos.problems.tables.table import Table
+from paretocosmos.problems.tables.tabular import TabularProblem
 from paretocosmos.registry import Spec
 from paretocosmos.runs.provenance import answers_of
 from paretocosmos.runs.record import check_objectives, other_objectives

@@ -10,8 +10,12 @@ from paretocosmos.config.plan import Plan
 from paretocosmos.config.promises import from_outside
 from paretocosmos.methods import Method
 from paretocosmos.runtime.distributed import Processes
-from paretocosmos.training.engine import Adam, Engine, Feed, Work, choose, make_step
+from paretocosmos.training.engine._choose import Engine, choose
+from paretocosmos.training.engine.adam import Adam
+from paretocosmos.training.engine.feed import Feed
 from paretocosmos.training.engine.recorded import Recorded
+from paretocosmos.training.engine.step import make_step
+from paretocosmos.training.engine.work import Work
 
 __all__ = ["Stack", "make_stack"]
 

@@ -6,16 +6,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from rich.console import RenderableType
-from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, ProgressColumn, Task, TaskID, TextColumn
 from rich.progress import Progress as Bar
 from rich.text import Text
 
-from paretocosmos.cli.output._console import err
+from paretocosmos.cli.output._console import err, safe
 from paretocosmos.cli.output._cost import amount, clock, rate, share
 from paretocosmos.training.progress import Progress
-
-__all__ = ["bar", "bars"]
 
 # Columns that a bar takes beside the losses, the hypervolume and the epochs.
 TAKEN = 41
@@ -68,7 +65,7 @@ class _Lines:
             _cost(at),
             f"{clock(at.seconds_left)} left",
         ]
-        err.print("  ".join(parts), markup=False, soft_wrap=True)
+        err.print(safe("  ".join(parts)), soft_wrap=True)
 
 
 @contextmanager
@@ -87,7 +84,7 @@ def bars(seen: list[Path], *, quiet: bool) -> Iterator[Callable[[str, Progress],
     def show(method: str, at: Progress) -> None:
         seen[:] = [at.folder]
         if method not in tasks:
-            tasks[method] = live.add_task(escape(method), losses="", hypervolume="-", end=None)
+            tasks[method] = live.add_task(safe(method), losses="", hypervolume="-", end=None)
         _advance(live, tasks[method], at)
         lines.show(at, method)
 
@@ -130,7 +127,7 @@ def _advance(live: _Bars, task: TaskID, at: Progress) -> None:
         task,
         total=at.epochs,
         completed=at.epoch,
-        losses=escape(_losses(at, room)),
+        losses=safe(_losses(at, room)),
         hypervolume=_reached(at),
         end=time.monotonic() + at.seconds_left,
     )

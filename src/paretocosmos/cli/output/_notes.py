@@ -9,8 +9,6 @@ from paretocosmos.cli.output._console import note
 from paretocosmos.pareto.front import Front
 from paretocosmos.runs.run import Run
 
-__all__ = ["advise"]
-
 # Rays whose losses differ by less than this share of their size give the same for all purposes.
 SAME = 0.01
 # Rays a batch that helped a deep network to hear them (results/celeba.json).

@@ -5,15 +5,15 @@ import importlib.util
 import io
 import os
 from collections import deque
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 
 import numpy as np
 
 from paretocosmos.errors import MissingExtraError
+from paretocosmos.io.bars import bar
 from paretocosmos.io.files import one_line
 from paretocosmos.problems.faces.archives import Pictures, Read
 from paretocosmos.problems.images.idx import Bytes
@@ -81,20 +81,20 @@ def decode_all(pictures: Pictures, wanted: Sequence[int], size: int) -> Generato
     groups = iter(lambda: list(islice(contents, GROUP)), [])
     running: deque[Future[list[Face]]] = deque()
     # Pillow decodes and resizes outside the interpreter's lock
-    with _bar(total) as advance, ThreadPoolExecutor(workers) as pool:
+    with bar("decoding, this once", total) as advance, ThreadPoolExecutor(workers) as pool:
         try:
             for group in groups:
                 running.append(pool.submit(_decode_group, group, size))
                 if len(running) > 4 * workers:  # what is read ahead stays small
-                    yield from _told(running.popleft(), advance)
+                    yield from _decoded(running.popleft(), advance)
             while running:
-                yield from _told(running.popleft(), advance)
+                yield from _decoded(running.popleft(), advance)
         finally:
             for future in running:
                 future.cancel()
 
 
-def _told(future: "Future[list[Face]]", advance: Callable[[int], None]) -> list[Face]:
+def _decoded(future: "Future[list[Face]]", advance: Callable[[int], None]) -> list[Face]:
     faces = future.result()
     advance(len(faces))
     return faces
@@ -116,23 +116,3 @@ def _decode_group(group: list[tuple[int, Read]], size: int) -> list[Face]:
         except Exception as error:  # a damaged file can raise anything
             faces.append(Face(number, sha256, None, one_line(error)))
     return faces
-
-
-@contextmanager
-def _bar(total: int) -> Iterator[Callable[[int], None]]:
-    # `import paretocosmos` draws in no console
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeRemainingColumn,
-    )
-
-    console = Console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    quiet = not console.is_terminal
-    with Progress(*columns, TimeRemainingColumn(), console=console, disable=quiet) as progress:
-        task = progress.add_task("decoding, this once", total=total)
-        yield lambda count: progress.advance(task, count)

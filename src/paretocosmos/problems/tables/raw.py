@@ -18,44 +18,16 @@ __all__ = ["TABLES", "TableName", "load", "read_embedded", "read_raw"]
 TableName = Literal["adult", "compas", "default_credit"]
 
 _ADULT = (
-    "age",
-    "workclass",
-    "fnlwgt",
-    "education",
-    "education-num",
-    "marital-status",
-    "occupation",
-    "relationship",
-    "race",
-    "sex",
-    "capital-gain",
-    "capital-loss",
-    "hours-per-week",
-    "native-country",
-    "income",
+    *("age", "workclass", "fnlwgt", "education", "education-num", "marital-status"),
+    *("occupation", "relationship", "race", "sex", "capital-gain", "capital-loss"),
+    *("hours-per-week", "native-country", "income"),
 )
-_ADULT_NUMBERS = (
-    "age",
-    "fnlwgt",
-    "education-num",
-    "capital-gain",
-    "capital-loss",
-    "hours-per-week",
-)
+_ADULT_NUMBERS = "age", "fnlwgt", "education-num", "capital-gain", "capital-loss", "hours-per-week"
 # No id, no name, no birth date; the two jail dates only as the hours between them.
 _COMPAS = (
-    "sex",
-    "age",
-    "age_cat",
-    "race",
-    "c_charge_degree",
-    "priors_count",
-    "days_b_screening_arrest",
-    "decile_score",
-    "score_text",
-    "is_recid",
-    "length_of_stay",
-    "two_year_recid",
+    *("sex", "age", "age_cat", "race", "c_charge_degree", "priors_count"),
+    *("days_b_screening_arrest", "decile_score", "score_text", "is_recid"),
+    *("length_of_stay", "two_year_recid"),
 )
 _CREDIT = (
     *("ID", "LIMIT_BAL", "SEX", "EDUCATION", "MARRIAGE", "AGE"),

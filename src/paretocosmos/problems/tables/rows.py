@@ -8,7 +8,6 @@ import numpy.typing as npt
 
 from paretocosmos.errors import ConfigurationError, DataError, unknown
 from paretocosmos.objectives import GroupObjective
-from paretocosmos.problems._base import Split, check_protocol
 from paretocosmos.problems.tables.frames import label_of, labelled, need
 
 if TYPE_CHECKING:
@@ -32,11 +31,9 @@ def check(
     categorical: Collection[str],
     drop: Collection[str],
     seed: int,
-    protocol: str,
 ) -> None:
     """Refuse what can be seen from names and sizes."""
     need("sklearn", "splitting a table")
-    check_protocol(protocol)
     for key, listed in (("categorical", categorical), ("drop", drop)):
         if isinstance(listed, str):
             raise ConfigurationError(
@@ -108,7 +105,7 @@ def groups_of(series: "pd.Series[Any]") -> tuple[tuple[str, ...], Codes]:
     return tuple(groups), codes
 
 
-def split_rows(count: int, seed: int) -> dict[Split, Codes]:
+def split_rows(count: int, seed: int) -> dict[str, Codes]:
     """The rows of each split, by position."""
     from sklearn.model_selection import train_test_split
 
@@ -118,7 +115,7 @@ def split_rows(count: int, seed: int) -> dict[Split, Codes]:
 
 
 def check_cells(
-    rows: Mapping[Split, Codes],
+    rows: Mapping[str, Codes],
     label: npt.NDArray[np.float32],
     codes: Codes,
     groups: tuple[str, ...],

@@ -26,6 +26,7 @@ from paretocosmos.problems._base import (
     Problem,
     Protocol,
     Split,
+    check_protocol,
     check_split,
 )
 from paretocosmos.problems.tables.frames import named
@@ -132,7 +133,8 @@ class TabularProblem(Problem):
         """
         frame, target, sensitive = named(frame), str(target), str(sensitive)
         compared = fairness_objective(fairness, "classes", what="fairness objective")
-        check(frame, target, sensitive, categorical, drop, seed, protocol)
+        check_protocol(protocol)
+        check(frame, target, sensitive, categorical, drop, seed)
         chosen, label = labels_of(frame[target], positive)
         groups, codes = groups_of(frame[sensitive])
         features = frame.drop(columns=[*{target, sensitive, *drop}])

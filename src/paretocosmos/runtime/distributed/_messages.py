@@ -16,8 +16,6 @@ from torch import Tensor
 from paretocosmos.errors import LostProcessError
 from paretocosmos.io.files import one_line
 
-__all__ = ["all_alike", "before", "for_bytes", "gathered", "send", "summed"]
-
 
 @torch.library.custom_op("paretocosmos::gathered", mutates_args=())
 def gathered(own: Tensor, samples: int, rank: int, count: int) -> Tensor:

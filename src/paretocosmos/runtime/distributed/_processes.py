@@ -31,8 +31,6 @@ from paretocosmos.runtime.distributed._messages import (
 )
 from paretocosmos.types import Outputs, map_tensors
 
-__all__ = ["ALONE", "Processes", "join", "launched_rank"]
-
 Made = TypeVar("Made")
 
 # What torchrun tells the processes it starts.

@@ -477,7 +477,7 @@ def test_bad_rays_are_one_sentence(
         (("--split", "tset"), "did you mean `test`"),
         (("--device", "cuda:99"), "on the command line: --device cpu"),
         (("--device", "gpu"), "unknown device `gpu`"),
-        (("--data", "elsewhere"), "leave it away"),
+        (("--data", "elsewhere"), "leave it out"),
     ],
 )
 def test_bad_options_of_evaluate_are_one_sentence(

@@ -159,7 +159,7 @@ def test_a_run_without_a_signature_is_refused(folder: Path, pair: Pair) -> None:
     with pytest.raises(SignatureError) as caught:
         load_run(folder, verify=pair[1])
     assert str(caught.value) == (
-        f"`{folder}` is not signed, it has no `signature.json`: let whoever trained it sign it"
+        f"`{folder}` is not signed, it has no `signature.json`: ask its trainer to sign it"
     )
     assert load_run(folder).front
 

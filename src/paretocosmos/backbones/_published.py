@@ -120,7 +120,7 @@ def _from_hub(name: str) -> Path:
     try:
         _ask(huggingface_hub.hf_hub_url(name, FILES[0]))
         return get(local=False)
-    except Exception as error:  # whatever the hub, its client or the network has to say
+    except Exception as error:  # the hub, its client and the network raise many kinds
         raise DataError(f"`{name}` cannot be had from the hub ({one_line(error)})") from error
 
 

@@ -55,7 +55,7 @@ def main() -> None:
     try:
         code = app(_texts(with_address(sys.argv[1:])), standalone_mode=False)
         if sys.stdout is not None:  # it is closed in some services
-            sys.stdout.flush()  # what cannot be written is told now
+            sys.stdout.flush()  # an error of writing is raised now
         sys.exit(code if isinstance(code, int) else 0)
     except ParetoCosmosError as error:
         rank = launched_rank()

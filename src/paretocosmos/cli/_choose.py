@@ -45,7 +45,7 @@ def choose(
         str | None, typer.Option(help="How much each objective matters, as 0.7,0.3.")
     ] = None,
     near: Annotated[
-        Bounds, typer.Option(metavar="NAME=NUMBER", help="A value wished for; repeatable.")
+        Bounds, typer.Option(metavar="NAME=NUMBER", help="A value to come close to; repeatable.")
     ] = None,
     allow_constant: Annotated[
         bool, typer.Option("--allow-constant", help="Take a constant classifier, too.")
@@ -88,7 +88,7 @@ def print_choice(run: Run, choice: Choice) -> None:
     console.print(f"[bold]ray[/] {ray} ({safe(weights)})", soft_wrap=True)
     table = Table(box=None, padding=(0, 2), header_style="bold")
     table.add_column("")
-    for heading in ("val, by which it was chosen", "test, which had no say"):
+    for heading in ("val, by which it was chosen", "test, not used to choose"):
         table.add_column(heading, justify="right")
     for name in (*choice.val.values, *choice.val.metrics):
         if name != "misclassification":  # 1 - accuracy
@@ -96,7 +96,7 @@ def print_choice(run: Run, choice: Choice) -> None:
     wide().print(table)
     console.print(
         "In brackets: 95 % intervals (bootstrap), for samples as large as this one. The choice was "
-        "made on val, so its numbers there flatter.",
+        "made on val, so its numbers there are too good.",
         soft_wrap=True,
     )
     console.print("\n".join(["", *map(safe, _code(run, choice))]), soft_wrap=True)

@@ -55,7 +55,7 @@ def compare(
         data=data,
     )
     if seeds is not None and seed != 1:
-        raise ConfigurationError(f"--seeds stands instead of --seed, found {seed} too: give one")
+        raise ConfigurationError("--seeds and --seed exclude each other: give one of them")
     seen: list[Path] = []
     try:
         with notes(), bars(seen, quiet=as_json) as show:

@@ -9,6 +9,7 @@ import typer
 from paretocosmos.cli._options import AsJson, Trust, Verify, whole_numbers
 from paretocosmos.cli.output._console import note, print_json, safe, wide
 from paretocosmos.errors import RunError
+from paretocosmos.io.files import exists
 
 
 def report(
@@ -31,12 +32,7 @@ def report(
     from paretocosmos.paper.report import write_report
 
     folder = out.expanduser()
-    try:
-        folder.exists()
-    except OSError as error:  # a name too long, a parent we may not look into
-        raise RunError(
-            f"cannot look into `{folder}` ({error.strerror}): choose another --out"
-        ) from error
+    exists(folder)  # or a sentence why it cannot be looked at
     wanted = (
         [load_recipe(recipe, trust=trust or ()).rehearsal(epochs)]
         if recipe

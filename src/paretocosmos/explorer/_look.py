@@ -24,7 +24,7 @@ COUNTED = 101
 # Rays whose outputs are held at once.
 TOGETHER = 25
 SPLITS: tuple[Split, ...] = ("val", "test")
-# What a page says; why is told to whoever makes it, since it may name places on their machine.
+# What a page says. The reason is for its maker alone: it may name places on a machine.
 NOTHING = "There are no samples and no counted answers: the data could not be read for this page."
 
 
@@ -100,7 +100,7 @@ def _seen(runs: Sequence[Run], problem: Problem) -> View:
         for run in runs
     ]
     groups = problem.groups if isinstance(problem, TabularProblem) else ()
-    without = "" if samples.cells or samples.images else "These samples cannot be shown as text."
+    without = "" if samples.texts or samples.images else "These samples cannot be shown as text."
     return View(looks, tuple(one.head for one in readers), groups, samples, without)
 
 
@@ -123,12 +123,12 @@ def _answers(
         ]
         confusion[split] = tuple(np.concatenate(of_head) for of_head in zip(*parts, strict=True))
     outputs = _outputs(run, problem, test, _rays(run, every), torch.tensor(samples.rows))
-    told = [reader.chances(outputs) for reader in readers]
+    read = [reader.chances(outputs) for reader in readers]
     return Answers(
         at=where,
         confusion=confusion,
-        chances=tuple(chance.T.double().numpy() for chance, _ in told),
-        answers=tuple(answer.T.numpy() for _, answer in told),
+        chances=tuple(chance.T.double().numpy() for chance, _ in read),
+        answers=tuple(answer.T.numpy() for _, answer in read),
     )
 
 

@@ -74,7 +74,7 @@ def onnx_bytes(shared: Shared, about: Callable[[bool], str]) -> tuple[bytes, boo
 
 
 def _forget(model: Any) -> None:
-    """Take out where on this machine each node came from, and sizes by names nobody knows."""
+    """Take out the places on this machine that nodes came from, and made-up names of sizes."""
     graph = model.graph
     del graph.value_info[:]
     del model.metadata_props[:]

@@ -1,4 +1,4 @@
-"""A program of torch.export: one file for whoever runs PyTorch."""
+"""A program of torch.export: one file for users of PyTorch."""
 
 import io
 import json

@@ -69,7 +69,7 @@ def _trace(
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Nothing on the terminal of what torch has to say to those who develop exporters."""
+    """Hide the messages of torch's exporters, which are for their developers."""
     loggers = [logging.getLogger(name) for name in ("torch.onnx", "torch.export", "onnxscript")]
     levels = [logger.level for logger in loggers]
     try:

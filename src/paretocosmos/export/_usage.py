@@ -1,4 +1,4 @@
-"""How to call an exported file: code that runs as it stands."""
+"""How to call an exported file: code that runs as it is."""
 
 from pprint import pformat
 from typing import Any

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 __all__ = ["KEY", "TAKES", "Takes", "about"]
 
 KEY = "paretocosmos"
-"""Where it stands in the file's metadata."""
+"""Its key in the file's metadata."""
 
 Takes = Literal["any", "each", "one"]
 
@@ -25,7 +25,7 @@ TAKES: dict[Takes, str] = {
 
 
 def about(run: "Run", shared: "Shared", takes: Takes) -> str:
-    """JSON: columns and categories, objectives, what the output stands for, the version."""
+    """JSON: columns and categories, objectives, the meaning of the output, the version."""
     record = run.record
     said: dict[str, Any] = {
         "version": __version__,

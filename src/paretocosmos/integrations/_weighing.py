@@ -1,4 +1,4 @@
-"""From a batch to the scalar a loop of somebody else's back-propagates."""
+"""From a batch to the scalar that a loop of another library back-propagates."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence

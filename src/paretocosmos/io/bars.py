@@ -12,7 +12,7 @@ def bar(what: str, total: int | None, *, of_bytes: bool = False) -> Iterator[Cal
 
     Args:
         what: is done, in a few words.
-        total: of it; `None` where nobody knows.
+        total: how much there is; `None` where that is unknown.
         of_bytes: whether bytes are counted, or pieces.
 
     Yields:

@@ -129,7 +129,7 @@ def read_public_key(path: str | Path) -> "Ed25519PublicKey":
 
     text = _text(path, GIVE).strip()
     if b"PRIVATE KEY" in text:
-        raise ConfigurationError(f"`{path}` is a private key, which nobody else should see: {GIVE}")
+        raise ConfigurationError(f"`{path}` is a private key, which its owner keeps secret: {GIVE}")
     pem = text.startswith(b"-----BEGIN")
     if not pem and len(text.splitlines()) != 1:
         raise ConfigurationError(f"`{path}` is no file with one public key: {GIVE}")
@@ -176,7 +176,7 @@ def _signature_in(folder: Path) -> dict[str, str]:
     path = folder / FILE
     if not path.is_file():
         raise SignatureError(
-            f"`{folder}` is not signed, it has no `{FILE}`: let whoever trained it sign it"
+            f"`{folder}` is not signed, it has no `{FILE}`: ask its trainer to sign it"
         )
     try:
         content = read_json(path)

@@ -12,7 +12,7 @@ def printable(text: str, *, keep: str = "") -> str:
     r"""A text whose control characters are written as escapes.
 
     Args:
-        text: whatever somebody wrote.
+        text: any text, such as one from a file.
         keep: control characters that stay, such as line breaks.
 
     >>> print(printable("a\n\x1b[2J"))

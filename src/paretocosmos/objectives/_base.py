@@ -75,7 +75,7 @@ def pick(outputs: Outputs, head: str | None) -> Tensor:
 
 
 def _by_name(outputs: object) -> Mapping[str, Tensor]:
-    """The outputs of a network, which may be one of somebody else's, by names."""
+    """The outputs of any network by their names."""
     if isinstance(outputs, Mapping):
         return outputs
     if isinstance(outputs, list | tuple):

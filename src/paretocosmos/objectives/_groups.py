@@ -13,7 +13,7 @@ from paretocosmos.types import Outputs, Targets
 
 
 class GroupObjective(Objective):
-    """A gap between groups: of probabilities in training, of decisions in the score.
+    """A gap between sensitive groups: of probabilities in training, of decisions in the score.
 
     Several logits per sample are classes. Each has a gap, as if it were the positive one and all
     others negative; the largest of them counts.
@@ -22,8 +22,8 @@ class GroupObjective(Objective):
         name: how fronts call it; the file's name by default.
         output: which head it reads, where the network has several.
         target: the label: 0 or 1, or a class.
-        sensitive: which target holds the groups, numbered from 0.
-        groups: how many groups there are.
+        sensitive: which target holds the sensitive groups, numbered from 0.
+        groups: how many sensitive groups there are.
     """
 
     fairness: ClassVar[Literal["classes", "numbers"]] = "classes"
@@ -213,7 +213,7 @@ def fairness_objective(
 ) -> type[GroupObjective]:
     """The objective that compares groups: by its name in this room, or a class of one's own.
 
-    A name of code elsewhere is not looked up: it may stand in a file, which must not import any.
+    A name of code elsewhere is not looked up: it may come from a file, which must not import any.
 
     Args:
         given: the name or the class.

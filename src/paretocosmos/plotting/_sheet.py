@@ -97,7 +97,7 @@ def finite(front: Front) -> Front | None:
 
 
 def volume(front: Front) -> float:
-    """The hypervolume, in silence: whoever evaluated the front was told if no point counts."""
+    """The hypervolume without a warning: the evaluation of the front warned if no point counts."""
     counts = (front.values < front.reference).all(axis=1).any()
     return hypervolume(front) if counts else 0.0
 

@@ -19,7 +19,7 @@ ANCHORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 # The end of viridis is too bright on white.
 BRIGHTEST = 0.9
 FONT = "DejaVu Sans"  # comes with matplotlib: the same letters on every machine
-ABSENT = "□"  # stands for a letter the font lacks, about which matplotlib would warn
+ABSENT = "□"  # in place of a letter the font lacks, about which matplotlib would warn
 
 # The reader's own matplotlib settings (usetex, a dark style) must not reach a run's picture.
 STYLE: dict[str, Any] = {

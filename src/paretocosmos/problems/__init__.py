@@ -105,13 +105,11 @@ def _check(name: str, takes: Mapping[str, inspect.Parameter], given: Mapping[str
         if key in takes or (key, given[key]) == ("protocol", "clean"):
             continue
         if key in ("data", "protocol"):
-            mistakes.append(f"`{name}` has no `{key}`, found `{given[key]}`: leave it away")
+            mistakes.append(f"`{name}` has no `{key}`, found `{given[key]}`: leave it out")
         else:
             mistakes.append(str(unknown(f"setting of `{name}`", key, takes)))
     absent = [key for key, p in takes.items() if p.default is p.empty and key not in given]
     if absent:
-        mistakes.append(
-            f"`{name}` needs {' and '.join(f'`{key}`' for key in absent)}, which nobody gave"
-        )
+        mistakes.append(f"`{name}` needs {' and '.join(f'`{key}`' for key in absent)}: give it")
     if mistakes:
         raise ConfigurationError("; ".join(mistakes)).by(dict.fromkeys(absent))

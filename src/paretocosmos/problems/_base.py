@@ -55,10 +55,10 @@ class Problem(ABC):
 
     @abstractmethod
     def split(self, name: Split) -> Batch:
-        """A whole split in memory, on the CPU, as it is kept: `prepare` makes it fit to eat."""
+        """A whole split in memory, on the CPU, as it is kept; `prepare` makes inputs of it."""
 
     def prepare(self, inputs: Inputs, dtype: torch.dtype) -> Inputs:
-        """Kept inputs as a network eats them: floats of that type, on the device they lie on.
+        """Kept inputs as a network takes them: floats of that type, on the device they are on.
 
         Called batch by batch, inside the step: images are kept as bytes, a quarter of the memory.
         Tensor operations only, so that a step can be captured.
@@ -68,7 +68,7 @@ class Problem(ABC):
 
     @property
     def about(self) -> Mapping[str, object]:
-        """What a prediction stands for, for whoever reads a run; empty where the names say it."""
+        """What a prediction means, for readers of a run; empty where the names say it."""
         return {}
 
     @property

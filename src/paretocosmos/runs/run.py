@@ -110,7 +110,7 @@ class Run:
     ) -> Choice:
         """The point that meets the criteria best on the validation data, beyond the rays held.
 
-        Where a bound stands in the way of something better, new rays are evaluated (a bisection
+        Where a bound excludes something better, new rays are evaluated (a bisection
         along the front) until it is met: "the smallest loss whose gap is at most 2 %".
 
         Args:
@@ -120,7 +120,7 @@ class Run:
             maximize: what is to be large, such as ``"accuracy"``.
             knee: where giving way in one objective gains least in the others.
             weights: how much each objective matters (pseudo-weights).
-            near: a point wished for: values by name, or one per objective.
+            near: a point to come close to: values by name, or one per objective.
             allow_constant: take a classifier that gives everybody the same answer, too.
             evaluations: rays to evaluate at most.
             problem: what the run was trained on, where its folder cannot say.

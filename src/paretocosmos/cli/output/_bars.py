@@ -1,4 +1,4 @@
-"""Live bars on stderr, in which a person sees a training advance; lines where nobody looks on."""
+"""How far a training is, on stderr: live bars in a terminal, lines now and then in a log."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator

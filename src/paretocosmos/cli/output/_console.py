@@ -14,16 +14,16 @@ from paretocosmos.io.text import printable
 from paretocosmos.runtime.distributed import launched_rank
 
 err = Console(stderr=True, highlight=False)
-if launched_rank():  # of several processes that train together the first one speaks
+if launched_rank():  # of several processes that train together only the first prints
     err.quiet = True
 
 
-# Letters of one word, and of all of it, that are shown of what somebody wrote.
+# Letters of a message that are shown: of one word, and in all.
 WORD, WHOLE = 300, 1800
 
 
 def safe(text: object) -> str:
-    r"""What somebody wrote, in a table or a line: no markup of rich's, no control characters.
+    r"""A text for a table or a line, without markup of rich's and without control characters.
 
     >>> print(safe("[bold]\x1b[31mred"))
     \[bold]\x1b[31mred
@@ -71,7 +71,7 @@ def wide() -> Console:
 
 @contextmanager
 def notes() -> Iterator[None]:
-    """Show warnings as notes on stderr, each once; a refusal stands alone."""
+    """Show warnings as notes on stderr, each once; an error drops them."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         yield

@@ -32,7 +32,7 @@ class _View:
         self._live = Live(get_renderable=self._render, console=err, transient=True)
 
     def show(self, at: "Reproduction") -> None:
-        """Take note of where it stands."""
+        """Show how far it is."""
         first = self._at is None
         self._at = at
         if first:

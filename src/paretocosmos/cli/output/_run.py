@@ -15,7 +15,7 @@ from paretocosmos.pareto.rays import each_alone
 from paretocosmos.runs.run import Run
 from paretocosmos.training.progress import unit_of
 
-# What `train --json` prints of a record, as it stands there.
+# What `train --json` prints of a record as it is.
 PRINTED = (
     *("epoch_selected", "networks", "seconds_training", "seconds_to_selected"),
     *("seconds_preparing", "seconds_evaluating", "samples_per_second", "peak_memory"),
@@ -212,10 +212,10 @@ def print_runs(runs: Sequence[Run]) -> None:
     lead = every[0]
     together = lead["seeds_together"]
     seconds = sum(numbers["seconds_training"] / numbers["seeds_together"] for numbers in every)
-    judging = sum(numbers["seconds_evaluating"] for numbers in every)  # each seed by itself
+    validating = sum(numbers["seconds_evaluating"] for numbers in every)  # each seed by itself
     console.print(
         f"  [bold]mean hypervolume {fmean(reached):.4f}{spread}[/] on test; {seconds:.1f} s of "
-        f"training and {judging:.1f} s of validation in all, {together} "
+        f"training and {validating:.1f} s of validation in all, {together} "
         f"{'seeds' if together > 1 else 'seed'} at a time, "
         f"{_size(runs[0].record)} each, engine {safe(_engine(runs[0])[0])} on {_device(runs[0])}",
         soft_wrap=True,

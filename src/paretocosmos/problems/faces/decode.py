@@ -24,7 +24,7 @@ __all__ = ["TRANSFORM", "Face", "decode", "decode_all"]
 TRANSFORM = 1
 
 # Pictures per task: small ones are decoded in less time than it takes to hand one to a thread.
-GROUP = 16
+TOGETHER = 16
 
 # Pixels of a picture at most, which take 100 MB, and how much longer than wide it may be: the
 # longer side is brought to so many times the size asked for.
@@ -78,13 +78,13 @@ def decode_all(pictures: Pictures, wanted: Sequence[int], size: int) -> Generato
     workers = os.cpu_count() or 1
     total = len(wanted if pictures.numbers is None else pictures.numbers.intersection(wanted))
     contents = pictures.contents(wanted)
-    groups = iter(lambda: list(islice(contents, GROUP)), [])
+    tasks = iter(lambda: list(islice(contents, TOGETHER)), [])
     running: deque[Future[list[Face]]] = deque()
     # Pillow decodes and resizes outside the interpreter's lock
     with bar("decoding, this once", total) as advance, ThreadPoolExecutor(workers) as pool:
         try:
-            for group in groups:
-                running.append(pool.submit(_decode_group, group, size))
+            for task in tasks:
+                running.append(pool.submit(_decode_task, task, size))
                 if len(running) > 4 * workers:  # what is read ahead stays small
                     yield from _decoded(running.popleft(), advance)
             while running:
@@ -100,11 +100,11 @@ def _decoded(future: "Future[list[Face]]", advance: Callable[[int], None]) -> li
     return faces
 
 
-def _decode_group(group: list[tuple[int, Read]], size: int) -> list[Face]:
+def _decode_task(task: list[tuple[int, Read]], size: int) -> list[Face]:
     from PIL import UnidentifiedImageError
 
     faces = []
-    for number, read in group:
+    for number, read in task:
         content = read()
         sha256 = hashlib.sha256(content).digest()
         try:

@@ -69,7 +69,7 @@ def read_lists(files: CelebaFiles, partition: str) -> Listed:
     elif partition == "local":
         raise ConfigurationError(
             f"`partition` is `local` where `{META}` lists the pictures, found "
-            f"`{files.attributes}` instead: use `official`, or leave it away"
+            f"`{files.attributes}` instead: use `official`, or leave it out"
         )
     else:
         numbers, names, values = _attributes(files.attributes)

@@ -172,10 +172,10 @@ def _caveats(listed: Listed, faces: Decoded) -> tuple[str, ...]:
 
 
 def _faces(files: CelebaFiles, listed: Listed, size: int, *, skip: bool) -> Decoded:
-    """The listed pictures, unless some are missing or damaged and nobody said to skip them."""
+    """The listed pictures, unless some are missing or damaged and `skip` is not set."""
     pictures = open_pictures(files.pictures)
     wanted = listed.numbers.tolist()
-    if pictures.numbers is not None and not skip:  # told before minutes of decoding, where it can
+    if pictures.numbers is not None and not skip:  # before minutes of decoding, where that is known
         _check(files, [number for number in wanted if number not in pictures.numbers], {})
     faces = decoded(pictures, wanted, size)
     if not skip:

@@ -82,7 +82,7 @@ def image_pairs(
             protocol: ``"paper"`` does as the published code does: a split is scored in batches, and
                 pixels are from 0 to 255 where `rule` is ``"published"``; else they are from 0 to 1.
             rule: where the two images are put. ``"published"`` is how the lost files were made, as
-                far as it can be told: shifts along the diagonal. ``"text"`` follows the words of
+                far as anyone knows: shifts along the diagonal. ``"text"`` follows the words of
                 Lin et al. 2019, with row and column drawn apart, and is harder.
             data: a folder with ``mnist/`` and ``fashion_mnist/``, or torchvision's ``MNIST/raw/``
                 and ``FashionMNIST/raw/``, or the idx files themselves where one set is enough; or
@@ -154,7 +154,7 @@ def _absence(
     return (
         f"{source.name} is the four files {', '.join(FILES)}, plain or .gz, in {looked}, found "
         f"{lacking}{ready}: name the folder that holds them, or leave `data` "
-        f"away to look in ${VARIABLE} and the cache `{cache_folder()}` and then to download them"
+        f"out to look in ${VARIABLE} and the cache `{cache_folder()}` and then to download them"
     )
 
 

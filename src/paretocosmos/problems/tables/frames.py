@@ -122,7 +122,7 @@ def label_of(value: object) -> str:
 def labelled(
     series: "pd.Series[Any]", *, own_order: bool = False
 ) -> tuple[npt.NDArray[np.int64], list[str]]:
-    """A column as codes ``[rows]``, -1 where missing, and the sorted labels they stand for.
+    """A column as codes ``[rows]``, -1 where missing, and their labels, sorted.
 
     Numbers sort by value and come before text; with `own_order` a column of pandas categories
     keeps theirs.

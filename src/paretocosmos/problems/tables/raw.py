@@ -60,7 +60,7 @@ def read_raw(name: TableName, folder: Path) -> "pd.DataFrame":
     except (AttributeError, TypeError, ValueError) as error:
         raise DataError(
             f"the raw files of `{name}` in `{folder}` are not as published ({error}); take fresh "
-            "copies, or leave `data` away to use the copy in this package"
+            "copies, or leave `data` out to use the copy in this package"
         ) from error
 
 
@@ -126,7 +126,7 @@ def _read(folder: Path, below: str, file: str, **options: Any) -> "pd.DataFrame"
     if path is None:
         raise DataError(
             f"`{file}` or `{file}.gz` is in the folder `{folder / below}` or `{folder}`, found in "
-            "neither: give the folder that holds the raw files, or leave `data` away to use the "
+            "neither: give the folder that holds the raw files, or leave `data` out to use the "
             "copy in this package"
         )
     return read_csv(path, "take a fresh copy of the file", **options)

@@ -1,4 +1,4 @@
-"""Labels, groups and splits of a table, and every way in which they can be wrong."""
+"""Labels, sensitive groups and splits of a table, and every way in which they can be wrong."""
 
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,7 @@ from paretocosmos.problems.tables.frames import label_of, labelled, need
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["check", "check_cells", "groups_of", "labels_of", "split_rows"]
+__all__ = ["check", "check_positives", "groups_of", "labels_of", "split_rows"]
 
 # 70/10/20, as the published code cuts it: 20 % off for test, then an eighth of the rest for val.
 TEST_SHARE, VAL_SHARE = 0.2, 0.125
@@ -90,7 +90,7 @@ def labels_of(series: "pd.Series[Any]", positive: object) -> tuple[str, npt.NDAr
 
 
 def groups_of(series: "pd.Series[Any]") -> tuple[tuple[str, ...], Codes]:
-    """What the groups are called, and each row's."""
+    """The names of the sensitive groups, and each row's number."""
     codes, groups = labelled(series, own_order=True)
     if len(groups) < 2:
         raise DataError(
@@ -114,7 +114,7 @@ def split_rows(count: int, seed: int) -> dict[str, Codes]:
     return {"train": train, "val": val, "test": test}
 
 
-def check_cells(
+def check_positives(
     rows: Mapping[str, Codes],
     label: npt.NDArray[np.float32],
     codes: Codes,

@@ -95,11 +95,11 @@ class Table:
         fills: dict[str, float] = {}
         values: list[Moments] = []
         flags: dict[str, Moments] = {}
-        groups: dict[str, tuple[str, ...]] = {}
+        categories: dict[str, tuple[str, ...]] = {}
         shares: list[Moments] = []
         for name in frame.columns:
             if name in (categorical or ()) or is_categorical(frame[name]):
-                groups[name], moments = fit_categories(frame[name], weight)
+                categories[name], moments = fit_categories(frame[name], weight)
                 shares += moments
             else:
                 fills[name], moment, missing = fit_numbers(frame[name], weight)
@@ -110,7 +110,7 @@ class Table:
         return cls(
             numeric=fills,
             flagged=tuple(flags),
-            categorical=groups,
+            categorical=categories,
             mean=tuple(mean for mean, _ in every),
             scale=tuple(scale for _, scale in every),
         )
@@ -248,7 +248,7 @@ class Table:
 def _known(series: "pd.Series[Any]", categories: Iterable[str]) -> npt.NDArray[np.int64]:
     """Positions in `categories`, -1 for a value that is not among them."""
     codes, labels = labelled(series)
-    labels.append(MISSING)  # which the code -1 stands for
+    labels.append(MISSING)  # the label of the code -1
     position = {label: index for index, label in enumerate(categories)}
     at = np.array([position.get(label, -1) for label in labels], dtype=np.int64)[codes]
     if (at < 0).any():

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from paretocosmos.errors import MissingExtraError, RunError
+from paretocosmos.errors import RunError, need
 from paretocosmos.export._deployed import Call, Output, Shared
 from paretocosmos.export._traced import quiet, traced
 from paretocosmos.export.metadata import KEY
@@ -22,12 +22,7 @@ LARGEST = 2_000_000_000
 def need_onnx() -> None:
     """Refuse to go on without what writes and runs ONNX files."""
     for package in ("onnx", "onnxscript", "onnxruntime"):
-        try:
-            __import__(package)
-        except ModuleNotFoundError as error:
-            if error.name != package:  # it is there, and something else is missing
-                raise
-            raise MissingExtraError(package, "onnx", 'format="onnx"') from error
+        need(package, "onnx", 'format="onnx"')
 
 
 def onnx_bytes(shared: Shared, about: Callable[[bool], str]) -> tuple[bytes, bool]:

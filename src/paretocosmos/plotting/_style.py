@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from paretocosmos.errors import MissingExtraError
+from paretocosmos.errors import need
 from paretocosmos.pareto.front import Array, Front
 
 DPI = 200
@@ -93,10 +93,9 @@ def look(number: int) -> Look:
 
 def styled() -> AbstractContextManager[None]:
     """Draw in this style and in nothing the reader has set."""
-    try:
-        from matplotlib import style
-    except ImportError as error:
-        raise MissingExtraError("matplotlib", "plot", "drawing a front") from error
+    need("matplotlib", "plot", "drawing a front")
+    from matplotlib import style
+
     return style.context(["default", STYLE])
 
 

@@ -1,7 +1,6 @@
 """From picture files to bytes of one size, on all cores."""
 
 import hashlib
-import importlib.util
 import io
 import os
 from collections import deque
@@ -12,7 +11,7 @@ from itertools import islice
 
 import numpy as np
 
-from paretocosmos.errors import MissingExtraError
+from paretocosmos.errors import need
 from paretocosmos.io.bars import bar
 from paretocosmos.io.files import one_line
 from paretocosmos.problems.faces.archives import Pictures, Read
@@ -73,8 +72,7 @@ def decode(content: bytes, size: int) -> Bytes:
 
 def decode_all(pictures: Pictures, wanted: Sequence[int], size: int) -> Generator[Face, None, None]:
     """The wanted pictures that are there, in no order; a bar on stderr shows how far it is."""
-    if importlib.util.find_spec("PIL") is None:
-        raise MissingExtraError("pillow", "images", f"decoding `{pictures.path}`")
+    need("PIL", "images", f"decoding `{pictures.path}`")
     workers = os.cpu_count() or 1
     total = len(wanted if pictures.numbers is None else pictures.numbers.intersection(wanted))
     contents = pictures.contents(wanted)

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from paretocosmos.errors import ConfigurationError, DataError, unknown
+from paretocosmos.errors import ConfigurationError, DataError, need, unknown
 from paretocosmos.objectives import GroupObjective
-from paretocosmos.problems.tables.frames import label_of, labelled, need
+from paretocosmos.problems.tables.frames import label_of, labelled
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,7 +33,7 @@ def check(
     seed: int,
 ) -> None:
     """Refuse what can be seen from names and sizes."""
-    need("sklearn", "splitting a table")
+    need("sklearn", "tabular", "splitting a table")
     for key, listed in (("categorical", categorical), ("drop", drop)):
         if isinstance(listed, str):
             raise ConfigurationError(

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from paretocosmos.errors import DataError, unknown
+from paretocosmos.io.files import json_value
 from paretocosmos.problems.tables.frames import (
     is_categorical,
     labelled,
@@ -222,13 +223,8 @@ class Table:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain lists, numbers and text, ready for JSON."""
-        return {
-            "numeric": dict(self.numeric),
-            "flagged": list(self.flagged),
-            "categorical": {name: list(every) for name, every in self.categorical.items()},
-            "mean": list(self.mean),
-            "scale": list(self.scale),
-        }
+        content: dict[str, Any] = json_value(vars(self), repr)
+        return content
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> "Table":

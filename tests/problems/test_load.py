@@ -125,7 +125,7 @@ class TestRefusals:
         with pytest.raises(ConfigurationError, match="needs `target` and `sensitive`") as caught:
             load_problem(str(csv))
         assert caught.value.ways == {"target": None, "sensitive": None}
-        with pytest.raises(ConfigurationError, match=r"needs `data` and `sensitive`, which"):
+        with pytest.raises(ConfigurationError, match="needs `data` and `sensitive`: give them"):
             load_problem("table", settings={"target": "paid"})
 
     def test_every_mistake_at_once(self, csv: Path) -> None:

@@ -110,6 +110,7 @@ def _check(name: str, takes: Mapping[str, inspect.Parameter], given: Mapping[str
             mistakes.append(str(unknown(f"setting of `{name}`", key, takes)))
     absent = [key for key, p in takes.items() if p.default is p.empty and key not in given]
     if absent:
-        mistakes.append(f"`{name}` needs {' and '.join(f'`{key}`' for key in absent)}: give it")
+        named = " and ".join(f"`{key}`" for key in absent)
+        mistakes.append(f"`{name}` needs {named}: give {'it' if len(absent) == 1 else 'them'}")
     if mistakes:
         raise ConfigurationError("; ".join(mistakes)).by(dict.fromkeys(absent))

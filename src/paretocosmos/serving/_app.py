@@ -27,19 +27,10 @@ __all__ = ["make_app"]
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 PLACE = "#/components/schemas/{model}"
 SENTENCE = {"$ref": PLACE.format(model="Refusal")}
+# OpenAPI's words for a status will do: every answer says more.
 REFUSALS: dict[int | str, dict[str, Any]] = {
-    status: {"description": about, "content": {"application/json": {"schema": SENTENCE}}}
-    for status, about in {
-        400: "No JSON.",
-        401: "No token.",
-        408: "The body did not arrive in time.",
-        413: "Too many bytes or rows.",
-        415: "Another type than JSON.",
-        421: "Another name than localhost, without a token.",
-        422: "What the JSON says cannot be answered; the sentence says why.",
-        429: "Too much is waiting: try again.",
-        503: "It took too long.",
-    }.items()
+    status: {"content": {"application/json": {"schema": SENTENCE}}}
+    for status in (400, 401, 408, 413, 415, 421, 422, 429, 503)
 }
 WITHOUT_BODY: dict[int | str, dict[str, Any]] = {status: REFUSALS[status] for status in (401, 421)}
 

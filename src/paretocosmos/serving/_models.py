@@ -95,7 +95,7 @@ def _on_simplex(ray: list[float]) -> list[float]:
     return ray
 
 
-def criteria_model(names: Sequence[str]) -> Any:
+def criteria_model(names: Sequence[str]) -> type[BaseModel]:
     """The body of ``/choose``: arguments of `run.choose`, which checks what they mean.
 
     Args:

@@ -17,7 +17,8 @@ __all__ = ["NumberRows", "Numbers", "Rows", "TableRows"]
 
 Numbers = npt.NDArray[np.float64]
 # In the columns of a table; true counts as 1.
-NUMBER, CATEGORY = Finite | bool | None, str | int | float | bool | None
+NUMBER: Any = Finite | bool | None
+CATEGORY: Any = str | int | float | bool | None
 # Categories of a column that are listed; further ones would make the description unreadable.
 LISTED = 20
 
@@ -104,10 +105,12 @@ class TableRows(Rows):
         }
         fields: dict[str, Any] = {}
         for at, name in enumerate(table.columns):  # by their places: one may have any name
-            labels = table.categorical.get(name, ())
-            known = ", ".join(labels[:LISTED]) + ", ..." * (len(labels) > LISTED)
-            about = Field(alias=name, description=f"Known: {known}." if labels else None)
-            fields[f"column_{at}"] = (CATEGORY if labels else NUMBER, about)
+            kind, about = NUMBER, None
+            if name in table.categorical:
+                labels = table.categorical[name]
+                known = ", ".join(labels[:LISTED]) + ", ..." * (len(labels) > LISTED)
+                kind, about = CATEGORY, f"Known: {known}."
+            fields[f"column_{at}"] = (kind, Field(alias=name, description=about))
         self.row = create_model("Row", __config__=ConfigDict(strict=True), **fields)
         some = {name: round(fill, 6) for name, fill in table.numeric.items()}
         self.example = some | {name: labels[0] for name, labels in table.categorical.items()}

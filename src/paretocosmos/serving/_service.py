@@ -68,8 +68,7 @@ class Service:
 
     def criteria(self, body: bytes) -> dict[str, Any]:
         """The arguments of `run.choose` in a body."""
-        found: dict[str, Any] = read_json(self.criteria_model, body).model_dump(exclude_none=True)
-        return found
+        return read_json(self.criteria_model, body).model_dump(exclude_none=True)
 
     async def predict(self, rows: Numbers, rays: Rays, warnings: list[str]) -> dict[str, Any]:
         """The answer to `/predict`, for what `question` gave."""
@@ -78,7 +77,28 @@ class Service:
                 answers = await self.batcher.answer(rows, rays)
         except TimeoutError as error:
             raise HTTPException(503, "the server is too busy: try again later") from error
-        return prediction(self.run, answers, rays, warnings, self._classes)
+        return self._said(answers, rays, warnings)
+
+    def _said(self, answers: Answers, rays: Rays, warnings: list[str]) -> dict[str, Any]:
+        for out in answers.values():
+            finite = np.isfinite(out).reshape(len(out), -1).all(axis=1)
+            if not finite.all():
+                which = f"row {int((~finite).argmax())} has numbers too large for the network"
+                raise HTTPException(422, f"{which}, which gives nothing finite for it")
+        used = rays.tolist()
+        shared = {"preference": used if len(used) > 1 else used[0], "warnings": warnings}
+        if self.run.table is not None:
+            likely = answers["probability"]
+            about = {key: self.run.record["about"].get(key) for key in ("target", "positive")}
+            decisions = (likely > 0.5).tolist()
+            return {"probabilities": likely.tolist(), "decisions": decisions, **about, **shared}
+        said = {"outputs": {head: out.tolist() for head, out in answers.items()}}
+        if self._classes:
+            of_classes = {head: answers[head] for head in answers if head in self._classes}
+            said["probabilities"] = {h: activated(out).tolist() for h, out in of_classes.items()}
+        if list(answers) == ["outputs"]:  # the only head has no name
+            said = {key: heads["outputs"] for key, heads in said.items()}
+        return said | shared
 
 
 def threads_of(run: Run, workers: int) -> int:
@@ -95,36 +115,3 @@ def classified(run: Run) -> set[str]:
     heads = {head: f"accuracy_{head}" for head in outputs} if isinstance(outputs, dict) else {}
     known = heads or {"outputs": "accuracy"}
     return {head for head, metric in known.items() if metric in run.front.metrics}
-
-
-def prediction(
-    run: Run, answers: Answers, rays: Rays, warnings: list[str], classes: set[str]
-) -> dict[str, Any]:
-    """The answer to ``/predict``.
-
-    Args:
-        run: what answered.
-        answers: of the network, for the rows of one request.
-        rays: that were used: one, or one for each row.
-        warnings: on its inputs.
-        classes: the heads that hold logits of classes.
-    """
-    for out in answers.values():
-        finite = np.isfinite(out).reshape(len(out), -1).all(axis=1)
-        if not finite.all():
-            which = f"row {int((~finite).argmax())} has numbers too large for the network"
-            raise HTTPException(422, f"{which}, which gives nothing finite for it")
-    used = rays.tolist()
-    shared = {"preference": used if len(used) > 1 else used[0], "warnings": warnings}
-    if run.table is not None:
-        likely = answers["probability"]
-        about = {key: run.record["about"].get(key) for key in ("target", "positive")}
-        decisions = (likely > 0.5).tolist()
-        return {"probabilities": likely.tolist(), "decisions": decisions, **about, **shared}
-    plain = {head: out.tolist() for head, out in answers.items()}
-    several = {head: activated(answers[head]).tolist() for head in answers if head in classes}
-    one = list(plain) == ["outputs"]
-    said: dict[str, Any] = {"outputs": plain["outputs"] if one else plain}
-    if several:
-        said["probabilities"] = several["outputs"] if one else several
-    return said | shared

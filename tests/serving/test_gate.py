@@ -53,6 +53,14 @@ def test_with_the_token(closed: Any, rows: list[dict[str, Any]]) -> None:
         assert all(operation["security"] == [{"token": []}] for operation in verbs.values())
 
 
+def test_refusals_are_counted_by_path(closed: Any) -> None:
+    closed.ask("/front")
+    known = {"Authorization": f"Bearer {TOKEN}"}
+    text = closed.ask("/metrics", headers=known).body.decode()
+    assert 'path="/front",process=' in text
+    assert 'status="401"' in text
+
+
 def test_health_needs_none(closed: Any) -> None:
     assert closed.ask("/health", headers={"Host": "example.org"}).json["status"] == "ok"
 

@@ -6,7 +6,6 @@ from typing import Any
 from fastapi import Depends, FastAPI
 from fastapi.routing import APIRoute
 from prometheus_client import generate_latest
-from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 from pydantic.json_schema import models_json_schema
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -68,7 +67,8 @@ def make_app(settings: Settings) -> FastAPI:
     asked: Any = [(model, "validation") for model in models]
     _, described = models_json_schema(asked, ref_template=PLACE)
     app.openapi()["components"]["schemas"] |= described["$defs"]
-    app.add_middleware(Gate, measures=service.measures, token=settings.token)
+    paths = {getattr(route, "path", "") for route in app.routes}
+    app.add_middleware(Gate, measures=service.measures, paths=paths, token=settings.token)
     return app
 
 
@@ -137,7 +137,7 @@ def _add_gets(app: FastAPI, service: Service) -> None:
     async def metrics(_request: Request) -> Response:
         """Tell what was counted, as Prometheus reads it; of this process, if there are several."""
         text = generate_latest(service.measures.registry)
-        return Response(text, media_type=CONTENT_TYPE_PLAIN_0_0_4)
+        return Response(text, media_type="text/plain; version=0.0.4")
 
     @app.get("/docs", include_in_schema=False)
     async def docs(_request: Request) -> Response:

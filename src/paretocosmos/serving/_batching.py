@@ -4,6 +4,7 @@ import asyncio
 from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
+from itertools import accumulate, pairwise
 from typing import NamedTuple, final
 
 import numpy as np
@@ -110,14 +111,12 @@ def computed(network: Network, batch: Sequence[Asked]) -> Results:
         if len(batch) == 1:
             return [network.answer(batch[0].rows, batch[0].rays)]
         rows = np.concatenate([asked.rows for asked in batch])
-        shapes = [(len(asked.rows), asked.rays.shape[1]) for asked in batch]
-        each = [np.broadcast_to(asked.rays, to) for asked, to in zip(batch, shapes, strict=True)]
-        rays = np.concatenate(each)
+        times = [len(asked.rows) // len(asked.rays) for asked in batch for _ in asked.rays]
+        rays = np.repeat(np.concatenate([asked.rays for asked in batch]), times, axis=0)
         answers = network.answer(rows, rays)
     except Exception as error:
         if len(batch) == 1:
             return [error]
         return [one for asked in batch for one in computed(network, [asked])]
-    ends = np.cumsum([len(asked.rows) for asked in batch])[:-1]
-    parts = {head: np.split(out, ends) for head, out in answers.items()}
-    return [{head: part[at] for head, part in parts.items()} for at in range(len(batch))]
+    ends = accumulate((len(asked.rows) for asked in batch), initial=0)
+    return [{head: out[a:b] for head, out in answers.items()} for a, b in pairwise(ends)]

@@ -2,6 +2,7 @@
 
 import hmac
 import time
+from collections.abc import Collection
 from typing import final
 
 from fastapi.security import HTTPBearer
@@ -31,11 +32,14 @@ class Gate:
     Args:
         app: what answers.
         measures: what is counted.
+        paths: what is counted by itself; the rest is `other`.
         token: what clients must send.
     """
 
-    def __init__(self, app: ASGIApp, measures: Measures, token: str | None) -> None:
-        self._app, self._measures = app, measures
+    def __init__(
+        self, app: ASGIApp, measures: Measures, paths: Collection[str], token: str | None
+    ) -> None:
+        self._app, self._measures, self._paths = app, measures, paths
         self._wanted = None if token is None else token.encode()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -60,7 +64,7 @@ class Gate:
             await answering(scope, receive, sending)
         finally:
             self._measures.open.dec()
-            path = getattr(scope.get("route"), "path", "other")
+            path = scope["path"] if scope["path"] in self._paths else "other"
             self._measures.request(path, status, time.perf_counter() - started)
 
     async def _check(self, request: HTTPConnection) -> None:

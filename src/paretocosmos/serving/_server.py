@@ -23,6 +23,9 @@ __all__ = ["configured", "hearing", "listen", "run_server"]
 # are paid at every operation of the network while the event loop is busy.
 SWITCH = 0.0005
 BACKLOG = 2048
+# Seconds in which a worker must say that it lives; on a busy machine it imports for longer than
+# uvicorn's 5, and would be killed for it again and again.
+SIGN_OF_LIFE = 60
 # Open files to ask for where there is no limit.
 FILES = 65_536
 
@@ -99,6 +102,7 @@ def configured(settings: Settings, app: Any) -> uvicorn.Config:
         proxy_headers=False,
         timeout_keep_alive=settings.timeout,  # type: ignore[arg-type]  # tenths are fine
         timeout_graceful_shutdown=int(settings.timeout) + 5,
+        timeout_worker_healthcheck=SIGN_OF_LIFE,
     )
 
 

@@ -338,7 +338,7 @@ def test_a_card_says_who_signed(folder: Path, pair: Pair) -> None:
 
 
 def test_a_server_verifies(folder: Path, pair: Pair, other: Pair) -> None:
-    Service(Settings(folder=folder, verify=pair[1])).close()
+    Service(Settings(folder=folder, verify=pair[1]))
     with pytest.raises(SignatureError):
         Service(Settings(folder=folder, verify=other[1]))
     with pytest.raises(ConfigurationError, match="leave out `onnx` or `verify`"):

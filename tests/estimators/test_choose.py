@@ -75,7 +75,7 @@ def test_a_regressor_is_chosen_in_its_unit(sided: ParetoRegressor, people: Peopl
 
 
 def test_what_cannot_be_reached_says_how_close_one_comes(fair: ParetoClassifier) -> None:
-    with pytest.raises(InfeasibleError, match=r"no ray has `accuracy` at least 0\.99 on val"):
+    with pytest.raises(InfeasibleError, match=r"`accuracy` at least 0\.99.*val"):
         fair.choose(min={"accuracy": 0.99})
 
 
@@ -86,7 +86,7 @@ def test_an_unknown_metric_suggests_the_closest(fair: ParetoClassifier) -> None:
 
 def test_from_a_pickle_it_chooses_among_the_rays_it_has(fair: ParetoClassifier) -> None:
     read = pickle.loads(pickle.dumps(fair))
-    with pytest.warns(FrontWarning, match="the validation rows are not part of a pickle"):
+    with pytest.warns(FrontWarning, match="not part of a pickle"):
         chosen = read.choose(knee=True)
     assert list(chosen.preference) in fair.front_.rays.tolist()
     assert chosen.choice_.intervals == {}

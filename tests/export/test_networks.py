@@ -167,13 +167,13 @@ class Rare(nn.Module):
 
 def test_networks_that_are_refused(run_of: Callable[..., Run], tmp_path: Path) -> None:
     several = PerRayEnsemble([Concat(nn.Linear(5, 1), 2)] * 3, torch.rand(3, 2))
-    with pytest.raises(ConfigurationError, match="one network for each of 3 rays"):
+    with pytest.raises(ConfigurationError, match="each of 3 rays"):
         export(run_of(several))
-    with pytest.raises(ConfigurationError, match=r"one tensor of floats, here \[N, 5\]"):
+    with pytest.raises(ConfigurationError, match=r"tensor.*\[N, 5\]"):
         export(run_of(Mapped()))
-    with pytest.raises(RunError, match=r"torch\.export cannot follow this network"):
+    with pytest.raises(RunError, match=r"torch\.export cannot follow"):
         export(run_of(Undecided()))
-    with pytest.raises(RunError, match=r'cannot write .* as ONNX \(.*bessel.*format="torch"'):
+    with pytest.raises(RunError, match=r'ONNX \(.*bessel.*format="torch"'):
         export(run_of(Rare()))
     assert not list(tmp_path.rglob("*model*"))
 
@@ -186,7 +186,7 @@ def test_a_file_that_differs_is_removed(
     before = made.path.read_bytes()
     # as if a runtime were less precise than allowed
     monkeypatch.setattr("paretocosmos.export.LIMIT", -1.0)
-    with pytest.raises(RunError, match="gives something else than PyTorch, by up to"):
+    with pytest.raises(RunError, match="else than PyTorch"):
         export(run)
     with pytest.raises(RunError, match="so it was removed"):
         export(run, out=tmp_path / "other.onnx")

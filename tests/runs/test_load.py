@@ -21,7 +21,7 @@ def test_fronts_say_what_they_are_of(
     content = json.loads((folder / name).read_text())
     (folder / name).write_text(json.dumps(content | {"provenance": provenance}))
     change(folder, lambda record: None)
-    with pytest.raises(RunError, match="fronts do not say of which problem they are"):
+    with pytest.raises(RunError, match="of which problem"):
         load_run(folder)
 
 

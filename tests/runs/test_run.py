@@ -4,13 +4,12 @@ import contextlib
 import dataclasses
 import json
 import os
-import resource
 import shutil
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ import pandas as pd
 import pytest
 import torch
 from tests.resumed import results
+from tests.small import files_at_most
 from torch import Tensor, nn
 
 from paretocosmos.conditioning import Concat
@@ -205,7 +205,7 @@ def test_killed_for_real_again_and_again(tmp_path: Path) -> None:
         else:
             assert moment <= _epoch(cut) < epochs
             assert json.loads((cut / "run.json").read_text())["status"] == "training"
-            with pytest.raises(RunError, match=r"not finished; continue it .* resume=True"):
+            with pytest.raises(RunError, match=r"not finished.* resume=True"):
                 load_run(cut)
             (cut / "checkpoint" / ".epoch-1.safetensors.0a1b2c3d4e5f.tmp").write_bytes(b"half")
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
@@ -213,20 +213,9 @@ def test_killed_for_real_again_and_again(tmp_path: Path) -> None:
     assert results(cut) == results(tmp_path / "whole")
 
 
-@contextlib.contextmanager
-def _files_at_most(size: int) -> Iterator[None]:
-    """A disk on which no file grows beyond `size` bytes."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
-
-
 def test_a_disk_too_small_to_begin_leaves_nothing(tmp_path: Path) -> None:
     for size in (0, 600, 3000):  # run.json does not fit, or the checkpoint does not
-        with _files_at_most(size), pytest.raises(RunError, match="make room") as caught:
+        with files_at_most(size), pytest.raises(RunError, match="make room") as caught:
             _go(tmp_path / "deep" / "er" / "run")
         assert list(tmp_path.iterdir()) == []
         assert "\n" not in str(caught.value)
@@ -238,7 +227,7 @@ def test_a_disk_that_fills_up_keeps_the_last_good_checkpoint(tmp_path: Path) -> 
     _go(whole, progress=lambda at: sizes.append(checkpoint_in(whole).stat().st_size))
     assert sizes[1] > sizes[0]  # the first validation adds the best network so far
     # a little more: the numbers of another run need not have as many digits
-    with _files_at_most(sizes[0] + 100), pytest.raises(RunError, match="continue with resume=True"):
+    with files_at_most(sizes[0] + 100), pytest.raises(RunError, match="continue with resume=True"):
         _go(cut)
     assert _epoch(cut) == 1
     assert sorted(file.name for file in cut.rglob("*")) == [
@@ -249,8 +238,8 @@ def test_a_disk_that_fills_up_keeps_the_last_good_checkpoint(tmp_path: Path) -> 
     ]
     # a little more: the numbers of another run need not have as many digits
     with (
-        _files_at_most(sizes[0] + 100),
-        pytest.raises(RunError, match="what was saved before is intact"),
+        files_at_most(sizes[0] + 100),
+        pytest.raises(RunError, match="saved before is intact"),
     ):
         _go(cut, resume=True)  # still full
     _go(cut, resume=True)
@@ -322,7 +311,7 @@ def test_another_run_is_not_resumed(
 
 def test_a_setting_left_out_is_another_run_too(tmp_path: Path) -> None:
     _go(tmp_path / "run", settings=SETTINGS | {"layer": "layers.2"})
-    with pytest.raises(RunError, match=r"layer: 'layers\.2' there, None now"):
+    with pytest.raises(RunError, match=r"layer: 'layers\.2' .*None"):
         _go(tmp_path / "run", resume=True)
 
 
@@ -330,7 +319,7 @@ def test_an_existing_folder_is_not_written_into(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "file").write_text("mine")
     for name in ("empty", "file"):
-        with pytest.raises(RunError, match="exists; choose another `out`, or continue"):
+        with pytest.raises(RunError, match=r"exists; .*`out`.*continue"):
             _go(tmp_path / name)
     with pytest.raises(RunError, match="is a file"):
         _go(tmp_path / "file", resume=True)
@@ -457,7 +446,7 @@ def test_predict_refuses_what_is_no_ray(table_run: Run, people: pd.DataFrame, ra
 def test_predict_needs_a_table(tmp_path: Path, people: pd.DataFrame) -> None:
     run = _go(tmp_path / "run", epochs=1)
     assert run.table is None
-    with pytest.raises(ConfigurationError, match=r"call `run\.model\(inputs, ray\)`"):
+    with pytest.raises(ConfigurationError, match=r"`run\.model\(inputs, ray\)`"):
         run.predict(people, ray=[0.5, 0.5])
 
 
@@ -479,15 +468,15 @@ def test_a_problem_built_by_hand_cannot_be(people: pd.DataFrame, tmp_path: Path)
     run = fit(problem, epochs=1, out=tmp_path / "run", device="cpu")
     loaded = load_run(run.folder)
     assert loaded.predict(people, ray=[0.5, 0.5]).shape == (400,)
-    with pytest.raises(RunError, match=r"hand it on, as in .* `evaluate\(run\.model, problem\)`"):
+    with pytest.raises(RunError, match=r"`evaluate\(run\.model, problem\)`"):
         loaded.problem()
 
 
 def test_a_network_of_ones_own_must_be_handed_over(tmp_path: Path) -> None:
     run = _go(tmp_path / "run", model=_seeded(Own), epochs=2)
-    with pytest.raises(RunError, match="pass that network as `model`"):
+    with pytest.raises(RunError, match=r"pass .* as `model`"):
         load_run(run.folder)
-    with pytest.raises(RunError, match="do not fit the network") as caught:
+    with pytest.raises(RunError, match="do not fit") as caught:
         load_run(run.folder, model=nn.Linear(2, 2))
     assert "\n" not in str(caught.value)
     again = load_run(run.folder, model=Own())
@@ -535,15 +524,15 @@ def _change(name: str, **changes: Any) -> Callable[[Path], None]:
 
 
 DAMAGES: Mapping[str, tuple[Callable[[Path], None], str]] = {
-    "no folder": (shutil.rmtree, "give the folder that `train` printed"),
-    "no run.json": (_drop("run.json"), "is .* a run folder that was finished"),
+    "no folder": (shutil.rmtree, "folder that `train`"),
+    "no run.json": (_drop("run.json"), "run folder that was finished"),
     "no front": (_drop("front.json"), "front.json` does not exist"),
     "no val front": (_drop("front_val.json"), "front_val.json` does not exist"),
-    "no table": (_drop("table.json"), "table.json` does not exist; the run folder is incomplete"),
+    "no table": (_drop("table.json"), "table.json` does not exist"),
     "no model": (_drop("model.safetensors"), "incomplete: bring back"),
     "half a run.json": (_cut("run.json"), "damaged: train again"),
-    "half a front": (_cut("front.json"), r"front.json` is damaged or was changed \(its sha256"),
-    "half a model": (_cut("model.safetensors"), "model.safetensors` is damaged or was changed"),
+    "half a front": (_cut("front.json"), r"front.json` is damaged .*sha256"),
+    "half a model": (_cut("model.safetensors"), "model.safetensors` is damaged"),
     "half a table": (_cut("table.json"), "damaged"),
     "other table": (_change("table.json", mean="gone"), "damaged"),
     "other front": (_change("front.json", values=[[1.0]]), "damaged"),
@@ -554,15 +543,15 @@ DAMAGES: Mapping[str, tuple[Callable[[Path], None], str]] = {
     "keys missing": (_change("run.json", backbone="gone", training="gone"), "is missing"),
     "other network": (
         _change("run.json", backbone={"name": "mlp", "settings": {"hidden": [3]}}),
-        "run.json` is damaged or was changed",
+        "run.json` is damaged",
     ),
     "unknown backbone": (
         _change("run.json", backbone={"name": "perceptron", "settings": {}}),
-        "run.json` cannot be used here: unknown backbone `perceptron`",
+        "run.json` .*unknown backbone `perceptron`",
     ),
     "odd settings": (
         _change("run.json", backbone={"name": "mlp", "settings": {"depth": 3}}),
-        "run.json` is damaged or was changed",
+        "run.json` is damaged",
     ),
 }
 
@@ -607,5 +596,5 @@ def test_other_images_than_those_trained_on_are_refused(tmp_path: Path) -> None:
     run = fit("multi_digits", epochs=1, settings=settings, out=tmp_path / "run")
     assert run.problem().about["sha256"] == run.record["about"]["sha256"]
     spoilt = {**run.record, "about": {**run.record["about"], "sha256": "another"}}
-    with pytest.raises(RunError, match=r"are not those .* was trained on"):
+    with pytest.raises(RunError, match=r"not those .* trained on"):
         dataclasses.replace(run, record=spoilt, trained_on=None).problem()

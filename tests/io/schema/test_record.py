@@ -58,13 +58,13 @@ def test_a_wrong_kind_is_named(folder: Path) -> None:
         wrong = copy(folder, folder.with_name(f"{field}-{says[:12]}"))
         record = json.loads((wrong / "run.json").read_text())
         seal(wrong, record | {field: value})
-        with pytest.raises(RunError, match=rf"run.json` is damaged: {says}.*; bring back"):
+        with pytest.raises(RunError, match=rf"run\.json` is damaged: {says}.*bring back"):
             load_run(wrong)
 
 
 def test_a_field_that_is_gone_is_named(folder: Path) -> None:
     change(folder, lambda record: record["training"].pop("rays"))
-    with pytest.raises(RunError, match=r"damaged: `training\.rays` is missing; bring back"):
+    with pytest.raises(RunError, match=r"`training\.rays`.*bring back"):
         load_run(folder)
 
 

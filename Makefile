@@ -19,6 +19,9 @@ QUICK := tests/test_layers.py tests/test_size.py tests/test_surface.py tests/tes
 SEED ?= 1
 WORKERS ?= 2
 
+# Tests start again and again, and processes within them: what is compiled is kept.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: demo test quick test-shuffled test-extras check format bench faults audit constraints docs surface clean
 
 $(READY): pyproject.toml constraints.txt

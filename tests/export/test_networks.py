@@ -108,16 +108,15 @@ def test_three_objectives_and_float64(run_of: Callable[..., Run]) -> None:
     assert next(run.model.parameters()).dtype == torch.float64  # the run's own is left alone
 
 
-def test_groups_of_rows_may_share_preferences(run_of: Callable[..., Run]) -> None:
+def test_groups_of_rows_may_share_preferences_and_no_rows_give_no_outputs(
+    run_of: Callable[..., Run],
+) -> None:
     run = run_of(model_of("concat", "mlp"))
+    path = export(run).path
     x, preference = torch.randn(6, 5), torch.rand(3, 2)
-    found = in_onnx(export(run).path, x, preference)
+    found = in_onnx(path, x, preference)
     agree(found, expected(run, x, preference.repeat_interleave(2, dim=0)))
-
-
-def test_no_rows_give_no_outputs(run_of: Callable[..., Run]) -> None:
-    made = export(run_of(model_of("concat", "mlp")))
-    assert in_onnx(made.path, torch.randn(0, 5), torch.rand(1, 2))["logits"].shape == (0, 3)
+    assert in_onnx(path, torch.randn(0, 5), torch.rand(1, 2))["logits"].shape == (0, 3)
 
 
 class Own(nn.Module):

@@ -6,8 +6,6 @@ import json
 import os
 import shutil
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -18,6 +16,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from tests.processes import start
 from tests.resumed import results
 from tests.small import files_at_most
 from torch import Tensor, nn
@@ -182,35 +181,25 @@ def test_killed_at_every_touch_of_the_disk(tmp_path: Path, monkeypatch: pytest.M
 
 def test_killed_for_real_again_and_again(tmp_path: Path) -> None:
     settings = {"hidden": (8,), "evaluate_every": 1}
-    epochs = 250
+    epochs = 150
     fit("toy_convex", out=tmp_path / "whole", epochs=epochs, settings=settings, device="cpu")
     cut = tmp_path / "cut"
-    command = [sys.executable, "-m", "paretocosmos", "train", "toy_convex", "--resume", "--json"]
-    command += ["--set", "hidden=8", "--set", "evaluate_every=1"]
+    command = ["train", "toy_convex", "--resume", "--set", "hidden=8", "--set", "evaluate_every=1"]
     command += ["--epochs", str(epochs), "--out", str(cut), "--device", "cpu"]
-    environment = os.environ | {"OMP_NUM_THREADS": "1"}  # as this process
-
-    for moment in (None, 0, 30):  # before anything; just begun; later
-        process = subprocess.Popen(
-            command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-        )
+    for moment in (0, 10):  # just begun; later
+        started = start(*command, folder=tmp_path)
         try:
-            while moment is not None and _epoch(cut) < moment and process.poll() is None:
+            while _epoch(cut) < moment and started.process.is_alive():
                 time.sleep(0.002)
         finally:
-            process.send_signal(signal.SIGKILL)
-            process.communicate()
-        assert process.returncode == -signal.SIGKILL
-        if moment is None:
-            assert not cut.exists()
-        else:
-            assert moment <= _epoch(cut) < epochs
-            assert json.loads((cut / "run.json").read_text())["status"] == "training"
-            with pytest.raises(RunError, match=r"not finished.* resume=True"):
-                load_run(cut)
-            (cut / "checkpoint" / ".epoch-1.safetensors.0a1b2c3d4e5f.tmp").write_bytes(b"half")
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-    assert json.loads(done.stdout)["run"] == str(cut)
+            started.send_signal(signal.SIGKILL)
+        assert started.ended()[0] == -signal.SIGKILL
+        assert moment <= _epoch(cut) < epochs
+        assert json.loads((cut / "run.json").read_text())["status"] == "training"
+        with pytest.raises(RunError, match=r"not finished.* resume=True"):
+            load_run(cut)
+        (cut / "checkpoint" / ".epoch-1.safetensors.0a1b2c3d4e5f.tmp").write_bytes(b"half")
+    assert start(*command, folder=tmp_path).ended()[0] == 0
     assert results(cut) == results(tmp_path / "whole")
 
 

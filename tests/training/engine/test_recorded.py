@@ -169,6 +169,7 @@ def test_compiled_equals_eager_up_to_rounding(
 ) -> None:
     """The one test that compiles: it takes many seconds."""
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr("torch._inductor.config.compile_threads", 1)  # no processes to wait for
     sizes, groups = (32, 32), 4
     model = Net()
     models = (model, copy.deepcopy(model))

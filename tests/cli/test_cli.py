@@ -38,7 +38,8 @@ from paretocosmos.training.fit import fit
 from paretocosmos.training.loop import Trainer
 from paretocosmos.types import Batch
 
-SMALL = ("--epochs", "2", "--device", "cpu", "--set", "hidden=8")
+PLAIN = ("--epochs", "2", "--device", "cpu", "--set", "hidden=8")
+SMALL = (*PLAIN, "--engine", "eager")  # recording takes longer than these trainings
 RESULTS = ("front.json", "front_val.json", "model.safetensors")
 
 
@@ -126,7 +127,7 @@ def test_list_is_what_find_finds(cli: Call) -> None:
 
 
 def test_train_prints_one_json_object_and_nothing_else(cli: Call, undrawn: None) -> None:
-    ended = cli("train", "toy_convex", *SMALL, "--seed", "4", "--out", "here", "--json")
+    ended = cli("train", "toy_convex", *PLAIN, "--seed", "4", "--out", "here", "--json")
     assert ended.code == 0
     assert ended.err == ""
     assert ended.out.count("\n") == 1
@@ -192,7 +193,7 @@ def test_a_log_sees_a_long_training_advance(
 
 def test_every_option_arrives(cli: Call, undrawn: None) -> None:
     ended = cli(
-        *("train", "toy_concave", *SMALL, "--method", "cosmos", "--protocol", "paper", "--seed"),
+        *("train", "toy_concave", *PLAIN, "--method", "cosmos", "--protocol", "paper", "--seed"),
         *("7", "--penalty", "2", "--alpha", "0.1,0.5", "--engine", "eager", "--deterministic"),
         *("--set", "batch_size=128", "--set", "method.alignment=inverse", "--json"),
         *("--precision", "fp64"),
@@ -706,7 +707,7 @@ def test_an_engine_that_steps_aside_is_a_note(
         raise RuntimeError("no C++ compiler found")
 
     monkeypatch.setattr(torch, "compile", missing)
-    ended = cli("train", "toy_convex", *SMALL, "--engine", "compiled", "--json")
+    ended = cli("train", "toy_convex", *PLAIN, "--engine", "compiled", "--json")
     assert ended.code == 0
     assert ended.err.count("note:") == 1
     assert "goes on eager" in ended.err

@@ -167,7 +167,7 @@ def test_images_and_their_classes(tmp_path: Path) -> None:
 
 
 def test_answers_that_are_no_classes_are_said_so(tmp_path: Path) -> None:
-    view = look_at([fit("toy_convex", epochs=2, out=tmp_path / "run")])
+    view = look_at([fit("toy_convex", epochs=2, out=tmp_path / "run", engine="eager")])
     assert view.samples is None
     assert "are not classes" in view.why
     write_report(tmp_path / "page.html", view)
@@ -183,7 +183,7 @@ def test_networks_of_their_own(problem: TabularProblem, run: Run, tmp_path: Path
 
 
 def test_runs_of_different_problems_are_refused(run: Run, tmp_path: Path) -> None:
-    other = fit("toy_convex", epochs=2, out=tmp_path / "other")
+    other = fit("toy_convex", epochs=2, out=tmp_path / "other", engine="eager")
     with pytest.raises(ConfigurationError, match=r"`table`.*`toy_convex`"):
         look_at([run, other])
 

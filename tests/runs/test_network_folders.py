@@ -254,7 +254,9 @@ def test_a_run_on_a_backbone_of_ones_own_comes_back_with_it(method: str, tmp_pat
     backbone = nn.Sequential(
         nn.Linear(problem.input_shape[0], 8), nn.ReLU(), nn.Linear(8, problem.outputs)
     )
-    run = fit(problem, method=method, backbone=backbone, epochs=1, out=tmp_path / "run")
+    run = fit(
+        problem, method=method, backbone=backbone, epochs=1, out=tmp_path / "run", engine="eager"
+    )
     with pytest.raises(RunError, match=r"pass .* as `backbone`"):
         load_run(run.folder)
     again = load_run(run.folder, backbone=backbone)

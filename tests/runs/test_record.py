@@ -38,7 +38,8 @@ class Cubed(Objective):
 def trained(tmp_path: Path) -> Trained:
     def folder(problem: Problem) -> Path:
         settings = {"hidden": (4,), "batch_size": 500, "reference": (50.0, 50.0)}
-        return fit(problem, epochs=1, out=tmp_path / "run", settings=settings).folder
+        run = fit(problem, epochs=1, out=tmp_path / "run", settings=settings, engine="eager")
+        return run.folder
 
     return folder
 

@@ -8,9 +8,7 @@ import typer
 from paretocosmos.cli._options import AsJson, Trust, Verify, whole_numbers
 from paretocosmos.cli.output import note, print_json, print_report
 from paretocosmos.errors import RunError
-from paretocosmos.paper.collected import collect, found_in
 from paretocosmos.paper.recipe import load_recipe
-from paretocosmos.paper.report import write_report
 
 __all__ = ["report"]
 
@@ -29,7 +27,10 @@ def report(
     verify: Verify = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show what was reproduced beside the paper: Markdown, LaTeX, JSON, HTML and figures."""
+    """Show what was reproduced beside the paper: Markdown, HTML, JSON and figures."""
+    from paretocosmos.paper.collected import collect, found_in
+    from paretocosmos.paper.report import write_report
+
     folder = out.expanduser()
     try:
         folder.exists()
@@ -48,13 +49,13 @@ def report(
             "`paretocosmos reproduce`, name the file of your own, or the folder with --out"
         )
     asked = None if seeds is None else whole_numbers(seeds)
-    contents = [
+    results = [
         collect(one.with_seeds(asked), folder, trust=trust or (), verify=verify) for one in wanted
     ]
     place = wanted[0].root(folder) / "report"
-    for said in write_report(contents, place):
+    for said in write_report(results, place):
         note(said)
     if as_json:
-        print_json(contents)
+        print_json([result.to_dict() for result in results])
     else:
-        print_report(contents, place)
+        print_report(results, place)

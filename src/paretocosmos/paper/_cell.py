@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from paretocosmos.errors import (
     BenchmarkWarning,
@@ -27,10 +26,7 @@ from paretocosmos.pareto.rays import each_alone
 from paretocosmos.runs.saved import sweep_run
 from paretocosmos.training.fit import Progress, fit
 
-if TYPE_CHECKING:
-    pass
-
-__all__ = ["Outcome", "ReproduceOptions", "packages_of", "tidy", "train"]
+__all__ = ["Job", "Outcome", "ReproduceOptions", "Tell", "packages_of", "tidy", "train"]
 
 LOG = "error.log"
 
@@ -74,7 +70,14 @@ class Outcome:
     packages: tuple[str, ...] = ()
 
 
-def packages_of(error: Exception) -> tuple[str, ...]:
+Job = tuple[Cell, list[int]]
+"""A cell to be trained, and its seeds that are not done."""
+
+Tell = Callable[[Cell, Progress | Outcome | None], None]
+"""Called with what a cell says: that it begins (`None`), where it stands, how it ended."""
+
+
+def packages_of(error: Exception | None) -> tuple[str, ...]:
     """What an error says would have to be trusted."""
     return error.packages if isinstance(error, UntrustedError) else ()
 
@@ -129,15 +132,15 @@ def train(
             error, packages = str(refused), packages_of(refused)
         except Exception as bug:
             error = _logged(folder, bug)
-    notes = dict.fromkeys(
-        str(one.message)
-        if issubclass(one.category, BenchmarkWarning)
-        else f"{cell.name}: {one.message}"
-        for one in caught
-        if not (alone and issubclass(one.category, FrontWarning))
-    )
+    told = [one for one in caught if not (alone and issubclass(one.category, FrontWarning))]
+    notes = (f"{_whose(one.category, cell)}{one.message}" for one in told)
     seconds = time.perf_counter() - started
-    return Outcome(error, seconds, tuple(notes), packages=packages)
+    return Outcome(error, seconds, tuple(dict.fromkeys(notes)), packages=packages)
+
+
+def _whose(kind: type[Warning], cell: Cell) -> str:
+    """What a warning is of: that a set is a benchmark is so for all cells."""
+    return "" if issubclass(kind, BenchmarkWarning) else f"{cell.name}: "
 
 
 def tidy(cell: Cell, how: ReproduceOptions) -> None:

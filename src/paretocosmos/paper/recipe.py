@@ -13,7 +13,7 @@ from paretocosmos.config.settings import paper_settings
 from paretocosmos.errors import ConfigurationError, unknown
 from paretocosmos.io.schema import MOST, PROTOCOLS
 from paretocosmos.paper._recipe_file import read_recipe
-from paretocosmos.paper._sets import defaults_of
+from paretocosmos.paper.names import defaults_of
 
 if TYPE_CHECKING:
     from paretocosmos.io.schema.recipe import RecipeFile

@@ -39,7 +39,7 @@ class KnownReason:
     def applies(self, cell: CellResult, against: Against) -> bool:
         """Whether there is a difference it can explain."""
         figures = [getattr(against, quantity) for quantity in self.quantities]
-        gap = against.hypervolume.difference if against.hypervolume else None
+        gap = against.hypervolume.difference or 0.0
         holds = {
             "subset": any("CelebA" in caveat for caveat in cell.made.caveats),
             "random_weights": "random" in cell.made.weights,
@@ -52,7 +52,7 @@ class KnownReason:
             and (not self.protocols or cell.protocol in self.protocols)
             and all(cell.varied.get(key) == value for key, value in self.settings.items())
             and (self.when is None or holds[self.when])
-            and self.least < (gap or 0.0) < self.most
+            and self.least < gap < self.most
         )
 
 
@@ -81,7 +81,7 @@ def against_paper(cell: CellResult) -> Against | None:
         found["hypervolume"] = _judged(cell, found["hypervolume"], row.get("std"))
     if tasks is not None:
         found["tasks"] = _per_task(cell if compared else None, tasks)
-    against = Against(**found, reasons=[])
+    against = Against(**found)
     reasons = list(_reasons(cell, against)) if compared else []
     return against.model_copy(update={"reasons": reasons})
 
@@ -130,7 +130,7 @@ def _figure(paper: float, ours: float | None) -> Figure:
 def _judged(cell: CellResult, figure: Figure, std: float | None) -> Figure:
     """Whether a hypervolume is another than the paper's, given its rounding and the noise."""
     more: dict[str, Any] = {"paper_std": std}
-    if figure.difference is not None:
+    if figure.paper is not None and figure.difference is not None:
         digit = LAST_DIGIT_OF_FACES if is_face(cell.problem) else LAST_DIGIT
         seeds = len(published()["table_1"]["seeds"])
         theirs = Spread(mean=figure.paper, std=std, each=[figure.paper] * seeds)

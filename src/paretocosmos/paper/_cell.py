@@ -10,14 +10,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from paretocosmos.errors import (
-    BenchmarkWarning,
-    DivergedError,
-    FrontWarning,
-    ParetoCosmosError,
-    RunError,
-    UntrustedError,
-)
+from paretocosmos import errors
 from paretocosmos.io.files import one_line, sweep, write_bytes
 from paretocosmos.io.locks import locked
 from paretocosmos.io.paths import VARIABLE
@@ -79,7 +72,7 @@ Tell = Callable[[Cell, Progress | Outcome | None], None]
 
 def packages_of(error: Exception | None) -> tuple[str, ...]:
     """What an error says would have to be trusted."""
-    return error.packages if isinstance(error, UntrustedError) else ()
+    return error.packages if isinstance(error, errors.UntrustedError) else ()
 
 
 def train(
@@ -123,16 +116,16 @@ def train(
             with locked(folder), _looking_in(how.data):
                 try:
                     together(seeds)
-                except DivergedError:
+                except errors.DivergedError:
                     if len(seeds) == 1:
                         raise
                     _each(together, seeds)
                 _tidied(cell, how)
-        except ParetoCosmosError as refused:
+        except errors.ParetoCosmosError as refused:
             error, packages = str(refused), packages_of(refused)
         except Exception as bug:
             error = _logged(folder, bug)
-    told = [one for one in caught if not (alone and issubclass(one.category, FrontWarning))]
+    told = [one for one in caught if not (alone and issubclass(one.category, errors.FrontWarning))]
     notes = (f"{_whose(one.category, cell)}{one.message}" for one in told)
     seconds = time.perf_counter() - started
     return Outcome(error, seconds, tuple(dict.fromkeys(notes)), packages=packages)
@@ -140,7 +133,7 @@ def train(
 
 def _whose(kind: type[Warning], cell: Cell) -> str:
     """What a warning is of: that a set is a benchmark is so for all cells."""
-    return "" if issubclass(kind, BenchmarkWarning) else f"{cell.name}: "
+    return "" if issubclass(kind, errors.BenchmarkWarning) else f"{cell.name}: "
 
 
 def tidy(cell: Cell, how: ReproduceOptions) -> None:
@@ -149,7 +142,7 @@ def tidy(cell: Cell, how: ReproduceOptions) -> None:
     hidden = (path for place in (folder, *runs) if place.is_dir() for path in place.glob(".*"))
     if next(hidden, None) is None and not any((run / "checkpoint").exists() for run in runs):
         return
-    with suppress(RunError), locked(folder):
+    with suppress(errors.RunError), locked(folder):
         _tidied(cell, how)
 
 
@@ -159,7 +152,7 @@ def _tidied(cell: Cell, how: ReproduceOptions) -> None:
     for run in cell.runs(how.out).values():
         shutil.rmtree(run / "checkpoint", ignore_errors=True)
         if next(run.glob(".*"), None) is not None:
-            with suppress(RunError), locked(run):
+            with suppress(errors.RunError), locked(run):
                 sweep_run(run)
 
 
@@ -169,10 +162,10 @@ def _each(together: Callable[[Sequence[int]], None], seeds: Sequence[int]) -> No
     for seed in seeds:
         try:
             together([seed])
-        except DivergedError as error:
+        except errors.DivergedError as error:
             why.append(f"seed {seed}: {error}")
     if why:
-        raise DivergedError("; ".join(why))
+        raise errors.DivergedError("; ".join(why))
 
 
 def _logged(folder: Path, bug: Exception) -> str:

@@ -18,12 +18,6 @@ __all__ = ["LITTLE", "ablation_claims"]
 Grid = dict[tuple[float, float], CellResult]
 """The cells of a set by penalty and alpha."""
 
-# Section 6, "Ablation study"; appendix "Additional figures" on fairness.
-PENALTY = (
-    "A small penalty gives an optimal but narrow front, a larger one a wider front; for fairness "
-    "it matters less."
-)
-ALPHA = "Alpha changes the quality of the front, not its width."
 LITTLE = 0.1
 """How much of the front of the smallest penalty others may dominate for it to count as optimal."""
 
@@ -40,12 +34,12 @@ def ablation_claims(cells: Sequence[CellResult]) -> list[ClaimResult]:
         if cell.metrics["hypervolume"] is not None and cell.metrics["span"] is not None:
             grids.setdefault(set_key(cell), {})[at] = cell
     rows = [_row(grid) for grid in grids.values() if _is_whole(grid)]
-    penalty = claimed(PENALTY, [_judge_penalty(row) for row in rows])
+    penalty = claimed("penalty", [_judge_penalty(row) for row in rows])
     narrower = [row for row in rows if _widened(row) < 0]
     if narrower:
         more = f" With a larger penalty it is narrower on {titles(narrower)}."
         penalty = penalty.model_copy(update={"sentence": penalty.sentence + more})
-    return [penalty, claimed(ALPHA, [_judge_alpha(row) for row in rows])]
+    return [penalty, claimed("alpha", [_judge_alpha(row) for row in rows])]
 
 
 def _is_whole(grid: Grid) -> bool:

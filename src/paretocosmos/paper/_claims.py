@@ -25,22 +25,15 @@ from paretocosmos.paper.names import (
     settings_of_problem,
     variation,
 )
+from paretocosmos.paper.published import claim
 
 __all__ = ["claimed", "convergence_claim", "paper_claim", "titles"]
 
-# Section 6: "COSMOS is not outperformed by the Pareto front baselines (PHN-EPO, PHN-LS and
-# ParetoMTL) on any of the 6 datasets in terms of hyper-volume"; "we indeed outperform the single
-# task baseline in all three datasets" of images.
-FRONTS = "COSMOS is not outperformed in hypervolume by PHN-EPO, PHN-LS or ParetoMTL on any set."
-ALONE = "On pairs of images COSMOS outperforms Single Task, of which the ideal point counts."
 RIVALS = ("phn_epo", "phn_ls", "pareto_mtl")
 ONE = "one seed"  # of both, so that nothing is known of the noise
 FAIR = ("adult", "compas", "default_credit")  # where the optima of Single Task exclude each other
 
-# Section 6: "our method converges fast and is able to generate a well-spread Pareto front after 10
-# epochs" on the pairs of images.
 EPOCH, WIDE = 10, 0.5
-FAST = f"COSMOS has a well-spread front after {EPOCH} epochs."
 RULE = f"Well spread is at least {WIDE:.0%} of the last front's width."
 
 
@@ -52,9 +45,9 @@ def paper_claim(cells: Sequence[CellResult]) -> list[ClaimResult]:
     """
     found = []
     alone = [cell for cell in cells if cell.problem not in FAIR]
-    for claim, pairs, judge in (
-        (FRONTS, _pairs(cells, RIVALS), _fronts),
-        (ALONE, _pairs(alone, ("single_task",)), _alone),
+    for name, pairs, judge in (
+        ("fronts", _pairs(cells, RIVALS), _fronts),
+        ("alone", _pairs(alone, ("single_task",)), _alone),
     ):
         rows = [_compared(*pair) for pair in pairs if all(one.seeds for one in pair)]
         if rows:
@@ -64,7 +57,7 @@ def paper_claim(cells: Sequence[CellResult]) -> list[ClaimResult]:
             many = f"{_many(len(rows), 'comparison')} on {_where(rows)}{tail}."
             found.append(
                 ClaimResult(
-                    claim=claim,
+                    claim=claim(name),
                     holds=holds,
                     deviations=DEVIATIONS,
                     sentence=f"{many} {said}",
@@ -81,16 +74,14 @@ def convergence_claim(cells: Sequence[CellResult]) -> list[ClaimResult]:
         course = {stage.epoch: stage for stage in cell.course}
         if cell.method == "cosmos" and not variation(cell) and EPOCH in course:
             rows.append(_converged(cell, course[EPOCH], course[max(course)]))
-    return [claimed(FAST, rows, RULE)] if rows else []
+    return [claimed("fast", rows, RULE)] if rows else []
 
 
-def claimed(
-    claim: str, rows: Sequence[AblationRow | ConvergenceRow], rule: str = ""
-) -> ClaimResult:
+def claimed(name: str, rows: Sequence[AblationRow | ConvergenceRow], rule: str = "") -> ClaimResult:
     """A claim judged set by set: where it holds, where it does not, and where the noise rules.
 
     Args:
-        claim: what the paper says.
+        name: of the claim.
         rows: a set each.
         rule: how it is judged, where the claim does not say.
     """
@@ -100,7 +91,7 @@ def claimed(
     said += [f"Not so on {titles(not_so)}."] if not_so else []
     said += [f"Within the noise, and so open, on {titles(open_)}."] if open_ else []
     return ClaimResult(
-        claim=claim,
+        claim=claim(name),
         holds=False if not_so else None if open_ or not rows else True,
         sentence=" ".join(said) or "Too little is trained for it to be said.",
         rows=[*rows],

@@ -51,10 +51,7 @@ def cell_result(
     runs, broken = finished_runs(cell, out, trust, verify)
     kept = read_cell(cell.folder(out))
     told: dict[str, Any] = {
-        "name": cell.name,
-        "problem": cell.problem,
-        "protocol": cell.protocol,
-        "method": cell.method,
+        **{key: getattr(cell, key) for key in ("name", "problem", "protocol", "method")},
         "settings": dict(cell.settings),
         "rehearsal": cell.epochs,
         "seeds": list(runs),
@@ -214,13 +211,10 @@ def _origin(records: Sequence[Record], side_by_side: int) -> Origin:
         return found
 
     return Origin(
+        **{key: every(key) for key in ("version", "source", "precision", "engine")},
         device=every("machine", "device"),
         threads=every("machine", "threads"),
-        version=every("version"),
-        source=every("source"),
         torch=every("versions", "torch"),
-        precision=every("precision"),
-        engine=every("engine"),
         seeds_together=every("seeds_together"),
         images=every("about", "images"),
         weights=every("backbone", "settings", "weights"),

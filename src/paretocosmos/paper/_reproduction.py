@@ -61,22 +61,11 @@ class Standing:
 
     def to_dict(self) -> dict[str, Any]:
         """What a reproduction's file has of it."""
-        cell = self.cell
-        return {
-            "name": cell.name,
-            "problem": cell.problem,
-            "protocol": cell.protocol,
-            "method": cell.method,
-            "settings": dict(cell.settings),
-            "state": self.state,
-            "error": self.error,
-            "seeds": list(cell.seeds),
-            "seeds_done": list(self.seeds_done),
-            "hypervolume": self.hypervolume,
-            "seconds": self.seconds,
-            "share": self.share,
-            "seconds_in": dict(self.seconds_in),
-        }
+        own = ("name", "problem", "protocol", "method", "settings", "seeds")
+        more = ("state", "error", "seeds_done", "hypervolume", "seconds", "share", "seconds_in")
+        told = {key: getattr(self.cell, key) for key in own}
+        told |= {key: getattr(self, key) for key in more}
+        return {key: list(v) if isinstance(v, tuple) else v for key, v in told.items()}
 
 
 @dataclass

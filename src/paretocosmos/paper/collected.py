@@ -44,11 +44,7 @@ JUDGES: dict[str, Callable[[Sequence[CellResult]], list[ClaimResult]]] = {
 
 
 def collect(
-    recipe: Recipe,
-    out: Path,
-    *,
-    trust: Collection[str] = (),
-    verify: str | Path | None = None,
+    recipe: Recipe, out: Path, *, trust: Collection[str] = (), verify: str | Path | None = None
 ) -> RecipeResult:
     """The numbers of a recipe from its run folders.
 

@@ -6,7 +6,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-__all__ = ["authors_code", "is_face", "paper_row", "paper_tasks", "published", "titles"]
+__all__ = ["authors_code", "claim", "is_face", "paper_row", "paper_tasks", "published", "titles"]
 
 
 @cache
@@ -60,6 +60,15 @@ def authors_code(problem: str) -> float | None:
     """
     found: float | None = published()["authors_code"]["cosmos"].get(problem)
     return found
+
+
+def claim(name: str) -> str:
+    """What the paper says.
+
+    >>> claim("alpha")
+    'Alpha changes the quality of the front, not its width.'
+    """
+    return str(published()["claims"][name])
 
 
 def titles(of: str) -> Mapping[str, str]:

@@ -114,9 +114,9 @@ class Origin(Model):
 
 
 class Figure(Model):
-    """A number of the paper, and ours beside it where there is one."""
+    """A number of the paper and ours beside it, each where there is one."""
 
-    paper: Finite
+    paper: Finite | None = None
     paper_std: Finite | None = None
     ours: Finite | None = None
     difference: Finite | None = None
@@ -142,12 +142,12 @@ class Reason(Model):
 class Against(Model):
     """A cell beside what the paper prints of it."""
 
-    hypervolume: Figure | None = None
-    seconds: Figure | None = None
-    parameters: Figure | None = None
-    misclassification: Figure | None = None
+    hypervolume: Figure = Figure()
+    seconds: Figure = Figure()
+    parameters: Figure = Figure()
+    misclassification: Figure = Figure()
     tasks: PerTask | None = None
-    reasons: Some[Reason]
+    reasons: Some[Reason] = Field(default_factory=list)
 
 
 class SetResult(Model):

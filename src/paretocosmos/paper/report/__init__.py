@@ -58,10 +58,7 @@ def write_report(results: Sequence[RecipeResult], folder: Path) -> list[str]:
 
 
 def sections(
-    results: Sequence[RecipeResult],
-    pictures: Path | None,
-    *,
-    endings: Sequence[str] = ENDINGS,
+    results: Sequence[RecipeResult], pictures: Path | None, *, endings: Sequence[str] = ENDINGS
 ) -> tuple[list[Section], list[str]]:
     """Every recipe as a section; its pictures are written into a folder.
 

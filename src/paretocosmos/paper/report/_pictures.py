@@ -4,19 +4,12 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
+from paretocosmos import plotting
 from paretocosmos.io.schema.collected import CellResult, RecipeResult
 from paretocosmos.paper._fronts import GRID, exact_front, front_of, on_a_grid
 from paretocosmos.paper.names import method_title, set_title
 from paretocosmos.paper.report._labels import by_kind, labels, panel_rows, panel_titles
 from paretocosmos.pareto.front import Front
-from paretocosmos.plotting import (
-    Known,
-    ablation_figure,
-    convergence_figure,
-    fronts_figure,
-    intuition_figure,
-    three_figure,
-)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -61,7 +54,7 @@ def _fronts(cells: Sequence[CellResult]) -> Drawable:
     if panels:
         ideal = {called[cell.name] for cell in planar if cell.volume_of == "ideal point"}
         rows = panel_rows(planar, titles)
-        draw = partial(fronts_figure, panels, ideal=ideal, order=LOOKS, groups=rows)
+        draw = partial(plotting.fronts_figure, panels, ideal=ideal, order=LOOKS, groups=rows)
         yield f"fronts on the test split, {_seeds(planar)}", draw
 
 
@@ -75,7 +68,7 @@ def _convergence(cells: Sequence[CellResult]) -> Drawable:
     }
     if panels:
         names = ", ".join(dict.fromkeys(method_title(cell.method) for cell in drawn))
-        draw = partial(convergence_figure, panels, groups=panel_rows(drawn, titles))
+        draw = partial(plotting.convergence_figure, panels, groups=panel_rows(drawn, titles))
         yield f"validation fronts of {names} over epochs, {_seeds(drawn)}", draw
 
 
@@ -89,7 +82,7 @@ def _ablation(cells: Sequence[CellResult]) -> Drawable:
         panels.setdefault(titles[cell.name], {})[at] = front_of(cell)
     if panels:
         caption = f"what the penalty λ and the Dirichlet parameter α do, {_seeds(drawn)}"
-        yield caption, partial(ablation_figure, panels)
+        yield caption, partial(plotting.ablation_figure, panels)
 
 
 def _faces(cells: Sequence[CellResult]) -> Drawable:
@@ -100,7 +93,7 @@ def _faces(cells: Sequence[CellResult]) -> Drawable:
         if len(cell.objectives) == 3 and cell.volume_of == "front":
             where = set_title(cell, protocol=False)
             caption = f"front of {called[cell.name]} on {where}, {_seeds([cell])}"
-            yield caption, partial(three_figure, front_of(cell))
+            yield caption, partial(plotting.three_figure, front_of(cell))
 
 
 def _intuition(cells: Sequence[CellResult]) -> Drawable:
@@ -117,11 +110,11 @@ def _intuition(cells: Sequence[CellResult]) -> Drawable:
         told = [called[cell.name] if penalty is None or several else ""]
         told += [] if penalty is None else [f"λ {penalty:g}"]
         title = f"{sets[cell.name]}: {', '.join(filter(None, told))}"
-        panels[title] = Known(front_of(cell), exact.values)
+        panels[title] = plotting.Known(front_of(cell), exact.values)
         rows[title] = sets[cell.name]
     if panels:
         caption = "what a weighted sum finds, and what the penalty λ of COSMOS does"
-        yield caption, partial(intuition_figure, panels, groups=rows)
+        yield caption, partial(plotting.intuition_figure, panels, groups=rows)
 
 
 def _seeds(cells: Sequence[CellResult]) -> str:

@@ -5,33 +5,22 @@ from dataclasses import replace
 from itertools import starmap
 
 from paretocosmos.io.schema.collected import CellResult, JudgedRow, RecipeResult
-from paretocosmos.paper.names import (
-    device_title,
-    method_title,
-    set_title,
-    settings_text,
-    variation,
-)
+from paretocosmos.paper.names import device_title, method_title, set_title, settings_text, variation
+from paretocosmos.paper.report import _table_others as others
 from paretocosmos.paper.report._parts import Claim, Picture, Section, Table
 from paretocosmos.paper.report._table_1 import table_1
 from paretocosmos.paper.report._table_faces import tables_of_faces
-from paretocosmos.paper.report._table_others import (
-    table_of_ablation,
-    table_of_convergence,
-    table_of_fronts,
-    table_of_intuition,
-)
 from paretocosmos.paper.report._texts import duration
 
 __all__ = ["section"]
 
 TABLES: dict[str, Callable[[Sequence[CellResult]], list[Table]]] = {
     "table": table_1,
-    "fronts": table_of_fronts,
-    "convergence": table_of_convergence,
-    "ablation": table_of_ablation,
+    "fronts": others.table_of_fronts,
+    "convergence": others.table_of_convergence,
+    "ablation": others.table_of_ablation,
     "celeba": tables_of_faces,
-    "intuition": table_of_intuition,
+    "intuition": others.table_of_intuition,
 }
 
 

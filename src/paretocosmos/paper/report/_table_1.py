@@ -3,24 +3,15 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from paretocosmos.io.schema.collected import Against, CellResult, Figure
+from paretocosmos.io.schema.collected import Against, CellResult
 from paretocosmos.paper._against import DEVIATIONS, deviation_of_difference
 from paretocosmos.paper.names import SetKey, device_title, method_title, set_key, set_title
 from paretocosmos.paper.published import published
+from paretocosmos.paper.report import _texts as texts
 from paretocosmos.paper.report._labels import labels
 from paretocosmos.paper.report._parts import NONE, Columns, Footnotes, Table, table_of
-from paretocosmos.paper.report._texts import (
-    by_method,
-    duration,
-    in_order,
-    mean,
-    printed,
-    signed,
-    thousands,
-    times,
-)
 
-__all__ = ["against_of", "gap_of", "paper_of", "table_1", "why"]
+__all__ = ["against_of", "table_1", "why"]
 
 Cells = Mapping[tuple[SetKey, str], CellResult]  # by the set and what a cell is called there
 
@@ -47,7 +38,7 @@ def table_1(cells: Sequence[CellResult]) -> list[Table]:
         side = [key for key in sets if key[:2] in both]
         side.sort(key=lambda key: (sets.index((*key[:2], "paper")), key[2] != "paper"))
         title = f"Test hypervolume, {seeds}, under both protocols: as published, and clean"
-        own = _matrix(title, of, side, lambda cell: mean(cell.volume), best=True)
+        own = _matrix(title, of, side, lambda cell: texts.mean(cell.volume), best=True)
         found.append(_told_clean(own, side, done))
     more = [_detailed(cells, called), _time_went(done)]
     return [*found, *(more if compared else map(_ours_alone, more))]
@@ -64,7 +55,7 @@ def _matrix(
     """A row per method, a column per set; the best of a column are strong, ideal points aside."""
     shown = {name: cell.method for (key, name), cell in of.items() if key in sets}
     some = {key: cell for (key, _), cell in of.items()}
-    order = by_method(of.values())
+    order = texts.by_method(of.values())
     methods = sorted(shown, key=lambda name: order.index(shown[name]))
     several = len({protocol for *_, protocol in sets}) > 1
     usual = max(len(cell.seeds) for cell in of.values())
@@ -72,8 +63,8 @@ def _matrix(
     for at, method in enumerate(methods):
         own = [of.get((key, method)) for key in sets]
         ideal = best and any(cell and cell.volume_of == "ideal point" for cell in own)
-        texts = [NONE if cell is None else text(cell) + _few(cell, usual) for cell in own]
-        rows.append((f"{method}{', ideal point' * ideal}", *texts))
+        shown_as = [NONE if cell is None else text(cell) + _few(cell, usual) for cell in own]
+        rows.append((f"{method}{', ideal point' * ideal}", *shown_as))
         for column, cell in enumerate(own, start=1):
             if best and cell is not None and _is_best(cell, of):
                 strong.add((at, column))
@@ -99,22 +90,12 @@ def _few(cell: CellResult, usual: int) -> str:
 
 def against_of(cell: CellResult) -> Against:
     """A cell beside the paper; nothing is known where the paper prints nothing of it."""
-    return cell.against or Against(reasons=[])
+    return cell.against or Against()
 
 
 def _volume(cell: CellResult) -> str:
     theirs = against_of(cell).hypervolume
-    return mean(cell.volume) + (f" ({printed(theirs)})" if theirs else "")
-
-
-def paper_of(figure: Figure | None) -> float | None:
-    """The paper's number, if there is one."""
-    return None if figure is None else figure.paper
-
-
-def gap_of(figure: Figure | None, digits: int = 3, scale: float = 1.0) -> str:
-    """The difference to the paper, if there is one."""
-    return signed(None if figure is None else figure.difference, digits, scale)
+    return texts.mean(cell.volume) + ("" if theirs.paper is None else f" ({texts.printed(theirs)})")
 
 
 def _times(of: Cells, sets: Sequence[SetKey]) -> Table:
@@ -124,14 +105,14 @@ def _times(of: Cells, sets: Sequence[SetKey]) -> Table:
     marks = {one: chr(ord("a") + number) for number, one in enumerate(where)}
 
     def text(cell: CellResult) -> str:
-        theirs = paper_of(against_of(cell).seconds)
-        ours = duration(cell.seconds.to_selected.mean)
+        theirs = against_of(cell).seconds.paper
+        ours = texts.duration(cell.seconds.to_selected.mean)
         mark = f" ({marks[together(cell)]})" if len(where) > 1 else ""
-        return ours + ("" if theirs is None else f" ({duration(theirs)})") + mark
+        return ours + ("" if theirs is None else f" ({texts.duration(theirs)})") + mark
 
     told = [f"({marks[one]}) {one}" if len(where) > 1 else one for one in where]
     paper = f"The paper: {published()['table_1']['hardware']}, one seed after the other. "
-    timed = any(against_of(cell).seconds for cell in shown)
+    timed = any(against_of(cell).seconds.paper for cell in shown)
     note = (paper if timed else "") + f"Ours: {'; '.join(told)}."
     table = _matrix("Training time of a seed to its selected epoch", of, sets, text)
     return replace(table, notes={"*": note})
@@ -151,7 +132,7 @@ def together(cell: CellResult) -> str:
 
 def _ours_alone(table: Table) -> Table:
     """Without the columns that stay empty where the paper prints nothing."""
-    full = [n for n, texts in enumerate(zip(*table.rows, strict=True)) if {*texts} - {NONE, ""}]
+    full = [n for n, column in enumerate(zip(*table.rows, strict=True)) if {*column} - {NONE, ""}]
     rows = tuple(tuple(row[n] for n in full) for row in table.rows)
     return replace(table, head=tuple(table.head[n] for n in full), rows=rows)
 
@@ -174,16 +155,15 @@ def _detailed(cells: Sequence[CellResult], called: Mapping[str, str]) -> Table:
 
     def volume(cell: CellResult) -> str:
         state = "not run" if cell.error is None else "failed"
-        return mean(cell.volume) if cell.seeds else state
+        return texts.mean(cell.volume) if cell.seeds else state
 
     def seconds(cell: CellResult) -> str:
-        theirs = against_of(cell).seconds  # ours is not beside it in a rehearsal
-        ours = theirs.ours if theirs else None
-        return duration(ours or cell.seconds.to_selected.mean)
+        ours = against_of(cell).seconds.ours  # is not beside the paper's in a rehearsal
+        return texts.duration(ours or cell.seconds.to_selected.mean)
 
     def faster(cell: CellResult) -> str:
-        theirs = against_of(cell).seconds
-        return times(theirs.paper / theirs.ours if theirs and theirs.ours else None)
+        own = against_of(cell).seconds
+        return texts.times(own.paper / own.ours if own.paper and own.ours else None)
 
     def done(text: Callable[[CellResult], str]) -> Callable[[CellResult], str]:
         return lambda cell: text(cell) if cell.seeds else NONE
@@ -192,17 +172,17 @@ def _detailed(cells: Sequence[CellResult], called: Mapping[str, str]) -> Table:
         ("set", set_title),
         ("method", lambda c: called[c.name]),
         ("HV, ours", volume),
-        ("paper", done(lambda c: printed(against_of(c).hypervolume, deviation=True))),
-        ("difference", done(lambda c: gap_of(against_of(c).hypervolume))),
+        ("paper", done(lambda c: texts.printed(against_of(c).hypervolume, deviation=True))),
+        ("difference", done(lambda c: texts.signed(against_of(c).hypervolume.difference))),
         ("time, ours", done(seconds)),
-        ("paper", done(lambda c: duration(paper_of(against_of(c).seconds)))),
+        ("paper", done(lambda c: texts.duration(against_of(c).seconds.paper))),
         ("times faster", done(faster)),
         ("parameters, ours", done(lambda c: f"{c.networks} x {c.parameters:,}")),
-        ("paper", done(lambda c: thousands(paper_of(against_of(c).parameters)))),
+        ("paper", done(lambda c: texts.thousands(against_of(c).parameters.paper))),
         ("seeds", done(lambda c: f"{len(c.seeds)} of {len(c.seeds) + len(c.missing)}")),
         ("why", done(lambda c: " ".join(map(notes.mark, why(c))))),
     ]
-    table = table_of("In detail", in_order(cells), columns)
+    table = table_of("In detail", texts.in_order(cells), columns)
     told = notes.by_mark()
     if len({together(cell) for cell in cells if cell.seeds}) > 1:
         told["*"] = "The table of times says which of them were measured on what."
@@ -213,15 +193,14 @@ def why(cell: CellResult) -> list[str]:
     """The reasons for a difference, or that there is none."""
     if cell.against is None or cell.rehearsal is not None:
         return []
-    volume = cell.against.hypervolume
     reasons = [reason.sentence for reason in cell.against.reasons]
-    return reasons or ([UNEXPLAINED] if volume and volume.differs else [])
+    return reasons or [UNEXPLAINED] * bool(cell.against.hypervolume.differs)
 
 
 def _time_went(done: Sequence[CellResult]) -> Table:
     """All seconds, method by method, and the paper's for the same cells."""
     rows = []
-    for method in [*by_method(done), None]:
+    for method in [*texts.by_method(done), None]:
         own = [cell for cell in done if method in (None, cell.method)]
         spent = [cell.seconds for cell in own]
         parts = [
@@ -230,8 +209,10 @@ def _time_went(done: Sequence[CellResult]) -> Table:
             sum(one.all_evaluating for one in spent),
         ]
         printed = [c for c in own if c.protocol != "clean"]
-        theirs = sum(len(c.seeds) * (paper_of(against_of(c).seconds) or 0) for c in printed)
+        theirs = sum(len(c.seeds) * (against_of(c).seconds.paper or 0) for c in printed)
         name = "all" if method is None else method_title(method)
-        rows.append((name, str(len(own)), *map(duration, [*parts, sum(parts), theirs or None])))
+        rows.append(
+            (name, str(len(own)), *map(texts.duration, [*parts, sum(parts), theirs or None]))
+        )
     head = ("", "cells", "training", "preparing", "evaluating", "all", "the paper's, clean aside")
     return Table("Where the time went, all seeds", head, tuple(rows))

@@ -8,7 +8,7 @@ from paretocosmos.paper.names import method_title, problem_title, set_key, set_t
 from paretocosmos.paper.published import paper_tasks, published
 from paretocosmos.paper.report._labels import labels
 from paretocosmos.paper.report._parts import NONE, Columns, Footnotes, Table, table_of
-from paretocosmos.paper.report._table_1 import against_of, gap_of, paper_of
+from paretocosmos.paper.report._table_1 import against_of
 from paretocosmos.paper.report._texts import duration, mean, printed, signed
 
 __all__ = ["tables_of_faces"]
@@ -19,7 +19,7 @@ NARROW = 0.01  # a width below which a front is next to a point
 def tables_of_faces(cells: Sequence[CellResult]) -> list[Table]:
     """Hypervolume, misclassification and time where the paper has them; else task by task."""
     done, called = [cell for cell in cells if cell.seeds], labels(cells)
-    compared = [cell for cell in done if cell.against and cell.against.hypervolume]
+    compared = [cell for cell in done if against_of(cell).hypervolume.paper]
     first = [_pairs(compared, called)] if compared else []
     told = {note for table in first for note in table.notes.values()}
     return [*first, *_task_by_task(done, called, told=told)]
@@ -30,25 +30,21 @@ def _pairs(done: Sequence[CellResult], called: Mapping[str, str]) -> Table:
     notes = Footnotes()
 
     def rate(cell: CellResult) -> str:
-        theirs = against_of(cell).misclassification
-        return f"{100 * theirs.paper:.2f}" if theirs else NONE
-
-    def ours(cell: CellResult) -> str:
-        seconds = against_of(cell).seconds
-        return duration(seconds.ours if seconds else None)
+        theirs = against_of(cell).misclassification.paper
+        return NONE if theirs is None else f"{100 * theirs:.2f}"
 
     columns: Columns = [
         ("set", lambda c: set_title(c, protocol=False)),
         ("method", lambda c: called[c.name]),
         ("HV, ours", lambda c: mean(c.volume)),
         ("paper", lambda c: printed(against_of(c).hypervolume)),
-        ("difference", lambda c: gap_of(against_of(c).hypervolume)),
+        ("difference", lambda c: signed(against_of(c).hypervolume.difference)),
         ("width", lambda c: mean(c.metrics["span"]) if c.volume_of == "front" else NONE),
         ("error, %", lambda c: mean(c.tasks.mean if c.tasks else None, 2, 100)),
         ("paper", rate),
-        ("difference", lambda c: gap_of(against_of(c).misclassification, 2, 100)),
-        ("time, ours", ours),
-        ("paper", lambda c: duration(paper_of(against_of(c).seconds))),
+        ("difference", lambda c: signed(against_of(c).misclassification.difference, 2, 100)),
+        ("time, ours", lambda c: duration(against_of(c).seconds.ours)),
+        ("paper", lambda c: duration(against_of(c).seconds.paper)),
         ("overhead", lambda c: _overhead(c, done)),
         ("why", lambda c: " ".join(map(notes.mark, _why(c)))),
     ]

@@ -32,14 +32,14 @@ def signed(value: float | None, digits: int = 3, scale: float = 1.0) -> str:
     return NONE if value is None else f"{scale * value:+.{digits}f}".replace("-", "−")
 
 
-def printed(figure: Figure | None, *, deviation: bool = False) -> str:
+def printed(figure: Figure, *, deviation: bool = False) -> str:
     """A hypervolume of the paper, with as many digits as it has there; faces have no deviation.
 
     >>> own = Figure(paper=3.34, paper_std=0.01)
     >>> printed(own), printed(own, deviation=True), printed(Figure(paper=2.221))
     ('3.34', '3.34 ± 0.01', '2.221')
     """
-    if figure is None:
+    if figure.paper is None:
         return NONE
     if figure.paper_std is None:
         return f"{figure.paper:.3f}"

@@ -54,14 +54,12 @@ def verdict(results: Sequence[RecipeResult]) -> list[Section]:
 
 def _is_judged(cell: CellResult) -> bool:
     """Whether it is a cell of the paper, beside its number."""
-    found = against_of(cell).hypervolume
     own = not cell.settings and cell.protocol != "clean"
-    return own and found is not None and found.differs is not None
+    return own and against_of(cell).hypervolume.differs is not None
 
 
 def _is_same(cell: CellResult) -> bool:
-    found = against_of(cell).hypervolume
-    return found is not None and not found.differs
+    return not against_of(cell).hypervolume.differs
 
 
 def _count_numbers(cells: Sequence[CellResult]) -> str:
@@ -113,10 +111,9 @@ def _numbers(cells: Sequence[CellResult]) -> Table:
 
 def _beside(cell: CellResult | None, notes: Footnotes) -> tuple[str, str, str]:
     """Ours, the paper's, and yes, or no and by how much, with marks of the reasons."""
-    found = cell and against_of(cell).hypervolume
-    if not cell or not found:
+    if cell is None:
         return NONE, NONE, NONE
-    answer = "yes"
+    found, answer = against_of(cell).hypervolume, "yes"
     if found.differs:
         reasons = "".join(f" ({notes.mark(reason)})" for reason in why(cell))
         answer = f"no, {signed(found.difference)}{reasons}"

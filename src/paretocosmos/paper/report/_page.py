@@ -37,14 +37,15 @@ def page(text: str, pictures: Mapping[str, bytes]) -> str:
             if image.type == "image":
                 png = base64.b64encode(pictures[str(image.attrGet("src"))]).decode()
                 image.attrSet("src", f"data:image/png;base64,{png}")
+    contents = f"<nav><ul>{''.join(links)}</ul></nav>" if len(links) > 1 else ""
+    body = converter.renderer.render(tokens, converter.options, {})
     folder = files("paretocosmos.paper.report")
     style = folder.joinpath("page.css").read_text(encoding="utf-8")
     return Template(folder.joinpath("page.html").read_text(encoding="utf-8")).substitute(
         digest=base64.b64encode(hashlib.sha256(style.encode()).digest()).decode(),
         title=next((_title(token) for token in tokens if token.type == "inline"), ""),
         style=style,
-        contents=f"<nav><ul>{''.join(links)}</ul></nav>" if len(links) > 1 else "",
-        body=converter.renderer.render(tokens, converter.options, {}),
+        body=body.replace("</h1>", f"</h1>\n{contents}", 1),
     )
 
 

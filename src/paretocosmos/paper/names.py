@@ -49,16 +49,21 @@ def problem_title(name: str) -> str:
     return titles("problems").get(name, name)
 
 
-def value_text(value: Any) -> str:
+def value_text(value: Any, *, between: str = "/", digits: str = "") -> str:
     """A setting's value.
+
+    Args:
+        value: the value.
+        between: what stands between those of a list.
+        digits: of a number, as ``".12"``; six if empty.
 
     >>> value_text(1.0), value_text([0.1, 0.5]), value_text(True)
     ('1', '0.1/0.5', 'True')
     """
     if isinstance(value, list | tuple):
-        return "/".join(value_text(part) for part in value)
+        return between.join(value_text(part, between=between, digits=digits) for part in value)
     number = isinstance(value, int | float) and not isinstance(value, bool)
-    return f"{value:g}" if number else str(value)
+    return f"{value:{digits}g}" if number else str(value)
 
 
 def settings_text(settings: Mapping[str, Any]) -> str:

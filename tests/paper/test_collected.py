@@ -21,7 +21,7 @@ from paretocosmos.paper._done import FinishedRun
 from paretocosmos.paper._numbers import cell_result, mean_course, mean_front
 from paretocosmos.paper.collected import collect, found_in, read_collected
 from paretocosmos.paper.published import paper_row, published
-from paretocosmos.paper.recipe import Cell, load_recipe
+from paretocosmos.paper.recipe import Cell, Recipe, load_recipe
 from paretocosmos.pareto.metrics import hypervolume, span
 
 SEEDS = (1, 2, 3, 4, 42)
@@ -363,6 +363,16 @@ def test_a_recipe_is_collected_and_read_again(tmp_path: Path) -> None:
         RunError, match=r"damaged: `cells\[0\]` is a mapping, found 7; write it again"
     ):
         read_collected(path)
+
+
+def test_what_no_report_can_show_is_one_sentence(tmp_path: Path) -> None:
+    recipe = Recipe("mine", "Mine", "nowhere", "fronts", (Cell("adult", "cosmos"),))
+    write_run(recipe.cells[0], tmp_path, 1, machine={"device": "cpu", "threads": "many"})
+    with pytest.raises(RunError, match=r"`threads\[0\]` is a whole number, found 'many'; mend"):
+        collect(recipe, tmp_path)
+    write_run(recipe.cells[0], tmp_path, 1)
+    with pytest.raises(RunError, match="`recipe` has at most 100 letters"):
+        collect(dataclasses.replace(recipe, name="n" * 101), tmp_path)
 
 
 def test_nothing_to_collect_is_one_sentence(tmp_path: Path) -> None:

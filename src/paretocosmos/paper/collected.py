@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
@@ -22,6 +23,9 @@ from paretocosmos.paper._claim_ablation import ablation_claims
 from paretocosmos.paper._claims import convergence_claim, paper_claim
 from paretocosmos.paper._numbers import cell_result
 from paretocosmos.paper.recipe import Recipe, load_recipe, recipe_names
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 __all__ = ["collect", "found_in", "in_order", "read_collected"]
 
@@ -54,17 +58,23 @@ def collect(
         trust: packages and modules whose code its runs may name.
         verify: the file of the public key that all of its runs must be signed with.
     """
+    try:
+        key = None if verify is None else read_public_key(verify)
+        return _collected(recipe, out, check_trust(trust), key)
+    except ValidationError as error:
+        raise RunError(
+            f"`{recipe.root(out)}` holds what no report can show of `{recipe.name}`: "
+            f"{mistakes_in(error, RecipeResult)[0][1]}; mend that, or train it anew"
+        ) from error
+
+
+def _collected(
+    recipe: Recipe, out: Path, trust: Sequence[str], key: "Ed25519PublicKey | None"
+) -> RecipeResult:
     cells = []
-    key = None if verify is None else read_public_key(verify)
     for cell in recipe.cells:
         course = recipe.shows == "convergence"
-        try:
-            told = cell_result(cell, out, course=course, trust=check_trust(trust), verify=key)
-        except ValidationError as error:
-            raise RunError(
-                f"`{cell.folder(out)}` cannot be told: {mistakes_in(error, CellResult)[0][1]}; "
-                "remove that folder and train it anew"
-            ) from error
+        told = cell_result(cell, out, course=course, trust=trust, verify=key)
         # variations are for each other's sake, other images have numbers of their own; faces are
         # compared with whatever settings
         comparable = not cell.settings or recipe.shows == "celeba"

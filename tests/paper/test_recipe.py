@@ -325,7 +325,7 @@ def test_a_cell_belongs_to_one_grid(tmp_path: Path) -> None:
     assert "`grid[1]`: `linear` on `toy_convex` is in `grid[0]` too" in said
 
 
-def test_settings_of_problem_network_and_training_areknown_reasons(tmp_path: Path) -> None:
+def test_settings_of_problem_network_and_training_are_known(tmp_path: Path) -> None:
     settings = "[grid.settings]\ncopies = 2\nkernel = 9\nepochs = 3\ngroups = 2\n"
     text = GOOD.replace('"toy_convex"', '"multi_digits"') + settings
     cell = _written(tmp_path, text).cells[0]

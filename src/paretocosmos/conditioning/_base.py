@@ -65,6 +65,11 @@ class Conditioning(nn.Module, ABC):
         """The modules that serve single objectives, by dotted name, where the backbone says so."""
         return tuple(f"backbone.{name}" for name in heads_of(self.backbone))
 
+    @property
+    def ray_parameters(self) -> frozenset[str]:
+        """TEMP until the conditioning branch lands."""
+        return frozenset()
+
     @abstractmethod
     def forward(self, inputs: Inputs, ray: Tensor) -> Outputs:
         """Inputs ``[B, ...]`` and rays ``[J]``, ``[G, J]`` or ``[B, J]`` to outputs ``[B, ...]``.

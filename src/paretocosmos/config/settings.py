@@ -39,6 +39,8 @@ __all__ = [
 
 # What the paper's settings may name besides numbers: parts of the network, where it has its own.
 NETWORK = ("backbone", "conditioning")
+OPTIMIZERS = ("adam", "adamw", "sgd")
+SCHEDULES = ("steps", "cosine")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,10 +50,21 @@ class Training:
     Attributes:
         epochs: passes over the training data.
         batch_size: samples per step; the last short batch is kept.
-        learning_rate: Adam's.
-        weight_decay: Adam's.
+        optimizer: ``"adam"``, ``"adamw"`` or ``"sgd"``.
+        learning_rate: the largest that is reached.
+        weight_decay: added to the gradients by `adam`; by the others decoupled, for matrices and
+            kernels that do not read the ray.
+        schedule: ``"steps"``: by `milestones`; ``"cosine"``: half a cosine from the learning rate
+            down to 0, over all steps.
+        warmup: the share of the steps in which the rate grows from 0, under ``"cosine"``.
         milestones: after these epochs the learning rate is multiplied by `decay`.
         decay: see `milestones`.
+        average: the share of the steps over which weights are averaged (an exponential moving
+            average); averaged weights are evaluated and kept. 0: the weights themselves are.
+        clip: the largest norm of a step's gradients; 0: any.
+        scale_losses: divide every loss by how strongly it pulls on a fresh network's outputs, so
+            that a preference means the same for losses of any size.
+        patience: end after so many validations without a better one; 0: never.
         groups: rays per batch, each for an equal share of it; the paper draws one.
         accumulate: micro-batches per batch, one after the other, so that less memory is needed;
             each has rays of its own, so that it divides `groups`, and a step is the same without.
@@ -62,10 +75,17 @@ class Training:
 
     epochs: int = 50
     batch_size: int = 256
+    optimizer: str = "adam"
     learning_rate: float = 1e-3
     weight_decay: float = 0.0
+    schedule: str = "steps"
+    warmup: float = 0.0
     milestones: tuple[int, ...] = ()
     decay: float = 0.1
+    average: float = 0.0
+    clip: float = 0.0
+    scale_losses: bool = False
+    patience: int = 0
     groups: int = 1
     accumulate: int = 1
     evaluate_every: int = 5
@@ -85,8 +105,23 @@ class Training:
         ]
         if not (math.isfinite(self.learning_rate) and self.learning_rate > 0):
             wrong.append(f"`learning_rate` must be positive, found {self.learning_rate}")
-        if not (math.isfinite(self.weight_decay) and self.weight_decay >= 0):
-            wrong.append(f"`weight_decay` must be at least 0, found {self.weight_decay}")
+        wrong += [
+            f"`{name}` must be at least 0, found {getattr(self, name)}"
+            for name in ("weight_decay", "clip", "patience")
+            if not (math.isfinite(getattr(self, name)) and getattr(self, name) >= 0)
+        ]
+        wrong += [
+            f"`{name}` is a share of the steps, at least 0 and below 1, found {getattr(self, name)}"
+            for name in ("warmup", "average")
+            if not 0 <= getattr(self, name) < 1
+        ]
+        wrong += [
+            f"`{name}` is one of {', '.join(known)}, found `{getattr(self, name)}`"
+            for name, known in (("optimizer", OPTIMIZERS), ("schedule", SCHEDULES))
+            if getattr(self, name) not in known
+        ]
+        if self.milestones and self.schedule != "steps":
+            wrong.append("`milestones` go with schedule `steps`: leave one of them out")
         if not (math.isfinite(self.decay) and self.decay > 0):
             wrong.append(f"`decay` must be positive, found {self.decay}")
         if not all(math.isfinite(value) for value in self.reference or ()):
@@ -103,9 +138,24 @@ class Training:
         if wrong:
             raise ConfigurationError("; ".join(wrong))
 
-    def learning_rate_at(self, epoch: int) -> float:
-        """The learning rate of an epoch, the first being 0."""
-        return self.learning_rate * self.decay ** sum(epoch >= m for m in self.milestones)
+    def learning_rates(self, epoch: int, samples: int) -> list[float]:
+        """The learning rates of an epoch's steps, the first epoch being 0; one if all are the same.
+
+        Args:
+            epoch: which.
+            samples: in an epoch.
+        """
+        if self.schedule == "steps":
+            return [self.learning_rate * self.decay ** sum(epoch >= m for m in self.milestones)]
+        steps = -(-samples // self.batch_size)
+        total, rising = steps * self.epochs, self.warmup * steps * self.epochs
+
+        def share(step: int) -> float:
+            if step < rising:
+                return (step + 1) / (rising + 1)
+            return (1 + math.cos(math.pi * (step - rising) / (total - rising))) / 2
+
+        return [self.learning_rate * share(epoch * steps + step) for step in range(steps)]
 
 
 @dataclass(frozen=True, kw_only=True)

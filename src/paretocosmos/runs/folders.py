@@ -1,5 +1,6 @@
 """Where runs go: folders asked for or free, finished, begun, refused."""
 
+import dataclasses
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -7,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from paretocosmos.config.plan import Plan
+from paretocosmos.config.settings import Training
 from paretocosmos.errors import ConfigurationError, ParetoCosmosError, RunError, cannot_use
 from paretocosmos.runs.record import other_objectives, record_in
 from paretocosmos.runs.saved import saved_in
@@ -135,6 +137,9 @@ def _differences(
 ) -> Iterator[tuple[str, Any, Any]]:
     # the record holds more than the configuration, but inside of it every key counts
     old, new = flat({key: before.get(key) for key in now}), flat(now)
+    # what an earlier release had no word for was as it is by default
+    usual = {f"training.{key}": value for key, value in dataclasses.asdict(Training()).items()}
+    old = {key: usual[key] for key in new if key in usual and key not in old} | old
     for settings in (old, new):  # whichever of several GPUs: the kind decides the result
         settings["device"] = str(settings["device"]).partition(":")[0]
     for key in dict.fromkeys([*new, *old]):

@@ -4,6 +4,7 @@ import hashlib
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from functools import partial
 from statistics import fmean
 from typing import NamedTuple
@@ -113,13 +114,14 @@ class Trainer:
             seeded(self.plan.seed, self.plan.device, deterministic=deterministic),
             precise(configuration.precision),
         ):
-            moments = [s.work.adam.state(k) for s in self.stacks for k in range(s.networks)]
+            moments = [s.work.optimizer.state(k) for s in self.stacks for k in range(s.networks)]
             states = [s.state(k) for s in self.stacks for k in range(s.networks)]
             epoch = self.processes.together(self._resumed)
             for seed_run, own in zip(self.seed_runs, self._shares(), strict=True):
                 seed_run.start(moments[own], states[own], epoch=epoch)
             prepared = False
-            while self.seed_runs[0].epoch < self.plan.training.epochs:
+            epochs = self.plan.training.epochs
+            while self.seed_runs[0].epoch < epochs and not all(s.ended for s in self.seed_runs):
                 self._epoch(prepare=not prepared)
                 prepared = True
             return self._finish()
@@ -161,7 +163,7 @@ class Trainer:
             torch.manual_seed(_mixed(plan.seed, epoch, self.processes.rank))
         started = time.perf_counter()
         for stack in self.stacks:
-            stack.work.adam.set_learning_rate(plan.training.learning_rate_at(epoch))
+            stack.work.optimizer.set_rates(plan.training.learning_rates(epoch, len(self.feed)))
             stack.begin(plan.method, epoch)
         preparing = 0.0
         with threads_for(self.small):
@@ -214,8 +216,12 @@ class Trainer:
             numbers["epoch"] += 1
             numbers["seeds_together"] = len(self.seed_runs)
             means.append(seed_run.mean(done.losses[:, share]))
-            if seed_run.epoch % training.evaluate_every == 0 or last:
-                seed_run.validate(self.val, means[-1])
+            due = seed_run.epoch % training.evaluate_every == 0 or last
+            if due and not seed_run.ended:
+                with ExitStack() as averaged:
+                    for stack in self.stacks:
+                        averaged.enter_context(stack.averaged())
+                    seed_run.validate(self.val, means[-1])
             if keep:
                 began = time.perf_counter()
                 seed_run.save()

@@ -145,6 +145,16 @@ class SeedRun:
         evaluations = self.at.numbers["evaluations"]
         return float(evaluations[-1]["hypervolume_val"]) if evaluations else None
 
+    @property
+    def ended(self) -> bool:
+        """Whether its patience is at an end: no validation of late was better than one before."""
+        numbers, patience = self.at.numbers, self.plan.training.patience
+        if not patience or any(selected is None for selected in numbers["selected"]):
+            return False
+        best = max(selected["epoch"] for selected in numbers["selected"])
+        later = [one for one in numbers["evaluations"] if one["epoch"] > best]
+        return len(later) >= patience
+
     def draw(self, samples: int) -> list[tuple[Tensor, Tensor]]:
         """An epoch's order ``[samples]`` and rays ``[steps * G, J]``, on the CPU, per network."""
         training = self.plan.training

@@ -1,17 +1,21 @@
 """Networks that train as one: what they advance, and how."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
+from paretocosmos.conditioning import Conditioning
 from paretocosmos.config.plan import Plan
 from paretocosmos.config.promises import from_outside
 from paretocosmos.methods import Method
 from paretocosmos.runtime.distributed import Processes
-from paretocosmos.training.engine import Adam, Engine, Feed, Work, choose, make_step
+from paretocosmos.training.engine import Engine, Feed, Optimizer, Recipe, Work, choose, make_step
 from paretocosmos.training.engine.recorded import Recorded
+from paretocosmos.training.engine.step import SCALES
+from paretocosmos.training.scales import loss_scales
 
 __all__ = ["Stack", "make_stack"]
 
@@ -44,6 +48,12 @@ class Stack:
     def prepare(self, drawn: Sequence[tuple[Tensor, Tensor]], device: torch.device) -> None:
         """Record, compile or capture what an epoch needs, without training."""
         self.engine.prepare(*self._joined(drawn, device))
+
+    @contextmanager
+    def averaged(self) -> Iterator[None]:
+        """Inside, the networks have their averaged weights, where weights are averaged."""
+        with self.work.optimizer.averaged():
+            yield
 
     def begin(self, method: Method, epoch: int) -> None:
         """Let the method know that an epoch begins."""
@@ -79,10 +89,10 @@ def make_stack(
         if count > 1
         else {n: p.detach() for n, p in model.named_parameters() if p.requires_grad}
     )
-    initial = plan.method.init(len(plan.problem.objectives))
+    initial = [_initial_state(network, plan) for network in networks]
     state = {
-        name: (torch.stack([value] * count) if count > 1 else value.clone()).to(plan.device)
-        for name, value in initial.items()
+        name: (torch.stack([one[name] for one in initial]) if count > 1 else value.clone())
+        for name, value in initial[0].items()
     }
     work = Work(
         step=make_step(
@@ -96,7 +106,7 @@ def make_stack(
             processes=processes,
         ),
         parameters=parameters,
-        adam=Adam(parameters, weight_decay=plan.training.weight_decay, stacked=count > 1),
+        optimizer=Optimizer(parameters, _recipe(model, plan, feed), stacked=count > 1),
         state=state,
         feed=feed,
         batch_size=plan.training.batch_size,
@@ -105,6 +115,33 @@ def make_stack(
         from_outside=[own for part in (*plan.parts, model) for own in from_outside(part)],
     )
     return Stack(work, choose(engine, work, model, traceable=plan.traceable), count)
+
+
+def _initial_state(network: nn.Module, plan: Plan) -> dict[str, Tensor]:
+    """What the method remembers before the first step, and the losses' scales."""
+    found = dict(plan.method.init(len(plan.problem.objectives)))
+    if plan.training.scale_losses:
+        found[SCALES] = loss_scales(network, plan.problem, seed=plan.seed)
+    return {name: value.to(plan.device) for name, value in found.items()}
+
+
+def _recipe(model: nn.Module, plan: Plan, feed: Feed) -> Recipe:
+    """How a network's parameters are updated.
+
+    Decoupled decay leaves biases and scales alone, and what reads the ray: shrunk, it would be
+    heard less.
+    """
+    training = plan.training
+    steps = training.epochs * -(-len(feed) // training.batch_size)
+    vectors = {name for name, parameter in model.named_parameters() if parameter.ndim < 2}
+    reads = model.ray_parameters if isinstance(model, Conditioning) else frozenset()
+    return Recipe(
+        training.optimizer,
+        training.weight_decay,
+        vectors | reads,
+        min(1.0, 1 / (training.average * steps)) if training.average else 0.0,
+        training.clip,
+    )
 
 
 def _stacked(models: Sequence[nn.Module]) -> dict[str, Tensor]:

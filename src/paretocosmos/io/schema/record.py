@@ -80,6 +80,13 @@ class _Training(Model):
     learning_rate: Number
     weight_decay: Number
     decay: Number
+    optimizer: str = "adam"
+    schedule: str = "steps"
+    warmup: Number = 0.0
+    average: Number = 0.0
+    clip: Number = 0.0
+    scale_losses: bool = False
+    patience: Large = 0
     milestones: Some[Large]
     reference: NonEmpty[Number] | None
 

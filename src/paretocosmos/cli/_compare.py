@@ -17,6 +17,7 @@ from paretocosmos.cli._options import (
     Epochs,
     Positive,
     Precision,
+    Preset,
     ProblemName,
     Protocol,
     Seed,
@@ -41,6 +42,7 @@ def compare(
     methods: Annotated[
         str, typer.Option(help="Names, separated by commas.", callback=named)
     ] = ",".join(BASELINES),
+    preset: Preset = None,
     protocol: Protocol = None,
     seed: Seed = 1,
     seeds: Seeds = None,
@@ -81,6 +83,7 @@ def compare(
                 problem,
                 [name.strip() for name in methods.split(",") if name.strip()],
                 seeds=[seed] if seeds is None else whole_numbers(seeds),
+                preset=preset,
                 protocol=protocol,
                 epochs=epochs,
                 backbone=backbone,

@@ -24,6 +24,7 @@ __all__ = [
     "Epochs",
     "Positive",
     "Precision",
+    "Preset",
     "ProblemName",
     "Protocol",
     "Seed",
@@ -65,6 +66,9 @@ def _look_here() -> None:
 ProblemName = Annotated[
     str,
     typer.Argument(metavar="PROBLEM", help="A name from `list`, or a CSV file.", callback=named),
+]
+Preset = Annotated[
+    str | None, typer.Option(help="Where settings begin: default, or paper: as published.")
 ]
 Protocol = Annotated[
     str | None, typer.Option(help="clean, or paper: as published, flaws included.")

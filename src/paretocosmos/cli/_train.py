@@ -18,6 +18,7 @@ from paretocosmos.cli._options import (
     Epochs,
     Positive,
     Precision,
+    Preset,
     ProblemName,
     Protocol,
     Seed,
@@ -51,8 +52,10 @@ __all__ = ["train"]
 def train(
     problem: ProblemName,
     method: Annotated[
-        str, typer.Option(help="How rays and losses become one step.", callback=named)
-    ] = "cosmos",
+        str | None,
+        typer.Option(help="How rays and losses become one step.", callback=named),
+    ] = None,
+    preset: Preset = None,
     protocol: Protocol = None,
     seed: Seed = 1,
     seeds: Seeds = None,
@@ -101,6 +104,7 @@ def train(
             one = partial(
                 fit,
                 problem,
+                preset=preset,
                 method=method,
                 backbone=backbone,
                 conditioning=conditioning,

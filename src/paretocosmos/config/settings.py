@@ -162,6 +162,7 @@ class Training:
 class Configuration:
     """Everything that decides a run's result; what `run.json` records and a resume compares."""
 
+    preset: str
     problem: Spec | None
     method: Spec
     conditioning: Spec | None

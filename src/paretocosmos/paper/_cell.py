@@ -100,6 +100,7 @@ def train(
         nonlocal alone
         runs = fit(
             cell.problem,
+            preset="paper",
             method=cell.method,
             protocol=cell.protocol,
             seeds=some,

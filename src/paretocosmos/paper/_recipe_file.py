@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from paretocosmos import registry
-from paretocosmos.config.resolve import BY_SHAPE
+from paretocosmos.config.presets import NETWORKS
 from paretocosmos.config.settings import (
     Training,
     distribute,
@@ -129,7 +129,7 @@ def _parts(problem: str, role: str, pair: tuple[str, str] | None) -> list[str]:
     if pair is not None and role == "conditioning":
         return [pair[1]]
     named = paper_network(problem).get(role)
-    return [named] if named is not None else [usual[role] for usual in BY_SHAPE.values()]
+    return [named] if named is not None else [usual[role] for usual in NETWORKS["paper"].values()]
 
 
 def _twice(grids: Sequence["Grid"]) -> Iterator[str]:

@@ -139,7 +139,8 @@ def _differences(
     old, new = flat({key: before.get(key) for key in now}), flat(now)
     # what an earlier release had no word for was as it is by default
     usual = {f"training.{key}": value for key, value in dataclasses.asdict(Training()).items()}
-    old = {key: usual[key] for key in new if key in usual and key not in old} | old
+    usual["preset"] = "paper"
+    old |= {key: usual[key] for key in new if key in usual and old.get(key) is None}
     for settings in (old, new):  # whichever of several GPUs: the kind decides the result
         settings["device"] = str(settings["device"]).partition(":")[0]
     for key in dict.fromkeys([*new, *old]):

@@ -122,6 +122,7 @@ class RecordFile(Model):
 
     status: Literal["training", "finished"]
     name: str
+    preset: str = "paper"
     problem: Spec | None
     method: Spec
     conditioning: Spec | None

@@ -4,7 +4,7 @@ import copy
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -49,6 +49,7 @@ class Conditioning(nn.Module, ABC):
 
     def __init__(self, backbone: nn.Module, objectives: int) -> None:
         super().__init__()
+        self.ends: Tensor | None = None
         self.objectives = _whole(objectives)
         if self.objectives < 1:
             raise ConfigurationError(f"`objectives` must be at least 1, found {objectives}")
@@ -91,14 +92,26 @@ class Conditioning(nn.Module, ABC):
         return outputs
 
     def rays_for(self, ray: Tensor) -> Tensor:
-        """Check a ray's last axis and bring it to ``[G, J]``."""
+        """Check a ray's last axis and bring it to ``[G, J]``, between the useful ends."""
         shape = _shape(ray)
         if len(shape) not in (1, 2) or shape[-1] != self.objectives:
             raise ConfigurationError(
                 f"a ray here has shape [{self.objectives}], or [G, {self.objectives}] with one ray "
                 f"per group of samples; found {tuple(shape)}"
             )
-        return ray.unsqueeze(0) if ray.ndim == 1 else ray
+        rays = ray.unsqueeze(0) if ray.ndim == 1 else ray
+        return rays if self.ends is None else rays @ self.ends.to(rays)
+
+    def calibrate(self, ends: Tensor) -> None:
+        """From now on the rays asked for lie between these, ``[J, J]``, one for each objective."""
+        self.register_buffer("ends", ends.to(next(self.parameters()).device))
+
+    def _load_from_state_dict(
+        self, state_dict: Mapping[str, Tensor], prefix: str, *args: Any
+    ) -> None:
+        if f"{prefix}ends" in state_dict and self.ends is None:  # trained, and calibrated since
+            self.calibrate(torch.empty(self.objectives, self.objectives))
+        super()._load_from_state_dict(state_dict, prefix, *args)
 
 
 def _whole(objectives: object) -> int:

@@ -74,7 +74,9 @@ class Film(ListeningConditioning):
         return self._places
 
     def forward(self, inputs: Inputs, ray: Tensor) -> Outputs:
-        rays = self.rays_for(ray)
+        return self._at(inputs, self.rays_for(ray))
+
+    def _at(self, inputs: Inputs, rays: Tensor) -> Outputs:
         # in full precision: the scale is near 1, where a half knows two digits
         enter: Any = self.ray[0]
         with torch.autocast(rays.device.type, enabled=False):
@@ -88,7 +90,7 @@ class Film(ListeningConditioning):
         def repeated(part: Tensor) -> Tensor:
             return part.expand(len(rays), *part.shape).flatten(0, 1)
 
-        outputs = self(map_tensors(repeated, inputs), rays)
+        outputs = self._at(map_tensors(repeated, inputs), rays)
         swept: Outputs = map_tensors(
             lambda out: torch.unflatten(out, 0, (len(rays), samples)), outputs
         )

@@ -45,6 +45,7 @@ _ALWAYS: dict[str, Any] = {
     "warmup": 0.02,
     "average": 0.06,
     "scale_losses": True,
+    "calibrate": True,
     "weight_decay": 0.25,
     "alpha": 0.5,
     "stratified": True,

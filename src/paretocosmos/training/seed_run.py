@@ -12,7 +12,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from paretocosmos.conditioning import networks_of
+from paretocosmos.conditioning import Conditioning, networks_of
 from paretocosmos.config.plan import Plan
 from paretocosmos.errors import FrontWarning, RunError
 from paretocosmos.io.files import write_json
@@ -26,6 +26,7 @@ from paretocosmos.runs.run import Run
 from paretocosmos.runs.saved import drop_all_but, place_of, saved_in
 from paretocosmos.runtime.device import peak_memory, to_device_layout
 from paretocosmos.runtime.distributed import ALONE, Processes
+from paretocosmos.training.calibration import useful_ends
 from paretocosmos.training.divergence import check_finite
 from paretocosmos.training.validation import evaluate_equal_weights, judged_front
 from paretocosmos.types import Batch
@@ -49,7 +50,11 @@ class SeedRun:
         self.networks = networks_of(self.model)
         objectives = len(plan.problem.objectives)
         self.fixed = plan.method.fixed_rays(objectives)
-        self.rays = even_rays(plan.training.rays, objectives) if self.fixed is None else self.fixed
+        self.rays = (
+            even_rays(plan.training.rays, objectives, ends=plan.training.calibrate)
+            if self.fixed is None
+            else self.fixed
+        )
         self.generator = torch.Generator().manual_seed(plan.seed)
         self.at: TrainingState
 
@@ -237,10 +242,11 @@ class SeedRun:
         if self.processes.first:
             drop_all_but(self.folder, self.saved)
 
-    def finish(self, test: Batch, said: Mapping[str, str], *, samples: int) -> Run:
+    def finish(self, val: Batch, test: Batch, said: Mapping[str, str], *, samples: int) -> Run:
         """Take the best epoch's network and leave the finished run in the folder.
 
         Args:
+            val: the split that calibrates.
             test: the split the front is of.
             said: how steps were run and where the data was, for the record.
             samples: in an epoch of one seed.
@@ -256,7 +262,12 @@ class SeedRun:
         self.model.load_state_dict(self.at.best)
         self.model.eval()
         judged = [Front(**one["front_val"]) for one in selected]
-        fronts = {"test": self._front(test, "test"), "val": judged[0].join(*judged[1:])}
+        fronts = {"val": judged[0].join(*judged[1:])}
+        if plan.training.calibrate and isinstance(self.model, Conditioning):
+            self.model.calibrate(useful_ends(self.model, plan.problem, val))
+            self.at.best = dict(self.model.state_dict())
+            fronts["val"] = self._front(val, "val")
+        fronts["test"] = self._front(test, "test")
         table = plan.problem.table if isinstance(plan.problem, TabularProblem) else None
         record = record_of(plan, self.fixed, "finished") | {
             "metrics": {split: summary_of(front) for split, front in fronts.items()},

@@ -86,6 +86,7 @@ class _Training(Model):
     average: Number = 0.0
     clip: Number = 0.0
     scale_losses: bool = False
+    calibrate: bool = False
     patience: Large = 0
     milestones: Some[Large]
     reference: NonEmpty[Number] | None

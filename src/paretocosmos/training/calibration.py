@@ -1,0 +1,80 @@
+"""Calibration: which rays are worth asking for, found on validation once a network is trained.
+
+A weight on a gap can be so large that more of it no longer closes the gap and only costs accuracy:
+all rays beyond are dominated. The ends of the simplex are moved to where a weight stops to pay, so
+that every preference somebody can ask for is a choice worth having.
+"""
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+
+from paretocosmos.evaluation.evaluate import evaluate_batch
+from paretocosmos.problems import Problem
+from paretocosmos.types import Batch, map_tensors
+
+__all__ = ["useful_ends"]
+
+# Rays on the way from the centre to each end, the end included.
+STEPS = 12
+# Parts of the validation rows, by whose disagreement the noise of a difference is known.
+PARTS = 10
+# A weight goes at least this far from the centre, however noisy the rows.
+LEAST = 0.1
+# How many standard errors make one ray better than another.
+BETTER = 2.0
+
+
+def useful_ends(model: nn.Module, problem: Problem, val: Batch) -> Tensor:
+    """For each objective the ray ``[J, J]`` with the largest weight on it that still pays.
+
+    A weight pays as long as no other ray is better in something, beyond the noise of the validation
+    rows, and worse in nothing.
+
+    Args:
+        model: the trained network.
+        problem: what it was trained on.
+        val: the validation split, on the network's device.
+    """
+    count = len(problem.objectives)
+    centre, shares = torch.full((count,), 1 / count), torch.linspace(1 / STEPS, 1, STEPS)
+    paths = centre + shares[:, None, None] * (torch.eye(count) - centre)  # [STEPS, J, J]
+    rays = torch.cat([centre[None], paths.reshape(-1, count)])
+    whole = evaluate_batch(model, problem, val, rays, split="val").values
+    size = len(val) // PARTS
+    if size < 1:
+        return torch.eye(count)
+    parts = [
+        evaluate_batch(model, problem, _slice(val, start, size), rays, split="val").values
+        for start in range(0, size * PARTS, size)
+    ]
+    pays = ~_dominated(whole, np.stack(parts))[1:].reshape(STEPS, count)
+    ends = torch.eye(count)
+    for j in range(count):
+        paying = np.flatnonzero(pays[:, j])
+        share = max(LEAST, float(shares[int(paying[-1])]) if len(paying) else LEAST)
+        ends[j] = centre + share * (ends[j] - centre)
+    return ends
+
+
+def _dominated(
+    values: npt.NDArray[np.float64], parts: npt.NDArray[np.float64]
+) -> npt.NDArray[np.bool_]:
+    """Which of N points ``[N, J]`` another beats beyond noise, given them on P parts ``[P, N, J]``.
+
+    Differences are taken part by part: what all rays share is no noise between them.
+    """
+    difference = values[:, None] - values[None]  # [i, k]: how much worse i is than k
+    apart = parts[:, :, None] - parts[:, None]
+    noise = np.nanstd(apart, axis=0, ddof=1) / np.sqrt(len(parts))
+    better = difference > BETTER * noise + 1e-12
+    no_worse = difference >= -noise
+    return np.asarray((no_worse.all(axis=-1) & better.any(axis=-1)).any(axis=1))
+
+
+def _slice(batch: Batch, start: int, size: int) -> Batch:
+    def some(part: Tensor) -> Tensor:
+        return part[start : start + size]
+
+    return Batch(map_tensors(some, batch.inputs), map_tensors(some, batch.targets))

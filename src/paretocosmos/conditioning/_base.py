@@ -65,6 +65,16 @@ class Conditioning(nn.Module, ABC):
         """The modules that serve single objectives, by dotted name, where the backbone says so."""
         return tuple(f"backbone.{name}" for name in heads_of(self.backbone))
 
+    @property
+    def ray_parameters(self) -> frozenset[str]:
+        """The parameters that read the ray, by dotted name: with all of them 0 it changes nothing.
+
+        The others are the backbone's own. By default, all that the conditioning has beside it; one
+        that puts parameters into the backbone names those too.
+        """
+        every = (name for name, _ in self.named_parameters())
+        return frozenset(name for name in every if not inside(name, ("backbone",)))
+
     @abstractmethod
     def forward(self, inputs: Inputs, ray: Tensor) -> Outputs:
         """Inputs ``[B, ...]`` and rays ``[J]``, ``[G, J]`` or ``[B, J]`` to outputs ``[B, ...]``.

@@ -68,8 +68,13 @@ class Conditioning(nn.Module, ABC):
 
     @property
     def ray_parameters(self) -> frozenset[str]:
-        """TEMP until the conditioning branch lands."""
-        return frozenset()
+        """The parameters that read the ray, by dotted name: with all of them 0 it changes nothing.
+
+        The others are the backbone's own. By default, all that the conditioning has beside it; one
+        that puts parameters into the backbone names those too.
+        """
+        every = (name for name, _ in self.named_parameters())
+        return frozenset(name for name in every if not inside(name, ("backbone",)))
 
     @abstractmethod
     def forward(self, inputs: Inputs, ray: Tensor) -> Outputs:

@@ -49,7 +49,8 @@ class Conditioning(nn.Module, ABC):
 
     def __init__(self, backbone: nn.Module, objectives: int) -> None:
         super().__init__()
-        self.ends: Tensor | None = None
+        self.ends: Tensor | None
+        self.register_buffer("ends", None)
         self.objectives = _whole(objectives)
         if self.objectives < 1:
             raise ConfigurationError(f"`objectives` must be at least 1, found {objectives}")
@@ -109,7 +110,7 @@ class Conditioning(nn.Module, ABC):
 
     def calibrate(self, ends: Tensor) -> None:
         """From now on the rays asked for lie between these, ``[J, J]``, one for each objective."""
-        self.register_buffer("ends", ends.to(next(self.parameters()).device))
+        self.ends = ends.to(next(self.parameters()).device)
 
     def _load_from_state_dict(
         self, state_dict: Mapping[str, Tensor], prefix: str, *args: Any

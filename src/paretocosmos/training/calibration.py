@@ -16,21 +16,21 @@ from paretocosmos.types import Batch, map_tensors
 
 __all__ = ["useful_ends"]
 
-# Rays on the way from the centre to each end, the end included.
-STEPS = 12
+# Weights of an objective that are tried, from 0 to 1.
+STEPS = 25
 # Parts of the validation rows, by whose disagreement the noise of a difference is known.
 PARTS = 10
-# A weight goes at least this far from the centre, however noisy the rows.
-LEAST = 0.1
 # How many standard errors make one ray better than another.
 BETTER = 2.0
+# The ends are at least this far apart, as a share of the simplex; else the goals hardly conflict.
+LEAST = 0.1
 
 
 def useful_ends(model: nn.Module, problem: Problem, val: Batch) -> Tensor:
     """For each objective the ray ``[J, J]`` with the largest weight on it that still pays.
 
     A weight pays as long as no other ray is better in something, beyond the noise of the validation
-    rows, and worse in nothing.
+    rows, and worse in nothing. Where hardly any does, all of the simplex stays.
 
     Args:
         model: the trained network.
@@ -38,24 +38,22 @@ def useful_ends(model: nn.Module, problem: Problem, val: Batch) -> Tensor:
         val: the validation split, on the network's device.
     """
     count = len(problem.objectives)
-    centre, shares = torch.full((count,), 1 / count), torch.linspace(1 / STEPS, 1, STEPS)
-    paths = centre + shares[:, None, None] * (torch.eye(count) - centre)  # [STEPS, J, J]
-    rays = torch.cat([centre[None], paths.reshape(-1, count)])
-    whole = evaluate_batch(model, problem, val, rays, split="val").values
-    size = len(val) // PARTS
+    corners, size = torch.eye(count), len(val) // PARTS
     if size < 1:
-        return torch.eye(count)
+        return corners
+    others = (1 - corners) / (count - 1)
+    weights = torch.linspace(0, 1, STEPS)[:, None, None]
+    rays = (others + weights * (corners - others)).reshape(-1, count)  # weight by objective
+    whole = evaluate_batch(model, problem, val, rays, split="val").values
     parts = [
         evaluate_batch(model, problem, _slice(val, start, size), rays, split="val").values
         for start in range(0, size * PARTS, size)
     ]
-    pays = ~_dominated(whole, np.stack(parts))[1:].reshape(STEPS, count)
-    ends = torch.eye(count)
-    for j in range(count):
-        paying = np.flatnonzero(pays[:, j])
-        share = max(LEAST, float(shares[int(paying[-1])]) if len(paying) else LEAST)
-        ends[j] = centre + share * (ends[j] - centre)
-    return ends
+    pays = ~_dominated(whole, np.stack(parts)).reshape(STEPS, count)
+    largest = [float(weights[np.flatnonzero(own).max(initial=0)]) for own in pays.T]
+    if sum(largest) - 1 < LEAST:
+        return corners
+    return others + torch.tensor(largest)[:, None] * (corners - others)
 
 
 def _dominated(

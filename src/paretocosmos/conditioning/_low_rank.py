@@ -28,7 +28,7 @@ CONVOLUTIONS: dict[type[nn.Module], Any] = {
 
 
 class LowRank(Listener, ABC):
-    """A layer plus what the ray adds to its weight and its bias: ``layer(x) + term(x)``.
+    """A layer plus what the ray adds to its weight and its bias.
 
     It hears centred rays c, ``[G, J]``. Only A is drawn, as the layer draws its own weights; B and
     d are zero, so that it gives what the layer alone gives.
@@ -57,9 +57,9 @@ class LowRank(Listener, ABC):
     def forward(self, inputs: Tensor) -> Tensor:
         """``[B, ...]`` to ``[B, ...]``."""
         outputs: Tensor = self.layer(inputs)
-        return outputs + self.term(inputs)
+        return outputs + self._added(inputs)
 
-    def term(self, inputs: Tensor) -> Tensor:
+    def _added(self, inputs: Tensor) -> Tensor:
         """What the rays add to the layer's outputs, every sample's own."""
         rays = self.heard().to(self.writes)
         check_groups(inputs.shape[0], rays.shape[0])

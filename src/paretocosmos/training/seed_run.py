@@ -163,15 +163,15 @@ class SeedRun:
     def draw(self, samples: int) -> list[tuple[Tensor, Tensor]]:
         """An epoch's order ``[samples]`` and rays ``[steps * G, J]``, on the CPU, per network."""
         training = self.plan.training
-        count = -(-samples // training.batch_size) * training.groups
+        steps, groups = -(-samples // training.batch_size), training.groups
         drawn = []
         for network in range(len(self.networks)):
             order = torch.randperm(samples, generator=self.generator)
             if self.fixed is None:
                 objectives = len(self.plan.problem.objectives)
-                rays = self.plan.method.sample(objectives, count, self.generator)
+                rays = self.plan.method.sample_steps(objectives, steps, groups, self.generator)
             else:
-                rays = self.fixed[network].expand(count, -1)
+                rays = self.fixed[network].expand(steps * groups, -1)
             drawn.append((order, rays))
         return drawn
 

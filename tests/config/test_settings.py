@@ -274,8 +274,19 @@ def test_training_names_every_mistake() -> None:
 
 def test_the_learning_rate_falls_after_each_milestone() -> None:
     training = Training(learning_rate=1.0, milestones=(2, 5), decay=0.5)
-    found = [training.learning_rate_at(epoch) for epoch in range(7)]
+    found = [rate for epoch in range(7) for rate in training.learning_rates(epoch, 1000)]
     assert found == [1.0, 1.0, 0.5, 0.5, 0.5, 0.25, 0.25]  # epochs 1 and 2 are before the first
+
+
+def test_a_cosine_rises_first_and_ends_at_nothing() -> None:
+    training = Training(epochs=5, batch_size=10, learning_rate=2.0, schedule="cosine", warmup=0.2)
+    rates = [rate for epoch in range(5) for rate in training.learning_rates(epoch, 95)]
+    assert len(rates) == 50  # the last short batch of an epoch is a step
+    assert rates[:10] == sorted(rates[:10])
+    assert rates[10] == 2.0 == max(rates)
+    assert rates[30] == pytest.approx(1.0)  # half way down
+    assert rates[10:] == sorted(rates[10:], reverse=True)
+    assert 0 < rates[-1] < 0.01
 
 
 @dataclass(frozen=True)

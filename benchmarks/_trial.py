@@ -14,7 +14,8 @@ from paretocosmos.backbones.efficientnet import EfficientNet
 from paretocosmos.conditioning import Conditioning
 from paretocosmos.conditioning.none import Unconditioned
 from paretocosmos.conditioning.transposed_conv import TransposedConv
-from paretocosmos.methods import Cosmos, Method
+from paretocosmos.methods import Method
+from paretocosmos.methods.cosmos import Cosmos
 from paretocosmos.methods.uniform import Uniform
 from paretocosmos.training.engine import Adam, Engine, Work, choose, feed_of, make_step
 

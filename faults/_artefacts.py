@@ -284,7 +284,7 @@ def _of_exports(folder: Path) -> list[Artefact]:
     export(load_run(people), out=people.parent / "net.onnx")
 
     def served(place: Path) -> Any:
-        Service(Settings(folder=people, onnx=place / "net.onnx")).close()
+        Service(Settings(folder=people, onnx=place / "net.onnx"))
         return "like the run's own network"
 
     return [Artefact("an exported network", people.parent, "net.onnx", served, 1.5)]

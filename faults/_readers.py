@@ -10,7 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from paretocosmos.cli.output import numbers_of_run, print_choice, print_report, print_run
+from paretocosmos.cli._choose import print_choice
+from paretocosmos.cli._report import print_report
+from paretocosmos.cli.output._run import numbers_of_run, print_run
 from paretocosmos.evaluation.evaluate import evaluate
 from paretocosmos.explorer import look_at
 from paretocosmos.explorer import write_report as write_page

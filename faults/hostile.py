@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from paretocosmos.serving._criteria import KEYS as CRITERIA
+from paretocosmos.serving._models import criteria_model
 
 __all__ = ["Ask", "asks"]
 
@@ -80,7 +80,7 @@ RAW = (
     b".5",
     b"1.",
 )
-KEYS = [*CRITERIA, "inputs"]
+KEYS = [*criteria_model(()).model_fields, "inputs"]
 
 
 def asks(seed: int, good: dict[str, Any], token: str | None) -> Iterator[Ask]:

@@ -35,6 +35,9 @@ LEVELS = (
 LEVEL = {name: level for level, names in enumerate(LEVELS) for name in names.split()}
 SIDEWAYS = {("problems", "objectives")}
 HIGHEST_OF_ROOT = LEVEL["training"]  # what __init__ may name
+LONGEST_CHAIN = 20
+"""Modules that import one another in a row, when they are imported; fewer is better."""
+
 CONVENIENT = {("pareto.front", "pareto.selection")}
 """Lazy imports that would close a circle, for a method on a value: `front.choose`."""
 
@@ -158,6 +161,28 @@ def test_no_imports_go_round_in_a_circle() -> None:
 
     for module in arrows:
         visit(module, ())
+
+
+def at_import(source: str) -> Iterator[str]:
+    """What of the package is imported with a text: not inside functions, nor for types alone."""
+    for node in ast.parse(source).body:
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            yield from (target for target, _ in imported(ast.unparse(node)))
+
+
+def test_no_chain_of_imports_is_long() -> None:
+    """A long one is read from its end to be understood: import the leaf, or join two files."""
+    chains: dict[str, tuple[str, ...]] = {}
+
+    def chain(module: str) -> tuple[str, ...]:
+        if module not in chains:
+            targets = {*at_import(MODULES[module].read_text(encoding="utf-8"))} - {module, ""}
+            below = max((chain(one) for one in sorted(targets)), key=len, default=())
+            chains[module] = (module, *below)
+        return chains[module]
+
+    longest = max(map(chain, MODULES), key=len)
+    assert len(longest) <= LONGEST_CHAIN, " imports ".join(longest)
 
 
 def test_the_top_level_is_a_table_of_contents() -> None:

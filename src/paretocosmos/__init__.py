@@ -6,16 +6,19 @@ from typing import TYPE_CHECKING
 from paretocosmos._version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from paretocosmos.conditioning import Concat, Conditioning, condition
+    from paretocosmos.conditioning import Conditioning, condition
+    from paretocosmos.conditioning.concat import Concat
     from paretocosmos.errors import ParetoCosmosError
     from paretocosmos.evaluation.evaluate import evaluate
-    from paretocosmos.methods import Cosmos, Method
+    from paretocosmos.methods import Method
+    from paretocosmos.methods.cosmos import Cosmos
     from paretocosmos.objectives import Objective
     from paretocosmos.pareto.front import Front
     from paretocosmos.pareto.metrics import hypervolume
     from paretocosmos.pareto.rays import even_rays, sample_rays
     from paretocosmos.pareto.scalarize import cosmos_loss
-    from paretocosmos.problems import Problem, TabularProblem, load_problem
+    from paretocosmos.problems import Problem, load_problem
+    from paretocosmos.problems.tables.tabular import TabularProblem
     from paretocosmos.runs.load import load_run
     from paretocosmos.runs.run import Run
     from paretocosmos.training.fit import fit
@@ -44,15 +47,18 @@ __all__ = [
 
 # Imported when they are first asked for: torch takes seconds, and the command line answers before.
 _PLACES = {
-    "conditioning": ("Concat", "Conditioning", "condition"),
+    "conditioning": ("Conditioning", "condition"),
+    "conditioning.concat": ("Concat",),
     "errors": ("ParetoCosmosError",),
     "evaluation.evaluate": ("evaluate",),
     "pareto.front": ("Front",),
     "runs.load": ("load_run",),
-    "methods": ("Cosmos", "Method"),
+    "methods": ("Method",),
+    "methods.cosmos": ("Cosmos",),
     "pareto.metrics": ("hypervolume",),
     "objectives": ("Objective",),
-    "problems": ("Problem", "TabularProblem", "load_problem"),
+    "problems": ("Problem", "load_problem"),
+    "problems.tables.tabular": ("TabularProblem",),
     "pareto.rays": ("even_rays", "sample_rays"),
     "runs.run": ("Run",),
     "pareto.scalarize": ("cosmos_loss",),

@@ -5,6 +5,7 @@ arguments, never of options of the command line, which adds its own hint (`Paret
 """
 
 import difflib
+import importlib.util
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Self
@@ -28,6 +29,7 @@ __all__ = [
     "WeightsWarning",
     "cannot_use",
     "joined",
+    "need",
     "unknown",
 ]
 
@@ -101,6 +103,19 @@ class MissingExtraError(ParetoCosmosError, ImportError):
             f"{purpose} needs `{package}`, which is not installed; "
             f'run: pip install "paretocosmos[{extra}]"'
         )
+
+
+def need(module: str, extra: str, purpose: str) -> None:
+    """Refuse to go on without an optional package.
+
+    Args:
+        module: how it is imported.
+        extra: the extra of this package that installs it.
+        purpose: what needs it.
+    """
+    if importlib.util.find_spec(module) is None:
+        called = {"sklearn": "scikit-learn", "PIL": "pillow"}.get(module, module)
+        raise MissingExtraError(called, extra, purpose)
 
 
 class BenchmarkWarning(UserWarning):

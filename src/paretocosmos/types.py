@@ -12,7 +12,7 @@ from torch import Tensor
 __all__ = ["Batch", "Inputs", "Metric", "Outputs", "Targets", "first", "map_tensors"]
 
 Inputs = Tensor | Mapping[str, Tensor]
-"""What a network eats: one tensor, or a mapping passed on as keywords; first axis B."""
+"""A network's inputs: one tensor, or a mapping passed on as keywords; first axis B."""
 
 Outputs = Tensor | Mapping[str, Tensor]
 """What a network gives: one tensor, or one per head; first axis B."""

@@ -49,7 +49,7 @@ Call = Callable[..., Any]  # of `cli`: gives the code, what went out, and the er
 @pytest.fixture
 def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without picture and page, which take longer than the training."""
-    monkeypatch.setattr("paretocosmos.cli._train.draw", lambda run: None)
+    monkeypatch.setattr("paretocosmos.cli._options.draw", lambda run: None)
 
 
 @pytest.fixture(scope="module")
@@ -477,7 +477,7 @@ def test_bad_rays_are_one_sentence(
         (("--split", "tset"), "did you mean `test`"),
         (("--device", "cuda:99"), "on the command line: --device cpu"),
         (("--device", "gpu"), "unknown device `gpu`"),
-        (("--data", "elsewhere"), "leave it away"),
+        (("--data", "elsewhere"), "leave it out"),
     ],
 )
 def test_bad_options_of_evaluate_are_one_sentence(

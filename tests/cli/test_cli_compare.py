@@ -30,7 +30,7 @@ def columns() -> int:
 @pytest.fixture
 def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without pictures and pages, which take longer than the training."""
-    monkeypatch.setattr("paretocosmos.cli._compare.draw", lambda run: None)
+    monkeypatch.setattr("paretocosmos.cli._options.draw", lambda run: None)
     monkeypatch.setattr("paretocosmos.cli._compare._draw", lambda done: None)
 
 
@@ -111,7 +111,10 @@ REFUSED: dict[str, tuple[tuple[str, ...], str]] = {
     "not of all": (("toy_convex", "--set", "penalty=2"), r"line: --set cosmos.penalty=2\)$"),
     "value": (("toy_convex", "--set", "epochs=few"), "error: `epochs` takes int, found 'few'"),
     "seeds": (("toy_convex", "--seeds", "1,1"), "different whole numbers"),
-    "seed and seeds": (("toy_convex", "--seed", "2", "--seeds", "1,3"), "--seeds stands instead"),
+    "seed and seeds": (
+        ("toy_convex", "--seed", "2", "--seeds", "1,3"),
+        "exclude each other",
+    ),
     "protocol": (("toy_convex", "--protocol", "papr"), "did you mean `paper`"),
     "target": (("toy_convex", "--target", "income"), "--target is for CSV files"),
     "parent": (("toy_convex", "--methods", "mgda", "--out", "/dev/null/x"), "another `out`.*--out"),

@@ -45,7 +45,7 @@ def test_it_writes_a_page_and_opens_it(cli: Call, finished: Path, opened: list[s
     page = Path(unquote(urlparse(address).path))
     assert done.out == f"page {page}\n"
     assert "compas" in page.read_text(encoding="utf-8")
-    assert '"cells":[[' in page.read_text(encoding="utf-8")
+    assert '"texts":[[' in page.read_text(encoding="utf-8")
     done = cli("explore", str(finished), "--no-samples", "--out", "my page.html")
     assert '"samples":null' in Path("my page.html").read_text(encoding="utf-8")
     assert "no browser was found: open" in done.err

@@ -98,5 +98,5 @@ def test_a_folder_that_cannot_be_written_is_one_sentence(cli: Call) -> None:
 def test_a_folder_that_cannot_be_looked_into_is_one_sentence(cli: Callable[..., Any]) -> None:
     code, out, err = cli("report", "--out", "n" * 300)
     assert (code, out) == (2, "")
-    assert "cannot look into" in err
-    assert "choose another --out" in err
+    assert "cannot use `nnn" in err
+    assert "choose another `out`" in err

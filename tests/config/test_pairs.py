@@ -9,13 +9,15 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from paretocosmos.conditioning import Concat, Conditioning, PerRayEnsemble, networks_of
+from paretocosmos.conditioning import Conditioning, PerRayEnsemble, networks_of
+from paretocosmos.conditioning.concat import Concat
 from paretocosmos.conditioning.hypernet import Hypernet
 from paretocosmos.conditioning.none import Unconditioned
 from paretocosmos.config.plan import Plan
 from paretocosmos.config.resolve import make_plan
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.methods import Cosmos, Gram, Method, State
+from paretocosmos.methods import Gram, Method, State
+from paretocosmos.methods.cosmos import Cosmos
 from paretocosmos.methods.epo import Epo
 from paretocosmos.methods.linear import Linear
 from paretocosmos.methods.mgda import Mgda

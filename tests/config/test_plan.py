@@ -11,13 +11,14 @@ import torch
 from torch import Tensor, nn
 
 from paretocosmos.backbones.lenet import LeNet
-from paretocosmos.conditioning import Concat
+from paretocosmos.conditioning.concat import Concat
 from paretocosmos.conditioning.transposed_conv import TransposedConv
 from paretocosmos.config.plan import Plan
 from paretocosmos.config.resolve import make_plan
 from paretocosmos.config.settings import Training
 from paretocosmos.errors import ConfigurationError, DataError, MissingExtraError
-from paretocosmos.methods import Cosmos, Gram, Method, State
+from paretocosmos.methods import Gram, Method, State
+from paretocosmos.methods.cosmos import Cosmos
 from paretocosmos.objectives.mean_squared_error import MeanSquaredError
 from paretocosmos.pareto.rays import sample_rays
 from paretocosmos.problems import Problem, Split, load_problem

@@ -9,7 +9,7 @@ import torch
 
 from paretocosmos import registry
 from paretocosmos.backbones.mlp import Mlp
-from paretocosmos.conditioning import Concat
+from paretocosmos.conditioning.concat import Concat
 from paretocosmos.config.settings import (
     Configuration,
     Training,
@@ -22,7 +22,7 @@ from paretocosmos.config.settings import (
     spec_of,
 )
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.methods import Cosmos
+from paretocosmos.methods.cosmos import Cosmos
 from paretocosmos.methods.linear import Linear
 from paretocosmos.problems.table import table
 from paretocosmos.registry import Spec

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from paretocosmos.backbones.lenet import LeNet
 from paretocosmos.backbones.mlp import Mlp
-from paretocosmos.conditioning import Concat
+from paretocosmos.conditioning.concat import Concat
 from paretocosmos.conditioning.transposed_conv import TransposedConv
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.evaluation import evaluate as evaluation
@@ -22,8 +22,9 @@ from paretocosmos.evaluation.evaluate import evaluate, move, sweep
 from paretocosmos.objectives.mean_squared_error import MeanSquaredError
 from paretocosmos.pareto.front import Front
 from paretocosmos.pareto.rays import even_rays
-from paretocosmos.problems import Problem, Protocol, Split, TabularProblem, load_problem
+from paretocosmos.problems import Problem, Protocol, Split, load_problem
 from paretocosmos.problems.images.problem import ImageProblem
+from paretocosmos.problems.tables.tabular import TabularProblem
 from paretocosmos.types import Batch, Outputs, Targets
 
 ROWS, BATCH = 3000, 256  # a test split of 600: two batches of 256 and one of 88

@@ -81,7 +81,7 @@ def test_a_reload_shows_the_same(show: Open, seen: See) -> None:
     shown.page.get_by_role("checkbox", name="method 1").uncheck()
     shown.page.get_by_role("radio", name="Test").check()
     shown.until(lambda: "hidden=0" in shown.page.url)
-    ids = ("#python", "#command", "#verdict", "#numbers", "#wish")
+    ids = ("#python", "#command", "#verdict", "#numbers", "#criteria")
     before = [shown.text(one) for one in ids]
     shown.page.reload()
     shown.settle()

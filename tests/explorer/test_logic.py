@@ -73,7 +73,7 @@ def raw(front: Front) -> dict[str, Any]:
 
 
 def random_case(seed: int) -> tuple[Front, dict[str, Any]]:
-    """A front with ties, missing numbers and constant classifiers, and a wish."""
+    """A front with ties, missing numbers and constant classifiers, and criteria."""
     draw = np.random.default_rng(seed)
     objectives, count = int(draw.integers(2, 5)), int(draw.integers(1, 30))
     names = ("loss", "gap", "third", "fourth")[:objectives]
@@ -102,10 +102,10 @@ def random_case(seed: int) -> tuple[Front, dict[str, Any]]:
 def test_a_point_is_picked_as_python_picks_it(js: Script) -> None:
     cases = [random_case(seed) for seed in range(600)]
     sent = [
-        {"front": raw(front), "wish": criteria | {"constants": criteria["allow_constant"]}}
+        {"front": raw(front), "criteria": criteria | {"constants": criteria["allow_constant"]}}
         for front, criteria in cases
     ]
-    found = js("data.map((one) => pick(frontOf(one.front), one.wish))", sent)
+    found = js("data.map((one) => pick(frontOf(one.front), one.criteria))", sent)
     refused = 0
     for (front, criteria), picked in zip(cases, found, strict=True):
         try:

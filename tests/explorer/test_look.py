@@ -14,8 +14,8 @@ from paretocosmos import Problem, evaluate, fit, load_run
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.explorer import View, look_at, write_report
 from paretocosmos.explorer._samples import chosen, png
-from paretocosmos.problems import TabularProblem
 from paretocosmos.problems.tables.rows import split_rows
+from paretocosmos.problems.tables.tabular import TabularProblem
 from paretocosmos.runs.run import Run
 
 pytestmark = pytest.mark.filterwarnings("ignore::paretocosmos.errors.BenchmarkWarning")
@@ -86,13 +86,13 @@ def test_samples_are_rows_of_the_test_data_as_they_were(view: View, frame: pd.Da
     assert samples.columns == ("sex", "age", "weight", "rate", "work")
     rows = frame.iloc[split_rows(len(frame), 1)["test"]].iloc[list(samples.rows)]
     for (_, row), cells, truth in zip(
-        rows.iterrows(), samples.cells, samples.truth[0], strict=True
+        rows.iterrows(), samples.texts, samples.truth[0], strict=True
     ):
         age = "(missing)" if np.isnan(row["age"]) else f"{row['age']:g}"
         wanted = (row["sex"], age, str(row["weight"]), f"{row['rate']:g}", row["work"])
         assert cells == wanted
         assert truth == row["rich"]
-    assert {cells[0] for cells in samples.cells[:2]} == {"f", "m"}  # in turn
+    assert {texts[0] for texts in samples.texts[:2]} == {"f", "m"}  # in turn
 
 
 def test_chances_are_what_predict_says(view: View, run: Run, frame: pd.DataFrame) -> None:

@@ -13,7 +13,8 @@ from torch import Tensor, nn
 from paretocosmos import registry
 from paretocosmos.backbones.lenet import LeNet
 from paretocosmos.backbones.mlp import Mlp
-from paretocosmos.conditioning import Concat, PerRayEnsemble
+from paretocosmos.conditioning import PerRayEnsemble
+from paretocosmos.conditioning.concat import Concat
 from paretocosmos.errors import ConfigurationError, RunError
 from paretocosmos.export import Exported, export
 from paretocosmos.runs.run import Run

@@ -11,7 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paretocosmos.errors import RunError
-from paretocosmos.io.files import read_json, replacing, sweep, write_bytes, write_json
+from paretocosmos.io.files import (
+    exists,
+    json_value,
+    made,
+    read_json,
+    replacing,
+    sweep,
+    write_bytes,
+    write_json,
+)
 from paretocosmos.runs.checkpoint import save_tensors
 
 _scalars = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text()
@@ -234,3 +243,31 @@ def test_what_is_no_file_is_not_waited_for(tmp_path: Path) -> None:
     pipe.symlink_to("/dev/zero")
     with pytest.raises(RunError, match="it is no plain file"):
         read_json(pipe)
+
+
+def test_a_folder_made_for_nothing_is_removed_again(tmp_path: Path) -> None:
+    with made(tmp_path / "new" / "inner"):
+        assert (tmp_path / "new" / "inner").is_dir()
+    assert not (tmp_path / "new").exists()
+    with made(tmp_path / "new" / "inner"):
+        (tmp_path / "new" / "file").touch()
+    assert [path.name for path in (tmp_path / "new").iterdir()] == ["file"]
+
+
+def test_a_place_that_the_system_refuses_is_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with (
+        pytest.raises(RunError, match=r"cannot use `.*inner`: .*; choose another `out`"),
+        made(tmp_path / "file" / "inner"),
+    ):
+        pass
+    with pytest.raises(RunError, match=r"cannot use `.*nnn`: .*; choose another `out`"):
+        exists(tmp_path / ("n" * 300))
+    assert exists(tmp_path / "file")
+    assert not exists(tmp_path / "other")
+
+
+def test_json_values_are_what_json_can_say() -> None:
+    value = {1: (0.5, float("nan")), "text": None, "more": [True, {3}]}
+    said = json_value(value, lambda other: type(other).__name__)
+    assert said == {"1": [0.5, "float"], "text": None, "more": [True, "set"]}

@@ -71,7 +71,7 @@ def test_code_that_the_caller_trusts_is_used(folder: Path, payload: Path) -> Non
     assert mark_of(payload).exists()
     run = load_run(folder, trust=["other", "payload"])
     assert evaluate(run.model, run.problem()) == before
-    Service(Settings(folder=folder, trust=("payload",))).close()
+    Service(Settings(folder=folder, trust=("payload",)))
 
 
 @pytest.mark.parametrize("trust", [["pay"], ["payload.inner"], ["Payload"], ["payloads"]])

@@ -54,14 +54,14 @@ def rows(figure: Figure) -> list[list[str]]:
 @pytest.mark.parametrize("kind", DRAWN)
 def test_another_group_begins_a_row(kind: str) -> None:
     groups = {"a": "x", "b": "x", "c": "y", "d": "z", "e": "z", "f": "z"}
-    figure = DRAWN[kind](*groups, groups=groups)
+    figure = DRAWN[kind](*groups, rows=groups)
     assert rows(figure) == [["a", "b"], ["c"], ["d", "e", "f"]]
 
 
 @pytest.mark.parametrize("kind", ["fronts", "convergence"])
 def test_a_group_takes_as_many_rows_as_it_needs(kind: str) -> None:
     groups = dict.fromkeys("abcd", "x") | {"e": "y"}
-    assert rows(DRAWN[kind](*groups, groups=groups)) == [["a", "b", "c"], ["d"], ["e"]]
+    assert rows(DRAWN[kind](*groups, rows=groups)) == [["a", "b", "c"], ["d"], ["e"]]
     assert rows(DRAWN[kind](*groups)) == [["a", "b", "c"], ["d", "e"]]
 
 
@@ -69,7 +69,7 @@ def test_labels_stand_at_the_foot_of_a_column_whatever_its_length() -> None:
     other = ("left", "right")
     panels = {p: {"m": curve()} for p in "abcde"} | {p: {"m": curve(other)} for p in "fgh"}
     groups = dict.fromkeys("abc", "x") | dict.fromkeys("de", "y") | dict.fromkeys("fgh", "z")
-    figure = fronts_figure(panels, groups=groups)
+    figure = fronts_figure(panels, rows=groups)
     across = [axes.get_xlabel().partition("  ")[0] for axes in figure.axes]
     assert across == ["", "", "loss", "loss", "loss", "left", "left", "left"]
     ups = [axes.get_ylabel().partition("  ")[0] for axes in figure.axes]

@@ -10,8 +10,8 @@ import pytest
 import torch
 
 from paretocosmos.errors import ConfigurationError, DataError
-from paretocosmos.problems import TabularProblem
 from paretocosmos.problems.table import table
+from paretocosmos.problems.tables.tabular import TabularProblem
 
 
 @pytest.fixture

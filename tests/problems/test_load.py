@@ -8,7 +8,8 @@ from types import ModuleType
 import pytest
 
 from paretocosmos.errors import BenchmarkWarning, ConfigurationError
-from paretocosmos.problems import Problem, TabularProblem, load_problem, problem_name
+from paretocosmos.problems import Problem, load_problem, problem_name
+from paretocosmos.problems.tables.tabular import TabularProblem
 from paretocosmos.problems.toy_convex import toy_convex
 
 CSV = "x,sex,paid\n" + "".join(f"{at},{'fm'[at % 2]},{at // 2 % 2}\n" for at in range(200))
@@ -124,7 +125,7 @@ class TestRefusals:
         with pytest.raises(ConfigurationError, match="needs `target` and `sensitive`") as caught:
             load_problem(str(csv))
         assert caught.value.ways == {"target": None, "sensitive": None}
-        with pytest.raises(ConfigurationError, match=r"needs `data` and `sensitive`, which"):
+        with pytest.raises(ConfigurationError, match="needs `data` and `sensitive`: give them"):
             load_problem("table", settings={"target": "paid"})
 
     def test_every_mistake_at_once(self, csv: Path) -> None:

@@ -11,10 +11,11 @@ from sklearn.linear_model import LogisticRegression
 from torch import Tensor
 
 from paretocosmos.errors import BenchmarkWarning, ConfigurationError, DataError
-from paretocosmos.problems import SPLITS, Protocol, TabularProblem
+from paretocosmos.problems import SPLITS, Protocol
 from paretocosmos.problems.adult import adult
 from paretocosmos.problems.compas import compas
 from paretocosmos.problems.default_credit import default_credit
+from paretocosmos.problems.tables.tabular import TabularProblem
 
 pytestmark = pytest.mark.filterwarnings("ignore::paretocosmos.errors.BenchmarkWarning")
 

@@ -12,7 +12,8 @@ from sklearn.model_selection import train_test_split
 from torch import Tensor
 
 from paretocosmos.errors import ConfigurationError, DataError, MissingExtraError
-from paretocosmos.problems import SPLITS, Split, TabularProblem
+from paretocosmos.problems import SPLITS, Split
+from paretocosmos.problems.tables.tabular import TabularProblem
 
 
 def people(rows: int = 400, groups: int = 2, seed: int = 0) -> pd.DataFrame:

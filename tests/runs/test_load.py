@@ -8,7 +8,7 @@ import pytest
 from tests.strangers import change
 
 from paretocosmos import fit, load_run
-from paretocosmos.cli.output import print_run
+from paretocosmos.cli.output._run import print_run
 from paretocosmos.errors import RunError
 
 

@@ -18,7 +18,8 @@ from paretocosmos.config.settings import pairs
 from paretocosmos.errors import RunError
 from paretocosmos.evaluation.evaluate import evaluate
 from paretocosmos.pareto.front import Front
-from paretocosmos.problems import TabularProblem, load_problem
+from paretocosmos.problems import load_problem
+from paretocosmos.problems.tables.tabular import TabularProblem
 from paretocosmos.runs.checkpoint import load_tensors
 from paretocosmos.runs.load import load_run
 from paretocosmos.runs.record import FORMAT

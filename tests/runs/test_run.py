@@ -22,13 +22,14 @@ import torch
 from tests.resumed import results
 from torch import Tensor, nn
 
-from paretocosmos.conditioning import Concat
+from paretocosmos.conditioning.concat import Concat
 from paretocosmos.errors import ConfigurationError, ParetoCosmosError, RunError
 from paretocosmos.evaluation.evaluate import evaluate
 from paretocosmos.methods import Gram, Method, State
 from paretocosmos.pareto.front import Front
 from paretocosmos.pareto.rays import sample_rays
-from paretocosmos.problems import TabularProblem, load_problem
+from paretocosmos.problems import load_problem
+from paretocosmos.problems.tables.tabular import TabularProblem
 from paretocosmos.runs.load import load_run
 from paretocosmos.runs.record import FORMAT
 from paretocosmos.runs.run import Run

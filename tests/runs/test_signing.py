@@ -159,7 +159,7 @@ def test_a_run_without_a_signature_is_refused(folder: Path, pair: Pair) -> None:
     with pytest.raises(SignatureError) as caught:
         load_run(folder, verify=pair[1])
     assert str(caught.value) == (
-        f"`{folder}` is not signed, it has no `signature.json`: let whoever trained it sign it"
+        f"`{folder}` is not signed, it has no `signature.json`: ask its trainer to sign it"
     )
     assert load_run(folder).front
 
@@ -338,7 +338,7 @@ def test_a_card_says_who_signed(folder: Path, pair: Pair) -> None:
 
 
 def test_a_server_verifies(folder: Path, pair: Pair, other: Pair) -> None:
-    Service(Settings(folder=folder, verify=pair[1])).close()
+    Service(Settings(folder=folder, verify=pair[1]))
     with pytest.raises(SignatureError):
         Service(Settings(folder=folder, verify=other[1]))
     with pytest.raises(ConfigurationError, match="leave out `onnx` or `verify`"):

@@ -1,20 +1,22 @@
 """The queue: who is answered together, and that nobody spoils it for the others."""
 
 import asyncio
+import os
 import threading
 from collections.abc import Coroutine
 from typing import Any
 
 import numpy as np
 import pytest
+from starlette.exceptions import HTTPException
 
 from paretocosmos.serving import _batching
 from paretocosmos.serving._batching import Batcher
 from paretocosmos.serving._measures import Measures
-from paretocosmos.serving._network import Answers, Network
-from paretocosmos.serving._preference import Rays
-from paretocosmos.serving._refusal import RefusedError
+from paretocosmos.serving._network import Answers, Network, Rays
 from paretocosmos.serving._rows import Numbers
+
+OWN = {"process": str(os.getpid())}
 
 
 class Sum(Network):
@@ -50,8 +52,7 @@ def together(
     async def ask() -> list[Any]:
         batcher = Batcher(network, measures, alone=alone)
         waiting: list[Coroutine[Any, Any, Answers]] = [batcher.answer(*one) for one in questions]
-        found = await asyncio.gather(*waiting, return_exceptions=True)
-        batcher.close()
+        found: list[Any] = await asyncio.gather(*waiting, return_exceptions=True)
         return found
 
     return asyncio.run(ask()), measures
@@ -74,7 +75,7 @@ def test_all_go_in_one_pass_and_get_their_own() -> None:
     answers, measures = together(network, *QUESTIONS)
     assert numbers_of(answers) == ANSWERS
     assert network.sizes == [6]
-    assert measures.rows == 6
+    assert measures.registry.get_sample_value("paretocosmos_rows_total", OWN) == 6
 
 
 def test_without_batching_each_has_its_pass() -> None:
@@ -128,7 +129,6 @@ def test_while_a_pass_is_computed_the_next_ones_gather() -> None:
         others[0].cancel()  # a client that left
         network.go.set()
         await asyncio.gather(first, *others[1:])
-        batcher.close()
 
     asyncio.run(ask())
     assert network.sizes == [1, 4]
@@ -138,5 +138,5 @@ def test_a_queue_that_is_full_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_batching, "WAITING", 4)
     answers, _ = together(Sum(), *QUESTIONS)
     assert numbers_of(answers[:2]) == ANSWERS[:2]
-    assert isinstance(answers[2], RefusedError)
-    assert answers[2].status == 429
+    assert isinstance(answers[2], HTTPException)
+    assert answers[2].status_code == 429

@@ -68,8 +68,8 @@ def test_metrics_count(
         server.ask("/predict", {"inputs": rows, "preference": [2, 0]})
         server.ask("/none")
         text = server.ask("/metrics").body.decode()
-    found = dict(re.findall(r'^paretocosmos_(\w+\{process="\d+".*\}) (\S+)$', text, re.MULTILINE))
-    numbers = {re.sub(r'process="\d+",?', "", name): float(value) for name, value in found.items()}
+    found = dict(re.findall(r'^paretocosmos_(\w+\{.*process="\d+".*\}) (\S+)$', text, re.MULTILINE))
+    numbers = {re.sub(r',?process="\d+"', "", name): float(value) for name, value in found.items()}
     assert numbers['requests_total{path="/predict",status="200"}'] == 3
     assert numbers['requests_total{path="/predict",status="422"}'] == 1
     assert numbers['requests_total{path="other",status="404"}'] == 1
@@ -77,9 +77,9 @@ def test_metrics_count(
     assert numbers["rows_total{}"] == 8
     assert numbers["waiting_rows{}"] == 0
     assert numbers["open_requests{}"] == 1  # the one that asks
-    assert numbers['batch_rows_bucket{le="1"}'] == 1
-    assert numbers['batch_rows_bucket{le="2"}'] == 2
-    assert numbers['batch_rows_bucket{le="4"}'] == 2
+    assert numbers['batch_rows_bucket{le="1.0"}'] == 1
+    assert numbers['batch_rows_bucket{le="2.0"}'] == 2
+    assert numbers['batch_rows_bucket{le="4.0"}'] == 2
     assert numbers['batch_rows_bucket{le="+Inf"}'] == numbers["batch_rows_count{}"] == 3
     assert numbers["batch_rows_sum{}"] == 8
     assert numbers['request_seconds_count{path="/predict"}'] == 4

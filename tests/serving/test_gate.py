@@ -46,7 +46,19 @@ def test_with_the_token(closed: Any, rows: list[dict[str, Any]]) -> None:
     body = {"inputs": rows[:2], "preference": [1, 0]}
     assert closed.ask("/predict", body, headers=given).status == 200
     described = closed.ask("/openapi.json", headers=given).json
-    assert described["security"] == [{"token": []}]
+    assert described["components"]["securitySchemes"] == {
+        "token": {"type": "http", "scheme": "bearer"}
+    }
+    for verbs in described["paths"].values():
+        assert all(operation["security"] == [{"token": []}] for operation in verbs.values())
+
+
+def test_refusals_are_counted_by_path(closed: Any) -> None:
+    closed.ask("/front")
+    known = {"Authorization": f"Bearer {TOKEN}"}
+    text = closed.ask("/metrics", headers=known).body.decode()
+    assert 'path="/front",process=' in text
+    assert 'status="401"' in text
 
 
 def test_health_needs_none(closed: Any) -> None:
@@ -77,9 +89,9 @@ def test_a_page_that_leads_its_name_here_is_not_answered(server: Any, host: str)
         ({"token": "längeres-wort-als-sechzehn"}, "a token has"),
         ({"port": 65536}, "`port` is from 0 to 65535"),
         ({"port": -1}, "`port` is from 0"),
-        ({"workers": 0}, "`workers` must be at least 1"),
-        ({"max_rows": 0}, "`max_rows` must be at least 1"),
-        ({"max_bytes": -5}, "`max_bytes` must be at least 1"),
+        ({"workers": 0}, "`workers` is from 1 to 256, found 0"),
+        ({"max_rows": 0}, "`max_rows` is from 1"),
+        ({"max_bytes": -5}, "`max_bytes` is from 1"),
         ({"timeout": 0}, "`timeout` is from 0.1"),
         ({"timeout": float("nan")}, "`timeout` is from 0.1"),
     ],

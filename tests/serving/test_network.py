@@ -9,7 +9,7 @@ import pytest
 
 from paretocosmos import fit
 from paretocosmos.serving._network import ROWS, TorchNetwork, activated
-from paretocosmos.serving._table_rows import TableRows
+from paretocosmos.serving._rows import TableRows
 
 
 @pytest.mark.parametrize("conditioning", ["concat", "film", "hypernet"])
@@ -22,7 +22,7 @@ def test_rays_of_their_own(
     assert run.table is not None
     reader = TableRows(run.table)
     network = TorchNetwork(run, reader)
-    numbers, _ = reader.read(rows[:30], most=30)
+    numbers, _ = reader.numbers([reader.row.model_validate(row) for row in rows[:30]])
     rays = np.random.default_rng(1).dirichlet([1, 1], 30).astype(np.float32)
     expected = [
         run.predict(pd.DataFrame([row]), ray=ray)[0]

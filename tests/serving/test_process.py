@@ -176,7 +176,7 @@ def test_what_it_does_not_start_with(folder: Path, other_version: Path, tmp_path
             assert says in str(done.exception)
 
 
-@pytest.mark.parametrize("package", ["fastapi", "uvicorn"])
+@pytest.mark.parametrize("package", ["fastapi", "prometheus_client", "uvicorn"])
 def test_a_missing_extra_gives_the_command(folder: Path, package: str) -> None:
     code = (
         f"import sys; sys.modules[{package!r}] = None; sys.argv = ['paretocosmos', 'serve', 'run'];"

@@ -19,12 +19,12 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from paretocosmos.conditioning import Concat
+from paretocosmos.conditioning.concat import Concat
 from paretocosmos.config.resolve import make_plan
 from paretocosmos.errors import DataError, DivergedError, EngineWarning, FrontWarning
 from paretocosmos.evaluation import evaluate as evaluation
 from paretocosmos.evaluation.evaluate import evaluate
-from paretocosmos.methods import Cosmos
+from paretocosmos.methods.cosmos import Cosmos
 from paretocosmos.objectives.mean_squared_error import MeanSquaredError as Squared
 from paretocosmos.pareto.front import Front
 from paretocosmos.pareto.metrics import hypervolume

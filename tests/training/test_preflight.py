@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from paretocosmos import Objective, Problem, fit, load_problem
 from paretocosmos.errors import ConfigurationError, DataError
-from paretocosmos.methods import Cosmos
+from paretocosmos.methods.cosmos import Cosmos
 from paretocosmos.objectives.mean_squared_error import MeanSquaredError
 from paretocosmos.problems.toys.problem import ToyProblem
 from paretocosmos.training.preflight import preflight

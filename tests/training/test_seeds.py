@@ -14,8 +14,9 @@ from tests.resumed import results, stop_at
 from torch import Tensor, nn
 
 from paretocosmos.errors import DivergedError, RunError
-from paretocosmos.problems import SPLITS, Problem, TabularProblem, load_problem
+from paretocosmos.problems import SPLITS, Problem, load_problem
 from paretocosmos.problems.images.problem import ImageProblem
+from paretocosmos.problems.tables.tabular import TabularProblem
 from paretocosmos.runs.checkpoint import load_tensors
 from paretocosmos.runs.load import load_run
 from paretocosmos.runs.run import Run

@@ -9,8 +9,6 @@ from torch import nn
 
 from paretocosmos.types import Inputs, Outputs
 
-__all__ = ["Backbone"]
-
 
 class Backbone(nn.Module, ABC):
     """A plain network, ``forward(inputs) -> outputs``, that names two of its parts."""

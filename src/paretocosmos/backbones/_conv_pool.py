@@ -10,8 +10,6 @@ from torch import Tensor, nn
 from paretocosmos.layers.kernels import conv_pool, taken
 from paretocosmos.runtime.torch_private import hooked
 
-__all__ = ["ConvPool"]
-
 
 class _Split(Protocol):
     """What a conditioning may put in the place of the convolution: ``layer(x) + term``."""

@@ -8,8 +8,6 @@ from torch import Tensor
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.types import Outputs
 
-__all__ = ["Cut"]
-
 
 @dataclass(frozen=True)
 class Cut:

@@ -12,8 +12,6 @@ from paretocosmos.errors import DataError
 from paretocosmos.io.files import one_line
 from paretocosmos.io.paths import folders
 
-__all__ = ["find_published", "load_published", "named"]
-
 FILES = ("model.safetensors", "pytorch_model.bin")
 PATIENCE = 4.0  # seconds for the hub to answer; its own client would try for half a minute
 
@@ -122,7 +120,7 @@ def _from_hub(name: str) -> Path:
     try:
         _ask(huggingface_hub.hf_hub_url(name, FILES[0]))
         return get(local=False)
-    except Exception as error:  # whatever the hub, its client or the network has to say
+    except Exception as error:  # the hub, its client and the network raise many kinds
         raise DataError(f"`{name}` cannot be had from the hub ({one_line(error)})") from error
 
 

@@ -11,13 +11,7 @@ from torch import Tensor, nn
 from paretocosmos.backbones._base import Backbone
 from paretocosmos.backbones._heads import Cut
 from paretocosmos.backbones._published import find_published, load_published, named
-from paretocosmos.errors import (
-    ConfigurationError,
-    DataError,
-    MissingExtraError,
-    WeightsWarning,
-    unknown,
-)
+from paretocosmos.errors import ConfigurationError, DataError, WeightsWarning, need, unknown
 from paretocosmos.layers.norms import Norm, with_norm
 from paretocosmos.types import Inputs, Outputs
 
@@ -108,10 +102,9 @@ class EfficientNet(Backbone):
 
 def _network(shape: tuple[int, ...], variant: str, drop_connect: float) -> Any:
     """The network up to its pooled features, with weights that are not meant to stay."""
-    try:
-        from transformers import EfficientNetConfig, EfficientNetModel
-    except ImportError as error:
-        raise MissingExtraError("transformers", "transformers", "`efficientnet`") from error
+    need("transformers", "transformers", "`efficientnet`")
+    from transformers import EfficientNetConfig, EfficientNetModel
+
     width, depth, _ = VARIANTS[variant]
     config = EfficientNetConfig(
         num_channels=shape[0],

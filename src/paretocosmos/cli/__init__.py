@@ -9,7 +9,6 @@ from typing import Annotated
 import typer
 
 from paretocosmos._version import __version__
-from paretocosmos.cli import output as printing
 from paretocosmos.cli._choose import choose
 from paretocosmos.cli._compare import compare
 from paretocosmos.cli._evaluate import evaluate
@@ -22,6 +21,7 @@ from paretocosmos.cli._reproduce import reproduce, with_address
 from paretocosmos.cli._serve import serve
 from paretocosmos.cli._sign import sign
 from paretocosmos.cli._train import train
+from paretocosmos.cli.output import _console as console
 from paretocosmos.errors import ConfigurationError, ParetoCosmosError, UntrustedError
 from paretocosmos.runtime.distributed import launched_rank
 
@@ -55,16 +55,16 @@ def main() -> None:
     try:
         code = app(_texts(with_address(sys.argv[1:])), standalone_mode=False)
         if sys.stdout is not None:  # it is closed in some services
-            sys.stdout.flush()  # what cannot be written is told now
+            sys.stdout.flush()  # an error of writing is raised now
         sys.exit(code if isinstance(code, int) else 0)
     except ParetoCosmosError as error:
         rank = launched_rank()
         if not (rank and error.shared):
             said = f"{error}{hint(error)}"
-            printing.error(f"process {rank}: {said}" if rank else said)
+            console.error(f"process {rank}: {said}" if rank else said)
         sys.exit(2)
     except typer.Abort:  # Ctrl-C where nothing is saved
-        printing.error("interrupted")
+        console.error("interrupted")
         sys.exit(130)
     except BrokenPipeError:  # the reader of our output left
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -72,7 +72,7 @@ def main() -> None:
     except Exception as error:
         if isinstance(error, OSError) and error.errno == errno.ENOSPC:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            printing.error("no room is left for what this prints: make some, or print elsewhere")
+            console.error("no room is left for what this prints: make some, or print elsewhere")
             sys.exit(1)
         if not hasattr(error, "format_message"):
             raise
@@ -80,7 +80,7 @@ def main() -> None:
         shown = io.StringIO()
         error.show(file=shown)  # type: ignore[attr-defined]
         most = HELP if type(error).__name__ == "NoArgsIsHelpError" else MOST
-        sys.stderr.write(f"{printing.plain(shown.getvalue().rstrip(), most=most)}\n")
+        sys.stderr.write(f"{console.shortened(shown.getvalue().rstrip(), most=most)}\n")
         sys.exit(2)
 
 

@@ -1,21 +1,33 @@
 """`paretocosmos choose`."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.console import Console
+from rich.table import Table
 
-from paretocosmos.cli._options import AsJson, Trust, Verify, named_numbers, numbers_of
-from paretocosmos.cli.output import notes, print_choice, print_json
+from paretocosmos.cli._options import (
+    AsJson,
+    MovedData,
+    RunDevice,
+    RunFolder,
+    Trust,
+    Verify,
+    named_numbers,
+    numbers_of,
+)
+from paretocosmos.cli.output._console import notes, print_json, safe, wide
+from paretocosmos.evaluation.choice import Choice
+from paretocosmos.io.trust import modules_of
+from paretocosmos.pareto.selection import Point
 from paretocosmos.runs.load import load_run
-
-__all__ = ["choose"]
+from paretocosmos.runs.run import Run
 
 Bounds = list[str] | None
 
 
 def choose(
-    folder: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.")],
+    folder: RunFolder,
     at_most: Annotated[
         Bounds,
         typer.Option("--max", metavar="NAME=NUMBER", help="The largest allowed; repeatable."),
@@ -33,14 +45,14 @@ def choose(
         str | None, typer.Option(help="How much each objective matters, as 0.7,0.3.")
     ] = None,
     near: Annotated[
-        Bounds, typer.Option(metavar="NAME=NUMBER", help="A value wished for; repeatable.")
+        Bounds, typer.Option(metavar="NAME=NUMBER", help="A value to come close to; repeatable.")
     ] = None,
     allow_constant: Annotated[
         bool, typer.Option("--allow-constant", help="Take a constant classifier, too.")
     ] = False,
     evaluations: Annotated[int, typer.Option(help="Rays to evaluate at most.")] = 20,
-    data: Annotated[str | None, typer.Option(help="Where the data lies now, if moved.")] = None,
-    device: Annotated[str, typer.Option(help="cpu, cuda, cuda:1.")] = "cpu",
+    data: MovedData = None,
+    device: RunDevice = "cpu",
     trust: Trust = None,
     verify: Verify = None,
     as_json: AsJson = False,
@@ -64,3 +76,44 @@ def choose(
         print_json({"run": str(folder), **choice.to_dict()})
     else:
         print_choice(run, choice)
+
+
+def print_choice(run: Run, choice: Choice) -> None:
+    """The ray, its numbers on val and on test with their intervals, and the code to use it."""
+    ray = ", ".join(f"{part:.4f}" for part in choice.ray)
+    console = Console(highlight=False)
+    weights = ", ".join(
+        f"{part:.1%} on {name}" for part, name in zip(choice.ray, run.front.names, strict=True)
+    )
+    console.print(f"[bold]ray[/] {ray} ({safe(weights)})", soft_wrap=True)
+    table = Table(box=None, padding=(0, 2), header_style="bold")
+    table.add_column("")
+    for heading in ("val, by which it was chosen", "test, not used to choose"):
+        table.add_column(heading, justify="right")
+    for name in (*choice.val.values, *choice.val.metrics):
+        if name != "misclassification":  # 1 - accuracy
+            table.add_row(safe(name), *(_number(p, name) for p in (choice.val, choice.test)))
+    wide().print(table)
+    console.print(
+        "In brackets: 95 % intervals (bootstrap), for samples as large as this one. The choice was "
+        "made on val, so its numbers there are too good.",
+        soft_wrap=True,
+    )
+    console.print("\n".join(["", *map(safe, _code(run, choice))]), soft_wrap=True)
+
+
+def _number(point: Point, name: str) -> str:
+    low, high = point.intervals[name]
+    return f"{point[name]:.4f} \\[{low:.4f}, {high:.4f}]"
+
+
+def _code(run: Run, choice: Choice) -> list[str]:
+    """What to paste into Python; the ray in all its digits, since a bound may hang on them."""
+    ray = ", ".join(f"{part:.9g}" for part in choice.ray)
+    parts = (run.record[part] or {} for part in ("problem", "method", "conditioning", "backbone"))
+    own = modules_of(part.get("name") for part in parts)
+    folder = f"{str(run.folder)!r}" + (f", trust={list(own)}" if own else "")
+    load = ["from paretocosmos import load_run", "", f"run = load_run({folder})"]
+    if run.table is not None:
+        return [*load, f"run.predict(rows, ray=[{ray}])  # rows: a DataFrame"]
+    return ["import torch", *load, f"run.model(inputs, torch.tensor([{ray}]))"]

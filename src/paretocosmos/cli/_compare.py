@@ -1,88 +1,69 @@
 """`paretocosmos compare`."""
 
+import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from rich.table import Table
 
-from paretocosmos.cli._options import (
-    AsJson,
-    Backbone,
-    Changes,
-    Data,
-    Deterministic,
-    Device,
-    Drop,
-    Engine,
-    Epochs,
-    Positive,
-    Precision,
-    Preset,
-    ProblemName,
-    Protocol,
-    Seed,
-    Seeds,
-    Sensitive,
-    Target,
-    draw,
-    named,
-    settings_of,
-    whole_numbers,
-)
-from paretocosmos.cli.output import bars, error, note, notes, print_comparison, print_json
+from paretocosmos.cli import _options as options
+from paretocosmos.cli.output._bars import bars
+from paretocosmos.cli.output._console import error, note, notes, print_json, safe, wide
 from paretocosmos.errors import ConfigurationError, MissingExtraError
 from paretocosmos.training.compare import BASELINES, Comparison
 from paretocosmos.training.compare import compare as compare_methods
 
-__all__ = ["compare"]
-
 
 def compare(
-    problem: ProblemName,
+    problem: options.ProblemName,
     methods: Annotated[
-        str, typer.Option(help="Names, separated by commas.", callback=named)
+        str, typer.Option(help="Names, separated by commas.", callback=options.named)
     ] = ",".join(BASELINES),
-    preset: Preset = None,
-    protocol: Protocol = None,
-    seed: Seed = 1,
-    seeds: Seeds = None,
-    epochs: Epochs = None,
-    target: Target = None,
-    sensitive: Sensitive = None,
-    positive: Positive = None,
-    drop: Drop = None,
-    backbone: Backbone = None,
-    data: Data = None,
+    preset: options.Preset = None,
+    protocol: options.Protocol = None,
+    seed: options.Seed = 1,
+    seeds: options.Seeds = None,
+    epochs: options.Epochs = None,
+    target: options.Target = None,
+    sensitive: options.Sensitive = None,
+    positive: options.Positive = None,
+    drop: options.Drop = None,
+    backbone: options.Backbone = None,
+    data: options.Data = None,
     out: Annotated[Path | None, typer.Option(help="The folder of all runs, new.")] = None,
-    device: Device = "auto",
-    engine: Engine = "auto",
-    precision: Precision = "tf32",
-    deterministic: Deterministic = False,
+    device: options.Device = "auto",
+    engine: options.Engine = "auto",
+    precision: options.Precision = "tf32",
+    deterministic: options.Deterministic = False,
     resume: Annotated[bool, typer.Option("--resume", help="Continue what is in --out.")] = False,
-    as_json: AsJson = False,
-    changes: Changes = None,
+    as_json: options.AsJson = False,
+    changes: options.Changes = None,
 ) -> None:
     """Train several methods on PROBLEM: one table, one picture.
 
     --set KEY=VALUE is for all of them, --set METHOD.KEY=VALUE for one.
     """
-    options = {
-        "target": target,
-        "sensitive": sensitive,
-        "positive": positive,
-        "drop": tuple(drop) if drop else None,
-        "data": data,
-    }
-    settings = settings_of(problem, options, changes, epochs=epochs)
+    settings = options.settings_of(
+        problem,
+        changes,
+        epochs=epochs,
+        target=target,
+        sensitive=sensitive,
+        positive=positive,
+        drop=drop,
+        data=data,
+    )
     if seeds is not None and seed != 1:
-        raise ConfigurationError(f"--seeds stands instead of --seed, found {seed} too: give one")
+        raise ConfigurationError("--seeds and --seed exclude each other: give one of them")
     seen: list[Path] = []
     try:
         with notes(), bars(seen, quiet=as_json) as show:
             done = compare_methods(
                 problem,
                 [name.strip() for name in methods.split(",") if name.strip()],
-                seeds=[seed] if seeds is None else whole_numbers(seeds),
+                seeds=[seed] if seeds is None else options.whole_numbers(seeds),
                 preset=preset,
                 protocol=protocol,
                 epochs=epochs,
@@ -97,16 +78,13 @@ def compare(
                 progress=show,
             )
             for run in (run for runs in done.runs.values() for run in runs):
-                draw(run)
+                options.draw(run)
             _draw(done)
     except KeyboardInterrupt:
         begun = seen[-1].parents[1] if seen else out
-        if begun is None:
-            note("interrupted before the first epoch was done: start again")
-        else:
-            saved = "what is done is saved" if seen else "no epoch is done yet"
-            note(f"interrupted; {saved}: continue with --out {begun} --resume")
-        raise typer.Exit(130) from None
+        raise options.interrupted(
+            begun, "what is done is saved" if seen else "no epoch is done yet"
+        ) from None
     if as_json:
         print_json(done.to_dict())
     else:
@@ -126,3 +104,69 @@ def _draw(done: Comparison) -> None:
         save_comparison(done.folder / "compare.png", fronts, title=done.problem, ideal=done.alone)
     except MissingExtraError as missing:
         note(f"no compare.png: {missing}")
+
+
+# Columns a terminal needs for the names of all that dominate a method; else it sees the first.
+ROOM = 130
+
+
+def print_comparison(done: Comparison) -> None:
+    """What `compare` ends with: a row per method, how good it is before what it costs."""
+    console = wide()
+    all_names = not sys.stdout.isatty() or console.width >= ROOM
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
+    table.add_column("method", overflow="fold")
+    for name in ("hypervolume", "span", "points", "parameters", "time"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("dominated by")
+    for row in done.rows:
+        table.add_row(
+            f"[bold]{safe(row['method'])}[/]",
+            _mean(row),
+            "-" if row["span"] is None or row["points"] == 1 else f"{row['span']:.4f}",
+            str(row["points"]),
+            _size(row),
+            f"{row['seconds']:.1f} s",
+            safe(_betters(row["dominated_by"], all_names=all_names)),
+        )
+    console.print(table)
+    reference = ", ".join(
+        f"{value:g}" for value in next(iter(done.runs.values()))[0].front.reference
+    )
+    lines = [f"hypervolume: on test, at ({reference}); larger is better"]
+    for row in done.rows:
+        if row["method"] in done.alone:
+            lines.append(
+                f"{row['method']}: its ideal point, the best of every objective, has "
+                f"{row['hypervolume_ideal']:.4f}"
+            )
+    lines.append("dominated by: the share of a method's points that a point of another dominates")
+    if not all_names and any(len(row["dominated_by"]) > 1 for row in done.rows):
+        lines.append("+2: two others dominate some of its points too; compare.json has them")
+    for line in lines:
+        console.print(safe(line), soft_wrap=True)
+    for name, place in (("table", "compare.json"), ("picture", "compare.png")):
+        if (done.folder / place).exists():
+            console.print(f"[bold]{name}[/] {safe(done.folder / place)}", soft_wrap=True)
+
+
+def _mean(row: Mapping[str, Any]) -> str:
+    spread = "" if row["hypervolume_std"] is None else f" ± {row['hypervolume_std']:.4f}"
+    return f"{row['hypervolume']:.4f}{spread}"
+
+
+def _size(row: Mapping[str, Any]) -> str:
+    each, count = row["parameters"] // row["networks"], row["networks"]
+    return f"{count} x {each:,}" if count > 1 else f"{each:,}"
+
+
+def _betters(shares: Mapping[str, float], *, all_names: bool) -> str:
+    said = [f"{name} {_percent(share)}" for name, share in shares.items()]
+    shown = said if all_names else said[:1]
+    more = f" +{len(said) - len(shown)}" if len(said) > len(shown) else ""
+    return ", ".join(shown) + more or "-"
+
+
+def _percent(share: float) -> str:
+    """Neither 0 for what is a little nor 100 for what is not all."""
+    return "<1%" if share < 0.005 else ">99%" if 0.995 <= share < 1 else f"{share:.0%}"

@@ -1,28 +1,35 @@
 """`paretocosmos evaluate`."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
+from rich.table import Table
 
-from paretocosmos.cli._options import AsJson, Trust, Verify, numbers_of
-from paretocosmos.cli.output import notes, print_front, print_json
+from paretocosmos.cli._options import (
+    AsJson,
+    MovedData,
+    RunDevice,
+    RunFolder,
+    Trust,
+    Verify,
+    numbers_of,
+)
+from paretocosmos.cli.output._console import notes, print_json, safe, wide
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.evaluation.evaluate import evaluate as evaluate_model
 from paretocosmos.pareto import metrics
+from paretocosmos.pareto.front import Front
 from paretocosmos.runs.load import load_run
-
-__all__ = ["evaluate"]
 
 
 def evaluate(
-    folder: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.")],
+    folder: RunFolder,
     split: Annotated[str, typer.Option(help="train, val or test.")] = "test",
     rays: Annotated[int | None, typer.Option(help="How many even rays; the run's own.")] = None,
     ray: Annotated[list[str] | None, typer.Option(help="One ray, as 0.3,0.7; repeatable.")] = None,
-    data: Annotated[str | None, typer.Option(help="Where the data lies now, if moved.")] = None,
-    device: Annotated[str, typer.Option(help="cpu, cuda, cuda:1.")] = "cpu",
+    data: MovedData = None,
+    device: RunDevice = "cpu",
     trust: Trust = None,
     verify: Verify = None,
     as_json: AsJson = False,
@@ -45,5 +52,21 @@ def evaluate(
     console = Console(highlight=False)
     console.print(
         f"hypervolume {reached:.4f} at {front.reference.tolist()} on {split}, "
-        f"span {metrics.span(front):.4f}; scores: {front.provenance['scores']}"
+        f"span {metrics.span(front):.4f}; scores: {safe(front.provenance['scores'])}"
     )
+
+
+def print_front(front: Front) -> None:
+    """One row per ray; 80 columns hold two objectives with their metrics."""
+    metrics_shown = [name for name in front.metrics if name != "misclassification"]  # 1 - accuracy
+    weights = front.names[:1] if front.objectives == 2 else front.names
+    table = Table(box=None, padding=(0, 1), header_style="bold")
+    for name in (*(f"weight on {name}" for name in weights), *front.names, *metrics_shown):
+        table.add_column(safe(name.replace("_", " ")), justify="right", overflow="fold")
+    table.add_column("", no_wrap=True)
+    keep = front.non_dominated
+    for index in range(len(front)):
+        row = [*front.rays[index][: len(weights)], *front.values[index]]
+        row += [front.metrics[name][index] for name in metrics_shown]
+        table.add_row(*(f"{value:.3f}" for value in row), "" if keep[index] else "dominated")
+    wide().print(table)

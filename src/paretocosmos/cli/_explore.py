@@ -8,16 +8,14 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from paretocosmos.cli._options import AsJson, Trust, Verify
-from paretocosmos.cli.output import note, notes, print_json
+from paretocosmos.cli._options import AsJson, MovedData, RunDevice, RunFolders, Trust, Verify
+from paretocosmos.cli.output._console import note, notes, print_json, safe
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.runs.load import load_run
 
-__all__ = ["explore"]
-
 
 def explore(
-    folders: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run folders.")],
+    folders: RunFolders,
     out: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Where the page goes; else a new folder.")
     ] = None,
@@ -27,8 +25,8 @@ def explore(
     no_samples: Annotated[
         bool, typer.Option("--no-samples", help="Put no rows or images of the data into the page.")
     ] = False,
-    data: Annotated[str | None, typer.Option(help="Where the data lies now, if moved.")] = None,
-    device: Annotated[str, typer.Option(help="cpu, cuda, cuda:1.")] = "cpu",
+    data: MovedData = None,
+    device: RunDevice = "cpu",
     trust: Trust = None,
     verify: Verify = None,
     as_json: AsJson = False,
@@ -50,7 +48,7 @@ def explore(
     if as_json:
         print_json({"page": str(page), "runs": [str(folder) for folder in folders]})
     else:
-        Console(highlight=False).print(f"page {page}", soft_wrap=True, markup=False)
+        Console(highlight=False).print(f"page {safe(page)}", soft_wrap=True)
     if not no_open and not webbrowser.open(page.as_uri()):
         note(f"no browser was found: open {page} in one")
 

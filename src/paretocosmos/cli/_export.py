@@ -5,17 +5,15 @@ from typing import Annotated, cast
 
 import typer
 
-from paretocosmos.cli._options import AsJson, Trust, Verify
-from paretocosmos.cli.output import print_exported, print_json
-from paretocosmos.export import Format
+from paretocosmos.cli._options import AsJson, RunFolder, Trust, Verify
+from paretocosmos.cli.output._console import print_json, safe, wide
+from paretocosmos.export import Exported, Format
 from paretocosmos.export import export as export_run
 from paretocosmos.runs.load import load_run
 
-__all__ = ["export"]
-
 
 def export(
-    folder: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.")],
+    folder: RunFolder,
     form: Annotated[
         str, typer.Option("--format", help="onnx, or torch: a program of torch.export.")
     ] = "onnx",
@@ -40,3 +38,31 @@ def export(
         )
         return
     print_exported(exported)
+
+
+_LINES = {
+    ".onnx": (
+        "session = onnxruntime.InferenceSession({path!r})",
+        'session.run(None, {{"x": x, "preference": preference}})',
+    ),
+    ".pt2": (
+        "program = torch.export.load({path!r}).module()",
+        "program(x, preference)",
+    ),
+}
+
+
+def print_exported(exported: Exported) -> None:
+    """A few lines, the last two of them Python."""
+    console = wide()
+    rows = {
+        "file": f"{exported.path} ({exported.path.stat().st_size:,} bytes)",
+        "card": str(exported.card),
+        "preference": exported.preference,
+        "difference": f"at most {exported.difference:.1e} to PyTorch, on random rows and rays",
+    }
+    for name, said in rows.items():
+        console.print(f"  [bold]{name:<12}[/]{safe(said)}", soft_wrap=True)
+    console.print()
+    for line in _LINES[exported.path.suffix]:
+        console.print(safe(line.format(path=str(exported.path))), soft_wrap=True)

@@ -1,16 +1,13 @@
 """`paretocosmos list`."""
 
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
 from paretocosmos import registry
 from paretocosmos.cli._options import AsJson
-from paretocosmos.cli.output import print_json
+from paretocosmos.cli.output._console import print_json, safe
 from paretocosmos.config.settings import about_pair, pairs
 from paretocosmos.paper.recipe import load_recipe, recipe_names
-
-__all__ = ["ROOMS", "list_things"]
 
 ROOMS = ("problems", "methods", "conditioning", "backbones", "objectives")
 
@@ -26,5 +23,5 @@ def list_things(as_json: AsJson = False) -> None:
     for room, things in found.items():
         table = Table(title=room, title_justify="left", box=None, show_header=False, padding=(0, 2))
         for name, line in things.items():
-            table.add_row(f"[bold]{name}[/]", escape(line))
+            table.add_row(f"[bold]{name}[/]", safe(line))
         Console().print(table)

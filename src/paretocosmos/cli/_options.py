@@ -7,41 +7,10 @@ from typing import Annotated, Any
 
 import typer
 
-from paretocosmos.cli.output import note
+from paretocosmos.cli.output._console import note
 from paretocosmos.errors import ConfigurationError, MissingExtraError
 from paretocosmos.problems import problem_name
 from paretocosmos.runs.run import Run
-
-__all__ = [
-    "AsJson",
-    "Backbone",
-    "Changes",
-    "Data",
-    "Deterministic",
-    "Device",
-    "Drop",
-    "Engine",
-    "Epochs",
-    "Positive",
-    "Precision",
-    "Preset",
-    "ProblemName",
-    "Protocol",
-    "Seed",
-    "Seeds",
-    "Sensitive",
-    "Target",
-    "Trust",
-    "Verify",
-    "draw",
-    "how_to_trust",
-    "key_value",
-    "named",
-    "named_numbers",
-    "numbers_of",
-    "settings_of",
-    "whole_numbers",
-]
 
 
 def named(text: str | None) -> str | None:
@@ -63,6 +32,10 @@ def _look_here() -> None:
         sys.path.append("")
 
 
+RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.")]
+RunFolders = Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run folders.")]
+MovedData = Annotated[str | None, typer.Option(help="Where the data lies now, if moved.")]
+RunDevice = Annotated[str, typer.Option(help="cpu, cuda, cuda:1.")]
 ProblemName = Annotated[
     str,
     typer.Argument(metavar="PROBLEM", help="A name from `list`, or a CSV file.", callback=named),
@@ -118,25 +91,26 @@ def how_to_trust(packages: Iterable[str]) -> str:
 
 
 def settings_of(
-    problem: str, options: dict[str, Any], changes: list[str] | None, *, epochs: int | None
+    problem: str, changes: list[str] | None, *, epochs: int | None, **options: Any
 ) -> dict[str, Any]:
     """Options that are settings, those that were given, and what `--set` adds to them.
 
     Args:
         problem: its name, or a CSV file.
-        options: those that are settings, by their names; `None` for what was not given.
         changes: of `--set`.
         epochs: of `--epochs`, which `--set` must not say again.
+        options: those that are settings, by their names; `None` for what was not given.
     """
-    settings = {key: value for key, value in options.items() if value is not None}
+    settings = {key: value for key, value in options.items() if value not in (None, [])}
+    changed = [key_value(change) for change in changes or []]
     given = {*settings, *(() if epochs is None else ("epochs",))}
-    for key, _ in map(key_value, changes or []):
+    for key, _ in changed:
         if key in given:
             raise ConfigurationError(f"`{key}` is set twice: give it once")
     for_csv = [f"--{key}" for key in ("target", "sensitive", "positive", "drop") if key in settings]
     if for_csv and problem_name(problem) != "table":
         raise ConfigurationError(f"{', '.join(for_csv)} is for CSV files, not for `{problem}`")
-    return settings | dict(key_value(change) for change in changes or [])
+    return settings | dict(changed)
 
 
 def key_value(text: str) -> tuple[str, str]:
@@ -178,6 +152,20 @@ def named_numbers(option: str, texts: list[str] | None) -> dict[str, float]:
             raise ConfigurationError(f"{option} has `{name.strip()}` twice: give it once")
         found[name.strip()] = number
     return found
+
+
+def interrupted(begun: Path | None, saved: str) -> typer.Exit:
+    """The end of a training that Ctrl-C stopped, once it is said how to go on.
+
+    Args:
+        begun: the folder to go on from; `None` where there is none yet.
+        saved: what of it is saved.
+    """
+    if begun is None:
+        note("interrupted before the first epoch was done: start again")
+    else:
+        note(f"interrupted; {saved}: continue with --out {begun} --resume")
+    return typer.Exit(130)
 
 
 def draw(run: Run) -> None:

@@ -1,18 +1,15 @@
 """`paretocosmos report`."""
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from paretocosmos.cli._options import AsJson, Trust, Verify, whole_numbers
-from paretocosmos.cli.output import note, print_json, print_report
+from paretocosmos.cli.output._console import note, print_json, safe, wide
 from paretocosmos.errors import RunError
-from paretocosmos.paper.collected import collect, found_in
-from paretocosmos.paper.recipe import load_recipe
-from paretocosmos.paper.report import write_report
-
-__all__ = ["report"]
+from paretocosmos.io.files import exists
 
 
 def report(
@@ -30,13 +27,12 @@ def report(
     as_json: AsJson = False,
 ) -> None:
     """Show what was reproduced beside the paper: Markdown, LaTeX, JSON, HTML and figures."""
+    from paretocosmos.paper.collected import collect, found_in
+    from paretocosmos.paper.recipe import load_recipe
+    from paretocosmos.paper.report import write_report
+
     folder = out.expanduser()
-    try:
-        folder.exists()
-    except OSError as error:  # a name too long, a parent we may not look into
-        raise RunError(
-            f"cannot look into `{folder}` ({error.strerror}): choose another --out"
-        ) from error
+    exists(folder)  # or a sentence why it cannot be looked at
     wanted = (
         [load_recipe(recipe, trust=trust or ()).rehearsal(epochs)]
         if recipe
@@ -58,3 +54,26 @@ def report(
         print_json(contents)
     else:
         print_report(contents, place)
+
+
+def print_report(contents: Sequence[Mapping[str, Any]], folder: Path) -> None:
+    """A few lines for each recipe.
+
+    Args:
+        contents: what `collect` gave for each recipe.
+        folder: where the report is.
+    """
+    console = wide()
+    for content in contents:
+        epochs, cells = content["rehearsal"], content["cells"]
+        mark = "" if epochs is None else f"REHEARSAL, {epochs} epoch{'s' * (epochs > 1)}: "
+        title = f"{mark}{content['recipe']}: {content['title']}"
+        console.print(safe(title), style="bold", soft_wrap=True)
+        whole = sum(not cell["missing"] for cell in cells)
+        failed = sum(cell["error"] is not None for cell in cells)
+        tail = f", {failed} failed" if failed else ""
+        console.print(f"  {whole} of {len(cells)} cells complete{tail}")
+        for claim in content["claims"] if epochs is None else ():
+            said = f"  {claim['claim']} {claim['sentence']}"
+            console.print(safe(said), soft_wrap=True)
+    console.print(f"[bold]report[/] {safe(folder / 'report.html')}", soft_wrap=True)

@@ -7,11 +7,9 @@ from typing import Annotated
 import typer
 
 from paretocosmos.cli._options import AsJson, Device, Precision, Trust, how_to_trust, whole_numbers
-from paretocosmos.cli.output import cells, error, note, print_json, print_reproduction
-from paretocosmos.paper.reproduce import reproduce as reproduce_cells
+from paretocosmos.cli.output._console import error, note, print_json
+from paretocosmos.cli.output._reproduction import cells, print_reproduction
 from paretocosmos.runtime.device import sigterm_as_interrupt
-
-__all__ = ["reproduce", "with_address"]
 
 LOCAL = "local"
 
@@ -50,6 +48,8 @@ def reproduce(
     as_json: AsJson = False,
 ) -> None:
     """Train all that a table or figure of the paper needs, from RECIPE; start again to go on."""
+    from paretocosmos.paper.reproduce import reproduce as reproduce_cells
+
     names = [name.strip() for name in (only or "").split(",") if name.strip()]
     try:
         with sigterm_as_interrupt(), cells(quiet=as_json) as show:

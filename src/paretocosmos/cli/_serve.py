@@ -5,16 +5,14 @@ from typing import Annotated
 
 import typer
 
-from paretocosmos.cli._options import Trust, Verify
-from paretocosmos.cli.output import note
+from paretocosmos.cli._options import MovedData, RunDevice, RunFolder, Trust, Verify
+from paretocosmos.cli.output._console import note
 from paretocosmos.serving import Settings
 from paretocosmos.serving import serve as serve_run
 
-__all__ = ["serve"]
-
 
 def serve(
-    folder: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.")],
+    folder: RunFolder,
     host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="0 for any that is free.")] = 8000,
     token: Annotated[
@@ -25,8 +23,8 @@ def serve(
     onnx: Annotated[
         Path | None, typer.Option(help="Predict with this export of the run, not PyTorch.")
     ] = None,
-    data: Annotated[str | None, typer.Option(help="Where the data lies now, if moved.")] = None,
-    device: Annotated[str, typer.Option(help="cpu, cuda, cuda:1.")] = "cpu",
+    data: MovedData = None,
+    device: RunDevice = "cpu",
     trust: Trust = None,
     verify: Verify = None,
     max_rows: Annotated[int, typer.Option(help="Of a request.")] = Settings.max_rows,

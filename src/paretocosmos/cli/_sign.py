@@ -5,16 +5,14 @@ from typing import Annotated
 
 import typer
 
-from paretocosmos.cli._options import AsJson
-from paretocosmos.cli.output import note, print_json
+from paretocosmos.cli._options import AsJson, RunFolders
+from paretocosmos.cli.output._console import note, print_json
 from paretocosmos.io.signatures import read_private_key
 from paretocosmos.runs.signing import sign_run
 
-__all__ = ["sign"]
-
 
 def sign(
-    folders: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run folders.")],
+    folders: RunFolders,
     key: Annotated[
         Path,
         typer.Option(metavar="KEY", help="An Ed25519 private key, in the PEM or OpenSSH format."),

@@ -6,39 +6,10 @@ from typing import Annotated
 
 import typer
 
-from paretocosmos.cli._options import (
-    AsJson,
-    Backbone,
-    Changes,
-    Data,
-    Deterministic,
-    Device,
-    Drop,
-    Engine,
-    Epochs,
-    Positive,
-    Precision,
-    Preset,
-    ProblemName,
-    Protocol,
-    Seed,
-    Seeds,
-    Sensitive,
-    Target,
-    draw,
-    named,
-    settings_of,
-    whole_numbers,
-)
-from paretocosmos.cli.output import (
-    bar,
-    note,
-    notes,
-    numbers_of_run,
-    print_json,
-    print_run,
-    print_runs,
-)
+from paretocosmos.cli import _options as options
+from paretocosmos.cli.output._bars import bar
+from paretocosmos.cli.output._console import notes, print_json
+from paretocosmos.cli.output._run import numbers_of_run, print_run, print_runs
 from paretocosmos.io.signatures import read_private_key
 from paretocosmos.runs.run import Run
 from paretocosmos.runs.signing import sign_run
@@ -46,57 +17,57 @@ from paretocosmos.runtime.device import sigterm_as_interrupt
 from paretocosmos.runtime.distributed import launched_rank
 from paretocosmos.training.fit import fit
 
-__all__ = ["train"]
-
 
 def train(
-    problem: ProblemName,
+    problem: options.ProblemName,
     method: Annotated[
         str | None,
-        typer.Option(help="How rays and losses become one step.", callback=named),
+        typer.Option(help="How rays and losses become one step.", callback=options.named),
     ] = None,
-    preset: Preset = None,
-    protocol: Protocol = None,
-    seed: Seed = 1,
-    seeds: Seeds = None,
-    epochs: Epochs = None,
+    preset: options.Preset = None,
+    protocol: options.Protocol = None,
+    seed: options.Seed = 1,
+    seeds: options.Seeds = None,
+    epochs: options.Epochs = None,
     penalty: Annotated[float | None, typer.Option(help="Weight of the cosine term.")] = None,
     alpha: Annotated[
         str | None, typer.Option(help="Dirichlet parameter: 0.5, or one per objective: 0.1,0.5.")
     ] = None,
-    target: Target = None,
-    sensitive: Sensitive = None,
-    positive: Positive = None,
-    drop: Drop = None,
-    backbone: Backbone = None,
+    target: options.Target = None,
+    sensitive: options.Sensitive = None,
+    positive: options.Positive = None,
+    drop: options.Drop = None,
+    backbone: options.Backbone = None,
     conditioning: Annotated[
-        str | None, typer.Option(help="How the ray enters it.", callback=named)
+        str | None, typer.Option(help="How the ray enters it.", callback=options.named)
     ] = None,
-    data: Data = None,
+    data: options.Data = None,
     out: Annotated[Path | None, typer.Option(help="The run folder, new.")] = None,
-    device: Device = "auto",
-    engine: Engine = "auto",
-    precision: Precision = "tf32",
-    deterministic: Deterministic = False,
+    device: options.Device = "auto",
+    engine: options.Engine = "auto",
+    precision: options.Precision = "tf32",
+    deterministic: options.Deterministic = False,
     resume: Annotated[bool, typer.Option("--resume", help="Continue the run in --out.")] = False,
     sign: Annotated[
         Path | None,
         typer.Option(metavar="KEY", help="Sign the run with this Ed25519 private key."),
     ] = None,
-    as_json: AsJson = False,
-    changes: Changes = None,
+    as_json: options.AsJson = False,
+    changes: options.Changes = None,
 ) -> None:
     """Train one network for the whole front of PROBLEM, or what else the method trains."""
-    options = {
-        "penalty": penalty,
-        "alpha": alpha,
-        "target": target,
-        "sensitive": sensitive,
-        "positive": positive,
-        "drop": tuple(drop) if drop else None,
-        "data": data,
-    }
-    settings = settings_of(problem, options, changes, epochs=epochs)
+    settings = options.settings_of(
+        problem,
+        changes,
+        epochs=epochs,
+        penalty=penalty,
+        alpha=alpha,
+        target=target,
+        sensitive=sensitive,
+        positive=positive,
+        drop=drop,
+        data=data,
+    )
     key = None if sign is None else read_private_key(sign)  # hours later would be too late
     seen: list[Path] = []
     try:
@@ -120,23 +91,22 @@ def train(
                 progress=show,
             )
             runs: list[Run] = (
-                [one(seed=seed)] if seeds is None else one(seed=seed, seeds=whole_numbers(seeds))  # type: ignore[assignment]
+                [one(seed=seed)]
+                if seeds is None
+                else one(seed=seed, seeds=options.whole_numbers(seeds))  # type: ignore[assignment]
             )
             if launched_rank():  # the first of several processes draws and prints
                 return
             for run in runs:
-                draw(run)
+                options.draw(run)
                 if key is not None:
                     sign_run(run.folder, key)
     except KeyboardInterrupt:
         # several seeds have a folder each, in one that holds them all
         begun = seen[-1] if seen and seeds is None else seen[-1].parent if seen else out
-        if begun is None:
-            note("interrupted before the first epoch was done: start again")
-        else:
-            saved = "the last checkpoint is kept" if seen else "no epoch is done yet"
-            note(f"interrupted; {saved}: continue with --out {begun} --resume")
-        raise typer.Exit(130) from None
+        raise options.interrupted(
+            begun, "the last checkpoint is kept" if seen else "no epoch is done yet"
+        ) from None
     if seeds is None:
         print_json(numbers_of_run(runs[0])) if as_json else print_run(runs[0])
     else:

@@ -4,10 +4,8 @@ from paretocosmos.conditioning._base import Conditioning, heads_of, inside
 from paretocosmos.conditioning._condition import condition
 from paretocosmos.conditioning._emission import Emission
 from paretocosmos.conditioning._per_ray import PerRayEnsemble, networks_of
-from paretocosmos.conditioning.concat import Concat
 
 __all__ = [
-    "Concat",
     "Conditioning",
     "Emission",
     "PerRayEnsemble",

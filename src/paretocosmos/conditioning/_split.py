@@ -71,7 +71,7 @@ class SplitLinear(Split[nn.Linear]):
 
     def forward(self, inputs: Tensor) -> Tensor:
         rays = self.heard()
-        if self.how == "groups" and rays.shape[0] == 1 and _plain(self.layer):
+        if self.how == "groups" and rays.shape[0] == 1 and _unhooked(self.layer):
             # one ray for the whole batch is a bias
             shift = torch.addmv(self.layer.bias, self.ray.weight, rays[0])
             return F.linear(inputs, self.layer.weight, shift)
@@ -117,7 +117,7 @@ class SplitConv(Split[nn.Conv2d]):
         return term
 
 
-def _plain(layer: nn.Linear) -> bool:
+def _unhooked(layer: nn.Linear) -> bool:
     """Whether a linear layer is its weight and its bias and nothing that calling it would add."""
     return type(layer) is nn.Linear and layer.bias is not None and not hooked(layer)
 

@@ -18,6 +18,7 @@ from typing import Any
 
 from paretocosmos import registry
 from paretocosmos.errors import ConfigurationError, unknown
+from paretocosmos.io.files import json_value
 from paretocosmos.io.schema import MOST
 from paretocosmos.io.trust import modules_of
 from paretocosmos.registry import Spec
@@ -190,7 +191,8 @@ class Configuration:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""
-        plain: dict[str, Any] = _plain(dataclasses.asdict(self))
+        # what JSON cannot say is recorded, and compared, as text
+        plain: dict[str, Any] = json_value(dataclasses.asdict(self), repr)
         return plain
 
 
@@ -326,13 +328,3 @@ def _tables(problem: str) -> list[dict[str, Any]]:
 def _paper() -> dict[str, Any]:
     text = (resources.files("paretocosmos") / "config" / "paper.toml").read_text("utf-8")
     return tomllib.loads(text)
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {str(key): _plain(inner) for key, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(inner) for inner in value]
-    if isinstance(value, str | int | None) or (isinstance(value, float) and math.isfinite(value)):
-        return value
-    return repr(value)  # what JSON cannot say is recorded, and compared, as text

@@ -1,9 +1,9 @@
 """scikit-learn estimators that predict at any preference, and have a front to choose one by."""
 
-from paretocosmos.problems.tables.frames import need
+from paretocosmos.errors import need
 
-need("sklearn", "an estimator")
-need("pandas", "an estimator")
+need("sklearn", "tabular", "an estimator")
+need("pandas", "tabular", "an estimator")
 
 from paretocosmos.estimators.classifier import ParetoClassifier  # noqa: E402
 from paretocosmos.estimators.regressor import ParetoRegressor  # noqa: E402

@@ -62,7 +62,7 @@ class Chooses:
             maximize: what is to be large, such as ``"accuracy"``.
             knee: where giving way in one objective gains least in the others.
             weights: how much each objective matters (pseudo-weights).
-            near: a point wished for: values by name, or one per objective.
+            near: a point to come close to: values by name, or one per objective.
             allow_constant: take a classifier that gives everybody the same answer, too.
 
         Returns:

@@ -10,10 +10,9 @@ from torch import Tensor
 
 from paretocosmos.explorer._view import Head
 from paretocosmos.objectives import logits_of, pick
-from paretocosmos.problems import Problem, TabularProblem
+from paretocosmos.problems import Problem
+from paretocosmos.problems.tables.tabular import TabularProblem
 from paretocosmos.types import Batch, Outputs, Targets
-
-__all__ = ["Reader", "count", "readers_of"]
 
 
 @dataclass(frozen=True)
@@ -24,7 +23,7 @@ class Reader:
         head: what a page calls it.
         output: which output, where a network has several.
         target: what it is compared with.
-        groups: how many groups of people there are.
+        groups: how many sensitive groups there are.
     """
 
     head: Head
@@ -71,7 +70,7 @@ def readers_of(problem: Problem, outputs: Outputs, batch: Batch) -> list[Reader]
 def count(
     readers: Sequence[Reader], outputs: Outputs, targets: Targets
 ) -> tuple[npt.NDArray[np.int64], ...]:
-    """``[N, 1 + groups, C, C]`` per head: how often a true class was given an answer."""
+    """``[N, 1 + sensitive groups, C, C]`` per head: how often a true class was given an answer."""
     counted = []
     for reader in readers:
         truth, size = reader.truth(targets), len(reader.head.classes)

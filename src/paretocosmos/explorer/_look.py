@@ -13,19 +13,18 @@ from paretocosmos.evaluation.evaluate import bring, evaluating, sweep
 from paretocosmos.explorer._heads import Reader, count, readers_of
 from paretocosmos.explorer._samples import chosen, pool_of, samples_of
 from paretocosmos.explorer._view import Answers, Look, Samples, View
-from paretocosmos.problems import Problem, Split, TabularProblem
+from paretocosmos.problems import Problem, Split
+from paretocosmos.problems.tables.tabular import TabularProblem
 from paretocosmos.runs.run import Run
 from paretocosmos.runtime.device import precise
 from paretocosmos.types import Batch, Outputs, map_tensors
-
-__all__ = ["look_at"]
 
 # Answers are counted at this many rays at most: a page shows the nearest of them.
 COUNTED = 101
 # Rays whose outputs are held at once.
 TOGETHER = 25
 SPLITS: tuple[Split, ...] = ("val", "test")
-# What a page says; why is told to whoever makes it, since it may name places on their machine.
+# What a page says. The reason is for its maker alone: it may name places on a machine.
 NOTHING = "There are no samples and no counted answers: the data could not be read for this page."
 
 
@@ -101,7 +100,7 @@ def _seen(runs: Sequence[Run], problem: Problem) -> View:
         for run in runs
     ]
     groups = problem.groups if isinstance(problem, TabularProblem) else ()
-    without = "" if samples.cells or samples.images else "These samples cannot be shown as text."
+    without = "" if samples.texts or samples.images else "These samples cannot be shown as text."
     return View(looks, tuple(one.head for one in readers), groups, samples, without)
 
 
@@ -124,12 +123,12 @@ def _answers(
         ]
         confusion[split] = tuple(np.concatenate(of_head) for of_head in zip(*parts, strict=True))
     outputs = _outputs(run, problem, test, _rays(run, every), torch.tensor(samples.rows))
-    told = [reader.chances(outputs) for reader in readers]
+    read = [reader.chances(outputs) for reader in readers]
     return Answers(
         at=where,
         confusion=confusion,
-        chances=tuple(chance.T.double().numpy() for chance, _ in told),
-        answers=tuple(answer.T.numpy() for _, answer in told),
+        chances=tuple(chance.T.double().numpy() for chance, _ in read),
+        answers=tuple(answer.T.numpy() for _, answer in read),
     )
 
 

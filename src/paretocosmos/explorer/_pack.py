@@ -14,11 +14,10 @@ import numpy.typing as npt
 
 from paretocosmos.errors import FrontWarning
 from paretocosmos.explorer._view import Answers, Look, Samples, View
+from paretocosmos.io.files import json_value
 from paretocosmos.pareto.front import Front
 from paretocosmos.pareto.metrics import summary
 from paretocosmos.pareto.selection import constant
-
-__all__ = ["as_json", "packed"]
 
 # Metrics of which more is better; of all others, and of every objective, less is.
 LARGER = ("accuracy", "roc_auc")
@@ -70,9 +69,9 @@ def _run(look: Look, label: str, thin: int) -> dict[str, Any]:
 
 def _front(front: Front) -> dict[str, Any]:
     with warnings.catch_warnings():
-        # Whoever evaluated the front was told already.
+        # The evaluation of the front warned already.
         warnings.simplefilter("ignore", FrontWarning)
-        numbers = _plain(summary(front))
+        numbers = json_value(summary(front), _text)
     return {
         "split": front.split,
         "count": len(front),
@@ -102,7 +101,7 @@ def _samples(samples: Samples) -> dict[str, Any]:
     return {
         "rows": list(samples.rows),
         "columns": list(samples.columns),
-        "cells": [list(row) for row in samples.cells],
+        "texts": [list(row) for row in samples.texts],
         "images": [
             f"data:image/png;base64,{base64.b64encode(image).decode()}" for image in samples.images
         ],
@@ -140,7 +139,7 @@ def _named(record: Mapping[str, Any], *keys: str) -> object:
 
 def _record(record: Mapping[str, Any]) -> dict[str, Any]:
     """A run's record; the rest of an evaluation but its hypervolume is not drawn."""
-    shown = {str(key): _plain(value) for key, value in record.items()}
+    shown: dict[str, Any] = json_value(record, _text)
     settings = shown["problem"].get("settings") if isinstance(shown.get("problem"), dict) else None
     if isinstance(settings, dict) and isinstance(settings.get("data"), str):
         settings["data"] = Path(settings["data"]).name  # a page is shown to others
@@ -158,14 +157,10 @@ def _base64(array: npt.NDArray[Any], kind: str) -> str:
     return base64.b64encode(np.ascontiguousarray(array).astype(kind).tobytes()).decode()
 
 
-def _plain(value: Any) -> Any:
-    """Values as JSON has them; what JSON cannot say becomes text."""
+def _text(value: Any) -> Any:
+    """What JSON cannot say: arrays and sets as lists, the rest as text."""
     if isinstance(value, np.generic | np.ndarray):
-        value = value.tolist()
-    if isinstance(value, Mapping):
-        return {str(key): _plain(one) for key, one in value.items()}
-    if isinstance(value, Sequence | set | frozenset) and not isinstance(value, str | bytes):
-        return [_plain(one) for one in value]
-    if isinstance(value, float) and not math.isfinite(value):
+        return json_value(value.tolist(), _text)
+    if isinstance(value, float):
         return "not a number" if math.isnan(value) else ("infinity" if value > 0 else "-infinity")
-    return value if value is None or isinstance(value, str | bool | int | float) else str(value)
+    return json_value(list(value), _text) if isinstance(value, set | frozenset) else str(value)

@@ -11,12 +11,11 @@ from torch import Tensor
 
 from paretocosmos.explorer._heads import Reader
 from paretocosmos.explorer._view import Samples
-from paretocosmos.problems import Problem, TabularProblem
+from paretocosmos.problems import Problem
 from paretocosmos.problems.tables.moments import MISSING
 from paretocosmos.problems.tables.table import Table
+from paretocosmos.problems.tables.tabular import TabularProblem
 from paretocosmos.types import Batch
-
-__all__ = ["POOL", "chosen", "png", "pool_of", "samples_of"]
 
 COUNT = 12
 # Half of the samples are those, of this many, whose answers change most along the rays.
@@ -33,34 +32,34 @@ def pool_of(size: int) -> Tensor:
 
 
 def chosen(
-    pool: Tensor, chances: Sequence[Tensor], groups: Tensor | None = None
+    pool: Tensor, chances: Sequence[Tensor], sensitive: Tensor | None = None
 ) -> tuple[tuple[int, ...], int]:
     """Rows of the samples, and how many of the first were taken because their answers move.
 
     Args:
         pool: rows to choose from.
         chances: per head, probabilities ``[rays, pool]``.
-        groups: of the people in the pool, who are then taken from each in turn.
+        sensitive: the groups of the people in the pool, who are then taken from each in turn.
     """
     span = torch.stack([one.amax(dim=0) - one.amin(dim=0) for one in chances]).amax(dim=0)
-    order = _in_turn(span.argsort(descending=True, stable=True), groups)
+    order = _in_turn(span.argsort(descending=True, stable=True), sensitive)
     moving = order[: min(COUNT // 2, len(pool) // 2)]
     rest = order[len(moving) :].sort().values
     drawn = rest[torch.randperm(len(rest), generator=torch.Generator().manual_seed(0))]
-    even = _in_turn(drawn, groups)
+    even = _in_turn(drawn, sensitive)
     rows = torch.cat([pool[moving], pool[even[: COUNT - len(moving)]]])
     return tuple(rows.tolist()), len(moving)
 
 
-def _in_turn(order: Tensor, groups: Tensor | None) -> Tensor:
+def _in_turn(order: Tensor, sensitive: Tensor | None) -> Tensor:
     """The same places, one of each group after the other, in their order within a group."""
-    if groups is None:
+    if sensitive is None:
         return order
-    own = groups[order]
+    own = sensitive[order]
     turn = torch.zeros_like(own)
     for group in own.unique():
         turn[own == group] = torch.arange(int((own == group).sum()))
-    return order[(turn * (int(groups.max()) + 1) + own).argsort(stable=True)]
+    return order[(turn * (int(sensitive.max()) + 1) + own).argsort(stable=True)]
 
 
 def samples_of(
@@ -70,16 +69,16 @@ def samples_of(
     truth = torch.stack([reader.truth(batch.targets)[list(rows)] for reader in readers]).numpy()
     inputs, where = batch.inputs, list(rows)
     columns: tuple[str, ...] = ()
-    cells: tuple[tuple[str, ...], ...] = ()
+    texts: tuple[tuple[str, ...], ...] = ()
     images: tuple[bytes, ...] = ()
     whole = 0
     if isinstance(problem, TabularProblem) and isinstance(inputs, Tensor):
-        groups = batch.targets["sensitive"][where].tolist()
-        texts = texts_of(problem.table, inputs[where].numpy())
+        people = batch.targets["sensitive"][where].tolist()
+        rest = texts_of(problem.table, inputs[where].numpy())
         columns = (problem.sensitive, *problem.table.columns)
-        cells = tuple(
+        texts = tuple(
             (problem.groups[group], *row)[: COLUMNS + 1]
-            for group, row in zip(groups, texts, strict=True)
+            for group, row in zip(people, rest, strict=True)
         )
         columns, whole = columns[: COLUMNS + 1], len(columns)
     elif isinstance(inputs, Tensor) and inputs.ndim == 4 and inputs.shape[1] in (1, 3):
@@ -87,8 +86,8 @@ def samples_of(
     elif isinstance(inputs, Tensor) and inputs.ndim == 2:
         whole = inputs.shape[1]
         columns = tuple(f"input {place + 1}" for place in range(min(whole, COLUMNS)))
-        cells = tuple(tuple(f"{x:.4g}" for x in inputs[row, :COLUMNS].tolist()) for row in where)
-    return Samples(rows, columns, cells, images, truth, moved, whole)
+        texts = tuple(tuple(f"{x:.4g}" for x in inputs[row, :COLUMNS].tolist()) for row in where)
+    return Samples(rows, columns, texts, images, truth, moved, whole)
 
 
 def texts_of(table: Table, inputs: npt.NDArray[np.float32]) -> list[tuple[str, ...]]:

@@ -1,4 +1,4 @@
-"""What a page is told: runs on one problem, and what can be seen of their answers."""
+"""What a page shows: runs on one problem, and what can be seen of their answers."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,8 +10,6 @@ import numpy.typing as npt
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.pareto.front import Front
 
-__all__ = ["Answers", "Head", "Look", "Samples", "View"]
-
 
 @dataclass(frozen=True)
 class Head:
@@ -19,7 +17,7 @@ class Head:
 
     Attributes:
         name: of the target.
-        classes: what the answers stand for; two where one logit decides, the positive one last.
+        classes: the names of the answers; two where one logit decides, the positive one last.
         binary: whether one logit decides.
     """
 
@@ -35,7 +33,7 @@ class Samples:
     Attributes:
         rows: which ones.
         columns: of a table; empty for images.
-        cells: the texts of a table, one tuple per sample.
+        texts: the values of a table's columns, one tuple per sample.
         images: PNG files, one per sample; empty for a table.
         truth: ``[heads, S]``, the place of the true class.
         moved: how many of the first ones were taken because their answers change most.
@@ -44,7 +42,7 @@ class Samples:
 
     rows: tuple[int, ...]
     columns: tuple[str, ...]
-    cells: tuple[tuple[str, ...], ...]
+    texts: tuple[tuple[str, ...], ...]
     images: tuple[bytes, ...]
     truth: npt.NDArray[np.int64]
     moved: int
@@ -57,8 +55,8 @@ class Answers:
 
     Attributes:
         at: places of the rays at which answers were counted.
-        confusion: by split, one ``[rays, groups, C, C]`` per head: counts of the true class
-            (rows) and the answer (columns); group 0 is everybody.
+        confusion: by split, one ``[rays, 1 + sensitive groups, C, C]`` per head: counts of the true
+            class (rows) and the answer (columns), first of everybody.
         chances: one ``[S, N]`` per head: the probability of the positive class, or of the answer.
         answers: one ``[S, N]`` per head: the place of the answer.
     """
@@ -93,10 +91,10 @@ class View:
     Attributes:
         looks: the runs; the first is chosen from at first.
         heads: the questions that are answered with a class.
-        groups: the groups of people answers are counted for, after everybody.
+        groups: the sensitive groups that answers are counted for, after everybody.
         samples: where some can be shown.
         without: that there are no samples, a sentence for the page.
-        why: the reason, for whoever makes it.
+        why: the reason, for the maker of the page.
 
     >>> front = Front([[0.9, 0.1], [0.1, 0.9]], [[0.3, 0.2], [0.5, 0.1]], ("loss", "gap"), (2, 2))
     >>> View([Look({"name": "adult"}, [front])]).names

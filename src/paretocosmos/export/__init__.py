@@ -1,19 +1,18 @@
 """Export: a run as one file with two inputs, `x` and `preference`, and a card that explains it."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from paretocosmos.errors import ParetoCosmosError, RunError, cannot_use, unknown
+from paretocosmos.errors import ParetoCosmosError, RunError, unknown
 from paretocosmos.export._card import card
 from paretocosmos.export._check import LIMIT, difference
 from paretocosmos.export._deployed import Call, Shared, deployed
 from paretocosmos.export._onnx import loaded_onnx, need_onnx, onnx_bytes
 from paretocosmos.export._program import loaded_program, program_bytes
 from paretocosmos.export.metadata import TAKES, Takes, about
-from paretocosmos.io.files import one_line, replacing
+from paretocosmos.io.files import exists, made, one_line, replacing
 from paretocosmos.runs.run import Run
 
 __all__ = ["Exported", "export"]
@@ -90,7 +89,7 @@ def export(run: Run, *, format: Format = "onnx", out: str | Path | None = None) 
         raise unknown("format", format, _WAYS)
     way = _WAYS[format]
     path = _place(run, way.ending, out)
-    with _folder_of(path):
+    with made(path.parent):  # before the work is done
         if format == "onnx":
             need_onnx()
         shared = deployed(run)
@@ -112,33 +111,10 @@ def _place(run: Run, ending: str, out: str | Path | None) -> Path:
     path = own if out is None else Path(out).expanduser()
     if path.suffix != ending:
         raise RunError(f"`out` names a file that ends in {ending}, found `{path}`")
-    try:
-        taken = [p for p in (path, path.with_name(f"{path.name}.md")) if p.exists()]
-    except OSError as error:  # a name too long, a parent we may not look into
-        raise cannot_use(path, error) from error
+    taken = [p for p in (path, path.with_name(f"{path.name}.md")) if exists(p)]
     if taken and path != own:
         raise RunError(f"`{taken[0]}` exists; choose another `out`, or remove it").by({"out": None})
     return path
-
-
-@contextmanager
-def _folder_of(path: Path) -> Iterator[None]:
-    """Make the folder of a file, before the work is done; removed again if there is no file."""
-    new: list[Path] = []
-    try:
-        new = [place for place in path.parents if not place.exists()]
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise RunError(f"could not write `{path}`: {error.strerror}; choose another `out`").by(
-            {"out": None}
-        ) from error
-    try:
-        yield
-    except BaseException:
-        for place in new:
-            with suppress(OSError):
-                place.rmdir()
-        raise
 
 
 def _compared(

@@ -16,8 +16,6 @@ from paretocosmos.pareto.front import Front
 from paretocosmos.pareto.selection import constant
 from paretocosmos.runs.run import Run
 
-__all__ = ["card"]
-
 SHOWN = 7  # rays of the front
 
 
@@ -82,9 +80,9 @@ def _columns(run: Run) -> Iterator[str]:
     if run.table is None:
         return
     yield (
-        "`x` has these columns in this order. A number stands as it is, NaN where missing. A "
-        "category stands as its place in the list, from 0; NaN where missing, -1 where it is none "
-        "of them. An infinite value is a missing one."
+        "`x` has these columns in this order. A number is given as it is, NaN where missing. A "
+        "category is given as its place in the list, from 0; NaN where missing, -1 where it is "
+        "none of them. An infinite value is a missing one."
     )
     yield ""
     rows: list[tuple[object, ...]] = []
@@ -158,8 +156,8 @@ def _limits(run: Run, name: str, difference: float) -> Iterator[str]:
     )
     yield "- The front above was measured on this data; on other data it will be another."
     yield (
-        "- Preferences between those evaluated give models nobody evaluated: evaluate the one "
-        "you choose."
+        "- Preferences between those evaluated give models that were not evaluated: evaluate the "
+        "one you choose."
     )
     yield "- Choosing a preference by the table above makes its numbers too good: choose by data"
     yield "  that was not in the test split."

@@ -8,8 +8,6 @@ from paretocosmos.export._deployed import Call, Output, Shared
 from paretocosmos.export.metadata import Takes
 from paretocosmos.problems.tables.table import Table
 
-__all__ = ["LIMIT", "apart", "difference", "random_rows"]
-
 # The largest difference that float32 and another order of adding explain.
 LIMIT = 1e-5
 

@@ -17,8 +17,6 @@ from paretocosmos.objectives import logits_of
 from paretocosmos.runs.run import Run
 from paretocosmos.types import Outputs, map_tensors
 
-__all__ = ["Call", "Deployed", "Grouped", "Output", "Shared", "deployed"]
-
 Output = np.ndarray[Any, Any]
 
 Call = Callable[[Tensor, Tensor], list[Output]]

@@ -7,8 +7,6 @@ from paretocosmos.objectives import GroupObjective, fairness_objectives
 from paretocosmos.pareto.selection import constant
 from paretocosmos.runs.run import Run
 
-__all__ = ["fairness"]
-
 
 def fairness(run: Run) -> Iterator[str]:
     """What was compared between which groups; nothing where no groups were."""

@@ -4,8 +4,6 @@ import html
 import re
 from collections.abc import Iterable, Sequence
 
-__all__ = ["code", "plain", "table"]
-
 
 def plain(text: object) -> str:
     r"""A text as one line, with nothing in it that a reader of Markdown or HTML takes for markup.

@@ -7,13 +7,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from paretocosmos.errors import MissingExtraError, RunError
+from paretocosmos.errors import RunError, need
 from paretocosmos.export._deployed import Call, Output, Shared
 from paretocosmos.export._traced import quiet, traced
 from paretocosmos.export.metadata import KEY
 from paretocosmos.io.files import one_line
-
-__all__ = ["loaded_onnx", "need_onnx", "onnx_bytes"]
 
 GROUPED = "grouped_x"
 
@@ -24,12 +22,7 @@ LARGEST = 2_000_000_000
 def need_onnx() -> None:
     """Refuse to go on without what writes and runs ONNX files."""
     for package in ("onnx", "onnxscript", "onnxruntime"):
-        try:
-            __import__(package)
-        except ModuleNotFoundError as error:
-            if error.name != package:  # it is there, and something else is missing
-                raise
-            raise MissingExtraError(package, "onnx", 'format="onnx"') from error
+        need(package, "onnx", 'format="onnx"')
 
 
 def onnx_bytes(shared: Shared, about: Callable[[bool], str]) -> tuple[bytes, bool]:
@@ -76,7 +69,7 @@ def onnx_bytes(shared: Shared, about: Callable[[bool], str]) -> tuple[bytes, boo
 
 
 def _forget(model: Any) -> None:
-    """Take out where on this machine each node came from, and sizes by names nobody knows."""
+    """Take out the places on this machine that nodes came from, and made-up names of sizes."""
     graph = model.graph
     del graph.value_info[:]
     del model.metadata_props[:]

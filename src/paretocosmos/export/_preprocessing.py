@@ -9,8 +9,6 @@ from torch import Tensor, nn
 from paretocosmos.problems.tables.moments import MISSING
 from paretocosmos.problems.tables.table import Table
 
-__all__ = ["Preprocessing"]
-
 
 class Preprocessing(nn.Module):
     """What `Table.encode` gives, ``[N, columns]``, to what `Table.transform` gives.

@@ -1,4 +1,4 @@
-"""A program of torch.export: one file for whoever runs PyTorch."""
+"""A program of torch.export: one file for users of PyTorch."""
 
 import io
 import json
@@ -13,8 +13,6 @@ from paretocosmos.errors import RunError
 from paretocosmos.export._deployed import Call, Output, Shared
 from paretocosmos.export._traced import quiet, traced
 from paretocosmos.export.metadata import KEY
-
-__all__ = ["loaded_program", "program_bytes"]
 
 
 def program_bytes(shared: Shared, about: Callable[[bool], str]) -> tuple[bytes, bool]:

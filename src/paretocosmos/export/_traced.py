@@ -13,8 +13,6 @@ from paretocosmos.errors import RunError
 from paretocosmos.export._deployed import Grouped, Shared
 from paretocosmos.io.files import one_line
 
-__all__ = ["quiet", "traced"]
-
 # What a network is traced with: sizes other than 0 and 1, which torch takes for fixed ones.
 SIZES = {"rows": 3, "groups": 2, "each": 3}
 
@@ -71,7 +69,7 @@ def _trace(
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Nothing on the terminal of what torch has to say to those who develop exporters."""
+    """Hide the messages of torch's exporters, which are for their developers."""
     loggers = [logging.getLogger(name) for name in ("torch.onnx", "torch.export", "onnxscript")]
     levels = [logger.level for logger in loggers]
     try:

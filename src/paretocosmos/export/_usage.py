@@ -1,4 +1,4 @@
-"""How to call an exported file: code that runs as it stands."""
+"""How to call an exported file: code that runs as it is."""
 
 from pprint import pformat
 from typing import Any
@@ -6,8 +6,6 @@ from typing import Any
 from paretocosmos.export._deployed import Shared
 from paretocosmos.export.metadata import KEY, Takes
 from paretocosmos.runs.run import Run
-
-__all__ = ["usage"]
 
 _ONNX = """\
 session = ort.InferenceSession({name!r})

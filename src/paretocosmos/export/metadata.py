@@ -1,16 +1,18 @@
 """What an exported file says of itself, so that its user needs nothing else."""
 
 import json
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from paretocosmos._version import __version__
-from paretocosmos.export._deployed import Shared
-from paretocosmos.runs.run import Run
+
+if TYPE_CHECKING:
+    from paretocosmos.export._deployed import Shared
+    from paretocosmos.runs.run import Run
 
 __all__ = ["KEY", "TAKES", "Takes", "about"]
 
 KEY = "paretocosmos"
-"""Where it stands in the file's metadata."""
+"""Its key in the file's metadata."""
 
 Takes = Literal["any", "each", "one"]
 
@@ -22,8 +24,8 @@ TAKES: dict[Takes, str] = {
 """How many preferences a file takes, in words."""
 
 
-def about(run: Run, shared: Shared, takes: Takes) -> str:
-    """JSON: columns and categories, objectives, what the output stands for, the version."""
+def about(run: "Run", shared: "Shared", takes: Takes) -> str:
+    """JSON: columns and categories, objectives, the meaning of the output, the version."""
     record = run.record
     said: dict[str, Any] = {
         "version": __version__,

@@ -9,8 +9,6 @@ from paretocosmos.errors import DataError
 from paretocosmos.objectives import GroupObjective, Objective
 from paretocosmos.types import Batch
 
-__all__ = ["as_batch", "targets_of"]
-
 # An objective may weigh samples by this target where it is there.
 WEIGHT = "weight"
 

@@ -1,4 +1,4 @@
-"""What a loop of somebody else's is handed, checked before it begins."""
+"""Checks of what a training loop of another library is given, before it begins."""
 
 import inspect
 import math
@@ -16,8 +16,6 @@ from paretocosmos.errors import ConfigurationError
 from paretocosmos.methods import Method
 from paretocosmos.objectives import Objective
 from paretocosmos.registry import Spec
-
-__all__ = ["checked_model", "checked_objectives", "checked_reference", "method_of"]
 
 
 def checked_objectives(objectives: Sequence[Objective]) -> tuple[Objective, ...]:
@@ -54,7 +52,7 @@ def checked_reference(reference: Sequence[float], objectives: int) -> tuple[floa
 
 
 def method_of(method: str | Method, settings: Mapping[str, Any] | None, objectives: int) -> Method:
-    """The method, or the one of that name, if it serves one network that is told its ray."""
+    """The method, or the one of that name, if it serves one network that takes a ray."""
     if isinstance(method, str):
         pair = pair_of(method)
         if pair is not None:
@@ -76,9 +74,8 @@ def method_of(method: str | Method, settings: Mapping[str, Any] | None, objectiv
         built = method
     if built.fixed_rays(objectives) is not None:
         raise ConfigurationError(
-            f"`{spec_name('methods', type(built))}` trains networks of their own, each for one ray "
-            "it is never told, found it for a network that takes a ray: use `fit`, or a method "
-            "that draws rays, such as `cosmos`"
+            f"`{spec_name('methods', type(built))}` trains a network per ray, found it for one "
+            "that takes a ray: use `fit`, or a method that draws rays, such as `cosmos`"
         )
     built.sample(objectives, 1, torch.Generator())  # its settings may not fit the objectives
     return built

@@ -5,8 +5,6 @@ from typing import Any
 
 from paretocosmos.errors import MissingExtraError
 
-__all__ = ["base"]
-
 
 def base(package: str, name: str, purpose: str) -> Any:
     """A class to derive from; without its package, one that cannot be built.

@@ -1,4 +1,4 @@
-"""From a batch to the scalar a loop of somebody else's back-propagates."""
+"""From a batch to the scalar that a loop of another library back-propagates."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -17,8 +17,6 @@ from paretocosmos.training.engine.gradients import LossGradients, head_modules
 from paretocosmos.training.engine.losses import group_losses
 from paretocosmos.training.engine.step import as_called, weigh
 from paretocosmos.types import Batch, Outputs, map_tensors
-
-__all__ = ["Ranks", "Weighed", "Weighing", "full"]
 
 Ranks = Literal["differ", "agree"]
 

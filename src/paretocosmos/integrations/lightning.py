@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.evaluation.evaluate import evaluating, move
 from paretocosmos.integrations._extra import base
-from paretocosmos.integrations._judging import Gathered, Judge, Rays
+from paretocosmos.integrations._fronts import Evaluator, Gathered, Rays
 from paretocosmos.integrations._weighing import Ranks, Weighing
 from paretocosmos.methods import Method
 from paretocosmos.objectives import Objective
@@ -82,7 +82,7 @@ class ParetoModule(LightningModule):  # type: ignore[misc]
             ranks=ranks,
             seed=seed,
         )
-        self._judge = Judge(self._weighing.objectives, reference, metrics, rays)
+        self._evaluator = Evaluator(self._weighing.objectives, reference, metrics, rays)
         self._gathered = Gathered()
         self.model, self.learning_rate = model, learning_rate
 
@@ -140,12 +140,12 @@ class ParetoModule(LightningModule):  # type: ignore[misc]
             rays: a number of even rays, or rays ``[N, J]``; those of the module if `None`.
             split: ``"train"``, ``"val"`` or ``"test"``.
         """
-        judge, gathered = self._judge.at(rays), Gathered()
+        evaluator, gathered = self._evaluator.at(rays), Gathered()
         with evaluating(self):
             for given in _loader(data, check_split(split)):
-                judge.add(gathered, self.model, self._here(self._weighing.batch(given)))
+                evaluator.add(gathered, self.model, self._here(self._weighing.batch(given)))
             outputs, targets = gathered.joined(lambda part: part)
-            return judge.front(outputs, targets, split=split)[0]
+            return evaluator.front(outputs, targets, split=split)[0]
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         checkpoint[KEPT] = self._weighing.kept()
@@ -159,7 +159,7 @@ class ParetoModule(LightningModule):  # type: ignore[misc]
                 "a front is that of one loader, found several: pass one to the Trainer, and the "
                 "others to `front`"
             )
-        self._judge.add(self._gathered, self.model, self._weighing.batch(batch))
+        self._evaluator.add(self._gathered, self.model, self._weighing.batch(batch))
 
     def _here(self, batch: Batch) -> Batch:
         """On the network's device, the inputs' floats in its type: what the Trainer does."""
@@ -170,7 +170,7 @@ class ParetoModule(LightningModule):  # type: ignore[misc]
     def _report(self, split: str) -> None:
         outputs, targets = self._gathered.joined(self._everywhere)
         self._gathered = Gathered()
-        numbers = self._judge.front(outputs, targets, split=split)[1]
+        numbers = self._evaluator.front(outputs, targets, split=split)[1]
         shown = {f"{split}_{name}": value for name, value in numbers.items()}
         self.log_dict(shown, sync_dist=True)  # the same everywhere, but Lightning would warn
 

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.integrations._extra import base
-from paretocosmos.integrations._judging import Judge, Rays
+from paretocosmos.integrations._fronts import Evaluator, Rays
 from paretocosmos.integrations._weighing import Ranks, Weighing
 from paretocosmos.methods import Method
 from paretocosmos.objectives import Objective
@@ -90,7 +90,7 @@ class ParetoTrainer(Trainer):  # type: ignore[misc]
             ranks=ranks,
             seed=args.seed,
         )
-        self._judge = Judge(self._weighing.objectives, reference, metrics, rays)
+        self._evaluator = Evaluator(self._weighing.objectives, reference, metrics, rays)
         self._front: Front
         self._at = (-1, 0)  # the step, and the batch's number in it
         self._summed, self._batches = torch.zeros(()), 0  # losses since they were logged
@@ -143,7 +143,7 @@ class ParetoTrainer(Trainer):  # type: ignore[misc]
         """Outputs ``[B, N + 1, ...]`` at every ray and, last, at the centre; and the targets."""
         batch = self._weighing.batch(self._prepare_inputs(inputs))
         with torch.no_grad(), self.compute_loss_context_manager():
-            return None, self._judge.outputs(model, batch.inputs), dict(batch.targets)
+            return None, self._evaluator.outputs(model, batch.inputs), dict(batch.targets)
 
     def front(self, dataset: Any, *, rays: Rays | None = None, split: str = "test") -> Front:
         """Evaluate the network as it is.
@@ -153,13 +153,13 @@ class ParetoTrainer(Trainer):  # type: ignore[misc]
             rays: a number of even rays, or rays ``[N, J]``; those of the Trainer if `None`.
             split: what the front calls the data.
         """
-        before, self._judge = self._judge, self._judge.at(rays)
+        before, self._evaluator = self._evaluator, self._evaluator.at(rays)
         try:
             self.evaluation_loop(
                 self.get_test_dataloader(dataset), "Front", metric_key_prefix=split
             )
         finally:
-            self._judge = before
+            self._evaluator = before
         return dataclasses.replace(self._front, split=split)
 
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
@@ -179,7 +179,7 @@ class ParetoTrainer(Trainer):  # type: ignore[misc]
 
     def _metrics(self, evaluated: Any) -> dict[str, float]:
         outputs, targets = _tensors(evaluated.predictions), _tensors(evaluated.label_ids)
-        self._front, numbers = self._judge.front(outputs, targets, split="val")
+        self._front, numbers = self._evaluator.front(outputs, targets, split="val")
         return numbers
 
     def _mean(self, part: Tensor) -> Tensor:

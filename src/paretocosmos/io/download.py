@@ -6,13 +6,13 @@ import urllib.error
 import urllib.parse
 import urllib.request
 import zlib
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
 from paretocosmos.errors import DataError
+from paretocosmos.io.bars import bar
 from paretocosmos.io.files import beside, one_line
 from paretocosmos.io.packed import in_pieces
 
@@ -113,7 +113,7 @@ def _download(remote: Remote, stream: IO[bytes], name: str) -> int:
         total = int(length) if length and length.isdecimal() and len(length) < 20 else None
         if total is not None and total > remote.most:
             raise OSError(f"it has {total:,} bytes, at most {remote.most:,} are expected")
-        with _bar(name, total) as advance:
+        with bar(name, total, of_bytes=True) as advance:
             while part := answer.read(CHUNK):
                 done += len(part)
                 if done > remote.most:
@@ -123,17 +123,3 @@ def _download(remote: Remote, stream: IO[bytes], name: str) -> int:
     if total is not None and done != total:  # urllib says nothing when a connection breaks off
         raise EOFError(f"the connection broke off after {done:,} of {total:,} bytes")
     return done
-
-
-@contextmanager
-def _bar(name: str, total: int | None) -> Iterator[Callable[[int], None]]:
-    # `import paretocosmos` draws in no console
-    from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
-
-    console = Console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn())
-    quiet = not console.is_terminal
-    with Progress(*columns, TimeRemainingColumn(), console=console, disable=quiet) as progress:
-        task = progress.add_task(name, total=total)
-        yield lambda count: progress.advance(task, count)

@@ -7,17 +7,21 @@ import os
 import re
 import secrets
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
-from paretocosmos.errors import ParetoCosmosError, RunError
+from paretocosmos.errors import ParetoCosmosError, RunError, cannot_use
 
 __all__ = [
     "beside",
     "check_depth",
     "digest",
     "digest_of",
+    "exists",
+    "json_value",
+    "made",
     "one_line",
     "parse_json",
     "read_json",
@@ -43,7 +47,7 @@ LEFTOVER = re.compile(r"\.(?:.+\.[0-9a-f]+\.tmp|tmp[0-9A-Za-z]{6})")
 
 
 def beside(path: Path) -> Path:
-    """A temporary name in the same folder that nobody can know before."""
+    """A temporary name in the same folder that cannot be guessed."""
     return path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
 
 
@@ -51,7 +55,7 @@ def beside(path: Path) -> Path:
 def replacing(path: Path, *, flush: bool = True, way_out: str = WAY_OUT) -> Iterator[Path]:
     """A temporary name beside `path` to write to, which is then renamed.
 
-    Nobody can know the name before, and what is there already is never opened, be it a link.
+    The name cannot be guessed, and a file or link that is there already is never opened.
 
     Args:
         path: what is to be replaced.
@@ -71,7 +75,7 @@ def replacing(path: Path, *, flush: bool = True, way_out: str = WAY_OUT) -> Iter
         temporary.replace(path)
         if flush:
             _flush_folder(path.parent)
-    except ParetoCosmosError:  # what was written is refused by whoever wrote it
+    except ParetoCosmosError:  # the writer refused its own file
         raise
     except OSError as error:
         refusal = RunError(
@@ -81,6 +85,31 @@ def replacing(path: Path, *, flush: bool = True, way_out: str = WAY_OUT) -> Iter
     finally:
         with suppress(OSError):  # a folder that cannot be written holds nothing to remove
             temporary.unlink(missing_ok=True)
+
+
+def exists(path: Path) -> bool:
+    """Whether something is there; a place that the system refuses to look at is one sentence."""
+    try:
+        return path.exists()
+    except OSError as error:  # a name too long, a parent we may not look into
+        raise cannot_use(path, error) from error
+
+
+@contextmanager
+def made(folder: Path) -> Iterator[None]:
+    """A folder, made where it is not there; what was made and is empty in the end is removed."""
+    new: list[Path] = []
+    try:
+        try:
+            new += [place for place in (folder, *folder.parents) if not place.exists()]
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise cannot_use(folder, error) from error
+        yield
+    finally:
+        for place in new:
+            with suppress(OSError):
+                place.rmdir()
 
 
 def _flush_folder(folder: Path) -> None:
@@ -94,7 +123,7 @@ def _flush_folder(folder: Path) -> None:
 
 
 def sweep(folder: Path, *, of: str = "") -> None:
-    """Remove the temporary files that killed processes left in a folder; nobody may write there.
+    """Remove the temporary files that killed processes left in a folder that is not in use.
 
     Args:
         folder: the folder.
@@ -134,6 +163,25 @@ def one_line(error: BaseException) -> str:
 def write_json(path: Path, content: object) -> None:
     """Write JSON, indented, in one piece; NaN is refused because JSON has none."""
     write_bytes(path, (json.dumps(content, indent=1, allow_nan=False) + "\n").encode())
+
+
+def json_value(value: object, other: Callable[[Any], Any]) -> Any:
+    """A value as JSON has it: mappings, lists, texts and finite numbers.
+
+    Args:
+        value: whatever is to be written.
+        other: makes something of what JSON cannot say.
+
+    >>> json_value({1: (0.5, float("inf"))}, repr)
+    {'1': [0.5, 'inf']}
+    """
+    if isinstance(value, Mapping):
+        return {str(key): json_value(inner, other) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [json_value(inner, other) for inner in value]
+    if isinstance(value, str | int | None) or (isinstance(value, float) and math.isfinite(value)):
+        return value
+    return other(value)
 
 
 def read_json(path: Path) -> dict[str, object]:

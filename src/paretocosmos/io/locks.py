@@ -6,6 +6,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from paretocosmos.errors import RunError, cannot_use
+from paretocosmos.io.files import made
 
 try:
     import fcntl
@@ -21,7 +22,7 @@ NAME = ".lock"
 def locked(folder: Path) -> Iterator[None]:
     """Keep other processes from a folder, which is made where it is not there.
 
-    The system lets go of the lock when its process dies, however it does. A folder that was made
+    The system releases the lock when its process ends, even by a kill. A folder that was made
     for it and is still empty in the end is removed.
 
     >>> import tempfile
@@ -32,12 +33,8 @@ def locked(folder: Path) -> Iterator[None]:
     >>> folder.exists()
     False
     """
-    handle = None
-    made: list[Path] = []
-    try:
+    with made(folder):
         try:
-            made += [place for place in (folder, *folder.parents) if not place.exists()]
-            folder.mkdir(parents=True, exist_ok=True)
             handle = None if fcntl is None else _acquire(folder / NAME)
         except BlockingIOError as error:
             raise RunError(
@@ -45,15 +42,13 @@ def locked(folder: Path) -> Iterator[None]:
             ) from error
         except OSError as error:
             raise cannot_use(folder, error) from error
-        yield
-    finally:
-        if handle is not None:
-            with suppress(OSError):  # while it is held: nobody else's file is removed
-                (folder / NAME).unlink()
-            os.close(handle)
-        for place in made:
-            with suppress(OSError):
-                place.rmdir()
+        try:
+            yield
+        finally:
+            if handle is not None:
+                with suppress(OSError):  # while it is held: nobody else's file is removed
+                    (folder / NAME).unlink()
+                os.close(handle)
 
 
 def _acquire(path: Path) -> int:

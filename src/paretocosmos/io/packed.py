@@ -33,8 +33,7 @@ def in_pieces(path: Path, *, most: int | None, packed: bool | None = None) -> It
         most: bytes in all; more are refused. `None` for any number.
         packed: whether it is gzipped; `None`: by the end of its name, ``.gz`` or ``.xz``.
     """
-    if not stat.S_ISREG(path.stat().st_mode):
-        raise DataError(f"`{path}` is no plain file: name one")
+    check_size(path, None)
     done = 0
     with _opened(path, packed) as stream:
         while part := stream.read(PIECE):
@@ -65,12 +64,12 @@ def read_packed(path: Path, *, most: int = LARGEST) -> bytes:
     return b"".join(in_pieces(path, most=most, packed=packed))
 
 
-def check_size(path: Path, most: int = LARGEST) -> None:
-    """Refuse a file that is too large, or none, before any of it is read."""
+def check_size(path: Path, most: int | None = LARGEST) -> None:
+    """Refuse a file that is too large, or none, before any of it is read; `None` for any size."""
     about = path.stat()
     if not stat.S_ISREG(about.st_mode):
         raise DataError(f"`{path}` is no plain file: name one")
-    if about.st_size > most:
+    if most is not None and about.st_size > most:
         raise DataError(
             f"`{path}` has {about.st_size:,} bytes, at most {most:,} are read: take it from where "
             "you trust it"

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from paretocosmos.errors import ConfigurationError, MissingExtraError, RunError, SignatureError
+from paretocosmos.errors import ConfigurationError, RunError, SignatureError, need
 from paretocosmos.io.files import digest_of, one_line, read_json
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def read_private_key(path: str | Path) -> "Ed25519PrivateKey":
     Args:
         path: the file; the passphrase of one that has one is in `PARETOCOSMOS_PASSPHRASE`.
     """
-    _need("signing a run")
+    need("cryptography", "sign", "signing a run")
     from cryptography.hazmat.primitives import serialization
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
@@ -123,13 +123,13 @@ def read_private_key(path: str | Path) -> "Ed25519PrivateKey":
 
 def read_public_key(path: str | Path) -> "Ed25519PublicKey":
     """The Ed25519 key that a signature is verified with, in the PEM or the OpenSSH format."""
-    _need("verifying a signature")
+    need("cryptography", "sign", "verifying a signature")
     from cryptography.hazmat.primitives import serialization
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
     text = _text(path, GIVE).strip()
     if b"PRIVATE KEY" in text:
-        raise ConfigurationError(f"`{path}` is a private key, which nobody else should see: {GIVE}")
+        raise ConfigurationError(f"`{path}` is a private key, which its owner keeps secret: {GIVE}")
     pem = text.startswith(b"-----BEGIN")
     if not pem and len(text.splitlines()) != 1:
         raise ConfigurationError(f"`{path}` is no file with one public key: {GIVE}")
@@ -176,7 +176,7 @@ def _signature_in(folder: Path) -> dict[str, str]:
     path = folder / FILE
     if not path.is_file():
         raise SignatureError(
-            f"`{folder}` is not signed, it has no `{FILE}`: let whoever trained it sign it"
+            f"`{folder}` is not signed, it has no `{FILE}`: ask its trainer to sign it"
         )
     try:
         content = read_json(path)
@@ -221,10 +221,3 @@ def _parsed(path: str | Path, load: Callable[[], object], way_out: str) -> objec
         raise ConfigurationError(
             f"`{path}` cannot be read as a key ({one_line(error)[:100]}): {way_out}"
         ) from error
-
-
-def _need(purpose: str) -> None:
-    try:
-        import cryptography  # noqa: F401
-    except ModuleNotFoundError as error:
-        raise MissingExtraError("cryptography", "sign", purpose) from error

@@ -1,7 +1,7 @@
 """Whose code a file may name: this package's own things, and what the caller trusts.
 
 A name that the caller writes, in Python or on the command line, is resolved by `find` whatever it
-is. A name that stands in a file passes through `check_names` first, before anything is imported.
+is. A name in a file passes through `check_names` first, before anything is imported.
 """
 
 import importlib
@@ -50,7 +50,7 @@ def check_names(
     """Refuse a file that names code of others which the caller does not trust.
 
     Args:
-        named: rooms, and the names of things in them that stand in the file.
+        named: rooms, and the names of things in them that are in the file.
         file: what it is called in a refusal.
         trust: packages and modules whose code may be imported.
     """

@@ -1,4 +1,4 @@
-"""What takes a layer's place in a network nobody here wrote."""
+"""A module that takes the place of a layer in any network."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ __all__ = ["StandIn"]
 
 
 class StandIn(nn.Module):
-    """In a layer's place, and like it to whoever asks: `conv.weight` is still there."""
+    """In a layer's place, with the layer's attributes: `conv.weight` is still there."""
 
     def __init__(self, layer: nn.Module) -> None:
         super().__init__()

@@ -1,8 +1,14 @@
 """Objectives: what a model is trained for, one file each, and the metrics reported beside them."""
 
 from paretocosmos.objectives._base import Objective, logits_of, pick, weighted_mean
-from paretocosmos.objectives._fairness import fairness_objective, fairness_objectives
-from paretocosmos.objectives._groups import GroupObjective, gap, group_sums, mean_gap
+from paretocosmos.objectives._groups import (
+    GroupObjective,
+    fairness_objective,
+    fairness_objectives,
+    gap,
+    group_sums,
+    mean_gap,
+)
 from paretocosmos.objectives._scores import accuracy, misclassification, roc_auc
 
 __all__ = [

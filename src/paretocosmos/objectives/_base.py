@@ -11,8 +11,6 @@ from torch import Tensor
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.types import Outputs, Targets
 
-__all__ = ["Objective", "pick", "weighted_mean"]
-
 
 class Objective(ABC):
     """A loss to train on and a score to report, both pure functions of outputs and targets.
@@ -77,7 +75,7 @@ def pick(outputs: Outputs, head: str | None) -> Tensor:
 
 
 def _by_name(outputs: object) -> Mapping[str, Tensor]:
-    """The outputs of a network, which may be one of somebody else's, by names."""
+    """The outputs of any network by their names."""
     if isinstance(outputs, Mapping):
         return outputs
     if isinstance(outputs, list | tuple):

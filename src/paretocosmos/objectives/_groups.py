@@ -6,24 +6,14 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor
 
-from paretocosmos.errors import ConfigurationError
+from paretocosmos.errors import ConfigurationError, unknown
 from paretocosmos.objectives._base import Objective, logits_of
+from paretocosmos.registry import find, names
 from paretocosmos.types import Outputs, Targets
-
-__all__ = [
-    "GroupObjective",
-    "MeanGap",
-    "TanhRelaxed",
-    "count_gap",
-    "gap",
-    "group_sums",
-    "mean_gap",
-    "samples",
-]
 
 
 class GroupObjective(Objective):
-    """A gap between groups: of probabilities in training, of decisions in the score.
+    """A gap between sensitive groups: of probabilities in training, of decisions in the score.
 
     Several logits per sample are classes. Each has a gap, as if it were the positive one and all
     others negative; the largest of them counts.
@@ -32,8 +22,8 @@ class GroupObjective(Objective):
         name: how fronts call it; the file's name by default.
         output: which head it reads, where the network has several.
         target: the label: 0 or 1, or a class.
-        sensitive: which target holds the groups, numbered from 0.
-        groups: how many groups there are.
+        sensitive: which target holds the sensitive groups, numbered from 0.
+        groups: how many sensitive groups there are.
     """
 
     fairness: ClassVar[Literal["classes", "numbers"]] = "classes"
@@ -199,3 +189,45 @@ def count_gap(values: Tensor, targets: Targets, sensitive: str, groups: int) -> 
     sign = (group == 0).to(values.dtype) - (group == 1).to(values.dtype)
     signed = values * sign if weight is None else values * sign * weight.reshape(values.shape)
     return signed.sum().abs() / samples(values, targets)
+
+
+def fairness_objectives(of: Literal["classes", "numbers"]) -> dict[str, type[GroupObjective]]:
+    """The objectives of this room that compare groups, by name.
+
+    Args:
+        of: what they compare: predicted classes, or predicted numbers.
+
+    >>> list(fairness_objectives("numbers"))
+    ['error_gap', 'prediction_gap']
+    """
+    every = {name: find("objectives", name) for name in names("objectives")}
+    return {
+        name: kind
+        for name, kind in every.items()
+        if isinstance(kind, type) and issubclass(kind, GroupObjective) and kind.fairness == of
+    }
+
+
+def fairness_objective(
+    given: str | type[GroupObjective], of: Literal["classes", "numbers"], *, what: str
+) -> type[GroupObjective]:
+    """The objective that compares groups: by its name in this room, or a class of one's own.
+
+    A name of code elsewhere is not looked up: it may come from a file, which must not import any.
+
+    Args:
+        given: the name or the class.
+        of: what is predicted.
+        what: the setting is called in a refusal.
+    """
+    if isinstance(given, str):
+        known = fairness_objectives(of)
+        if given not in known:
+            raise unknown(what, given, known)
+        return known[given]
+    if isinstance(given, type) and issubclass(given, GroupObjective) and given.fairness == of:
+        return given
+    raise ConfigurationError(
+        f'{what} is a name or a class of objectives that declares `fairness = "{of}"`, found '
+        f"{given!r}"
+    )

@@ -6,8 +6,6 @@ from torch import Tensor
 from paretocosmos.objectives._base import logits_of, pick, weighted_mean
 from paretocosmos.types import Outputs, Targets
 
-__all__ = ["accuracy", "misclassification", "roc_auc"]
-
 
 def accuracy(
     outputs: Outputs, targets: Targets, *, output: str | None = None, target: str = "label"

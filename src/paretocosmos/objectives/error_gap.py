@@ -20,8 +20,8 @@ class ErrorGap(MeanGap):
         name: how fronts call it; the file's name by default.
         output: which head it reads, where the network has several.
         target: which target it compares with.
-        sensitive: which target holds the groups, numbered from 0.
-        groups: how many groups there are.
+        sensitive: which target holds the sensitive groups, numbered from 0.
+        groups: how many sensitive groups there are.
         power: 2 for the squared error, 1 for the absolute.
 
     >>> import torch

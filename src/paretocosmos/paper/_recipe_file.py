@@ -33,7 +33,7 @@ def read_recipe(file: str, text: str, trust: Collection[str] = ()) -> "RecipeFil
         trust: packages and modules whose code it may name.
     """
     from paretocosmos.io.schema.recipe import check_recipe
-    from paretocosmos.io.schema.sentence import plain
+    from paretocosmos.io.text import plain
 
     try:
         content = tomllib.loads(text)

@@ -166,7 +166,7 @@ class Front:
             maximize: what is to be large, such as ``"accuracy"``.
             knee: where giving way in one objective gains least in the others.
             weights: how much each objective matters (pseudo-weights).
-            near: a point wished for: values by name, or one per objective.
+            near: a point to come close to: values by name, or one per objective.
             allow_constant: take a classifier that gives everybody the same answer, too.
             interpolate: go on towards the next ray as far as the bounds allow on a straight line;
                 a guess, where `Run.choose` measures.
@@ -198,8 +198,8 @@ class Front:
         """Plain lists and strings, ready for JSON; a number that does not exist is `None`."""
         return {
             "rays": self.rays.tolist(),
-            "values": _plain(self.values),
-            "metrics": {name: _plain(value) for name, value in self.metrics.items()},
+            "values": _with_none(self.values),
+            "metrics": {name: _with_none(value) for name, value in self.metrics.items()},
             "names": list(self.names),
             "reference": self.reference.tolist(),
             "split": self.split,
@@ -235,5 +235,5 @@ def _frozen(value: object) -> Array:
     return array
 
 
-def _plain(array: Array) -> list[Any]:
+def _with_none(array: Array) -> list[Any]:
     return np.where(np.isfinite(array), array, None).tolist()  # type: ignore[call-overload, no-any-return]

@@ -22,15 +22,8 @@ from paretocosmos.plotting._grid import draw_grid
 from paretocosmos.plotting._intuition import Known, intuition_figure
 from paretocosmos.plotting._key import dominated
 from paretocosmos.plotting._pair import STAR, draw_pair, joined
-from paretocosmos.plotting._sheet import (
-    blank,
-    finish,
-    finite,
-    same_objectives,
-    save_figure,
-    volume,
-)
-from paretocosmos.plotting._style import INK, MARKS, MUTED, shown, styled
+from paretocosmos.plotting._sheet import finite, same_objectives, save_figure, sheet, volume
+from paretocosmos.plotting._style import INK, MARKS, MUTED, shown
 from paretocosmos.plotting._three import three_figure
 
 if TYPE_CHECKING:
@@ -72,14 +65,12 @@ def front_figure(fronts: Sequence[Front], *, title: str = "") -> "Figure":
     ['front', 'rays', 'box']
     """
     drawn = _checked(fronts)
-    with styled():
-        figure = blank()
+    with sheet(title) as figure:
         draw = draw_pair if drawn[0].objectives == 2 else draw_grid
         draw(figure, drawn)
         beside = any(each_alone(front.rays) for front in drawn)  # a pair below each other
         columns = 2 if beside else 3
         figure.legend(handles=_legend(drawn), loc="outside lower left", ncols=columns)
-        finish(figure, title)
     return figure
 
 

@@ -5,13 +5,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from paretocosmos.errors import ConfigurationError
 from paretocosmos.pareto.front import Front
 from paretocosmos.plotting._key import dominated, mark
 from paretocosmos.plotting._methods import Method, box_of, draw_methods
 from paretocosmos.plotting._panels import Panel, place_panels
-from paretocosmos.plotting._sheet import blank, finish, finite, two_objectives
-from paretocosmos.plotting._style import BRIGHTEST, SHAPES, Look, styled
+from paretocosmos.plotting._sheet import finite, sheet, two_objectives
+from paretocosmos.plotting._style import BRIGHTEST, SHAPES, Look
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -40,13 +39,10 @@ def ablation_figure(panels: Mapping[str, Grid], *, title: str = "") -> "Figure":
         for problem, grid in panels.items()
     }
     kept = {problem: grid for problem, grid in kept.items() if grid}
-    if not kept:
-        raise ConfigurationError("`panels` needs a front with finite values, found none")
-    with styled():
+    with sheet(title) as figure:
         looks = _looks(kept)
         rows = {problem: _row(grid, looks) for problem, grid in kept.items()}
-        columns = max(len(row) for row in rows.values())
-        figure = blank()
+        columns = max((len(row) for row in rows.values()), default=1)
         places = []
         for problem, row in rows.items():
             some = next(method for methods in row.values() for method in methods).fronts[0]
@@ -60,7 +56,6 @@ def ablation_figure(panels: Mapping[str, Grid], *, title: str = "") -> "Figure":
                 axes.tick_params(labelleft=number == 0)
             key = axes.legend(handles=_legend(row), loc="upper left", fontsize=8)
             key.set(bbox_to_anchor=(1, 1), in_layout=len(row) == columns)  # else there is room
-        finish(figure, title)
     return figure
 
 

@@ -11,8 +11,8 @@ from paretocosmos.pareto.front import Array, Front
 from paretocosmos.plotting._key import key, key_title
 from paretocosmos.plotting._methods import Method, box_of, draw_methods
 from paretocosmos.plotting._pair import frame
-from paretocosmos.plotting._sheet import blank, finish, finite, same_objectives, save_figure
-from paretocosmos.plotting._style import MUTED, look, shown_names, styled
+from paretocosmos.plotting._sheet import finite, same_objectives, save_figure, sheet
+from paretocosmos.plotting._style import MUTED, look, shown_names
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -48,14 +48,12 @@ def comparison_figure(
     """
     methods = _checked(fronts, ideal)
     drawn = [method for method in methods if method.fronts]
-    with styled():
-        figure = blank()
+    with sheet(title) as figure:
         box = box_of(drawn)
         entries = key(methods, fronts, box)
         draw = _draw_pair if drawn[0].fronts[0].objectives == 2 else _draw_grid
         draw(figure, drawn, box)
         _draw_key(figure, entries, key_title(fronts), drawn[0].fronts[0].objectives)
-        finish(figure, title)
     return figure
 
 

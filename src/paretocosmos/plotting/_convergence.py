@@ -5,13 +5,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from paretocosmos.errors import ConfigurationError
 from paretocosmos.pareto.front import Array, Front
 from paretocosmos.plotting._limits import limits
 from paretocosmos.plotting._pair import in_order, padded
-from paretocosmos.plotting._panels import Panel, grouped, place_panels
-from paretocosmos.plotting._sheet import blank, finish, finite, two_objectives
-from paretocosmos.plotting._style import BRIGHTEST, faded, styled
+from paretocosmos.plotting._panels import Panel, place_panels, row_of
+from paretocosmos.plotting._sheet import finite, sheet, two_objectives
+from paretocosmos.plotting._style import BRIGHTEST, faded
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,7 +20,7 @@ Course = Sequence[tuple[int, Front]]
 
 
 def convergence_figure(
-    panels: Mapping[str, Course], *, title: str = "", groups: Mapping[str, str] | None = None
+    panels: Mapping[str, Course], *, title: str = "", rows: Mapping[str, str] | None = None
 ) -> "Figure":
     """Draw a panel for each problem, with a front for every epoch, coloured by the epoch.
 
@@ -30,8 +29,8 @@ def convergence_figure(
     Args:
         panels: by the title of the panel, epochs and the fronts that were reached after them.
         title: a line above the picture.
-        groups: by the title of a panel, what it belongs to: panels of one group share rows, and
-            another group begins a row.
+        rows: by the title of a panel, the name of its row; a panel with another name begins a
+            row, and a long row takes several lines.
 
     >>> front = Front([[0.9, 0.1], [0.1, 0.9]], [[0.3, 0.2], [0.5, 0.1]], ("loss", "gap"), (2, 2))
     >>> figure = convergence_figure({"Adult": [(10, front), (20, front)]})
@@ -40,16 +39,13 @@ def convergence_figure(
     """
     drawn = {panel: _finite(course) for panel, course in panels.items()}
     drawn = {panel: course for panel, course in drawn.items() if course}
-    if not drawn:
-        raise ConfigurationError("`panels` needs a front with finite values, found none")
     two_objectives([front for course in drawn.values() for _, front in course])
-    with styled():
+    with sheet(title) as figure:
         from matplotlib import colormaps
         from matplotlib.cm import ScalarMappable
         from matplotlib.colors import ListedColormap, Normalize
 
-        figure = blank()
-        places = [Panel(k, course[0][1], grouped(groups, k)) for k, course in drawn.items()]
+        places = [Panel(k, course[0][1], row_of(rows, k)) for k, course in drawn.items()]
         every = place_panels(figure, places, foot=0.45)
         last = max(epoch for course in drawn.values() for epoch, _ in course)
         # the first epochs bright, the last dark: what counts is seen best
@@ -64,7 +60,6 @@ def convergence_figure(
         bar = figure.colorbar(scale, ax=every, label="epoch", aspect=28, pad=0.01, fraction=0.03)
         bar.outline.set_visible(False)
         bar.ax.tick_params(length=0, labelsize=7.5)
-        finish(figure, title)
     return figure
 
 

@@ -4,13 +4,12 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from paretocosmos.errors import ConfigurationError
 from paretocosmos.pareto.front import Front
 from paretocosmos.plotting._key import dominated, mark
 from paretocosmos.plotting._methods import Method, box_of, draw_methods
-from paretocosmos.plotting._panels import Panel, grouped, legend_below, place_panels
-from paretocosmos.plotting._sheet import blank, finish, finite, two_objectives
-from paretocosmos.plotting._style import MUTED, Look, look, styled
+from paretocosmos.plotting._panels import Panel, legend_below, place_panels, row_of
+from paretocosmos.plotting._sheet import finite, sheet, two_objectives
+from paretocosmos.plotting._style import MUTED, Look, look
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -23,7 +22,7 @@ def fronts_figure(
     title: str = "",
     ideal: Collection[str] = (),
     order: Sequence[str] = (),
-    groups: Mapping[str, str] | None = None,
+    rows: Mapping[str, str] | None = None,
 ) -> "Figure":
     """Draw a panel for each problem, with one front for each method, three panels a row.
 
@@ -36,8 +35,8 @@ def fronts_figure(
         ideal: methods with one network per objective; their ideal point is a star.
         order: methods, drawn here or not, each of which keeps its look from picture to picture;
             others come after them.
-        groups: by the title of a panel, what it belongs to: panels of one group share rows, and
-            another group begins a row.
+        rows: by the title of a panel, the name of its row; a panel with another name begins a
+            row, and a long row takes several lines.
 
     >>> front = Front([[0.9, 0.1], [0.1, 0.9]], [[0.3, 0.2], [0.5, 0.1]], ("loss", "gap"), (2, 2))
     >>> figure = fronts_figure({"Adult": {"COSMOS": front}, "COMPAS": {"COSMOS": front}})
@@ -56,16 +55,12 @@ def fronts_figure(
         for panel, fronts in panels.items()
     }
     drawn = {panel: methods for panel, methods in drawn.items() if methods}
-    if not drawn:
-        raise ConfigurationError("`panels` needs a front with finite values, found none")
-    with styled():
-        figure = blank()
-        places = [Panel(k, m[0].fronts[0], grouped(groups, k)) for k, m in drawn.items()]
+    with sheet(title) as figure:
+        places = [Panel(k, m[0].fronts[0], row_of(rows, k)) for k, m in drawn.items()]
         every = place_panels(figure, places)
         for axes, methods in zip(every, drawn.values(), strict=True):
             draw_methods(axes, methods, (0, 1), box_of(methods))
         legend_below(figure, _legend(drawn, names))
-        finish(figure, title)
     return figure
 
 

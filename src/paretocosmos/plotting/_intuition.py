@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from paretocosmos.errors import ConfigurationError
 from paretocosmos.pareto.front import Array, Front
 from paretocosmos.plotting._key import mark
-from paretocosmos.plotting._panels import Panel, grouped, legend_below, place_panels
-from paretocosmos.plotting._sheet import blank, finish, finite, two_objectives
-from paretocosmos.plotting._style import MUTED, colours, styled
+from paretocosmos.plotting._panels import Panel, legend_below, place_panels, row_of
+from paretocosmos.plotting._sheet import finite, sheet, two_objectives
+from paretocosmos.plotting._style import MUTED, colours
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,7 +26,7 @@ class Known(NamedTuple):
 
 
 def intuition_figure(
-    panels: Mapping[str, Known], *, title: str = "", groups: Mapping[str, str] | None = None
+    panels: Mapping[str, Known], *, title: str = "", rows: Mapping[str, str] | None = None
 ) -> "Figure":
     """Draw a panel for each training, with the true front, the rays, and what was found for them.
 
@@ -37,8 +36,7 @@ def intuition_figure(
     Args:
         panels: by the title of the panel.
         title: a line above the picture.
-        groups: by the title of a panel, what it belongs to; each group has a row. All panels are
-            one if nothing is said.
+        rows: by the title of a panel, the name of its row; all panels are in one by default.
 
     >>> rays = [[0.9, 0.1], [0.1, 0.9]]
     >>> front = Front(rays, rays, ("first", "second"), (2, 2))
@@ -53,18 +51,14 @@ def intuition_figure(
         for name, known in panels.items()
         if (kept := finite(known.found)) is not None
     }
-    if not drawn:
-        raise ConfigurationError("`panels` needs a front with finite values, found none")
-    with styled():
-        figure = blank()
-        places = [Panel(k, known.found, grouped(groups, k)) for k, known in drawn.items()]
-        columns = max(Counter(panel.group for panel in places).values())
+    with sheet(title) as figure:
+        places = [Panel(k, known.found, row_of(rows, k)) for k, known in drawn.items()]
+        columns = max(Counter(panel.row for panel in places).values(), default=1)
         wide = 9.6 / columns  # all of them as wide as any sheet
         every = place_panels(figure, places, columns=columns, size=(wide, wide), foot=0.6)
         for axes, known in zip(every, drawn.values(), strict=True):
             _draw(axes, known)
         legend_below(figure, _legend())
-        finish(figure, title)
     return figure
 
 

@@ -20,14 +20,14 @@ FOOT = 0.75  # what title and legend take
 
 
 class Panel(NamedTuple):
-    """One panel: what stands above it, a front whose objectives are its axes, and its companions.
+    """One panel: its title, a front whose objectives are its axes, and the name of its row.
 
-    Panels of one group share rows; another group begins a row.
+    Panels with one name share a row; another name begins one.
     """
 
     title: str
     front: Front
-    group: str = ""
+    row: str = ""
 
 
 def place_panels(
@@ -40,7 +40,7 @@ def place_panels(
 ) -> list["Axes"]:
     """Axes for panels in rows, the figure as large as they need.
 
-    A label stands once where its neighbours have the same: at the left end of a row, at the foot
+    A label is shown once where its neighbours have the same: at the left end of a row, at the foot
     of a column. A panel that has the width of the figure for itself is larger.
 
     Args:
@@ -48,10 +48,10 @@ def place_panels(
         panels: in reading order.
         columns: panels a row.
         size: inches of a panel.
-        foot: inches for what stands above and below all panels.
+        foot: inches for what is above and below all panels.
     """
     if not panels:
-        raise ConfigurationError("a picture needs at least one panel, found none")
+        raise ConfigurationError("`panels` needs a front with finite values, found none")
     places = _places(panels, columns)
     down, across = (1 + max(place[way] for place in places) for way in (0, 1))
     width, height = ALONE if across == 1 and size == SIZE else size
@@ -74,18 +74,18 @@ def place_panels(
     return every
 
 
-def grouped(groups: Mapping[str, str] | None, title: str) -> str:
-    """The group of a panel; all are of one where nothing is said."""
-    return (groups or {}).get(title, "")
+def row_of(rows: Mapping[str, str] | None, title: str) -> str:
+    """The name of a panel's row; all are in one by default."""
+    return (rows or {}).get(title, "")
 
 
 def _places(panels: Sequence[Panel], columns: int) -> list[tuple[int, int]]:
-    """Row and column of every panel: a row ends when it is full, and with its group."""
+    """Row and column of every panel: a row ends when it is full, and where its name does."""
     places: list[tuple[int, int]] = []
     for number, panel in enumerate(panels):
         row, column = places[-1] if places else (0, -1)
         full = column + 1 == columns
-        ended = number > 0 and panel.group != panels[number - 1].group
+        ended = number > 0 and panel.row != panels[number - 1].row
         places.append((row + 1, 0) if full or ended else (row, column + 1))
     return places
 

@@ -1,7 +1,8 @@
 """From an empty figure to a file: what is done with every picture, whatever it shows."""
 
 import io
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,19 +21,21 @@ if TYPE_CHECKING:
 EDGE = 0.018  # how far the title begins from the left, of the width
 
 
-def blank() -> "Figure":
-    """A figure that belongs to no window; call it, and draw, while the style holds."""
-    from matplotlib.figure import Figure
-    from matplotlib.layout_engine import ConstrainedLayoutEngine
+@contextmanager
+def sheet(title: str) -> Iterator["Figure"]:
+    """An empty figure of this style, which belongs to no window; the title comes at the end.
 
-    return Figure(dpi=DPI, layout=ConstrainedLayoutEngine(w_pad=0.12, h_pad=0.10))
+    Ticks are made when they are first drawn: while the style holds.
+    """
+    with styled():
+        from matplotlib.figure import Figure
+        from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-
-def finish(figure: "Figure", title: str) -> None:
-    """The title, and the ticks, which are made when first drawn: while the style holds."""
-    if title:
-        _set_title(figure, shown(title, 180))
-    figure.draw_without_rendering()
+        figure = Figure(dpi=DPI, layout=ConstrainedLayoutEngine(w_pad=0.12, h_pad=0.10))
+        yield figure
+        if title:
+            _set_title(figure, shown(title, 180))
+        figure.draw_without_rendering()
 
 
 def _set_title(figure: "Figure", title: str) -> None:
@@ -94,7 +97,7 @@ def finite(front: Front) -> Front | None:
 
 
 def volume(front: Front) -> float:
-    """The hypervolume, in silence: whoever evaluated the front was told if no point counts."""
+    """The hypervolume without a warning: the evaluation of the front warned if no point counts."""
     counts = (front.values < front.reference).all(axis=1).any()
     return hypervolume(front) if counts else 0.0
 

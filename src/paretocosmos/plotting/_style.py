@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from paretocosmos.errors import MissingExtraError
+from paretocosmos.errors import need
 from paretocosmos.pareto.front import Array, Front
 
 DPI = 200
@@ -19,7 +19,7 @@ ANCHORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 # The end of viridis is too bright on white.
 BRIGHTEST = 0.9
 FONT = "DejaVu Sans"  # comes with matplotlib: the same letters on every machine
-ABSENT = "□"  # stands for a letter the font lacks, about which matplotlib would warn
+ABSENT = "□"  # in place of a letter the font lacks, about which matplotlib would warn
 
 # The reader's own matplotlib settings (usetex, a dark style) must not reach a run's picture.
 STYLE: dict[str, Any] = {
@@ -93,10 +93,9 @@ def look(number: int) -> Look:
 
 def styled() -> AbstractContextManager[None]:
     """Draw in this style and in nothing the reader has set."""
-    try:
-        from matplotlib import style
-    except ImportError as error:
-        raise MissingExtraError("matplotlib", "plot", "drawing a front") from error
+    need("matplotlib", "plot", "drawing a front")
+    from matplotlib import style
+
     return style.context(["default", STYLE])
 
 

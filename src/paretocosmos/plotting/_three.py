@@ -8,8 +8,8 @@ from paretocosmos.pareto.front import Front
 from paretocosmos.plotting._grid import draw_star
 from paretocosmos.plotting._pair import draw_panel
 from paretocosmos.plotting._panels import frame_panel
-from paretocosmos.plotting._sheet import blank, finish, finite
-from paretocosmos.plotting._style import shown_names, styled
+from paretocosmos.plotting._sheet import finite, sheet
+from paretocosmos.plotting._style import shown_names
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -36,8 +36,7 @@ def three_figure(front: Front, *, title: str = "") -> "Figure":
             f"this picture is for fronts of three objectives with finite values, found "
             f"{', '.join(front.names)}: use `front_figure`"
         )
-    with styled():
-        figure = blank()
+    with sheet(title) as figure:
         figure.set_size_inches(9.7, 3.0)
         grid = figure.add_gridspec(1, 4, width_ratios=[1, 1, 1, 0.8], wspace=0.04)
         names = shown_names(kept, 24)
@@ -51,5 +50,4 @@ def three_figure(front: Front, *, title: str = "") -> "Figure":
         star = figure.add_subplot(grid[0, 3], label="rays")
         draw_star(star, [kept], names)
         star.set_title("colour of a ray")
-        finish(figure, title)
     return figure

@@ -17,7 +17,6 @@ from paretocosmos.problems._base import (
     split_of,
 )
 from paretocosmos.problems.tables.frames import CSV_ENDINGS
-from paretocosmos.problems.tables.tabular import TabularProblem
 from paretocosmos.registry import Spec, convert, find, parameters
 
 __all__ = [
@@ -25,7 +24,6 @@ __all__ = [
     "Problem",
     "Protocol",
     "Split",
-    "TabularProblem",
     "check_protocol",
     "check_split",
     "load_problem",
@@ -107,13 +105,12 @@ def _check(name: str, takes: Mapping[str, inspect.Parameter], given: Mapping[str
         if key in takes or (key, given[key]) == ("protocol", "clean"):
             continue
         if key in ("data", "protocol"):
-            mistakes.append(f"`{name}` has no `{key}`, found `{given[key]}`: leave it away")
+            mistakes.append(f"`{name}` has no `{key}`, found `{given[key]}`: leave it out")
         else:
             mistakes.append(str(unknown(f"setting of `{name}`", key, takes)))
     absent = [key for key, p in takes.items() if p.default is p.empty and key not in given]
     if absent:
-        mistakes.append(
-            f"`{name}` needs {' and '.join(f'`{key}`' for key in absent)}, which nobody gave"
-        )
+        named = " and ".join(f"`{key}`" for key in absent)
+        mistakes.append(f"`{name}` needs {named}: give {'it' if len(absent) == 1 else 'them'}")
     if mistakes:
         raise ConfigurationError("; ".join(mistakes)).by(dict.fromkeys(absent))

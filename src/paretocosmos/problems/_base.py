@@ -1,9 +1,10 @@
 """The contract of a problem."""
 
+import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal, TypeVar
 
 import torch
 
@@ -12,10 +13,9 @@ from paretocosmos.objectives import Objective
 from paretocosmos.registry import Spec
 from paretocosmos.types import Batch, Inputs, Metric, map_tensors
 
-__all__ = ["SPLITS", "Problem", "Protocol", "Split"]
-
 Split = Literal["train", "val", "test"]
 Protocol = Literal["clean", "paper"]
+Load = TypeVar("Load", bound=Callable[..., Any])
 SPLITS: tuple[Split, ...] = ("train", "val", "test")
 
 # Section 2 of the published code's evaluation: scores are means over batches of this size.
@@ -55,10 +55,10 @@ class Problem(ABC):
 
     @abstractmethod
     def split(self, name: Split) -> Batch:
-        """A whole split in memory, on the CPU, as it is kept: `prepare` makes it fit to eat."""
+        """A whole split in memory, on the CPU, as it is kept; `prepare` makes inputs of it."""
 
     def prepare(self, inputs: Inputs, dtype: torch.dtype) -> Inputs:
-        """Kept inputs as a network eats them: floats of that type, on the device they lie on.
+        """Kept inputs as a network takes them: floats of that type, on the device they are on.
 
         Called batch by batch, inside the step: images are kept as bytes, a quarter of the memory.
         Tensor operations only, so that a step can be captured.
@@ -68,7 +68,7 @@ class Problem(ABC):
 
     @property
     def about(self) -> Mapping[str, object]:
-        """What a prediction stands for, for whoever reads a run; empty where the names say it."""
+        """What a prediction means, for readers of a run; empty where the names say it."""
         return {}
 
     @property
@@ -104,3 +104,20 @@ def split_of(problem: Problem, name: Split) -> Batch:
         raise ConfigurationError(
             f"`{problem.name}` has no split `{name}`; a problem has train, val and test"
         ) from error
+
+
+def belongs_to(module: str, about: str | None) -> Callable[[Load], Load]:
+    """Let a function that was made for a file of this room pass for one that is written there.
+
+    Args:
+        module: the file's ``__name__``, which ends in the problem's name.
+        about: the file's docstring, which comes before what its family says of the arguments.
+    """
+
+    def marked(load: Load) -> Load:
+        load.__doc__ = f"{(about or '').strip()}\n\n{inspect.getdoc(load)}"
+        load.__module__ = module
+        load.__name__ = load.__qualname__ = module.rpartition(".")[2]
+        return load
+
+    return marked

@@ -23,8 +23,8 @@ def celeba(
     CelebA is for research only and must not be passed on, so it is never downloaded from here: get
     it from its home page, https://mmlab.ie.cuhk.edu.hk/projects/CelebA.html.
 
-    Pictures that nobody lists do not count. A listed one that is missing or damaged is refused, so
-    that half a copy does not pass for the whole; `skip` goes on with the others, and the problem's
+    Pictures that are not listed do not count. A listed one that is missing or damaged is refused:
+    half a copy must not pass for the whole. `skip` goes on with the others, and the problem's
     caveats say how many there are.
 
     Args:
@@ -45,12 +45,4 @@ def celeba(
     >>> celeba(attributes=("Smiling", "Young", "Bald"), data="~/data").names  # doctest: +SKIP
     ('Smiling', 'Young', 'Bald')
     """
-    return celeba_problem(
-        "celeba",
-        attributes,
-        protocol=protocol,
-        data=data,
-        partition=partition,
-        size=size,
-        skip=skip,
-    )
+    return celeba_problem("celeba", attributes, protocol, data, partition, size, skip)

@@ -1,42 +1,10 @@
-"""CelebA's hard pair."""
+"""CelebA, the paper's hard pair: is a face oval, and its nose pointy?
 
-from paretocosmos.problems._base import Protocol
-from paretocosmos.problems.faces.problem import celeba_problem
-from paretocosmos.problems.images.problem import ImageProblem
+Section 5.3 of the paper.
+"""
+
+from paretocosmos.problems.faces.problem import attributes_of_celeba
 
 __all__ = ["celeba_hard"]
 
-ATTRIBUTES = ("Oval_Face", "Pointy_Nose")
-
-
-def celeba_hard(
-    *,
-    protocol: Protocol = "clean",
-    data: str | None = None,
-    partition: str = "auto",
-    size: int = 64,
-    skip: bool = False,
-) -> ImageProblem:
-    """CelebA, the paper's hard pair: is a face oval, and its nose pointy?
-
-    Section 5.3 of the paper. Pictures are found as by `celeba`.
-
-    Args:
-        protocol: ``"paper"`` scores a split in batches, as the published code does.
-        data: a folder with CelebA, as for `celeba`.
-        partition: ``"official"``, ``"local"``, or ``"auto"``, as for `celeba`.
-        size: the side of a picture; the paper's is 64.
-        skip: leave out listed pictures that are missing or damaged instead of refusing them.
-
-    >>> celeba_hard(data="~/data").names  # doctest: +SKIP
-    ('Oval_Face', 'Pointy_Nose')
-    """
-    return celeba_problem(
-        "celeba_hard",
-        ATTRIBUTES,
-        protocol=protocol,
-        data=data,
-        partition=partition,
-        size=size,
-        skip=skip,
-    )
+celeba_hard = attributes_of_celeba(("Oval_Face", "Pointy_Nose"), module=__name__, about=__doc__)

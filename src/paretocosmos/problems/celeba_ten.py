@@ -1,53 +1,15 @@
-"""Ten attributes of CelebA."""
+"""CelebA, the paper's ten random attributes, from black hair to chubby.
 
-from paretocosmos.problems._base import Protocol
-from paretocosmos.problems.faces.problem import celeba_problem
-from paretocosmos.problems.images.problem import ImageProblem
+The paper's appendix, "More objectives on CelebA".
+"""
+
+from paretocosmos.problems.faces.problem import attributes_of_celeba
 
 __all__ = ["celeba_ten"]
 
 ATTRIBUTES = (
-    "Black_Hair",
-    "Wearing_Lipstick",
-    "Bald",
-    "Goatee",
-    "Big_Nose",
-    "Smiling",
-    "Receding_Hairline",
-    "Sideburns",
-    "No_Beard",
-    "Chubby",
+    *("Black_Hair", "Wearing_Lipstick", "Bald", "Goatee", "Big_Nose"),
+    *("Smiling", "Receding_Hairline", "Sideburns", "No_Beard", "Chubby"),
 )
 
-
-def celeba_ten(
-    *,
-    protocol: Protocol = "clean",
-    data: str | None = None,
-    partition: str = "auto",
-    size: int = 64,
-    skip: bool = False,
-) -> ImageProblem:
-    """CelebA, the paper's ten random attributes, from black hair to chubby.
-
-    The paper's appendix, "More objectives on CelebA". Pictures are found as by `celeba`.
-
-    Args:
-        protocol: ``"paper"`` scores a split in batches, as the published code does.
-        data: a folder with CelebA, as for `celeba`.
-        partition: ``"official"``, ``"local"``, or ``"auto"``, as for `celeba`.
-        size: the side of a picture; the paper's is 64.
-        skip: leave out listed pictures that are missing or damaged instead of refusing them.
-
-    >>> len(celeba_ten(data="~/data").names)  # doctest: +SKIP
-    10
-    """
-    return celeba_problem(
-        "celeba_ten",
-        ATTRIBUTES,
-        protocol=protocol,
-        data=data,
-        partition=partition,
-        size=size,
-        skip=skip,
-    )
+celeba_ten = attributes_of_celeba(ATTRIBUTES, module=__name__, about=__doc__)

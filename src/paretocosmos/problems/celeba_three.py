@@ -1,42 +1,12 @@
-"""Three attributes of CelebA."""
+"""CelebA, the paper's three attributes: goatee, mustache, no beard.
 
-from paretocosmos.problems._base import Protocol
-from paretocosmos.problems.faces.problem import celeba_problem
-from paretocosmos.problems.images.problem import ImageProblem
+The paper's appendix, "More objectives on CelebA".
+"""
+
+from paretocosmos.problems.faces.problem import attributes_of_celeba
 
 __all__ = ["celeba_three"]
 
-ATTRIBUTES = ("Goatee", "Mustache", "No_Beard")
-
-
-def celeba_three(
-    *,
-    protocol: Protocol = "clean",
-    data: str | None = None,
-    partition: str = "auto",
-    size: int = 64,
-    skip: bool = False,
-) -> ImageProblem:
-    """CelebA, the paper's three attributes: goatee, mustache, no beard.
-
-    The paper's appendix, "More objectives on CelebA". Pictures are found as by `celeba`.
-
-    Args:
-        protocol: ``"paper"`` scores a split in batches, as the published code does.
-        data: a folder with CelebA, as for `celeba`.
-        partition: ``"official"``, ``"local"``, or ``"auto"``, as for `celeba`.
-        size: the side of a picture; the paper's is 64.
-        skip: leave out listed pictures that are missing or damaged instead of refusing them.
-
-    >>> celeba_three(data="~/data").names  # doctest: +SKIP
-    ('Goatee', 'Mustache', 'No_Beard')
-    """
-    return celeba_problem(
-        "celeba_three",
-        ATTRIBUTES,
-        protocol=protocol,
-        data=data,
-        partition=partition,
-        size=size,
-        skip=skip,
-    )
+celeba_three = attributes_of_celeba(
+    ("Goatee", "Mustache", "No_Beard"), module=__name__, about=__doc__
+)

@@ -40,7 +40,7 @@ UNREADABLE = (OSError, SafetensorError, LookupError, TypeError, ValueError, Recu
 class TrainingState:
     """How far a training has come: all that changes from epoch to epoch.
 
-    The tensors are the living ones, so that a checkpoint is loaded into the training itself.
+    The tensors are those in training, so that a checkpoint is loaded into the training itself.
     """
 
     model: nn.Module
@@ -93,7 +93,7 @@ def save_tensors(
         tensors: by name, on any device.
         numbers: what goes into its header.
         hashed: whether the file is to hold a hash of all that, as a tensor of bytes: a second text
-            in the header would stand before or after the first, at random.
+            in the header would come before or after the first, at random.
     """
     plain, said = _apart(tensors), json.dumps(numbers)
     if hashed:
@@ -170,11 +170,11 @@ def flaw_of(path: Path, epoch: int) -> str | None:
     return None
 
 
-def _fill(living: Mapping[str, Tensor], saved: Mapping[str, Tensor]) -> None:
-    shapes = [{name: tuple(t.shape) for name, t in part.items()} for part in (saved, living)]
+def _fill(current: Mapping[str, Tensor], saved: Mapping[str, Tensor]) -> None:
+    shapes = [{name: tuple(t.shape) for name, t in part.items()} for part in (saved, current)]
     if shapes[0] != shapes[1]:
         raise ValueError(f"it holds {shapes[0]}, not {shapes[1]}")
-    for name, tensor in living.items():
+    for name, tensor in current.items():
         tensor.detach().copy_(saved[name])
 
 

@@ -9,7 +9,8 @@ from typing import Any
 
 from paretocosmos.config.plan import Plan
 from paretocosmos.config.settings import Training
-from paretocosmos.errors import ConfigurationError, ParetoCosmosError, RunError, cannot_use
+from paretocosmos.errors import ConfigurationError, ParetoCosmosError, RunError
+from paretocosmos.io.files import exists
 from paretocosmos.runs.record import other_objectives, record_in
 from paretocosmos.runs.saved import saved_in
 from paretocosmos.runtime.distributed import Processes
@@ -36,10 +37,7 @@ def folder_for(out: str | Path | None, name: str, *, resume: bool, what: str = "
     """
     if out is not None:
         folder = Path(out)
-        try:
-            there = folder.exists()
-        except OSError as error:  # a name too long, a parent we may not look into
-            raise cannot_use(folder, error) from error
+        there = exists(folder)
         if there and not resume:
             raise RunError(
                 f"`{folder}` exists; choose another `out`, or continue the {what} in it with "

@@ -91,8 +91,8 @@ def load_run(
         raise RunError(
             f"`{folder}` is damaged: its fronts have other objectives than run.json; train again"
         )
-    told = [front.provenance.get(key) for front in fronts for key in ("problem", "scores")]
-    if not all(isinstance(one, str) for one in told):
+    origins = [front.provenance.get(key) for front in fronts for key in ("problem", "scores")]
+    if not all(isinstance(one, str) for one in origins):
         raise RunError(
             f"`{folder}` is damaged: its fronts do not say of which problem they are, and what "
             "was counted; train again"

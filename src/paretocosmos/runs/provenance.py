@@ -38,7 +38,7 @@ def provenance(device: torch.device) -> dict[str, Any]:
             "threads": torch.get_num_threads(),
         },
         "git": _git(),
-        # the machine's own paths are nobody's business: a result may be published
+        # without the machine's own paths: a result may be published
         "command": shlex.join(Path(a).name if Path(a).is_absolute() else a for a in sys.argv),
         "written": datetime.now(UTC).isoformat(timespec="seconds"),
     }

@@ -12,13 +12,14 @@ from torch import Tensor
 from paretocosmos.config.plan import Plan
 from paretocosmos.config.settings import spec_of
 from paretocosmos.errors import RunError
-from paretocosmos.io.files import digest, digest_of, read_json, write_json
+from paretocosmos.io.files import digest, digest_of, json_value, read_json, write_json
 from paretocosmos.io.signatures import check_signature
 from paretocosmos.io.trust import check_names, check_trust
 from paretocosmos.pareto import metrics
 from paretocosmos.pareto.front import Front
-from paretocosmos.problems import Problem, TabularProblem
+from paretocosmos.problems import Problem
 from paretocosmos.problems.tables.table import Table
+from paretocosmos.problems.tables.tabular import TabularProblem
 from paretocosmos.runs.checkpoint import save_tensors
 from paretocosmos.runs.provenance import answers_of, provenance
 
@@ -200,7 +201,7 @@ def read_record(
 def objective_specs(problem: Problem) -> list[dict[str, Any]]:
     """A problem's objectives by name and settings, as `run.json` has them."""
     specs = [spec_of("objectives", objective) for objective in problem.objectives]
-    return [{"name": spec.name, "settings": _setting(spec.settings)} for spec in specs]
+    return [{"name": spec.name, "settings": json_value(spec.settings, _kind)} for spec in specs]
 
 
 def other_objectives(record: Mapping[str, Any], problem: Problem) -> list[str]:
@@ -243,14 +244,8 @@ def _said(spec: Mapping[str, Any] | None) -> str:
     return said if len(said) <= LONGEST else f"{said[:LONGEST]}..."
 
 
-def _setting(value: object) -> Any:
-    """A setting as JSON says it; what JSON cannot say by its kind, which is the same tomorrow."""
-    if isinstance(value, Mapping):
-        return {str(key): _setting(inner) for key, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [_setting(inner) for inner in value]
-    if isinstance(value, str | int | None) or (isinstance(value, float) and math.isfinite(value)):
-        return value
+def _kind(value: object) -> str:
+    """What JSON cannot say, by its kind, which is the same tomorrow."""
     return repr(value) if isinstance(value, float) else type(value).__name__
 
 

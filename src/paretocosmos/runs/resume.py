@@ -1,4 +1,4 @@
-"""Which runs are left to train, and which of them together; nobody else trains them meanwhile."""
+"""Which runs are left to train, and which of them together; their folders are locked."""
 
 import re
 from collections import Counter
@@ -23,7 +23,7 @@ Job = tuple[Plan, Path]
 def take_up(
     held: ExitStack, jobs: list[Job], processes: Processes, *, resume: bool, stacked: bool
 ) -> list[list[Job]]:
-    """The runs that are left, in groups that train together, their folders locked and swept.
+    """The runs that are left, those together that train as one, their folders locked and swept.
 
     Args:
         held: where the locks go.
@@ -46,8 +46,7 @@ def take_up(
         left = sorted(
             [*left, *mates], key=lambda job: order.index(job[0].seed) if asked else job[0].seed
         )
-    groups = side_by_side([folder for _, folder in left])
-    return [[left[at] for at in group] for group in groups]
+    return [[left[at] for at in some] for some in side_by_side([folder for _, folder in left])]
 
 
 def _unfinished(jobs: list[Job], processes: Processes) -> list[Job]:
@@ -57,8 +56,7 @@ def _unfinished(jobs: list[Job], processes: Processes) -> list[Job]:
 def _lock(held: ExitStack, jobs: list[Job], left: list[Job]) -> None:
     """Keep other trainings from the folders of runs that are left; sweep out what killed ones left.
 
-    A finished run may lie where nobody can write, and is touched only if there is something to
-    sweep.
+    A finished run may be in a read-only folder, and is touched only if there is something to sweep.
     """
     for _, folder in left:
         held.enter_context(locked(folder))

@@ -19,8 +19,9 @@ from paretocosmos.objectives import Objective, logits_of
 from paretocosmos.pareto.front import Array, Front
 from paretocosmos.pareto.rays import as_rays
 from paretocosmos.pareto.selection import Criteria
-from paretocosmos.problems import Problem, TabularProblem, load_problem
+from paretocosmos.problems import Problem, load_problem
 from paretocosmos.problems.tables.table import Table
+from paretocosmos.problems.tables.tabular import TabularProblem
 from paretocosmos.registry import Spec
 from paretocosmos.runs.provenance import answers_of
 from paretocosmos.runs.record import check_objectives, other_objectives
@@ -109,7 +110,7 @@ class Run:
     ) -> Choice:
         """The point that meets the criteria best on the validation data, beyond the rays held.
 
-        Where a bound stands in the way of something better, new rays are evaluated (a bisection
+        Where a bound excludes something better, new rays are evaluated (a bisection
         along the front) until it is met: "the smallest loss whose gap is at most 2 %".
 
         Args:
@@ -119,7 +120,7 @@ class Run:
             maximize: what is to be large, such as ``"accuracy"``.
             knee: where giving way in one objective gains least in the others.
             weights: how much each objective matters (pseudo-weights).
-            near: a point wished for: values by name, or one per objective.
+            near: a point to come close to: values by name, or one per objective.
             allow_constant: take a classifier that gives everybody the same answer, too.
             evaluations: rays to evaluate at most.
             problem: what the run was trained on, where its folder cannot say.

@@ -87,16 +87,16 @@ def side_by_side(folders: Sequence[Path]) -> list[list[int]]:
         folders: the runs'.
 
     Returns:
-        Groups of places in `folders`, those furthest on first.
+        Places in `folders`, a list for each epoch, those furthest on first.
     """
     left = {at: _held_in(folder)[0] for at, folder in enumerate(folders)}
-    groups: dict[int, list[int]] = {}
+    together: dict[int, list[int]] = {}
     while left:
         counts = Counter(epoch for held in left.values() for epoch in held)
         epoch = max(counts, key=lambda one: (counts[one], one))
-        groups[epoch] = [at for at, held in left.items() if epoch in held]
+        together[epoch] = [at for at, held in left.items() if epoch in held]
         left = {at: held for at, held in left.items() if epoch not in held}
-    return [groups[epoch] for epoch in sorted(groups, reverse=True)]
+    return [together[epoch] for epoch in sorted(together, reverse=True)]
 
 
 def drop_all_but(folder: Path, epochs: Iterable[int]) -> None:

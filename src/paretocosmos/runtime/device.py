@@ -102,7 +102,7 @@ def precise(precision: str) -> Iterator[None]:
 
 @contextmanager
 def sigterm_as_interrupt() -> Iterator[None]:
-    """A process that is told to end (SIGTERM) ends as with Ctrl-C: what is saved can be said."""
+    """SIGTERM ends a process as Ctrl-C does, so that it can say what is saved."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -70,7 +70,7 @@ NAMES: Mapping[str, str] = {
     "torch._ops.OpOverload": "A trace is replayed as it is, without operations in place.",
     "torch._ops.OpOverload._op": "A trace calls its operations through a Python frame each.",
     "torch._ops.OpOverload._schema": "A trace has no operations in place.",
-    "torch.ops.aten._unsafe_view": "Its results are told from views by their schema alone.",
+    "torch.ops.aten._unsafe_view": "Its schema alone says whether its results are views.",
     "torch.nn.utils.stateless._reparametrize_module": (
         "A hypernetwork cannot be trained: an error in the backward pass."
     ),

@@ -15,19 +15,21 @@ def serve(settings: Settings, *, started: Callable[[str], None] | None = None) -
         settings: the run folder, the address, the limits.
         started: called with the server's address when it listens and the run is loaded.
     """
-    for package in ("fastapi", "uvicorn"):
+    for package in ("fastapi", "prometheus_client", "uvicorn"):
         try:
             __import__(package)
         except ModuleNotFoundError as error:
             if error.name != package:  # it is there, and something else is missing
                 raise
             raise MissingExtraError(package, "serve", "`paretocosmos serve`") from error
-    from paretocosmos.serving._app import make_app
-    from paretocosmos.serving._server import Stop, listen, run_server
+    import uvicorn
 
-    app = make_app(settings)
-    with Stop() as stop, listen(settings) as sock:
+    from paretocosmos.serving._app import make_app
+    from paretocosmos.serving._server import configured, hearing, listen, run_server
+
+    server = uvicorn.Server(configured(settings, make_app(settings)))
+    with hearing(server), listen(settings) as sock:
         host, port = sock.getsockname()[:2]
         if started is not None:
             started(f"http://{f'[{host}]' if ':' in host else host}:{port}")
-        run_server(settings, sock, app, stop)
+        run_server(server, sock)

@@ -1,24 +1,22 @@
 """The application: what is asked where."""
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Coroutine
 from typing import Any
 
-from fastapi import FastAPI
+from fastapi import Depends, FastAPI
+from fastapi.routing import APIRoute
+from prometheus_client import generate_latest
+from pydantic.json_schema import models_json_schema
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, Response
-from starlette.types import ASGIApp
+from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
 
 from paretocosmos._version import __version__
 from paretocosmos.errors import ParetoCosmosError
-from paretocosmos.serving._answer import json_response
-from paretocosmos.serving._body import parsed
-from paretocosmos.serving._criteria import KEYS, read_criteria
-from paretocosmos.serving._gate import Gate
-from paretocosmos.serving._openapi import answered, choose_schemas, posted, predict_schemas
+from paretocosmos.serving._gate import BEARER, Gate
+from paretocosmos.serving._models import Chosen, Outputs, Probabilities, Refusal
 from paretocosmos.serving._page import page
-from paretocosmos.serving._refusal import RefusedError, shown
+from paretocosmos.serving._refusal import shown
 from paretocosmos.serving._service import Service
 from paretocosmos.serving._settings import Settings
 
@@ -26,118 +24,121 @@ __all__ = ["make_app"]
 
 # The page needs its own style and nothing else.
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"
+PLACE = "#/components/schemas/{model}"
+SENTENCE = {"$ref": PLACE.format(model="Refusal")}
+# OpenAPI's words for a status will do: every answer says more.
+REFUSALS: dict[int | str, dict[str, Any]] = {
+    status: {"content": {"application/json": {"schema": SENTENCE}}}
+    for status in (400, 401, 408, 413, 415, 421, 422, 429, 503)
+}
+WITHOUT_BODY: dict[int | str, dict[str, Any]] = {status: REFUSALS[status] for status in (401, 421)}
 
 
-def make_app(settings: Settings) -> ASGIApp:
+class Direct(APIRoute):
+    """A route to a function of the request.
+
+    The gate has asked for the token, and bodies have limits, so FastAPI describes both and reads
+    neither: what it does on the way to a function costs every single row.
+    """
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """The function itself."""
+        return self.endpoint
+
+
+def make_app(settings: Settings) -> FastAPI:
     """Load a run and build what answers for it."""
     service = Service(settings)
-
-    @asynccontextmanager
-    async def living(_app: FastAPI) -> AsyncIterator[None]:
-        yield
-        service.close()
-
     app = FastAPI(
         title=f"{service.run.record['name']} by {service.run.record['label']}",
         description="One network that takes the trade-off as an input.",
         version=__version__,
-        docs_url=None,  # its pages fetch scripts from elsewhere
+        docs_url=None,  # these pages fetch scripts from elsewhere
         redoc_url=None,
-        lifespan=living,
         redirect_slashes=False,
+        generate_unique_id_function=lambda route: route.name,
+        dependencies=[] if settings.token is None else [Depends(BEARER)],
+        exception_handlers=dict.fromkeys((HTTPException, ParetoCosmosError, Exception), _refused),
     )
-    _refusals(app)
-    described_by_hand = _post_routes(app, service)
-    _get_routes(app, service)
-    described = app.openapi()
-    described["paths"] = described_by_hand | described["paths"]
-    if settings.token is not None:
-        described.setdefault("components", {})["securitySchemes"] = {
-            "token": {"type": "http", "scheme": "bearer"}
-        }
-        described["security"] = [{"token": []}]
-    return Gate(app, service.measures, token=settings.token)
+    app.router.route_class = Direct
+    _add_posts(app, service)
+    _add_gets(app, service)
+    models = (service.question_model, service.criteria_model, Refusal)
+    asked: Any = [(model, "validation") for model in models]
+    _, described = models_json_schema(asked, ref_template=PLACE)
+    app.openapi()["components"]["schemas"] |= described["$defs"]
+    paths = {getattr(route, "path", "") for route in app.routes}
+    app.add_middleware(Gate, measures=service.measures, paths=paths, token=settings.token)
+    return app
 
 
-def _refusals(app: FastAPI) -> None:
+async def _refused(request: Request, error: Exception) -> Response:
     """Whatever goes wrong is one sentence in JSON."""
-
-    async def refused(_request: Request, error: Exception) -> Response:
-        status = error.status if isinstance(error, RefusedError) else 422
-        return json_response({"error": str(error)}, status=status)
-
-    async def elsewhere(request: Request, error: Exception) -> Response:
-        assert isinstance(error, HTTPException)
-        asked = f"{request.method} {shown(request.url.path)}"
-        status, headers = error.status_code, error.headers
-        return json_response(
-            {"error": f"{asked} is not answered here; see /docs"}, status=status, headers=headers
-        )
-
-    async def broken(_request: Request, _error: Exception) -> Response:
-        return json_response(
-            {"error": "this is a fault of the server; its log says more"}, status=500
-        )
-
-    app.add_exception_handler(RefusedError, refused)
-    app.add_exception_handler(ParetoCosmosError, refused)
-    app.add_exception_handler(HTTPException, elsewhere)
-    app.add_exception_handler(Exception, broken)
+    status, why, headers = 422, str(error), None
+    if isinstance(error, HTTPException):
+        status, why, headers = error.status_code, error.detail, error.headers
+        if status in (404, 405):
+            why = f"{request.method} {shown(request.url.path)} is not answered here; see /docs"
+    elif not isinstance(error, ParetoCosmosError):
+        status, why = 500, "this is a fault of the server; its log says more"
+    return JSONResponse({"error": why}, status, headers)
 
 
-def _post_routes(app: FastAPI, service: Service) -> dict[str, Any]:
-    """What has a body, and its part of the description.
+def _body(model: Any, example: object) -> dict[str, Any]:
+    """What OpenAPI says of a body that is read by hand: large ones may not hold up the others."""
+    content = {"schema": {"$ref": PLACE.format(model=model.__name__)}, "example": example}
+    return {"requestBody": {"required": True, "content": {"application/json": content}}}
 
-    Plain routes, bodies read by hand: FastAPI's way to a handler costs every single row.
-    """
 
+def _add_posts(app: FastAPI, service: Service) -> None:
+    """What has a body."""
+    front = service.run.front
+    even = [1 / front.objectives] * front.objectives
+    example = {"inputs": [service.rows.example], "preference": even}
+    answer = Outputs if service.run.table is None else Probabilities
+
+    @app.post(
+        "/predict",
+        responses={200: {"model": answer}, **REFUSALS},
+        openapi_extra=_body(service.question_model, example),
+    )
     async def predict(request: Request) -> Response:
         """Answer one or many rows, at one preference for all or one for each."""
         question = await service.bodies.read(request, service.question)
-        return json_response(await service.predict(question))
+        return JSONResponse(await service.predict(*question))
 
+    @app.post(
+        "/choose",
+        responses={200: {"model": Chosen}, **REFUSALS},
+        openapi_extra=_body(service.criteria_model, {"knee": True}),
+    )
     async def choose(request: Request) -> Response:
         """Choose the point of the front that meets the criteria best: its ray is a preference."""
-        criteria = await service.bodies.read(
-            request, lambda body: read_criteria(parsed(body, KEYS))
-        )
-        return json_response(await service.chooser.choose(criteria))
-
-    app.add_route("/predict", predict, methods=["POST"])
-    app.add_route("/choose", choose, methods=["POST"])
-    return {
-        "/predict": posted(predict, *predict_schemas(service.run, service.settings)),
-        "/choose": posted(choose, *choose_schemas(service.run)),
-    }
+        criteria = await service.bodies.read(request, service.criteria)
+        return JSONResponse(await service.chooser.choose(criteria))
 
 
-def _get_routes(app: FastAPI, service: Service) -> None:
+def _add_gets(app: FastAPI, service: Service) -> None:
     """What has no body."""
     run = service.run
-    fronts = {"test": run.front.to_dict(), "val": run.front_val.to_dict()}
-    front = json_response(fronts).body
-    anything = {"type": "object"}
+    fronts = JSONResponse({"test": run.front.to_dict(), "val": run.front_val.to_dict()})
 
-    @app.get("/front", responses=answered(anything))
-    async def get_front() -> Response:
+    @app.get("/front", responses={200: {"model": dict[str, Any]}, **WITHOUT_BODY})
+    async def front(_request: Request) -> Response:
         """Tell the front on test and on val: rays, values and metrics."""
-        return Response(front, media_type="application/json")
+        return fronts
 
-    @app.get("/health", responses=answered(anything, refusals=(421,)))
-    async def health() -> Response:
+    @app.get("/health", responses={200: {"model": dict[str, str]}, 421: REFUSALS[421]})
+    async def health(_request: Request) -> Response:
         """Tell that the server lives; needs no token."""
-        return json_response({"status": "ok", "version": __version__})
+        return JSONResponse({"status": "ok", "version": __version__})
 
-    text: dict[int | str, Any] = {
-        200: {"description": "Text.", "content": {"text/plain": {"schema": {"type": "string"}}}}
-    }
-
-    @app.get("/metrics", responses={**answered(anything), **text})
-    async def metrics() -> Response:
+    @app.get("/metrics", response_class=PlainTextResponse, responses=WITHOUT_BODY)
+    async def metrics(_request: Request) -> Response:
         """Tell what was counted, as Prometheus reads it; of this process, if there are several."""
-        return Response(service.measures.text(), media_type="text/plain; version=0.0.4")
+        text = generate_latest(service.measures.registry)
+        return Response(text, media_type="text/plain; version=0.0.4")
 
     @app.get("/docs", include_in_schema=False)
-    async def docs() -> Response:
-        """Show the description as a page."""
+    async def docs(_request: Request) -> Response:
         return HTMLResponse(page(app.openapi()), headers={"Content-Security-Policy": POLICY})

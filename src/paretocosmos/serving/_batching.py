@@ -4,20 +4,20 @@ import asyncio
 from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
-from dataclasses import dataclass
-from typing import final
+from itertools import accumulate, pairwise
+from typing import NamedTuple, final
 
 import numpy as np
 import torch
+from starlette.exceptions import HTTPException
 
 from paretocosmos.serving._measures import Measures
-from paretocosmos.serving._network import Answers, Network
-from paretocosmos.serving._preference import Rays
-from paretocosmos.serving._refusal import RefusedError
+from paretocosmos.serving._network import Answers, Network, Rays
 from paretocosmos.serving._rows import Numbers
 
 __all__ = ["Batcher"]
 
+Results = list[Answers | Exception]
 # Seconds that the first of a batch waits for company.
 COMPANY = 0.001
 # Rows that may wait; more would only wait longer.
@@ -26,8 +26,7 @@ WAITING = 100_000
 NUMBERS = 32_000_000
 
 
-@dataclass(frozen=True)
-class Asked:
+class Asked(NamedTuple):
     """Rows of one request, and where their answers go."""
 
     rows: Numbers
@@ -55,35 +54,42 @@ class Batcher:
         self._network, self._measures, self._alone = network, measures, alone
         self._waiting: deque[Asked] = deque()
         self._rows = self._numbers = 0
-        self._busy = False
-        self._timer: asyncio.TimerHandle | None = None
+        self._work: asyncio.Task[None] | None = None
         # told to the thread itself: libraries below torch do not hear what others were told
         self._thread: Executor = ThreadPoolExecutor(
             1, "network", initializer=torch.set_num_threads, initargs=(threads,)
         )
-        measures.waiting = lambda: self._rows
+        measures.waiting.set_function(lambda: self._rows)
 
     async def answer(self, rows: Numbers, rays: Rays) -> Answers:
         """The network's answers for rows ``[N, ...]`` at rays ``[1, J]`` or ``[N, J]``."""
         if self._rows + len(rows) > WAITING or self._numbers + rows.size > NUMBERS:
-            raise RefusedError(
-                429, f"{self._rows:,} rows are waiting already: try again in a second"
-            )
+            why = f"{self._rows:,} rows are waiting already: try again in a second"
+            raise HTTPException(429, why)
         asked = Asked(rows, rays, asyncio.get_running_loop().create_future())
         self._waiting.append(asked)
         self._rows += len(rows)
         self._numbers += rows.size
-        if not self._busy and self._timer is None:
-            wait = 0 if self._alone else COMPANY
-            self._timer = asyncio.get_running_loop().call_later(wait, self._begin)
+        if self._work is None or self._work.done():
+            self._work = asyncio.create_task(self._answer_all())
         return await asked.answers
 
-    def close(self) -> None:
-        """Let the thread end."""
-        self._thread.shutdown(wait=False, cancel_futures=True)
+    async def _answer_all(self) -> None:
+        await asyncio.sleep(0 if self._alone else COMPANY)
+        loop = asyncio.get_running_loop()
+        while batch := self._taken():
+            self._measures.batch(sum(len(asked.rows) for asked in batch), requests=len(batch))
+            found = await loop.run_in_executor(self._thread, computed, self._network, batch)
+            for asked, answers in zip(batch, found, strict=True):
+                if asked.answers.done():  # its client has left
+                    continue
+                if isinstance(answers, Exception):
+                    asked.answers.set_exception(answers)
+                else:
+                    asked.answers.set_result(answers)
 
-    def _begin(self) -> None:
-        self._timer = None
+    def _taken(self) -> list[Asked]:
+        """As many of the waiting as go through the network at once."""
         batch: list[Asked] = []
         rows = 0
         while self._waiting and not (batch and self._alone):
@@ -93,56 +99,24 @@ class Batcher:
             asked = self._waiting.popleft()
             self._rows -= count
             self._numbers -= asked.rows.size
-            if not asked.answers.done():  # its client may have left
+            if not asked.answers.done():
                 batch.append(asked)
                 rows += count
-        if not batch:
-            return
-        self._busy = True
-        self._measures.batch(rows, requests=len(batch))
-        loop = asyncio.get_running_loop()
-        running = loop.run_in_executor(self._thread, computed, self._network, batch)
-        running.add_done_callback(lambda done: self._end(batch, done))
-
-    def _end(
-        self,
-        batch: Sequence[Asked],
-        done: "asyncio.Future[list[Answers | Exception]]",
-    ) -> None:
-        self._busy = False
-        for asked, answers in zip(batch, done.result(), strict=True):
-            if asked.answers.done():
-                continue
-            if isinstance(answers, Exception):
-                asked.answers.set_exception(answers)
-            else:
-                asked.answers.set_result(answers)
-        if self._waiting:  # they have waited for company long enough
-            self._begin()
+        return batch
 
 
-def computed(network: Network, batch: Sequence[Asked]) -> list[Answers | Exception]:
+def computed(network: Network, batch: Sequence[Asked]) -> Results:
     """The answers of every request; where a pass fails, each is tried alone."""
     try:
         if len(batch) == 1:
             return [network.answer(batch[0].rows, batch[0].rays)]
         rows = np.concatenate([asked.rows for asked in batch])
-        rays = np.concatenate(
-            [
-                asked.rays
-                if len(asked.rays) == len(asked.rows)
-                # one ray for all of its rows
-                else np.repeat(asked.rays, len(asked.rows), axis=0)
-                for asked in batch
-            ]
-        )
+        times = [len(asked.rows) // len(asked.rays) for asked in batch for _ in asked.rays]
+        rays = np.repeat(np.concatenate([asked.rays for asked in batch]), times, axis=0)
         answers = network.answer(rows, rays)
     except Exception as error:
         if len(batch) == 1:
             return [error]
         return [one for asked in batch for one in computed(network, [asked])]
-    ends = np.cumsum([len(asked.rows) for asked in batch])
-    return [
-        {head: out[end - len(asked.rows) : end] for head, out in answers.items()}
-        for asked, end in zip(batch, ends, strict=True)
-    ]
+    ends = accumulate((len(asked.rows) for asked in batch), initial=0)
+    return [{head: out[a:b] for head, out in answers.items()} for a, b in pairwise(ends)]

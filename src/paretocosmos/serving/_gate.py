@@ -2,17 +2,22 @@
 
 import hmac
 import time
+from collections.abc import Collection
 from typing import final
 
+from fastapi.security import HTTPBearer
+from starlette.exceptions import HTTPException
+from starlette.requests import HTTPConnection
+from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from paretocosmos.serving._answer import json_response
 from paretocosmos.serving._measures import Measures
 from paretocosmos.serving._settings import is_loopback
 
-__all__ = ["OPEN", "PATHS", "Gate"]
+__all__ = ["BEARER", "Gate"]
 
-PATHS = ("/predict", "/front", "/choose", "/health", "/metrics", "/docs", "/openapi.json")
+BEARER = HTTPBearer(scheme_name="token", auto_error=False)
+
 OPEN = "/health"
 """Whoever asks whether a server lives needs no token."""
 
@@ -21,14 +26,20 @@ OPEN = "/health"
 class Gate:
     """Asks for the token, or for a loopback name where there is none; counts and times.
 
+    It stands before all routes, so that nothing is said of them without the token. Starlette's
+    `TrustedHostMiddleware` takes no address of IPv6, and refuses without a sentence.
+
     Args:
         app: what answers.
         measures: what is counted.
+        paths: what is counted by itself; the rest is `other`.
         token: what clients must send.
     """
 
-    def __init__(self, app: ASGIApp, measures: Measures, *, token: str | None) -> None:
-        self._app, self._measures = app, measures
+    def __init__(
+        self, app: ASGIApp, measures: Measures, paths: Collection[str], token: str | None
+    ) -> None:
+        self._app, self._measures, self._paths = app, measures, paths
         self._wanted = None if token is None else token.encode()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -36,8 +47,7 @@ class Gate:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        started, status = time.perf_counter(), 500
-        path = scope["path"] if scope["path"] in PATHS else "other"
+        started, status, answering = time.perf_counter(), 500, self._app
 
         async def sending(message: Message) -> None:
             nonlocal status
@@ -45,33 +55,30 @@ class Gate:
                 status = message["status"]
             await send(message)
 
-        self._measures.open += 1
+        self._measures.open.inc()
         try:
-            refused = self._refused(scope, path)
-            if refused is None:
-                await self._app(scope, receive, sending)
-            else:
-                code, why = refused
-                await json_response({"error": why}, status=code)(scope, receive, sending)
+            await self._check(HTTPConnection(scope))
+        except HTTPException as error:
+            answering = JSONResponse({"error": error.detail}, error.status_code, error.headers)
+        try:
+            await answering(scope, receive, sending)
         finally:
-            self._measures.open -= 1
+            self._measures.open.dec()
+            path = scope["path"] if scope["path"] in self._paths else "other"
             self._measures.request(path, status, time.perf_counter() - started)
 
-    def _refused(self, scope: Scope, path: str) -> tuple[int, str] | None:
-        if self._wanted is not None and path != OPEN:
-            given = next((v for name, v in scope["headers"] if name == b"authorization"), b"")
-            scheme, _, sent = given.partition(b" ")
-            known = hmac.compare_digest(sent.strip(), self._wanted)
-            if scheme.lower() != b"bearer" or not known:
-                return 401, "a token is needed: send the header Authorization: Bearer TOKEN"
-        if self._wanted is None:
-            # a page on the web can lead its own name to this machine, but not change the header
-            host = next((v for name, v in scope["headers"] if name == b"host"), b"localhost")
-            if not is_loopback(_name_of(host.decode("latin-1").lower())):
-                return 421, "this server answers to localhost alone; start it with a token"
-        return None
-
-
-def _name_of(host: str) -> str:
-    """A host without its port; one of IPv6 stands in brackets."""
-    return host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]
+    async def _check(self, request: HTTPConnection) -> None:
+        if self._wanted is not None:
+            given = await BEARER(request)
+            sent = b"" if given is None else given.credentials.encode()
+            if request.scope["path"] != OPEN and not hmac.compare_digest(sent, self._wanted):
+                why = "a token is needed: send the header Authorization: Bearer TOKEN"
+                raise HTTPException(401, why, {"WWW-Authenticate": "Bearer"})
+            return
+        # a page on the web can lead its own name to this machine, but not change the header
+        host = request.headers.get("host", "localhost").lower()
+        # an address of IPv6 stands in brackets
+        name = host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]
+        if not is_loopback(name):
+            why = "this server answers to localhost alone; start it with a token"
+            raise HTTPException(421, why)

@@ -14,11 +14,12 @@ from paretocosmos.conditioning import PerRayEnsemble
 from paretocosmos.conditioning.hypernet import Hypernet
 from paretocosmos.objectives import logits_of
 from paretocosmos.runs.run import Run
-from paretocosmos.serving._preference import Rays
 from paretocosmos.serving._rows import Numbers, Rows
 from paretocosmos.types import Outputs
 
-__all__ = ["Answers", "Network", "TorchNetwork", "activated"]
+__all__ = ["Answers", "Network", "Rays", "TorchNetwork", "activated"]
+
+Rays = npt.NDArray[np.float32]
 
 Answers = dict[str, npt.NDArray[np.float32]]
 """What a network says of rows ``[N, ...]``, by head; the only one of a table is `probability`."""

@@ -1,9 +1,8 @@
 """An exported file that answers instead of PyTorch."""
 
 import json
-import stat
 from pathlib import Path
-from typing import final
+from typing import Any, final
 
 import numpy as np
 
@@ -11,8 +10,7 @@ from paretocosmos.errors import MissingExtraError, RunError
 from paretocosmos.export.metadata import KEY
 from paretocosmos.io.files import one_line
 from paretocosmos.runs.run import Run
-from paretocosmos.serving._network import Answers, Network, TorchNetwork, rows_of_a_pass
-from paretocosmos.serving._preference import Rays
+from paretocosmos.serving._network import Answers, Network, Rays, TorchNetwork, rows_of_a_pass
 from paretocosmos.serving._rows import Numbers, Rows
 
 __all__ = ["OnnxNetwork"]
@@ -24,24 +22,20 @@ TRIED = 8
 LARGEST, FIRST = 2**31 - 1, b"\x08"
 
 
-def _check_file(path: Path) -> None:
-    """Refuse what cannot be an export: a device has no end, and a pipe may never begin."""
+def _opened(path: Path, threads: int) -> Any:
+    """A session of onnxruntime, unless the file cannot be an export."""
+    if not path.is_file() or path.stat().st_size > LARGEST:  # a device has no end
+        raise ValueError("no plain file, or too large a one")
+    with path.open("rb") as stream:
+        if stream.read(1) != FIRST:
+            raise ValueError("something else")
     try:
-        about = path.stat()
-        if not stat.S_ISREG(about.st_mode):
-            found = "no plain file"
-        elif about.st_size > LARGEST:
-            found = f"{about.st_size:,} bytes"
-        else:
-            with path.open("rb") as stream:
-                found = "" if stream.read(1) == FIRST else "something else"
-    except OSError as error:
-        found = error.strerror or one_line(error)
-    if found:
-        raise RunError(
-            f"`{path}` is not a file that `paretocosmos export` wrote ({found}): export the run "
-            "again"
-        )
+        import onnxruntime  # only now: it leaves files of its own
+    except ModuleNotFoundError as error:
+        raise MissingExtraError("onnxruntime", "onnx", "serving an ONNX file") from error
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level, options.intra_op_num_threads = 3, threads
+    return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
 
 
 @final
@@ -58,23 +52,15 @@ class OnnxNetwork(Network):
     """
 
     def __init__(self, path: Path, run: Run, rows: Rows, *, threads: int) -> None:
-        _check_file(path)  # before onnxruntime is imported, which leaves files of its own
         try:
-            import onnxruntime
-        except ModuleNotFoundError as error:
-            raise MissingExtraError("onnxruntime", "onnx", "serving an ONNX file") from error
-        options = onnxruntime.SessionOptions()
-        options.log_severity_level = 3
-        options.intra_op_num_threads = threads
-        try:
-            self._session = onnxruntime.InferenceSession(
-                str(path), options, providers=["CPUExecutionProvider"]
-            )
+            self._session = _opened(path, threads)
             said = self._session.get_modelmeta().custom_metadata_map
             about = json.loads(said.get(KEY, "{}"))
             named = [column["name"] for column in about.get("columns", ())]
             inputs = {given.name: given for given in self._session.get_inputs()}
             one_for_all = inputs["preference"].shape[0] == 1
+        except MissingExtraError:
+            raise
         except Exception as error:  # a runtime's errors have no family
             raise RunError(
                 f"`{path}` is not a file that `paretocosmos export` wrote "

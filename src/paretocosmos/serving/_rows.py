@@ -1,29 +1,50 @@
-"""What a client sends becomes rows: checked one by one, before they meet those of others."""
+"""Rows of a request: what they are in JSON, and what a network takes for them."""
 
 from abc import ABC, abstractmethod
-from typing import final
+from collections.abc import Sequence
+from typing import Annotated, Any, final
 
 import numpy as np
 import numpy.typing as npt
+from pydantic import ConfigDict, Field, create_model
 
-from paretocosmos.serving._refusal import refuse
+from paretocosmos.io.schema.kinds import Finite
+from paretocosmos.problems.tables.frames import label_of
+from paretocosmos.problems.tables.moments import MISSING
+from paretocosmos.problems.tables.table import Table
 
-__all__ = ["NumberRows", "Numbers", "Rows", "check_count"]
+__all__ = ["NumberRows", "Numbers", "Rows", "TableRows"]
 
 Numbers = npt.NDArray[np.float64]
+# In the columns of a table; true counts as 1.
+NUMBER: Any = Finite | bool | None
+CATEGORY: Any = str | int | float | bool | None
+# Categories of a column that are listed; further ones would make the description unreadable.
+LISTED = 20
 
 
 class Rows(ABC):
-    """How the `inputs` of a request become rows ``[N, ...]``, and rows what a network takes."""
+    """What rows are in JSON, and how they become rows ``[N, ...]`` and what a network takes.
+
+    Attributes:
+        row: the type of one, for pydantic.
+        rule: what `inputs` is, in words.
+        example: one row.
+        columns: of a table.
+    """
+
+    row: Any
+    rule: str
+    example: object
+    columns: tuple[str, ...] = ()
 
     @abstractmethod
-    def read(self, inputs: object, *, most: int) -> tuple[Numbers, list[str]]:
-        """Rows and warnings; whatever is wrong with the inputs is refused.
+    def is_one(self, inputs: object) -> bool:
+        """Whether the inputs of a request are a single row, not a list of them."""
 
-        Args:
-            inputs: of the request's JSON.
-            most: rows that are allowed.
-        """
+    @abstractmethod
+    def numbers(self, rows: Sequence[Any]) -> tuple[Numbers, list[str]]:
+        """Rows ``[N, ...]`` of what pydantic has read, and warnings."""
 
     @abstractmethod
     def features(self, rows: Numbers) -> npt.NDArray[np.float32]:
@@ -39,33 +60,87 @@ class NumberRows(Rows):
     """
 
     def __init__(self, shape: tuple[int, ...]) -> None:
-        self.shape = shape
+        row: Any = Finite
+        example: object = 0.0
+        for size in reversed(shape):
+            row = Annotated[list[row], Field(min_length=size, max_length=size, fail_fast=True)]
+            example = [example] * size
+        self.row, self.example, self._axes = row, example, len(shape)
+        wanted = "x".join(map(str, shape))
+        self.rule = f"{wanted} finite numbers in nested lists, or a list of such rows"
 
-    def read(self, inputs: object, *, most: int) -> tuple[Numbers, list[str]]:
-        wanted = "x".join(map(str, self.shape))
-        try:
-            # objects first: numpy would read text and truth values as numbers
-            kept = np.array(inputs, dtype=object)
-            plain = {type(value) for value in kept.ravel()} <= {int, float}
-            rows = kept.astype(np.float64) if plain else None
-        except (OverflowError, ValueError):
-            rows = None
-        if rows is None or not np.isfinite(rows).all():
-            refuse(f"`inputs` are nested lists of finite numbers, {wanted} for a row")
-        if rows.shape == self.shape:
-            rows = rows[None]
-        if rows.shape[1:] != self.shape or not len(rows):
-            found = "x".join(map(str, rows.shape[1:])) or ("no row" if rows.ndim else "a number")
-            refuse(f"a row of `inputs` has the shape {wanted}, found {found}")
-        check_count(len(rows), most)
-        return rows, []
+    def is_one(self, inputs: object) -> bool:
+        for _ in range(self._axes):
+            if not isinstance(inputs, list) or not inputs:
+                return False
+            inputs = inputs[0]
+        return not isinstance(inputs, list)
+
+    def numbers(self, rows: Sequence[Any]) -> tuple[Numbers, list[str]]:
+        return np.array(rows, dtype=np.float64), []
 
     def features(self, rows: Numbers) -> npt.NDArray[np.float32]:
         with np.errstate(over="ignore"):
             return rows.astype(np.float32)
 
 
-def check_count(rows: int, most: int) -> None:
-    """Refuse more rows than a request may have."""
-    if rows > most:
-        refuse(f"a request has at most {most:,} rows, found {rows:,}: send several", status=413)
+@final
+class TableRows(Rows):
+    """Objects, column by column, as the rows of a frame: without pandas, slow for a single row.
+
+    A row is one number per column: numbers as they are, NaN where missing; categories by their
+    place, -1 where they are none of the known.
+
+    Args:
+        table: the fitted preprocessing.
+    """
+
+    rule = "an object with the table's columns, or a list of such objects"
+
+    def __init__(self, table: Table) -> None:
+        self.columns, self._table = table.columns, table
+        self._places = {
+            name: {label: float(place) for place, label in enumerate(labels)}
+            for name, labels in table.categorical.items()
+        }
+        fields: dict[str, Any] = {}
+        for at, name in enumerate(table.columns):  # by their places: one may have any name
+            kind, about = NUMBER, None
+            if name in table.categorical:
+                labels = table.categorical[name]
+                known = ", ".join(labels[:LISTED]) + ", ..." * (len(labels) > LISTED)
+                kind, about = CATEGORY, f"Known: {known}."
+            fields[f"column_{at}"] = (kind, Field(alias=name, description=about))
+        self.row = create_model("Row", __config__=ConfigDict(strict=True), **fields)
+        some = {name: round(fill, 6) for name, fill in table.numeric.items()}
+        self.example = some | {name: labels[0] for name, labels in table.categorical.items()}
+
+    def is_one(self, inputs: object) -> bool:
+        return isinstance(inputs, dict)
+
+    def numbers(self, rows: Sequence[Any]) -> tuple[Numbers, list[str]]:
+        unseen: dict[str, set[str]] = {}
+        first = len(self._table.numeric)
+        found: list[list[float | None]] = []
+        for row in rows:
+            values = list(vars(row).values())
+            for at, (name, places) in enumerate(self._places.items(), first):
+                value = values[at]
+                label = MISSING if value is None else label_of(value)
+                values[at] = places.get(label, -1.0)
+                if label not in places:
+                    unseen.setdefault(name, set()).add(label)
+            found.append(values)
+        # of which numpy makes NaN where there is None
+        return np.array(found, dtype=np.float64), [_warning(*one) for one in unseen.items()]
+
+    def features(self, rows: Numbers) -> npt.NDArray[np.float32]:
+        return self._table.standardise(rows)
+
+
+def _warning(name: str, labels: set[str]) -> str:
+    few = ", ".join(f"`{label[:40]}`" for label in sorted(labels)[:3]) + ", ..." * (len(labels) > 3)
+    return (
+        f"the column `{name}` has values that the fitting rows did not have: {few}; they count as "
+        "none of the known ones"
+    )

@@ -6,7 +6,8 @@ import functools
 import signal
 import socket
 import sys
-from typing import Any, Self, final
+from collections.abc import Iterator
+from typing import Any, final
 
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -16,12 +17,15 @@ from paretocosmos.errors import ConfigurationError
 from paretocosmos.serving._app import make_app
 from paretocosmos.serving._settings import Settings
 
-__all__ = ["Stop", "configured", "listen", "run_server"]
+__all__ = ["configured", "hearing", "listen", "run_server"]
 
 # Seconds after which a thread that computes may be interrupted by one that answers. Python's 5 ms
 # are paid at every operation of the network while the event loop is busy.
 SWITCH = 0.0005
 BACKLOG = 2048
+# Seconds in which a worker must say that it lives; on a busy machine it imports for longer than
+# uvicorn's 5, and would be killed for it again and again.
+SIGN_OF_LIFE = 60
 # Open files to ask for where there is no limit.
 FILES = 65_536
 
@@ -98,68 +102,51 @@ def configured(settings: Settings, app: Any) -> uvicorn.Config:
         proxy_headers=False,
         timeout_keep_alive=settings.timeout,  # type: ignore[arg-type]  # tenths are fine
         timeout_graceful_shutdown=int(settings.timeout) + 5,
+        timeout_worker_healthcheck=SIGN_OF_LIFE,
     )
 
 
-@final
-class Stop:
-    """Hears SIGINT and SIGTERM from before a server is said to listen until it has ended.
+@contextlib.contextmanager
+def hearing(server: uvicorn.Server) -> Iterator[None]:
+    """Let a server hear SIGINT and SIGTERM from before it is said to listen until it has ended.
 
-    uvicorn hears them later than that, and raises them again when it has finished, which would be
-    another exit code than 0.
+    By itself it hears them later than that, and raises them again when it has finished, which would
+    be another exit code than 0.
     """
-
-    def __init__(self) -> None:
-        self.told = False
-        self.server: uvicorn.Server | None = None
-        self._before: dict[signal.Signals, Any] = {}
-
-    def __enter__(self) -> Self:
-        for number in (signal.SIGINT, signal.SIGTERM):
-            self._before[number] = signal.signal(number, self._hear)
-        return self
-
-    def __exit__(self, *_raised: object) -> None:
-        for number, handler in self._before.items():
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = {number: signal.signal(number, server.handle_exit) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
             signal.signal(number, handler)
 
-    def _hear(self, _number: int, _frame: object) -> None:
-        self.told = True
-        if self.server is not None:
-            self.server.should_exit = True
 
-
-def run_server(settings: Settings, sock: socket.socket, app: Any, stop: Stop) -> None:
+def run_server(server: uvicorn.Server, sock: socket.socket) -> None:
     """Serve until SIGTERM or SIGINT, and then finish what was begun.
 
     Args:
-        settings: what the server was told.
+        server: configured; several workers load the run anew.
         sock: listens already.
-        app: loaded; several workers load theirs anew.
-        stop: hears signals until uvicorn does.
     """
-    _allow_connections()
-    config = configured(settings, app)
-    sys.setswitchinterval(SWITCH)
-    if settings.workers > 1:
-        several = Multiprocess(config, sockets=[sock])  # which hears signals from here on
-        if not stop.told:
+    _prepare_process()
+    if server.config.workers > 1:
+        several = Multiprocess(server.config, sockets=[sock])  # which hears signals from here on
+        if not server.should_exit:
             several.run()
-        return
-    stop.server = uvicorn.Server(config)
-    if not stop.told:
-        stop.server.run(sockets=[sock])
+    elif not server.should_exit:
+        server.run(sockets=[sock])
 
 
 def make_worker(settings: Settings) -> Any:
     """The application of one of several workers."""
-    sys.setswitchinterval(SWITCH)
-    _allow_connections()
+    _prepare_process()
     return make_app(settings)
 
 
-def _allow_connections() -> None:
+def _prepare_process() -> None:
     """As many open files as the system lets us have: a connection is one."""
+    sys.setswitchinterval(SWITCH)
     try:
         import resource
     except ModuleNotFoundError:  # Windows has no such limit

@@ -1,37 +1,29 @@
 """A run and all that answers for it."""
 
 import asyncio
-from typing import Any, NamedTuple, final
+from typing import Any, final
 
+import numpy as np
 import torch
+from starlette.exceptions import HTTPException
 
 from paretocosmos.runs.load import load_run
 from paretocosmos.runs.run import Run
 from paretocosmos.runtime.device import SMALL_STEP
-from paretocosmos.serving._answer import classified, prediction
 from paretocosmos.serving._batching import Batcher
-from paretocosmos.serving._body import Bodies, parsed
-from paretocosmos.serving._criteria import Chooser
+from paretocosmos.serving._body import Bodies
+from paretocosmos.serving._chooser import Chooser
 from paretocosmos.serving._measures import Measures
-from paretocosmos.serving._network import Network, TorchNetwork
-from paretocosmos.serving._preference import Rays, read_preference
-from paretocosmos.serving._refusal import RefusedError, refuse
-from paretocosmos.serving._rows import NumberRows, Numbers, Rows
+from paretocosmos.serving._models import criteria_model, question_model
+from paretocosmos.serving._network import Answers, Network, Rays, TorchNetwork, activated
+from paretocosmos.serving._refusal import read_json
+from paretocosmos.serving._rows import NumberRows, Numbers, Rows, TableRows
 from paretocosmos.serving._settings import Settings
-from paretocosmos.serving._table_rows import TableRows
 
 __all__ = ["Service"]
 
 # Rows of a pass under load, about as many as there are clients.
 TOGETHER = 64
-
-
-class Question(NamedTuple):
-    """What `/predict` is asked, checked."""
-
-    rows: Numbers
-    rays: Rays
-    warnings: list[str]
 
 
 @final
@@ -50,8 +42,10 @@ class Service:
         threads = threads_of(self.run, settings.workers)
         self.measures = Measures()
         self.bodies = Bodies(max_bytes=settings.max_bytes, timeout=settings.timeout)
-        table, shape = self.run.table, tuple(self.run.record["input_shape"])
-        self.rows: Rows = NumberRows(shape) if table is None else TableRows(table)
+        front, table, shape = self.run.front, self.run.table, self.run.record["input_shape"]
+        self.rows: Rows = NumberRows(tuple(shape)) if table is None else TableRows(table)
+        self.question_model = question_model(self.rows, names=front.names, most=settings.max_rows)
+        self.criteria_model = criteria_model([*front.names, *front.metrics])
         self.network: Network = TorchNetwork(self.run, self.rows)
         if settings.onnx is not None:
             from paretocosmos.serving._onnx import OnnxNetwork
@@ -62,30 +56,49 @@ class Service:
         self.chooser = Chooser(self.run, data=settings.data, timeout=settings.timeout)
         self._classes = classified(self.run)
 
-    def question(self, body: bytes) -> Question:
+    def question(self, body: bytes) -> tuple[Numbers, Rays, list[str]]:
         """The rows and rays of a body; whatever is wrong with it is refused."""
-        content = parsed(body, ("inputs", "preference"))
-        for key in ("inputs", "preference"):
-            if key not in content:
-                refuse(f"the body has `inputs` and `preference`, found no `{key}`")
-        rows, warnings = self.rows.read(content["inputs"], most=self.settings.max_rows)
-        rays = read_preference(content["preference"], rows=len(rows), names=self.run.front.names)
-        return Question(rows, self.network.used(rays), warnings)
+        asked = read_json(self.question_model, body, columns=self.rows.columns)
+        rows, warnings = self.rows.numbers(asked.inputs)
+        if len(asked.preference) not in (1, len(rows)):
+            rule = f"`preference` is one ray for all rows or one for each, here {len(rows)}"
+            raise HTTPException(422, f"{rule}; found {len(asked.preference)}")
+        rays = np.array(asked.preference, dtype=np.float32)
+        return rows, self.network.used(rays), warnings
 
-    async def predict(self, asked: Question) -> dict[str, Any]:
-        """The answer to `/predict`."""
+    def criteria(self, body: bytes) -> dict[str, Any]:
+        """The arguments of `run.choose` in a body."""
+        return read_json(self.criteria_model, body).model_dump(exclude_none=True)
+
+    async def predict(self, rows: Numbers, rays: Rays, warnings: list[str]) -> dict[str, Any]:
+        """The answer to `/predict`, for what `question` gave."""
         try:
             async with asyncio.timeout(self.settings.timeout):
-                answers = await self.batcher.answer(asked.rows, asked.rays)
+                answers = await self.batcher.answer(rows, rays)
         except TimeoutError as error:
-            raise RefusedError(503, "the server is too busy: try again later") from error
-        return prediction(self.run, answers, asked.rays, asked.warnings, self._classes)
+            raise HTTPException(503, "the server is too busy: try again later") from error
+        return self._said(answers, rays, warnings)
 
-    def close(self) -> None:
-        """Let the threads end."""
-        self.batcher.close()
-        self.chooser.close()
-        self.bodies.close()
+    def _said(self, answers: Answers, rays: Rays, warnings: list[str]) -> dict[str, Any]:
+        for out in answers.values():
+            finite = np.isfinite(out).reshape(len(out), -1).all(axis=1)
+            if not finite.all():
+                which = f"row {int((~finite).argmax())} has numbers too large for the network"
+                raise HTTPException(422, f"{which}, which gives nothing finite for it")
+        used = rays.tolist()
+        shared = {"preference": used if len(used) > 1 else used[0], "warnings": warnings}
+        if self.run.table is not None:
+            likely = answers["probability"]
+            about = {key: self.run.record["about"].get(key) for key in ("target", "positive")}
+            decisions = (likely > 0.5).tolist()
+            return {"probabilities": likely.tolist(), "decisions": decisions, **about, **shared}
+        said = {"outputs": {head: out.tolist() for head, out in answers.items()}}
+        if self._classes:
+            of_classes = {head: answers[head] for head in answers if head in self._classes}
+            said["probabilities"] = {h: activated(out).tolist() for h, out in of_classes.items()}
+        if list(answers) == ["outputs"]:  # the only head has no name
+            said = {key: heads["outputs"] for key, heads in said.items()}
+        return said | shared
 
 
 def threads_of(run: Run, workers: int) -> int:
@@ -94,3 +107,11 @@ def threads_of(run: Run, workers: int) -> int:
     if flat and run.record["parameters"] * TOGETHER < SMALL_STEP:
         return 1
     return max(1, torch.get_num_threads() // workers)
+
+
+def classified(run: Run) -> set[str]:
+    """The heads whose outputs are logits of classes: those whose accuracy the front reports."""
+    outputs = run.record["outputs"]
+    heads = {head: f"accuracy_{head}" for head in outputs} if isinstance(outputs, dict) else {}
+    known = heads or {"outputs": "accuracy"}
+    return {head for head, metric in known.items() if metric in run.front.metrics}

@@ -12,6 +12,14 @@ __all__ = ["Settings", "is_loopback"]
 
 # Letters of a token: fewer can be guessed.
 SHORTEST = 16
+# What numbers may be; seconds for `timeout`.
+LIMITS = {
+    "workers": (1, MOST_WORKERS),
+    "max_rows": (1, 10**9),
+    "max_bytes": (1, 10**12),
+    "port": (0, 65535),
+    "timeout": (0.1, 3600),
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,25 +59,15 @@ class Settings:
     batching: bool = True
 
     def __post_init__(self) -> None:
-        for name in ("workers", "max_rows", "max_bytes"):
-            if getattr(self, name) < 1:
-                raise ConfigurationError(
-                    f"`{name}` must be at least 1, found {getattr(self, name)}"
-                )
+        for name, (least, most) in LIMITS.items():
+            if not least <= (value := getattr(self, name)) <= most:
+                rule = f"`{name}` is from {least:g} to {most:.10g}"
+                raise ConfigurationError(f"{rule}, found {value:.10g}")
         if self.verify is not None and self.onnx is not None:
             raise ConfigurationError(
                 f"`{self.onnx}` would answer, which the signature of the run does not cover: leave "
                 "out `onnx` or `verify`"
             )
-        if self.workers > MOST_WORKERS:
-            raise ConfigurationError(
-                f"`workers` must be at most {MOST_WORKERS}, found {self.workers}: each has the "
-                "whole run"
-            )
-        if not 0 <= self.port <= 65535:
-            raise ConfigurationError(f"`port` is from 0 to 65535, found {self.port}")
-        if not 0.1 <= self.timeout <= 3600:
-            raise ConfigurationError(f"`timeout` is from 0.1 to 3600 s, found {self.timeout:g}")
         if self.token is not None and not re.fullmatch(rf"[!-~]{{{SHORTEST},}}", self.token):
             raise ConfigurationError(
                 f"a token has at least {SHORTEST} letters, digits or signs and no space: take one "

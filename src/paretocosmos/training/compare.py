@@ -24,7 +24,7 @@ from paretocosmos.runs.run import Run
 from paretocosmos.runtime.distributed import join
 from paretocosmos.training._comparison import Comparison
 from paretocosmos.training._method_settings import all_planned, check_methods, share_out
-from paretocosmos.training.engine import check_engine
+from paretocosmos.training.engine._choose import check_engine
 from paretocosmos.training.fit import FitOptions, Progress, check_seeds, fit
 from paretocosmos.training.preflight import preflight
 

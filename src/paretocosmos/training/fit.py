@@ -23,7 +23,8 @@ from paretocosmos.runs.resume import Job, take_up
 from paretocosmos.runs.run import Run
 from paretocosmos.runtime.device import SMALL_STEP, on_capture_stream
 from paretocosmos.runtime.distributed import Processes, join
-from paretocosmos.training.engine import FrozenError, check_engine
+from paretocosmos.training.engine._choose import check_engine
+from paretocosmos.training.engine.checks import FrozenError
 from paretocosmos.training.loop import Progress, Trainer
 from paretocosmos.training.seed_run import SeedRun
 

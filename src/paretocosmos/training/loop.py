@@ -18,7 +18,8 @@ from paretocosmos.problems import split_of
 from paretocosmos.runs.run import Run
 from paretocosmos.runs.saved import common_epoch
 from paretocosmos.runtime.device import keep_memory, peak_memory, precise, seeded, threads_for
-from paretocosmos.training.engine import FrozenError, feed_of
+from paretocosmos.training.engine._choose import feed_of
+from paretocosmos.training.engine.checks import FrozenError
 from paretocosmos.training.preflight import preflight
 from paretocosmos.training.progress import CheckpointBudget, Pace, Progress, unit_of
 from paretocosmos.training.seed_run import SeedRun

@@ -19,7 +19,7 @@ from paretocosmos.io.files import write_json
 from paretocosmos.pareto import metrics
 from paretocosmos.pareto.front import Front
 from paretocosmos.pareto.rays import even_rays
-from paretocosmos.problems import TabularProblem
+from paretocosmos.problems.tables.tabular import TabularProblem
 from paretocosmos.runs.checkpoint import TrainingState, flaw_of, load_checkpoint, save_checkpoint
 from paretocosmos.runs.record import record_of, summary_of, write_run
 from paretocosmos.runs.run import Run

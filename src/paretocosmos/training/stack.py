@@ -12,9 +12,12 @@ from paretocosmos.config.plan import Plan
 from paretocosmos.config.promises import from_outside
 from paretocosmos.methods import Method
 from paretocosmos.runtime.distributed import Processes
-from paretocosmos.training.engine import Engine, Feed, Optimizer, Recipe, Work, choose, make_step
+from paretocosmos.training.engine._choose import Engine, choose
+from paretocosmos.training.engine.feed import Feed
+from paretocosmos.training.engine.optimizer import Optimizer, Recipe
 from paretocosmos.training.engine.recorded import Recorded
-from paretocosmos.training.engine.step import SCALES
+from paretocosmos.training.engine.step import SCALES, make_step
+from paretocosmos.training.engine.work import Work
 from paretocosmos.training.scales import loss_scales
 
 __all__ = ["Stack", "make_stack"]

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from paretocosmos.cli.output import _reproduction, cells
+from paretocosmos.cli.output import _reproduction
 from paretocosmos.cli.output._console import err
+from paretocosmos.cli.output._reproduction import cells
 from paretocosmos.paper._cell import Outcome
 from paretocosmos.paper.recipe import Cell, Recipe
 from paretocosmos.paper.reproduce import Reproduction

@@ -10,17 +10,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+import paretocosmos.cli
 from paretocosmos import Run, fit
-from paretocosmos.cli.output import (
-    _bars,
-    bar,
-    bars,
-    numbers_of_run,
-    print_comparison,
-    print_run,
-    print_runs,
-)
+from paretocosmos.cli._compare import print_comparison
+from paretocosmos.cli._evaluate import print_front
+from paretocosmos.cli.output import _bars
+from paretocosmos.cli.output._bars import bar, bars
 from paretocosmos.cli.output._console import err
+from paretocosmos.cli.output._run import numbers_of_run, print_run, print_runs
 from paretocosmos.training.compare import BASELINES, Comparison
 from paretocosmos.training.loop import Progress
 
@@ -463,3 +460,24 @@ def test_a_terminal_has_no_lines_and_quiet_has_nothing(
         clock.now += 100
         show(_at())
     assert capsys.readouterr().err == ""
+
+
+def test_names_from_files_cannot_steer_a_terminal(
+    run: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    front = dataclasses.replace(run.front, names=("\x1b[2J\x1b[31m", "[bold]gap\x07\n"))
+    about = {"positive": "\x1b]0;title\x07", "target": "[red]"}
+    print_front(front)
+    print_run(dataclasses.replace(run, front=front, record={**run.record, "about": about}))
+    shown = capsys.readouterr().out
+    assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]", shown)
+    assert r"\x1b[2J" in shown
+    assert "[bold]gap" in shown
+    assert r"`\x1b]0;title\x07` of `[red]`" in shown
+
+
+def test_texts_reach_rich_through_one_function() -> None:
+    """Whatever is printed goes through `safe`, which alone escapes markup."""
+    folder = Path(paretocosmos.cli.__file__).parent
+    users = [p.name for p in folder.rglob("*.py") if "rich.markup" in p.read_text("utf-8")]
+    assert users == ["_console.py"]

@@ -11,7 +11,7 @@ from tests.io.schema.odd import GONE, ODD, changed, places
 from tests.strangers import change, copy, seal
 
 from paretocosmos import load_run
-from paretocosmos.cli.output import numbers_of_run
+from paretocosmos.cli.output._run import numbers_of_run
 from paretocosmos.errors import ParetoCosmosError, RunError
 from paretocosmos.explorer import look_at
 from paretocosmos.explorer._pack import as_json, packed

@@ -8,7 +8,8 @@ from pydantic import AfterValidator, Field, ValidationError
 
 from paretocosmos.errors import RunError
 from paretocosmos.io.schema.kinds import ByName, Model, NonEmpty, Size
-from paretocosmos.io.schema.sentence import mistakes_in, path_of, plain, shown, validated
+from paretocosmos.io.schema.sentence import mistakes_in, path_of, shown, validated
+from paretocosmos.io.text import plain
 
 
 def _even(value: int) -> int:

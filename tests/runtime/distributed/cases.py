@@ -10,7 +10,8 @@ import pandas as pd
 import torch
 from torch import Tensor, nn
 
-from paretocosmos.problems import Problem, TabularProblem
+from paretocosmos.problems import Problem
+from paretocosmos.problems.tables.tabular import TabularProblem
 from paretocosmos.runs.run import Run
 from paretocosmos.training.fit import fit
 

@@ -12,9 +12,10 @@ import torch
 from torch import Tensor, nn
 
 from paretocosmos.backbones.mlp import Mlp
-from paretocosmos.conditioning import Concat
+from paretocosmos.conditioning.concat import Concat
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.methods import Cosmos, Gram, State
+from paretocosmos.methods import Gram, State
+from paretocosmos.methods.cosmos import Cosmos
 from paretocosmos.objectives.mean_squared_error import MeanSquaredError
 from paretocosmos.training.engine import (
     ENGINES,

@@ -11,7 +11,7 @@ from torch.func import functional_call
 
 from paretocosmos.conditioning import inside
 from paretocosmos.conditioning.none import Unconditioned
-from paretocosmos.methods import Cosmos
+from paretocosmos.methods.cosmos import Cosmos
 from paretocosmos.methods.epo import Epo
 from paretocosmos.methods.mgda import Mgda
 from paretocosmos.methods.pareto_mtl import ParetoMtl

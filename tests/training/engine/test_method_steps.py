@@ -11,7 +11,8 @@ from torch import Tensor, nn
 from paretocosmos import registry
 from paretocosmos.backbones.lenet import LeNet
 from paretocosmos.backbones.mlp import Mlp
-from paretocosmos.conditioning import Concat, Conditioning
+from paretocosmos.conditioning import Conditioning
+from paretocosmos.conditioning.concat import Concat
 from paretocosmos.conditioning.hypernet import Hypernet
 from paretocosmos.conditioning.none import Unconditioned
 from paretocosmos.methods import Method, State

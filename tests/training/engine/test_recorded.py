@@ -10,7 +10,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from paretocosmos.methods import Cosmos, Gram, Method, State
+from paretocosmos.methods import Gram, Method, State
+from paretocosmos.methods.cosmos import Cosmos
 from paretocosmos.methods.linear import Linear
 from paretocosmos.objectives.gaussian_well import GaussianWell
 from paretocosmos.objectives.mean_squared_error import MeanSquaredError

@@ -1,4 +1,4 @@
-"""Live bars on stderr, in which a person sees a training advance; lines where nobody looks on."""
+"""How far a training is, on stderr: live bars in a terminal, lines now and then in a log."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -6,16 +6,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from rich.console import RenderableType
-from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, ProgressColumn, Task, TaskID, TextColumn
 from rich.progress import Progress as Bar
 from rich.text import Text
 
-from paretocosmos.cli.output._console import err
+from paretocosmos.cli.output._console import err, safe
 from paretocosmos.cli.output._cost import amount, clock, rate, share
 from paretocosmos.training.progress import Progress
-
-__all__ = ["bar", "bars"]
 
 # Columns that a bar takes beside the losses, the hypervolume and the epochs.
 TAKEN = 41
@@ -54,7 +51,7 @@ class _Lines:
         self._silent = quiet or err.is_terminal
         self._last = time.monotonic()
 
-    def show(self, at: Progress, method: str | None = None) -> None:
+    def show(self, at: Progress, method: str) -> None:
         """Write a line if the last one is long ago."""
         now = time.monotonic()
         if self._silent or now - self._last < EVERY:
@@ -68,79 +65,60 @@ class _Lines:
             _cost(at),
             f"{clock(at.seconds_left)} left",
         ]
-        err.print("  ".join(parts), markup=False, soft_wrap=True)
+        err.print(safe("  ".join(parts)), soft_wrap=True)
 
 
 @contextmanager
 def bars(seen: list[Path], *, quiet: bool) -> Iterator[Callable[[str, Progress], None]]:
     """A live bar for each method."""
-    columns = (
-        TextColumn("{task.description:<12}"),
-        MofNCompleteColumn(),
-        BarColumn(bar_width=24),
-        TextColumn("HV val {task.fields[hypervolume]}"),
-        _Left(),
-    )
-    live, lines = _live(columns, quiet=quiet), _Lines(quiet=quiet)
-    tasks: dict[str, TaskID] = {}
-
-    def show(method: str, at: Progress) -> None:
-        seen[:] = [at.folder]
-        if method not in tasks:
-            tasks[method] = live.add_task(escape(method), losses="", hypervolume="-", end=None)
-        _advance(live, tasks[method], at)
-        lines.show(at, method)
-
-    with _stopped(live):
+    columns = TextColumn("{task.description:<12}"), MofNCompleteColumn(), BarColumn(bar_width=24)
+    with _shown(seen, columns, quiet=quiet) as show:
         yield show
 
 
 @contextmanager
 def bar(seen: list[Path], *, quiet: bool) -> Iterator[Callable[[Progress], None]]:
     """A live bar on stderr: epoch, losses, validation hypervolume, time left; and the cost."""
-    columns = (
-        TextColumn("epoch"),
-        MofNCompleteColumn(),
-        BarColumn(bar_width=16),
-        TextColumn("{task.fields[losses]}"),
-        TextColumn("HV val {task.fields[hypervolume]}"),
-        _Left(),
-    )
-    live, lines = _live(columns, quiet=quiet), _Lines(quiet=quiet)
-    task = live.add_task("train", total=None, losses="", hypervolume="-", end=None)
-
-    def show(at: Progress) -> None:
-        seen[:] = [at.folder]
-        _advance(live, task, at)
-        lines.show(at)
-
-    with _stopped(live):
-        yield show
-
-
-def _live(columns: tuple[ProgressColumn, ...], *, quiet: bool) -> _Bars:
-    """Bars for a terminal; a log has lines instead."""
-    return _Bars(*columns, console=err, disable=quiet or not err.is_terminal)
-
-
-def _advance(live: _Bars, task: TaskID, at: Progress) -> None:
-    live.cost = _cost(at)
-    room = err.width - TAKEN - len(_reached(at)) - 2 * len(str(at.epochs))
-    live.update(
-        task,
-        total=at.epochs,
-        completed=at.epoch,
-        losses=escape(_losses(at, room)),
-        hypervolume=_reached(at),
-        end=time.monotonic() + at.seconds_left,
-    )
-    live.start()  # not earlier: what is refused is one sentence, without a bar
+    losses = TextColumn("{task.fields[losses]}")
+    columns = TextColumn("epoch"), MofNCompleteColumn(), BarColumn(bar_width=16), losses
+    with _shown(seen, columns, quiet=quiet) as show:
+        yield lambda at: show("", at)
 
 
 @contextmanager
-def _stopped(live: Bar) -> Iterator[None]:
+def _shown(
+    seen: list[Path], columns: tuple[ProgressColumn, ...], *, quiet: bool
+) -> Iterator[Callable[[str, Progress], None]]:
+    """Bars for a terminal, a task for each method; a log has lines instead.
+
+    Args:
+        seen: gets the folder of the last progress.
+        columns: what comes before the hypervolume and the time left.
+        quiet: show neither.
+    """
+    reached = TextColumn("HV val {task.fields[hypervolume]}")
+    live = _Bars(*columns, reached, _Left(), console=err, disable=quiet or not err.is_terminal)
+    lines, tasks = _Lines(quiet=quiet), dict[str, TaskID]()
+
+    def show(method: str, at: Progress) -> None:
+        seen[:] = [at.folder]
+        if method not in tasks:
+            tasks[method] = live.add_task(safe(method), losses="", hypervolume="-", end=None)
+        live.cost = _cost(at)
+        room = err.width - TAKEN - len(_reached(at)) - 2 * len(str(at.epochs))
+        live.update(
+            tasks[method],
+            total=at.epochs,
+            completed=at.epoch,
+            losses=safe(_losses(at, room)),
+            hypervolume=_reached(at),
+            end=time.monotonic() + at.seconds_left,
+        )
+        live.start()  # not earlier: what is refused is one sentence, without a bar
+        lines.show(at, method)
+
     try:
-        yield
+        yield show
     finally:
         if live.live.is_started:
             live.stop()

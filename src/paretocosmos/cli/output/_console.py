@@ -10,32 +10,37 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.markup import escape
 
+from paretocosmos.io.text import printable
 from paretocosmos.runtime.distributed import launched_rank
 
-__all__ = ["err", "error", "note", "notes", "plain", "print_json", "wide"]
-
 err = Console(stderr=True, highlight=False)
-if launched_rank():  # of several processes that train together the first one speaks
+if launched_rank():  # of several processes that train together only the first prints
     err.quiet = True
 
 
-# What would steer a terminal, turn the direction of reading, or is half a character.
-STEERING = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
-# Letters of one word, and of all of it, that are shown of what somebody wrote.
+# Letters of a message that are shown: of one word, and in all.
 WORD, WHOLE = 300, 1800
 
 
-def plain(message: str, *, most: int = WHOLE) -> str:
-    r"""A message as it may be shown, whatever somebody wrote that it quotes.
+def safe(text: object) -> str:
+    r"""A text for a table or a line, without markup of rich's and without control characters.
 
-    >>> print(plain("no file `\x1b[31mred`"))
+    >>> print(safe("[bold]\x1b[31mred"))
+    \[bold]\x1b[31mred
+    """
+    return escape(printable(str(text)))
+
+
+def shortened(message: str, *, most: int = WHOLE) -> str:
+    r"""A message without what would steer a terminal, and without endless words.
+
+    >>> print(shortened("no file `\x1b[31mred`"))
     no file `\x1b[31mred`
-    >>> len(plain("x" * 1000))
+    >>> len(shortened("x" * 1000))
     121
     """
-    shown = STEERING.sub(lambda sign: ascii(sign[0])[1:-1], message)
-    shown = re.sub(rf"[^\s`'\"]{{{WORD},}}", _cut, shown)
-    return shown if len(shown) <= most else f"{shown[: most - 500]} ... {shown[-400:]}"
+    said = re.sub(rf"[^\s`'\"]{{{WORD},}}", _cut, printable(message, keep="\n"))
+    return said if len(said) <= most else f"{said[: most - 500]} ... {said[-400:]}"
 
 
 def _cut(word: re.Match[str]) -> str:
@@ -45,13 +50,13 @@ def _cut(word: re.Match[str]) -> str:
 def error(message: str) -> None:
     """One sentence on stderr."""
     loud = Console(stderr=True, highlight=False) if err.quiet else err
-    said = plain(message.replace("\n", "\\n"))
+    said = shortened(message.replace("\n", "\\n"))
     loud.print(f"[bold red]error:[/] {escape(said)}", soft_wrap=True)
 
 
 def note(message: str) -> None:
     """Something to know, on stderr."""
-    err.print(f"[yellow]note:[/] {escape(plain(message))}", soft_wrap=True)
+    err.print(f"[yellow]note:[/] {escape(shortened(message))}", soft_wrap=True)
 
 
 def print_json(content: object) -> None:
@@ -66,7 +71,7 @@ def wide() -> Console:
 
 @contextmanager
 def notes() -> Iterator[None]:
-    """Show warnings as notes on stderr, each once; a refusal stands alone."""
+    """Show warnings as notes on stderr, each once; an error drops them."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         yield

@@ -1,7 +1,5 @@
 """How speed, memory and time are written."""
 
-__all__ = ["amount", "clock", "rate", "share"]
-
 
 def rate(per_second: float, unit: str) -> str:
     """Samples a second.

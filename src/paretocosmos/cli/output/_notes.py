@@ -9,11 +9,9 @@ from paretocosmos.cli.output._console import note
 from paretocosmos.pareto.front import Front
 from paretocosmos.runs.run import Run
 
-__all__ = ["advise"]
-
 # Rays whose losses differ by less than this share of their size give the same for all purposes.
 SAME = 0.01
-# Rays a batch that helped a deep network to hear them (results/celeba.json).
+# Rays a batch with which a deep network came to depend on them (results/celeba.json).
 MANY = 32
 
 
@@ -33,7 +31,7 @@ def advise(run: Run, networks: list[dict[str, Any]]) -> None:
         ways = _more_rays(record["training"]) + ["a smaller --penalty"] * cosmos
         note(
             "all rays give nearly the same losses, so the front is a point: the network may not "
-            "hear the ray yet, or the objectives do not compete on this data; try "
+            "depend on the ray yet, or the objectives do not compete on this data; try "
             f"{', or '.join([*ways, 'more epochs (--epochs)'])}"
         )
     elif (record["metrics"]["test"].get("dominated_share") or 0) > 0.5:

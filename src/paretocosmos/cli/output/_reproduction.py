@@ -3,20 +3,20 @@
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
 from rich.live import Live
-from rich.markup import escape
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
 from paretocosmos.cli.output._bars import EVERY
-from paretocosmos.cli.output._console import err, wide
+from paretocosmos.cli.output._console import err, safe, wide
 from paretocosmos.cli.output._cost import clock
-from paretocosmos.paper.reproduce import Reproduction, Standing
 
-__all__ = ["cells", "print_reproduction"]
+if TYPE_CHECKING:
+    from paretocosmos.paper.reproduce import Reproduction, Standing
 
 # Columns of a bar, and the longest name of a cell beside it.
 BAR, NAME = 24, 48
@@ -31,8 +31,8 @@ class _View:
         self._last = time.monotonic()
         self._live = Live(get_renderable=self._render, console=err, transient=True)
 
-    def show(self, at: Reproduction) -> None:
-        """Take note of where it stands."""
+    def show(self, at: "Reproduction") -> None:
+        """Show how far it is."""
         first = self._at is None
         self._at = at
         if first:
@@ -40,20 +40,20 @@ class _View:
         for name, one in at.standings.items():
             before, self._states[name] = self._states.get(name), one.state
             if not first and one.state != before and one.state in ("done", "failed"):
-                err.print(_ended(one), soft_wrap=True, markup=False)
+                err.print(safe(_ended(one)), soft_wrap=True)
                 self._last = 0.0  # how it goes on is worth a line
         now = time.monotonic()
         if not err.is_terminal and not first and now - self._last >= EVERY:
             self._last = now
             for text in _lines(at):
-                err.print(text, soft_wrap=True, markup=False)
+                err.print(safe(text), soft_wrap=True)
 
-    def _begin(self, at: Reproduction) -> None:
-        err.print(_title(at), soft_wrap=True, markup=False)
+    def _begin(self, at: "Reproduction") -> None:
+        err.print(safe(_title(at)), soft_wrap=True)
         if at.having("waiting"):
             done = len(at.having("done"))
             if done:
-                err.print(f"{done} done before: they stay as they are", markup=False)
+                err.print(f"{done} done before: they stay as they are")
             if err.is_terminal:
                 self._live.start()
 
@@ -64,7 +64,7 @@ class _View:
         for one in self._at.having("running"):
             at = one.at
             table.add_row(
-                _short(one.cell.name),
+                safe(_short(one.cell.name)),
                 "begins" if at is None else f"{at.epoch}/{at.epochs}",
                 ProgressBar(at.epochs, at.epoch, width=BAR) if at is not None else "",
                 "" if at is None else f"HV val {_reached(at.hypervolume_val)}",
@@ -79,7 +79,7 @@ class _View:
 
 
 @contextmanager
-def cells(*, quiet: bool) -> Iterator[Callable[[Reproduction], None]]:
+def cells(*, quiet: bool) -> Iterator["Callable[[Reproduction], None]"]:
     """A live view of all cells on stderr."""
     view = _View()
     try:
@@ -88,10 +88,10 @@ def cells(*, quiet: bool) -> Iterator[Callable[[Reproduction], None]]:
         view.stop()
 
 
-def print_reproduction(done: Reproduction) -> None:
+def print_reproduction(done: "Reproduction") -> None:
     """What `reproduce` ends with: a row per cell, and where the time went."""
     console = wide()
-    console.print(escape(_title(done)), style="bold", soft_wrap=True)
+    console.print(safe(_title(done)), style="bold", soft_wrap=True)
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
     table.add_column("cell", overflow="fold")
     for name in ("hypervolume", "seeds", "time"):
@@ -101,7 +101,7 @@ def print_reproduction(done: Reproduction) -> None:
     shown = [one for one in every if one.asked or one.seeds_done or one.state == "failed"]
     for one in shown:
         table.add_row(
-            escape(one.cell.name),
+            safe(one.cell.name),
             _reached(one.hypervolume),
             f"{len(one.seeds_done)}/{len(one.cell.seeds)}",
             clock(one.seconds) if one.seconds else "-",
@@ -119,11 +119,11 @@ def print_reproduction(done: Reproduction) -> None:
     )
     console.print(f"time: {clock(spent['all'])}, of which {parts}", soft_wrap=True)
     if by_method:
-        console.print(f"by method: {escape(by_method)}", soft_wrap=True)
-    console.print(f"[bold]all of it[/] {escape(str(done.file))}", soft_wrap=True)
+        console.print(f"by method: {safe(by_method)}", soft_wrap=True)
+    console.print(f"[bold]all of it[/] {safe(done.file)}", soft_wrap=True)
 
 
-def _title(at: Reproduction) -> str:
+def _title(at: "Reproduction") -> str:
     epochs = at.recipe.epochs
     said = f"{at.recipe.name}: {at.recipe.title}"
     if epochs is None:
@@ -131,7 +131,7 @@ def _title(at: Reproduction) -> str:
     return f"REHEARSAL, {epochs} epoch{'s' if epochs > 1 else ''}, no results: {said}"
 
 
-def _standing(at: Reproduction) -> str:
+def _standing(at: "Reproduction") -> str:
     counts = {state: len(at.having(state)) for state in ("done", "running", "waiting", "failed")}
     every = sum(counts.values())
     parts = [f"{counts['done']} of {every} cells done", f"{counts['running']} running"]
@@ -143,7 +143,7 @@ def _standing(at: Reproduction) -> str:
     return mark + ", ".join(parts)
 
 
-def _lines(at: Reproduction) -> Iterator[str]:
+def _lines(at: "Reproduction") -> Iterator[str]:
     yield _standing(at)
     for one in at.having("running"):
         if one.at is not None:
@@ -151,7 +151,7 @@ def _lines(at: Reproduction) -> Iterator[str]:
             yield f"  {one.cell.name}  epoch {one.at.epoch}/{one.at.epochs}  HV val {reached}"
 
 
-def _ended(one: Standing) -> str:
+def _ended(one: "Standing") -> str:
     if one.state == "failed":
         return f"failed  {one.cell.name}: {one.error}"
     seeds = len(one.cell.seeds)

@@ -5,10 +5,9 @@ from statistics import fmean, stdev
 from typing import Any
 
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
-from paretocosmos.cli.output._console import note, wide
+from paretocosmos.cli.output._console import note, safe, wide
 from paretocosmos.cli.output._cost import amount, rate, share
 from paretocosmos.cli.output._notes import advise
 from paretocosmos.pareto.front import Front
@@ -16,34 +15,25 @@ from paretocosmos.pareto.rays import each_alone
 from paretocosmos.runs.run import Run
 from paretocosmos.training.progress import unit_of
 
-__all__ = ["numbers_of_run", "print_run", "print_runs"]
+# What `train --json` prints of a record as it is.
+PRINTED = (
+    *("epoch_selected", "networks", "seconds_training", "seconds_to_selected"),
+    *("seconds_preparing", "seconds_evaluating", "samples_per_second", "peak_memory"),
+    *("share_waiting", "data", "seeds_together", "precision", "engine"),
+)
 
 
 def numbers_of_run(run: Run) -> dict[str, Any]:
     """What `train --json` prints."""
-    record, test = run.record, run.record["metrics"]["test"]
+    record = run.record
     return {
         "run": str(run.folder),
         "problem": run.front.provenance["problem"],
         "method": record["label"],
-        "protocol": record["protocol"],
-        "seed": record["seed"],
-        "parameters": record["parameters"],
-        **test,
+        **{key: record[key] for key in ("protocol", "seed", "parameters")},
+        **record["metrics"]["test"],
         "hypervolume_val": record["metrics"]["val"]["hypervolume"],
-        "epoch_selected": record["epoch_selected"],
-        "networks": record["networks"],
-        "seconds_training": record["seconds_training"],
-        "seconds_to_selected": record["seconds_to_selected"],
-        "seconds_preparing": record["seconds_preparing"],
-        "seconds_evaluating": record["seconds_evaluating"],
-        "samples_per_second": record["samples_per_second"],
-        "peak_memory": record["peak_memory"],
-        "share_waiting": record["share_waiting"],
-        "data": record["data"],
-        "seeds_together": record["seeds_together"],
-        "precision": record["precision"],
-        "engine": record["engine"],
+        **{key: record[key] for key in PRINTED},
         "scores": run.front.provenance["scores"],
     }
 
@@ -69,12 +59,12 @@ def print_run(run: Run) -> None:
         "scores": f"{numbers['scores']} ({numbers['protocol']} protocol)",
     }
     for name, value in rows.items():
-        table.add_row(f"[bold]{name}[/]", escape(value))
+        table.add_row(f"[bold]{name}[/]", safe(value))
     console = Console(highlight=False)
     console.print(table, soft_wrap=True)
     # outside the table, which would break a long path in two
     indent = max(map(len, rows)) + 4
-    console.print(f"  [bold]{'run':<{indent}}[/]{escape(str(run.folder))}", soft_wrap=True)
+    console.print(f"  [bold]{'run':<{indent}}[/]{safe(run.folder)}", soft_wrap=True)
     _slower(run)
     advise(run, record["networks"])
 
@@ -213,7 +203,7 @@ def print_runs(runs: Sequence[Run]) -> None:
             "-" if numbers["span"] is None else f"{numbers['span']:.4f}",
             f"{numbers['dominated_share']:.0%}",
             _epochs(run.record).partition(" ")[2],
-            escape(numbers["run"]),
+            safe(numbers["run"]),
         )
     console = wide()
     console.print(table)
@@ -222,12 +212,12 @@ def print_runs(runs: Sequence[Run]) -> None:
     lead = every[0]
     together = lead["seeds_together"]
     seconds = sum(numbers["seconds_training"] / numbers["seeds_together"] for numbers in every)
-    judging = sum(numbers["seconds_evaluating"] for numbers in every)  # each seed by itself
+    validating = sum(numbers["seconds_evaluating"] for numbers in every)  # each seed by itself
     console.print(
         f"  [bold]mean hypervolume {fmean(reached):.4f}{spread}[/] on test; {seconds:.1f} s of "
-        f"training and {judging:.1f} s of validation in all, {together} "
+        f"training and {validating:.1f} s of validation in all, {together} "
         f"{'seeds' if together > 1 else 'seed'} at a time, "
-        f"{_size(runs[0].record)} each, engine {escape(_engine(runs[0])[0])} on {_device(runs[0])}",
+        f"{_size(runs[0].record)} each, engine {safe(_engine(runs[0])[0])} on {_device(runs[0])}",
         soft_wrap=True,
     )
     _slower(runs[0])

@@ -23,8 +23,8 @@ let shownAt = null;
 const showAnswers = () => {
   const run = active();
   if (!counted.length) return;
-  const at = heaviest(mixOf(run, judge));
-  const front = run.front(judge);
+  const at = heaviest(mixOf(run, choosingSplit));
+  const front = run.front(choosingSplit);
   const wanted = run.networks > 0 ? front.ray(at) : state.ray;
   const apart = (k) => front.ray(run.answers.at[k]).reduce((sum, one, j) => sum + (one - wanted[j]) ** 2, 0);
   let place = 0;

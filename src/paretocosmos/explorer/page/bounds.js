@@ -1,15 +1,15 @@
-// ---- the wish, as a sentence with bounds in it ----
+// ---- the criteria, as a sentence with bounds in it ----
 const way = (name) => `${isLarger(name) ? "highest" : "lowest"} ${nice(name)}`;
-const setUpWish = () => {
-  $("wish").addEventListener("submit", (event) => event.preventDefault());
-  $("wish-run").hidden = runs.length < 2;
-  if (runs.length < 2) say($("wish-verb"), "Take the point with the");
+const setUpCriteria = () => {
+  $("criteria").addEventListener("submit", (event) => event.preventDefault());
+  $("criteria-run").hidden = runs.length < 2;
+  if (runs.length < 2) say($("criteria-verb"), "Take the point with the");
   options($("run"), runs.map((run) => [run.index, run.label]), state.run);
   $("run").addEventListener("change", (event) => {
     state.run = Number(event.target.value);
     state.shown[state.run] = true;
     if (hasBounds()) choose();
-    changed("wish", "run", "ray");
+    changed("criteria", "run", "ray");
   });
   $("best").addEventListener("change", (event) => { state.best = event.target.value; choose(); });
   // An arrow key on a closed list would take the first bound at once: it opens the list instead.
@@ -20,15 +20,15 @@ const setUpWish = () => {
   });
   $("add-bound").addEventListener("change", (event) => {
     const name = event.target.value;
-    const now = blend(judged().columns[name], mixOf(active(), judge));
-    const [low, high] = domainOf([judged().columns[name]]);
+    const now = blend(chosenFrom().columns[name], mixOf(active(), choosingSplit));
+    const [low, high] = domainOf([chosenFrom().columns[name]]);
     setBound(name, neat(isNumber(now) ? now : isLarger(name) ? low : high, { low, high }));
-    // told at once, so that the field for its number is there to be written in
-    showWish();
+    // shown at once, so that the field for its number is there to be written in
+    showCriteria();
     $("bounds").querySelector(`input[data-at="${quantities.indexOf(name)}"]`).select();
   });
 };
-const showWish = () => {
+const showCriteria = () => {
   options($("best"), quantities.map((name) => [name, way(name)]), bestName());
   $("run").value = state.run;
   for (const [at, box] of $("legend").querySelectorAll("input").entries()) box.checked = state.shown[at];
@@ -51,39 +51,39 @@ const chip = (name) => {
   field.value = boundOf(name);
   field.addEventListener("input", () => { if (field.value !== "" && isNumber(Number(field.value))) setBound(name, Number(field.value)); });
   const remove = make("button", { type: "button", class: "remove", "aria-label": `Remove the bound on ${nice(name)}` }, "×");
-  remove.addEventListener("click", () => { setBound(name, null); showWish(); $("add-bound").focus(); });
+  remove.addEventListener("click", () => { setBound(name, null); showCriteria(); $("add-bound").focus(); });
   return make("span", { class: "chip" }, `${nice(name)} ${sign}`, field, remove);
 };
 
 const many = (count) => (count === 1 ? "the one ray that keeps it" : `${count} rays that keep it`);
 // What came of it: chosen, moved away from, or refused, with how close one comes.
 const showVerdict = () => {
-  const front = judged();
-  const found = pick(front, wish());
+  const front = chosenFrom();
+  const found = pick(front, criteria());
   const box = $("verdict");
   box.classList.toggle("refused", found.at < 0);
-  const words = boundsOf(wish()).map(({ name, bound, side }) => `${nice(name)} at ${side > 0 ? "most" : "least"} ${bound}`).join(" and ");
+  const words = boundsOf(criteria()).map(({ name, bound, side }) => `${nice(name)} at ${side > 0 ? "most" : "least"} ${bound}`).join(" and ");
   const button = (text, act) => {
     const made = make("button", { type: "button", class: "link" }, text);
     made.addEventListener("click", act);
     return made;
   };
   if (found.at < 0) {
-    const near = boundsOf(wish()).map(({ name }) => `${nice(name)} ${plain(front.columns[name][found.closest])}`).join(" and ");
-    const parts = [words ? `No ray has ${words} on ${judgeName} data; the closest has ${near}. ` : `Every ray gives a constant classifier on ${judgeName} data. `];
+    const near = boundsOf(criteria()).map(({ name }) => `${nice(name)} ${plain(front.columns[name][found.closest])}`).join(" and ");
+    const parts = [words ? `No ray has ${words} on ${choosingName} data; the closest has ${near}. ` : `Every ray gives a constant classifier on ${choosingName} data. `];
     if (found.closest !== undefined && words) parts.push(button("Show the closest", () => setRay(front.ray(found.closest))), " ");
     if (found.constant && !state.constants) parts.push("A classifier that gives everybody the same answer would keep it. ", button("Take such ones, too", () => { state.constants = true; choose(); }));
     box.replaceChildren(...parts);
     return;
   }
   const parts = [];
-  const there = mixOf(active(), judge);
+  const there = mixOf(active(), choosingSplit);
   const same = there.length === 1 && there[0][0] === found.at;
-  if (same && (state.byBounds || hasBounds())) parts.push(hasBounds() ? `The best of ${many(kept[state.run].reduce((sum, one) => sum + one, 0))} on ${judgeName} data, out of ${front.count}. ` : "");
+  if (same && (state.byBounds || hasBounds())) parts.push(hasBounds() ? `The best of ${many(kept[state.run].reduce((sum, one) => sum + one, 0))} on ${choosingName} data, out of ${front.count}. ` : "");
   else if (hasBounds()) parts.push("You moved away from it. ", button(`Back to the ${way(bestName())} with ${words}`, () => choose()));
   else parts.push("Drag a handle on an axis, or add a bound, and the best point that keeps it is taken.");
   if (state.constants) parts.push(" Constant classifiers count, too. ", button("Pass them over", () => { state.constants = false; choose(); }));
   box.replaceChildren(...parts);
 };
-on("wish run", showWish);
-on("wish run ray", showVerdict);
+on("criteria run", showCriteria);
+on("criteria run ray", showVerdict);

@@ -98,7 +98,7 @@ const nearestPoint = (x, y, within) => {
 };
 const take = (found) => {
   if (!found) return;
-  if (found.run.index !== state.run) { state.run = found.run.index; changed("wish", "run"); }
+  if (found.run.index !== state.run) { state.run = found.run.index; changed("criteria", "run"); }
   setRay(shownFront(found.run).ray(found.at));
 };
 const showTip = (found) => {
@@ -194,7 +194,7 @@ const setUpChart = () => {
         if (other) state.run = other.index;
         else { state.shown[run.index] = true; box.checked = true; }
       }
-      changed("run", "wish", "ray");
+      changed("run", "criteria", "ray");
     });
     const swatch = draw("svg", { class: "swatch", viewBox: "-8 -8 16 16", "aria-hidden": "true" }, svgMark(run));
     $("legend").append(make("li", {}, make("label", {}, box, swatch, make("span", {}, run.label))));
@@ -210,7 +210,7 @@ const svgMark = (run) => {
   const points = { diamond: "0,-6.5 6.5,0 0,6.5 -6.5,0", triangle: "0,-6 6,4.5 -6,4.5", cross: "-2,-6 2,-6 2,-2 6,-2 6,2 2,2 2,6 -2,6 -2,2 -6,2 -6,-2 -2,-2" }[shape];
   return draw("polygon", { class: colour, points });
 };
-on("wish", judgeAll);
-on("wish run view turn", drawBase);
+on("criteria", checkAll);
+on("criteria run view turn", drawBase);
 on("ray", drawOver);
 on("run view", describe);

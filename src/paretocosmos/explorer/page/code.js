@@ -1,6 +1,6 @@
 // ---- code and commands for the chosen preference ----
 const pythonOf = (run) => {
-  const asked = boundsOf(wish());
+  const asked = boundsOf(criteria());
   const ray = rounded(state.ray);
   const lines = ["from paretocosmos import load_run", "", `run = load_run(${JSON.stringify(run.folder)})`];
   if (state.byBounds && asked.length) {
@@ -20,7 +20,7 @@ const commandOf = (run) => {
   const folder = shellWord(run.folder);
   const lines = [`paretocosmos evaluate ${folder} --ray ${rounded(state.ray).replaceAll(", ", ",")}`];
   if (state.byBounds && hasBounds()) {
-    const parts = boundsOf(wish()).map(({ name, bound, side }) => `--${side > 0 ? "max" : "min"} ${shellWord(`${name}=${bound}`)}`);
+    const parts = boundsOf(criteria()).map(({ name, bound, side }) => `--${side > 0 ? "max" : "min"} ${shellWord(`${name}=${bound}`)}`);
     if (state.best) parts.push(`--${isLarger(state.best) ? "maximize" : "minimize"} ${shellWord(state.best)}`);
     if (state.constants) parts.push("--allow-constant");
     lines.unshift(`paretocosmos choose ${folder} ${parts.join(" ")}`);
@@ -46,4 +46,4 @@ const setUpCode = () => {
     });
   }
 };
-on("ray wish run", showCode);
+on("ray criteria run", showCode);

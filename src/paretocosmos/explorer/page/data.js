@@ -31,12 +31,12 @@ const runs = page.runs.map((raw, index) => {
   const fixedRays = Array.isArray(raw.record.fixed_rays) ? raw.record.fixed_rays : [];
   return {
     index, label: raw.label, folder: raw.folder, record: raw.record, fronts, answers: unpackAnswers(raw.answers),
-    // a network for each of some rays, or one that is told the ray
+    // a network for each of some rays, or one that takes the ray
     networks: fixedRays.length,
     front: (split) => fronts.find((one) => one.split === split) ?? fronts[0],
   };
 });
 const splits = [...new Set(runs.flatMap((run) => run.fronts.map((front) => front.split)))];
 // Choosing looks at the validation data, where there are any.
-const judge = splits.includes("val") ? "val" : splits[0];
-const judgeName = splitName(judge).toLowerCase();
+const choosingSplit = splits.includes("val") ? "val" : splits[0];
+const choosingName = splitName(choosingSplit).toLowerCase();

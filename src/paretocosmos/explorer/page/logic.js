@@ -41,7 +41,7 @@ const aligned = (rays, count, J, ray) => {
   return best;
 };
 
-// Which evaluated rays stand for a ray, and with what weights: [[place, weight], ...].
+// Which evaluated rays approximate a ray, and with what weights: [[place, weight], ...].
 // Two objectives: a straight line between the next on either side. More: the nearest, weighted so
 // that a ray which comes into reach or leaves it does so with weight 0 (Franke and Little's weights).
 // Networks of their own know nothing between their rays.
@@ -71,18 +71,18 @@ const blend = (column, mix) => mix.reduce((sum, [at, weight]) => sum + weight * 
 const heaviest = (mix) => mix.reduce((best, one) => (one[1] > best[1] ? one : best))[0];
 
 // ---- choosing, as `front.choose` does ----
-const boundsOf = (wish) => [
-  ...Object.entries(wish.max).map(([name, bound]) => ({ name, bound, side: 1 })),
-  ...Object.entries(wish.min).map(([name, bound]) => ({ name, bound, side: -1 })),
+const boundsOf = (criteria) => [
+  ...Object.entries(criteria.max).map(([name, bound]) => ({ name, bound, side: 1 })),
+  ...Object.entries(criteria.min).map(([name, bound]) => ({ name, bound, side: -1 })),
 ];
-const keeper = (front, wish) => {
-  const bounds = boundsOf(wish).map(({ name, bound, side }) => [front.columns[name], side * bound, side]);
+const keeper = (front, criteria) => {
+  const bounds = boundsOf(criteria).map(({ name, bound, side }) => [front.columns[name], side * bound, side]);
   return (at) => bounds.every(([column, bound, side]) => side * column[at] <= bound); // not for NaN
 };
-const costOf = (front, wish) => {
-  const free = front.names.filter((name) => !(name in wish.max) && !(name in wish.min));
-  const sign = wish.maximize ? -1 : 1;
-  const column = front.columns[wish.maximize || wish.minimize || (free.length ? free : front.names)[0]];
+const costOf = (front, criteria) => {
+  const free = front.names.filter((name) => !(name in criteria.max) && !(name in criteria.min));
+  const sign = criteria.maximize ? -1 : 1;
+  const column = front.columns[criteria.maximize || criteria.minimize || (free.length ? free : front.names)[0]];
   return (at) => (Number.isNaN(column[at]) ? Infinity : sign * column[at]);
 };
 // The place with the smallest keys, compared one after the other; NaN is largest, the first wins.
@@ -98,15 +98,15 @@ const smallest = (places, keys) => {
 };
 // The best point that keeps the bounds, { at }; or { at: -1, closest, constant } where none does:
 // the point that comes nearest, and whether a constant classifier would keep them.
-const pick = (front, wish) => {
+const pick = (front, criteria) => {
   const places = Array.from({ length: front.count }, (_, at) => at);
-  const cost = costOf(front, wish);
-  const keeps = keeper(front, wish);
+  const cost = costOf(front, criteria);
+  const keeps = keeper(front, criteria);
   const first = (at) => front.columns[front.names[0]][at];
-  const passed = (at) => (wish.constants ? 0 : front.constant[at]);
+  const passed = (at) => (criteria.constants ? 0 : front.constant[at]);
   const allowed = places.filter((at) => !passed(at) && keeps(at) && Number.isFinite(cost(at)));
   if (allowed.length) return { at: smallest(allowed, [cost, first]) };
-  const excess = boundsOf(wish).map(({ name, bound, side }) => {
+  const excess = boundsOf(criteria).map(({ name, bound, side }) => {
     const column = front.columns[name];
     const known = Array.from(column).filter((value) => !Number.isNaN(value));
     const spread = known.length ? Math.max(...known) - Math.min(...known) || 1 : 1;

@@ -8,8 +8,8 @@ const setTheme = (theme) => {
 const storage = (act) => { try { return act(localStorage); } catch { return null; } }; // forbidden to some files
 recall();
 readColours();
-judgeAll();
-setUpWish();
+checkAll();
+setUpCriteria();
 setUpChart();
 setUpPreference();
 setUpCode();

@@ -62,10 +62,10 @@ const line = (context, x1, y1, x2, y2, colour, dash = []) => {
 // Which points of a run keep the bounds on the data that choosing looks at; on other data a point
 // is grey where its ray is grey there.
 let kept = [];
-const judgeAll = () => {
+const checkAll = () => {
   kept = runs.map((run) => {
-    const front = run.front(judge);
-    const keeps = keeper(front, wish());
+    const front = run.front(choosingSplit);
+    const keeps = keeper(front, criteria());
     const passes = state.constants || !hasBounds();
     return Uint8Array.from({ length: front.count }, (_, at) => (keeps(at) && (passes || !front.constant[at]) ? 1 : 0));
   });

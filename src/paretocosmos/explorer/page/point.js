@@ -1,8 +1,8 @@
 // ---- the numbers of the chosen point, on every split apart ----
 const stateOf = () => {
   const run = active();
-  const mix = mixOf(run, judge);
-  const front = run.front(judge);
+  const mix = mixOf(run, choosingSplit);
+  const front = run.front(choosingSplit);
   const same = front.constant[heaviest(mix)] ? " It gives everybody the same answer." : "";
   if (run.networks) {
     const ray = front.ray(mix[0][0]);
@@ -29,7 +29,7 @@ const buildPoint = () => {
 const showPoint = () => {
   const run = active();
   say($("point-state"), stateOf());
-  $("point-state").classList.toggle("guess", mixOf(run, judge).length > 1);
+  $("point-state").classList.toggle("guess", mixOf(run, choosingSplit).length > 1);
   [...$("weights").children].forEach((node, j) => {
     say(node.querySelector("b"), percent(state.ray[j], 1));
     node.querySelector("i").style.transform = `scaleX(${state.ray[j].toFixed(4)})`;

@@ -28,7 +28,7 @@ const slider = () => {
   const field = make("input", { type: "range", id: "slider", min: 0, max: 1000, step: 1, "aria-labelledby": "preference-title" });
   const ends = [make("span"), make("span")];
   const range = () => {
-    const { rays, order, count } = judged();
+    const { rays, order, count } = chosenFrom();
     return [rays[order[0] * 2], rays[order[count - 1] * 2]];
   };
   // to the right the first objective grows, as it does in the picture
@@ -84,9 +84,9 @@ const triangle = () => {
     const step = event.shiftKey ? 0.1 : 0.02;
     setRay(state.ray.map((one, j) => clamp(one + step * by[j], 0, 1)));
   });
-  on("run", () => dots.replaceChildren(...Array.from({ length: Math.min(judged().count, 400) }, (_, place) => {
-    const [cx, cy] = at(judged().ray(place));
-    return draw("circle", { cx, cy, r: judged().count > 100 ? 1.1 : 2 });
+  on("run", () => dots.replaceChildren(...Array.from({ length: Math.min(chosenFrom().count, 400) }, (_, place) => {
+    const [cx, cy] = at(chosenFrom().ray(place));
+    return draw("circle", { cx, cy, r: chosenFrom().count > 100 ? 1.1 : 2 });
   })));
   return {
     node: make("div", { class: "triangle-box" }, pad, make("div", { class: "corners" }, ...corners)),
@@ -123,11 +123,11 @@ const sliders = () => {
 
 // The chosen point in a sentence, for whoever listens.
 const spoken = () => {
-  const mix = mixOf(active(), judge);
-  return `${names.map((name, j) => `${percent(state.ray[j])} ${nice(name)}`).join(", ")}: ${names.map((name) => `${nice(name)} ${plain(blend(judged().columns[name], mix))}`).join(", ")} on ${judgeName} data${mix.length > 1 ? ", interpolated" : ""}`;
+  const mix = mixOf(active(), choosingSplit);
+  return `${names.map((name, j) => `${percent(state.ray[j])} ${nice(name)}`).join(", ")}: ${names.map((name) => `${nice(name)} ${plain(blend(chosenFrom().columns[name], mix))}`).join(", ")} on ${choosingName} data${mix.length > 1 ? ", interpolated" : ""}`;
 };
-let told = 0;
-on("ray wish run", () => {
-  clearTimeout(told);
-  told = setTimeout(() => say($("live"), `${active().label}. ${spoken()}. ${$("verdict").textContent}`), 500);
+let spokenSoon = 0;
+on("ray criteria run", () => {
+  clearTimeout(spokenSoon);
+  spokenSoon = setTimeout(() => say($("live"), `${active().label}. ${spoken()}. ${$("verdict").textContent}`), 500);
 });

@@ -4,7 +4,7 @@ const buildSamples = () => {
   const { samples } = page;
   const answers = active().answers;
   sampleNodes = [];
-  const some = samples && answers && (samples.cells.length || samples.images.length);
+  const some = samples && answers && (samples.texts.length || samples.images.length);
   $("samples-body").replaceChildren();
   if (!some) {
     say($("samples-text"), page.without || "This run's answers are not held in this page.");
@@ -25,7 +25,7 @@ const rowsOf = (samples) => {
     const text = make("b");
     const said = make("td", { class: "said" });
     sampleNodes.push([{ bar: bar.firstChild, text, said, right: samples.truth[0][s] }]);
-    return make("tr", {}, make("td", { class: "chance" }, text, bar), said, make("td", {}, head.classes[samples.truth[0][s]]), ...samples.cells[s].map((cell) => make("td", {}, cell)));
+    return make("tr", {}, make("td", { class: "chance" }, text, bar), said, make("td", {}, head.classes[samples.truth[0][s]]), ...samples.texts[s].map((value) => make("td", {}, value)));
   });
   const titles = [`chance of ${head.classes[1] ?? "the answer"}`, "answer", `true ${nice(head.name)}`, ...samples.columns.map(nice)];
   return make("div", { class: "sideways", tabindex: 0, role: "region", "aria-label": "Sample rows" },

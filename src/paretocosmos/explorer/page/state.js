@@ -1,13 +1,13 @@
-// ---- the one state, and who is told when it changes ----
+// ---- the one state, and who is called when it changes ----
 const begin = () => {
-  const { rays, count, ray } = runs[0].front(judge);
+  const { rays, count, ray } = runs[0].front(choosingSplit);
   return ray(nearest(rays, count, J, names.map(() => 1 / J), 1)[0][0]);
 };
 const state = {
   ray: begin(),
   run: 0,
   shown: runs.map(() => true),
-  split: judge,
+  split: choosingSplit,
   view: J === 2 ? "plane" : J === 3 ? "space" : "lines",
   x: names[0],
   y: names[1],
@@ -22,13 +22,13 @@ const state = {
   group: 0,
 };
 const active = () => runs[state.run];
-const judged = () => active().front(judge);
+const chosenFrom = () => active().front(choosingSplit);
 const visible = () => runs.filter((run) => state.shown[run.index]);
 // The active run is drawn last, on top.
 const inOrder = () => visible().sort((a, b) => (a.index === state.run) - (b.index === state.run));
 const mixOf = (run, split) => mixture(run.front(split), state.ray, run.networks > 0);
 const hasBounds = () => Object.keys(state.max).length + Object.keys(state.min).length > 0;
-const wish = () => ({
+const criteria = () => ({
   max: state.max, min: state.min, constants: state.constants,
   minimize: state.best && !isLarger(state.best) ? state.best : null,
   maximize: state.best && isLarger(state.best) ? state.best : null,
@@ -36,10 +36,10 @@ const wish = () => ({
 // What "best" means where nothing was said: the first objective without a bound.
 const bestName = () => state.best || names.find((name) => !(name in state.max)) || names[0];
 
-// Kinds of change, in the order they are told: bounds are judged before anything is drawn.
-// "wish" bounds or what is best, "run" which runs are shown or chosen from, "view" how they are
+// Kinds of change, in the order of their calls: bounds are checked before anything is drawn.
+// "criteria" bounds or what is best, "run" which runs are shown or chosen from, "view" how they are
 // shown, "turn" the picture in space, "ray" the chosen point.
-const KINDS = ["wish", "run", "view", "turn", "ray"];
+const KINDS = ["criteria", "run", "view", "turn", "ray"];
 const listeners = Object.fromEntries(KINDS.map((kind) => [kind, []]));
 const on = (kinds, listener) => kinds.split(" ").forEach((kind) => listeners[kind].push(listener));
 let due = new Set();
@@ -60,10 +60,10 @@ const setRay = (ray, byBounds = false) => {
 };
 // The point that answers the bounds best becomes the chosen one.
 const choose = () => {
-  const found = pick(judged(), wish());
-  if (found.at >= 0) setRay(judged().ray(found.at), true);
+  const found = pick(chosenFrom(), criteria());
+  if (found.at >= 0) setRay(chosenFrom().ray(found.at), true);
   else state.byBounds = false;
-  changed("wish", "ray"); // the numbers of a point show which bounds it breaks
+  changed("criteria", "ray"); // the numbers of a point show which bounds it breaks
   return found;
 };
 const setBound = (name, value) => {
@@ -71,7 +71,7 @@ const setBound = (name, value) => {
   if (value === null) delete side[name];
   else side[name] = value;
   if (hasBounds()) choose();
-  else { state.byBounds = false; changed("wish", "ray"); }
+  else { state.byBounds = false; changed("criteria", "ray"); }
 };
 const boundOf = (name) => (isLarger(name) ? state.min : state.max)[name];
 
@@ -110,4 +110,4 @@ const recall = () => {
   if (J !== 3 && state.view === "space") state.view = J === 2 ? "plane" : "lines";
 };
 let resting = 0;
-on("ray wish run view", () => { clearTimeout(resting); resting = setTimeout(remember, 300); });
+on("ray criteria run view", () => { clearTimeout(resting); resting = setTimeout(remember, 300); });

@@ -7,7 +7,8 @@ from pydantic import model_validator
 
 from paretocosmos.errors import DataError
 from paretocosmos.io.schema.kinds import ByName, Finite, Model, NonEmpty
-from paretocosmos.io.schema.sentence import plain, validated
+from paretocosmos.io.schema.sentence import validated
+from paretocosmos.io.text import plain
 
 __all__ = ["check_front"]
 

@@ -1,4 +1,4 @@
-"""A recipe's TOML file: its form. What it names and sets is judged where recipes are read."""
+"""A recipe's TOML file: its form. Its names and settings are checked where recipes are read."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -70,7 +70,7 @@ def _tables(grids: object) -> object:
 
 
 def _within(value: Any) -> Any:
-    """Refuse whole numbers that TOML promises nobody, and that Python could not print."""
+    """Refuse whole numbers beyond the 64 bits of TOML, some of which Python could not print."""
     if isinstance(value, int) and abs(value) >= 2**63:
         raise ValueError("a whole number has at most 64 bits")
     inner = value.values() if isinstance(value, dict) else value

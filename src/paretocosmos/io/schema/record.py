@@ -161,7 +161,7 @@ class RecordFile(Model):
     seconds_evaluating: Number = LATER
     files: Annotated[ByName[str], AfterValidator(_known)] = LATER
 
-    # what is told of a run, where it is there
+    # what further describes a run
     answers: str | None = None
     objective_specs: NonEmpty[Spec] | None = None  # since 0.1; older folders have none
     deterministic: bool = False

@@ -7,8 +7,9 @@ from typing import Any, TypeVar, get_args
 from pydantic import BaseModel, ValidationError
 
 from paretocosmos.errors import ParetoCosmosError, unknown
+from paretocosmos.io.text import plain
 
-__all__ = ["Place", "mistakes_in", "path_of", "plain", "shown", "validated"]
+__all__ = ["Place", "mistakes_in", "path_of", "shown", "validated"]
 
 Place = tuple[str | int, ...]
 File = TypeVar("File", bound=BaseModel)
@@ -119,16 +120,6 @@ def shown(value: object) -> str:
     except ValueError:  # Python writes no number of more than 4,300 digits
         return "a number of thousands of digits"
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."
-
-
-def plain(text: str) -> str:
-    r"""A text in one line that a terminal can be given.
-
-    >>> plain("a\n\x1b[2J")
-    'a \\x1b[2J'
-    """
-    letters = (one if one.isprintable() else ascii(one)[1:-1] for one in " ".join(text.split()))
-    return "".join(letters)
 
 
 _SHORT = reprlib.Repr()

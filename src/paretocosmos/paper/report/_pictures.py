@@ -75,7 +75,7 @@ def _fronts(cells: Sequence[Cell], mark: str) -> Iterator[Drawn]:
                 title=_first_up(caption),
                 ideal={called[c["name"]] for c in planar if c["volume_of"] == "ideal point"},
                 order=LOOKS,
-                groups=groups(planar, titles),
+                rows=groups(planar, titles),
             ),
         )
 
@@ -89,7 +89,7 @@ def _convergence(cells: Sequence[Cell], mark: str) -> Iterator[Drawn]:
         names = ", ".join(dict.fromkeys(method_title(cell["method"]) for cell in drawn))
         caption = f"{mark}validation fronts of {names} over epochs, {_seeds(drawn)}"
         title, rows = _first_up(caption), groups(drawn, titles)
-        yield caption, partial(convergence_figure, panels, title=title, groups=rows)
+        yield caption, partial(convergence_figure, panels, title=title, rows=rows)
 
 
 def _ablation(cells: Sequence[Cell], mark: str) -> Iterator[Drawn]:
@@ -137,7 +137,7 @@ def _intuition(cells: Sequence[Cell], mark: str) -> Iterator[Drawn]:
     if panels:
         caption = f"{mark}what a weighted sum finds, and what the penalty λ of COSMOS does"
         title = _first_up(caption)
-        yield caption, partial(intuition_figure, panels, title=title, groups=rows)
+        yield caption, partial(intuition_figure, panels, title=title, rows=rows)
 
 
 def _seeds(cells: Sequence[Cell]) -> str:

@@ -30,7 +30,7 @@ class Criteria:
         weights: how much each objective matters, one number each: the non-dominated point whose
             pseudo-weights (its distance from each objective's worst, scaled; Deb 2001, section
             8.5) are nearest.
-        near: a point wished for: values by name, or one per objective.
+        near: a point to come close to: values by name, or one per objective.
         allow_constant: take a classifier that gives everybody the same answer, too.
     """
 
@@ -66,7 +66,7 @@ class Criteria:
         for role in ("weights", "near"):
             given = getattr(self, role)
             if given is not None and not isinstance(given, Mapping):
-                object.__setattr__(self, role, _plain(role, given))
+                object.__setattr__(self, role, _numbers(role, given))
 
     def bounds(self) -> list[tuple[str, float, int]]:
         """Every bound: the name, the number, and 1 if the value may not be above it, else -1."""
@@ -107,7 +107,7 @@ def _named(role: str, given: Mapping[str, float]) -> Mapping[str, float]:
     return MappingProxyType({name: float(value) for name, value in given.items()})
 
 
-def _plain(role: str, given: Sequence[float]) -> tuple[float, ...]:
+def _numbers(role: str, given: Sequence[float]) -> tuple[float, ...]:
     try:
         numbers = tuple(float(value) for value in given)
     except (TypeError, ValueError):

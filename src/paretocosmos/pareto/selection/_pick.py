@@ -95,7 +95,7 @@ def _scaled(front: Front) -> Array:
 
 
 def _distance(front: Front, near: Mapping[str, float] | Sequence[float]) -> Array:
-    """How far every point is from one wished for, in units of how far its numbers spread."""
+    """How far every point is from a given one, in units of how far its numbers spread."""
     named = near if isinstance(near, Mapping) else dict(zip(front.names, near, strict=True))
     total = np.zeros(len(front))
     for name, value in named.items():

@@ -44,7 +44,7 @@ class Pictures(ABC):
 
     Attributes:
         path: the folder or the archive.
-        fingerprint: changes with the pictures; told without reading them.
+        fingerprint: changes with the pictures; no picture is read for it.
         numbers: those that are there; `None` for a tar, which has to be read for that.
     """
 
@@ -171,8 +171,8 @@ def _check_picture(path: Path, name: str, size: int) -> None:
 
 def _of_archive(path: Path) -> str:
     state = path.stat()
-    told = f"{path.name} {state.st_size} {state.st_mtime_ns}"
-    return hashlib.sha256(told.encode()).hexdigest()
+    known = f"{path.name} {state.st_size} {state.st_mtime_ns}"
+    return hashlib.sha256(known.encode()).hexdigest()
 
 
 def _refuse(path: Path, error: Exception) -> NoReturn:

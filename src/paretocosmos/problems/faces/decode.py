@@ -1,19 +1,18 @@
 """From picture files to bytes of one size, on all cores."""
 
 import hashlib
-import importlib.util
 import io
 import os
 from collections import deque
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 
 import numpy as np
 
-from paretocosmos.errors import MissingExtraError
+from paretocosmos.errors import need
+from paretocosmos.io.bars import bar
 from paretocosmos.io.files import one_line
 from paretocosmos.problems.faces.archives import Pictures, Read
 from paretocosmos.problems.images.idx import Bytes
@@ -24,7 +23,7 @@ __all__ = ["TRANSFORM", "Face", "decode", "decode_all"]
 TRANSFORM = 1
 
 # Pictures per task: small ones are decoded in less time than it takes to hand one to a thread.
-GROUP = 16
+TOGETHER = 16
 
 # Pixels of a picture at most, which take 100 MB, and how much longer than wide it may be: the
 # longer side is brought to so many times the size asked for.
@@ -73,38 +72,37 @@ def decode(content: bytes, size: int) -> Bytes:
 
 def decode_all(pictures: Pictures, wanted: Sequence[int], size: int) -> Generator[Face, None, None]:
     """The wanted pictures that are there, in no order; a bar on stderr shows how far it is."""
-    if importlib.util.find_spec("PIL") is None:
-        raise MissingExtraError("pillow", "images", f"decoding `{pictures.path}`")
+    need("PIL", "images", f"decoding `{pictures.path}`")
     workers = os.cpu_count() or 1
     total = len(wanted if pictures.numbers is None else pictures.numbers.intersection(wanted))
     contents = pictures.contents(wanted)
-    groups = iter(lambda: list(islice(contents, GROUP)), [])
+    tasks = iter(lambda: list(islice(contents, TOGETHER)), [])
     running: deque[Future[list[Face]]] = deque()
     # Pillow decodes and resizes outside the interpreter's lock
-    with _bar(total) as advance, ThreadPoolExecutor(workers) as pool:
+    with bar("decoding, this once", total) as advance, ThreadPoolExecutor(workers) as pool:
         try:
-            for group in groups:
-                running.append(pool.submit(_decode_group, group, size))
+            for task in tasks:
+                running.append(pool.submit(_decode_task, task, size))
                 if len(running) > 4 * workers:  # what is read ahead stays small
-                    yield from _told(running.popleft(), advance)
+                    yield from _decoded(running.popleft(), advance)
             while running:
-                yield from _told(running.popleft(), advance)
+                yield from _decoded(running.popleft(), advance)
         finally:
             for future in running:
                 future.cancel()
 
 
-def _told(future: "Future[list[Face]]", advance: Callable[[int], None]) -> list[Face]:
+def _decoded(future: "Future[list[Face]]", advance: Callable[[int], None]) -> list[Face]:
     faces = future.result()
     advance(len(faces))
     return faces
 
 
-def _decode_group(group: list[tuple[int, Read]], size: int) -> list[Face]:
+def _decode_task(task: list[tuple[int, Read]], size: int) -> list[Face]:
     from PIL import UnidentifiedImageError
 
     faces = []
-    for number, read in group:
+    for number, read in task:
         content = read()
         sha256 = hashlib.sha256(content).digest()
         try:
@@ -116,23 +114,3 @@ def _decode_group(group: list[tuple[int, Read]], size: int) -> list[Face]:
         except Exception as error:  # a damaged file can raise anything
             faces.append(Face(number, sha256, None, one_line(error)))
     return faces
-
-
-@contextmanager
-def _bar(total: int) -> Iterator[Callable[[int], None]]:
-    # `import paretocosmos` draws in no console
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeRemainingColumn,
-    )
-
-    console = Console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    quiet = not console.is_terminal
-    with Progress(*columns, TimeRemainingColumn(), console=console, disable=quiet) as progress:
-        task = progress.add_task("decoding, this once", total=total)
-        yield lambda count: progress.advance(task, count)

@@ -24,7 +24,7 @@ __all__ = ["Decoded", "decoded"]
 
 CHANNELS = 3
 CHUNK = 1 << 20
-ABANDONED = 24 * 3600  # seconds after which nobody writes to a temporary file any more
+ABANDONED = 24 * 3600  # seconds after which a temporary file is not in use any more
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,8 +53,8 @@ def decoded(pictures: Pictures, wanted: Sequence[int], size: int) -> Decoded:
         wanted: numbers, each once; the rows come in this order.
         size: the side of a picture.
     """
-    told = [TRANSFORM, size, pictures.fingerprint, *wanted]
-    key = hashlib.sha256(json.dumps(told).encode()).hexdigest()[:16]
+    inputs = [TRANSFORM, size, pictures.fingerprint, *wanted]
+    key = hashlib.sha256(json.dumps(inputs).encode()).hexdigest()[:16]
     path = cache_folder() / "celeba" / f"faces-{size}-{key}.npy"
     found = _read(path, size)
     if found is None:
@@ -89,7 +89,7 @@ def _announce(pictures: Pictures, wanted: Sequence[int], size: int, folder: Path
 def _read(path: Path, size: int) -> Decoded | None:
     """What was kept, or `None` if it is not whole.
 
-    The checksum of the pixels is written beside them for whoever doubts them, but not computed
+    The checksum of the pixels is written beside them, to be compared by hand. It is not computed
     here: that would read 2.5 GB at each start. A torn file has another length, and the record is
     written last, when the pixels are on the disk.
     """
@@ -113,7 +113,7 @@ def _write(path: Path, pictures: Pictures, wanted: Sequence[int], size: int) -> 
     """Decode into a temporary file, bring its rows together, then rename; the record comes last."""
     path.parent.mkdir(parents=True, exist_ok=True)
     row = CHANNELS * size * size
-    # flushed to the disk: nobody computes the checksum of the pixels again
+    # flushed to the disk: the checksum of the pixels is not computed again
     with replacing(path) as temporary, temporary.open("w+b") as stream:
         start = _head(stream, 0, size)
 

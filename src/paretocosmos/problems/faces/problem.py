@@ -2,7 +2,7 @@
 
 import hashlib
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 import numpy as np
@@ -12,7 +12,7 @@ from torch import Tensor
 from paretocosmos.errors import BenchmarkWarning, ConfigurationError, DataError, unknown
 from paretocosmos.objectives import accuracy, misclassification, roc_auc
 from paretocosmos.objectives.binary_cross_entropy import BinaryCrossEntropy
-from paretocosmos.problems._base import SPLITS, Protocol, check_protocol
+from paretocosmos.problems._base import SPLITS, Protocol, belongs_to, check_protocol
 from paretocosmos.problems.faces.archives import open_pictures
 from paretocosmos.problems.faces.decoded import Decoded, decoded
 from paretocosmos.problems.faces.files import CelebaFiles, find_celeba
@@ -20,13 +20,46 @@ from paretocosmos.problems.faces.lists import ATTRIBUTES, TOTAL, Listed, read_li
 from paretocosmos.problems.images.problem import ImageProblem
 from paretocosmos.types import Batch, Metric, Outputs, Targets
 
-__all__ = ["celeba_problem"]
+__all__ = ["attributes_of_celeba", "celeba_problem"]
+
+
+def attributes_of_celeba(
+    attributes: Sequence[str], *, module: str, about: str | None
+) -> Callable[..., ImageProblem]:
+    """A problem of CelebA with the attributes that the paper chose.
+
+    Args:
+        attributes: what to tell.
+        module: the ``__name__`` of the problem's file.
+        about: its docstring.
+    """
+
+    @belongs_to(module, about)
+    def load(
+        *,
+        protocol: Protocol = "clean",
+        data: str | None = None,
+        partition: str = "auto",
+        size: int = 64,
+        skip: bool = False,
+    ) -> ImageProblem:
+        """Pictures are found as by `celeba`.
+
+        Args:
+            protocol: ``"paper"`` scores a split in batches, as the published code does.
+            data: a folder with CelebA, as for `celeba`.
+            partition: ``"official"``, ``"local"``, or ``"auto"``, as for `celeba`.
+            size: the side of a picture; the paper's is 64.
+            skip: leave out listed pictures that are missing or damaged instead of refusing them.
+        """
+        return celeba_problem(load.__name__, attributes, protocol, data, partition, size, skip)
+
+    return load
 
 
 def celeba_problem(
     name: str,
     attributes: Sequence[str],
-    *,
     protocol: Protocol,
     data: str | None,
     partition: str,
@@ -139,10 +172,10 @@ def _caveats(listed: Listed, faces: Decoded) -> tuple[str, ...]:
 
 
 def _faces(files: CelebaFiles, listed: Listed, size: int, *, skip: bool) -> Decoded:
-    """The listed pictures, unless some are missing or damaged and nobody said to skip them."""
+    """The listed pictures, unless some are missing or damaged and `skip` is not set."""
     pictures = open_pictures(files.pictures)
     wanted = listed.numbers.tolist()
-    if pictures.numbers is not None and not skip:  # told before minutes of decoding, where it can
+    if pictures.numbers is not None and not skip:  # before minutes of decoding, where that is known
         _check(files, [number for number in wanted if number not in pictures.numbers], {})
     faces = decoded(pictures, wanted, size)
     if not skip:

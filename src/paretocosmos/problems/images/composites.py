@@ -47,7 +47,7 @@ class Rule:
 
 
 RULES: dict[RuleName, Rule] = {
-    # told by networks that others trained on the lost files: docs/decisions/0024
+    # found out from networks that others trained on the lost files: docs/decisions/0024
     "published": Rule(range(5), range(5, 8), diagonal=True),
     # the words of Lin et al. 2019, Pareto Multi-Task Learning
     "text": Rule(range(5), range(4, 9), diagonal=False),

@@ -1,13 +1,14 @@
 """From raw files to a problem: what the members of the Multi-MNIST family share."""
 
 import hashlib
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 from paretocosmos.errors import DataError, unknown
 from paretocosmos.io.download import sha256_of
 from paretocosmos.io.paths import VARIABLE, cache_folder, folders
-from paretocosmos.problems._base import Protocol, check_protocol
+from paretocosmos.problems._base import Protocol, belongs_to, check_protocol
 from paretocosmos.problems.images.composites import (
     RULES,
     VERSION,
@@ -31,7 +32,7 @@ from paretocosmos.problems.images.sources import (
     places,
 )
 
-__all__ = ["pair_problem"]
+__all__ = ["image_pairs"]
 
 KNOWN = (MNIST, FASHION_MNIST)
 PARTS = ("train", "t10k")
@@ -48,58 +49,75 @@ CAVEATS: dict[RuleName, str] = {
 }
 
 
-def pair_problem(
-    name: str,
+def image_pairs(
     sources: tuple[Source, Source],
     *,
     pickle: str,
     images: str,
-    protocol: Protocol,
-    rule: RuleName,
-    data: str | None,
-    seed: int,
-) -> ImageProblem:
-    """Two images in one, from idx files or from a pickle of the field.
+    module: str,
+    about: str | None,
+) -> Callable[..., ImageProblem]:
+    """A problem of two images in one, from idx files or from a pickle of the field.
 
     Args:
-        name: the problem's.
         sources: of the top-left and of the bottom-right images; a source paired with itself gives
             two images of different classes.
         pickle: the name of the ready-made file.
         images: what they are, in words.
-        protocol: ``"clean"`` or ``"paper"``.
-        rule: where the two images are put; the field's files are of the published one.
-        data: a folder; `None` looks in ``$PARETOCOSMOS_DATA`` and the cache, then downloads.
-        seed: decides partners and positions.
+        module: the ``__name__`` of the problem's file.
+        about: its docstring.
     """
-    check_protocol(protocol)
-    if rule not in RULES:
-        raise unknown("rule", rule, tuple(RULES))
-    found = _find(sources, pickle if rule == "published" else None, data)
-    caveats: tuple[str, ...] = ()
-    if isinstance(found, Path):  # the published images themselves
-        made = read_pickle(found)
-        images, sha256 = f"{images}, as in {found.name}", made.sha256
-    else:
-        # of the files as they lie: unpacking them takes longer than reading the composites
-        sums = "".join(sha256_of(files[file]) for files in found for file in FILES)
-        key = hashlib.sha256(sums.encode()).hexdigest()[:16]
-        build = partial(_build, sources, found, rule, seed)
-        made, sha256 = kept(f"{name}-v{VERSION}-{rule}-seed{seed}-{key}", build)
-        images, caveats = (
-            f"{images}, composed by the rule `{rule}` with seed {seed}",
-            (CAVEATS[rule],),
+
+    @belongs_to(module, about)
+    def load(
+        *,
+        protocol: Protocol = "clean",
+        rule: RuleName = "published",
+        data: str | None = None,
+        seed: int = 1,
+    ) -> ImageProblem:
+        """The images are made on the first use, in seconds, and kept in the cache.
+
+        Args:
+            protocol: ``"paper"`` does as the published code does: a split is scored in batches, and
+                pixels are from 0 to 255 where `rule` is ``"published"``; else they are from 0 to 1.
+            rule: where the two images are put. ``"published"`` is how the lost files were made, as
+                far as anyone knows: shifts along the diagonal. ``"text"`` follows the words of
+                Lin et al. 2019, with row and column drawn apart, and is harder.
+            data: a folder with ``mnist/`` and ``fashion_mnist/``, or torchvision's ``MNIST/raw/``
+                and ``FashionMNIST/raw/``, or the idx files themselves where one set is enough; or
+                with the published pickle, which then comes first. `None` looks in
+                ``$PARETOCOSMOS_DATA`` and the cache, idx files before the pickle, then downloads.
+            seed: decides partners and positions.
+        """
+        check_protocol(protocol)
+        if rule not in RULES:
+            raise unknown("rule", rule, tuple(RULES))
+        found = _find(sources, pickle if rule == "published" else None, data)
+        caveats: tuple[str, ...] = ()
+        if isinstance(found, Path):  # the published images themselves
+            made = read_pickle(found)
+            said, sha256 = f"{images}, as in {found.name}", made.sha256
+        else:
+            # of the files as they lie: unpacking them takes longer than reading the composites
+            sums = "".join(sha256_of(files[file]) for files in found for file in FILES)
+            key = hashlib.sha256(sums.encode()).hexdigest()[:16]
+            build = partial(_build, sources, found, rule, seed)
+            made, sha256 = kept(f"{load.__name__}-v{VERSION}-{rule}-seed{seed}-{key}", build)
+            said = f"{images}, composed by the rule `{rule}` with seed {seed}"
+            caveats = (CAVEATS[rule],)
+        return image_problem(
+            load.__name__,
+            made,
+            images=said,
+            sha256=sha256,
+            protocol=protocol,
+            # the published code hands the bytes of those files to its networks as they are
+            pixels="0..255" if (protocol, rule) == ("paper", "published") else "0..1",
+            caveats=caveats,
         )
-    return image_problem(
-        name,
-        made,
-        images=images,
-        sha256=sha256,
-        protocol=protocol,
-        # the published code hands the bytes of those files to its networks as they are
-        pixels="0..255" if (protocol, rule) == ("paper", "published") else "0..1",
-        caveats=caveats,
-    )
+
+    return load
 
 
 def _find(
@@ -136,7 +154,7 @@ def _absence(
     return (
         f"{source.name} is the four files {', '.join(FILES)}, plain or .gz, in {looked}, found "
         f"{lacking}{ready}: name the folder that holds them, or leave `data` "
-        f"away to look in ${VARIABLE} and the cache `{cache_folder()}` and then to download them"
+        f"out to look in ${VARIABLE} and the cache `{cache_folder()}` and then to download them"
     )
 
 

@@ -50,7 +50,7 @@ def read_pickle(path: Path) -> Composites:
 
 
 class _Type:
-    """Stands in for a `numpy.dtype`: numbers only."""
+    """In place of a `numpy.dtype`: numbers only."""
 
     def __init__(self, code: object, *_: object) -> None:
         if isinstance(code, bytes):
@@ -65,7 +65,7 @@ class _Type:
 
 
 class _Array:
-    """Stands in for a `numpy.ndarray` and takes what it would take."""
+    """In place of a `numpy.ndarray`: takes what it would take."""
 
     value: npt.NDArray[np.generic]
 

@@ -26,7 +26,7 @@ Pixels = Literal["0..255", "0..1", "-1..1"]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ImageProblem(Problem):
-    """Images kept as bytes ``[B, C, H, W]``; `prepare` gives floats from 0 to 1 unless told.
+    """Images kept as bytes ``[B, C, H, W]``; `prepare` gives floats, from 0 to 1 by default.
 
     Attributes:
         splits: train, val and test.
@@ -72,7 +72,7 @@ def image_problem(
 ) -> ImageProblem:
     """Name the class of the top-left image and that of the bottom-right one, a head each.
 
-    The splits share the memory of the composites, which nobody may change afterwards.
+    The splits share the memory of the composites, which must not be changed afterwards.
     """
     height, width = composites.images.shape[1:]
     canvases = torch.from_numpy(composites.images).unsqueeze(1)

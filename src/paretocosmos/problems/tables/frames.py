@@ -1,6 +1,5 @@
 """What everything that touches a pandas frame shares: the import, names, labels and numbers."""
 
-import importlib.util
 import numbers
 import warnings
 import zlib
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from paretocosmos.errors import ConfigurationError, DataError, MissingExtraError
+from paretocosmos.errors import ConfigurationError, DataError, need
 from paretocosmos.io.packed import check_lines
 
 if TYPE_CHECKING:
@@ -23,7 +22,6 @@ __all__ = [
     "label_of",
     "labelled",
     "named",
-    "need",
     "numbers_of",
     "read_csv",
     "single_of",
@@ -36,16 +34,9 @@ CSV_ENDINGS = (".csv", ".csv.gz", ".csv.xz")
 ROUNDED = 1e-4
 
 
-def need(package: str, purpose: str) -> None:
-    """Refuse to go on without an optional package of the extra `tabular`."""
-    if importlib.util.find_spec(package) is None:
-        # the import name and the name on the index differ for this one
-        raise MissingExtraError(package.replace("sklearn", "scikit-learn"), "tabular", purpose)
-
-
 def named(frame: "pd.DataFrame") -> "pd.DataFrame":
     """The frame with its column names as text; a name that occurs twice is refused."""
-    need("pandas", "a table")
+    need("pandas", "tabular", "a table")
     import pandas as pd
 
     if not isinstance(frame, pd.DataFrame):
@@ -69,7 +60,7 @@ def read_csv(path: Path, way_out: str, *, own: bool = False, **options: Any) -> 
         own: whether it came with this package, so that its size is known.
         options: of pandas.
     """
-    need("pandas", f"reading `{path}`")
+    need("pandas", "tabular", f"reading `{path}`")
     import pandas as pd
 
     try:
@@ -122,7 +113,7 @@ def label_of(value: object) -> str:
 def labelled(
     series: "pd.Series[Any]", *, own_order: bool = False
 ) -> tuple[npt.NDArray[np.int64], list[str]]:
-    """A column as codes ``[rows]``, -1 where missing, and the sorted labels they stand for.
+    """A column as codes ``[rows]``, -1 where missing, and their labels, sorted.
 
     Numbers sort by value and come before text; with `own_order` a column of pandas categories
     keeps theirs.

@@ -81,7 +81,7 @@ def fit_categories(
     if len(labels) > MAX_CATEGORIES:
         raise DataError(
             f"a column of categories has at most {MAX_CATEGORIES:,} of them, found {len(labels):,} "
-            f"in `{series.name}`: leave it out with `drop`, or put its values into groups"
+            f"in `{series.name}`: leave it out with `drop`, or merge its values into fewer"
         )
     codes = np.where(codes < 0, labels.index(MISSING) if MISSING in labels else 0, codes)
     counts = np.bincount(codes, weight, minlength=len(labels))

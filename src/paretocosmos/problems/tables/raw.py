@@ -18,44 +18,16 @@ __all__ = ["TABLES", "TableName", "load", "read_embedded", "read_raw"]
 TableName = Literal["adult", "compas", "default_credit"]
 
 _ADULT = (
-    "age",
-    "workclass",
-    "fnlwgt",
-    "education",
-    "education-num",
-    "marital-status",
-    "occupation",
-    "relationship",
-    "race",
-    "sex",
-    "capital-gain",
-    "capital-loss",
-    "hours-per-week",
-    "native-country",
-    "income",
+    *("age", "workclass", "fnlwgt", "education", "education-num", "marital-status"),
+    *("occupation", "relationship", "race", "sex", "capital-gain", "capital-loss"),
+    *("hours-per-week", "native-country", "income"),
 )
-_ADULT_NUMBERS = (
-    "age",
-    "fnlwgt",
-    "education-num",
-    "capital-gain",
-    "capital-loss",
-    "hours-per-week",
-)
+_ADULT_NUMBERS = "age", "fnlwgt", "education-num", "capital-gain", "capital-loss", "hours-per-week"
 # No id, no name, no birth date; the two jail dates only as the hours between them.
 _COMPAS = (
-    "sex",
-    "age",
-    "age_cat",
-    "race",
-    "c_charge_degree",
-    "priors_count",
-    "days_b_screening_arrest",
-    "decile_score",
-    "score_text",
-    "is_recid",
-    "length_of_stay",
-    "two_year_recid",
+    *("sex", "age", "age_cat", "race", "c_charge_degree", "priors_count"),
+    *("days_b_screening_arrest", "decile_score", "score_text", "is_recid"),
+    *("length_of_stay", "two_year_recid"),
 )
 _CREDIT = (
     *("ID", "LIMIT_BAL", "SEX", "EDUCATION", "MARRIAGE", "AGE"),
@@ -88,7 +60,7 @@ def read_raw(name: TableName, folder: Path) -> "pd.DataFrame":
     except (AttributeError, TypeError, ValueError) as error:
         raise DataError(
             f"the raw files of `{name}` in `{folder}` are not as published ({error}); take fresh "
-            "copies, or leave `data` away to use the copy in this package"
+            "copies, or leave `data` out to use the copy in this package"
         ) from error
 
 
@@ -154,7 +126,7 @@ def _read(folder: Path, below: str, file: str, **options: Any) -> "pd.DataFrame"
     if path is None:
         raise DataError(
             f"`{file}` or `{file}.gz` is in the folder `{folder / below}` or `{folder}`, found in "
-            "neither: give the folder that holds the raw files, or leave `data` away to use the "
+            "neither: give the folder that holds the raw files, or leave `data` out to use the "
             "copy in this package"
         )
     return read_csv(path, "take a fresh copy of the file", **options)

@@ -1,4 +1,4 @@
-"""Labels, groups and splits of a table, and every way in which they can be wrong."""
+"""Labels, sensitive groups and splits of a table, and every way in which they can be wrong."""
 
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
@@ -6,15 +6,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from paretocosmos.errors import ConfigurationError, DataError, unknown
+from paretocosmos.errors import ConfigurationError, DataError, need, unknown
 from paretocosmos.objectives import GroupObjective
-from paretocosmos.problems._base import Split, check_protocol
-from paretocosmos.problems.tables.frames import label_of, labelled, need
+from paretocosmos.problems.tables.frames import label_of, labelled
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["check", "check_cells", "groups_of", "labels_of", "split_rows"]
+__all__ = ["check", "check_positives", "groups_of", "labels_of", "split_rows"]
 
 # 70/10/20, as the published code cuts it: 20 % off for test, then an eighth of the rest for val.
 TEST_SHARE, VAL_SHARE = 0.2, 0.125
@@ -32,11 +31,9 @@ def check(
     categorical: Collection[str],
     drop: Collection[str],
     seed: int,
-    protocol: str,
 ) -> None:
     """Refuse what can be seen from names and sizes."""
-    need("sklearn", "splitting a table")
-    check_protocol(protocol)
+    need("sklearn", "tabular", "splitting a table")
     for key, listed in (("categorical", categorical), ("drop", drop)):
         if isinstance(listed, str):
             raise ConfigurationError(
@@ -93,7 +90,7 @@ def labels_of(series: "pd.Series[Any]", positive: object) -> tuple[str, npt.NDAr
 
 
 def groups_of(series: "pd.Series[Any]") -> tuple[tuple[str, ...], Codes]:
-    """What the groups are called, and each row's."""
+    """The names of the sensitive groups, and each row's number."""
     codes, groups = labelled(series, own_order=True)
     if len(groups) < 2:
         raise DataError(
@@ -108,7 +105,7 @@ def groups_of(series: "pd.Series[Any]") -> tuple[tuple[str, ...], Codes]:
     return tuple(groups), codes
 
 
-def split_rows(count: int, seed: int) -> dict[Split, Codes]:
+def split_rows(count: int, seed: int) -> dict[str, Codes]:
     """The rows of each split, by position."""
     from sklearn.model_selection import train_test_split
 
@@ -117,8 +114,8 @@ def split_rows(count: int, seed: int) -> dict[Split, Codes]:
     return {"train": train, "val": val, "test": test}
 
 
-def check_cells(
-    rows: Mapping[Split, Codes],
+def check_positives(
+    rows: Mapping[str, Codes],
     label: npt.NDArray[np.float32],
     codes: Codes,
     groups: tuple[str, ...],

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from paretocosmos.errors import DataError, unknown
+from paretocosmos.io.files import json_value
 from paretocosmos.problems.tables.frames import (
     is_categorical,
     labelled,
@@ -95,11 +96,11 @@ class Table:
         fills: dict[str, float] = {}
         values: list[Moments] = []
         flags: dict[str, Moments] = {}
-        groups: dict[str, tuple[str, ...]] = {}
+        categories: dict[str, tuple[str, ...]] = {}
         shares: list[Moments] = []
         for name in frame.columns:
             if name in (categorical or ()) or is_categorical(frame[name]):
-                groups[name], moments = fit_categories(frame[name], weight)
+                categories[name], moments = fit_categories(frame[name], weight)
                 shares += moments
             else:
                 fills[name], moment, missing = fit_numbers(frame[name], weight)
@@ -110,7 +111,7 @@ class Table:
         return cls(
             numeric=fills,
             flagged=tuple(flags),
-            categorical=groups,
+            categorical=categories,
             mean=tuple(mean for mean, _ in every),
             scale=tuple(scale for _, scale in every),
         )
@@ -222,13 +223,8 @@ class Table:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain lists, numbers and text, ready for JSON."""
-        return {
-            "numeric": dict(self.numeric),
-            "flagged": list(self.flagged),
-            "categorical": {name: list(every) for name, every in self.categorical.items()},
-            "mean": list(self.mean),
-            "scale": list(self.scale),
-        }
+        content: dict[str, Any] = json_value(vars(self), repr)
+        return content
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> "Table":
@@ -248,7 +244,7 @@ class Table:
 def _known(series: "pd.Series[Any]", categories: Iterable[str]) -> npt.NDArray[np.int64]:
     """Positions in `categories`, -1 for a value that is not among them."""
     codes, labels = labelled(series)
-    labels.append(MISSING)  # which the code -1 stands for
+    labels.append(MISSING)  # the label of the code -1
     position = {label: index for index, label in enumerate(categories)}
     at = np.array([position.get(label, -1) for label in labels], dtype=np.int64)[codes]
     if (at < 0).any():

@@ -1,4 +1,4 @@
-"""A problem made of a table: predict a class, and treat the groups alike."""
+"""A problem made of a table: predict a class, and treat sensitive groups alike."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
@@ -26,13 +26,14 @@ from paretocosmos.problems._base import (
     Problem,
     Protocol,
     Split,
+    check_protocol,
     check_split,
 )
 from paretocosmos.problems.tables.frames import named
 from paretocosmos.problems.tables.rows import (
     Codes,
     check,
-    check_cells,
+    check_positives,
     groups_of,
     labels_of,
     split_rows,
@@ -57,9 +58,9 @@ class TabularProblem(Problem):
         splits: train, val and test.
         table: the preprocessing, for rows to come.
         target: the column that is predicted.
-        positive: the class that a positive logit stands for.
-        sensitive: the column whose groups are compared; not a feature.
-        groups: what the K values of `sensitive` stand for.
+        positive: the class that a positive logit means.
+        sensitive: the column whose groups of people are compared; not a feature.
+        groups: the names of the K sensitive groups, in the order of their numbers.
     """
 
     splits: Mapping[Split, Batch] = field(repr=False)
@@ -83,7 +84,7 @@ class TabularProblem(Problem):
         }
 
     def inputs_for(self, frame: "pd.DataFrame") -> Tensor:
-        """What a network of this problem eats for new rows: ``[rows, features]``."""
+        """A network's inputs for new rows: ``[rows, features]``."""
         return torch.from_numpy(self.table.transform(frame))
 
     @classmethod
@@ -132,7 +133,8 @@ class TabularProblem(Problem):
         """
         frame, target, sensitive = named(frame), str(target), str(sensitive)
         compared = fairness_objective(fairness, "classes", what="fairness objective")
-        check(frame, target, sensitive, categorical, drop, seed, protocol)
+        check_protocol(protocol)
+        check(frame, target, sensitive, categorical, drop, seed)
         chosen, label = labels_of(frame[target], positive)
         groups, codes = groups_of(frame[sensitive])
         features = frame.drop(columns=[*{target, sensitive, *drop}])
@@ -143,7 +145,7 @@ class TabularProblem(Problem):
             )
         rows = split_rows(len(frame), seed)
         gap = compared(groups=len(groups))
-        check_cells(rows, label, codes, groups, gap)
+        check_positives(rows, label, codes, groups, gap)
         table = Table.fit(
             features if protocol == "paper" else features.iloc[rows["train"]],
             categorical=[column for column in categorical if column in features.columns],
@@ -176,7 +178,7 @@ class TabularProblem(Problem):
 
 
 def positive_rate(outputs: Outputs, targets: Targets) -> Tensor:
-    """The share of samples predicted positive: 0 or 1 betrays a constant classifier.
+    """The share of samples predicted positive: 0 or 1 means a constant classifier.
 
     >>> positive_rate(torch.tensor([1.0, -1.0, 2.0, 3.0]), {})
     tensor(0.7500, dtype=torch.float64)

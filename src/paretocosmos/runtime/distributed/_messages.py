@@ -1,4 +1,4 @@
-"""Messages between processes: what is sent, and what is said when nobody answers.
+"""Messages between processes: how they are sent, and the error when no process answers.
 
 Gathering and summing are operators of our own: a recorded or captured step holds them as it holds
 any other.
@@ -15,8 +15,6 @@ from torch import Tensor
 
 from paretocosmos.errors import LostProcessError
 from paretocosmos.io.files import one_line
-
-__all__ = ["all_alike", "before", "for_bytes", "gathered", "send", "summed"]
 
 
 @torch.library.custom_op("paretocosmos::gathered", mutates_args=())
@@ -55,7 +53,7 @@ def all_alike(own: Tensor, count: int) -> list[Tensor]:
 
 
 def send(message: Callable[[], object]) -> None:
-    """Send and receive; where another process has gone, say so."""
+    """Send and receive; a lost process is an error in one sentence."""
     try:
         message()
     except torch.OutOfMemoryError:

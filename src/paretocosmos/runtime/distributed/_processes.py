@@ -31,8 +31,6 @@ from paretocosmos.runtime.distributed._messages import (
 )
 from paretocosmos.types import Outputs, map_tensors
 
-__all__ = ["ALONE", "Processes", "join", "launched_rank"]
-
 Made = TypeVar("Made")
 
 # What torchrun tells the processes it starts.
@@ -166,10 +164,10 @@ class Processes:
         """Refuse processes that do not have the same settings and data, fact by fact."""
         if not self.joined:
             return
-        told = [json.loads(one) for one in self.all_gather_bytes(json.dumps(dict(facts)).encode())]
-        for rank, own in enumerate(told):
-            for fact in dict.fromkeys([*told[0], *own]):
-                here, there = told[0].get(fact), own.get(fact)
+        every = [json.loads(one) for one in self.all_gather_bytes(json.dumps(dict(facts)).encode())]
+        for rank, own in enumerate(every):
+            for fact in dict.fromkeys([*every[0], *own]):
+                here, there = every[0].get(fact), own.get(fact)
                 if here != there:
                     raise _shared(
                         ConfigurationError(
@@ -197,7 +195,7 @@ def launched_rank() -> int:
 
 
 def _launched() -> bool:
-    """Whether torchrun, or what speaks as it does, started several processes."""
+    """Whether torchrun, or a launcher like it, started several processes."""
     numbers = (os.environ.get(name, "") for name in (RANK, COUNT))
     return all(number.isdigit() for number in numbers) and int(os.environ[COUNT]) > 1
 

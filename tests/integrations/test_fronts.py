@@ -10,7 +10,7 @@ from torch import nn
 
 from paretocosmos import Problem, condition, evaluate, hypervolume
 from paretocosmos.errors import ConfigurationError, DataError
-from paretocosmos.integrations._judging import Gathered, Judge
+from paretocosmos.integrations._fronts import Evaluator, Gathered
 from paretocosmos.objectives import accuracy
 from paretocosmos.objectives.binary_cross_entropy import BinaryCrossEntropy
 from paretocosmos.objectives.tpr_gap import TprGap
@@ -46,13 +46,13 @@ def _model(how: str) -> nn.Module:
     return model
 
 
-def _gathered(judge: Judge, model: nn.Module, batch: Batch, size: int) -> tuple[Any, Any]:
+def _gathered(evaluator: Evaluator, model: nn.Module, batch: Batch, size: int) -> tuple[Any, Any]:
     gathered = Gathered()
     with torch.no_grad():
         for start in range(0, len(batch), size):
             share = slice(start, start + size)
             targets = {name: target[share] for name, target in batch.targets.items()}
-            judge.add(gathered, model, Batch(batch.inputs[share], targets))  # type: ignore[index]
+            evaluator.add(gathered, model, Batch(batch.inputs[share], targets))  # type: ignore[index]
     return gathered.joined(lambda part: part)
 
 
@@ -60,9 +60,9 @@ def _gathered(judge: Judge, model: nn.Module, batch: Batch, size: int) -> tuple[
 @pytest.mark.parametrize("rays", [7, [[0.9, 0.1], [0.2, 0.8]]], ids=["even", "given"])
 def test_it_is_the_front_that_evaluate_gives(how: str, rays: Any) -> None:
     problem, model = _problem(), _model(how)
-    judge = Judge(problem.objectives, problem.reference, problem.metrics, rays)
+    evaluator = Evaluator(problem.objectives, problem.reference, problem.metrics, rays)
     # batches of 32, 32 and 6: a gap is not the mean of the batches' gaps
-    front, numbers = judge.front(*_gathered(judge, model, problem.batch, 32), split="val")
+    front, numbers = evaluator.front(*_gathered(evaluator, model, problem.batch, 32), split="val")
     expected = evaluate(model, problem, rays=rays, split="val")
     np.testing.assert_allclose(front.values, expected.values, rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(front.metrics["accuracy"], expected.metrics["accuracy"], atol=1e-6)
@@ -77,17 +77,17 @@ def test_it_is_the_front_that_evaluate_gives(how: str, rays: Any) -> None:
 
 def test_half_precision_around_it_does_not_enter() -> None:
     problem, model = _problem(), _model("film")
-    judge = Judge(problem.objectives, problem.reference, None, 5)
-    plain = judge.front(*_gathered(judge, model, problem.batch, 70), split="val")[0]
+    evaluator = Evaluator(problem.objectives, problem.reference, None, 5)
+    plain = evaluator.front(*_gathered(evaluator, model, problem.batch, 70), split="val")[0]
     with torch.autocast("cpu", torch.bfloat16):
-        inside = judge.front(*_gathered(judge, model, problem.batch, 70), split="val")[0]
+        inside = evaluator.front(*_gathered(evaluator, model, problem.batch, 70), split="val")[0]
     assert plain == inside
 
 
 def test_an_early_front_beyond_the_reference_warns_nobody() -> None:
     problem, model = _problem(), _model("film")
-    judge = Judge(problem.objectives, (1e-9, 1e-9), None, 5)
-    numbers = judge.front(*_gathered(judge, model, problem.batch, 70), split="val")[1]
+    evaluator = Evaluator(problem.objectives, (1e-9, 1e-9), None, 5)
+    numbers = evaluator.front(*_gathered(evaluator, model, problem.batch, 70), split="val")[1]
     assert numbers["hypervolume"] == 0
 
 
@@ -98,4 +98,4 @@ def test_a_loader_without_batches_is_refused() -> None:
 
 def test_rays_are_at_least_one() -> None:
     with pytest.raises(ConfigurationError, match="`rays` must be at least 1, found 0"):
-        Judge(_problem().objectives, (2, 2), None, 0)
+        Evaluator(_problem().objectives, (2, 2), None, 0)

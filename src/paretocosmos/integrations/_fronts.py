@@ -1,4 +1,4 @@
-"""A front from what a loop of somebody else's evaluates, batch by batch."""
+"""A front from the batches that a loop of another library evaluates."""
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -17,8 +17,6 @@ from paretocosmos.pareto import metrics
 from paretocosmos.pareto.front import Front
 from paretocosmos.pareto.rays import as_rays, even_rays
 from paretocosmos.types import Batch, Inputs, Metric, Targets, first, map_tensors
-
-__all__ = ["Gathered", "Judge", "Rays"]
 
 Rays = int | Tensor | Sequence[Sequence[float]]
 
@@ -41,7 +39,7 @@ class Gathered:
         return map_tensors(one, *self.outputs), map_tensors(one, *self.targets)
 
 
-class Judge:
+class Evaluator:
     """Scores a network at even rays, and at the centre of the simplex.
 
     A batch is shown to the network once per ray, so that whatever fits into memory in training
@@ -65,10 +63,10 @@ class Judge:
         self.reference = checked_reference(reference, len(self.objectives))
         self.rays = self._checked(rays)
 
-    def at(self, rays: Rays | None) -> "Judge":
+    def at(self, rays: Rays | None) -> "Evaluator":
         """The same at other rays."""
         wanted = self.rays if rays is None else rays
-        return Judge(self.objectives, self.reference, self.metrics, wanted)
+        return Evaluator(self.objectives, self.reference, self.metrics, wanted)
 
     def outputs(self, model: nn.Module, inputs: Inputs) -> Any:
         """What a network gives at every ray and, last, at the centre: ``[B, N + 1, ...]``."""

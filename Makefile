@@ -16,8 +16,13 @@ QUICK := tests/test_layers.py tests/test_size.py tests/test_surface.py tests/tes
 	tests/pareto tests/objectives tests/methods tests/config/test_settings.py tests/io/test_files.py tests/backbones \
 	tests/conditioning/test_concat.py tests/conditioning/test_film.py tests/training/engine/test_step.py \
 	tests/evaluation/test_evaluate.py
+# Each worker takes neighbours, which share what they trained.
+PYTEST := $(BIN)/python -m pytest --dist worksteal
 SEED ?= 1
 WORKERS ?= 2
+
+# Tests start again and again, and processes within them: what is compiled is kept.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test quick test-shuffled test-extras check format bench faults audit constraints docs surface clean
 
@@ -40,20 +45,20 @@ demo: $(READY)  ## a front of the Adult census data, from nothing
 	@echo
 	@echo "Open $(DEMO)/report.html in a browser, or look at $(DEMO)/front.png."
 
-test: check  ## format check, lint, strict types, tests
-	$(BIN)/python -m pytest -n 2
+test: check  ## format check, lint, strict types, tests; those of heavy extras are test-extras
+	$(PYTEST) -n 2 --ignore=tests/extras
 
 quick: $(READY)  ## the core in a minute or so: no long training, no server, no process of its own
-	$(BIN)/python -m pytest -n 2 -q $(QUICK)
+	$(PYTEST) -n 2 -q $(QUICK)
 
 test-shuffled: $(READY)  ## the tests in another order: SEED and WORKERS choose
-	$(BIN)/python -m pytest -n $(WORKERS) -q --random-order-bucket=module --random-order-seed=$(SEED)
+	$(PYTEST) -n $(WORKERS) -q --ignore=tests/extras --random-order-bucket=module --random-order-seed=$(SEED)
 
 test-extras: $(READY)  ## what needs heavy extras: CUDA kernels in Triton's interpreter, transformers, lightning, ray, a browser
 	$(BIN)/python -c 'import accelerate, lightning, playwright, ray, schemathesis, transformers, triton' 2> /dev/null || \
 		$(PIP) --constraint constraints.txt --group extras
-	TRITON_INTERPRET=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 tests/layers/kernels
-	$(BIN)/python -m pytest -n 2 tests/extras tests/explorer tests/benchmarks/test_explorer.py tests/contracts/test_backbones.py
+	TRITON_INTERPRET=1 OMP_NUM_THREADS=1 $(PYTEST) -n 2 tests/layers/kernels
+	$(PYTEST) -n 2 tests/extras tests/explorer tests/benchmarks/test_explorer.py tests/contracts/test_backbones.py
 
 check: $(READY)
 	$(BIN)/ruff format --check .

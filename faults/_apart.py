@@ -18,10 +18,11 @@ HANDS = 3
 
 
 def afresh(function: Callable[..., Any], *given: Any) -> Any:
-    """Call a function in a new interpreter, which has no threads yet and may be forked."""
-    context = multiprocessing.get_context("spawn")
+    """Call a function in a process that has done nothing but import, and may be forked."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["pandas", "paretocosmos.cli", "paretocosmos.training.fit"])
     ours, theirs = context.Pipe(duplex=False)
-    process = context.Process(target=_answer, args=(theirs, function, given))
+    process = context.Process(target=_answer, args=(theirs, dict(os.environ), function, given))
     process.start()
     theirs.close()
     try:
@@ -34,7 +35,14 @@ def afresh(function: Callable[..., Any], *given: Any) -> Any:
     return answer
 
 
-def _answer(line: Connection, function: Callable[..., Any], given: Sequence[Any]) -> None:
+def _answer(
+    line: Connection,
+    environment: dict[str, str],
+    function: Callable[..., Any],
+    given: Sequence[Any],
+) -> None:
+    os.environ.clear()  # the process that forks may be older than what is set now
+    os.environ.update(environment)
     try:
         line.send((function(*given), None))
     except Exception:

@@ -110,14 +110,14 @@ def _of_cells(folder: Path) -> list[Artefact]:
     reproduce(small, out=cells, device="cpu")
     cell = next(cells.rglob("cell.json")).relative_to(cells).as_posix()
     collected.mkdir()
-    (collected / "mine.json").write_text(json.dumps(collect(small, cells)))
+    (collected / "mine.json").write_text(json.dumps(collect(small, cells).to_dict()))
     both = {**BYTES, **JSON}
 
     def tables(place: Path) -> Any:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             done = reproduce(small, out=place, device="cpu")
-        return [done.to_dict(), collect(small, place)]
+        return [done.to_dict(), collect(small, place).to_dict()]
 
     return [
         Artefact("cell.json", cells, cell, tables, 1, both, fresh=True),

@@ -102,7 +102,7 @@ class Training:
                 found[name] = _lasting(json.loads((out / name).read_text()), PASSING_IN_TABLES)
         if self.name.startswith("reproduce"):
             made = collect(load_recipe(_beside(out) / TWO_CELLS), out)
-            found["tables"] = _lasting(made, PASSING_IN_TABLES)
+            found["tables"] = _lasting(made.to_dict(), PASSING_IN_TABLES)
         return found
 
     def left(self, out: Path) -> list[str]:

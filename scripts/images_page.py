@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from paretocosmos.paper._names import device_title, problem_title
 from paretocosmos.paper.collected import read_collected
+from paretocosmos.paper.names import device_title, problem_title
 from paretocosmos.paper.published import authors_code, paper_row
 from paretocosmos.plotting._style import DPI, HAIRLINE, INK, MUTED, colours, styled
 
@@ -20,7 +20,7 @@ Cell = dict[str, Any]
 
 def cosmos_on_images(recipe: str) -> list[Cell]:
     """The cells of COSMOS in a table, in the order of the paper's."""
-    cells = read_collected(RESULTS / "reproduction" / f"{recipe}.json")["cells"]
+    cells = read_collected(RESULTS / "reproduction" / f"{recipe}.json").to_dict()["cells"]
     found = {c["problem"]: c for c in cells if c["method"] == "cosmos"}
     return [found[problem] for problem in PAIRS]
 

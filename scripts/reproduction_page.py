@@ -7,8 +7,9 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
-from paretocosmos.paper._names import device_title, method_title, problem_title
+from paretocosmos.io.schema.collected import RecipeResult
 from paretocosmos.paper.collected import in_order, read_collected
+from paretocosmos.paper.names import device_title, method_title, problem_title
 from paretocosmos.paper.published import authors_code, published
 from paretocosmos.paper.recipe import load_recipe, recipe_names
 from paretocosmos.paper.report import markdown, sections, verdict
@@ -17,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "results" / "reproduction"
 FOLDER = "reproduction"
 PAIRS = ("multi_mnist", "multi_fashion", "fashion_and_mnist")
-Content = Mapping[str, Any]  # what `collect` gave
+Content = Mapping[str, Any]  # what `collect` gave, as JSON
 
 OPENING = """\
 ## About this page
@@ -48,7 +49,7 @@ def reproduction_page() -> str:
 def _open() -> Iterator[str]:
     """What a reader of the tables asks next, as far as committed results answer it."""
     table, ablation, text = (
-        read_collected(RESULTS / f"{name}.json")
+        read_collected(RESULTS / f"{name}.json").to_dict()
         for name in ("table_1", "figure_ablation", "table_1_text")
     )
     trials = json.loads((RESULTS.parent / "image_rules.json").read_text(encoding="utf-8"))["trials"]
@@ -58,7 +59,7 @@ def _open() -> Iterator[str]:
 
 
 def _done(name: str) -> list[dict[str, Any]]:
-    return [c for c in read_collected(RESULTS / f"{name}.json")["cells"] if c["seeds"]]
+    return [c for c in read_collected(RESULTS / f"{name}.json").to_dict()["cells"] if c["seeds"]]
 
 
 def left(trials: Sequence[Mapping[str, Any]], table: Content) -> list[str]:
@@ -174,7 +175,7 @@ def _not_run() -> str:
 
 def reproduction_short() -> Iterator[str]:
     """For the README: how much of Table 1 there is, what it took, and what became of the claim."""
-    content = read_collected(RESULTS / "table_1.json")
+    content = read_collected(RESULTS / "table_1.json").to_dict()
     cells = content["cells"]
     done = [cell for cell in cells if cell["seeds"]]
     printed = [cell for cell in done if cell["protocol"] == "paper"]
@@ -224,6 +225,6 @@ def draw_reproduction() -> None:
     sections(_contents(), folder, endings=("png",))
 
 
-def _contents() -> list[dict[str, object]]:
+def _contents() -> list[RecipeResult]:
     there = {path.stem: path for path in sorted(RESULTS.glob("*.json"))}
     return [read_collected(there[name]) for name in in_order(list(there))]

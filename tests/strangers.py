@@ -67,7 +67,7 @@ def seal(folder: Path, record: dict[str, Any]) -> None:
     """Write a record with the hashes that belong to it and to the files beside it."""
     rest = {key: value for key, value in record.items() if key != "sha256"}
     if isinstance(rest.get("files"), dict):
-        there = [name for name in rest["files"] if (folder / name).is_file()]
+        there = [path.name for path in folder.iterdir() if path.name in rest["files"]]
         hashes = {n: hashlib.sha256((folder / n).read_bytes()).hexdigest() for n in there}
         rest["files"] = rest["files"] | hashes
     text = json.dumps(rest, sort_keys=True)

@@ -2,8 +2,8 @@
 
 import math
 import re
-import subprocess
-import sys
+import runpy
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -14,47 +14,51 @@ from examples.own_objective import FprGap
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 
 
-def _run(name: str, folder: Path) -> str:
-    done = subprocess.run(
-        [sys.executable, str(EXAMPLES / name)],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+Shown = Callable[[str], str]
 
 
-def test_own_model_learns_every_quantile(tmp_path: Path) -> None:
-    shown = _run("own_model.py", tmp_path)
+@pytest.fixture
+def shown_by(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Shown:
+    """What a script prints in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(name: str) -> str:
+        runpy.run_path(str(EXAMPLES / name), run_name="__main__")
+        return capsys.readouterr().out
+
+    return run
+
+
+def _learns_every_quantile(shown: str) -> None:
+    """Minimising r·missing + (1 - r)·superfluous gives the r-quantile of demand."""
     pairs = re.findall(r"matters ([\d.]+): enough in (\d+)%", shown)
     assert len(pairs) == 3
     for weight, share in pairs:
-        # minimising r·missing + (1 - r)·superfluous gives the r-quantile of demand
         assert int(share) / 100 == pytest.approx(float(weight), abs=0.06)
 
 
-def test_own_network_starts_as_it_was_and_learns_every_quantile(tmp_path: Path) -> None:
-    shown = _run("own_network.py", tmp_path)
+def test_own_model_learns_every_quantile(shown_by: Shown) -> None:
+    _learns_every_quantile(shown_by("own_model.py"))
+
+
+def test_own_network_starts_as_it_was_and_learns_every_quantile(shown_by: Shown) -> None:
+    shown = shown_by("own_network.py")
     assert "starts as it was: True" in shown
-    pairs = re.findall(r"matters ([\d.]+): enough in (\d+)%", shown)
-    assert len(pairs) == 3
-    for weight, share in pairs:
-        assert int(share) / 100 == pytest.approx(float(weight), abs=0.06)
+    _learns_every_quantile(shown)
 
 
-def test_own_table_trades_accuracy_for_a_smaller_gap(tmp_path: Path) -> None:
-    shown = _run("own_table.py", tmp_path)
+def test_own_table_trades_accuracy_for_a_smaller_gap(shown_by: Shown, tmp_path: Path) -> None:
+    shown = shown_by("own_table.py")
     gaps = [float(gap) for gap in re.findall(r"gap ([\d.]+)", shown)]
     assert len(gaps) == 3
     assert gaps[-1] < gaps[0]
     assert (tmp_path / "runs" / "table-cosmos-1" / "front.json").exists()
 
 
-def test_a_csv_becomes_a_model_that_keeps_a_bound(tmp_path: Path) -> None:
-    shown = _run("fair_from_csv.py", tmp_path)
+def test_a_csv_becomes_a_model_that_keeps_a_bound(shown_by: Shown) -> None:
+    shown = shown_by("fair_from_csv.py")
     committed = EXAMPLES.parent / "results" / "fair_from_csv.txt"
     for text in (shown, committed.read_text(encoding="utf-8")):
         found = re.findall(r"accuracy ([\d.]+), gap ([\d.]+)", text)
@@ -63,8 +67,8 @@ def test_a_csv_becomes_a_model_that_keeps_a_bound(tmp_path: Path) -> None:
         assert 0.76 < fair < free
 
 
-def test_own_method_meets_in_the_middle_of_a_concave_front(tmp_path: Path) -> None:
-    shown = _run("own_method.py", tmp_path)
+def test_own_method_meets_in_the_middle_of_a_concave_front(shown_by: Shown) -> None:
+    shown = shown_by("own_method.py")
     assert "engine traced, " in shown
     points = re.findall(r"matters ([\d.]+): first ([\d.]+), second ([\d.]+)", shown)
     assert [point[0] for point in points] == ["0.25", "0.5", "0.75"]
@@ -76,8 +80,8 @@ def test_own_method_meets_in_the_middle_of_a_concave_front(tmp_path: Path) -> No
     assert [float(loss) for loss in points[1][1:]] == pytest.approx([0.632, 0.632], abs=0.04)
 
 
-def test_own_objective_trades_accuracy_for_a_smaller_gap(tmp_path: Path) -> None:
-    shown = _run("own_objective.py", tmp_path)
+def test_own_objective_trades_accuracy_for_a_smaller_gap(shown_by: Shown) -> None:
+    shown = shown_by("own_objective.py")
     assert shown.startswith("engine traced\n")
     found = re.findall(r"accuracy ([\d.]+), gap ([\d.]+)", shown)
     accuracies, gaps = zip(*((float(a), float(b)) for a, b in found), strict=True)
@@ -96,11 +100,7 @@ def test_own_objective_is_the_difference_of_rates() -> None:
     assert float(score) == pytest.approx(max(rates) - min(rates))
 
 
-def test_own_problem_learns_every_quantile(tmp_path: Path) -> None:
-    shown = _run("own_problem.py", tmp_path)
+def test_own_problem_learns_every_quantile(shown_by: Shown) -> None:
+    shown = shown_by("own_problem.py")
     assert shown.startswith("engine traced\n")
-    pairs = re.findall(r"matters ([\d.]+): enough in (\d+)%", shown)
-    assert len(pairs) == 3
-    for weight, share in pairs:
-        # minimising r·missing + (1 - r)·left over gives the r-quantile of demand
-        assert int(share) / 100 == pytest.approx(float(weight), abs=0.06)
+    _learns_every_quantile(shown)

@@ -234,12 +234,12 @@ class Peeks(SmoothTchebycheff):
 @pytest.mark.parametrize(
     ("method", "says"),
     [
-        (Reads(), "lets Python see values of tensors (`tolist`)"),
-        (Asks(), "the step cannot be traced ("),
-        (Counts(), "`Counts` changes its `steps` from step to step in Python"),
-        (Anneals(), "does not repeat the eager one"),
-        (Selects(), "lets Python see values of tensors (`__getitem__`)"),
-        (Peeks(), "on other samples the traced step does not repeat the eager one"),
+        (Reads(), "(`tolist`)"),
+        (Asks(), "cannot be traced ("),
+        (Counts(), "`Counts` changes its `steps`"),
+        (Anneals(), "not repeat the eager"),
+        (Selects(), "(`__getitem__`)"),
+        (Peeks(), "on other samples"),
     ],
     ids=["reads", "asks", "counts", "anneals", "selects", "peeks"],
 )

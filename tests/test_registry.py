@@ -40,7 +40,7 @@ def test_private_and_odd_names_are_unknown(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["no_such_package:A", "enum:NoSuch", "enum:", ":Enum", ".enum:A"])
 def test_what_cannot_be_imported_is_one_sentence(name: str) -> None:
-    with pytest.raises(ConfigurationError, match=r"write it as `package\.module:Name`"):
+    with pytest.raises(ConfigurationError, match=r"`package\.module:Name`"):
         registry.find("methods", name)
 
 

@@ -11,7 +11,7 @@ from paretocosmos.errors import ConfigurationError
 
 @pytest.mark.parametrize("shape", [(5,), (3, 31, 64), (3, 64, 31), (0, 64, 64), (1, 3, 64, 64)])
 def test_what_is_no_image_of_enough_pixels_is_refused(shape: tuple[int, ...]) -> None:
-    with pytest.raises(ConfigurationError, match=r"\(C, H, W\) with H and W at least 32, found"):
+    with pytest.raises(ConfigurationError, match=r"\(C, H, W\).*32"):
         EfficientNet(shape, 1)
 
 
@@ -19,7 +19,7 @@ def test_what_is_no_image_of_enough_pixels_is_refused(shape: tuple[int, ...]) ->
     ("settings", "says"),
     [
         ({"variant": "b8"}, "unknown `variant` `b8`"),
-        ({"dropout": 1.0}, "`dropout` must be at least 0 and below 1, found 1.0"),
+        ({"dropout": 1.0}, r"`dropout`.*found 1\.0"),
         ({"drop_connect": -0.1}, "`drop_connect` must be"),
     ],
 )

@@ -109,7 +109,7 @@ def test_it_names_the_convolution_inputs_enter() -> None:
     "shape", [(5,), (36, 36), (1, 15, 36), (1, 36, 15), (0, 36, 36), (1, 1, 36, 36)]
 )
 def test_other_shapes_are_refused(shape: tuple[int, ...]) -> None:
-    with pytest.raises(ConfigurationError, match=r"`lenet` takes images .* at least 16, found \("):
+    with pytest.raises(ConfigurationError, match=r"`lenet`.* 16, found \("):
         LeNet(shape, 2)
 
 
@@ -123,7 +123,7 @@ def test_the_smallest_image_depends_on_the_kernel(kernel: int) -> None:
 
 
 def test_a_kernel_has_a_side() -> None:
-    with pytest.raises(ConfigurationError, match="`kernel` must be at least 1, found 0"):
+    with pytest.raises(ConfigurationError, match=r"`kernel`.*found 0"):
         LeNet((1, 36, 36), 2, kernel=0)
 
 

@@ -1,8 +1,6 @@
 """The benchmark on faces, on generated ones: its numbers against scikit-learn, and its cells."""
 
 import json
-import os
-import subprocess
 import sys
 import textwrap
 from pathlib import Path
@@ -13,10 +11,10 @@ import pytest
 import torch
 from sklearn.metrics import accuracy_score, log_loss, roc_auc_score
 
+from benchmarks import celeba
 from paretocosmos import load_run
 from paretocosmos.paper.recipe import Cell
 
-ROOT = Path(__file__).resolve().parents[2]
 TASKS = ("left", "right", "dark")
 FACES = """
     from functools import partial
@@ -63,12 +61,13 @@ FACES = """
 def _go(folder: Path, *options: str) -> dict[str, Any]:
     (folder / "generated_faces.py").write_text(textwrap.dedent(FACES))
     out = folder / "out.json"
-    command = [sys.executable, "-m", "benchmarks.celeba", "--out", str(out)]
-    command += ["--only", "generated_faces:faces", "--backbone", "lenet", "--epochs", "2"]
-    command += ["--batch-size", "40", "--set", "rays=4", "--set", "learning_rate=1e-3", *options]
-    paths = os.pathsep.join([str(folder), str(ROOT / "src")])
-    environment = os.environ | {"PYTHONPATH": paths, "OMP_NUM_THREADS": "1"}
-    subprocess.run(command, cwd=ROOT, env=environment, check=True, capture_output=True, timeout=300)
+    command = ["celeba", "--out", str(out), "--only", "generated_faces:faces"]
+    command += ["--backbone", "lenet", "--epochs", "2", "--batch-size", "40"]
+    command += ["--set", "rays=4", "--set", "learning_rate=1e-3", *options]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", command)
+        patch.syspath_prepend(folder)
+        celeba.main()
     found: dict[str, Any] = json.loads(out.read_text())
     return found
 

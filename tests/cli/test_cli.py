@@ -1,17 +1,15 @@
 """The command line as a person meets it: what it prints, what it leaves, what it refuses."""
 
-import contextlib
 import json
 import math
 import os
 import re
-import resource
 import shutil
 import signal
 import subprocess
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
@@ -21,6 +19,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from tests.small import files_at_most
 
 import paretocosmos
 from paretocosmos import registry
@@ -39,7 +38,8 @@ from paretocosmos.training.fit import fit
 from paretocosmos.training.loop import Trainer
 from paretocosmos.types import Batch
 
-SMALL = ("--epochs", "2", "--device", "cpu", "--set", "hidden=8")
+PLAIN = ("--epochs", "2", "--device", "cpu", "--set", "hidden=8")
+SMALL = (*PLAIN, "--engine", "eager")  # recording takes longer than these trainings
 RESULTS = ("front.json", "front_val.json", "model.safetensors")
 
 
@@ -127,7 +127,7 @@ def test_list_is_what_find_finds(cli: Call) -> None:
 
 
 def test_train_prints_one_json_object_and_nothing_else(cli: Call, undrawn: None) -> None:
-    ended = cli("train", "toy_convex", *SMALL, "--seed", "4", "--out", "here", "--json")
+    ended = cli("train", "toy_convex", *PLAIN, "--seed", "4", "--out", "here", "--json")
     assert ended.code == 0
     assert ended.err == ""
     assert ended.out.count("\n") == 1
@@ -193,7 +193,7 @@ def test_a_log_sees_a_long_training_advance(
 
 def test_every_option_arrives(cli: Call, undrawn: None) -> None:
     ended = cli(
-        *("train", "toy_concave", *SMALL, "--method", "cosmos", "--protocol", "paper", "--seed"),
+        *("train", "toy_concave", *PLAIN, "--method", "cosmos", "--protocol", "paper", "--seed"),
         *("7", "--penalty", "2", "--alpha", "0.1,0.5", "--engine", "eager", "--deterministic"),
         *("--set", "batch_size=128", "--set", "method.alignment=inverse", "--json"),
         *("--precision", "fp64"),
@@ -549,7 +549,7 @@ def test_a_reference_point_that_nothing_dominates_is_a_note(cli: Call, undrawn: 
     numbers = json.loads(ended.out)
     assert numbers["hypervolume"] == numbers["hypervolume_val"] == 0
     assert ended.err.count("note:") == 1
-    assert "choose a reference point with larger entries" in ended.err
+    assert "larger entries" in ended.err
     again = cli("evaluate", numbers["run"])
     assert (again.code, again.err.count("note:")) == (0, 1)
     assert "hypervolume 0.0000 at [0.01, 0.01]" in again.out
@@ -616,29 +616,19 @@ def test_a_problem_of_ones_own_by_name(cli: Call, undrawn: None) -> None:
     assert json.loads(front) == json.loads(Path("run/front.json").read_text())
 
 
-@contextlib.contextmanager
-def _files_at_most(size: int) -> Iterator[None]:
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
-
-
 def test_a_full_disk_at_any_time(cli: Call, tmp_path: Path, finished: Path) -> None:
     given = ("train", "toy_convex", *SMALL, "--out", "run", "--json")
-    with _files_at_most(200):
+    with files_at_most(200):
         ended = cli(*given)
     _one_sentence(ended, r"could not write `run/run.json`: File too large;.*make room")
     assert list(tmp_path.iterdir()) == []
     begun = 5000  # run.json fits; the generators alone are larger
-    with _files_at_most(begun):
+    with files_at_most(begun):
         ended = cli(*given)
     _one_sentence(ended, r"epoch-0.safetensors.*make room or choose another folder.*--resume")
     assert list(tmp_path.iterdir()) == []
     last = checkpoint_in(finished).stat().st_size
-    with _files_at_most(last + 100):  # training fits, the page does not
+    with files_at_most(last + 100):  # training fits, the page does not
         ended = cli(*given)
     _one_sentence(ended, r"report.html.*what was saved before is intact.*--resume")
     assert cli(*given, "--resume").code == 0
@@ -677,8 +667,8 @@ def test_ctrl_c_says_how_to_go_on(
 @pytest.mark.parametrize(
     ("out", "says"),
     [
-        (("--out", "run"), "no epoch is done yet: continue with --out run --resume"),
-        ((), "interrupted before the first epoch was done: start again"),
+        (("--out", "run"), "continue with --out run --resume"),
+        ((), "start again"),
     ],
 )
 def test_ctrl_c_in_the_first_epoch(
@@ -717,10 +707,10 @@ def test_an_engine_that_steps_aside_is_a_note(
         raise RuntimeError("no C++ compiler found")
 
     monkeypatch.setattr(torch, "compile", missing)
-    ended = cli("train", "toy_convex", *SMALL, "--engine", "compiled", "--json")
+    ended = cli("train", "toy_convex", *PLAIN, "--engine", "compiled", "--json")
     assert ended.code == 0
     assert ended.err.count("note:") == 1
-    assert "no C++ compiler found); training goes on eager" in ended.err
+    assert "goes on eager" in ended.err
     assert json.loads(ended.out)["engine"].startswith("eager: the step cannot be compiled")
 
 
@@ -746,17 +736,17 @@ def test_a_refusal_of_the_real_command(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        (("--epochs", "1", "--set", "epochs=2"), "`epochs` is set twice: give it once"),
-        (("--penalty", "1", "--set", "penalty=2"), "`penalty` is set twice: give it once"),
+        (("--epochs", "1", "--set", "epochs=2"), "`epochs` is set twice"),
+        (("--penalty", "1", "--set", "penalty=2"), "`penalty` is set twice"),
         (
             ("--set", f"hidden={','.join(['8'] * 101)}"),
-            "`hidden` has at most 100 layers, found 101",
+            "100 layers, found 101",
         ),
-        (("--set", "hidden=99999999999"), "`mlp` needs more memory than there is with hidden="),
+        (("--set", "hidden=99999999999"), "more memory than there is with hidden="),
         (("--method", "x" * 5000), "unknown method `xxx"),
         (("--method", "\x1b[31mred\x07\n"), "unknown method `\\x1b[31mred\\x07\\n`"),
         (("--epochs", "\x1b[31m" + "x" * 5000), "Invalid value for '--epochs'"),
-        (("--out", "\udcff"), "arguments are text in UTF-8, found '\\udcff': rename what it names"),
+        (("--out", "\udcff"), "found '\\udcff': rename"),
         (("--\x1b[31mred",), "--\\x1b[31mred"),
     ],
 )

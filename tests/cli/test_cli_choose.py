@@ -64,15 +64,15 @@ def test_json(cli: Call, finished: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ([], "needs to know what to choose by"),
-        (["--max", "tpr_gap"], "--max takes NAME=NUMBER, as tpr_gap=0.02, found `tpr_gap`"),
+        ([], "what to choose by"),
+        (["--max", "tpr_gap"], "NAME=NUMBER, as tpr_gap=0.02, found `tpr_gap`"),
         (["--max", "tpr_gap=2%"], "--max takes NAME=NUMBER"),
-        (["--max", "gap=0.02"], "unknown objective or metric `gap`; did you mean `tpr_gap`?"),
+        (["--max", "gap=0.02"], "`gap`; did you mean `tpr_gap`"),
         (["--max", "tpr_gap=1", "--max", "tpr_gap=2"], "--max has `tpr_gap` twice"),
-        (["--weights", "a,b"], "--weights takes numbers as 0.3,0.7, found `a,b`"),
-        (["--weights", "1"], "one number per objective, here 2"),
+        (["--weights", "a,b"], "numbers as 0.3,0.7, found `a,b`"),
+        (["--weights", "1"], "per objective, here 2"),
         (["--knee", "--maximize", "accuracy"], "by one thing"),
-        (["--max", "tpr_gap=-0.5"], "the closest has `tpr_gap` 0."),
+        (["--max", "tpr_gap=-0.5"], "closest has `tpr_gap` 0."),
         (["--knee", "--evaluations", "1"], "`evaluations` are at least 2"),
     ],
 )
@@ -95,4 +95,4 @@ def test_a_folder_tampered_with_is_refused(cli: Call, finished: Path) -> None:
     weights.write_bytes(content)
     done = cli("choose", "run", "--knee")
     assert done.code == 2
-    assert "`run/model.safetensors` is damaged or was changed (its sha256" in done.err
+    assert "`run/model.safetensors` is damaged" in done.err

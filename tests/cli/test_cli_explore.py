@@ -48,7 +48,7 @@ def test_it_writes_a_page_and_opens_it(cli: Call, finished: Path, opened: list[s
     assert '"texts":[[' in page.read_text(encoding="utf-8")
     done = cli("explore", str(finished), "--no-samples", "--out", "my page.html")
     assert '"samples":null' in Path("my page.html").read_text(encoding="utf-8")
-    assert "no browser was found: open" in done.err
+    assert "no browser was found" in done.err
     assert opened[1].endswith("/my%20page.html")
 
 
@@ -65,8 +65,8 @@ def test_several_runs_json_and_no_browser(cli: Call, finished: Path, opened: lis
     ("arguments", "says"),
     [
         (["nowhere"], "`nowhere` is not a folder"),
-        (["RUN", "--out", "."], "--out names an .html file to write"),
-        (["RUN", "--out", "no/where.html"], "--out names an .html file to write"),
+        (["RUN", "--out", "."], "--out names an .html file"),
+        (["RUN", "--out", "no/where.html"], "--out names an .html file"),
     ],
 )
 def test_bad_input_is_one_sentence(
@@ -83,5 +83,5 @@ def test_moved_data_costs_the_samples_only(
 ) -> None:
     done = cli("explore", str(finished), "--data", str(tmp_path / "gone"), "--out", "b.html")
     assert done.code == 0
-    assert "no samples and no counted answers" in done.err
+    assert "no samples" in done.err
     assert Path("b.html").exists()

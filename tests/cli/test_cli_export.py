@@ -28,7 +28,7 @@ def test_export_writes_a_file_and_says_how_to_call_it(cli: Call, finished: Path)
     path = finished / "export" / "model.onnx"
     assert str(path) in ended.out
     assert str(path) + ".md" in ended.out
-    assert "to PyTorch, on random rows and rays" in ended.out
+    assert "on random rows" in ended.out
     first, second = ended.out.splitlines()[-2:]
     given = {"onnxruntime": onnxruntime}
     exec(first, given)
@@ -55,9 +55,9 @@ def test_export_as_json_to_a_place_of_ones_own(cli: Call, finished: Path, tmp_pa
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("nowhere",), "`nowhere` is not a folder; give the folder that `train` printed"),
-        (("RUN", "--format", "onx"), "unknown format `onx`; did you mean `onnx`?"),
-        (("RUN", "--out", "a.pt2"), "`out` names a file that ends in .onnx, found `a.pt2`"),
+        (("nowhere",), "`nowhere` is not a folder"),
+        (("RUN", "--format", "onx"), "`onx`; did you mean `onnx`"),
+        (("RUN", "--out", "a.pt2"), ".onnx, found `a.pt2`"),
     ],
     ids=["nowhere", "format", "ending"],
 )
@@ -76,4 +76,4 @@ def test_an_unfinished_run_is_refused(cli: Call, finished: Path, tmp_path: Path)
     (tmp_path / "half" / "run.json").write_text(json.dumps(record))
     ended = cli("export", "half")
     assert ended.code == 2
-    assert "the run in `half` was not finished" in ended.err
+    assert "`half` was not finished" in ended.err

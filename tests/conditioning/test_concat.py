@@ -305,13 +305,13 @@ def test_seeds_can_be_stacked_with_torch_func() -> None:
 
 
 def test_a_network_without_a_linear_layer_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="found no linear layer in Sequential"):
+    with pytest.raises(ConfigurationError, match=r"no linear layer.*Sequential"):
         Concat(nn.Sequential(nn.Conv2d(1, 1, 3), nn.ReLU()), 2)
 
 
 @pytest.mark.parametrize(
     ("layer", "says"),
-    [("9", "no layer `9`; its linear layers: 0, 2, 4"), ("1", "found Tanh at `1`.*: 0, 2, 4")],
+    [("9", "`9`; .*0, 2, 4"), ("1", "found Tanh at `1`.*: 0, 2, 4")],
 )
 def test_a_wrong_layer_name_lists_the_right_ones(layer: str, says: str) -> None:
     with pytest.raises(ConfigurationError, match=says):
@@ -338,7 +338,7 @@ def test_a_single_ray_is_a_sweep_of_one() -> None:
 
 
 def test_objectives_must_be_positive() -> None:
-    with pytest.raises(ConfigurationError, match="`objectives` must be at least 1, found 0"):
+    with pytest.raises(ConfigurationError, match=r"`objectives`.*found 0"):
         Concat(_plain(), 0)
 
 

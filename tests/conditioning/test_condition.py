@@ -229,29 +229,29 @@ def test_fit_takes_a_conditioned_network(tmp_path: Any) -> None:
 @pytest.mark.parametrize(
     ("network", "settings", "says"),
     [
-        (nn.ReLU(), {}, r'how="input" looked for .* found no layer with weights in ReLU'),
-        (nn.Embedding(5, 3), {}, r"found Embedding at ``: use how=\"film\"; there is no linear"),
+        (nn.ReLU(), {}, 'how="input".*ReLU'),
+        (nn.Embedding(5, 3), {}, 'Embedding at ``: .*how="film"; .*no linear'),
         (
             nn.Sequential(nn.Embedding(5, 3), nn.Flatten(), nn.Linear(3, 1)),
             {},
-            r'found Embedding at `0`: use how="film", or name one, as in layer="2"',
+            'Embedding at `0`: .*how="film".*layer="2"',
         ),
         (nn.Sequential(nn.Conv1d(1, 1, 3), nn.Linear(3, 1)), {}, "found Conv1d at `0`"),
         (nn.LSTM(3, 4), {}, "found LSTM"),
         (nn.MultiheadAttention(4, 2), {}, "found MultiheadAttention"),
-        (Mlp((4,), 1), {"layer": "layers.1"}, r"found ReLU at `layers.1`: .*layers.0, layers.2"),
-        (Mlp((4,), 1), {"layer": "nowhere"}, r"no layer `nowhere`: .*layers.0, layers.2"),
-        (Mlp((4,), 1), {"layer": ("a", "b")}, r'splits one layer, found 2 .* how="film"'),
+        (Mlp((4,), 1), {"layer": "layers.1"}, "ReLU at `layers.1`: .*layers.0, layers.2"),
+        (Mlp((4,), 1), {"layer": "nowhere"}, "`nowhere`: .*layers.0, layers.2"),
+        (Mlp((4,), 1), {"layer": ("a", "b")}, 'found 2 .* how="film"'),
         (nn.TransformerEncoderLayer(4, 2, 8), {"layer": "linear1"}, "`linear1` is not always"),
-        (Mlp((4,), 1), {"how": "flim"}, r"unknown `how` `flim`; did you mean `film`\? .*input"),
+        (Mlp((4,), 1), {"how": "flim"}, "`flim`; .*`film`"),
         (Mlp((4,), 1), {"how": "inputs"}, "did you mean `input`"),
         (Mlp((4,), 1), {"how": "hypernet", "layer": "layers.0"}, "network as a whole"),
         (Mlp((4,), 1), {"how": "torch.nn:ReLU"}, "cannot be built"),
         (Mlp((4,), 1), {"how": f"{__name__}:no"}, "cannot be imported"),
-        (Mlp((4,), 1), {"settings": {"wide": 3}}, "`concat` cannot be built .*'wide'"),
-        (Mlp((4,), 1), {"objectives": 0}, "`objectives` must be at least 1, found 0"),
-        (Mlp((4,), 1), {"objectives": 1.5}, "`objectives` must be a whole number, found 1.5"),
-        (Mlp, {}, "found the class Mlp: build it first"),
+        (Mlp((4,), 1), {"settings": {"wide": 3}}, "`concat` .*'wide'"),
+        (Mlp((4,), 1), {"objectives": 0}, "`objectives`.*found 0"),
+        (Mlp((4,), 1), {"objectives": 1.5}, r"`objectives`.*found 1\.5"),
+        (Mlp, {}, "class Mlp: build it"),
         (Concat(Mlp((4,), 1), 2), {}, "found the conditioned Concat"),
     ],
 )
@@ -275,19 +275,19 @@ def test_a_ray_of_the_wrong_shape_is_refused(shape: tuple[int, ...], how: str, m
 def test_a_list_is_no_ray(make: Make) -> None:
     network, inputs = make("perceptron")
     ray: Any = [0.2, 0.3, 0.5]
-    with pytest.raises(ConfigurationError, match=r"a ray is a tensor, found list: .*torch.tensor"):
+    with pytest.raises(ConfigurationError, match=r"found list: .*torch\.tensor"):
         condition(network, J)(inputs, ray)
 
 
 def test_a_network_that_cannot_be_copied_is_refused() -> None:
     network = nn.Linear(2, 1)
     network.kept = network(torch.zeros(1, 2))
-    with pytest.raises(ConfigurationError, match=r"does not allow .*: take off it what"):
+    with pytest.raises(ConfigurationError, match="does not allow"):
         condition(network, 2)
 
 
 def test_a_part_called_alone_says_what_to_call(make: Make) -> None:
     network, inputs = make("perceptron")
     for how in ("input", "film"):
-        with pytest.raises(ConfigurationError, match=r"call the whole model, `model\(inputs, ray"):
+        with pytest.raises(ConfigurationError, match=r"`model\(inputs, ray"):
             condition(network, J, how=how).backbone(inputs)

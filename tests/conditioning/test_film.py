@@ -278,15 +278,15 @@ def test_half_precision_scales_what_is_in_half_precision(rays: Rays, nudge: Nudg
 @pytest.mark.parametrize(
     ("network", "settings", "says"),
     [
-        (nn.ReLU(), {}, r"`film` looked for .* found none in ReLU: name .* `layer="),
-        (Mlp((4,), 1), {"layer": "nowhere"}, r"no layer `nowhere`; .* layers.0, layers.2"),
-        (Mlp((4,), 1), {"layer": "layers.1"}, r"how many channels .* ReLU at `layers.1`"),
+        (nn.ReLU(), {}, "found none in ReLU: .*`layer="),
+        (Mlp((4,), 1), {"layer": "nowhere"}, "`nowhere`; .* layers.0, layers.2"),
+        (Mlp((4,), 1), {"layer": "layers.1"}, "channels .* ReLU at `layers.1`"),
         (Mlp((4,), 1), {"layer": ()}, "found none"),
-        (Mlp((4,), 1), {"width": 0}, "`width` must be at least 1, found 0"),
+        (Mlp((4,), 1), {"width": 0}, "`width`.*found 0"),
         (
             nn.TransformerEncoderLayer(4, 2, 8),
             {"layer": "linear1"},
-            "`linear1` is not always: it is inside a TransformerEncoderLayer",
+            "`linear1`.* inside a TransformerEncoderLayer",
         ),
     ],
 )

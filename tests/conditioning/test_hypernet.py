@@ -307,7 +307,7 @@ def test_torch_has_no_gradient_of_an_evaluating_transformer_at_several_rays() ->
     """One that refuses: torch's fast path for transformers, taken where they are mapped."""
     model, inputs = Hypernet(Encoder().to(DOUBLE), J).eval(), torch.randn(B, 40, dtype=DOUBLE)
     model(inputs, _rays()).sum().backward()
-    with pytest.raises(RuntimeError, match="derivative for aten::_transformer_encoder_layer_fwd"):
+    with pytest.raises(RuntimeError, match="_transformer_encoder_layer_fwd"):
         model(inputs, _rays(4)).sum().backward()
     torch.backends.mha.set_fastpath_enabled(False)  # the way out
     try:
@@ -491,31 +491,31 @@ def test_copies_and_state_dicts_give_the_same_numbers(chunk: int) -> None:
 
 @pytest.mark.parametrize("name", ["width", "chunk"])
 def test_sizes_must_be_positive(name: str) -> None:
-    with pytest.raises(ConfigurationError, match=f"`{name}` must be at least 1, found 0"):
+    with pytest.raises(ConfigurationError, match=f"`{name}`.*found 0"):
         Hypernet(_small(), J, **{name: 0})
 
 
 @pytest.mark.parametrize("network", [nn.ReLU(), nn.Linear(3, 1).requires_grad_(False)], ids=str)
 def test_a_network_without_weights_to_train_is_refused(network: nn.Module) -> None:
-    with pytest.raises(ConfigurationError, match="emits the weights that are trained, found none"):
+    with pytest.raises(ConfigurationError, match="trained, found none"):
         Hypernet(network, J)
 
 
 def test_weights_of_several_types_are_refused() -> None:
     network = nn.Sequential(nn.Linear(3, 2), nn.Linear(2, 1).to(DOUBLE))
-    with pytest.raises(ConfigurationError, match=r"found torch.float32 on cpu, torch.float64 on"):
+    with pytest.raises(ConfigurationError, match=r"float32 on cpu, torch\.float64"):
         Hypernet(network, J)
     network[1].requires_grad_(False)
     for chunk in (8, 4):
         model = Hypernet(network, J, chunk=chunk)
         assert "emits=8" in model.extra_repr()
         assert model.get_parameter("backbone.1.weight").dtype == DOUBLE  # frozen: left as it is
-    with pytest.raises(ConfigurationError, match=r"of one real type .* found torch.complex64"):
+    with pytest.raises(ConfigurationError, match=r"found torch\.complex64"):
         Hypernet(nn.Linear(3, 2, dtype=torch.complex64), J)
 
 
 def test_a_batch_that_cannot_be_shared_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="12 samples cannot be split among 5 rays"):
+    with pytest.raises(ConfigurationError, match=r"12 samples.*5 rays"):
         Hypernet(_small(), J)(_images(), _rays(5))
 
 

@@ -66,7 +66,7 @@ def test_groups_of_samples_have_a_ray_each() -> None:
     rays = model.rays[[4, 0, 2]]
     assert model(torch.zeros(6, 2), rays).flatten().tolist() == [4, 4, 0, 0, 2, 2]
     assert model(torch.zeros(3, 2), rays).flatten().tolist() == [4, 0, 2]  # one per sample
-    with pytest.raises(ConfigurationError, match="7 samples cannot be split among 3 rays"):
+    with pytest.raises(ConfigurationError, match=r"7 samples.*3 rays"):
         model(torch.zeros(7, 2), rays)
 
 
@@ -161,7 +161,7 @@ def test_rays_handed_over_are_copied_and_move_along() -> None:
 
 @pytest.mark.parametrize("networks", [0, 1, 3])
 def test_as_many_networks_as_rays(networks: int) -> None:
-    with pytest.raises(ConfigurationError, match=f"one network per ray, found {networks} and 2"):
+    with pytest.raises(ConfigurationError, match=f"found {networks} and 2"):
         PerRayEnsemble([nn.Linear(2, 2) for _ in range(networks)], torch.eye(2))
 
 

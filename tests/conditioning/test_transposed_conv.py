@@ -245,7 +245,7 @@ def test_the_published_code_draws_both_together() -> None:
 
 
 def test_as_it_was_and_scaled_exclude_each_other() -> None:
-    with pytest.raises(ConfigurationError, match=r"`zero`.*`joined`.*set one of them to false"):
+    with pytest.raises(ConfigurationError, match=r"`zero`.*`joined`.*false"):
         TransposedConv(LeNet(SHAPE, 2), J, zero=True, joined=True)
 
 
@@ -351,16 +351,14 @@ def test_a_skip_connection_is_swept_ray_by_ray() -> None:
 
 
 def test_a_convolution_in_groups_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match=r"`groups` .* must be 1, found 2: .* `layer`"):
+    with pytest.raises(ConfigurationError, match=r"`groups`.*found 2: .*`layer`"):
         TransposedConv(nn.Conv2d(4, 4, 3, groups=2), J)
 
 
 def test_a_table_network_is_refused() -> None:
-    with pytest.raises(
-        ConfigurationError, match=r"needs a 2d convolution, found Linear .*: none; name one"
-    ):
+    with pytest.raises(ConfigurationError, match=r"found Linear .*name one"):
         TransposedConv(Mlp((5,), 1), J)
-    with pytest.raises(ConfigurationError, match="found no 2d convolution in Sequential"):
+    with pytest.raises(ConfigurationError, match=r"no 2d convolution.*Sequential"):
         TransposedConv(nn.Sequential(nn.Linear(2, 2)), J)
 
 

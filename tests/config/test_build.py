@@ -11,20 +11,19 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from tests.small import few_digits, plan_of
 from torch import nn
 
 from paretocosmos import registry
 from paretocosmos.conditioning import PerRayEnsemble, networks_of
 from paretocosmos.config.plan import Plan
-from paretocosmos.config.resolve import make_plan
 from paretocosmos.config.settings import pairs
 from paretocosmos.errors import DivergedError, EngineWarning
 from paretocosmos.evaluation.evaluate import evaluate
 from paretocosmos.objectives.mean_squared_error import MeanSquaredError
 from paretocosmos.pareto.metrics import hypervolume
 from paretocosmos.pareto.rays import even_rays
-from paretocosmos.problems import SPLITS, Problem, Split, load_problem
-from paretocosmos.problems.images.problem import ImageProblem
+from paretocosmos.problems import Problem, Split, load_problem
 from paretocosmos.runs.checkpoint import load_tensors
 from paretocosmos.runs.run import Run
 from paretocosmos.runs.saved import checkpoint_in
@@ -34,7 +33,7 @@ from paretocosmos.training.engine import Engine, choose
 from paretocosmos.training.fit import fit
 from paretocosmos.training.loop import Trainer
 from paretocosmos.training.seed_run import SeedRun
-from paretocosmos.types import Batch, map_tensors
+from paretocosmos.types import Batch
 
 SETTINGS: dict[str, Any] = {"hidden": (6,), "batch_size": 25, "evaluate_every": 2, "rays": 4}
 SINGLE = ["mgda", "pareto_mtl", "single_task", "uniform"]
@@ -78,18 +77,7 @@ def _go(out: Path, problem: str | Problem, method: str, **changes: Any) -> Run:
 
 
 def _plan(method: str, seed: int, **changes: Any) -> Plan:
-    given: dict[str, Any] = {"settings": SETTINGS} | dict.fromkeys(
-        ("model", "conditioning", "backbone", "protocol")
-    )
-    return make_plan(
-        "toy_convex",
-        method=method,
-        seed=seed,
-        device="cpu",
-        deterministic=False,
-        precision="tf32",
-        **given | changes,
-    )
+    return plan_of(method=method, seed=seed, **{"settings": SETTINGS} | changes)
 
 
 def _networks(method: str, objectives: int) -> int:
@@ -335,9 +323,9 @@ def test_the_network_that_diverges_is_named(
 
     monkeypatch.setattr(SeedRun, "refuse_divergence", spoil)
     for method, which in (("pareto_mtl", " of network 5"), ("single_task", " of network 2")):
-        with pytest.raises(DivergedError, match=f"`first`{which} became nan at step 2 of epoch 1"):
+        with pytest.raises(DivergedError, match=f"`first`{which}.*nan.*step 2.*epoch 1"):
             _go(tmp_path / method, "toy_convex", method)
-    with pytest.raises(DivergedError, match="`first` became nan at step 2"):  # it has no other
+    with pytest.raises(DivergedError, match=r"`first`.*nan.*step 2"):  # it has no other
         _go(tmp_path / "mgda", "toy_convex", "mgda")
 
 
@@ -356,7 +344,7 @@ class Aside:
         return self.inner.epoch(order, rays)
 
 
-@pytest.mark.parametrize("place", [0, 1, 4])
+@pytest.mark.parametrize("place", [0, 2], ids=["the first", "the last"])
 def test_one_network_that_cannot_be_captured_is_told_of(
     place: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -366,20 +354,21 @@ def test_one_network_that_cannot_be_captured_is_told_of(
         made.append(choose(*given, **named))
         return Aside(made[-1]) if len(made) == place + 1 else made[-1]
 
-    expected = _go(tmp_path / "whole", "toy_convex", "pareto_mtl", engine="traced", epochs=1)
+    given: dict[str, Any] = {"engine": "traced", "epochs": 1}
+    given["settings"] = SETTINGS | {"networks": 3}
+    expected = _go(tmp_path / "whole", "toy_convex", "pareto_mtl", **given)
     monkeypatch.setattr(stack, "choose", choose_aside)
     monkeypatch.setattr(training, "_together", lambda plan: False)
     told: list[str] = []
-    with pytest.warns(EngineWarning, match=r"cannot be captured .* goes on eager") as caught:
+    with pytest.warns(EngineWarning, match="captured .* eager") as caught:
         run = _go(
             tmp_path / "run",
             "toy_convex",
             "pareto_mtl",
-            engine="traced",
-            epochs=1,
             progress=lambda at: told.append(at.engine),
+            **given,
         )
-    assert (len(made), len(caught)) == (5, 1)
+    assert (len(made), len(caught)) == (3, 1)
     assert run.record["engine"] == "eager: the step cannot be captured (so it says)"
     assert told == ["eager"]
     np.testing.assert_allclose(run.front.values, expected.front.values, rtol=1e-3)
@@ -392,16 +381,7 @@ def test_one_network_that_cannot_be_captured_is_told_of(
 def test_images_train_and_stack(
     method: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    problem = load_problem("multi_digits", settings={"copies": 1})
-    assert isinstance(problem, ImageProblem)
-    splits = {}
-    for name, count in zip(SPLITS, (60, 20, 20), strict=True):
-        whole = problem.split(name)
-        parts = (
-            map_tensors(lambda t, n=count: t[:n], part) for part in (whole.inputs, whole.targets)
-        )
-        splits[name] = Batch(*parts)
-    few = dataclasses.replace(problem, splits=splits, spec=None)
+    few = dataclasses.replace(few_digits(train=60, val=20, test=20), spec=None)
     settings: dict[str, Any] = {"batch_size": 30, "rays": 3, "reference": (4.0, 4.0)}
     settings |= {"networks": 2} if method == "pareto_mtl" else {}
     given: dict[str, Any] = {"method": method, "epochs": 2, "precision": "fp64", "engine": "eager"}

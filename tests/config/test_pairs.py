@@ -7,14 +7,13 @@ from typing import Any
 
 import pytest
 import torch
+from tests.small import plan_of
 from torch import Tensor, nn
 
 from paretocosmos.conditioning import Conditioning, PerRayEnsemble, networks_of
 from paretocosmos.conditioning.concat import Concat
 from paretocosmos.conditioning.hypernet import Hypernet
 from paretocosmos.conditioning.none import Unconditioned
-from paretocosmos.config.plan import Plan
-from paretocosmos.config.resolve import make_plan
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.methods import Gram, Method, State
 from paretocosmos.methods.cosmos import Cosmos
@@ -29,13 +28,6 @@ from paretocosmos.problems import Problem, Split, load_problem
 from paretocosmos.runs.run import Run
 from paretocosmos.training.fit import fit
 from paretocosmos.types import Batch, Outputs, Targets
-
-
-def _plan(problem: str | Problem = "toy_convex", **changes: Any) -> Plan:
-    given: dict[str, Any] = {"method": "cosmos", "settings": {}, "seed": 1, "device": "cpu"}
-    given |= dict.fromkeys(("model", "conditioning", "backbone", "protocol"))
-    return make_plan(problem, deterministic=False, precision="tf32", **given | changes)
-
 
 # ---------------------------------------------------------------- what is built
 
@@ -54,7 +46,7 @@ def _plan(problem: str | Problem = "toy_convex", **changes: Any) -> Plan:
 def test_a_method_with_rays_of_its_own_has_a_network_for_each(
     method: str | Method, networks: int
 ) -> None:
-    plan = _plan(method=method)
+    plan = plan_of(method=method)
     assert isinstance(plan.model, PerRayEnsemble)
     found = networks_of(plan.model)
     assert len(found) == networks
@@ -65,13 +57,13 @@ def test_a_method_with_rays_of_its_own_has_a_network_for_each(
     assert plan.configuration.conditioning.name == "none"
     assert plan.traceable
     assert plan.stackable
-    same = _plan(method=method, conditioning="none").model.state_dict()
+    same = plan_of(method=method, conditioning="none").model.state_dict()
     assert all(torch.equal(value, same[name]) for name, value in plan.model.state_dict().items())
 
 
 @pytest.mark.parametrize("method", ["cosmos", "linear", "epo"])
 def test_a_method_that_draws_rays_has_one_network_that_hears_them(method: str) -> None:
-    assert type(_plan(method=method).model) is Concat
+    assert type(plan_of(method=method).model) is Concat
 
 
 @pytest.mark.parametrize(
@@ -79,23 +71,23 @@ def test_a_method_that_draws_rays_has_one_network_that_hears_them(method: str) -
 )
 def test_a_name_of_the_papers_is_a_method_and_a_conditioning(name: str, kind: type[Method]) -> None:
     for given in ({"method": name}, {"method": name, "conditioning": "hypernet"}):
-        plan = _plan(**given)
+        plan = plan_of(**given)
         assert type(plan.method) is kind
         assert type(plan.model) is Hypernet
         assert plan.configuration.label == name
-    apart = _plan(method=plan.configuration.method.name, conditioning="hypernet")
+    apart = plan_of(method=plan.configuration.method.name, conditioning="hypernet")
     assert apart.configuration == plan.configuration
 
 
 def test_the_papers_settings_come_by_that_name() -> None:
     settings = {"copies": 1}
     for method, conditioning in (("phn_ls", None), ("linear", "hypernet")):
-        plan = _plan("multi_digits", method=method, conditioning=conditioning, settings=settings)
+        plan = plan_of("multi_digits", method=method, conditioning=conditioning, settings=settings)
         assert plan.configuration.backbone is not None
         assert plan.configuration.backbone.settings == {"kernel": 9, "rectified": False}
         assert plan.method == Linear(alpha=0.2)
         assert plan.training.learning_rate == 1e-3
-    plain = _plan("multi_digits", method="linear", settings=settings)
+    plain = plan_of("multi_digits", method="linear", settings=settings)
     assert plain.configuration.backbone is not None
     assert plain.configuration.backbone.settings == {"kernel": 5, "rectified": True}
 
@@ -104,15 +96,15 @@ def test_the_papers_names_have_settings_of_their_own_on_any_problem() -> None:
     for problem in ("toy_convex", load_problem("toy_convex"), _two_tasks()):
         role: dict[str, Any] = {"backbone": Plainly()} if isinstance(problem, TwoTasks) else {}
         for method in ("phn_ls", "phn_epo"):
-            plan = _plan(problem, method=method, **role)
+            plan = plan_of(problem, method=method, **role)
             assert plan.training.learning_rate == 1e-4
             assert plan.training.milestones == ()
             assert plan.method in (Linear(alpha=0.2), Epo(alpha=0.2))
             mine = {"learning_rate": 0.01, "alpha": 0.7}
-            own = _plan(problem, method=method, settings=mine, **role)  # one's own go before
+            own = plan_of(problem, method=method, settings=mine, **role)  # one's own go before
             assert own.training.learning_rate == 0.01
             assert own.method in (Linear(alpha=0.7), Epo(alpha=0.7))
-    assert _plan(method="linear").training.learning_rate == 1e-3
+    assert plan_of(method="linear").training.learning_rate == 1e-3
 
 
 # ---------------------------------------------------------------- methods of one's own
@@ -160,14 +152,14 @@ def drawing(*, alpha: float = 0.5) -> Method:
 def test_a_method_of_ones_own_with_rays_of_its_own_needs_no_conditioning(
     method: str | Method, settings: dict[str, Any], networks: int
 ) -> None:
-    plan = _plan(method=method, settings=settings)
+    plan = plan_of(method=method, settings=settings)
     assert [type(network) for network in networks_of(plan.model)] == [Unconditioned] * networks
     assert plan.configuration.conditioning is not None
     assert plan.configuration.conditioning.name == "none"
 
 
 def test_a_function_that_makes_a_method_that_draws_rays() -> None:
-    plan = _plan(method=f"{__name__}:drawing", settings={"alpha": "0.7"})
+    plan = plan_of(method=f"{__name__}:drawing", settings={"alpha": "0.7"})
     assert plan.method == Cosmos(alpha=0.7)
     assert type(plan.model) is Concat
 
@@ -200,9 +192,9 @@ def _own() -> nn.Module:
 
 
 NEGATIVE, ZERO = _with(Shifted(name="b", target="second")), _with(Nothing(name="b"))
-TOLD = "`{}` trains a network for each of its rays, which `concat` has no use for.*leave"
-DEAF = "`{}` draws a ray for every step, of which .* hears nothing: leave `conditioning` out"
-LIKE = r"`normalisation` takes `none` or `l2` or `loss` or `loss\+`, found 'l3'"
+TOLD = "`{}` trains a network .*`concat`.*leave"
+DEAF = "`{}` draws a ray .*leave `conditioning` out"
+LIKE = r"`normalisation` .*`loss\+`, found 'l3'"
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "mgda concat": ({"method": "mgda", "conditioning": "concat"}, TOLD.format("mgda")),
     "mgda object": ({"method": Mgda(), "conditioning": "concat"}, TOLD.format("mgda")),
@@ -219,7 +211,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "own function's value": (
         {"method": f"{__name__}:some_networks", "settings": {"networks": "few"}},
-        "`networks` takes int, found 'few'",
+        "`networks`.*int, found 'few'",
     ),
     "mgda model": ({"method": "mgda", "model": Concat(_own(), 2)}, TOLD.format("mgda")),
     "single model": (
@@ -232,18 +224,18 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "phn model": (
         {"method": "phn_ls", "model": _own()},
-        "`phn_ls` is the method `linear` with the conditioning `hypernet`: leave `model` out",
+        "`phn_ls` .*`linear` .*`hypernet`: leave `model` out",
     ),
     "phn conditioning": (
         {"method": "phn_epo", "conditioning": "concat"},
-        "`phn_epo` is the method `epo` with .*: leave `conditioning` out, or name another",
+        "`phn_epo` .*`epo` .*: leave `conditioning` out",
     ),
-    "unknown method": ({"method": "phn-ls"}, "unknown method `phn-ls`; did you mean `phn_ls`"),
+    "unknown method": ({"method": "phn-ls"}, "`phn-ls`.*`phn_ls`"),
     "all methods": ({"method": "xyz"}, "known: cosmos, epo, linear, .*phn_epo, phn_ls"),
     "normalisation": ({"method": "mgda", "settings": {"normalisation": "l3"}}, LIKE),
     "networks": (
         {"method": "pareto_mtl", "settings": {"networks": 0}},
-        "`networks` must be at least 1, found 0",
+        "`networks`.*found 0",
     ),
     "another's setting": (
         {"method": "mgda", "settings": {"penalty": 1}},
@@ -252,7 +244,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "alpha": ({"method": "uniform", "settings": {"alpha": 1}}, "unknown setting `alpha`"),
     "epo negative": (
         {"method": "epo", "problem": NEGATIVE},
-        "`epo` needs positive losses, found -.* for `b` on the first batch: add a constant",
+        "`epo` .*found -.* for `b` .*add a constant",
     ),
     "epo zero": ({"method": "phn_epo", "problem": ZERO}, "found 0 for `b`"),
     "pareto_mtl negative": ({"method": "pareto_mtl", "problem": NEGATIVE}, "losses of at least 0"),
@@ -347,12 +339,12 @@ def test_a_parameter_that_an_objective_does_not_reach_is_refused(
         run: Run = fit(_two_tasks(), out=tmp_path / "run", **given)
         return run
 
-    says = r"`left\.weight` gets no gradient from `right`.*name the modules .* attribute `heads`"
+    says = r"`left\.weight` .*`right`.*`heads`"
     with pytest.raises(ConfigurationError, match=says):
         go(TwoHeads())
-    with pytest.raises(ConfigurationError, match=r"all objectives share, found none outside"):
+    with pytest.raises(ConfigurationError, match="share, found none"):
         go(Apart())
-    with pytest.raises(ConfigurationError, match="unknown head `rihgt`; did you mean `right`"):
+    with pytest.raises(ConfigurationError, match=r"`rihgt`.*`right`"):
         go(Misspelt())
     assert list(tmp_path.iterdir()) == []
     assert go(Declared()).record["status"] == "finished"  # naming them helps

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 import torch
+from tests.small import Joined, plan_of
 from torch import Tensor, nn
 
 from paretocosmos.backbones.lenet import LeNet
 from paretocosmos.conditioning.concat import Concat
 from paretocosmos.conditioning.transposed_conv import TransposedConv
 from paretocosmos.config.plan import Plan
-from paretocosmos.config.resolve import make_plan
 from paretocosmos.config.settings import Training
 from paretocosmos.errors import ConfigurationError, DataError, MissingExtraError
 from paretocosmos.methods import Gram, Method, State
@@ -71,18 +71,6 @@ class Uniform(Method):
         return torch.full_like(losses, self.factor / losses.shape[-1]), state
 
 
-class Joined(nn.Module):
-    """A whole network of one's own."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.net = nn.Sequential(nn.Linear(6, 8), nn.ReLU(), nn.Linear(8, 2))
-
-    def forward(self, inputs: Tensor, ray: Tensor) -> Tensor:
-        out: Tensor = self.net(torch.cat([inputs, ray.expand(len(inputs), -1)], dim=1))
-        return out
-
-
 class Heir(Concat):
     """A conditioning of one's own that inherits its constructor."""
 
@@ -91,22 +79,6 @@ class Needy(Uniform):
     """A method that no settings can build."""
 
     def __init__(self, must: int) -> None: ...
-
-
-def _plan(problem: str | Problem, **changes: Any) -> Plan:
-    given: dict[str, Any] = {
-        "method": "cosmos",
-        "model": None,
-        "conditioning": None,
-        "backbone": None,
-        "protocol": None,
-        "settings": {},
-        "seed": 1,
-        "device": "cpu",
-        "deterministic": False,
-        "precision": "tf32",
-    }
-    return make_plan(problem, **given | changes)
 
 
 def _count(plan: Plan) -> int:
@@ -121,7 +93,7 @@ def _count(plan: Plan) -> int:
 def test_the_papers_problems_begin_with_its_settings(
     problem: str, features: int, alpha: object
 ) -> None:
-    plan = _plan(problem, protocol="paper")
+    plan = plan_of(problem, protocol="paper")
     assert plan.method == Cosmos(penalty=0.01, alpha=alpha)  # type: ignore[arg-type]
     assert plan.training == Training(
         epochs=50, batch_size=256, learning_rate=1e-3, evaluate_every=5, rays=25, reference=(2, 2)
@@ -132,7 +104,7 @@ def test_the_papers_problems_begin_with_its_settings(
     assert _count(plan) == expected
     assert expected == 7011 or problem != "adult"
     mine = {"penalty": 2, "alpha": "0.3", "epochs": 7, "hidden": "8", "reference": "3,4"}
-    other = _plan(load_problem(problem, protocol="paper"), settings=mine)
+    other = plan_of(load_problem(problem, protocol="paper"), settings=mine)
     assert other.method == Cosmos(penalty=2.0, alpha=0.3)
     assert (other.training.epochs, other.training.rays) == (7, 25)  # the rest stays the paper's
     assert other.problem.reference == (3.0, 4.0)
@@ -140,7 +112,7 @@ def test_the_papers_problems_begin_with_its_settings(
 
 
 def test_other_problems_begin_with_the_defaults() -> None:
-    plan = _plan("toy_convex", method="linear")
+    plan = plan_of(method="linear")
     assert plan.training == Training()
     assert plan.configuration.method == Spec("linear", {"alpha": 0.5})
     assert plan.configuration.problem == Spec("toy_convex", {"protocol": "clean"})
@@ -152,7 +124,7 @@ def test_other_problems_begin_with_the_defaults() -> None:
 
 def test_things_of_ones_own_as_objects() -> None:
     model = Joined()
-    plan = _plan(points(), method=Uniform(factor=2.0), model=model)
+    plan = plan_of(points(), method=Uniform(factor=2.0), model=model)
     assert plan.method == Uniform(factor=2.0)
     assert plan.configuration.problem is None
     assert plan.configuration.conditioning is plan.configuration.backbone is None
@@ -166,7 +138,7 @@ def test_things_of_ones_own_as_objects() -> None:
 
 
 def test_things_of_ones_own_by_name() -> None:
-    plan = _plan(
+    plan = plan_of(
         f"{__name__}:points",
         method=f"{__name__}:Uniform",
         conditioning=f"{__name__}:Heir",
@@ -186,7 +158,7 @@ def test_things_of_ones_own_by_name() -> None:
 def test_a_backbone_of_ones_own_is_conditioned_and_left_alone() -> None:
     backbone = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2))
     before = {name: value.clone() for name, value in backbone.state_dict().items()}
-    plan = _plan("toy_convex", backbone=backbone)
+    plan = plan_of(backbone=backbone)
     assert isinstance(plan.model, Concat)
     assert plan.configuration.conditioning == Spec(
         "concat", {"layer": None, "zero": False, "joined": False}
@@ -200,13 +172,13 @@ def test_a_backbone_of_ones_own_is_conditioned_and_left_alone() -> None:
 @pytest.mark.parametrize("backbone", ["mlp", nn.Sequential(nn.Flatten(), nn.Linear(12, 2))])
 def test_any_shape_trains_with_a_network_named(backbone: str | nn.Module) -> None:
     problem = points(shape=(3, 2, 2))
-    plan = _plan(problem, backbone=backbone, conditioning="concat")
+    plan = plan_of(problem, backbone=backbone, conditioning="concat")
     out = plan.model(torch.zeros(5, 3, 2, 2), torch.tensor([0.5, 0.5]))
     assert out.shape == (5, 2)
 
 
 def test_images_begin_with_the_papers_network() -> None:
-    plan = _plan(points(shape=(1, 20, 24)))
+    plan = plan_of(points(shape=(1, 20, 24)))
     assert plan.configuration.backbone == Spec("lenet", {"kernel": 5, "rectified": True})
     assert plan.configuration.conditioning == Spec(
         "transposed_conv", {"layer": None, "zero": False, "joined": False}
@@ -214,14 +186,14 @@ def test_images_begin_with_the_papers_network() -> None:
     assert isinstance(plan.model, TransposedConv)
     assert plan.traceable
     assert plan.stackable
-    named = _plan(points(shape=(1, 20, 24)), backbone="mlp", conditioning="concat")
+    named = plan_of(points(shape=(1, 20, 24)), backbone="mlp", conditioning="concat")
     assert isinstance(named.model, Concat)
 
 
 def test_the_papers_scale_is_for_a_network_that_was_just_drawn() -> None:
     digits = dataclasses.replace(points(shape=(1, 20, 24)), spec=Spec("multi_mnist", {}))
-    ours = _plan(digits).configuration.conditioning
-    theirs = _plan(digits, backbone=LeNet((1, 20, 24), 2)).configuration.conditioning
+    ours = plan_of(digits).configuration.conditioning
+    theirs = plan_of(digits, backbone=LeNet((1, 20, 24), 2)).configuration.conditioning
     assert ours is not None
     assert theirs is not None
     assert (ours.settings["joined"], theirs.settings["joined"]) == (True, False)
@@ -231,8 +203,8 @@ def test_the_paper_has_the_first_word_on_the_network(monkeypatch: pytest.MonkeyP
     monkeypatch.setitem(sys.modules, "transformers", None)
     faces = dataclasses.replace(points(shape=(3, 32, 32)), spec=Spec("celeba_easy", {}))
     with pytest.raises(MissingExtraError, match="`efficientnet` needs `transformers`"):
-        _plan(faces)
-    plan = _plan(faces, backbone="lenet")
+        plan_of(faces)
+    plan = plan_of(faces, backbone="lenet")
     assert plan.configuration.backbone == Spec("lenet", {"kernel": 5, "rectified": True})
     assert plan.configuration.conditioning == Spec(
         "transposed_conv", {"layer": None, "zero": True, "joined": False}
@@ -241,41 +213,44 @@ def test_the_paper_has_the_first_word_on_the_network(monkeypatch: pytest.MonkeyP
 
 def test_a_conditionings_defaults_are_written_down() -> None:
     """So that a default of another day makes no other run of it."""
-    plan = _plan("toy_convex", conditioning="hypernet", settings={"width": "7"})
+    plan = plan_of(conditioning="hypernet", settings={"width": "7"})
     assert plan.configuration.conditioning == Spec("hypernet", {"width": 7, "chunk": 50_000})
     assert plan.configuration.to_dict()["conditioning"]["settings"]["chunk"] == 50_000
-    assert _plan("toy_convex", method="uniform").configuration.conditioning == Spec("none", {})
+    assert plan_of(method="uniform").configuration.conditioning == Spec("none", {})
 
 
 def test_a_batch_larger_than_the_data_is_fine_unless_asked_for() -> None:
-    assert _plan(points()).training.batch_size == 256  # of 60 samples
-    assert _plan(points(), settings={"batch_size": 60}).training.batch_size == 60
+    assert plan_of(points()).training.batch_size == 256  # of 60 samples
+    assert plan_of(points(), settings={"batch_size": 60}).training.batch_size == 60
 
 
 @pytest.mark.parametrize("precision", ["tf32", "fp32", "bf16", "fp64"])
 def test_every_precision_is_recorded(precision: str) -> None:
-    plan = _plan("toy_convex", precision=precision)
+    plan = plan_of(precision=precision)
     assert plan.configuration.precision == precision
     assert plan.configuration.to_dict()["precision"] == precision
     assert next(plan.model.parameters()).dtype == torch.float32  # drawn as in any other
 
 
 def test_another_seed_is_the_same_plan_with_other_weights() -> None:
-    plan = _plan("toy_convex", settings={"hidden": "5"})
+    plan = plan_of(settings={"hidden": "5"})
     for seed in (1, 2, 7):
-        other, alone = plan.for_seed(seed), _plan("toy_convex", settings={"hidden": "5"}, seed=seed)
+        other, alone = (
+            plan.for_seed(seed),
+            plan_of(settings={"hidden": "5"}, seed=seed),
+        )
         assert other.configuration == alone.configuration
         assert other.problem is plan.problem
         assert other.model is not plan.model
         found, expected = other.model.state_dict(), alone.model.state_dict()
         assert all(torch.equal(found[name], value) for name, value in expected.items())
-    with pytest.raises(ConfigurationError, match="`seed` must be at least 0"):
+    with pytest.raises(ConfigurationError, match=r"`seed`.*at least 0"):
         plan.for_seed(-1)
 
 
 def test_a_network_handed_over_is_the_same_for_every_seed() -> None:
     model = Joined()
-    plan = _plan("toy_convex", model=model)
+    plan = plan_of(model=model)
     other = plan.for_seed(2)
     assert other.model is not plan.model
     assert other.model is not model
@@ -283,7 +258,10 @@ def test_a_network_handed_over_is_the_same_for_every_seed() -> None:
         torch.equal(a, b) for a, b in zip(model.parameters(), other.model.parameters(), strict=True)
     )
     backbone = nn.Sequential(nn.Linear(4, 3), nn.ReLU(), nn.Linear(3, 2))
-    plans = _plan("toy_convex", backbone=backbone), _plan("toy_convex", backbone=backbone, seed=2)
+    plans = (
+        plan_of(backbone=backbone),
+        plan_of(backbone=backbone, seed=2),
+    )
     found, expected = plans[0].for_seed(2).model.state_dict(), plans[1].model.state_dict()
     assert all(torch.equal(found[name], value) for name, value in expected.items())
 
@@ -321,12 +299,12 @@ def _half_frozen() -> nn.Module:
 def test_seeds_are_stacked_where_each_stays_what_it_would_be_alone(
     given: dict[str, Any], stackable: bool
 ) -> None:
-    assert _plan("toy_convex", **given).stackable == stackable
+    assert plan_of(**given).stackable == stackable
 
 
 def test_weights_come_from_the_seed_and_not_from_the_callers_generator() -> None:
     before = torch.get_rng_state()
-    one, same, other = (_plan("toy_convex", seed=seed).model.state_dict() for seed in (1, 1, 2))
+    one, same, other = (plan_of(seed=seed).model.state_dict() for seed in (1, 1, 2))
     assert torch.equal(torch.get_rng_state(), before)
     assert all(torch.equal(one[name], same[name]) for name in one)
     assert not any(torch.equal(one[name], other[name]) for name in one)
@@ -334,7 +312,7 @@ def test_weights_come_from_the_seed_and_not_from_the_callers_generator() -> None
 
 def test_mistakes_of_every_part_are_reported_together() -> None:
     with pytest.raises(ConfigurationError) as caught:
-        _plan(
+        plan_of(
             "toy_convex",
             settings={"epochs": 0, "penalty": -1, "learning_rate": "-1"},
             seed=-1,
@@ -345,11 +323,11 @@ def test_mistakes_of_every_part_are_reported_together() -> None:
 
 
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
-    "problem": ({"problem": "toy_convx"}, "unknown problem `toy_convx`; did you mean `toy_convex`"),
-    "no problem": ({"problem": None}, "`problem` is a Problem or the name of one, found None"),
-    "problem's kind": ({"problem": f"{__name__}:Uniform"}, "must give a paretocosmos Problem"),
-    "method": ({"method": "cosmo"}, "unknown method `cosmo`; did you mean `cosmos`"),
-    "method's class": ({"method": Cosmos}, "`method` is a Method .* found the class Cosmos"),
+    "problem": ({"problem": "toy_convx"}, "`toy_convx`.*`toy_convex`"),
+    "no problem": ({"problem": None}, "`problem`.*found None"),
+    "problem's kind": ({"problem": f"{__name__}:Uniform"}, "must give .*Problem"),
+    "method": ({"method": "cosmo"}, "`cosmo`.*`cosmos`"),
+    "method's class": ({"method": Cosmos}, "`method`.*class Cosmos"),
     "method's kind": ({"method": f"{__name__}:points"}, "must give a Method, found Points"),
     "no thing": ({"method": "os:sep"}, "name a class or a function"),
     "builtin": ({"method": "builtins:int"}, "name a class or a function"),
@@ -363,14 +341,14 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         {"problem": load_problem("toy_convex"), "protocol": "paper"},
         "loaded under protocol `clean`",
     ),
-    "setting": ({"settings": {"penalti": 1}}, "unknown setting `penalti`; did you mean `penalty`"),
+    "setting": ({"settings": {"penalti": 1}}, "`penalti`.*`penalty`"),
     "own method's setting": (
         {"method": Cosmos(), "settings": {"penalty": 1}},
         "unknown setting `penalty`",
     ),
     "alpha": ({"settings": {"alpha": "0"}}, "`alpha` must be positive"),
     "alpha's length": ({"settings": {"alpha": "1,2,3"}}, "here 2; found 3"),
-    "penalty": ({"settings": {"penalty": "-1"}}, "`penalty` must be finite and at least 0"),
+    "penalty": ({"settings": {"penalty": "-1"}}, "`penalty`.*at least 0"),
     "penalty nan": ({"settings": {"penalty": "nan"}}, "`penalty`"),
     "reference's length": ({"settings": {"reference": "1,2,3"}}, "here 2; found 3"),
     "reference nan": ({"settings": {"reference": "nan,1"}}, "`reference` must be finite"),
@@ -379,16 +357,15 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     **{
         f"groups of {method}": (
             {"method": method, "settings": {"groups": 2}},
-            f"`groups` are several rays in a batch, found 2, but `{method}` has one ray for each "
-            "network: leave it out",
+            f"`groups`.*found 2.*`{method}`.*leave it out",
         )
         for method in ("mgda", "single_task", "uniform", "pareto_mtl")
     },
     "groups": ({"problem": points(), "settings": {"groups": 64}}, "at most the 60 training"),
-    "seed": ({"seed": -1}, "`seed` must be at least 0"),
+    "seed": ({"seed": -1}, "`seed`.*at least 0"),
     "large seed": ({"seed": 2**63}, "`seed`"),
-    "seed's kind": ({"seed": 1.0}, "`seed` is a whole number, found 1.0"),
-    "seed's truth": ({"seed": True}, "`seed` is a whole number"),
+    "seed's kind": ({"seed": 1.0}, "`seed`.*found 1.0"),
+    "seed's truth": ({"seed": True}, "`seed`.*whole number"),
     "device": ({"device": "cpux"}, "unknown device `cpux`"),
     "device's kind": ({"device": "meta"}, "`device` is cpu or cuda"),
     "absent device": ({"device": "cuda:99"}, 'use device="cpu"'),
@@ -396,26 +373,26 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "frozen": ({"model": Joined().requires_grad_(False)}, "no parameters to train"),
     "shape": ({"problem": points(shape=(3, 2))}, "no default network: pass `model`"),
     "small image": ({"problem": points(shape=(3, 2, 2))}, "`lenet` takes images"),
-    "precision": ({"precision": "fp8"}, "unknown precision `fp8`; did you mean `fp.."),
+    "precision": ({"precision": "fp8"}, "`fp8`.*`fp.."),
     "precision's kind": ({"precision": "half"}, "known: bf16, fp32, fp64, tf32"),
-    "captured": ({"engine": "captured", "device": "cpu"}, "`engine` captured needs a CUDA device"),
+    "captured": ({"engine": "captured", "device": "cpu"}, "`engine` captured .*CUDA"),
     "batch": (
         {"problem": points(), "settings": {"batch_size": 61}},
-        r"`batch_size` must be at most the 60 training samples .* found 61: lower it",
+        r"`batch_size`.* 60 .*found 61: lower it",
     ),
     "batch by its long name": (
         {"problem": points(), "settings": {"training.batch_size": "61"}},
         "at most the 60 training",
     ),
-    "no seeds": ({"seeds": ()}, r"`seeds` are different whole numbers, found \(\)"),
+    "no seeds": ({"seeds": ()}, r"`seeds` are different .*found \(\)"),
     "seeds twice": ({"seeds": (1, 2, 1)}, r"`seeds` are different .* found \(1, 2, 1\)"),
-    "seed and seeds": ({"seed": 2, "seeds": (1, 2)}, "`seeds` stand instead of `seed`, found 2"),
-    "negative seeds": ({"seeds": (1, -2)}, "`seed` must be at least 0 .* found -2"),
-    "large seeds": ({"seeds": (1, 2**63)}, "`seed` must be at least 0 and below"),
-    "seeds' kind": ({"seeds": (1, 2.5)}, "`seed` is a whole number, found 2.5"),
-    "seeds' text": ({"seeds": ("1", "2")}, "`seed` is a whole number, found '1'"),
-    "seeds' truth": ({"seeds": (2, True)}, "`seed` is a whole number, found True"),
-    "seeds no list": ({"seeds": 3}, "`seeds` are .*whole numbers, found 3"),
+    "seed and seeds": ({"seed": 2, "seeds": (1, 2)}, "`seeds`.*`seed`, found 2"),
+    "negative seeds": ({"seeds": (1, -2)}, "`seed`.*at least 0.*found -2"),
+    "large seeds": ({"seeds": (1, 2**63)}, "`seed`.*below"),
+    "seeds' kind": ({"seeds": (1, 2.5)}, "`seed`.*found 2.5"),
+    "seeds' text": ({"seeds": ("1", "2")}, "`seed`.*found '1'"),
+    "seeds' truth": ({"seeds": (2, True)}, "`seed`.*found True"),
+    "seeds no list": ({"seeds": 3}, "`seeds`.*found 3"),
     "seeds within seeds": ({"seeds": ([1], [2])}, "whole number"),
     "no columns": ({"problem": "my.csv"}, "needs `target` and `sensitive`"),
     "no file": (
@@ -448,17 +425,17 @@ def test_it_is_refused_before_any_folder_exists(
 )
 def test_code_of_ones_own_is_not_traced_unasked(given: dict[str, Any]) -> None:
     # a trace freezes what Python decides; a check on one batch cannot see what changes later
-    assert not _plan("toy_convex", **given).traceable
+    assert not plan_of(**given).traceable
 
 
 def test_neither_is_what_hangs_on_torchs_modules_or_prepares_the_inputs() -> None:
     backbone = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2))
-    assert _plan("toy_convex", backbone=backbone, conditioning="concat").traceable
+    assert plan_of(backbone=backbone, conditioning="concat").traceable
     handle = backbone[1].register_forward_hook(lambda _module, _given, out: out * 2)
-    assert not _plan("toy_convex", backbone=backbone, conditioning="concat").traceable
+    assert not plan_of(backbone=backbone, conditioning="concat").traceable
     handle.remove()
     backbone[0].register_forward_pre_hook(lambda _module, given: given)
-    assert not _plan("toy_convex", backbone=backbone, conditioning="concat").traceable
+    assert not plan_of(backbone=backbone, conditioning="concat").traceable
 
     class Prepared(ToyProblem):
         def prepare(self, inputs: Any, dtype: torch.dtype) -> Any:
@@ -466,5 +443,5 @@ def test_neither_is_what_hangs_on_torchs_modules_or_prepares_the_inputs() -> Non
 
     toy = load_problem("toy_convex")
     fields = {field.name: getattr(toy, field.name) for field in dataclasses.fields(toy)}
-    assert _plan(toy).traceable
-    assert not _plan(Prepared(**fields)).traceable
+    assert plan_of(toy).traceable
+    assert not plan_of(Prepared(**fields)).traceable

@@ -78,7 +78,7 @@ def test_a_setting_goes_to_its_owner_in_the_type_it_asks_for(
 
 def test_an_unknown_setting_suggests_the_closest_of_all_owners() -> None:
     for wrong, close in (("penality", "penalty"), ("epoch", "epochs"), ("hiden", "hidden")):
-        with pytest.raises(ConfigurationError, match=f"`{wrong}`; did you mean `{close}`"):
+        with pytest.raises(ConfigurationError, match=f"`{wrong}`.*`{close}`"):
             distribute({wrong: 1}, OWNERS)
 
 
@@ -99,7 +99,7 @@ def test_a_prefix_must_be_an_owner_that_takes_the_setting(key: str) -> None:
 
 def test_a_setting_of_two_owners_must_say_whose_it_is() -> None:
     owners: dict[str, Callable[..., Any]] = {"method": Cosmos, "backbone": other}
-    with pytest.raises(ConfigurationError, match=r"`method\.penalty` or `backbone\.penalty`"):
+    with pytest.raises(ConfigurationError, match=r"`method\.penalty`.*`backbone\.penalty`"):
         distribute({"penalty": 2}, owners)
     found = distribute({"backbone.penalty": "2", "method.penalty": "0.5"}, owners)
     assert found == {"method": {"penalty": 0.5}, "backbone": {"penalty": 2}}
@@ -243,15 +243,15 @@ def test_a_problem_has_the_last_word_on_a_pair() -> None:
 @pytest.mark.parametrize(
     ("wrong", "says"),
     [
-        ({"epochs": 0}, "`epochs` must be at least 1, found 0"),
+        ({"epochs": 0}, "`epochs`.*found 0"),
         ({"batch_size": 0}, "`batch_size`"),
-        ({"groups": 0}, "`groups` must be at least 1"),
-        ({"groups": 3}, "`groups` must divide `batch_size`, found 3 and 256"),
-        ({"accumulate": 0}, "`accumulate` must be at least 1"),
-        ({"accumulate": 4}, "`accumulate` must divide `groups`.* found 4 and 1: set groups=4 too"),
+        ({"groups": 0}, "`groups`.*at least 1"),
+        ({"groups": 3}, "`groups`.*divide.*3 and 256"),
+        ({"accumulate": 0}, "`accumulate`.*at least 1"),
+        ({"accumulate": 4}, "`accumulate`.*4 and 1: .*groups=4"),
         ({"evaluate_every": -1}, "`evaluate_every`"),
         ({"rays": 0}, "`rays`"),
-        ({"learning_rate": 0.0}, "`learning_rate` must be positive"),
+        ({"learning_rate": 0.0}, "`learning_rate`.*positive"),
         ({"learning_rate": math.nan}, "`learning_rate`"),
         ({"learning_rate": math.inf}, "`learning_rate`"),
         ({"weight_decay": -1.0}, "`weight_decay`"),

@@ -1,7 +1,6 @@
 """What every problem promises, over every file of the room."""
 
 import math
-import shutil
 import struct
 import warnings
 from collections.abc import Callable, Iterator
@@ -22,7 +21,6 @@ from paretocosmos.registry import find as find_thing
 from paretocosmos.registry import names, parameters, summary
 from paretocosmos.types import Outputs, first, map_tensors
 
-RAW = Path(__file__).parents[3] / "shared" / "data"
 NEEDS_FILES = {"multi_mnist", "multi_fashion", "fashion_and_mnist"} | {
     name for name in names("problems") if name.startswith("celeba")
 }
@@ -31,17 +29,18 @@ ROWS = "".join(f"{at % 17},{'abc'[at % 3]},{['no', 'yes'][at * 7 % 11 > 5]}\n" f
 
 @pytest.fixture(scope="module", autouse=True)
 def _cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """A cache that goes away: real composites are large."""
+    """A cache of their own."""
     with pytest.MonkeyPatch.context() as patch:
         folder = tmp_path_factory.mktemp("cache")
         patch.setenv("XDG_CACHE_HOME", str(folder))
         patch.delenv("PARETOCOSMOS_DATA", raising=False)
         yield
-        shutil.rmtree(folder)
 
 
-def generated(folder: Path) -> Path:
-    """Small stand-ins for MNIST, Fashion-MNIST and CelebA, where the real ones are not at hand."""
+@pytest.fixture(scope="module")
+def generated(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Small stand-ins for MNIST, Fashion-MNIST and CelebA; `tests/problems` reads the real ones."""
+    folder = tmp_path_factory.mktemp("data")
     draw = np.random.default_rng(0)
     for name in ("mnist", "fashion_mnist"):
         (folder / name).mkdir()
@@ -72,12 +71,11 @@ def _generated_faces(folder: Path) -> None:
 
 @pytest.fixture(scope="module", params=names("problems"))
 def load(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest, generated: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Callable[[], Problem]:
     settings: dict[str, Any] = {}
     if request.param in NEEDS_FILES:
-        data = RAW if RAW.is_dir() else generated(tmp_path_factory.mktemp("idx"))
-        settings = {"data": str(data)}
+        settings = {"data": str(generated)}
     if request.param == "table":
         path: Path = tmp_path_factory.mktemp("csv") / "mine.csv"
         path.write_text("age,group,paid\n" + ROWS)

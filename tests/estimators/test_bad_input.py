@@ -45,12 +45,12 @@ def with_one(values: Any, at: int, value: Any) -> Any:
     [
         pytest.param(
             lambda: classifier().fit(x, y, sensitive=np.ones(120)),
-            "`sensitive` has at least two groups to compare, found only `1`",
+            "groups to compare, found only `1`",
             id="one-group",
         ),
         pytest.param(
             lambda: classifier().fit(x, y, sensitive=with_one(sex, 3, None)),
-            "`sensitive` is known in every row, found 1 missing of 120: leave those rows out",
+            "found 1 missing of 120",
             id="missing-group",
         ),
         pytest.param(
@@ -60,133 +60,127 @@ def with_one(values: Any, at: int, value: Any) -> Any:
         ),
         pytest.param(
             lambda: classifier().fit(x, y, sensitive=np.ones((120, 2))),
-            "`sensitive` is one column, found shape (120, 2): join several into one",
+            "found shape (120, 2): join",
             id="two-columns-of-groups",
         ),
         pytest.param(
             lambda: classifier().fit(x, y, sensitive=number),
-            "`sensitive` has at most 50 groups, found 120",
+            "50 groups, found 120",
             id="a-number-for-a-group",
         ),
         pytest.param(
             lambda: classifier().fit(x, y, sensitive=with_one(sex, 0, 7)),
-            "every group of `sensitive` has rows to train on and rows to validate on, found too "
-            "few of `7`",
+            "validate on, found too few of `7`",
             id="a-group-of-one",
         ),
         pytest.param(
             lambda: classifier().fit(x, sex, sensitive=sex),
-            "`tpr_gap` compares groups that have positive rows, to train on and to validate on, "
-            "found too few of `0`",
+            "validate on, found too few of `0`",
             id="a-group-without-positives",
         ),
         pytest.param(
             lambda: classifier().fit(x, np.where(sex, y, y + 2), sensitive=sex),
-            "groups that have rows of a class that the others have, too",
+            "rows of a class that",
             id="groups-without-a-common-class",
         ),
         pytest.param(
             lambda: classifier().fit(x, np.column_stack([y, y]), sensitive=sex),
-            "`sensitive` is traded against one target, found 2: fit one estimator for each",
+            "one target, found 2",
             id="groups-and-several-targets",
         ),
         pytest.param(
             lambda: classifier(fairness="tpr").fit(x, y, sensitive=sex),
-            "unknown `fairness` of a classifier `tpr`; did you mean `tpr_gap`?",
+            "`tpr`; did you mean `tpr_gap`",
             id="fairness-of-a-classifier",
         ),
         pytest.param(
             lambda: regressor(fairness="tpr_gap").fit(x, number, sensitive=sex),
-            "unknown `fairness` of a regressor `tpr_gap`",
+            "of a regressor `tpr_gap`",
             id="fairness-of-a-regressor",
         ),
         pytest.param(
             lambda: regressor(loss="square").fit(x, number),
-            "unknown `loss` `square`; did you mean `squared`?",
+            "`loss` `square`; did you mean `squared`",
             id="loss",
         ),
         pytest.param(
             lambda: classifier().fit(x, number),
-            "Unknown label type: a classifier predicts classes, found continuous values such as",
+            "found continuous values",
             id="numbers-for-classes",
         ),
         pytest.param(
             lambda: regressor().fit(x, np.where(y, "yes", "no")),
-            "a regressor predicts numbers, found values such as",
+            "predicts numbers, found values",
             id="classes-for-numbers",
         ),
         pytest.param(
             lambda: classifier().fit(x, with_one(y.astype(float), 2, np.nan)),
-            "the target is known in every row, found 1 missing or infinite of 120",
+            "missing or infinite of 120",
             id="missing-class",
         ),
         pytest.param(
             lambda: regressor().fit(x, with_one(number, 2, np.nan).astype(float)),
-            "Input y contains NaN: leave such rows out",
+            "Input y contains NaN",
             id="missing-number",
         ),
         pytest.param(
             lambda: classifier().fit(x, np.ones(120)),
-            "at least two classes to tell apart, found one class",
+            "classes to tell apart",
             id="one-class",
         ),
         pytest.param(
             lambda: classifier().fit(x, with_one(y, 0, 2).astype(int)),
-            "every class has rows to train on and rows to validate on, found too few of `2`",
+            "validate on, found too few of `2`",
             id="a-class-of-one",
         ),
-        pytest.param(
-            lambda: classifier().fit(x[:1], y[:1]), "at least 2 rows that count", id="one-row"
-        ),
+        pytest.param(lambda: classifier().fit(x[:1], y[:1]), "2 rows that count", id="one-row"),
         pytest.param(lambda: classifier().fit(x[:, :0], y), "0 feature(s)", id="no-features"),
         pytest.param(
             lambda: classifier().fit(pd.DataFrame(x).iloc[:0], y[:0]),
-            "`X` has at least 1 row and 1 feature, found shape (0, 3)",
+            "found shape (0, 3)",
             id="no-rows",
         ),
         pytest.param(
             lambda: classifier().fit(x, y, sample_weight=-np.ones(120)),
-            "`sample_weight` is finite and not negative",
+            "`sample_weight` is finite",
             id="negative-weight",
         ),
         pytest.param(
             lambda: classifier().fit(x, y, sample_weight=["a"] * 120),
-            "`sample_weight` is one number for each row",
+            "`sample_weight` is one number",
             id="a-word-for-a-weight",
         ),
         pytest.param(
             lambda: classifier(preference=[0.2, 0.3]).fit(x, y),
-            "the entries of a ray sum to 1, found a sum of 0.5: divide the ray by its sum",
+            "sum of 0.5: divide",
             id="preference-off-the-simplex",
         ),
         pytest.param(
             lambda: classifier(preference=[0.2, 0.3, 0.5]).fit(x, y),
-            "one entry per objective, here 2",
+            "per objective, here 2",
             id="preference-too-long",
         ),
         pytest.param(
             lambda: classifier(off_simplex="normalize").fit(x, y),
-            "`off_simplex` is `refuse` or `normalise`, found `normalize`",
+            "found `normalize`",
             id="off-simplex",
         ),
         pytest.param(
             lambda: classifier(objectives={"one": lambda o, t: o.mean()}).fit(x, y),
-            "`objectives` are at least two to be traded, found 1",
+            "two to be traded, found 1",
             id="one-objective",
         ),
         pytest.param(
             lambda: classifier(objectives=["accuracy", "gap"]).fit(x, y),
-            "`objectives` are functions of outputs and targets by name, or objectives",
+            "`objectives` are functions",
             id="names-for-objectives",
         ),
         pytest.param(
             lambda: classifier(validation_fraction=1.5).fit(x, y),
-            "`validation_fraction` lies between 0 and 1, found 1.5",
+            "between 0 and 1, found 1.5",
             id="validation-fraction",
         ),
-        pytest.param(
-            lambda: classifier(epochs=0).fit(x, y), "`epochs` must be at least 1", id="epochs"
-        ),
+        pytest.param(lambda: classifier(epochs=0).fit(x, y), "`epochs` must be", id="epochs"),
         pytest.param(
             lambda: classifier(batch_size="many").fit(x, y), "`batch_size` takes int", id="batch"
         ),
@@ -201,7 +195,7 @@ def with_one(values: Any, at: int, value: Any) -> Any:
         ),
         pytest.param(
             lambda: classifier(categorical="x1").fit(x, y),
-            "`categorical` is a list of columns, found 'x1': ['x1']",
+            "found 'x1': ['x1']",
             id="categorical-is-a-list",
         ),
         pytest.param(
@@ -211,17 +205,17 @@ def with_one(values: Any, at: int, value: Any) -> Any:
         ),
         pytest.param(
             lambda: classifier(random_state="now").fit(x, y),
-            "`random_state` is a whole number, a RandomState, or None",
+            "`random_state` is a whole number",
             id="random-state",
         ),
         pytest.param(
             lambda: regressor().fit(x, pd.DataFrame({"weight": number, "b": number})),
-            "targets have names of their own, other than sensitive and weight, found `weight`",
+            "names of their own",
             id="a-target-called-weight",
         ),
         pytest.param(
             lambda: regressor().fit(x, number * 1e200 * 1e100),
-            "numbers too large to standardise",
+            "too large to standardise",
             id="huge-target",
         ),
     ],
@@ -261,12 +255,12 @@ class TestPredict:
     @pytest.mark.parametrize(
         ("ray", "message"),
         [
-            ([0.6, 0.6], "sum to 1, found a sum of 1.2"),
+            ([0.6, 0.6], "found a sum of 1.2"),
             ([1.5, -0.5], "finite entries >= 0"),
             ([np.nan, 1.0], "finite entries >= 0"),
-            ([1.0], "one entry per objective, here 2"),
-            ([[0.5, 0.5]] * 3, "one ray, or one for each of the 5 rows, found 3"),
-            ("equal", "a ray is 2 numbers that sum to 1"),
+            ([1.0], "per objective, here 2"),
+            ([[0.5, 0.5]] * 3, "5 rows, found 3"),
+            ("equal", "ray is 2 numbers"),
         ],
     )
     def test_a_preference_off_the_simplex(
@@ -277,9 +271,7 @@ class TestPredict:
 
     def test_it_may_be_normalised(self) -> None:
         fitted = classifier(off_simplex="normalise").fit(x, y)
-        with pytest.warns(
-            UserWarning, match="of a ray sum to 1, found a sum of 4: they are divided"
-        ):
+        with pytest.warns(UserWarning, match="sum of 4: .*divided"):
             found = fitted.predict_proba(x, preference=[1, 3])
         np.testing.assert_array_equal(found, fitted.predict_proba(x, preference=[0.25, 0.75]))
         with pytest.raises(ConfigurationError, match="finite entries >= 0"):
@@ -295,12 +287,12 @@ def test_a_column_of_targets_is_one_target_and_told() -> None:
 
 
 def test_text_needs_a_frame() -> None:
-    with pytest.raises(DataError, match="found text: give a pandas DataFrame, whose columns may"):
+    with pytest.raises(DataError, match=r"found text: .*DataFrame"):
         classifier().fit(np.array([["a"], ["b"]] * 60), y)
 
 
 def test_a_loss_that_becomes_infinite_says_what_to_do() -> None:
-    with pytest.raises(DivergedError, match=r"became .* at step .*: lower `learning_rate` or look"):
+    with pytest.raises(DivergedError, match=r"step .*`learning_rate`"):
         regressor(learning_rate=1e30, epochs=5).fit(x, number)
 
 
@@ -308,5 +300,5 @@ def test_an_objective_that_gives_no_number() -> None:
     def each(outputs: Any, targets: Any) -> Any:
         return (outputs - targets["label"]).square()
 
-    with pytest.raises(ConfigurationError, match=r"`a` gives one number for all rows, .* shape"):
+    with pytest.raises(ConfigurationError, match=r"`a`.*one number.*shape"):
         regressor(objectives={"a": each, "b": each}).fit(x, number)

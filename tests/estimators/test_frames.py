@@ -72,7 +72,7 @@ class TestMissing:
         fitted = ParetoRegressor(**few).fit(x, x.sum(axis=1))
         rows, medians = x[:3].copy(), x[:3].copy()
         rows[:, 1] = np.nan
-        with pytest.warns(UserWarning, match="values are missing in `x1`, where the rows of `fit`"):
+        with pytest.warns(UserWarning, match="missing in `x1`"):
             found = fitted.predict(rows)
         medians[:, 1] = fitted._table.numeric["x1"]
         np.testing.assert_array_equal(found, fitted.predict(medians))
@@ -86,7 +86,7 @@ class TestMissing:
 
     def test_an_unseen_category_is_told(self, people: People, fair: ParetoClassifier) -> None:
         new = people.x[:4].assign(work="space")
-        with pytest.warns(UserWarning, match="`work` has values that the fitting rows did not"):
+        with pytest.warns(UserWarning, match="`work`.*fitting rows"):
             assert len(fair.predict(new)) == 4
 
     def test_a_category_that_only_validation_rows_have_is_not(self) -> None:

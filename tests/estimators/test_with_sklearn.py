@@ -137,7 +137,7 @@ class TestSearches:
         estimator = ParetoClassifier(**few).set_fit_request(sensitive=True)
         search = GridSearchCV(estimator, {"epochs": [1]}, cv=[(order[:500], order[500:])] * 2)
         search.set_params(error_score="raise")
-        with pytest.raises(DataError, match="at least two groups to compare, found only `f`"):
+        with pytest.raises(DataError, match=r"two groups.*only `f`"):
             search.fit(people.x, people.rich, sensitive=people.sex)
 
 

@@ -67,18 +67,18 @@ def test_new_rays_find_more_than_those_held(run: Run) -> None:
 def test_the_problem_is_at_hand_or_handed_on(run: Run) -> None:
     assert run.problem() is run.trained_on
     again = load_run(run.folder)
-    with pytest.raises(RunError, match=r"hand it on, as in `run\.choose\(\.\.\., problem="):
+    with pytest.raises(RunError, match=r"`run\.choose\(\.\.\., problem="):
         again.choose(knee=True)
     assert again.choose(knee=True, problem=run.problem()).ray == run.choose(knee=True).ray
 
 
 def test_an_unknown_name_is_told_before_data_is_loaded(run: Run) -> None:
-    with pytest.raises(ConfigurationError, match="did you mean `tpr_gap`"):
+    with pytest.raises(ConfigurationError, match="mean `tpr_gap`"):
         load_run(run.folder).choose(max={"gap": 0.1})
 
 
 def test_what_cannot_be_says_how_close_one_comes(run: Run) -> None:
-    with pytest.raises(InfeasibleError, match=r"no ray has `tpr_gap` at most -1 on val: .*closest"):
+    with pytest.raises(InfeasibleError, match=r"`tpr_gap` at most -1.*closest"):
         run.choose(max={"tpr_gap": -1})
 
 

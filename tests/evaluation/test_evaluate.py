@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 import torch
 import torch.nn.functional as F
+from tests.small import few_digits
 from torch import Tensor, nn
 
 from paretocosmos.backbones.lenet import LeNet
@@ -182,8 +183,8 @@ def test_rays_as_a_number_a_tensor_and_lists(model: Concat, clean: TabularProble
     ("rays", "says"),
     [
         ([[0.5, -0.5]], "entries >= 0; found"),
-        ([[0.2, 0.3, 0.5]], "one entry per objective, here 2"),
-        ([[0.5, 0.6]], "sum to 1, found a sum of 1.1: divide"),
+        ([[0.2, 0.3, 0.5]], "per objective, here 2"),
+        ([[0.5, 0.6]], r"sum of 1\.1: divide"),
         ([[float("nan"), 1.0]], "finite"),
         ([[0.5, 0.5], [1.0]], "2 numbers that sum to 1"),
         (torch.zeros(0, 2), "here 2; found shape"),
@@ -198,7 +199,7 @@ def test_bad_rays_are_refused(model: Concat, clean: TabularProblem, rays: Any, s
 
 
 def test_an_unknown_split_suggests_the_closest(model: Concat, clean: TabularProblem) -> None:
-    with pytest.raises(ConfigurationError, match="unknown split `tset`; did you mean `test`"):
+    with pytest.raises(ConfigurationError, match=r"`tset`.*`test`"):
         evaluate(model, clean, split="tset")
 
 
@@ -311,9 +312,7 @@ HEADS = {"top_left": 10, "bottom_right": 10}
 
 @pytest.fixture(scope="module")
 def digits() -> ImageProblem:
-    problem = load_problem("multi_digits", settings={"copies": 1})
-    assert isinstance(problem, ImageProblem)
-    return problem
+    return few_digits()
 
 
 @pytest.fixture(scope="module")

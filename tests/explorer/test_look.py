@@ -132,7 +132,7 @@ def test_a_run_read_back_shows_the_same_with_its_problem(run: Run, view: View) -
     bare = look_at([load_run(run.folder)])
     assert bare.samples is None
     assert bare.looks[0].answers is None
-    assert "no samples and no counted answers" in bare.without
+    assert "no samples" in bare.without
     assert "built by hand" in bare.why
     assert "built by hand" not in bare.without  # which others read
     assert [front.split for front in bare.looks[0].fronts] == ["val", "test"]
@@ -167,9 +167,9 @@ def test_images_and_their_classes(tmp_path: Path) -> None:
 
 
 def test_answers_that_are_no_classes_are_said_so(tmp_path: Path) -> None:
-    view = look_at([fit("toy_convex", epochs=2, out=tmp_path / "run")])
+    view = look_at([fit("toy_convex", epochs=2, out=tmp_path / "run", engine="eager")])
     assert view.samples is None
-    assert "what `toy_convex` answers are not classes" in view.why
+    assert "are not classes" in view.why
     write_report(tmp_path / "page.html", view)
 
 
@@ -183,8 +183,8 @@ def test_networks_of_their_own(problem: TabularProblem, run: Run, tmp_path: Path
 
 
 def test_runs_of_different_problems_are_refused(run: Run, tmp_path: Path) -> None:
-    other = fit("toy_convex", epochs=2, out=tmp_path / "other")
-    with pytest.raises(ConfigurationError, match=r"share a problem.*`table`.*`toy_convex`"):
+    other = fit("toy_convex", epochs=2, out=tmp_path / "other", engine="eager")
+    with pytest.raises(ConfigurationError, match=r"`table`.*`toy_convex`"):
         look_at([run, other])
 
 

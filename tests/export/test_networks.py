@@ -111,16 +111,15 @@ def test_three_objectives_and_float64(run_of: Callable[..., Run]) -> None:
     assert next(run.model.parameters()).dtype == torch.float64  # the run's own is left alone
 
 
-def test_groups_of_rows_may_share_preferences(run_of: Callable[..., Run]) -> None:
+def test_groups_of_rows_may_share_preferences_and_no_rows_give_no_outputs(
+    run_of: Callable[..., Run],
+) -> None:
     run = run_of(model_of("concat", "mlp"))
+    path = export(run).path
     x, preference = torch.randn(6, 5), torch.rand(3, 2)
-    found = in_onnx(export(run).path, x, preference)
+    found = in_onnx(path, x, preference)
     agree(found, expected(run, x, preference.repeat_interleave(2, dim=0)))
-
-
-def test_no_rows_give_no_outputs(run_of: Callable[..., Run]) -> None:
-    made = export(run_of(model_of("concat", "mlp")))
-    assert in_onnx(made.path, torch.randn(0, 5), torch.rand(1, 2))["logits"].shape == (0, 3)
+    assert in_onnx(path, torch.randn(0, 5), torch.rand(1, 2))["logits"].shape == (0, 3)
 
 
 class Own(nn.Module):
@@ -170,13 +169,13 @@ class Rare(nn.Module):
 
 def test_networks_that_are_refused(run_of: Callable[..., Run], tmp_path: Path) -> None:
     several = PerRayEnsemble([Concat(nn.Linear(5, 1), 2)] * 3, torch.rand(3, 2))
-    with pytest.raises(ConfigurationError, match="one network for each of 3 rays"):
+    with pytest.raises(ConfigurationError, match="each of 3 rays"):
         export(run_of(several))
-    with pytest.raises(ConfigurationError, match=r"one tensor of floats, here \[N, 5\]"):
+    with pytest.raises(ConfigurationError, match=r"tensor.*\[N, 5\]"):
         export(run_of(Mapped()))
-    with pytest.raises(RunError, match=r"torch\.export cannot follow this network"):
+    with pytest.raises(RunError, match=r"torch\.export cannot follow"):
         export(run_of(Undecided()))
-    with pytest.raises(RunError, match=r'cannot write .* as ONNX \(.*bessel.*format="torch"'):
+    with pytest.raises(RunError, match=r'ONNX \(.*bessel.*format="torch"'):
         export(run_of(Rare()))
     assert not list(tmp_path.rglob("*model*"))
 
@@ -189,7 +188,7 @@ def test_a_file_that_differs_is_removed(
     before = made.path.read_bytes()
     # as if a runtime were less precise than allowed
     monkeypatch.setattr("paretocosmos.export.LIMIT", -1.0)
-    with pytest.raises(RunError, match="gives something else than PyTorch, by up to"):
+    with pytest.raises(RunError, match="else than PyTorch"):
         export(run)
     with pytest.raises(RunError, match="so it was removed"):
         export(run, out=tmp_path / "other.onnx")

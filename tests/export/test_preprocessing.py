@@ -71,7 +71,7 @@ def test_numbers_that_float32_rounds_are_close_where_nothing_warns() -> None:
 def test_numbers_that_float32_cannot_hold_are_warned_about() -> None:
     frame = pd.DataFrame({"seconds": 1.7e9 + np.arange(20.0), "age": np.arange(20.0)})
     table = Table.fit(frame)
-    with pytest.warns(UserWarning, match="the column `seconds` has numbers that float32 rounds"):
+    with pytest.warns(UserWarning, match="`seconds`.*float32"):
         table.encode(frame)
     huge = pd.DataFrame({"seconds": [1e300], "age": [1.0]})
     with pytest.warns(UserWarning, match="float32 rounds"):
@@ -94,9 +94,9 @@ def test_what_stands_for_no_category() -> None:
 
 def test_encode_refuses_and_warns_as_transform_does() -> None:
     table = Table.fit(pd.DataFrame({"age": [20, 40], "work": ["State", "Private"]}))
-    with pytest.raises(DataError, match="lacks columns it was fitted with: `work`"):
+    with pytest.raises(DataError, match=r"lacks.*`work`"):
         table.encode(pd.DataFrame({"age": [1]}))
-    with pytest.raises(DataError, match="was numbers when this table was fitted"):
+    with pytest.raises(DataError, match=r"numbers.*was fitted"):
         table.encode(pd.DataFrame({"age": ["old"], "work": ["State"]}))
     said = []
     for call in (table.encode, table.transform):

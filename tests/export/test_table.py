@@ -144,19 +144,19 @@ def test_a_program_with_a_pickle_in_it_is_not_loaded(in_torch: Exported, tmp_pat
 
 def test_places_that_are_refused(trained: Run, tmp_path: Path) -> None:
     made = export(trained, format="torch", out=tmp_path / "new" / "a.pt2")  # folders are made
-    with pytest.raises(RunError, match=r"a\.pt2` exists; choose another `out`, or remove"):
+    with pytest.raises(RunError, match=r"a\.pt2` exists.*`out`"):
         export(trained, format="torch", out=made.path)
     (tmp_path / "other.onnx.md").write_text("mine")
     with pytest.raises(RunError, match=r"other\.onnx\.md` exists"):
         export(trained, out=tmp_path / "other.onnx")
-    with pytest.raises(RunError, match=r"`out` names a file that ends in \.onnx, found"):
+    with pytest.raises(RunError, match=r"`out`.*\.onnx, found"):
         export(trained, out=tmp_path / "README")
     (tmp_path / "file").write_text("")
     with pytest.raises(RunError, match="cannot use"):
         export(trained, format="torch", out=tmp_path / "file" / "a.pt2")
     with pytest.raises(RunError, match="cannot use"):
         export(trained, out=tmp_path / ("a" * 300 + ".onnx"))
-    with pytest.raises(ConfigurationError, match="unknown format `onx`; did you mean `onnx`"):
+    with pytest.raises(ConfigurationError, match=r"`onx`.*`onnx`"):
         export(trained, format="onx")  # type: ignore[arg-type]
 
 
@@ -164,7 +164,7 @@ def test_too_large_for_one_file(
     trained: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("paretocosmos.export._onnx.LARGEST", 100)
-    with pytest.raises(RunError, match=r'at most 2 GB, .* use format="torch"'):
+    with pytest.raises(RunError, match=r'2 GB.*format="torch"'):
         export(trained, out=tmp_path / "a.onnx")
 
 

@@ -253,10 +253,7 @@ def test_it_is_compiled_exported_copied_and_halved(name: str, how: str) -> None:
 
 def test_token_ids_cannot_be_split_and_it_says_what_to_do() -> None:
     network, _ = distilbert()
-    says = (
-        r"found Embedding at `distilbert\.embeddings\.word_embeddings`: use how=\"film\", or name "
-        r"one, as in layer=\"distilbert\.transformer\.layer\.0\.attention\.q_lin\""
-    )
+    says = r"word_embeddings`: .*how=\"film\".*layer=\"distilbert.*attention\.q_lin\""
     with pytest.raises(ConfigurationError, match=says):
         condition(network, J)
 

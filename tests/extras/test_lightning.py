@@ -304,19 +304,19 @@ def test_a_network_in_half_precision_has_a_front() -> None:
 
 
 def test_what_cannot_work_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="`forward\\(inputs, ray\\)`, found Sequential"):
+    with pytest.raises(ConfigurationError, match=r"`forward\(inputs, ray\)`.*Sequential"):
         ParetoModule(nn.Sequential(nn.Linear(3, 1)), OBJECTIVES, reference=REFERENCE)
     with pytest.raises(ConfigurationError, match="at least two, found 1"):
         ParetoModule(_model(), OBJECTIVES[:1], reference=REFERENCE[:1])
-    with pytest.raises(ConfigurationError, match="`pareto_mtl` trains networks of their own"):
+    with pytest.raises(ConfigurationError, match=r"`pareto_mtl`.*their own"):
         _module(method="pareto_mtl")
-    with pytest.raises(ConfigurationError, match="a finite number per objective, here 2"):
+    with pytest.raises(ConfigurationError, match=r"finite.*per objective.* 2"):
         _module(reference=(2.0,))
     lacking = _as_they_are([(torch.ones(4, 3), {"a": torch.ones(4, 1)})])
-    with pytest.raises(DataError, match="the objectives read the target `b`, found `a`"):
+    with pytest.raises(DataError, match="target `b`, found `a`"):
         _trainer(max_steps=1).fit(_module(), lacking)
     loader = _loader(_data(64))
-    with pytest.raises(ConfigurationError, match="that of one loader, found several"):
+    with pytest.raises(ConfigurationError, match="one loader, found several"):
         _trainer(max_steps=1).validate(_module(), [loader, loader], verbose=False)
 
 

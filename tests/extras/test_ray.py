@@ -229,7 +229,7 @@ def test_needs_are_declared() -> None:
     assert _cluster._gpus({"CPU": 4.0, "GPU": 2.0}, how) == 1
     assert _cluster._gpus({"CPU": 4.0}, how) == 0
     assert _cluster._gpus({"GPU": 2.0}, dataclasses.replace(how, device="cpu")) == 0
-    with pytest.raises(ConfigurationError, match="no machine of the cluster has one"):
+    with pytest.raises(ConfigurationError, match="no machine of the cluster"):
         _cluster._gpus({"CPU": 4.0}, dataclasses.replace(how, device="cuda"))
 
 
@@ -247,7 +247,7 @@ def test_the_board_keeps_a_beginning_and_the_last_word() -> None:
 
 
 def test_no_cluster_is_one_sentence(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match=r"there is no Ray cluster at `127\.0\.0\.1:1`"):
+    with pytest.raises(ConfigurationError, match=r"no Ray cluster.*`127\.0\.0\.1:1`"):
         reproduce(_recipe(*_cells()), out=tmp_path, device="cpu", cluster="127.0.0.1:1")
 
 

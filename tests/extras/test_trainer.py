@@ -353,15 +353,15 @@ def test_what_cannot_work_is_refused(tmp_path: Path) -> None:
         _trainer(tmp_path, objectives=[])
     with pytest.raises(ConfigurationError, match="at least two, found 1"):
         _trainer(tmp_path, objectives=OBJECTIVES[:1])
-    with pytest.raises(ConfigurationError, match="`single_task` trains networks of their own"):
+    with pytest.raises(ConfigurationError, match=r"`single_task`.*their own"):
         _trainer(tmp_path, method="single_task")
     with pytest.raises(ConfigurationError, match=r"backbone\.gradient_checkpointing_enable"):
         _trainer(tmp_path, gradient_checkpointing=True)
     rows = [{"input_ids": row["input_ids"], "topic": row["topic"]} for row in _samples(_data(8))]
     trainer = _trainer(tmp_path, train_dataset=rows, eval_dataset=rows, max_steps=1)
-    with pytest.raises(DataError, match="the objectives read the target `tone`, found `topic`"):
+    with pytest.raises(DataError, match="target `tone`, found `topic`"):
         trainer.train()
-    with pytest.raises(DataError, match="the objectives read the target `tone`, found `topic`"):
+    with pytest.raises(DataError, match="target `tone`, found `topic`"):
         trainer.evaluate()
 
 

@@ -62,12 +62,12 @@ def test_labels_is_label(columns: dict[str, Tensor], names: list[str], inputs: s
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        ({"x": X, "a": A}, "read the target `b`, found `a` in the batch: add it"),
-        ((X, {"b": B}), "read the target `a`, found `b` in the batch"),
-        (Batch(X, {}), "read the target `a`, found none in the batch"),
-        ((X, A), "a tensor for each target, a, b, found 1: hand over the targets as a mapping"),
-        ({"a": A, "b": B}, "needs inputs beside its targets, found `a`, `b` alone"),
-        (X, "found Tensor: let the loader's `collate_fn` give one"),
+        ({"x": X, "a": A}, "target `b`, found `a`"),
+        ((X, {"b": B}), "target `a`, found `b`"),
+        (Batch(X, {}), "target `a`, found none"),
+        ((X, A), "a, b, found 1: .*mapping"),
+        ({"a": A, "b": B}, "found `a`, `b` alone"),
+        (X, "found Tensor: .*`collate_fn`"),
         ((X,), "found tuple"),
     ],
     ids=["column", "mapping", "batch", "tuple", "no inputs", "tensor", "inputs alone"],

@@ -61,7 +61,7 @@ def test_networks_that_take_none_are_refused(model: nn.Module) -> None:
 
 
 def test_a_network_for_other_rays_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="rays of 3 entries, found 2 objectives"):
+    with pytest.raises(ConfigurationError, match="3 entries, found 2"):
         checked_model(condition(nn.Linear(3, 1), 3), 2)
 
 
@@ -79,7 +79,7 @@ ONE = MeanSquaredError(name="one")
     [
         ([], "at least two, found 0"),
         ([ONE], "at least two, found 1"),
-        ([CrossEntropy(), CrossEntropy()], "found `cross_entropy` twice: pass `name`"),
+        ([CrossEntropy(), CrossEntropy()], "`cross_entropy` twice: .*`name`"),
         ([ONE, nn.MSELoss()], "derive a class from `Objective`"),
     ],
     ids=["none", "one", "names", "callable"],
@@ -91,7 +91,7 @@ def test_objectives_are_two_with_names(objectives: Sequence[Objective], says: st
 
 @pytest.mark.parametrize("reference", [(2.0,), (2.0, 2.0, 2.0), (2.0, float("inf"))])
 def test_a_reference_is_a_finite_number_each(reference: tuple[float, ...]) -> None:
-    with pytest.raises(ConfigurationError, match="`reference` is a finite number per objective"):
+    with pytest.raises(ConfigurationError, match=r"`reference`.*finite"):
         checked_reference(reference, 2)
 
 
@@ -101,9 +101,9 @@ def test_methods_with_networks_of_their_own_are_refused_and_the_others_not(name:
     if built.fixed_rays(2) is None:
         assert method_of(name, None, 2) == built
         return
-    with pytest.raises(ConfigurationError, match=f"`{name}` trains networks of their own.*`fit`"):
+    with pytest.raises(ConfigurationError, match=f"`{name}`.*their own.*`fit`"):
         method_of(name, None, 2)
-    with pytest.raises(ConfigurationError, match=f"`{name}` trains networks of their own"):
+    with pytest.raises(ConfigurationError, match=f"`{name}`.*their own"):
         method_of(built, None, 2)
 
 
@@ -118,13 +118,13 @@ def test_settings_are_the_named_methods() -> None:
 @pytest.mark.parametrize(
     ("method", "says"),
     [
-        ("cosmo", "unknown method `cosmo`; did you mean `cosmos`"),
+        ("cosmo", "`cosmo`.*`cosmos`"),
         (
             "phn_ls",
             re.escape('pass "linear", and a network made by condition(..., how="hypernet")'),
         ),
-        (Cosmos, "`method` is a Method or the name of one"),
-        (Cosmos(alpha=(1.0, 1.0, 1.0)), "one number or one per objective, here 2; found 3"),
+        (Cosmos, "`method` is a Method"),
+        (Cosmos(alpha=(1.0, 1.0, 1.0)), "here 2; found 3"),
     ],
     ids=["name", "pair", "class", "alpha"],
 )

@@ -92,10 +92,10 @@ def test_an_early_front_beyond_the_reference_warns_nobody() -> None:
 
 
 def test_a_loader_without_batches_is_refused() -> None:
-    with pytest.raises(DataError, match="a batch at least, found none"):
+    with pytest.raises(DataError, match=r"batch.*found none"):
         Gathered().joined(lambda part: part)
 
 
 def test_rays_are_at_least_one() -> None:
-    with pytest.raises(ConfigurationError, match="`rays` must be at least 1, found 0"):
+    with pytest.raises(ConfigurationError, match=r"`rays`.*found 0"):
         Evaluator(_problem().objectives, (2, 2), None, 0)

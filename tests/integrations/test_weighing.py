@@ -220,7 +220,7 @@ def test_what_a_method_remembers_survives_json_and_an_epoch_begins_once() -> Non
 
 def test_a_checkpoint_of_another_method_is_refused() -> None:
     kept = _weighing(_model(False), Epo()).kept()
-    with pytest.raises(ConfigurationError, match="remembers steps, infeasible, gap, found one"):
+    with pytest.raises(ConfigurationError, match="steps, infeasible, gap, found one"):
         _weighing(_model(False)).restore(kept)
 
 
@@ -231,14 +231,14 @@ def test_losses_a_method_cannot_weigh_are_refused_on_the_first_batch() -> None:
         "a": outputs,
         "b": outputs + 1,
     }  # film starts deaf: a loss of 0
-    with pytest.raises(ConfigurationError, match="`epo` needs positive losses, found 0 for `a`"):
+    with pytest.raises(ConfigurationError, match=r"`epo`.*found 0 for `a`"):
         _weighing(model, "epo")(model, Batch(_batch().inputs, targets), epoch=0, place=(0, 0))
 
 
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        ({"groups": 0}, "`groups` must be at least 1"),
+        ({"groups": 0}, "`groups`.*at least 1"),
         ({"seed": -1}, "`seed` is a whole number"),
         ({"seed": 1.5}, "`seed` is a whole number"),
     ],

@@ -230,18 +230,18 @@ def test_files_are_read_up_to_a_size(tmp_path: Path) -> None:
     path = tmp_path / "run.json"
     with path.open("wb") as stream:
         stream.truncate(2**40)  # takes no room
-    with pytest.raises(RunError, match="it has 1099511627776 bytes, at most"):
+    with pytest.raises(RunError, match="1099511627776 bytes"):
         read_json(path)
 
 
 def test_what_is_no_file_is_not_waited_for(tmp_path: Path) -> None:
     pipe = tmp_path / "run.json"
     os.mkfifo(pipe)
-    with pytest.raises(RunError, match="it is no plain file"):
+    with pytest.raises(RunError, match="no plain file"):
         read_json(pipe)
     pipe.unlink()
     pipe.symlink_to("/dev/zero")
-    with pytest.raises(RunError, match="it is no plain file"):
+    with pytest.raises(RunError, match="no plain file"):
         read_json(pipe)
 
 

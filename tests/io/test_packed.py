@@ -42,7 +42,7 @@ def test_a_file_is_read_up_to_its_limit(tmp_path: Path) -> None:
         path = tmp_path / name
         path.write_bytes(content)
         assert read_packed(path, most=1000) == bytes(1000)
-        with pytest.raises(DataError, match=r"once unpacked|at most 999 are read"):
+        with pytest.raises(DataError, match=r"once unpacked|at most 999"):
             read_packed(path, most=999)
 
 
@@ -50,7 +50,7 @@ def test_an_idx_file(tmp_path: Path) -> None:
     path = tmp_path / "labels.gz"
     piece = gzip.compress(bytes(1 << 24), 1)
     path.write_bytes(piece * 17)
-    with pytest.raises(DataError, match="holds more than 268,435,456 bytes once unpacked"):
+    with pytest.raises(DataError, match="268,435,456 bytes once unpacked"):
         read_idx(path, 1)
 
 
@@ -61,14 +61,14 @@ def test_a_packed_table(ending: str, tmp_path: Path) -> None:
     path.write_bytes(pack.compress(b"a,b\n" + b"1,2\n" * 1000))
     assert len(read_csv(path, "")) == 1000
     path.write_bytes(pack.compress(b"a,b\n" + b"1,2\n" * 1_000_000))
-    with pytest.raises(DataError, match="holds more than 3,000,000 bytes once unpacked"):
+    with pytest.raises(DataError, match="3,000,000 bytes once unpacked"):
         read_csv(path, "")
 
 
 def test_a_line_without_end(tmp_path: Path) -> None:
     path = tmp_path / "table.csv"
     path.write_bytes(b"a,b\n" + b"1" * (3 << 20))
-    with pytest.raises(DataError, match="has a line of more than 1,048,576 bytes"):
+    with pytest.raises(DataError, match=r"line.* 1,048,576 bytes"):
         read_csv(path, "")
     os.mkfifo(tmp_path / "pipe.csv")
     with pytest.raises(DataError, match="is no plain file"):
@@ -79,7 +79,7 @@ def test_a_picture_in_a_zip(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "img.zip", "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("000001.jpg", bytes(2_000_000))
     pictures = open_pictures(tmp_path / "img.zip")
-    with pytest.raises(DataError, match=r"`000001.jpg` in .* unpacks to 2,000,000 bytes"):
+    with pytest.raises(DataError, match=r"`000001\.jpg`.* 2,000,000 bytes"):
         list(pictures.contents([1]))
 
 
@@ -89,7 +89,7 @@ def test_a_picture_in_a_tar(tmp_path: Path) -> None:
         member.size = 2_000_000
         archive.addfile(member, io.BytesIO(bytes(member.size)))
     pictures = open_pictures(tmp_path / "img.tgz")
-    with pytest.raises(DataError, match=r"`000001.jpg` in .* unpacks to 2,000,000 bytes"):
+    with pytest.raises(DataError, match=r"`000001\.jpg`.* 2,000,000 bytes"):
         list(pictures.contents([1]))
 
 
@@ -99,7 +99,7 @@ def test_a_tar_that_goes_on(tmp_path: Path) -> None:
             member = tarfile.TarInfo(f"{number}.txt")
             member.size = 1_000_000
             archive.addfile(member, io.BytesIO(bytes(member.size)))
-    with pytest.raises(DataError, match="it unpacks to more than 3,000,000 bytes"):
+    with pytest.raises(DataError, match=r"unpacks.* 3,000,000 bytes"):
         list(open_pictures(tmp_path / "img.tgz").contents([1]))
 
 
@@ -108,14 +108,14 @@ def test_a_tar_with_long_notes(tmp_path: Path) -> None:
         member = tarfile.TarInfo("000001.jpg")
         member.pax_headers = {"comment": "x" * 20_000}
         archive.addfile(member)
-    with pytest.raises(DataError, match=r"it has a note of .* bytes on one of its files"):
+    with pytest.raises(DataError, match=r"note of .* bytes"):
         list(open_pictures(tmp_path / "img.tar").contents([1]))
 
 
 def test_a_picture_in_a_folder(tmp_path: Path) -> None:
     (tmp_path / "000001.jpg").write_bytes(bytes(2_000_000))
     ((_, read),) = open_pictures(tmp_path).contents([1])
-    with pytest.raises(DataError, match="has 2,000,000 bytes, at most 1,000,000 are read"):
+    with pytest.raises(DataError, match="2,000,000 bytes, at most 1,000,000"):
         read()
 
 
@@ -123,12 +123,12 @@ def test_a_picture_in_a_folder(tmp_path: Path) -> None:
 def test_a_picture_that_would_take_all_memory(size: tuple[int, int]) -> None:
     stream = io.BytesIO()
     Image.new("1", size).save(stream, "png")
-    with pytest.raises(ValueError, match=rf"a picture of {size[0]} x {size[1]}, at most"):
+    with pytest.raises(ValueError, match=f"{size[0]} x {size[1]}, at most"):
         decode(stream.getvalue(), 64)
 
 
 def test_arrays_that_unpack_to_more(tmp_path: Path) -> None:
     path = tmp_path / "celeba64_meta.npz"
     np.savez_compressed(path, image_id=np.zeros(1_000_000, dtype=np.int64))
-    with pytest.raises(DataError, match=r"found 8,000,\d+ bytes once unpacked, at most 1,000,000"):
+    with pytest.raises(DataError, match=r"8,000,\d+ bytes.* 1,000,000"):
         celeba_lists._meta(path)

@@ -87,7 +87,7 @@ def test_a_package_is_trusted_by_its_whole_name(
 def test_modules_inside_a_trusted_package_are_trusted() -> None:
     named = [("methods", "mine.deep.down:Thing"), ("backbones", "mine:Net")]
     check_names(named, file="file", trust=["mine"])
-    with pytest.raises(UntrustedError, match=r'names `mine:Net`.*trust=\["mine"\]'):
+    with pytest.raises(UntrustedError, match=r'`mine:Net`.*trust=\["mine"\]'):
         check_names(named, file="file", trust=["mine.deep"])
 
 
@@ -121,13 +121,15 @@ def test_functions_of_python_itself_are_not_called(
     assert Path("victim").read_text() == "precious"
 
 
-@pytest.mark.parametrize("module", sorted(sys.stdlib_module_names))
-def test_no_module_of_the_standard_library_is_imported(folder: Path, module: str) -> None:
-    change(folder, names(**dict.fromkeys(ROLES, f"{module}:Thing")))
-    before = set(sys.modules)
-    with pytest.raises(UntrustedError):
-        load_run(folder)
-    assert set(sys.modules) == before
+def test_no_module_of_the_standard_library_is_imported(folder: Path) -> None:
+    load_run(folder)  # imports what reading a run needs
+    before: set[str] = set()
+    for module in ("somebody", *sorted(sys.stdlib_module_names)):
+        change(folder, names(**dict.fromkeys(ROLES, f"{module}:Thing")))
+        with pytest.raises(UntrustedError):
+            load_run(folder)
+        before = before or set(sys.modules)  # and a refusal, of what is not there
+        assert set(sys.modules) == before, module
 
 
 def test_what_the_caller_hands_over_is_not_imported(folder: Path, payload: Path) -> None:
@@ -157,7 +159,7 @@ def test_a_resumed_run_needs_no_trust_for_what_the_caller_names(
 
 def test_a_resumed_run_is_compared_without_importing(folder: Path, payload: Path) -> None:
     change(folder, names(method="payload:method"))
-    with pytest.raises(RunError, match=r"other settings \(method.name: 'payload:method' there"):
+    with pytest.raises(RunError, match=r"method\.name: 'payload:method' there"):
         fit("toy_convex", epochs=1, out=folder, resume=True)
     assert record_in(folder)["method"]["name"] == "payload:method"
     assert not mark_of(payload).exists()
@@ -165,7 +167,7 @@ def test_a_resumed_run_is_compared_without_importing(folder: Path, payload: Path
 
 def test_a_recipe_names_code_only_if_it_is_trusted(payload: Path) -> None:
     Path("mine.toml").write_text(RECIPE)
-    with pytest.raises(UntrustedError, match=r"`mine.toml` names `payload:problem` and `payload:m"):
+    with pytest.raises(UntrustedError, match=r"`payload:problem`.*`payload:m"):
         load_recipe("mine.toml")
     with pytest.raises(UntrustedError, match="payload"):
         reproduce("mine.toml", device="cpu")
@@ -219,7 +221,7 @@ def test_own_things_may_be_named_in_full() -> None:
 )
 def test_what_is_no_name_is_not_repeated(folder: Path, name: str) -> None:
     change(folder, names(method=name))
-    with pytest.raises(RunError, match=r"is no name of a thing$") as caught:
+    with pytest.raises(RunError, match=r"no name of a thing$") as caught:
         load_run(folder, trust=["a", "os"])
     assert str(caught.value).isprintable()
 
@@ -232,7 +234,7 @@ def test_a_class_inside_a_function_is_a_name(folder: Path) -> None:
 
 def test_unknown_names_are_one_sentence(folder: Path) -> None:
     change(folder, names(method="cosmoss"))
-    with pytest.raises(RunError, match="unknown method `cosmoss`; did you mean `cosmos`"):
+    with pytest.raises(RunError, match=r"`cosmoss`.*`cosmos`"):
         load_run(folder)
 
 

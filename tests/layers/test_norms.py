@@ -32,7 +32,7 @@ def _network(**settings: Any) -> nn.Sequential:
 @pytest.mark.parametrize("how", ["input", "film"])
 @pytest.mark.parametrize("training", [True, False])
 def test_batch_normalisation_is_warned_of_with_the_ways_out(how: str, training: bool) -> None:
-    says = r"Sequential has 2 batch .* mix .*norm=\"group\".*norm=\"frozen\".*norm=\"keep\""
+    says = r"Sequential has 2 batch .*norm=\"group\".*norm=\"frozen\".*norm=\"keep\""
     with pytest.warns(ConditioningWarning, match=says) as caught:
         condition(_network().train(training), 2, how=how)
     assert len(caught) == 1
@@ -96,12 +96,12 @@ def test_film_goes_after_what_normalises_now() -> None:
 
 
 def test_an_unknown_norm_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="unknown `norm` `groups`; did you mean `group`"):
+    with pytest.raises(ConfigurationError, match=r"`groups`.*`group`"):
         condition(_network(), 2, norm="groups")  # type: ignore[arg-type]
 
 
 def test_statistics_that_are_not_kept_cannot_be_frozen() -> None:
-    with pytest.raises(ConfigurationError, match=r"of which `1` has none: use norm=\"group\""):
+    with pytest.raises(ConfigurationError, match=r'`1` has none: .*norm="group"'):
         condition(_network(track_running_stats=False), 2, norm="frozen")
 
 
@@ -110,6 +110,6 @@ def test_a_normalisation_that_does_more_is_not_replaced() -> None:
         """As timm's: it rectifies too."""
 
     network = nn.Sequential(nn.Conv2d(3, 4, 3), Active(4))
-    with pytest.raises(ConfigurationError, match="found Active at `1`, which may do more"):
+    with pytest.raises(ConfigurationError, match="Active at `1`"):
         condition(network, 2, norm="group")
     condition(network, 2, norm="frozen")

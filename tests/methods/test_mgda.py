@@ -152,7 +152,7 @@ def test_its_one_ray_is_the_centre() -> None:
 
 
 def test_an_unknown_normalisation_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="unknown normalisation `l3`; did you mean `l2`"):
+    with pytest.raises(ConfigurationError, match=r"`l3`.*`l2`"):
         Mgda(normalisation="l3")  # type: ignore[arg-type]
 
 
@@ -162,5 +162,5 @@ def test_it_does_not_divide_by_negative_losses(kind: Normalisation) -> None:
     if kind in ("none", "l2"):
         Mgda(normalisation=kind).check(losses, ("a", "b"))
         return
-    with pytest.raises(ConfigurationError, match=r"at least 0, found -1\.5 for `b` .*`l2` or"):
+    with pytest.raises(ConfigurationError, match=r"-1\.5 for `b` .*`l2`"):
         Mgda(normalisation=kind).check(losses, ("a", "b"))

@@ -236,8 +236,8 @@ def test_the_largest_certificate_is_that_of_the_stage_it_is_in(
 @pytest.mark.parametrize(
     ("settings", "says"),
     [
-        ({"networks": 0}, "`networks` must be at least 1, found 0"),
-        ({"search_epochs": -1}, "`search_epochs` must be at least 0, found -1"),
+        ({"networks": 0}, "`networks`.*found 0"),
+        ({"search_epochs": -1}, "`search_epochs`.*found -1"),
     ],
     ids=["networks", "search_epochs"],
 )
@@ -248,5 +248,5 @@ def test_bad_settings_are_refused(settings: dict[str, int], says: str) -> None:
 
 def test_negative_losses_have_no_cone() -> None:
     ParetoMtl().check(torch.tensor([0.0, 1.0]), ("a", "b"))
-    with pytest.raises(ConfigurationError, match=r"at least 0, found -0\.1 for `b` .*add a const"):
+    with pytest.raises(ConfigurationError, match=r"-0\.1 for `b` .*add a const"):
         ParetoMtl().check(torch.tensor([1.0, -0.1]), ("a", "b"))

@@ -135,7 +135,7 @@ def test_alpha_must_fit_the_objectives(kind: type[Cosmos | Linear]) -> None:
         ({"penalty": -1.0}, "`penalty` .*found -1.0: 0.01"),
         ({"penalty": float("nan")}, "`penalty`"),
         ({"penalty": float("inf")}, "`penalty`"),
-        ({"alignment": "across"}, "`alignment` is `ray` or `inverse`, found `across`"),
+        ({"alignment": "across"}, "`alignment`.*found `across`"),
         ({"alpha": 0.0}, "`alpha` must be positive"),
         ({"alpha": (0.5, -1.0)}, "`alpha` must be positive"),
         ({"alpha": "abc"}, "`alpha` must be positive"),

@@ -200,11 +200,11 @@ def test_the_loss_of_several_classes_is_that_of_the_probabilities() -> None:
 @pytest.mark.parametrize(
     ("build", "message"),
     [
-        (lambda: OneSidedError(side="left"), "`side` is `over` or `under`, found `left`"),  # type: ignore[arg-type]
+        (lambda: OneSidedError(side="left"), "`side`.*found `left`"),  # type: ignore[arg-type]
         (lambda: OneSidedError(power=3), "`power` is 1 or 2, found 3"),
         (lambda: ErrorGap(power=0), "`power` is 1 or 2, found 0"),
-        (lambda: ClassLoss(share=0.0), "`share` lies between 0 and 1, found 0.0"),
-        (lambda: ClassLoss(of=-1), "`of` is a class, numbered from 0, found -1"),
+        (lambda: ClassLoss(share=0.0), r"`share`.*found 0\.0"),
+        (lambda: ClassLoss(of=-1), "`of`.*found -1"),
     ],
 )
 def test_what_they_refuse(build: object, message: str) -> None:

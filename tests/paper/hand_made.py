@@ -11,6 +11,7 @@ import paretocosmos
 from paretocosmos import registry
 from paretocosmos.config.settings import Training, distribute, pair_of, paper_network
 from paretocosmos.io.files import write_json
+from paretocosmos.io.schema.collected import CellResult
 from paretocosmos.paper.recipe import Cell, Recipe
 from paretocosmos.pareto.front import Array, Front
 from paretocosmos.pareto.metrics import summary
@@ -144,3 +145,39 @@ def write_recipe(recipe: Recipe, out: Path, seeds: Sequence[int] | None = None) 
         for seed in cell.seeds if seeds is None else seeds:
             write_run(cell, out, seed, better=0.05 if cell.method == "cosmos" else 0.0)
     write_json(recipe.root(out) / f"{recipe.name}.json", {"recipe": recipe.name})
+
+
+def result_of(problem: str, method: str, each: Sequence[float], **more: Any) -> CellResult:
+    """What was collected of a cell whose seeds have these hypervolumes."""
+    deviation = float(np.std(each, ddof=1)) if len(each) > 1 else None
+    number = {"mean": float(np.mean(each)), "std": deviation, "each": list(each)}
+    answers = "device threads version source torch precision engine seeds_together images"
+    told: dict[str, Any] = {
+        "name": f"{problem}/{method}",
+        "problem": problem,
+        "protocol": "paper",
+        "method": method,
+        "settings": {},
+        "rehearsal": None,
+        "seeds": list(range(1, len(each) + 1)),
+        "missing": [],
+        "error": None,
+        "volume": number,
+        "volume_of": "front",
+        "metrics": {"hypervolume": number, "span": number},
+        "seconds": dict.fromkeys(("to_selected", "training"), number)
+        | dict.fromkeys(("all_training", "all_preparing", "all_evaluating"), 1.0),
+        "networks": 1,
+        "separate": False,
+        "parameters": 1,
+        "epochs": 1,
+        "epochs_selected": [1] * len(each),
+        "varied": {},
+        "objectives": ["a", "b"],
+        "reference": [2.0, 2.0],
+        "rays": [[0.5, 0.5]],
+        "front": [[0.2, 0.2]],
+        "tasks": None,
+        "made": {key: [] for key in (*answers.split(), "weights", "caveats")},
+    }
+    return CellResult.model_validate(told | more)

@@ -5,25 +5,19 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.paper.hand_made import result_of as cell
 from tests.paper.hand_made import write_recipe
 
-from paretocosmos.paper._claim import paper_claim
+from paretocosmos.io.schema.collected import CellResult, ClaimResult, Stage
 from paretocosmos.paper._claim_ablation import ablation_claims
-from paretocosmos.paper._claim_convergence import convergence_claim
+from paretocosmos.paper._claims import convergence_claim, paper_claim
 from paretocosmos.paper.collected import collect
 from paretocosmos.paper.recipe import load_recipe
 
 
-def cell(problem: str, method: str, each: list[float], **more: Any) -> dict[str, Any]:
-    deviation = float(np.std(each, ddof=1)) if len(each) > 1 else None
-    return {
-        "problem": problem,
-        "protocol": "paper",
-        "method": method,
-        "settings": {},
-        "objectives": ["a", "b"],
-        "volume": {"mean": float(np.mean(each)), "std": deviation, "each": each},
-    } | more
+def rows_of(claim: ClaimResult) -> list[Any]:
+    """Whatever kind they are of."""
+    return list(claim.rows)
 
 
 def test_nobody_ahead_is_as_the_paper_says() -> None:
@@ -36,14 +30,14 @@ def test_nobody_ahead_is_as_the_paper_says() -> None:
         cell("multi_mnist", "mgda", [3.9, 3.91]),  # not of the paper's table
     ]
     fronts, alone = paper_claim(cells)
-    assert (fronts["holds"], alone["holds"]) == (True, True)
-    assert [(row["problem"], row["method"]) for row in fronts["rows"]] == [("adult", "phn_ls")]
-    assert [(r["problem"], r["method"]) for r in alone["rows"]] == [("multi_mnist", "single_task")]
-    assert fronts["sentence"].startswith("1 comparison on 1 set. It is so")
-    assert "It is so: Single Task on Multi-MNIST, paper (−0.105, " in alone["sentence"]
-    absent = {k: v for k, v in cell("adult", "phn_epo", [0.0]).items() if k != "volume"}
+    assert (fronts.holds, alone.holds) == (True, True)
+    assert [(row.problem, row.method) for row in rows_of(fronts)] == [("adult", "phn_ls")]
+    assert [(r.problem, r.method) for r in rows_of(alone)] == [("multi_mnist", "single_task")]
+    assert fronts.sentence.startswith("1 comparison on 1 set. It is so")
+    assert "It is so: Single Task on Multi-MNIST, paper (−0.105, " in alone.sentence
+    absent = cell("adult", "phn_epo", [0.0], seeds=[], missing=[1])
     fronts = paper_claim([*cells, absent])[0]
-    assert fronts["sentence"].startswith("1 comparison on 1 set, 1 more missing. It is so")
+    assert fronts.sentence.startswith("1 comparison on 1 set, 1 more missing. It is so")
 
 
 def test_a_baseline_ahead_beyond_the_noise_is_told() -> None:
@@ -53,13 +47,13 @@ def test_a_baseline_ahead_beyond_the_noise_is_told() -> None:
         cell("adult", "pareto_mtl", [3.40, 3.42, 3.44]),
     ]
     (claim,) = paper_claim(cells)
-    assert claim["holds"] is False
-    assert [row["verdict"] for row in claim["rows"]] == ["ahead within the noise", "ahead"]
+    assert claim.holds is False
+    assert [row.verdict for row in rows_of(claim)] == ["ahead within the noise", "ahead"]
     noise = np.sqrt(0.02**2 / 3 + 0.02**2 / 3)
-    assert claim["rows"][1]["in_deviations"] == pytest.approx(0.1 / noise)
-    assert "It is not so in 1; ahead of COSMOS: ParetoMTL on Adult" in claim["sentence"]
-    assert "ParetoMTL on Adult, paper (+0.100, 6.1 deviations)" in claim["sentence"]
-    assert "within the noise: PHN-LS on Adult" in claim["sentence"]
+    assert rows_of(claim)[1].in_deviations == pytest.approx(0.1 / noise)
+    assert "It is not so in 1; ahead of COSMOS: ParetoMTL on Adult" in claim.sentence
+    assert "ParetoMTL on Adult, paper (+0.100, 6.1 deviations)" in claim.sentence
+    assert "within the noise: PHN-LS on Adult" in claim.sentence
 
 
 @pytest.mark.parametrize(
@@ -77,24 +71,24 @@ def test_single_task_must_be_behind_beyond_the_noise(
     """To outperform is more than not to be outperformed."""
     own = cell("multi_fashion", "cosmos", [2.5, 2.51])
     (claim,) = paper_claim([own, cell("multi_fashion", "single_task", each)])
-    assert claim["holds"] is holds
-    assert words in claim["sentence"]
+    assert claim.holds is holds
+    assert words in claim.sentence
 
 
 def test_one_seed_does_not_tell() -> None:
     cells = [cell("adult", "cosmos", [3.3]), cell("adult", "phn_ls", [3.4])]
     (claim,) = paper_claim(cells)
-    assert claim["holds"] is None
-    assert claim["sentence"].endswith(
+    assert claim.holds is None
+    assert claim.sentence.endswith(
         "One seed of each does not tell: ahead are PHN-LS on Adult, paper (+0.100)."
     )
     (behind,) = paper_claim([cells[0], cell("adult", "phn_ls", [3.2])])
-    assert behind["holds"] is None
-    assert behind["sentence"].endswith("One seed of each does not tell: ahead are none.")
+    assert behind.holds is None
+    assert behind.sentence.endswith("One seed of each does not tell: ahead are none.")
     own = cell("multi_mnist", "cosmos", [2.9])
     (alone,) = paper_claim([own, cell("multi_mnist", "single_task", [2.8])])
-    assert alone["holds"] is None
-    assert "does not tell: Single Task on Multi-MNIST, paper (−0.100)" in alone["sentence"]
+    assert alone.holds is None
+    assert "does not tell: Single Task on Multi-MNIST, paper (−0.100)" in alone.sentence
     assert paper_claim([cell("adult", "cosmos", [3.3])]) == []
     variant = cell("adult", "phn_ls", [3.9], settings={"alpha": 0.5})
     assert paper_claim([cell("adult", "cosmos", [3.3]), variant]) == []
@@ -111,12 +105,12 @@ def test_methods_are_judged_on_the_same_images() -> None:
         cell("multi_mnist", "phn_epo", [2.9, 2.9], settings={"rule": "text", "alpha": 1.2}),
     ]
     (claim,) = paper_claim(cells)
-    assert [row["difference"] for row in claim["rows"]] == pytest.approx([-0.1, 0.09])
-    assert [row["settings"] for row in claim["rows"]] == [{}, {"rule": "text"}]
-    assert claim["sentence"].startswith("2 comparisons on 2 sets. It is not so in 1; ")
-    assert "PHN-LS on Multi-MNIST, rule text, paper (+0.090, 6.4 deviations)" in claim["sentence"]
+    assert [row.difference for row in rows_of(claim)] == pytest.approx([-0.1, 0.09])
+    assert [row.settings for row in rows_of(claim)] == [{}, {"rule": "text"}]
+    assert claim.sentence.startswith("2 comparisons on 2 sets. It is not so in 1; ")
+    assert "PHN-LS on Multi-MNIST, rule text, paper (+0.090, 6.4 deviations)" in claim.sentence
     (claim,) = paper_claim(cells[2:])
-    assert claim["sentence"].startswith(
+    assert claim.sentence.startswith(
         "1 comparison on 1 set, on this harder draw, which is not the paper's. It is not so in 1"
     )
 
@@ -125,46 +119,48 @@ def test_the_noise_of_one_seed_is_that_of_the_other_s() -> None:
     own = cell("adult", "cosmos", [3.30, 3.32, 3.34])
     for one, verdict in ((3.36, "ahead within the noise"), (3.37, "ahead")):
         (claim,) = paper_claim([own, cell("adult", "pareto_mtl", [one])])
-        (row,) = claim["rows"]
-        assert row["verdict"] == verdict
-        assert row["in_deviations"] == pytest.approx((one - 3.32) / (0.02 * np.sqrt(1 / 3 + 1)))
+        (row,) = rows_of(claim)
+        assert row.verdict == verdict
+        assert row.in_deviations == pytest.approx((one - 3.32) / (0.02 * np.sqrt(1 / 3 + 1)))
 
 
-def grid(span: Any, volume: Any, worse: Any, noise: float | None = 0.0) -> list[dict[str, Any]]:
+def grid(span: Any, volume: Any, worse: Any, noise: float | None = 0.0) -> list[CellResult]:
     """Two penalties by two alphas; `worse` is how far a front lies behind."""
     found = []
     for penalty in (1.0, 3.0):
         for alpha in (0.1, 1.2):
             t = np.linspace(0, 1, 9)[:, None]
-            values = np.concatenate([t, 1 - t], axis=1) + worse(penalty)
-            one = cell("multi_mnist", "cosmos", [volume(penalty, alpha)] * 2)
-            one |= {
-                "seeds": [1, 2],
-                "varied": {"penalty": penalty, "alpha": alpha},
-                "metrics": {
-                    "span": {"mean": span(penalty, alpha), "std": noise, "each": [0.0] * 2},
-                    "hypervolume": one["volume"] | {"std": noise},
-                },
-                "front": values.tolist(),
-                "rays": values.tolist(),
-                "reference": [2.0, 2.0],
-            }
-            found.append(one)
+            values = (np.concatenate([t, 1 - t], axis=1) + worse(penalty)).tolist()
+            means = {"span": span(penalty, alpha), "hypervolume": volume(penalty, alpha)}
+            found.append(
+                cell(
+                    "multi_mnist",
+                    "cosmos",
+                    [volume(penalty, alpha)] * 2,
+                    varied={"penalty": penalty, "alpha": alpha},
+                    metrics={
+                        key: {"mean": float(mean), "std": noise, "each": [0.0] * 2}
+                        for key, mean in means.items()
+                    },
+                    front=values,
+                    rays=values,
+                )
+            )
     return found
 
 
 def test_wider_with_the_penalty_and_optimal_without_is_as_the_paper_says() -> None:
     cells = grid(lambda p, a: p, lambda p, a: 2 + a, lambda p: 0.01 * p)
     penalty, alpha = ablation_claims(cells)
-    assert (penalty["holds"], alpha["holds"]) == (True, True)
-    (row,) = penalty["rows"]
-    assert row["span_by_penalty"] == [1.0, 3.0]
-    assert row["smallest_dominated"] == 0.0
-    assert penalty["sentence"] == "So on Multi-MNIST, paper."
-    assert row["short"] == "width 1.000 → 3.000, 0% dominated"
-    assert alpha["rows"][0]["short"] == "width moves by 0.000, hypervolume by 1.100"
-    assert "width 1.000 → 3.000" in row["sentence"]
-    assert "hypervolume by 1.100" in alpha["rows"][0]["sentence"]
+    assert (penalty.holds, alpha.holds) == (True, True)
+    (row,) = rows_of(penalty)
+    assert row.span_by_penalty == [1.0, 3.0]
+    assert row.smallest_dominated == 0.0
+    assert penalty.sentence == "So on Multi-MNIST, paper."
+    assert row.short == "width 1.000 → 3.000, 0% dominated"
+    assert rows_of(alpha)[0].short == "width moves by 0.000, hypervolume by 1.100"
+    assert "width 1.000 → 3.000" in row.sentence
+    assert "hypervolume by 1.100" in rows_of(alpha)[0].sentence
 
 
 def test_what_has_to_differ_must_do_so_beyond_the_noise() -> None:
@@ -173,29 +169,30 @@ def test_what_has_to_differ_must_do_so_beyond_the_noise() -> None:
         # the difference of two such means deviates by noise / √2: 1.5 is two of them at 1.06
         cells = grid(lambda p, a: 1.5 * (p > 1), lambda p, a: 1.5 * (a > 1), lambda p: p, noise)
         claims = ablation_claims(cells)
-        assert [claim["holds"] for claim in claims] == [so or None] * 2
-        (row,) = claims[0]["rows"]
-        assert row["span_deviation"] == pytest.approx(noise / np.sqrt(2))
-        assert row["volume_deviation"] == pytest.approx(noise / np.sqrt(2))
+        assert [claim.holds for claim in claims] == [so or None] * 2
+        (row,) = rows_of(claims[0])
+        assert row.span_deviation == pytest.approx(noise / np.sqrt(2))
+        assert row.volume_deviation == pytest.approx(noise / np.sqrt(2))
     cells = grid(lambda p, a: p, lambda p, a: a, lambda p: p, None)
     for claim in ablation_claims(cells):
-        assert claim["holds"] is None
-        assert claim["sentence"] == "Within the noise, and so open, on Multi-MNIST, paper."
-        assert "± ?" in claim["rows"][0]["sentence"]
+        assert claim.holds is None
+        assert claim.sentence == "Within the noise, and so open, on Multi-MNIST, paper."
+        assert "± ?" in rows_of(claim)[0].sentence
 
 
 def test_a_grid_is_of_one_draw_of_images() -> None:
     near, far = (grid(lambda p, a, k=k: k * p, lambda p, a: a, lambda p: p) for k in (1, 2))
-    other = [one | {"settings": {"rule": "text", "penalty": 1.0}} for one in far]
+    drawn = {"settings": {"rule": "text", "penalty": 1.0}}
+    other = [one.model_copy(update=drawn) for one in far]
     penalty, _ = ablation_claims(near + other)
-    assert [row["span_by_penalty"] for row in penalty["rows"]] == [[1.0, 3.0], [2.0, 6.0]]
-    assert penalty["sentence"] == "So on Multi-MNIST, paper; Multi-MNIST, rule text, paper."
+    assert [row.span_by_penalty for row in rows_of(penalty)] == [[1.0, 3.0], [2.0, 6.0]]
+    assert penalty.sentence == "So on Multi-MNIST, paper; Multi-MNIST, rule text, paper."
 
 
 def test_alpha_must_change_the_quality_too() -> None:
     same = grid(lambda p, a: p, lambda p, a: 2.0, lambda p: p)
     penalty, alpha = ablation_claims(same)
-    assert (penalty["holds"], alpha["holds"]) == (True, None)
+    assert (penalty.holds, alpha.holds) == (True, None)
 
 
 def test_alpha_must_not_change_the_width_however_little_that_is() -> None:
@@ -204,39 +201,43 @@ def test_alpha_must_not_change_the_width_however_little_that_is() -> None:
         cells = grid(
             lambda p, a, m=moved: 9 * p + m * (a > 1), lambda p, a: 2 * a, lambda p: p, 0.5**0.5
         )
-        (claim,) = (one for one in ablation_claims(cells) if one["claim"].startswith("Alpha"))
-        assert claim["holds"] is holds
-        assert f"the width moves by {moved:.3f} (± 0.500; over λ by 18.000)" in str(claim["rows"])
+        (claim,) = (one for one in ablation_claims(cells) if one.claim.startswith("Alpha"))
+        assert claim.holds is holds
+        assert f"the width moves by {moved:.3f} (± 0.500; over λ by 18.000)" in str(rows_of(claim))
 
 
 def test_what_is_otherwise_is_told() -> None:
     narrower = grid(lambda p, a: -p, lambda p, a: 2.0, lambda p: 0.0)
-    assert ablation_claims(narrower)[0]["sentence"] == (
+    assert ablation_claims(narrower)[0].sentence == (
         "Not so on Multi-MNIST, paper. With a larger penalty it is narrower on Multi-MNIST, paper."
     )
     dominated = grid(lambda p, a: p, lambda p, a: 2.0, lambda p: -p)
-    (row,) = ablation_claims(dominated)[0]["rows"]
-    assert row["smallest_dominated"] == 1.0
-    assert row["holds"] is False
+    (row,) = rows_of(ablation_claims(dominated)[0])
+    assert row.smallest_dominated == 1.0
+    assert row.holds is False
     by_alpha = grid(lambda p, a: 9 * a, lambda p, a: 2.0, lambda p: 0.0)
-    assert ablation_claims(by_alpha)[1]["holds"] is False
-    assert ablation_claims(by_alpha)[1]["rows"][0]["short"] == (
+    assert ablation_claims(by_alpha)[1].holds is False
+    assert rows_of(ablation_claims(by_alpha)[1])[0].short == (
         "width moves by 9.900, over λ by 0.000"
     )
-    assert ablation_claims(by_alpha[:3])[0]["holds"] is None  # not a whole grid
+    assert ablation_claims(by_alpha[:3])[0].holds is None  # not a whole grid
 
 
-def course(cell: dict[str, Any], widths: dict[int, float], std: float | None) -> dict[str, Any]:
+def course(own: CellResult, widths: dict[int, float], std: float | None) -> CellResult:
     """A cell of four seeds with validation fronts of these widths."""
-    numbers = [
-        {
-            "epoch": epoch,
-            "span": {"mean": width, "std": std, "each": [0.0] * 4},
-            "hypervolume": {"mean": 2.0 + epoch / 100},
-        }
+    each = {"std": std, "each": [0.0] * 4}
+    stages = [
+        Stage.model_validate(
+            {
+                "epoch": epoch,
+                "span": {"mean": width, **each},
+                "hypervolume": {"mean": 2.0 + epoch / 100, **each},
+                "values": [[0.2, 0.2]],
+            }
+        )
         for epoch, width in widths.items()
     ]
-    return cell | {"course": numbers}
+    return own.model_copy(update={"course": stages})
 
 
 def test_a_front_must_be_half_as_wide_as_the_last_after_ten_epochs() -> None:
@@ -246,20 +247,21 @@ def test_a_front_must_be_half_as_wide_as_the_last_after_ten_epochs() -> None:
     late = course(cell("adult", "cosmos", [3.3]), {20: 0.2, 40: 0.2}, 0.02)
     other = course(cell("multi_fashion", "phn_ls", [2.1]), {10: 0.4, 100: 0.4}, 0.02)
     (claim,) = convergence_claim([wide, narrow, late, other])
-    assert claim["holds"] is False
-    assert claim["sentence"] == (
+    assert claim.holds is False
+    assert claim.sentence == (
         "Well spread is at least 50% of the last front's width. So on Multi-MNIST, paper. "
         "Not so on Multi-Fashion, paper."
     )
-    assert [row["sentence"] for row in claim["rows"]] == [
+    assert [row.sentence for row in rows_of(claim)] == [
         "width 0.300 ± 0.020 after 10 epochs, 0.400 ± 0.020 after 100; hypervolume 2.100 and 3.000",
         "width 0.100 ± 0.020 after 10 epochs, 0.400 ± 0.020 after 100; hypervolume 2.100 and 3.000",
     ]
-    assert claim["rows"][1]["short"] == "width 0.100, at the end 0.400"
-    assert convergence_claim([wide])[0]["holds"] is True
-    drawn = wide | {"settings": {"rule": "text"}}
-    assert "So on Multi-MNIST, rule text, paper." in convergence_claim([drawn])[0]["sentence"]
-    assert convergence_claim([wide | {"settings": {"penalty": 1.0}}]) == []
+    assert rows_of(claim)[1].short == "width 0.100, at the end 0.400"
+    assert convergence_claim([wide])[0].holds is True
+    drawn = wide.model_copy(update={"settings": {"rule": "text"}})
+    assert "So on Multi-MNIST, rule text, paper." in convergence_claim([drawn])[0].sentence
+    varied = wide.model_copy(update={"settings": {"penalty": 1.0}})
+    assert convergence_claim([varied]) == []
     assert convergence_claim([late, other]) == []
 
 
@@ -268,22 +270,22 @@ def test_a_width_must_be_beyond_the_noise_to_be_judged() -> None:
     # four seeds: half of a seed's deviation, and half of that for half of the last width
     for std, holds in ((0.08, True), (0.1, None), (None, None)):
         (claim,) = convergence_claim([course(own, {10: 0.3, 100: 0.4}, std)])
-        assert claim["holds"] is holds
+        assert claim.holds is holds
         expected = None if std is None else std * np.hypot(0.5, 0.25)
-        assert claim["rows"][0]["deviation"] == pytest.approx(expected)
+        assert rows_of(claim)[0].deviation == pytest.approx(expected)
 
 
 def test_the_claims_of_a_recipe_are_collected(tmp_path: Path) -> None:
     table, ablation = load_recipe("table_1_small"), load_recipe("figure_ablation")
     for recipe in (table, ablation):
         write_recipe(recipe, tmp_path, seeds=[1, 2])
-    assert [claim["holds"] for claim in collect(table, tmp_path)["claims"]] == [True, True]
+    assert [claim.holds for claim in collect(table, tmp_path).claims] == [True, True]
     write_recipe(table.rehearsal(1), tmp_path, seeds=[1, 2])
-    assert collect(table.rehearsal(1), tmp_path)["claims"] == []
-    claims = collect(ablation, tmp_path)["claims"]
+    assert collect(table.rehearsal(1), tmp_path).claims == []
+    claims = collect(ablation, tmp_path).claims
     assert len(claims) == 2
     course = load_recipe("figure_convergence")
     write_recipe(course, tmp_path, seeds=[1, 2])
-    assert len(collect(course, tmp_path)["claims"]) == 1
-    assert len(claims[0]["rows"]) == 6
-    assert all(row["span_by_penalty"][0] < row["span_by_penalty"][-1] for row in claims[0]["rows"])
+    assert len(collect(course, tmp_path).claims) == 1
+    assert len(rows_of(claims[0])) == 6
+    assert all(row.span_by_penalty[0] < row.span_by_penalty[-1] for row in rows_of(claims[0]))

@@ -15,61 +15,77 @@ from tests.paper.hand_made import front_of, write_recipe, write_run
 import paretocosmos
 from paretocosmos.errors import DataError, RunError, UntrustedError
 from paretocosmos.io.files import write_json
-from paretocosmos.paper._against import _known, against_paper
-from paretocosmos.paper._means import mean_course, mean_front
-from paretocosmos.paper._numbers import cell_numbers
+from paretocosmos.io.schema.collected import CellResult, Figure, Spread
+from paretocosmos.paper._against import against_paper, known_reasons
+from paretocosmos.paper._done import FinishedRun
+from paretocosmos.paper._numbers import cell_result, mean_course, mean_front
 from paretocosmos.paper.collected import collect, found_in, read_collected
 from paretocosmos.paper.published import paper_row, published
-from paretocosmos.paper.recipe import Cell, load_recipe
+from paretocosmos.paper.recipe import Cell, Recipe, load_recipe
 from paretocosmos.pareto.metrics import hypervolume, span
 
 SEEDS = (1, 2, 3, 4, 42)
 ADULT = Cell("adult", "cosmos", "paper", seeds=SEEDS)
 
 
-def told(cell: Cell, out: Path, **changes: Any) -> dict[str, Any]:
+def told(cell: Cell, out: Path, **changes: Any) -> Any:
+    """What is collected of a cell."""
     for seed in cell.seeds:
         write_run(cell, out, seed, **changes)
-    return cell_numbers(cell, out)
+    return cell_result(cell, out)
+
+
+def reaching(found: CellResult, mean: float, std: float | None, each: list[float]) -> CellResult:
+    """The same with another hypervolume."""
+    return found.model_copy(update={"volume": Spread(mean=mean, std=std, each=each)})
+
+
+def against_of(found: CellResult) -> Any:
+    """The paper's numbers beside it."""
+    against = against_paper(found)
+    assert against is not None
+    return against
 
 
 def test_means_and_deviations_are_those_of_the_seeds(tmp_path: Path) -> None:
     found = told(ADULT, tmp_path)
     fronts = [front_of(ADULT, seed) for seed in SEEDS]
     volumes = [hypervolume(front) for front in fronts]
-    assert found["volume"]["mean"] == pytest.approx(np.mean(volumes), rel=1e-12)
-    assert found["volume"]["std"] == pytest.approx(np.std(volumes, ddof=1), rel=1e-9)
-    assert found["volume"]["each"] == volumes
-    assert found["volume_of"] == "front"
-    assert found["metrics"]["span"]["mean"] == pytest.approx(np.mean([span(f) for f in fronts]))
+    assert found.volume.mean == pytest.approx(np.mean(volumes), rel=1e-12)
+    assert found.volume.std == pytest.approx(np.std(volumes, ddof=1), rel=1e-9)
+    assert found.volume.each == volumes
+    assert found.volume_of == "front"
+    assert found.metrics["span"].mean == pytest.approx(np.mean([span(f) for f in fronts]))
     mean = sum(front.values for front in fronts) / len(fronts)
-    np.testing.assert_allclose(found["front"], mean, rtol=1e-5)
-    np.testing.assert_allclose(found["rays"], fronts[0].rays, rtol=1e-5)
-    assert (found["seeds"], found["missing"], found["error"]) == (list(SEEDS), [], None)
-    json.dumps(found, allow_nan=False)
+    np.testing.assert_allclose(found.front, mean, rtol=1e-5)
+    np.testing.assert_allclose(found.rays, fronts[0].rays, rtol=1e-5)
+    assert (found.seeds, found.missing, found.error) == (list(SEEDS), [], None)
+    json.dumps(found.model_dump(exclude_unset=True), allow_nan=False)
 
 
 def test_a_seed_s_time_is_its_part_of_those_that_trained_together(tmp_path: Path) -> None:
-    seconds = told(ADULT, tmp_path)["seconds"]
-    assert seconds["to_selected"]["mean"] == statistics.fmean((10 + s) / 5 for s in SEEDS)
-    assert seconds["training"]["each"] == [(50 + seed) / 5 for seed in SEEDS]
-    assert seconds["all_training"] == pytest.approx(sum((50 + seed) / 5 for seed in SEEDS))
-    assert seconds["all_preparing"] == pytest.approx(5.0)  # once for all five
-    assert seconds["all_evaluating"] == 5.0
-    apart = told(ADULT, tmp_path, seeds_together=1)["seconds"]
-    assert apart["training"]["each"] == [50.0 + seed for seed in SEEDS]
+    seconds = told(ADULT, tmp_path).seconds
+    assert seconds.to_selected.mean == statistics.fmean((10 + s) / 5 for s in SEEDS)
+    assert seconds.training.each == [(50 + seed) / 5 for seed in SEEDS]
+    assert seconds.all_training == pytest.approx(sum((50 + seed) / 5 for seed in SEEDS))
+    assert seconds.all_preparing == pytest.approx(5.0)  # once for all five
+    assert seconds.all_evaluating == 5.0
+    apart = told(ADULT, tmp_path, seeds_together=1).seconds
+    assert apart.training.each == [50.0 + seed for seed in SEEDS]
 
 
 def test_a_cell_s_time_is_its_part_of_those_trained_beside_it(tmp_path: Path) -> None:
     alone = told(ADULT, tmp_path)
-    assert alone["made"]["side_by_side"] == 1
+    assert alone.made.side_by_side == 1
     write_json(ADULT.folder(tmp_path) / "cell.json", {"seconds": 80.0, "share": 20.0})
-    beside = cell_numbers(ADULT, tmp_path)
-    assert beside["made"]["side_by_side"] == 4
+    beside = cell_result(ADULT, tmp_path)
+    assert beside.made.side_by_side == 4
     for key in ("to_selected", "training"):
-        assert beside["seconds"][key]["mean"] == pytest.approx(alone["seconds"][key]["mean"] / 4)
+        assert getattr(beside.seconds, key).mean == pytest.approx(
+            getattr(alone.seconds, key).mean / 4
+        )
     for key in ("all_training", "all_preparing", "all_evaluating"):
-        assert beside["seconds"][key] == pytest.approx(alone["seconds"][key] / 4)
+        assert getattr(beside.seconds, key) == pytest.approx(getattr(alone.seconds, key) / 4)
 
 
 def test_single_task_has_the_volume_of_its_ideal_point_and_one_network_s_parameters(
@@ -79,17 +95,17 @@ def test_single_task_has_the_volume_of_its_ideal_point_and_one_network_s_paramet
     found = told(cell, tmp_path)
     best = [front_of(cell, seed).values.min(axis=0) for seed in (1, 2)]
     volumes = [float((2 - point[0]) * (2 - point[1])) for point in best]
-    assert found["volume_of"] == "ideal point"
-    assert found["volume"]["each"] == pytest.approx(volumes)
-    assert found["metrics"]["hypervolume"]["mean"] < found["volume"]["mean"]
-    assert (found["networks"], found["parameters"]) == (2, 7011)
+    assert found.volume_of == "ideal point"
+    assert found.volume.each == pytest.approx(volumes)
+    assert found.metrics["hypervolume"].mean < found.volume.mean
+    assert (found.networks, found.parameters) == (2, 7011)
 
 
 def test_one_seed_has_no_deviation_and_absent_ones_are_named(tmp_path: Path) -> None:
     write_run(ADULT, tmp_path, 2)
-    found = cell_numbers(ADULT, tmp_path)
-    assert found["volume"]["std"] is None
-    assert (found["seeds"], found["missing"]) == ([2], [1, 3, 4, 42])
+    found = cell_result(ADULT, tmp_path)
+    assert found.volume.std is None
+    assert (found.seeds, found.missing) == ([2], [1, 3, 4, 42])
 
 
 def test_what_is_not_finished_or_failed_or_damaged_is_told(tmp_path: Path) -> None:
@@ -98,44 +114,44 @@ def test_what_is_not_finished_or_failed_or_damaged_is_told(tmp_path: Path) -> No
     write_run(ADULT, tmp_path, 3)
     (ADULT.runs(tmp_path)[3] / "front.json").write_text("{")
     write_json(ADULT.folder(tmp_path) / "cell.json", {"error": "the loss became nan"})
-    found = cell_numbers(ADULT, tmp_path)
-    assert found["seeds"] == [1]
-    assert found["missing"] == [2, 3, 4, 42]
-    assert "front.json" in found["error"]
+    found = cell_result(ADULT, tmp_path)
+    assert found.seeds == [1]
+    assert found.missing == [2, 3, 4, 42]
+    assert "front.json" in str(found.error)
     (ADULT.runs(tmp_path)[3] / "front.json").unlink()
     shutil.rmtree(ADULT.runs(tmp_path)[3])
-    assert cell_numbers(ADULT, tmp_path)["error"] == "the loss became nan"
-    none = cell_numbers(Cell("compas", "cosmos"), tmp_path)
-    assert none["seeds"] == []
-    assert "volume" not in none
+    assert cell_result(ADULT, tmp_path).error == "the loss became nan"
+    none = cell_result(Cell("compas", "cosmos"), tmp_path)
+    assert none.seeds == []
+    assert "volume" not in none.model_fields_set
 
 
 def test_tasks_are_judged_with_equal_weights_or_each_by_its_own_network(tmp_path: Path) -> None:
-    both = told(Cell("celeba_three", "cosmos", seeds=(1,)), tmp_path)["tasks"]
+    both = told(Cell("celeba_three", "cosmos", seeds=(1,)), tmp_path).tasks
     _, record = write_run(Cell("celeba_three", "cosmos", seeds=(1,)), tmp_path, 1)
-    for name, rate in both["misclassification"].items():
-        assert rate["mean"] == pytest.approx(1 - record["centre"]["metrics"][f"accuracy_{name}"])
+    for name, rate in both.misclassification.items():
+        assert rate.mean == pytest.approx(1 - record["centre"]["metrics"][f"accuracy_{name}"])
     cell = Cell("celeba_three", "single_task", seeds=(1,))
-    alone = told(cell, tmp_path)["tasks"]
+    alone = told(cell, tmp_path).tasks
     front = front_of(cell, 1)
     rates = [1 - front.metrics[f"accuracy_{name}"][at] for at, name in enumerate(front.names)]
-    assert [one["mean"] for one in alone["misclassification"].values()] == pytest.approx(rates)
-    assert alone["mean"]["mean"] == pytest.approx(sum(rates) / 3)
-    assert told(ADULT, tmp_path)["tasks"] is None
+    assert [one.mean for one in alone.misclassification.values()] == pytest.approx(rates)
+    assert alone.mean.mean == pytest.approx(sum(rates) / 3)
+    assert told(ADULT, tmp_path).tasks is None
 
 
 def test_a_course_has_ten_epochs_at_most_the_last_among_them(tmp_path: Path) -> None:
     for seed in SEEDS:
         write_run(ADULT, tmp_path, seed)
-    course = cell_numbers(ADULT, tmp_path, course=True)["course"]
-    assert [one["epoch"] for one in course] == list(range(5, 51, 5))
+    course = cell_result(ADULT, tmp_path, course=True).course
+    assert [one.epoch for one in course] == list(range(5, 51, 5))
     mean = np.mean([front_of(ADULT, seed).values for seed in SEEDS], axis=0)
-    np.testing.assert_allclose(course[1]["values"], mean + 1 / 10, rtol=1e-5)
-    assert course[1]["hypervolume"]["mean"] == pytest.approx(2 - 1 / 10)
+    np.testing.assert_allclose(np.array(course[1].values, float), mean + 1 / 10, rtol=1e-5)
+    assert course[1].hypervolume.mean == pytest.approx(2 - 1 / 10)
     front, record = write_run(ADULT, tmp_path, 1)
     long = [record["evaluations"][0] | {"epoch": epoch} for epoch in range(1, 25)]
-    thinned = mean_course([({**record, "evaluations": long}, front, front)])
-    assert [one["epoch"] for one in thinned] == [3, 6, 9, 12, 15, 18, 21, 24]
+    thinned = mean_course([FinishedRun({**record, "evaluations": long}, front, front)])
+    assert [one.epoch for one in thinned] == [3, 6, 9, 12, 15, 18, 21, 24]
 
 
 def test_a_mean_front_needs_the_same_rays(tmp_path: Path) -> None:
@@ -146,29 +162,26 @@ def test_a_mean_front_needs_the_same_rays(tmp_path: Path) -> None:
 
 def test_the_difference_to_the_paper_is_ours_less_theirs(tmp_path: Path) -> None:
     found = told(ADULT, tmp_path)
-    against = against_paper(found)
-    assert against is not None
-    own = against["hypervolume"]
-    assert own["paper"] == 3.34
-    assert own["difference"] == found["volume"]["mean"] - 3.34
-    noise = math.sqrt(found["volume"]["std"] ** 2 / 5 + 0.01**2 / 5)
-    assert own["allowed"] == pytest.approx(0.005 + 2 * noise)
-    assert own["differs"] == (abs(own["difference"]) > own["allowed"])
-    assert against["seconds"]["ours"] == found["seconds"]["to_selected"]["mean"]
-    assert against["parameters"] == {"paper": 7000, "ours": 7011, "difference": 11}
+    against = against_of(found)
+    own = against.hypervolume
+    assert own.paper == 3.34
+    assert own.difference == found.volume.mean - 3.34
+    noise = math.sqrt(found.volume.std**2 / 5 + 0.01**2 / 5)
+    assert own.allowed == pytest.approx(0.005 + 2 * noise)
+    assert own.differs == (abs(own.difference) > own.allowed)
+    assert against.seconds.ours == found.seconds.to_selected.mean
+    assert against.parameters == Figure(paper=7000, ours=7011, difference=11)
 
 
 def test_faces_are_compared_by_all_epochs_and_one_network_s_time(tmp_path: Path) -> None:
     cell = Cell("celeba_hard", "single_task", seeds=(1,))
-    against = against_paper(told(cell, tmp_path, seeds_together=1))
-    assert against is not None
-    assert against["seconds"]["ours"] == (50 + 1) / 2
-    assert against["seconds"]["paper"] == 3.08 * 3600
-    assert against["hypervolume"]["allowed"] == pytest.approx(0.0005)
-    assert against["misclassification"]["paper"] == 0.2466
-    tasks = against_paper(told(Cell("celeba_four", "cosmos", seeds=(1,)), tmp_path))
-    assert tasks is not None
-    ours, gaps = tasks["tasks"]["ours"], tasks["tasks"]["difference"]
+    against = against_of(told(cell, tmp_path, seeds_together=1))
+    assert against.seconds.ours == (50 + 1) / 2
+    assert against.seconds.paper == 3.08 * 3600
+    assert against.hypervolume.allowed == pytest.approx(0.0005)
+    assert against.misclassification.paper == 0.2466
+    tasks = against_of(told(Cell("celeba_four", "cosmos", seeds=(1,)), tmp_path))
+    ours, gaps = tasks.tasks.ours, tasks.tasks.difference
     assert gaps == pytest.approx(
         [o - p for o, p in zip(ours, [0.0353, 0.0359, 0.0540, 0.0314], strict=True)]
     )
@@ -184,7 +197,7 @@ def test_variations_are_for_each_other_but_faces_are_compared_as_they_are(tmp_pa
         cell = dataclasses.replace(recipe.cells[0], settings=settings, seeds=(1,))
         told(cell, tmp_path)
         collected = collect(dataclasses.replace(recipe, cells=(cell,)), tmp_path)
-        (against,) = (one["against"] for one in collected["cells"])
+        (against,) = (one.against for one in collected.cells)
         assert (against is None) == (name == "figure_ablation")
 
 
@@ -220,46 +233,43 @@ def test_a_known_reason_is_given(
     given: list[str] = []
     for gap in (0.02, 0.04, -0.03):  # a little less than the paper's, and more
         if row is not None:
-            found["volume"] = {"mean": row["hypervolume"] - gap, "std": 0.001, "each": [0.0] * 5}
+            found = reaching(found, row["hypervolume"] - gap, 0.001, [0.0] * 5)
         given += sentences(found)
     assert any(words in sentence for sentence in given)
 
 
-def sentences(found: dict[str, Any]) -> list[str]:
-    against = against_paper(found)
-    assert against is not None
-    return [reason["sentence"] for reason in against["reasons"]]
+def sentences(found: CellResult) -> list[str]:
+    against = against_of(found)
+    return [reason.sentence for reason in against.reasons]
 
 
 def test_a_reason_explains_no_more_than_it_can(tmp_path: Path) -> None:
     """ParetoMTL is far above the paper's number, which neither leak nor noise makes."""
     far = told(Cell("compas", "pareto_mtl", "clean"), tmp_path)
-    far["volume"] = {"mean": 2.67, "std": 0.001, "each": [0.0] * 5}
-    far["made"]["device"] = []
+    far = reaching(far, 2.67, 0.001, [0.0] * 5)
     assert sentences(far) == []
-    assert (against_paper(far) or {})["hypervolume"]["differs"]
-    far["volume"]["mean"] = 1.0  # far below it the leak is a reason, noise is none
-    (one,) = sentences(far)
+    assert against_of(far).hypervolume.differs
+    # far below it the leak is a reason, noise is none
+    (one,) = sentences(reaching(far, 1.0, 0.001, [0.0] * 5))
     assert "is_recid" in one
 
 
 def test_every_reason_is_tried_above() -> None:
     tried = [words for _, _, words in CASES]
-    for reason in _known():
-        assert reason["sentence"] == "{caveat}" or any(w in reason["sentence"] for w in tried)
+    for reason in known_reasons():
+        assert reason.sentence == "{caveat}" or any(w in reason.sentence for w in tried)
 
 
 def test_no_reason_is_given_where_nothing_differs_or_it_does_not_apply(tmp_path: Path) -> None:
     same = told(Cell("compas", "cosmos", "clean"), tmp_path)
-    same["volume"] = {"mean": 3.721, "std": 0.001, "each": [3.72, 3.722]}
-    against = against_paper(same)
-    assert against is not None
-    assert against["reasons"] == []
+    same = reaching(same, 3.721, 0.001, [3.72, 3.722])
+    against = against_of(same)
+    assert against.reasons == []
     alone = told(Cell("multi_mnist", "single_task", "paper"), tmp_path)
     own = told(Cell("multi_mnist", "cosmos", "paper"), tmp_path)
     for gap in (-0.5, -0.035, 0.035, 0.5):
-        for cell, paper in ((alone, 2.85), (own, 2.94)):
-            cell["volume"] = {"mean": paper + gap, "std": 0.001, "each": [0.0] * 5}
+        alone = reaching(alone, 2.85 + gap, 0.001, [0.0] * 5)
+        own = reaching(own, 2.94 + gap, 0.001, [0.0] * 5)
         # networks that begin with another's weights are no better than fresh ones
         assert any("of the first" in s for s in sentences(alone)) is (gap > 0)
         assert not any("of the first" in s for s in sentences(own))
@@ -269,12 +279,11 @@ def test_no_reason_is_given_where_nothing_differs_or_it_does_not_apply(tmp_path:
 
 def test_one_seed_has_the_noise_of_the_papers(tmp_path: Path) -> None:
     found = told(Cell("compas", "pareto_mtl", "paper", seeds=(1,)), tmp_path)
-    found["volume"] = {"mean": 2.40, "std": None, "each": [2.40]}
-    against = against_paper(found)
-    assert against is not None
+    found = reaching(found, 2.40, None, [2.40])
+    against = against_of(found)
     # 2.15 ± 0.37 of five seeds: two deviations of the difference, and half of the last digit
-    assert against["hypervolume"]["allowed"] == pytest.approx(0.005 + 2 * 0.37 * math.sqrt(1.2))
-    assert not against["hypervolume"]["differs"]
+    assert against.hypervolume.allowed == pytest.approx(0.005 + 2 * 0.37 * math.sqrt(1.2))
+    assert not against.hypervolume.differs
 
 
 @pytest.mark.parametrize(
@@ -292,9 +301,9 @@ def test_a_run_of_another_cell_is_told_not_counted(
 ) -> None:
     told(ADULT, tmp_path)
     write_run(ADULT, tmp_path, 2, **change)
-    found = cell_numbers(ADULT, tmp_path)
-    assert found["seeds"] == [1, 3, 4, 42]
-    assert says in found["error"]
+    found = cell_result(ADULT, tmp_path)
+    assert found.seeds == [1, 3, 4, 42]
+    assert says in str(found.error)
 
 
 def test_a_patch_release_changes_no_result(tmp_path: Path) -> None:
@@ -302,9 +311,9 @@ def test_a_patch_release_changes_no_result(tmp_path: Path) -> None:
     told(ADULT, tmp_path)
     write_run(ADULT, tmp_path, 2, version=f"{major}.{minor}.99")
     write_run(ADULT, tmp_path, 3, version=f"{major}.{int(minor) + 1}.0")
-    found = cell_numbers(ADULT, tmp_path)
-    assert found["seeds"] == [1, 2, 4, 42]
-    assert f"version: '{major}.{int(minor) + 1}.0' there" in found["error"]
+    found = cell_result(ADULT, tmp_path)
+    assert found.seeds == [1, 2, 4, 42]
+    assert f"version: '{major}.{int(minor) + 1}.0' there" in str(found.error)
 
 
 def test_a_run_of_before_there_was_a_rule_is_of_another_cell(tmp_path: Path) -> None:
@@ -314,46 +323,56 @@ def test_a_run_of_before_there_was_a_rule_is_of_another_cell(tmp_path: Path) -> 
     write_run(cell, tmp_path, 1, problem={"name": "multi_mnist", "settings": before})
     other = {"name": "multi_mnist", "settings": before | {"rule": "text"}}
     write_run(cell, tmp_path, 2, problem=other)
-    found = cell_numbers(cell, tmp_path)
-    assert found["seeds"] == [3]
-    assert "problem.rule: 'text' there, 'published' now" in found["error"]
+    found = cell_result(cell, tmp_path)
+    assert found.seeds == [3]
+    assert "problem.rule: 'text' there, 'published' now" in str(found.error)
     shutil.rmtree(cell.runs(tmp_path)[2])
-    assert "problem.rule: None there, 'published' now" in cell_numbers(cell, tmp_path)["error"]
+    assert "problem.rule: None there, 'published' now" in str(cell_result(cell, tmp_path).error)
 
 
 def test_a_rehearsal_is_not_compared(tmp_path: Path) -> None:
     cell = Cell("adult", "cosmos", "paper", epochs=1)
     found = told(cell, tmp_path)
-    assert found["rehearsal"] == 1
-    against = against_paper(found)
-    assert against is not None
-    assert against["hypervolume"] == {"paper": 3.34, "paper_std": 0.01}
-    assert against["reasons"] == []
+    assert found.rehearsal == 1
+    against = against_of(found)
+    assert against.hypervolume == Figure(paper=3.34, paper_std=0.01)
+    assert against.reasons == []
 
 
 def test_a_recipe_is_collected_and_read_again(tmp_path: Path) -> None:
     recipe = load_recipe("table_1")
     write_recipe(recipe, tmp_path, seeds=[1, 2])
     found = collect(recipe, tmp_path)
-    assert [cell["name"] for cell in found["cells"]] == [cell.name for cell in recipe.cells]
-    assert all(cell["missing"] == [3, 4, 42] for cell in found["cells"])
-    assert found["seconds"]["training"] == pytest.approx(len(recipe.cells) * (51 + 52) / 5)
+    assert [cell.name for cell in found.cells] == [cell.name for cell in recipe.cells]
+    assert all(cell.missing == [3, 4, 42] for cell in found.cells)
+    assert found.seconds.training == pytest.approx(len(recipe.cells) * (51 + 52) / 5)
     path = tmp_path / "kept.json"
-    write_json(path, found)
+    content = found.to_dict()
+    write_json(path, content)
     assert read_collected(path) == found
-    write_json(path, found | {"format": 0})
+    write_json(path, content | {"format": 0})
     with pytest.raises(RunError, match="write it again"):
         read_collected(path)
-    stranger = found | {"cells": [found["cells"][0] | {"problem": "os:abort"}]}
+    stranger = content | {"cells": [content["cells"][0] | {"problem": "os:abort"}]}
     write_json(path, stranger)
     with pytest.raises(UntrustedError, match="names `os:abort`"):
         read_collected(path)
-    assert read_collected(path, trust=["os"]) == stranger
-    write_json(path, found | {"cells": [7]})
+    assert read_collected(path, trust=["os"]).to_dict() == stranger
+    write_json(path, content | {"cells": [7]})
     with pytest.raises(
         RunError, match=r"damaged: `cells\[0\]` is a mapping, found 7; write it again"
     ):
         read_collected(path)
+
+
+def test_what_no_report_can_show_is_one_sentence(tmp_path: Path) -> None:
+    recipe = Recipe("mine", "Mine", "nowhere", "fronts", (Cell("adult", "cosmos"),))
+    write_run(recipe.cells[0], tmp_path, 1, machine={"device": "cpu", "threads": "many"})
+    with pytest.raises(RunError, match=r"`threads\[0\]` is a whole number, found 'many'; mend"):
+        collect(recipe, tmp_path)
+    write_run(recipe.cells[0], tmp_path, 1)
+    with pytest.raises(RunError, match="`recipe` has at most 100 letters"):
+        collect(dataclasses.replace(recipe, name="n" * 101), tmp_path)
 
 
 def test_nothing_to_collect_is_one_sentence(tmp_path: Path) -> None:
@@ -383,10 +402,10 @@ def test_the_paper_s_seeds_are_the_recipe_s() -> None:
 
 def test_a_front_that_was_changed_is_told_with_the_way_out(tmp_path: Path) -> None:
     told(ADULT, tmp_path, files={"front.json": "0" * 64})
-    found = cell_numbers(ADULT, tmp_path)
-    assert found["seeds"] == []
+    found = cell_result(ADULT, tmp_path)
+    assert found.seeds == []
     folder = ADULT.runs(tmp_path)[42]
-    assert found["error"] == (
+    assert found.error == (
         f"`{folder / 'front.json'}` is missing or was changed; remove `{folder}` and start again "
         "to train it anew"
     )

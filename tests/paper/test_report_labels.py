@@ -8,6 +8,7 @@ import pytest
 from matplotlib.figure import Figure
 from tests.paper.hand_made import write_recipe
 
+from paretocosmos.io.schema.collected import RecipeResult
 from paretocosmos.paper.collected import collect
 from paretocosmos.paper.recipe import Cell, Recipe
 from paretocosmos.paper.report import sections
@@ -19,18 +20,18 @@ FAIR = ("adult", "compas", "default_credit")
 IMAGES = ("multi_mnist", "multi_fashion", "fashion_and_mnist")
 
 
-def made(shows: str, cells: list[Cell], out: Path, name: str = "mine") -> dict[str, Any]:
+def made(shows: str, cells: list[Cell], out: Path, name: str = "mine") -> RecipeResult:
     recipe = Recipe(name, "Mine", "nowhere", shows, tuple(cells))
     write_recipe(recipe, out)
     return collect(recipe, out)
 
 
-def drawn(content: dict[str, Any]) -> Figure:
+def drawn(content: RecipeResult) -> Figure:
     ((_, draw),) = figures(content)
     return draw()
 
 
-def told(content: dict[str, Any]) -> Section:
+def told(content: RecipeResult) -> Section:
     (section,), _ = sections([content], None)
     return section
 
@@ -164,7 +165,7 @@ def test_variations_of_a_method_have_labels_in_pictures_and_tables(tmp_path: Pat
     for table in (volumes, times):
         assert [row[0] for row in table.rows] == ["PHN-LS", *NAMES]
         assert [row[2] == "–" for row in table.rows] == [True, False, True, True]
-    means = [cell["volume"]["mean"] for cell in content["cells"][:3]]
+    means = [cell.volume.mean for cell in content.cells[:3]]
     assert len(set(means)) == 3
     for row, mean in zip(volumes.rows[1:], means, strict=True):
         assert row[1].startswith(f"{mean:.3f}")

@@ -2,11 +2,11 @@
 
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 from tests.paper.hand_made import write_recipe, write_run
 
+from paretocosmos.io.schema.collected import RecipeResult
 from paretocosmos.paper.collected import collect
 from paretocosmos.paper.published import paper_tasks
 from paretocosmos.paper.recipe import Cell, Recipe, load_recipe
@@ -15,13 +15,13 @@ from paretocosmos.paper.report._parts import Table
 from paretocosmos.paper.report._texts import times
 
 
-def collected(shows: str, cells: list[Cell], out: Path) -> dict[str, Any]:
+def collected(shows: str, cells: list[Cell], out: Path) -> RecipeResult:
     recipe = Recipe("mine", "Mine", "nowhere", shows, tuple(cells))
     write_recipe(recipe, out)
     return collect(recipe, out)
 
 
-def tables(content: dict[str, Any]) -> tuple[Table, ...]:
+def tables(content: RecipeResult) -> tuple[Table, ...]:
     (section,), _ = sections([content], None)
     return section.tables
 
@@ -106,8 +106,9 @@ def test_tasks_have_a_difference_for_both_methods(tmp_path: Path) -> None:
         *("COSMOS", "paper", "difference", "Single Task", "paper", "difference"),
     )
     for start, method in ((1, "cosmos"), (4, "single_task")):
-        cell = next(c for c in content["cells"] if c["name"] == f"celeba_four/{method}")
-        ours = [one["mean"] for one in cell["tasks"]["misclassification"].values()]
+        cell = next(c for c in content.cells if c.name == f"celeba_four/{method}")
+        assert cell.tasks is not None
+        ours = [one.mean for one in cell.tasks.misclassification.values()]
         theirs = paper_tasks("celeba_four", method)
         assert theirs is not None
         for row, one, other in zip(four.rows, ours, theirs, strict=True):
@@ -135,8 +136,10 @@ def test_reasons_told_before_are_referred_to(tmp_path: Path) -> None:
     assert list(ten.notes.values()) == [
         "Trained with other settings than the paper's: batch size 64."
     ]
-    ten_cell = content["cells"][2]["against"]
-    ten_cell["reasons"] += content["cells"][0]["against"]["reasons"]
+    told = content.to_dict()
+    cells = told["cells"]
+    cells[2]["against"]["reasons"] += cells[0]["against"]["reasons"]
+    content = RecipeResult.model_validate(told)
     assert list(tables(content)[2].notes.values())[1] == "Further reasons: as above."
 
 

@@ -1,11 +1,14 @@
 """The verdict, on numbers made so that one knows what must be said of them."""
 
+import html
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.paper.hand_made import write_recipe
+from tests.paper.hand_made import result_of, write_recipe
 
+from paretocosmos.io.schema.collected import CellResult, RecipeResult
 from paretocosmos.paper.collected import collect
 from paretocosmos.paper.recipe import load_recipe
 from paretocosmos.paper.report import markdown, sections, verdict, write_report
@@ -14,48 +17,50 @@ from paretocosmos.paper.report._parts import Section, Table
 TEXT = {"rule": "text"}
 
 
-def cell(problem: str, method: str, gap: float, **more: Any) -> dict[str, Any]:
+def cell(problem: str, method: str, gap: float, **more: Any) -> CellResult:
     """A cell that is off the paper's 3.00 by a gap, of which 0.05 is allowed."""
-    differs = abs(gap) > 0.05
-    own = {"paper": 3.0, "paper_std": 0.01, "difference": gap, "differs": differs}
-    return {
-        "name": f"{problem}/{method}",
-        "problem": problem,
-        "protocol": "paper",
-        "method": method,
-        "settings": {},
-        "rehearsal": None,
-        "seeds": [1, 2],
+    own = {"paper": 3.0, "paper_std": 0.01, "difference": gap, "differs": abs(gap) > 0.05}
+    told = {
         "volume": {"mean": 3.0 + gap, "std": 0.02, "each": [0.0, 0.0]},
         "against": {"hypervolume": own, "reasons": []},
-    } | more
+    }
+    return result_of(problem, method, [3.0, 3.0], **(told | more))
 
 
 def compared(
     problem: str, method: str, difference: float, said: str, **more: Any
 ) -> dict[str, Any]:
     row = {"problem": problem, "settings": {}, "protocol": "paper", "method": method}
-    return row | {"difference": difference, "verdict": said} | more
+    return row | {"difference": difference, "in_deviations": None, "verdict": said} | more
 
 
 def content(
-    cells: list[dict[str, Any]], *claims: tuple[str, bool | None, list[Any]], name: str = "table_1"
-) -> dict[str, Any]:
-    told = [{"claim": text, "holds": holds, "rows": rows} for text, holds, rows in claims]
-    return {"recipe": name, "rehearsal": None, "cells": cells, "claims": told}
+    cells: list[CellResult], *claims: tuple[str, bool | None, list[Any]], name: str = "table_1"
+) -> RecipeResult:
+    told = [
+        {"claim": text, "holds": holds, "sentence": "", "rows": rows}
+        for text, holds, rows in claims
+    ]
+    about = {"format": 1, "recipe": name, "title": "", "section": "", "shows": "table"}
+    spent = dict.fromkeys(("training", "preparing", "evaluating"), 0.0)
+    more = {"rehearsal": None, "cells": cells, "claims": told, "seconds": spent}
+    return RecipeResult.model_validate(about | more)
 
 
-def found(*contents: dict[str, Any]) -> tuple[str, dict[str, Table]]:
+def found(*contents: RecipeResult) -> tuple[str, dict[str, Table]]:
     (section,) = verdict(contents)
-    return " ".join(section.lead), {table.title: table for table in section.tables}
+    return section.lead, {table.title: table for table in section.tables}
 
 
 def test_every_set_is_told_by_cosmos_and_by_how_many_methods() -> None:
+    off = {"paper": 3.0, "paper_std": 0.01, "difference": -0.1, "differs": True}
+    reason = {"quantities": ["hypervolume"], "sentence": "Other images."}
+    known = {"hypervolume": off, "reasons": [reason]}
     cells = [
         cell("adult", "cosmos", 0.01),
         cell("adult", "phn_ls", -0.2),
         cell("adult", "single_task", 0.0),
-        cell("multi_mnist", "cosmos", -0.1),
+        cell("multi_mnist", "cosmos", -0.1, against=known),
         cell("multi_fashion", "phn_ls", 0.01),
     ]
     aside = [
@@ -63,8 +68,6 @@ def test_every_set_is_told_by_cosmos_and_by_how_many_methods() -> None:
         cell("multi_mnist", "phn_epo", 0.0, settings=TEXT),
         cell("compas", "cosmos", 0.0, against=None),
     ]
-    reason = {"quantities": ["hypervolume"], "sentence": "Other images."}
-    cells[3]["against"]["reasons"] = [reason]
     lead, tables = found(content([*cells, *aside]), content(cells[:1], name="figure_vs_sota"))
     assert lead == (
         "3 of 5 published hypervolumes come out the same within the noise, 1 of 2 for COSMOS."
@@ -92,9 +95,10 @@ def test_claims_hold_on_all_sets_on_some_on_none_or_are_open() -> None:
         compared("multi_mnist", "single_task", 0.3, "ahead"),
         compared("multi_fashion", "single_task", -0.01, "behind within the noise"),
     ]
+    by_set = {"protocol": "paper", "widths": [1.0, 2.0], "volumes": [1.0, 2.0], "deviation": None}
     set_by_set = [
-        {"problem": "adult", "protocol": "paper", "holds": None, "short": "width 1 → 2"},
-        {"problem": "compas", "protocol": "paper", "holds": True, "short": "never told"},
+        by_set | {"problem": "adult", "holds": None, "short": "width 1 → 2"},
+        by_set | {"problem": "compas", "holds": True, "short": "never told"},
     ]
     lead, tables = found(
         content(
@@ -190,17 +194,16 @@ def test_a_report_begins_with_it(written: Path) -> None:
     heads = [line for line in lines if line.startswith("## ")]
     assert heads == ["## The verdict", "## Table 1's pairs of images on a harder draw"]
     assert "`verdict`" not in "\n".join(lines)
-    text = (written / "report.tex").read_text(encoding="utf-8")
-    assert text.index(r"\section{The verdict}") < text.index(r"\texttt{table\_1\_text}")
-    # long texts are broken into lines, not run over the page
-    assert r"\begin{longtable}{p{0.70\linewidth}lll}" in text
-    html = (written / "report.html").read_text(encoding="utf-8")
-    assert html.index("<h2>The verdict</h2>") < html.index('<section id="table_1_text">')
-    assert '<th scope="col" class="text">the paper says</th>' in html
+    text = (written / "report.html").read_text(encoding="utf-8")
+    found = re.findall(r'<h2 id="(.+?)">(.+?)</h2>', text)
+    assert [f"## {title}" for _, title in found] == heads
+    for anchor, title in found:
+        assert f'<a href="#{anchor}">{html.escape(title)}</a>' in text
+    assert "<th>the paper says</th>" in text
 
 
 def test_a_page_opens_with_it(tmp_path: Path) -> None:
-    own = Section("verdict", "The verdict", "", "", (), (), (), (), ("So it is.",))
+    own = Section("verdict", "The verdict", lead="So it is.")
     text = markdown([], verdict=[own], opening="What this is.", title="T")
     assert text.strip().split("\n\n") == ["# T", "## The verdict", "So it is.", "What this is."]
     recipe = load_recipe("table_1_text")

@@ -251,7 +251,7 @@ def test_joined_points_follow_each_other() -> None:
 )
 def test_what_does_not_belong_together_is_not_joined(change: dict[str, Any]) -> None:
     for one, two in ((_front(), _front(**change)), (_front(**change), _front())):
-        with pytest.raises(ConfigurationError, match="need the same objectives, reference point"):
+        with pytest.raises(ConfigurationError, match="same objectives, reference"):
             one.join(two)
 
 
@@ -281,7 +281,7 @@ def test_shapes_that_do_not_fit_are_refused(change: dict[str, Any], says: str) -
     [
         ("{", "not JSON"),
         ("[]", "not a front"),
-        ("{}", "not a front: `rays` is missing; a front has the keys rays, values"),
+        ("{}", "`rays` is missing.*values"),
         (json.dumps({**_front().to_dict(), "values": [[1, 2]]}), "not a front"),
         (json.dumps({**_front().to_dict(), "values": "text"}), "not a front"),
         (json.dumps({**_front().to_dict(), "names": None}), "not a front"),

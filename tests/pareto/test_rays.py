@@ -192,7 +192,7 @@ def test_corners_are_rays() -> None:
         ([-0.5, 1.5], r"finite entries >= 0; found \[-0\.5, 1\.5\]"),
         ([float("nan"), 1.0], "finite entries"),
         ([float("inf"), 0.0], "finite entries"),
-        ([0.5, 0.6], r"sum of 1\.1: divide the ray by its sum"),
+        ([0.5, 0.6], r"sum of 1\.1: divide"),
         ([[0.5, 0.5], [0.2, 0.2]], r"sum of 0\.4"),
         ([0.0, 0.0], "sum of 0"),
         ([1.0], r"here 2; found shape \(1,\)"),
@@ -201,7 +201,7 @@ def test_corners_are_rays() -> None:
         (1.0, r"found shape \(\)"),
         ([], r"found shape \(0,\)"),
         (torch.zeros(0, 2), r"found shape \(0, 2\)"),
-        ("0.5,0.5", "2 numbers that sum to 1, found '0.5,0.5'"),
+        ("0.5,0.5", r"2 numbers.*'0\.5,0\.5'"),
         (["a", "b"], "2 numbers that sum to 1"),
         ([[0.5, 0.5], [1.0]], "2 numbers that sum to 1"),
         (None, "2 numbers that sum to 1"),
@@ -231,13 +231,13 @@ def test_the_corners_in_order_are_each_objective_alone(objectives: int) -> None:
 
 
 def test_a_ray_off_the_simplex_is_refused_or_normalised() -> None:
-    with pytest.raises(ConfigurationError, match="found a sum of 4: divide the ray by its sum"):
+    with pytest.raises(ConfigurationError, match="sum of 4: divide"):
         as_rays([1.0, 3.0], 2)
-    with pytest.warns(UserWarning, match="found a sum of 4: they are divided by it"):
+    with pytest.warns(UserWarning, match="sum of 4: they are divided"):
         found = as_rays([[1.0, 3.0], [0.5, 0.5]], 2, off_simplex="normalise")
     assert found.tolist() == [[0.25, 0.75], [0.5, 0.5]]
     for hopeless in ([0.0, 0.0], [-1.0, 3.0], [float("nan"), 1.0]):
         with pytest.raises(ConfigurationError):
             as_rays(hopeless, 2, off_simplex="normalise")
-    with pytest.raises(ConfigurationError, match="`off_simplex` is `refuse` or `normalise`"):
+    with pytest.raises(ConfigurationError, match=r"`off_simplex`.*`normalise`"):
         as_rays([0.5, 0.5], 2, off_simplex="ignore")

@@ -207,14 +207,14 @@ def test_a_corner_ray_has_a_finite_value_and_gradient(alignment: Alignment) -> N
 
 @pytest.mark.parametrize("penalty", [-0.1, float("nan"), float("inf")])
 def test_a_bad_penalty_is_refused(penalty: float) -> None:
-    with pytest.raises(ConfigurationError, match="`penalty` must be finite and at least 0"):
+    with pytest.raises(ConfigurationError, match=r"`penalty`.*finite"):
         cosmos_loss(torch.ones(2), torch.ones(2) / 2, penalty=penalty)
     with pytest.raises(ConfigurationError, match="`penalty`"):
         cosmos_weights(torch.ones(2), torch.ones(2) / 2, penalty=penalty)
 
 
 def test_a_bad_alignment_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="`alignment` is `ray` or `inverse`, found `x`"):
+    with pytest.raises(ConfigurationError, match=r"`alignment`.*found `x`"):
         cosmos_loss(torch.ones(2), torch.ones(2) / 2, penalty=1.0, alignment="x")  # type: ignore[arg-type]
 
 

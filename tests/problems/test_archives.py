@@ -62,7 +62,7 @@ def test_names() -> None:
 @pytest.mark.parametrize("kind", ["img.zip", "img.tar", "img.tar.gz"])
 def test_what_is_no_archive(kind: str, tmp_path: Path) -> None:
     (tmp_path / kind).write_bytes(b"<html>Quota exceeded</html>" * 99)
-    with pytest.raises(DataError, match=rf"{kind}` cannot be read .*fresh copy.*web page") as said:
+    with pytest.raises(DataError, match=f"{kind}` cannot be read .*web page") as said:
         list(open_pictures(tmp_path / kind).contents([1]))
     assert "\n" not in str(said.value)
 
@@ -89,5 +89,5 @@ def test_a_file_that_cannot_be_read(small: "SmallCeleba", tmp_path: Path) -> Non
     path = lay(small, tmp_path / "pictures")
     pictures = open_pictures(path)
     (path / "000077.jpg").unlink()
-    with pytest.raises(DataError, match=r"000077.jpg` cannot be read .*No such file"):
+    with pytest.raises(DataError, match=r"000077\.jpg` .*No such file"):
         [read() for _, read in pictures.contents(small.numbers)]

@@ -33,9 +33,9 @@ def test_every_form(ending: str, parts: str | None, small: "SmallCeleba", tmp_pa
         np.testing.assert_array_equal(listed.labels, small.labels)
         assert listed.parts.tolist() == [0] * 6 + [1] * 3 + [2] * 4
         assert listed.partition == "official partition"
-    with pytest.raises(ConfigurationError, match=r"`local` where `celeba_meta.npz` lists"):
+    with pytest.raises(ConfigurationError, match=r"`local`.*`celeba_meta\.npz`"):
         read_lists(files, "local")
-    with pytest.raises(ConfigurationError, match="unknown partition `loca`; did you mean `local`"):
+    with pytest.raises(ConfigurationError, match=r"`loca`.*`local`"):
         read_lists(files, "loca")
 
 
@@ -68,13 +68,13 @@ def test_meta(small: "SmallCeleba", tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        (lambda text: text[: len(text) // 2], "numbers in each row, found"),
-        (lambda text: text.replace("13", "14", 1), "lists 14 pictures, as its first line says"),
-        (lambda text: text.replace(" -1", "  0", 1), "says 1 or -1 of every picture"),
+        (lambda text: text[: len(text) // 2], "numbers in each row"),
+        (lambda text: text.replace("13", "14", 1), "14 pictures.*first line"),
+        (lambda text: text.replace(" -1", "  0", 1), "1 or -1"),
         (lambda text: text.replace("Goatee", "Goat", 1), "40 attributes, found no Goatee"),
         (lambda text: text.replace("000002.jpg", "000001.jpg"), "each picture once"),
         (lambda text: text.replace("000002.jpg", "two.jpg"), "names such as 000001.jpg"),
-        (lambda text: "", "numbers in each row, found 0 in 0 rows"),
+        (lambda text: "", "found 0 in 0 rows"),
         (lambda text: "<html>\n" * 9, "names such as 000001.jpg"),
     ],
     ids=["cut", "count", "zero", "name", "twice", "word", "empty", "html"],
@@ -95,18 +95,18 @@ def test_other_damages(small: "SmallCeleba", tmp_path: Path) -> None:
     small.attributes(path)
     files = CelebaFiles(tmp_path, path, tmp_path / "p.csv")
     small.partition(tmp_path / "p.csv", {1: 0, 2: 3})
-    with pytest.raises(DataError, match=r"p.csv` says 0, 1 or 2 of every picture, found 0 to 3"):
+    with pytest.raises(DataError, match=r"p\.csv`.*found 0 to 3"):
         read_lists(files, "auto")
     path.write_bytes(path.read_bytes()[:-9])
-    with pytest.raises(DataError, match="is text, plain or gzipped, found"):
+    with pytest.raises(DataError, match="text, plain or gzipped"):
         read_lists(files, "auto")
     meta = tmp_path / "celeba_meta.npz"
     for content in (b"no zip", b""):
         meta.write_bytes(content)
-        with pytest.raises(DataError, match="holds the arrays image_id, attribute_names"):
+        with pytest.raises(DataError, match="arrays image_id, attribute_names"):
             read_lists(CelebaFiles(tmp_path, meta, None), "auto")
     np.savez(meta, image_id=np.array([{}]), attributes=np.array([{}]))
-    with pytest.raises(DataError, match=r"holds the arrays.*allow_pickle=False"):
+    with pytest.raises(DataError, match=r"arrays.*allow_pickle=False"):
         read_lists(CelebaFiles(tmp_path, meta, None), "auto")
 
 

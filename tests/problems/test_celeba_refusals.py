@@ -33,9 +33,9 @@ def labels(problem: Problem, attribute: str) -> list[float]:
 @pytest.mark.parametrize(
     ("attributes", "says"),
     [
-        (("Goatee", "Moustache"), "unknown attribute `Moustache`; did you mean `Mustache`?"),
-        (("Goatee", "oval faces"), "did you mean `Oval_Face`?"),
-        (("Goatee",), "two or more of CelebA's 40, each once"),
+        (("Goatee", "Moustache"), "`Moustache`; did you mean `Mustache`"),
+        (("Goatee", "oval faces"), "mean `Oval_Face`"),
+        (("Goatee",), "40, each once"),
         (("Goatee", "goatee"), "each once"),
         ((), "two or more"),
     ],
@@ -47,7 +47,7 @@ def test_attributes(attributes: tuple[str, ...], says: str) -> None:
 
 
 def test_settings() -> None:
-    with pytest.raises(ConfigurationError, match="`size` must be at least 1, found 0"):
+    with pytest.raises(ConfigurationError, match=r"`size`.*found 0"):
         celeba_easy(size=0)
     with pytest.raises(ConfigurationError, match="unknown protocol `published`"):
         load_problem("celeba_easy", protocol="published")
@@ -96,7 +96,7 @@ def test_missing(kind: str, small: "SmallCeleba", tmp_path: Path) -> None:
         celeba_easy(data=str(data), size=8)
     for part in ("3 missing, 000003.jpg the first", "list_attr_celeba.txt", "skip=True"):
         assert part in str(refused.value)
-    with pytest.warns(BenchmarkWarning, match="3 of the listed pictures are missing and 0 damaged"):
+    with pytest.warns(BenchmarkWarning, match="3 .*missing and 0 damaged"):
         problem = load_problem("celeba_easy", data=str(data), settings={"skip": "true", "size": 8})
     assert [len(problem.split(name)) for name in SPLITS] == [5, 2, 3]
     assert labels(problem, "Goatee")[:5] == small.labels[[0, 1, 3, 4, 5], 16].tolist()
@@ -119,11 +119,11 @@ def test_damaged(kind: str, how: str, small: "SmallCeleba", tmp_path: Path) -> N
     getattr(small, kind)(data / f"img_align_celeba{ending}")
     reason = {"cut": "truncated", "empty": "no bytes"}.get(how, "no picture")
     for _ in range(2):  # decoded, then from the cache
-        with pytest.raises(DataError, match=rf"2 damaged, 000002.jpg the first \(.*{reason}"):
+        with pytest.raises(DataError, match=rf"2 damaged, 000002\.jpg .*{reason}"):
             celeba_easy(data=str(data), size=16)
     problem = celeba_easy(data=str(data), size=16, skip=True)
     assert [len(problem.split(name)) for name in SPLITS] == [5, 2, 4]
-    assert "0 of the listed pictures are missing and 2 damaged" in problem.caveats[1]
+    assert "missing and 2 damaged" in problem.caveats[1]
     # the others stay what they are, under their own labels
     small.pictures = whole
     full = celeba_easy(data=str(small.official(tmp_path / "whole")), size=16)
@@ -137,7 +137,7 @@ def test_a_part_without_pictures(small: "SmallCeleba", tmp_path: Path) -> None:
     data = tmp_path / "data"
     few.zip(data / "img_align_celeba.zip")
     small.attributes(data / "list_attr_celeba.txt")
-    with pytest.raises(DataError, match="found none for val and test among 3: add some, or"):
+    with pytest.raises(DataError, match="none for val and test among 3"):
         celeba_easy(data=str(data), size=8, skip=True)
     # the way out it names, for whoever has the first pictures alone
     few.attributes(data / "list_attr_celeba.txt")
@@ -150,7 +150,7 @@ def test_a_part_without_pictures(small: "SmallCeleba", tmp_path: Path) -> None:
 def test_none_of_the_listed(small: "SmallCeleba", tmp_path: Path) -> None:
     type(small)(numbers=(4, 5)).tar(tmp_path / "img_align_celeba.tar")
     small.attributes(tmp_path / "list_attr_celeba.txt")
-    with pytest.raises(DataError, match=r"such as 000001.jpg, found none: name"):
+    with pytest.raises(DataError, match=r"000001\.jpg, found none"):
         celeba_easy(data=str(tmp_path), size=8, skip=True)
 
 

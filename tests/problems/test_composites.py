@@ -155,7 +155,7 @@ def test_the_bytes_never_change(rule: RuleName, sha256: str) -> None:
 
 @pytest.mark.parametrize(
     ("changes", "sentence"),
-    [({"seed": -1}, "`seed` must be 0 or more, found -1"), ({"copies": 0}, "`copies` must be 1")],
+    [({"seed": -1}, "`seed`.*found -1"), ({"copies": 0}, "`copies` must be 1")],
 )
 def test_refused_settings(changes: dict[str, int], sentence: str) -> None:
     one = labelled(20, 0)
@@ -165,13 +165,13 @@ def test_refused_settings(changes: dict[str, int], sentence: str) -> None:
 
 def test_one_class_has_no_partner() -> None:
     one = (labelled(20, 0)[0], np.full(20, 3, np.uint8))
-    with pytest.raises(DataError, match="different classes, found only class 3"):
+    with pytest.raises(DataError, match="classes, found only class 3"):
         make((one, one), (one, one), rule=PUBLISHED, different=True, seed=1)
 
 
 def test_too_few_images() -> None:
     one = labelled(1, 0)
-    with pytest.raises(DataError, match="held out, found 1: give more images"):
+    with pytest.raises(DataError, match="held out, found 1"):
         make((one, one), (one, one), rule=PUBLISHED, different=False, seed=1, copies=1)
 
 

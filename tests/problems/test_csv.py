@@ -56,13 +56,13 @@ def test_the_home_folder(csv: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "sentence"),
     [
-        ("a.csv", b"", "cannot be read .*No columns to parse"),
-        ("a.csv", b"only\n1\n2\n", "found only `only` in .*another separator"),
+        ("a.csv", b"", "No columns to parse"),
+        ("a.csv", b"only\n1\n2\n", "only `only` in .*separator"),
         ("a.csv", b"a;b\n1;2\n", "found only `a;b`"),
-        ("a.csv", b"a,b\n1,2\n1,2,3\n", "cannot be read .*text in UTF-8 with a header"),
-        ("a.csv", b"a,b\n0,2,3\n1,5,6\n", "more fields than its header: name every column"),
-        ("a.csv", b"a,b\nx,2,3\ny,5,6\n", "more fields than its header"),
-        ("a.csv", b"a,b\n0,2,\n1,5,\n", "unknown target column `paid`; known: a, b"),
+        ("a.csv", b"a,b\n1,2\n1,2,3\n", "UTF-8 with a header"),
+        ("a.csv", b"a,b\n0,2,3\n1,5,6\n", "more fields .*name every column"),
+        ("a.csv", b"a,b\nx,2,3\ny,5,6\n", "more fields"),
+        ("a.csv", b"a,b\n0,2,\n1,5,\n", "`paid`; known: a, b"),
         ("a.csv", b"\xff\xfe\x00a,b\n", "cannot be read"),
         ("a.csv.gz", b"a,b\n1,2\n", "cannot be read"),
         ("a.csv.gz", gzip.compress(b"a,b\n1,2\n" * 99, mtime=0)[:-12], "cannot be read"),
@@ -70,7 +70,7 @@ def test_the_home_folder(csv: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("a.csv.xz", b"a,b\n1,2\n", "cannot be read"),
         ("a.csv", b"a,b\n", "unknown target column `paid`"),
         ("a.csv", b"paid,sex,x\n", "at least 10 rows .*found 0"),
-        ("a.txt", b"a,b\n", r"a table is a file \.csv, \.csv\.gz, \.csv\.xz, found"),
+        ("a.txt", b"a,b\n", r"\.csv, \.csv\.gz, \.csv\.xz, found"),
     ],
 )
 def test_refused_files(name: str, content: bytes, sentence: str, tmp_path: Path) -> None:
@@ -82,7 +82,7 @@ def test_refused_files(name: str, content: bytes, sentence: str, tmp_path: Path)
 @pytest.mark.parametrize("name", ["nowhere.csv", "folder.csv"])
 def test_no_file(name: str, tmp_path: Path) -> None:
     (tmp_path / "folder.csv").mkdir()
-    with pytest.raises(DataError, match="does not exist or is no file"):
+    with pytest.raises(DataError, match="does not exist"):
         table(data=str(tmp_path / name), target="paid", sensitive="sex")
 
 

@@ -38,14 +38,14 @@ def test_what_was_written_is_read(tmp_path: Path, pack: type[bytes]) -> None:
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
-        (b"", "an idx file, which starts .* found an empty file"),
-        (b"<html>", "starts with the bytes 00 00 08, found 3c 68 74 6d"),
+        (b"", "idx file, .* empty file"),
+        (b"<html>", "00 00 08, found 3c 68 74 6d"),
         (idx(IMAGES)[:9], "found 9"),
-        (idx(IMAGES)[:-1], "has 9,424 bytes, as its head of 12 x 28 x 28 says, found 9,423"),
+        (idx(IMAGES)[:-1], "9,424 bytes, .* 12 x 28 x 28 .* 9,423"),
         (idx(IMAGES) + b"\0", "has 9,424 bytes, .* found 9,425"),
-        (idx(IMAGES.astype(">i4"), 0x0C), "holds unsigned bytes, found int32"),
-        (idx(LABELS), r"holds images \(three axes\), found labels \(one axis\)"),
-        (idx(IMAGES[0]), r"holds images \(three axes\), found 2 axes"),
+        (idx(IMAGES.astype(">i4"), 0x0C), "unsigned bytes, found int32"),
+        (idx(LABELS), r"images \(three axes\), found labels"),
+        (idx(IMAGES[0]), "images .* found 2 axes"),
         (idx(IMAGES[:, :27]), "holds images of 28 x 28, found 27 x 28"),
         (idx(IMAGES[:0]), "holds images, found none"),
         (gzip.compress(idx(IMAGES), mtime=0)[:-20], "cannot be read"),
@@ -58,7 +58,7 @@ def test_images_that_are_refused(content: bytes, sentence: str, tmp_path: Path) 
     with pytest.raises(DataError, match=sentence) as refused:
         read_pair(*paths)
     assert str(refused.value).startswith(f"`{paths[0]}` ")
-    assert "put a fresh copy in its place" in str(refused.value)
+    assert "a fresh copy" in str(refused.value)
 
 
 def test_labels_out_of_range(tmp_path: Path) -> None:
@@ -70,10 +70,10 @@ def test_labels_out_of_range(tmp_path: Path) -> None:
 
 
 def test_as_many_labels_as_images(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"every image has a label, found 12 images .* 11 labels"):
+    with pytest.raises(DataError, match=r"12 images .* 11 labels"):
         read_pair(*write(tmp_path, idx(IMAGES), idx(LABELS[1:])))
 
 
 def test_no_file(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"nothing` cannot be read .*No such file"):
+    with pytest.raises(DataError, match=r"nothing` .*No such file"):
         read_pair(tmp_path / "nothing", tmp_path / "nothing")

@@ -88,7 +88,7 @@ def test_the_rules(load: Load, data: Path) -> None:
     assert usual.images.endswith("composed by the rule `published` with seed 1")
     assert text.images.endswith("composed by the rule `text` with seed 1")
     assert "compare hypervolumes with runs on the same bytes" in text.caveats[0]
-    with pytest.raises(ConfigurationError, match=r"unknown rule `texts`.*did you mean `text`"):
+    with pytest.raises(ConfigurationError, match=r"`texts`.*`text`"):
         load(data=str(data), rule="texts")
 
 
@@ -194,7 +194,7 @@ class TestSearch:
     def test_the_files_themselves(self, data: Path) -> None:
         named = multi_fashion(data=str(data)).sha256
         assert multi_fashion(data=str(data / "FashionMNIST" / "raw")).sha256 == named
-        with pytest.raises(DataError, match="MNIST is the four files"):
+        with pytest.raises(DataError, match="four files"):
             fashion_and_mnist(data=str(data / "mnist"))
 
     def test_download_comes_last(self, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -229,7 +229,7 @@ class TestSearch:
             known = hashlib.sha256(stream.read()).hexdigest()
         twin = Source("MNIST", ("mnist",), "", ("", known))
         monkeypatch.setattr(pairs, "KNOWN", (twin, FASHION_MNIST))
-        with pytest.raises(DataError, match="labels of Fashion-MNIST, found those of MNIST"):
+        with pytest.raises(DataError, match="Fashion-MNIST, found those of MNIST"):
             multi_fashion(data=str(data / "mnist"))
 
 
@@ -265,7 +265,7 @@ class TestPickle:
     def test_not_by_another_rule(self, published: Path) -> None:
         assert "rule `text`" in multi_mnist(data=str(published), rule="text").images
         (published / "mnist").rename(published / "away")
-        with pytest.raises(DataError, match=r"MNIST is the four files .* found none of them: name"):
+        with pytest.raises(DataError, match=r"four files .* found none"):
             multi_mnist(data=str(published), rule="text")
 
     def test_after_idx_files_elsewhere(
@@ -310,7 +310,7 @@ class TestDigits:
 
     def test_without_scikit_learn(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-        with pytest.raises(MissingExtraError, match=r"needs `scikit-learn`.*paretocosmos\[tabular"):
+        with pytest.raises(MissingExtraError, match=r"`scikit-learn`.*paretocosmos\[tabular"):
             multi_digits()
 
 
@@ -328,5 +328,5 @@ def test_the_real_thing(monkeypatch: pytest.MonkeyPatch) -> None:
     # each image twice at the top left: MNIST's test digits, counted by their publishers
     counts = torch.bincount(problem.split("test").targets["top_left"])
     assert (counts // 2).tolist() == [980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009]
-    with pytest.raises(DataError, match="labels of Fashion-MNIST, found those of MNIST"):
+    with pytest.raises(DataError, match="Fashion-MNIST, found those of MNIST"):
         multi_fashion(data=str(RAW / "mnist"))

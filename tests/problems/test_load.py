@@ -92,23 +92,19 @@ def test_a_problem_of_ones_own() -> None:
     assert (
         load_problem("mine:plain", protocol="clean", settings={"width": "5"}).name == "toy_convex"
     )
-    with pytest.raises(ConfigurationError, match="`mine:plain` has no `protocol`, found `paper`"):
+    with pytest.raises(ConfigurationError, match=r"`mine:plain`.*`protocol`.*`paper`"):
         load_problem("mine:plain", protocol="paper")
-    with pytest.raises(ConfigurationError, match="must give a paretocosmos Problem, found Other"):
+    with pytest.raises(ConfigurationError, match="Problem, found Other"):
         load_problem("mine:Other", settings={"size": "2"})
 
 
 class TestRefusals:
     def test_unknown_problem(self) -> None:
-        with pytest.raises(
-            ConfigurationError, match="unknown problem `adlut`; did you mean `adult"
-        ):
+        with pytest.raises(ConfigurationError, match=r"`adlut`.*`adult"):
             load_problem("adlut")
 
     def test_unknown_setting(self) -> None:
-        with pytest.raises(
-            ConfigurationError, match="unknown setting of `adult` `fairnes`; did you"
-        ):
+        with pytest.raises(ConfigurationError, match="`adult` `fairnes`"):
             load_problem("adult", settings={"fairnes": "deo"})
 
     def test_unknown_protocol(self) -> None:
@@ -116,7 +112,7 @@ class TestRefusals:
             load_problem("adult", protocol="papre")
 
     def test_a_value_of_the_wrong_kind(self, csv: Path) -> None:
-        with pytest.raises(ConfigurationError, match="`split_seed` takes int, found 'x'"):
+        with pytest.raises(ConfigurationError, match=r"`split_seed`.*int, found 'x'"):
             load_problem(
                 str(csv), settings={"target": "paid", "sensitive": "sex", "split_seed": "x"}
             )
@@ -125,21 +121,19 @@ class TestRefusals:
         with pytest.raises(ConfigurationError, match="needs `target` and `sensitive`") as caught:
             load_problem(str(csv))
         assert caught.value.ways == {"target": None, "sensitive": None}
-        with pytest.raises(ConfigurationError, match="needs `data` and `sensitive`: give them"):
+        with pytest.raises(ConfigurationError, match="needs `data` and `sensitive`"):
             load_problem("table", settings={"target": "paid"})
 
     def test_every_mistake_at_once(self, csv: Path) -> None:
-        with pytest.raises(
-            ConfigurationError, match=r"`tagret`; did you mean `target`.*; `table` nee"
-        ):
+        with pytest.raises(ConfigurationError, match=r"`tagret`.*`target`.*`table` nee"):
             load_problem(str(csv), settings={"tagret": "paid"})
 
     def test_two_files(self, csv: Path) -> None:
-        with pytest.raises(ConfigurationError, match="is the data, found `other` as `data` too"):
+        with pytest.raises(ConfigurationError, match="`other` as `data` too"):
             load_problem(str(csv), data="other")
 
     def test_data_for_a_toy(self) -> None:
-        with pytest.raises(ConfigurationError, match="`toy_convex` has no `data`, found `x`"):
+        with pytest.raises(ConfigurationError, match="`toy_convex` has no `data`"):
             load_problem("toy_convex", data="x")
 
 

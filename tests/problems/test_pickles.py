@@ -105,7 +105,7 @@ def test_nothing_is_run(path: Path, protocol: int) -> None:
                 path.write_bytes(pickle.dumps(content, protocol))
             except TypeError:  # a module cannot be written: `getattr` on it neither
                 continue
-            with pytest.raises(DataError, match=f"was refused: it holds NumPy.*({name})"):
+            with pytest.raises(DataError, match=f"refused: .*NumPy.*({name})"):
                 read_pickle(path)
     assert [file.name for file in path.parent.iterdir()] == [path.name]
 
@@ -113,16 +113,16 @@ def test_nothing_is_run(path: Path, protocol: int) -> None:
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
-        (b"cos\nsystem\n(S'true'\ntR.", "found `os.system`, which was not run"),
-        (b"cnumpy\ndtype\n(S'O'\ntR.", "arrays hold numbers, found the type 'O'"),
+        (b"cos\nsystem\n(S'true'\ntR.", r"`os\.system`.*not run"),
+        (b"cnumpy\ndtype\n(S'O'\ntR.", "found the type 'O'"),
         (b"c_codecs\nencode\n(VaQ\nVzlib\ntR.", "latin1, found 'zlib'"),
         (b"", "cannot be read"),
         (b"hello", "cannot be read"),
-        (b"cnumpy\nndarray\n(tR(K\1K\1K\1K\1K\1tb.", "plain numbers, found something else"),
+        (b"cnumpy\nndarray\n(tR(K\1K\1K\1K\1K\1tb.", "found something else"),
         (pickle.dumps((TRAIN, LABELS, TEST, OTHERS))[:-300], "cannot be read"),
-        (pickle.dumps((TRAIN, LABELS)), "the four arrays trainX, .*, found 2 things"),
+        (pickle.dumps((TRAIN, LABELS)), "trainX, .*, found 2 things"),
         (pickle.dumps((TRAIN, LABELS, TEST, [1])), "the four arrays"),
-        (pickle.dumps({"trainX": TRAIN}), "the four arrays .* found dict"),
+        (pickle.dumps({"trainX": TRAIN}), "four arrays .* found dict"),
         (pickle.dumps((1, 2, 3, np.array(["a"]))), "numbers, found the type 'U1'"),
     ],
 )
@@ -140,12 +140,12 @@ def test_refused_files(content: bytes, sentence: str, path: Path) -> None:
         (0, TRAIN[:, :28], "`trainX` of n x 36 x 36, found 40 x 28 x 36"),
         (0, TRAIN[:0], "`trainX` of n x 36 x 36, found 0 x 36 x 36"),
         (2, TEST[0], "`testX` of n x 36 x 36, found 36 x 36"),
-        (2, TEST * 2.0, "`testX` from 0 to 255, or from 0 to 1, found 0 to 510"),
+        (2, TEST * 2.0, "`testX` .* 0 to 510"),
         (0, TRAIN.astype(np.int16) - 1, "found -1 to 254"),
         (0, np.where(TRAIN > 250, np.nan, TRAIN), "found nan"),
-        (1, LABELS[1:], "`trainLabel` of 40 x 2, as many as images, found 39 x 2"),
+        (1, LABELS[1:], "`trainLabel` of 40 x 2, .* 39 x 2"),
         (1, LABELS[:, 0], "found 40"),
-        (3, OTHERS + 10, "`testLabel` of whole numbers from 0 to 9, found"),
+        (3, OTHERS + 10, "`testLabel` .* 0 to 9, found"),
         (3, OTHERS - 10, "from 0 to 9"),
         (3, OTHERS / 2 + 0.25, "whole numbers"),
     ],

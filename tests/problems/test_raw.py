@@ -113,7 +113,7 @@ class TestRaw:
     def test_a_truncated_file(self, tmp_path: Path) -> None:
         whole = (RAW / "credit" / "UCI_Credit_Card.csv.gz").read_bytes()
         (tmp_path / "UCI_Credit_Card.csv.gz").write_bytes(whole[: len(whole) // 2])
-        with pytest.raises(DataError, match=r"cannot be read .* take a fresh copy"):
+        with pytest.raises(DataError, match=r"cannot be read .* fresh copy"):
             read_raw("default_credit", tmp_path)
 
 
@@ -127,7 +127,7 @@ class TestRefusals:
         ],
     )
     def test_absent(self, name: TableName, file: str, tmp_path: Path) -> None:
-        with pytest.raises(DataError, match=f"`{file}` or `{file}.gz` is in .* found in neither"):
+        with pytest.raises(DataError, match=f"`{file}` or `{file}.gz`.*neither"):
             load(name, str(tmp_path / "nowhere"))
 
     @pytest.mark.parametrize(
@@ -150,7 +150,7 @@ class TestRefusals:
         head += "decile_score,score_text,is_recid,two_year_recid,c_jail_in,c_jail_out\n"
         row = "Male,30,25 - 45,Other,F,0,1,1,Low,0,0,yesterday,today morning\n"
         (tmp_path / "compas-scores-two-years.csv").write_text(head + row)
-        with pytest.raises(DataError, match=r"raw files of `compas` .* are not as published"):
+        with pytest.raises(DataError, match=r"`compas` .* not as published"):
             load("compas", str(tmp_path))
 
     def test_every_table_has_a_reader(self) -> None:

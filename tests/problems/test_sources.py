@@ -238,17 +238,17 @@ class TestDownload:
     def test_no_more_than_expected(self, server: Server, tmp_path: Path) -> None:
         remote = Remote(f"{server.url}a", "0" * 64, 1000)
         server.files["a"] = bytes(1001)
-        with pytest.raises(DataError, match="it has 1,001 bytes, at most 1,000 are expected"):
+        with pytest.raises(DataError, match="1,001 bytes, at most 1,000"):
             fetch(remote, tmp_path / "a")
         server.endless.add("a")
-        with pytest.raises(DataError, match="it goes on after 1,000 bytes, all that are expected"):
+        with pytest.raises(DataError, match="goes on after 1,000 bytes"):
             fetch(remote, tmp_path / "a")
         assert list(tmp_path.iterdir()) == []
 
     def test_a_small_file_that_unpacks_to_a_large_one(self, server: Server, tmp_path: Path) -> None:
         server.files["a"] = gzip.compress(bytes(5_000_000))
         remote = Remote(f"{server.url}a", "0" * 64, 1_000_000, unpacked=True)
-        with pytest.raises(DataError, match="holds more than 1,000,000 bytes once unpacked"):
+        with pytest.raises(DataError, match="1,000,000 bytes once unpacked"):
             fetch(remote, tmp_path / "a")
         assert list(tmp_path.iterdir()) == []
 
@@ -261,7 +261,7 @@ class TestDownload:
         server.moved["a"] = "/b"
         fetch(remote, tmp_path / "deep" / "a")
         server.moved["a"] = f"{scheme}://{secret}"
-        with pytest.raises(DataError, match=r"redirects to .* which is not http|Redirection to"):
+        with pytest.raises(DataError, match=r"redirects to .* not http|Redirection to"):
             fetch(remote, tmp_path / "deep" / "c")
         with pytest.raises(DataError, match="neither http nor https"):
             fetch(Remote(f"{scheme}://{secret}", "0" * 64, 1), tmp_path / "deep" / "c")

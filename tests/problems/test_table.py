@@ -120,7 +120,7 @@ class TestCategories:
         zeros = -np.array(table.mean) / np.array(table.scale)
         for value in ("new", None):
             shown = "new" if value else r"\(missing\)"
-            with pytest.warns(UserWarning, match=f"the column `c` has values .*: `{shown}`;"):
+            with pytest.warns(UserWarning, match=f"`c` has values .*: `{shown}`;"):
                 row = table.transform(pd.DataFrame({"c": [value], "n": [2]}))
             np.testing.assert_allclose(row[0, 1:], zeros[1:], rtol=1e-6)
 
@@ -173,10 +173,10 @@ class TestJson:
         ("change", "sentence"),
         [
             ({"numeric": [1, 2]}, "this is not a table"),
-            ({"mean": None}, "this is not a table: `mean` is a list, found None"),
-            ({"flagged": ["height"]}, "`flagged` are columns that `numeric` has"),
-            ({"categorical": {"work": [1]}}, r"`categorical.work\[0\]` is a text, found 1"),
-            ({"mean": [0.0]}, "each of its 11 features, found 1 and 11"),
+            ({"mean": None}, "`mean` is a list, found None"),
+            ({"flagged": ["height"]}, "`flagged`.*`numeric`"),
+            ({"categorical": {"work": [1]}}, r"`categorical.work\[0\]`.*found 1"),
+            ({"mean": [0.0]}, "11 features, found 1 and 11"),
             ({"scale": [0.0] * 11}, "`scale`, which is not 0,"),
         ],
     )
@@ -197,21 +197,21 @@ class TestRefusals:
     @pytest.mark.parametrize("kind", [object, "str", "category"])
     def test_text_in_a_column_of_numbers(self, kind: Any) -> None:
         rows = people(3).assign(age=pd.Series(["1", "2", "old"], dtype=kind))
-        with pytest.raises(DataError, match=r"the column `age` was numbers .* found the text '1'"):
+        with pytest.raises(DataError, match=r"`age` was numbers .*'1'"):
             Table.fit(people()).transform(rows)
 
     @pytest.mark.parametrize("values", [pd.to_datetime(["2020-01-01"] * 2), [1j, 2j]])
     def test_what_is_neither_number_nor_category(self, values: Any) -> None:
-        with pytest.raises(DataError, match="the column `when` is numbers, text"):
+        with pytest.raises(DataError, match="`when` is numbers, text"):
             Table.fit(pd.DataFrame({"when": values}))
 
     def test_lists_as_values(self) -> None:
-        with pytest.raises(DataError, match="the column `a` holds values that are no categories"):
+        with pytest.raises(DataError, match=r"`a` .*no categories"):
             Table.fit(pd.DataFrame({"a": [[1], [2]]}))
 
     def test_a_name_per_row(self) -> None:
         frame = pd.DataFrame({"name": [f"n{at}" for at in range(MAX_CATEGORIES + 1)]})
-        with pytest.raises(DataError, match="at most 1,000 of them, found 1,001 in `name`"):
+        with pytest.raises(DataError, match=r"1,000 .*found 1,001 in `name`"):
             Table.fit(frame)
 
     def test_numbers_too_large(self) -> None:
@@ -224,7 +224,7 @@ class TestRefusals:
 
     @pytest.mark.parametrize("frame", [pd.DataFrame({"a": []}), pd.DataFrame(index=[1, 2])])
     def test_nothing_to_fit_on(self, frame: pd.DataFrame) -> None:
-        with pytest.raises(DataError, match="at least one row and one column"):
+        with pytest.raises(DataError, match="one row and one column"):
             Table.fit(frame)
 
     def test_an_unknown_categorical_column(self) -> None:

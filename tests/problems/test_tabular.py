@@ -191,16 +191,16 @@ class TestRefusals:
     @pytest.mark.parametrize(
         ("changes", "sentence"),
         [
-            ({"target": "rihc"}, "unknown target column `rihc`; did you mean `rich`"),
-            ({"sensitive": "sx"}, "unknown sensitive column `sx`; did you mean `sex`"),
-            ({"categorical": ["aeg"]}, "unknown categorical column `aeg`; did you mean `age`"),
-            ({"drop": ["wrk"]}, "unknown column to drop `wrk`; did you mean `work`"),
-            ({"drop": "work"}, r"`drop` is a list of columns, found 'work': \['work'\]"),
-            ({"sensitive": "rich"}, "two columns, found `rich` for both"),
-            ({"fairness": "deoo"}, "unknown fairness objective `deoo`; did you mean `deo`"),
-            ({"protocol": "papre"}, "unknown protocol `papre`; did you mean `paper`"),
-            ({"positive": "rich"}, "unknown class of `rich` `rich`; .*known: <=50K, >50K"),
-            ({"seed": -1}, "the seed of a split is 0 to"),
+            ({"target": "rihc"}, "target column `rihc`.*`rich`"),
+            ({"sensitive": "sx"}, "sensitive column `sx`.*`sex`"),
+            ({"categorical": ["aeg"]}, "categorical column `aeg`.*`age`"),
+            ({"drop": ["wrk"]}, "to drop `wrk`.*`work`"),
+            ({"drop": "work"}, r"`drop`.*found 'work': \['work'\]"),
+            ({"sensitive": "rich"}, "found `rich` for both"),
+            ({"fairness": "deoo"}, "`deoo`.*`deo`"),
+            ({"protocol": "papre"}, "`papre`.*`paper`"),
+            ({"positive": "rich"}, "class of `rich` `rich`; .*<=50K, >50K"),
+            ({"seed": -1}, "seed of a split"),
         ],
     )
     def test_settings(self, changes: dict[str, Any], sentence: str) -> None:
@@ -210,17 +210,17 @@ class TestRefusals:
     @pytest.mark.parametrize(
         ("change", "sentence"),
         [
-            ({"rich": "no"}, "the target `rich` has two classes, found only `no`"),
-            ({"rich": range(400)}, r"found 400 values \(`0`, `1`, `2`, `3`, ...\): name the pos"),
-            ({"rich": list("abca") * 100}, r"found 3 values \(`a`, `b`, `c`\): name the positive"),
-            ({"rich": [None, "a", "b", "b"] * 100}, "the target `rich` .*found 100 missing of 400"),
-            ({"sex": "f"}, "sensitive column `sex` has at least two groups .*only `f`"),
+            ({"rich": "no"}, "`rich`.*found only `no`"),
+            ({"rich": range(400)}, r"400 values \(`0`, `1`, `2`, `3`, ...\): name"),
+            ({"rich": list("abca") * 100}, r"3 values \(`a`, `b`, `c`\): name"),
+            ({"rich": [None, "a", "b", "b"] * 100}, "`rich` .*100 missing of 400"),
+            ({"sex": "f"}, "`sex` .*two groups .*only `f`"),
             (
                 {"sex": [None, "a", "b", "b"] * 100},
-                r"column `sex` .*100 missing.*leave those rows out",
+                "`sex` .*100 missing.*leave",
             ),
-            ({"sex": np.linspace(0, 1, 400)}, "at most 50 groups, found 400: .*pandas.cut"),
-            ({"sex": ["a"] * 399 + ["b"]}, "`tpr_gap` needs positive rows .*found none of `b` in"),
+            ({"sex": np.linspace(0, 1, 400)}, "50 groups, found 400: .*pandas.cut"),
+            ({"sex": ["a"] * 399 + ["b"]}, "`tpr_gap` .*positive rows .*none of `b`"),
         ],
     )
     def test_data(self, change: dict[str, Any], sentence: str) -> None:
@@ -236,7 +236,7 @@ class TestRefusals:
         assert [len(problem.split(name)) for name in SPLITS] == [7, 1, 2]
 
     def test_no_feature_left(self) -> None:
-        with pytest.raises(DataError, match="found none left: drop fewer columns"):
+        with pytest.raises(DataError, match="none left: drop fewer"):
             build(drop=["age", "work"])
 
     def test_a_group_without_positives_is_no_matter_to_counts(self) -> None:

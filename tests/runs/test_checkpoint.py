@@ -108,7 +108,7 @@ def test_one_seed_of_a_stack_is_saved_as_if_it_were_alone(tmp_path: Path) -> Non
     load_checkpoint(tmp_path / "1", TrainingState(at.model, at.optimiser, at.generator, {}))
     torch.testing.assert_close(both[1].state(2)["w.exp_avg"], both[0].state()["w.exp_avg"])
     other = Adam({"w": torch.zeros(3, 2)}, weight_decay=0.0).state()
-    with pytest.raises(RunError, match=r"does not fit this network .*w\.exp_avg"):
+    with pytest.raises(RunError, match=r"not fit .*w\.exp_avg"):
         load_checkpoint(tmp_path / "1", TrainingState(at.model, other, at.generator, {}))
 
 
@@ -175,7 +175,7 @@ def test_a_file_cut_short_is_one_sentence(tmp_path: Path, keep: float) -> None:
 
 
 def test_a_missing_file_and_one_of_somebody_else(tmp_path: Path) -> None:
-    with pytest.raises(RunError, match="does not exist; the run folder is incomplete"):
+    with pytest.raises(RunError, match=r"does not exist.*incomplete"):
         load_tensors(tmp_path / "absent")
     with pytest.raises(RunError, match="does not exist"):
         load_tensors(tmp_path)  # a folder
@@ -187,9 +187,9 @@ def test_a_missing_file_and_one_of_somebody_else(tmp_path: Path) -> None:
 def test_another_network_does_not_fit(tmp_path: Path) -> None:
     path = tmp_path / "last.safetensors"
     save_checkpoint(path, _moving(1, steps=1).at)
-    with pytest.raises(RunError, match=r"does not fit this network .*size mismatch") as caught:
+    with pytest.raises(RunError, match=r"not fit .*size mismatch") as caught:
         load_checkpoint(path, _moving(1, width=5).at)
     assert "\n" not in str(caught.value)
     save_tensors(path, {"x": torch.ones(1)}, {}, hashed=True)
-    with pytest.raises(RunError, match="does not fit this network"):
+    with pytest.raises(RunError, match="does not fit"):
         load_checkpoint(path, _moving(1).at)

@@ -87,7 +87,7 @@ def test_a_folder_begun_by_an_older_version_is_not_continued(method: str, tmp_pa
     record |= {"format": 1, "version": "0.1"}
     (folder / "run.json").write_text(json.dumps(record))
     before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-    with pytest.raises(RunError, match=r"written by an older version \(0\.1\).*another `out`"):
+    with pytest.raises(RunError, match=r"older version \(0\.1\).*`out`"):
         _go(folder, method, resume=True)
     assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
 
@@ -166,7 +166,7 @@ def test_a_network_of_ones_own_is_trained_for_each_ray(method: str, tmp_path: Pa
     assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
     networks = networks_of(run.model)
     assert len(networks) == len(run.front)
-    with pytest.raises(RunError, match="pass that network as `model`"):
+    with pytest.raises(RunError, match=r"pass .* as `model`"):
         load_run(run.folder)
     for given in (Own(), run.model):  # one of its kind, or all of them
         again = load_run(run.folder, model=given)
@@ -175,7 +175,7 @@ def test_a_network_of_ones_own_is_trained_for_each_ray(method: str, tmp_path: Pa
         np.testing.assert_array_equal(found.values, run.front.values)
     if len(run.front) > 1:
         assert len(np.unique(run.front.values, axis=0)) == len(run.front)
-    with pytest.raises(RunError, match="do not fit the network"):
+    with pytest.raises(RunError, match="do not fit"):
         load_run(run.folder, model=nn.Linear(2, 2))
 
 
@@ -255,8 +255,10 @@ def test_a_run_on_a_backbone_of_ones_own_comes_back_with_it(method: str, tmp_pat
     backbone = nn.Sequential(
         nn.Linear(problem.input_shape[0], 8), nn.ReLU(), nn.Linear(8, problem.outputs)
     )
-    run = fit(problem, method=method, backbone=backbone, epochs=1, out=tmp_path / "run")
-    with pytest.raises(RunError, match="pass that network as `backbone`"):
+    run = fit(
+        problem, method=method, backbone=backbone, epochs=1, out=tmp_path / "run", engine="eager"
+    )
+    with pytest.raises(RunError, match=r"pass .* as `backbone`"):
         load_run(run.folder)
     again = load_run(run.folder, backbone=backbone)
     inputs = torch.rand(5, *problem.input_shape)

@@ -38,7 +38,8 @@ class Cubed(Objective):
 def trained(tmp_path: Path) -> Trained:
     def folder(problem: Problem) -> Path:
         settings = {"hidden": (4,), "batch_size": 500, "reference": (50.0, 50.0)}
-        return fit(problem, epochs=1, out=tmp_path / "run", settings=settings).folder
+        run = fit(problem, epochs=1, out=tmp_path / "run", settings=settings, engine="eager")
+        return run.folder
 
     return folder
 
@@ -84,7 +85,7 @@ def test_objectives_of_this_package_are_recorded_and_come_back(trained: Trained)
 
 def test_those_of_ones_own_are_refused_with_the_way_out(trained: Trained) -> None:
     folder = trained(_cubes())
-    with pytest.raises(RunError, match=r"cannot rebuild .*Cubed.*problem=problem") as refused:
+    with pytest.raises(RunError, match=r"rebuild .*Cubed.*problem=problem") as refused:
         load_run(folder).problem()
     assert "\n" not in str(refused.value)
     run = load_run(folder, problem=_cubes())
@@ -94,7 +95,7 @@ def test_those_of_ones_own_are_refused_with_the_way_out(trained: Trained) -> Non
 
 def test_a_problem_with_others_is_refused_wherever_it_is_handed_over(trained: Trained) -> None:
     folder = trained(_wells())
-    with pytest.raises(RunError, match=r"other objectives .*gaussian_well.* there"):
+    with pytest.raises(RunError, match=r"other objectives .*gaussian_well"):
         load_run(folder, problem=load_problem("toy_convex"))
     with pytest.raises(RunError, match="other objectives"):
         load_run(folder).choose(max={"second": 3.0}, problem=load_problem("toy_convex"))
@@ -112,7 +113,7 @@ def test_a_folder_of_before_objectives_were_recorded_is_read(trained: Trained) -
     ("specs", "says"),
     [
         ("gaussian_well", "`objective_specs` is a list"),
-        ([{"name": "gaussian_well"}], r"`objective_specs\[0\]\.settings` is missing"),
+        ([{"name": "gaussian_well"}], r"`objective_specs\[0\]\.settings`"),
         ([{"name": "os:system", "settings": {"command": "ls"}}] * 2, "cannot rebuild"),
         ([{"name": "gaussian_well", "settings": {"wrong": 1}}] * 2, "cannot rebuild"),
     ],

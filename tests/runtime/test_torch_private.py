@@ -177,7 +177,7 @@ def test_without_a_needed_function_the_error_names_it(monkeypatch: pytest.Monkey
         monkeypatch.setattr(getattr(torch_private, name), "_found", None)
     monkeypatch.delattr(torch, "_standard_gamma")
     monkeypatch.delattr(torch, "_fused_adam_")
-    with pytest.raises(RunError, match=r"has no `torch._standard_gamma`.*pip install"):
+    with pytest.raises(RunError, match=r"`torch\._standard_gamma`.*pip install"):
         sample_rays(2, 2)
     weight = {"a": torch.zeros(2)}
     with pytest.raises(RunError, match=r"torch\._fused_adam_"):

@@ -17,10 +17,10 @@ from unittest.mock import MagicMock
 import numpy as np
 import pytest
 import torch
+from tests.small import few_digits, plan_of
 from torch import Tensor, nn
 
 from paretocosmos.conditioning.concat import Concat
-from paretocosmos.config.resolve import make_plan
 from paretocosmos.errors import DataError, DivergedError, EngineWarning, FrontWarning
 from paretocosmos.evaluation import evaluate as evaluation
 from paretocosmos.evaluation.evaluate import evaluate
@@ -30,7 +30,7 @@ from paretocosmos.pareto.front import Front
 from paretocosmos.pareto.metrics import hypervolume
 from paretocosmos.pareto.rays import even_rays, sample_rays
 from paretocosmos.pareto.scalarize import cosmos_loss
-from paretocosmos.problems import SPLITS, Problem, Split, load_problem
+from paretocosmos.problems import Problem, Split, load_problem
 from paretocosmos.problems.images.problem import ImageProblem, Pixels
 from paretocosmos.problems.toys.problem import ToyProblem
 from paretocosmos.runs.checkpoint import load_tensors
@@ -43,7 +43,7 @@ from paretocosmos.training.engine.captured import Captured
 from paretocosmos.training.engine.recorded import Recorded
 from paretocosmos.training.fit import FitOptions, Progress, fit
 from paretocosmos.training.loop import Trainer
-from paretocosmos.types import Batch, Inputs, Outputs, Targets, first, map_tensors
+from paretocosmos.types import Batch, Inputs, Outputs, Targets, first
 
 RESULTS = ("front.json", "front_val.json", "model.safetensors")
 # Enough to converge on a toy in a second, and rays in all directions.
@@ -158,19 +158,7 @@ def test_it_is_the_textbook_loop(
     assert run.record["engine"] == engine
 
     problem = load_problem("toy_convex")
-    model = make_plan(
-        "toy_convex",
-        method="cosmos",
-        model=None,
-        conditioning=None,
-        backbone=None,
-        protocol=None,
-        settings={},
-        seed=seed,
-        device="cpu",
-        deterministic=False,
-        precision="tf32",
-    ).model
+    model = plan_of(seed=seed).model
     batch = problem.split("train")
     assert isinstance(batch.inputs, Tensor)
     groups, size = settings.get("groups", 1), settings["batch_size"]
@@ -249,7 +237,7 @@ def test_the_engine_does_not_change_a_bit(
 def test_batch_norm_and_dropout_train_alike_in_every_engine(train: Callable[..., Run]) -> None:
     model = Own()
     eager, auto = (train(model=model, engine=engine) for engine in ("eager", "auto"))
-    with pytest.warns(EngineWarning, match="changes its buffer .*; training goes on eager") as told:
+    with pytest.warns(EngineWarning, match="buffer .*eager") as told:
         traced = train(model=model, engine="traced")
     assert len(told) == 1
     assert _bytes(eager) == _bytes(traced) == _bytes(auto)
@@ -260,16 +248,8 @@ def test_batch_norm_and_dropout_train_alike_in_every_engine(train: Callable[...,
 @pytest.fixture(scope="module")
 def digits() -> ImageProblem:
     """A few images, kept as bytes: 190 to train on."""
-    problem = load_problem("multi_digits", settings={"copies": 1})
-    assert isinstance(problem, ImageProblem)
-    splits = {}
-    for name, count in zip(SPLITS, (190, 40, 40), strict=True):
-        whole = problem.split(name)
-        parts = (
-            map_tensors(lambda t, n=count: t[:n], part) for part in (whole.inputs, whole.targets)
-        )
-        splits[name] = Batch(*parts)
-    return dataclasses.replace(problem, splits=splits, spec=None, reference=(3.0, 3.0))
+    problem = few_digits(train=190, val=40, test=40)
+    return dataclasses.replace(problem, spec=None, reference=(3.0, 3.0))
 
 
 IMAGES: dict[str, Any] = {"batch_size": 40, "groups": 4, "rays": 5, "weight_decay": 0.01}
@@ -285,9 +265,7 @@ def test_images_train_as_in_the_textbook_loop(
     seed, epochs = 3, 2
     run = train(digits, epochs=epochs, seed=seed, settings=IMAGES, engine=engine, precision="fp64")
     assert run.record["engine"] == engine
-    given: dict[str, Any] = dict.fromkeys(("model", "conditioning", "backbone", "protocol"))
-    given |= {"method": "cosmos", "settings": {}, "seed": seed, "device": "cpu"}
-    model = make_plan(digits, **given, deterministic=False, precision="fp64").model.double()
+    model = plan_of(digits, seed=seed, precision="fp64").model.double()
     batch = digits.split("train")
     assert isinstance(batch.inputs, Tensor)
     optimiser = torch.optim.Adam(model.parameters(), lr=1e-3, weight_decay=0.01)
@@ -401,7 +379,7 @@ def test_without_a_compiler_training_goes_on(
         raise RuntimeError("no C++ compiler found")
 
     monkeypatch.setattr(torch, "compile", missing)
-    with pytest.warns(EngineWarning, match="cannot be compiled .*no C.. compiler found") as told:
+    with pytest.warns(EngineWarning, match="compiled .*no C.. compiler") as told:
         run = train(engine="compiled")
     assert len(told) == 1
     assert str(run.record["engine"]).startswith("eager: the step cannot be compiled (")
@@ -424,7 +402,7 @@ def test_what_cannot_be_captured_trains_the_same(
     monkeypatch.setattr(captured, "torch", SimpleNamespace(**{**vars(torch), "cuda": cuda}))
     monkeypatch.setattr(captured, "_Graph", refuse)
     monkeypatch.setattr(stack, "choose", on_a_cpu)
-    with pytest.warns(EngineWarning, match="cannot be captured .* goes on traced") as told:
+    with pytest.warns(EngineWarning, match="captured .* traced") as told:
         found = train(seeds=seeds, settings={"hidden": (8,)})
     assert len(told) == 1
     pairs = zip(found, expected, strict=True) if seeds else [(found, expected)]  # type: ignore[call-overload]
@@ -706,8 +684,8 @@ def test_a_loss_that_is_no_number_names_objective_and_step(
     with pytest.raises(DivergedError) as caught:
         train(problem, seed=seed, settings={"batch_size": size}, out=folder, engine=engine)
     says = str(caught.value)
-    assert f"the loss of `second` became {value} at step {step} of epoch 1;" in says
-    assert "the checkpoint of epoch 0 is kept" in says
+    assert f"`second` became {value} at step {step} of epoch 1;" in says
+    assert "checkpoint of epoch 0" in says
     assert "lower `learning_rate`" in says
     assert load_tensors(checkpoint_in(folder))[1]["epoch"] == 0
 
@@ -737,7 +715,7 @@ def test_the_last_good_checkpoint_survives_and_goes_on(
     given: dict[str, Any] = {"epochs": 5, "settings": settings, "engine": "eager"}
     whole = train(problem, **given)
     fickle.calls, fickle.bad_at = 0, 1 + 4 * 3 + 2  # the first call is the rehearsal
-    with pytest.raises(DivergedError, match=r"`second` became nan at step 2 of epoch 4;.*epoch 3"):
+    with pytest.raises(DivergedError, match=r"`second`.*nan.*step 2 of epoch 4;.*epoch 3"):
         train(problem, out=folder, **given)
     tensors, numbers = load_tensors(checkpoint_in(folder))
     assert numbers["epoch"] == 3
@@ -760,7 +738,7 @@ def test_a_checkpoint_that_was_put_off_is_named_and_gone_on_from(
     monkeypatch.setattr("paretocosmos.training.progress.FREE", 0.0)
     monkeypatch.setattr("paretocosmos.training.progress.SHARE", 0.0)
     fickle.calls, fickle.bad_at = 0, 1 + 4 * 3 + 2
-    with pytest.raises(DivergedError, match=r"at step 2 of epoch 4; the checkpoint of epoch 1 is"):
+    with pytest.raises(DivergedError, match=r"epoch 4; .*epoch 1"):
         train(problem, out=folder, **given)
     _, numbers = load_tensors(checkpoint_in(folder))
     assert numbers["epoch"] == 1
@@ -785,7 +763,7 @@ class Rooted(Squared):
 def test_weights_that_are_no_numbers_are_noticed_though_losses_are(
     train: Callable[..., Run],
 ) -> None:
-    with pytest.raises(DivergedError, match=r"weights became NaN .* in epoch 1 .*epoch 0 is kept"):
+    with pytest.raises(DivergedError, match=r"NaN .* epoch 1 .*epoch 0"):
         train(_constant(Rooted), settings={"batch_size": 40})  # one step
 
 
@@ -818,7 +796,7 @@ class Undefined(Squared):
 
 
 def test_a_score_that_exists_nowhere_is_one_sentence(train: Callable[..., Run]) -> None:
-    with pytest.raises(DataError, match="the score of `second` on `val` is not a number"):
+    with pytest.raises(DataError, match=r"`second` on `val`.*not a number"):
         train(_constant(Undefined))
 
 

@@ -11,11 +11,11 @@ import pandas as pd
 import pytest
 import torch
 from tests.resumed import results, stop_at
+from tests.small import Joined, few_digits
 from torch import Tensor, nn
 
 from paretocosmos.errors import DivergedError, RunError
-from paretocosmos.problems import SPLITS, Problem, load_problem
-from paretocosmos.problems.images.problem import ImageProblem
+from paretocosmos.problems import Problem, load_problem
 from paretocosmos.problems.tables.tabular import TabularProblem
 from paretocosmos.runs.checkpoint import load_tensors
 from paretocosmos.runs.load import load_run
@@ -26,7 +26,6 @@ from paretocosmos.training.engine import Adam
 from paretocosmos.training.fit import fit
 from paretocosmos.training.loop import Progress, Trainer
 from paretocosmos.training.seed_run import SeedRun
-from paretocosmos.types import Batch, map_tensors
 
 SEEDS = (1, 2, 3)
 NEAR = 1e-8  # in float64, after twenty steps
@@ -44,17 +43,9 @@ def table() -> TabularProblem:
 @pytest.fixture(scope="module")
 def digits() -> Problem:
     """A few images, kept as bytes."""
-    problem = load_problem("multi_digits", settings={"copies": 1})
-    assert isinstance(problem, ImageProblem)
-    splits = {}
-    for name, count in zip(SPLITS, (195, 40, 40), strict=True):
-        whole = problem.split(name)
-        parts = (
-            map_tensors(lambda t, n=count: t[:n], part) for part in (whole.inputs, whole.targets)
-        )
-        splits[name] = Batch(*parts)
+    problem = few_digits(train=195, val=40, test=40)
     # without its name there are no settings of the paper's to come first
-    return dataclasses.replace(problem, splits=splits, spec=None)
+    return dataclasses.replace(problem, spec=None)
 
 
 # Small enough to be stacked on a CPU; batches of two sizes and a validation now and then.
@@ -168,18 +159,6 @@ def test_in_single_precision_they_differ_by_rounding(tmp_path: Path) -> None:
         np.testing.assert_allclose(one.front.values, two.front.values, rtol=1e-3, atol=1e-4)
 
 
-class Own(nn.Module):
-    """A network of one's own: what it decides in Python cannot be known."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.net = nn.Sequential(nn.Linear(6, 8), nn.ReLU(), nn.Linear(8, 2))
-
-    def forward(self, inputs: Tensor, ray: Tensor) -> Tensor:
-        out: Tensor = self.net(torch.cat([inputs, ray.expand(len(inputs), -1)], dim=1))
-        return out
-
-
 def _layers(*between: nn.Module) -> nn.Module:
     torch.manual_seed(5)
     return nn.Sequential(nn.Linear(4, 8), *between, nn.ReLU(), nn.Linear(8, 2))
@@ -188,7 +167,7 @@ def _layers(*between: nn.Module) -> nn.Module:
 APART: dict[str, Callable[[], dict[str, Any]]] = {
     "dropout": lambda: {"backbone": _layers(nn.Dropout(0.3))},
     "batch norm": lambda: {"backbone": _layers(nn.BatchNorm1d(8))},
-    "own network": lambda: {"model": Own()},
+    "own network": lambda: {"model": Joined()},
 }
 
 
@@ -264,7 +243,7 @@ def test_folders_records_and_progress(tmp_path: Path, monkeypatch: pytest.Monkey
 
 def test_a_folder_that_exists_refuses_all(tmp_path: Path) -> None:
     (tmp_path / "seed-2").mkdir()
-    with pytest.raises(RunError, match="seed-2` exists; choose another `out`"):
+    with pytest.raises(RunError, match=r"seed-2` exists.*`out`"):
         _go(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["seed-2"]
 
@@ -366,7 +345,7 @@ def test_one_seed_that_diverges_names_its_folder(
 
     with monkeypatch.context() as patch:
         patch.setattr(SeedRun, "refuse_divergence", spoil)
-        says = r"`first` became nan at step 2 of epoch 2.*seed-2.*leave its seed out"
+        says = r"`first`.*nan.*step 2 of epoch 2.*seed-2.*leave"
         with pytest.raises(DivergedError, match=says):
             _go(tmp_path / "cut", precision="fp64")
         epochs = {
@@ -450,7 +429,7 @@ def test_a_single_network_too_large_is_one_sentence(
     whole = _go(tmp_path / "whole", seeds=None)
     with monkeypatch.context() as patch:
         patch.setattr(Trainer, "_epoch", epoch)
-        with pytest.raises(RunError, match="the GPU is out of memory; lower `batch_size`") as told:
+        with pytest.raises(RunError, match=r"out of memory.*`batch_size`") as told:
             _go(tmp_path / "cut", seeds=None)
     assert f"`{tmp_path / 'cut'}`" in str(told.value)
     assert "resume=True" in str(told.value)
@@ -464,8 +443,8 @@ def test_a_single_network_too_large_is_one_sentence(
 
 def test_a_folder_of_one_run_and_one_of_several_are_not_mixed(tmp_path: Path) -> None:
     _go(tmp_path / "one", seeds=None, seed=1)
-    with pytest.raises(RunError, match="folder of one run, not of several"):
+    with pytest.raises(RunError, match="one run, not of several"):
         _go(tmp_path / "one", resume=True)
     _go(tmp_path / "several", seeds=(1, 2))
-    with pytest.raises(RunError, match=r"several seeds \(seed-1, seed-2\); give one of them"):
+    with pytest.raises(RunError, match=r"\(seed-1, seed-2\)"):
         load_run(tmp_path / "several")

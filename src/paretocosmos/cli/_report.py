@@ -1,8 +1,8 @@
 """`paretocosmos report`."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -10,6 +10,10 @@ from paretocosmos.cli._options import AsJson, Trust, Verify, whole_numbers
 from paretocosmos.cli.output._console import note, print_json, safe, wide
 from paretocosmos.errors import RunError
 from paretocosmos.io.files import exists
+from paretocosmos.paper.recipe import load_recipe
+
+if TYPE_CHECKING:
+    from paretocosmos.io.schema.collected import RecipeResult
 
 
 def report(
@@ -26,9 +30,8 @@ def report(
     verify: Verify = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show what was reproduced beside the paper: Markdown, LaTeX, JSON, HTML and figures."""
+    """Show what was reproduced beside the paper: Markdown, HTML, JSON and figures."""
     from paretocosmos.paper.collected import collect, found_in
-    from paretocosmos.paper.recipe import load_recipe
     from paretocosmos.paper.report import write_report
 
     folder = out.expanduser()
@@ -44,36 +47,35 @@ def report(
             "`paretocosmos reproduce`, name the file of your own, or the folder with --out"
         )
     asked = None if seeds is None else whole_numbers(seeds)
-    contents = [
+    results = [
         collect(one.with_seeds(asked), folder, trust=trust or (), verify=verify) for one in wanted
     ]
     place = wanted[0].root(folder) / "report"
-    for said in write_report(contents, place):
+    for said in write_report(results, place):
         note(said)
     if as_json:
-        print_json(contents)
+        print_json([result.to_dict() for result in results])
     else:
-        print_report(contents, place)
+        print_report(results, place)
 
 
-def print_report(contents: Sequence[Mapping[str, Any]], folder: Path) -> None:
+def print_report(results: "Sequence[RecipeResult]", folder: Path) -> None:
     """A few lines for each recipe.
 
     Args:
-        contents: what `collect` gave for each recipe.
+        results: what `collect` gave for each recipe.
         folder: where the report is.
     """
     console = wide()
-    for content in contents:
-        epochs, cells = content["rehearsal"], content["cells"]
+    for result in results:
+        epochs = result.rehearsal
         mark = "" if epochs is None else f"REHEARSAL, {epochs} epoch{'s' * (epochs > 1)}: "
-        title = f"{mark}{content['recipe']}: {content['title']}"
+        title = f"{mark}{result.recipe}: {result.title}"
         console.print(safe(title), style="bold", soft_wrap=True)
-        whole = sum(not cell["missing"] for cell in cells)
-        failed = sum(cell["error"] is not None for cell in cells)
+        whole = sum(not cell.missing for cell in result.cells)
+        failed = sum(cell.error is not None for cell in result.cells)
         tail = f", {failed} failed" if failed else ""
-        console.print(f"  {whole} of {len(cells)} cells complete{tail}")
-        for claim in content["claims"] if epochs is None else ():
-            said = f"  {claim['claim']} {claim['sentence']}"
-            console.print(safe(said), soft_wrap=True)
+        console.print(f"  {whole} of {len(result.cells)} cells complete{tail}")
+        for claim in result.claims if epochs is None else ():
+            console.print(safe(f"  {claim.claim} {claim.sentence}"), soft_wrap=True)
     console.print(f"[bold]report[/] {safe(folder / 'report.html')}", soft_wrap=True)

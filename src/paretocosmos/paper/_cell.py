@@ -9,16 +9,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from paretocosmos.errors import (
-    BenchmarkWarning,
-    DivergedError,
-    FrontWarning,
-    ParetoCosmosError,
-    RunError,
-    UntrustedError,
-)
+from paretocosmos import errors
 from paretocosmos.io.files import one_line, sweep, write_bytes
 from paretocosmos.io.locks import locked
 from paretocosmos.io.paths import VARIABLE
@@ -27,10 +19,7 @@ from paretocosmos.pareto.rays import each_alone
 from paretocosmos.runs.saved import sweep_run
 from paretocosmos.training.fit import Progress, fit
 
-if TYPE_CHECKING:
-    pass
-
-__all__ = ["Outcome", "ReproduceOptions", "packages_of", "tidy", "train"]
+__all__ = ["Job", "Outcome", "ReproduceOptions", "Tell", "packages_of", "tidy", "train"]
 
 LOG = "error.log"
 
@@ -74,9 +63,16 @@ class Outcome:
     packages: tuple[str, ...] = ()
 
 
-def packages_of(error: Exception) -> tuple[str, ...]:
+Job = tuple[Cell, list[int]]
+"""A cell to be trained, and its seeds that are not done."""
+
+Tell = Callable[[Cell, Progress | Outcome | None], None]
+"""Called with what a cell says: that it begins (`None`), where it stands, how it ended."""
+
+
+def packages_of(error: Exception | None) -> tuple[str, ...]:
     """What an error says would have to be trusted."""
-    return error.packages if isinstance(error, UntrustedError) else ()
+    return error.packages if isinstance(error, errors.UntrustedError) else ()
 
 
 def train(
@@ -121,24 +117,24 @@ def train(
             with locked(folder), _looking_in(how.data):
                 try:
                     together(seeds)
-                except DivergedError:
+                except errors.DivergedError:
                     if len(seeds) == 1:
                         raise
                     _each(together, seeds)
                 _tidied(cell, how)
-        except ParetoCosmosError as refused:
+        except errors.ParetoCosmosError as refused:
             error, packages = str(refused), packages_of(refused)
         except Exception as bug:
             error = _logged(folder, bug)
-    notes = dict.fromkeys(
-        str(one.message)
-        if issubclass(one.category, BenchmarkWarning)
-        else f"{cell.name}: {one.message}"
-        for one in caught
-        if not (alone and issubclass(one.category, FrontWarning))
-    )
+    told = [one for one in caught if not (alone and issubclass(one.category, errors.FrontWarning))]
+    notes = (f"{_whose(one.category, cell)}{one.message}" for one in told)
     seconds = time.perf_counter() - started
-    return Outcome(error, seconds, tuple(notes), packages=packages)
+    return Outcome(error, seconds, tuple(dict.fromkeys(notes)), packages=packages)
+
+
+def _whose(kind: type[Warning], cell: Cell) -> str:
+    """What a warning is of: that a set is a benchmark is so for all cells."""
+    return "" if issubclass(kind, errors.BenchmarkWarning) else f"{cell.name}: "
 
 
 def tidy(cell: Cell, how: ReproduceOptions) -> None:
@@ -147,7 +143,7 @@ def tidy(cell: Cell, how: ReproduceOptions) -> None:
     hidden = (path for place in (folder, *runs) if place.is_dir() for path in place.glob(".*"))
     if next(hidden, None) is None and not any((run / "checkpoint").exists() for run in runs):
         return
-    with suppress(RunError), locked(folder):
+    with suppress(errors.RunError), locked(folder):
         _tidied(cell, how)
 
 
@@ -157,7 +153,7 @@ def _tidied(cell: Cell, how: ReproduceOptions) -> None:
     for run in cell.runs(how.out).values():
         shutil.rmtree(run / "checkpoint", ignore_errors=True)
         if next(run.glob(".*"), None) is not None:
-            with suppress(RunError), locked(run):
+            with suppress(errors.RunError), locked(run):
                 sweep_run(run)
 
 
@@ -167,10 +163,10 @@ def _each(together: Callable[[Sequence[int]], None], seeds: Sequence[int]) -> No
     for seed in seeds:
         try:
             together([seed])
-        except DivergedError as error:
+        except errors.DivergedError as error:
             why.append(f"seed {seed}: {error}")
     if why:
-        raise DivergedError("; ".join(why))
+        raise errors.DivergedError("; ".join(why))
 
 
 def _logged(folder: Path, bug: Exception) -> str:

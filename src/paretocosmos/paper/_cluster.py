@@ -7,7 +7,7 @@ import socket
 import tempfile
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -15,13 +15,12 @@ from typing import Any
 from paretocosmos._version import __version__
 from paretocosmos.errors import ConfigurationError, MissingExtraError, RunError
 from paretocosmos.io.files import one_line, write_bytes
-from paretocosmos.paper._cell import Outcome, ReproduceOptions, train
+from paretocosmos.paper._cell import Job, Outcome, ReproduceOptions, Tell, train
 from paretocosmos.paper.recipe import Cell
 from paretocosmos.training.fit import Progress
 
 __all__ = ["need_ray", "on_ray"]
 
-Job = tuple[Cell, list[int]]
 Files = Mapping[str, bytes]
 
 # How often a cell is begun again whose worker is lost.
@@ -34,13 +33,7 @@ PATIENCE = 10.0
 CPUS = 1
 
 
-def on_ray(
-    jobs: Sequence[Job],
-    how: ReproduceOptions,
-    tell: Callable[[Cell, Progress | Outcome | None], None],
-    *,
-    address: str,
-) -> None:
+def on_ray(jobs: Sequence[Job], how: ReproduceOptions, tell: Tell, *, address: str) -> None:
     """Train cells as tasks of a cluster.
 
     A worker that sees the folder of the reproduction trains in it, so that what is interrupted goes
@@ -155,9 +148,8 @@ def _away(
 ) -> tuple[Outcome, Files]:
     """What a worker does; gives the files of finished runs where it cannot leave them."""
     if version != __version__:
-        found = __version__
-        why = f"its worker has paretocosmos {found}, not {version}: install the same everywhere"
-        return Outcome(why, 0.0), {}
+        why = f"its worker has paretocosmos {__version__}, not {version}"
+        return Outcome(f"{why}: install the same everywhere", 0.0), {}
     board.write.remote(cell.name, None)
     last = 0.0
 

@@ -2,28 +2,73 @@
 
 import json
 from collections.abc import Collection, Iterator, Mapping, MutableMapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from paretocosmos import registry
 from paretocosmos._version import __version__
 from paretocosmos.config.settings import Training, distribute
-from paretocosmos.errors import (
-    RunError,
-    SignatureError,
-    UntrustedError,
-)
-from paretocosmos.io.files import digest
+from paretocosmos.errors import DataError, RunError, SignatureError, UntrustedError
+from paretocosmos.io.files import digest, read_json
 from paretocosmos.io.trust import modules_of
 from paretocosmos.paper._cell import ReproduceOptions
-from paretocosmos.paper._sets import defaults_of
+from paretocosmos.paper.names import defaults_of
 from paretocosmos.paper.recipe import Cell
+from paretocosmos.pareto.front import Front
+from paretocosmos.pareto.rays import each_alone
 from paretocosmos.runs.record import ROOMS, read_record
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-__all__ = ["differences", "finished", "read_done"]
+__all__ = [
+    "FinishedRun",
+    "Record",
+    "differences",
+    "finished",
+    "finished_runs",
+    "read_done",
+    "seconds_in",
+    "volume_in",
+]
+
+Record = Mapping[str, Any]
+"""A run's `run.json`, as `runs.record` writes it."""
+
+FRONTS = ("front.json", "front_val.json")
+
+
+@dataclass(frozen=True)
+class FinishedRun:
+    """A finished run: its record, its front on the test split, and that on the validation split."""
+
+    record: Record
+    test: Front
+    val: Front
+
+
+def volume_in(record: Record) -> str:
+    """What the paper calls a run's hypervolume, by its name among the metrics.
+
+    Of one network per objective it is that of their ideal point.
+
+    >>> volume_in({"fixed_rays": [[1, 0], [0, 1]]}), volume_in({"fixed_rays": None})
+    ('hypervolume_ideal', 'hypervolume')
+    """
+    return "hypervolume_ideal" if each_alone(record["fixed_rays"]) else "hypervolume"
+
+
+def seconds_in(record: Record, part: str) -> float:
+    """What a seed took for one part of its run, such as ``"training"``.
+
+    Seeds that trained together share that time equally; each is evaluated by itself.
+
+    >>> seconds_in({"seconds_training": 10.0, "seeds_together": 5}, "training")
+    2.0
+    """
+    together = 1 if part == "evaluating" else record["seeds_together"]
+    return float(record[f"seconds_{part}"] / together)
 
 
 def finished(
@@ -57,7 +102,38 @@ def finished(
     return done
 
 
-def _images_of(record: Mapping[str, Any]) -> str:
+def finished_runs(
+    cell: Cell, out: Path, trust: Collection[str], verify: "Ed25519PublicKey | None"
+) -> tuple[dict[int, FinishedRun], str | None]:
+    """The finished runs of a cell by seed, and what is wrong with one that cannot be read.
+
+    Args:
+        cell: the cell.
+        out: the folder of the reproduction.
+        trust: packages whose code its runs may name.
+        verify: the key that they must be signed with.
+    """
+    found: dict[int, FinishedRun] = {}
+    wrong = None
+    for seed, folder in cell.runs(out).items():
+        try:
+            if not (folder / "run.json").exists():
+                continue
+            record = read_done(folder, cell, trust, verify)
+            other = "; ".join(differences(record, cell))
+            if other:
+                wrong = f"`{folder}` holds a run with other settings ({other})"
+            elif record["status"] == "finished":
+                test, val = (Front.from_dict(read_json(folder / name)) for name in FRONTS)
+                found[seed] = FinishedRun(record, test, val)
+        except (SignatureError, UntrustedError):
+            raise
+        except (RunError, DataError) as error:
+            wrong = str(error)
+    return found, wrong
+
+
+def _images_of(record: Record) -> str:
     """What a problem's images depend on: its name, and settings such as the rule they follow."""
     problem = record["problem"] or {"name": None, "settings": {}}  # one that was built by hand
     own = problem["settings"].items()
@@ -66,23 +142,13 @@ def _images_of(record: Mapping[str, Any]) -> str:
 
 
 def read_done(
-    folder: Path,
-    cell: Cell,
-    trust: Collection[str],
-    verify: "Ed25519PublicKey | None" = None,
-) -> dict[str, Any]:
-    """The record of a run; its fronts must be as they were written.
-
-    Args:
-        folder: the run's.
-        cell: what it is a run of; what that names has been allowed.
-        trust: packages whose code it may name beside that.
-        verify: the key that it must be signed with.
-    """
+    folder: Path, cell: Cell, trust: Collection[str], verify: "Ed25519PublicKey | None" = None
+) -> Record:
+    """The record of a run, which may name what the cell does; its fronts must be as written."""
     try:
         allowed = (*trust, *modules_of([cell.problem, cell.method]))
         record = read_record(folder, trust=allowed, verify=verify)
-        for name in (n for n in ("front.json", "front_val.json") if n in record.get("files", {})):
+        for name in (n for n in FRONTS if n in record.get("files", {})):
             if not (folder / name).exists() or digest(folder / name) != record["files"][name]:
                 raise RunError(f"`{folder / name}` is missing or was changed")
     except (SignatureError, UntrustedError):
@@ -92,13 +158,11 @@ def read_done(
     return record
 
 
-def differences(
-    record: Mapping[str, Any], cell: Cell, how: ReproduceOptions | None = None
-) -> Iterator[str]:
+def differences(record: Record, cell: Cell, how: ReproduceOptions | None = None) -> Iterator[str]:
     """What a run has otherwise than the cell asks for; its data need not be there to tell.
 
     Args:
-        record: the run's, as `read_done` gives it.
+        record: the run's.
         cell: the cell.
         how: the device and the precision it must have, if any.
     """

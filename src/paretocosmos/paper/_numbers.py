@@ -1,44 +1,41 @@
-"""From the run folders of a cell to one value: what it reached, and where that comes from."""
+"""From the finished runs of a cell to its result: means over seeds, and where they come from."""
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from statistics import fmean
+from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any
 
-from paretocosmos.errors import DataError, RunError, SignatureError, UntrustedError
-from paretocosmos.io.files import read_json
-from paretocosmos.paper._done import differences, read_done
-from paretocosmos.paper._means import (
-    Done,
-    mean_course,
-    mean_front,
-    rounded,
-    spread,
-    volume_in,
-)
+import numpy as np
+
+from paretocosmos.errors import DataError
+from paretocosmos.io.schema.cell import read_cell
+from paretocosmos.io.schema.collected import CellResult, Origin, Seconds, Spread, Stage, Tasks
+from paretocosmos.paper._done import FinishedRun, Record, finished_runs, seconds_in, volume_in
 from paretocosmos.paper.recipe import Cell
-from paretocosmos.pareto.front import Front
+from paretocosmos.pareto.front import Array, Front
+from paretocosmos.pareto.metrics import span
 from paretocosmos.pareto.rays import each_alone
+from paretocosmos.runs.record import course_of
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-    from paretocosmos.io.schema.cell import CellFile
+__all__ = ["cell_result", "mean_course", "mean_front", "spread"]
 
-__all__ = ["cell_numbers"]
+EPOCHS_SHOWN = 10  # of a course: the paper's figure has a front every ten epochs of a hundred
+DIGITS = 6  # of what is only drawn
 
-Record = Mapping[str, Any]
 
-
-def cell_numbers(
+def cell_result(
     cell: Cell,
     out: Path,
     *,
     course: bool = False,
     trust: Collection[str] = (),
     verify: "Ed25519PublicKey | None" = None,
-) -> dict[str, Any]:
-    """What a cell reached: a JSON value; numbers are means over its seeds.
+) -> CellResult:
+    """What a cell reached; numbers are means over its seeds.
 
     Seeds that trained together share their time: a seed's is an equal part. So do cells that were
     trained side by side on one device. `volume` is what the paper prints as hypervolume: of one
@@ -51,15 +48,10 @@ def cell_numbers(
         trust: packages whose code its runs may name.
         verify: the key that they must be signed with.
     """
-    from paretocosmos.io.schema.cell import read_cell
-
-    runs, broken = _runs(cell, out, trust, verify)
+    runs, broken = finished_runs(cell, out, trust, verify)
     kept = read_cell(cell.folder(out))
     told: dict[str, Any] = {
-        "name": cell.name,
-        "problem": cell.problem,
-        "protocol": cell.protocol,
-        "method": cell.method,
+        **{key: getattr(cell, key) for key in ("name", "problem", "protocol", "method")},
         "settings": dict(cell.settings),
         "rehearsal": cell.epochs,
         "seeds": list(runs),
@@ -67,118 +59,146 @@ def cell_numbers(
         "error": broken or kept.error,
     }
     if not runs:
-        return told
+        return CellResult(**told)
     done = list(runs.values())
-    records = [record for record, _, _ in done]
-    first = records[0]
-    alone = each_alone(first["fixed_rays"])
-    front = mean_front([front for _, front, _ in done])
+    first = done[0].record
+    front = mean_front([run.test for run in done])
     found = {
-        key: spread(record["metrics"]["test"].get(key) for record in records)
+        key: _spread_if_known([run.record["metrics"]["test"].get(key) for run in done])
         for key in first["metrics"]["test"]
     }
     own = first["method"]["settings"]
-    return told | {
-        "volume": found[volume_in(first)],
-        "volume_of": "ideal point" if alone else "front",
-        "metrics": found,
-        "seconds": _seconds(records, 1 / _beside(kept)),
-        "networks": len(first["networks"]),
-        "separate": first["fixed_rays"] is not None,
-        "parameters": first["parameters"] // len(first["networks"]),
-        "epochs": first["training"]["epochs"],
-        "epochs_selected": [record["epoch_selected"] for record in records],
-        "varied": {key: own[key] for key in ("penalty", "alpha") if key in own},
-        "objectives": list(front.names),
-        "reference": front.reference.tolist(),
-        "rays": rounded(front.rays),
-        "front": rounded(front.values),
-        "tasks": _tasks(done, alone=alone),
-        **({"course": mean_course(done)} if course else {}),
-        "made": _made(records) | {"side_by_side": round(_beside(kept))},
-    }
+    beside = max(1.0, kept.seconds / kept.share) if kept.share else 1.0
+    if course:
+        told["course"] = mean_course(done)
+    return CellResult(
+        **told,
+        volume=spread([run.record["metrics"]["test"][volume_in(first)] for run in done]),
+        volume_of="ideal point" if each_alone(first["fixed_rays"]) else "front",
+        metrics=found,
+        seconds=_seconds([run.record for run in done], 1 / beside),
+        networks=len(first["networks"]),
+        separate=first["fixed_rays"] is not None,
+        parameters=first["parameters"] // len(first["networks"]),
+        epochs=first["training"]["epochs"],
+        epochs_selected=[run.record["epoch_selected"] for run in done],
+        varied={key: own[key] for key in ("penalty", "alpha") if key in own},
+        objectives=list(front.names),
+        reference=front.reference.tolist(),
+        rays=_rounded(front.rays),
+        front=_rounded(front.values),
+        tasks=_tasks(done),
+        made=_origin([run.record for run in done], round(beside)),
+    )
 
 
-def _runs(
-    cell: Cell, out: Path, trust: Collection[str], verify: "Ed25519PublicKey | None"
-) -> tuple[dict[int, Done], str | None]:
-    """The finished runs by seed, and what is wrong with one that cannot be read."""
-    found: dict[int, Done] = {}
-    wrong = None
-    for seed, folder in cell.runs(out).items():
-        try:
-            if not (folder / "run.json").exists():
-                continue
-            record = read_done(folder, cell, trust, verify)
-            other = "; ".join(differences(record, cell))
-            if other:
-                wrong = f"`{folder}` holds a run with other settings ({other})"
-            elif record["status"] == "finished":
-                names = ("front.json", "front_val.json")
-                test, val = (Front.from_dict(read_json(folder / name)) for name in names)
-                found[seed] = record, test, val
-        except (SignatureError, UntrustedError):
-            raise
-        except (RunError, DataError) as error:
-            wrong = str(error)
-    return found, wrong
+def spread(values: Sequence[float]) -> Spread:
+    """Mean, deviation of a sample (`None` for one seed) and each.
 
-
-def _beside(kept: "CellFile") -> float:
-    """How many cells shared the device, on average, itself among them."""
-    return max(1.0, kept.seconds / kept.share) if kept.share else 1.0
-
-
-def _seconds(records: Sequence[Record], share: float) -> dict[str, Any]:
-    """Of a seed: to the selected epoch, and in all; of all seeds: what the time went into.
-
-    Args:
-        records: of the seeds.
-        share: the cell's part of the time, where others were trained beside it.
+    >>> spread([1.0, 2.0, 3.0])
+    Spread(mean=2.0, std=1.0, each=[1.0, 2.0, 3.0])
     """
-
-    def map_tensors(key: str) -> list[float]:
-        return [share * record[f"seconds_{key}"] / record["seeds_together"] for record in records]
-
-    return {
-        "to_selected": spread(map_tensors("to_selected")),
-        "training": spread(map_tensors("training")),
-        "all_training": sum(map_tensors("training")),
-        "all_preparing": sum(map_tensors("preparing")),
-        # judged one after the other, each by itself
-        "all_evaluating": share * sum(record["seconds_evaluating"] for record in records),
-    }
+    deviation = stdev(values) if len(values) > 1 else None
+    return Spread(mean=fmean(values), std=deviation, each=list(map(float, values)))
 
 
-def _tasks(runs: Sequence[Done], *, alone: bool) -> dict[str, Any] | None:
-    """Misclassification task by task: with equal weights, or each by its own network."""
-    names = runs[0][1].names
-    rates = [
-        [_rate(record, test, at, name, alone=alone) for at, name in enumerate(names)]
-        for record, test, _ in runs
+def _spread_if_known(values: Sequence[float | None]) -> Spread | None:
+    """The same, or `None` if one of the values does not exist."""
+    known = [value for value in values if value is not None and math.isfinite(value)]
+    return spread(known) if len(known) == len(values) else None
+
+
+def mean_front(fronts: Sequence[Front]) -> Front:
+    """The mean of fronts ray by ray; they have the same rays.
+
+    >>> one = Front([[0.5, 0.5]], [[0.2, 0.4]], ("loss", "gap"), (2, 2))
+    >>> two = Front([[0.5, 0.5]], [[0.4, 0.4]], ("loss", "gap"), (2, 2))
+    >>> mean_front([one, two]).values.round(3).tolist()
+    [[0.3, 0.4]]
+    """
+    first = fronts[0]
+    for front in fronts:
+        alike = front.names == first.names and front.rays.shape == first.rays.shape
+        if not (alike and np.allclose(front.rays, first.rays, atol=1e-6)):
+            raise DataError(
+                "a mean front needs fronts of the same objectives and rays, found "
+                f"{first!r} and {front!r}: train all seeds with the same `rays`"
+            )
+    values = np.mean([front.values for front in fronts], axis=0)
+    return Front(first.rays, values, first.names, first.reference, {}, first.split)
+
+
+def mean_course(runs: Sequence[FinishedRun]) -> list[Stage]:
+    """Some epochs, evenly, the last among them: the mean validation front and its numbers."""
+    courses = [course_of(run.record, run.val) for run in runs]
+    epochs = [epoch for epoch, _ in courses[0]]
+    if not epochs or any([epoch for epoch, _ in course] != epochs for course in courses):
+        return []
+    step = math.ceil(len(epochs) / EPOCHS_SHOWN)
+    found = []
+    for at in sorted({*range(step - 1, len(epochs), step), len(epochs) - 1}):
+        fronts = [course[at][1] for course in courses]
+        volume = _spread_if_known(
+            [run.record["evaluations"][at]["hypervolume_val"] for run in runs]
+        )
+        width = _spread_if_known([span(front) for front in fronts])
+        if volume is not None and width is not None:
+            values = _rounded(mean_front(fronts).values)
+            found.append(Stage(epoch=epochs[at], hypervolume=volume, span=width, values=values))
+    return found
+
+
+def _rounded(values: Array) -> list[list[float | None]]:
+    """To some digits, for what is only drawn; a value that does not exist is `None`."""
+    return [
+        [float(f"{value:.{DIGITS}g}") if math.isfinite(value) else None for value in row]
+        for row in values
     ]
-    known = [[rate for rate in row if rate is not None] for row in rates]
+
+
+def _seconds(records: Sequence[Record], share: float) -> Seconds:
+    """The time of the seeds, of which a cell has a share where others were trained beside it."""
+
+    def each(part: str) -> list[float]:
+        return [share * seconds_in(record, part) for record in records]
+
+    return Seconds(
+        to_selected=spread(each("to_selected")),
+        training=spread(each("training")),
+        all_training=sum(each("training")),
+        all_preparing=sum(each("preparing")),
+        all_evaluating=sum(each("evaluating")),
+    )
+
+
+def _tasks(runs: Sequence[FinishedRun]) -> Tasks | None:
+    """Misclassification task by task, `None` if it is not known of every task."""
+    names = runs[0].test.names
+    alone = each_alone(runs[0].record["fixed_rays"])
+    rates = [[_rate(run, at, alone=alone) for at in range(len(names))] for run in runs]
+    known = [[rate for rate in row if math.isfinite(rate)] for row in rates]
     if any(len(row) < len(names) for row in known):
         return None
-    return {
-        "judged": "each by its own network" if alone else "with equal weights",
-        "misclassification": {
-            name: spread(row[at] for row in known) for at, name in enumerate(names)
+    return Tasks(
+        judged="each by its own network" if alone else "with equal weights",
+        misclassification={
+            name: spread([row[at] for row in known]) for at, name in enumerate(names)
         },
-        "mean": spread(fmean(row) for row in known),
-    }
+        mean=spread([fmean(row) for row in known]),
+    )
 
 
-def _rate(record: Record, test: Front, at: int, name: str, *, alone: bool) -> float | None:
-    key = f"accuracy_{name}"
+def _rate(run: FinishedRun, at: int, *, alone: bool) -> float:
+    """The misclassification of a task, NaN if it is not known."""
+    key = f"accuracy_{run.test.names[at]}"
     if alone:
-        return 1 - float(test.metrics[key][at]) if key in test.metrics else None
-    found = ((record.get("centre") or {}).get("metrics") or {}).get(key)
-    return None if found is None else 1 - float(found)
+        return 1 - float(run.test.metrics[key][at]) if key in run.test.metrics else math.nan
+    found = ((run.record.get("centre") or {}).get("metrics") or {}).get(key)
+    return math.nan if found is None else 1 - float(found)
 
 
-def _made(records: Sequence[Record]) -> dict[str, Any]:
-    """Where the numbers come from: every answer that seeds give, each once."""
+def _origin(records: Sequence[Record], side_by_side: int) -> Origin:
+    """Every answer that seeds give, each once."""
 
     def every(*keys: str) -> list[Any]:
         found: list[Any] = []
@@ -190,16 +210,14 @@ def _made(records: Sequence[Record]) -> dict[str, Any]:
                 found.append(value)
         return found
 
-    return {
-        "device": every("machine", "device"),
-        "threads": every("machine", "threads"),
-        "version": every("version"),
-        "source": every("source"),
-        "torch": every("versions", "torch"),
-        "precision": every("precision"),
-        "engine": every("engine"),
-        "seeds_together": every("seeds_together"),
-        "images": every("about", "images"),
-        "weights": every("backbone", "settings", "weights"),
-        "caveats": list(dict.fromkeys(one for many in every("caveats") for one in many)),
-    }
+    return Origin(
+        **{key: every(key) for key in ("version", "source", "precision", "engine")},
+        device=every("machine", "device"),
+        threads=every("machine", "threads"),
+        torch=every("versions", "torch"),
+        seeds_together=every("seeds_together"),
+        images=every("about", "images"),
+        weights=every("backbone", "settings", "weights"),
+        caveats=list(dict.fromkeys(one for many in every("caveats") for one in many)),
+        side_by_side=side_by_side,
+    )

@@ -1,5 +1,6 @@
 """A recipe's file: whether all that it names and sets can be used, every mistake at once."""
 
+import itertools
 import tomllib
 from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -65,17 +66,14 @@ def _outside_in(grids: Sequence["Grid"]) -> Iterator[tuple[str, str]]:
 def _mistakes(grid: "Grid", at: int) -> Iterator[str]:
     """What cannot be found, what those that can do not take, and what is set twice."""
     found: dict[str, list[str]] = {"problems": [], "methods": []}
-    ours = {
-        "problems": registry.names("problems"),
-        "methods": [*registry.names("methods"), *pairs()],
-    }
-    for key, names in (("problems", grid.problems), ("methods", grid.methods)):
+    for key, names, more in (("problems", grid.problems, ()), ("methods", grid.methods, pairs())):
+        ours = [*registry.names(key), *more]
         for name in names:
             try:
                 if ":" in name:
                     registry.find(key, name)
-                elif name not in ours[key]:
-                    raise unknown(key.removesuffix("s"), name, ours[key])
+                elif name not in ours:
+                    raise unknown(key.removesuffix("s"), name, ours)
                 found[key].append(name)
             except ConfigurationError as error:
                 yield f"`grid[{at}].{key}`: {error}"
@@ -137,9 +135,7 @@ def _twice(grids: Sequence["Grid"]) -> Iterator[str]:
     seen: dict[tuple[Any, ...], int] = {}
     for at, grid in enumerate(grids):
         more = str(sorted(grid.settings.items())), str(sorted(grid.vary.items()))
-        for problem in grid.problems:
-            for protocol in grid.protocols or (None,):
-                for method in grid.methods:
-                    first = seen.setdefault((problem, protocol, method, *more), at)
-                    if first != at:
-                        yield f"`grid[{at}]`: `{method}` on `{problem}` is in `grid[{first}]` too"
+        for place in itertools.product(grid.problems, grid.protocols or (None,), grid.methods):
+            first = seen.setdefault((*place, *more), at)
+            if first != at:
+                yield f"`grid[{at}]`: `{place[2]}` on `{place[0]}` is in `grid[{first}]` too"

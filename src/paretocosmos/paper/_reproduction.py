@@ -1,19 +1,18 @@
 """A reproduction: where each cell of a recipe stands, what it took, and one file that says so."""
 
-import dataclasses
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import fmean
 from typing import Any, Literal
 
-from paretocosmos.errors import RunError
+from paretocosmos.errors import ParetoCosmosError, RunError
 from paretocosmos.io.files import sweep, write_json
 from paretocosmos.io.schema import CELL
-from paretocosmos.paper._cell import Outcome
-from paretocosmos.paper._means import volume_in
+from paretocosmos.paper._cell import Outcome, packages_of
+from paretocosmos.paper._done import Record, seconds_in, volume_in
 from paretocosmos.paper.recipe import Cell, Recipe
 from paretocosmos.runs.record import record_in
 from paretocosmos.training.fit import Progress
@@ -62,22 +61,11 @@ class Standing:
 
     def to_dict(self) -> dict[str, Any]:
         """What a reproduction's file has of it."""
-        cell = self.cell
-        return {
-            "name": cell.name,
-            "problem": cell.problem,
-            "protocol": cell.protocol,
-            "method": cell.method,
-            "settings": dict(cell.settings),
-            "state": self.state,
-            "error": self.error,
-            "seeds": list(cell.seeds),
-            "seeds_done": list(self.seeds_done),
-            "hypervolume": self.hypervolume,
-            "seconds": self.seconds,
-            "share": self.share,
-            "seconds_in": dict(self.seconds_in),
-        }
+        own = ("name", "problem", "protocol", "method", "settings", "seeds")
+        more = ("state", "error", "seeds_done", "hypervolume", "seconds", "share", "seconds_in")
+        told = {key: getattr(self.cell, key) for key in own}
+        told |= {key: getattr(self, key) for key in more}
+        return {key: list(v) if isinstance(v, tuple) else v for key, v in told.items()}
 
 
 @dataclass
@@ -116,63 +104,45 @@ class Reproduction:
         return {one.cell.name: one.packages for one in self.having("failed") if one.packages}
 
     def know(
-        self,
-        cell: Cell,
-        state: State,
-        error: str | None = None,
-        *,
-        asked: bool,
-        packages: tuple[str, ...] = (),
+        self, cell: Cell, state: State, error: ParetoCosmosError | None = None, *, asked: bool
     ) -> None:
         """Enter what was found of a cell on the disk."""
         from paretocosmos.io.schema.cell import read_cell
 
         kept = read_cell(cell.folder(self.out))
+        why = None if error is None else str(error)
         if not asked and state == "waiting" and kept.error:
-            state, error = "failed", kept.error
-        found = Standing(cell, asked, state, error, kept.seconds, kept.share, packages=packages)
+            state, why = "failed", kept.error
+        packages = packages_of(error)
+        found = Standing(cell, asked, state, why, kept.seconds, kept.share, packages=packages)
         self.standings[cell.name] = _with_results(found, self.out)
 
     def note(self, cell: Cell, what: Progress | Outcome | None) -> None:
         """Enter what a cell in training says: that it began, where it stands, how it ended."""
-        before = self.standings[cell.name]
-        if isinstance(what, Outcome):
-            now = dataclasses.replace(
-                before,
-                state="done" if what.error is None else "failed",
-                error=what.error,
-                packages=what.packages,
-                seconds=before.seconds + what.seconds,
-                share=before.share + (what.seconds if what.share is None else what.share),
-                here=before.here + what.seconds,
-                at=None,
-            )
-            self.standings[cell.name] = now = _with_results(now, self.out)
-            with suppress(OSError):  # where nothing can be written, the cell has failed for it
-                _keep(now, self.out)
-            self.notes += [one for one in what.notes if one not in self.notes]
+        one = self.standings[cell.name]
+        if not isinstance(what, Outcome):
+            began = time.monotonic() if what is None else one.began
+            self.standings[cell.name] = replace(one, state="running", at=what, began=began)
             return
-        began = time.monotonic() if what is None else before.began
-        self.standings[cell.name] = dataclasses.replace(
-            before, state="running", at=what, began=began
-        )
+        state: State = "done" if what.error is None else "failed"
+        now = replace(one, state=state, error=what.error, packages=what.packages)
+        now = replace(_with_results(now, self.out), here=one.here + what.seconds)
+        self._ended(now, what.seconds, what.seconds if what.share is None else what.share)
+        self.notes += [said for said in what.notes if said not in self.notes]
 
     def stop(self) -> None:
         """Nothing runs any more: what was not finished waits for the next time."""
         for one in self.having("running"):
             spent = 0.0 if one.began is None else time.monotonic() - one.began
-            now = dataclasses.replace(
-                one,
-                state="waiting",
-                at=None,
-                began=None,
-                seconds=one.seconds + spent,
-                share=one.share + spent,  # at most
-            )
-            self.standings[one.cell.name] = now
-            with suppress(OSError):
-                _keep(now, self.out)
+            self._ended(replace(one, state="waiting", began=None), spent, spent)  # at most
         self.save()
+
+    def _ended(self, one: Standing, seconds: float, share: float) -> None:
+        """Enter what a sitting took, here and in the cell's folder."""
+        now = replace(one, at=None, seconds=one.seconds + seconds, share=one.share + share)
+        self.standings[one.cell.name] = now
+        with suppress(OSError):  # where nothing can be written, the cell has failed for it
+            _keep(now, self.out)
 
     @property
     def seconds_left(self) -> float | None:
@@ -196,21 +166,20 @@ class Reproduction:
 
     def to_dict(self) -> dict[str, Any]:
         """Every cell and where the time went: what `reproduce --json` prints."""
-        cells = [one.to_dict() for one in self.standings.values()]
+        every = list(self.standings.values())
+        parts = {part: sum(one.seconds_in.get(part, 0.0) for one in every) for part in PARTS}
         return {
             "recipe": self.recipe.name,
             "title": self.recipe.title,
             "section": self.recipe.section,
             "shows": self.recipe.shows,
             "rehearsal": self.recipe.epochs,
-            "cells": cells,
+            "cells": [one.to_dict() for one in every],
             "seconds": {
-                "all": sum(cell["seconds"] for cell in cells),
-                **{
-                    part: sum(cell["seconds_in"].get(part, 0.0) for cell in cells) for part in PARTS
-                },
-                "by_problem": _sums(cells, "problem"),
-                "by_method": _sums(cells, "method"),
+                "all": sum(one.seconds for one in every),
+                **parts,
+                "by_problem": _sums(every, lambda cell: cell.problem),
+                "by_method": _sums(every, lambda cell: cell.method),
             },
         }
 
@@ -232,27 +201,16 @@ class Reproduction:
 
 def _with_results(one: Standing, out: Path) -> Standing:
     """With the numbers of the runs that are finished."""
-    done = {s: r for s, r in _records(one.cell, out) if r.get("status") == "finished"}
+    done: dict[int, Record] = {}
+    for seed, folder in one.cell.runs(out).items():
+        with suppress(RunError):  # of a record that is damaged, for which the cell has failed
+            record = record_in(folder) if (folder / "run.json").exists() else {}
+            if record.get("status") == "finished":
+                done[seed] = record
     reached = [record["metrics"]["test"][volume_in(record)] for record in done.values()]
-    spent = {
-        # seeds that trained together share that time, but each is evaluated by itself
-        part: sum(
-            record[f"seconds_{part}"] / (1 if part == "evaluating" else record["seeds_together"])
-            for record in done.values()
-        )
-        for part in PARTS
-    }
+    spent = {part: sum(seconds_in(record, part) for record in done.values()) for part in PARTS}
     mean = fmean(reached) if reached else None
-    return dataclasses.replace(one, seeds_done=tuple(done), hypervolume=mean, seconds_in=spent)
-
-
-def _records(cell: Cell, out: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    for seed, folder in cell.runs(out).items():
-        if (folder / "run.json").exists():
-            try:
-                yield seed, record_in(folder)
-            except RunError:  # for which the cell has failed
-                continue
+    return replace(one, seeds_done=tuple(done), hypervolume=mean, seconds_in=spent)
 
 
 def _keep(one: Standing, out: Path) -> None:
@@ -271,6 +229,8 @@ def _like(cell: Cell, took: Sequence[tuple[Cell, float]]) -> float:
     return fmean(both or method or problem or [s for _, s in took])
 
 
-def _sums(cells: Sequence[Mapping[str, Any]], key: str) -> dict[str, float]:
-    names = dict.fromkeys(cell[key] for cell in cells)
-    return {name: sum(c["seconds"] for c in cells if c[key] == name) for name in names}
+def _sums(every: Sequence[Standing], key: Callable[[Cell], str]) -> dict[str, float]:
+    found: dict[str, float] = {}
+    for one in every:
+        found[key(one.cell)] = found.get(key(one.cell), 0) + one.seconds
+    return found

@@ -6,7 +6,7 @@ import signal
 import sys
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection, wait
@@ -14,13 +14,10 @@ from multiprocessing.process import BaseProcess
 
 import torch
 
-from paretocosmos.paper._cell import Outcome, ReproduceOptions, train
-from paretocosmos.paper.recipe import Cell
+from paretocosmos.paper._cell import Job, Outcome, ReproduceOptions, Tell, train
 from paretocosmos.training.fit import Progress
 
 __all__ = ["on_workers"]
-
-Job = tuple[Cell, list[int]]
 
 # How often a cell is begun whose process is lost: what killed one may have meant another.
 TRIES = 2
@@ -39,13 +36,7 @@ class _Worker:
     share: float = 0.0
 
 
-def on_workers(
-    jobs: Sequence[Job],
-    how: ReproduceOptions,
-    tell: Callable[[Cell, Progress | Outcome | None], None],
-    *,
-    count: int,
-) -> None:
+def on_workers(jobs: Sequence[Job], how: ReproduceOptions, tell: Tell, *, count: int) -> None:
     """Train cells side by side, each whole on one process.
 
     Args:
@@ -113,8 +104,7 @@ def _start(place: int, how: ReproduceOptions, threads: int, job: Job) -> _Worker
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
     gpu = _gpu(place, how)
-    given = (theirs, how, threads, gpu)
-    process = context.Process(target=_serve, args=given, daemon=True)
+    process = context.Process(target=_serve, args=(theirs, how, threads, gpu), daemon=True)
     process.start()
     theirs.close()  # or its end would never be seen
     return _Worker(place, process, ours, job, gpu)
@@ -161,7 +151,6 @@ def _gpu(place: int, how: ReproduceOptions) -> str | None:
 def _lost(worker: _Worker) -> Outcome:
     code = worker.process.exitcode or 0
     how = f"by {signal.Signals(-code).name}" if code < 0 else f"with code {code}"
-    said = (
-        f"its process ended {TRIES} times, at last {how}: memory may be short, try fewer `workers`"
-    )
-    return Outcome(said, time.perf_counter() - worker.began, share=worker.share)
+    why = f"its process ended {TRIES} times, at last {how}: memory may be short"
+    spent = time.perf_counter() - worker.began
+    return Outcome(f"{why}, try fewer `workers`", spent, share=worker.share)

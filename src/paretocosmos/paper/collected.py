@@ -1,19 +1,31 @@
-"""What a recipe gave: all its cells as one value, beside the paper's numbers."""
+"""`collect`: what a recipe gave, all its cells beside the paper's numbers, as one value."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
+
+from pydantic import ValidationError
 
 from paretocosmos.errors import RunError
 from paretocosmos.io.files import read_json
+from paretocosmos.io.schema.collected import (
+    CellResult,
+    ClaimResult,
+    RecipeResult,
+    Spent,
+    check_collected,
+)
+from paretocosmos.io.schema.sentence import mistakes_in, shown
 from paretocosmos.io.signatures import read_public_key
 from paretocosmos.io.trust import check_names, check_trust
 from paretocosmos.paper._against import against_paper
-from paretocosmos.paper._claim import paper_claim
 from paretocosmos.paper._claim_ablation import ablation_claims
-from paretocosmos.paper._claim_convergence import convergence_claim
-from paretocosmos.paper._numbers import cell_numbers
+from paretocosmos.paper._claims import convergence_claim, paper_claim
+from paretocosmos.paper._numbers import cell_result
 from paretocosmos.paper.recipe import Recipe, load_recipe, recipe_names
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 __all__ = ["collect", "found_in", "in_order", "read_collected"]
 
@@ -27,86 +39,89 @@ ORDER = (
     *("figure_celeba", "celeba_objectives", "celeba_small", "intuition"),
 )
 
+# By what a recipe shows, who judges what the paper says of it.
+JUDGES: dict[str, Callable[[Sequence[CellResult]], list[ClaimResult]]] = {
+    "table": paper_claim,
+    "ablation": ablation_claims,
+    "convergence": convergence_claim,
+}
+
 
 def collect(
-    recipe: Recipe,
-    out: Path,
-    *,
-    trust: Collection[str] = (),
-    verify: str | Path | None = None,
-) -> dict[str, Any]:
-    """The numbers of a recipe from its run folders: a JSON value.
+    recipe: Recipe, out: Path, *, trust: Collection[str] = (), verify: str | Path | None = None
+) -> RecipeResult:
+    """The numbers of a recipe from its run folders.
 
     Args:
         recipe: with the seeds and epochs that were asked for.
         out: the folder of the reproduction.
         trust: packages and modules whose code its runs may name.
         verify: the file of the public key that all of its runs must be signed with.
-
-    Returns:
-        `recipe`, `title`, `section`, `shows`, `rehearsal` (epochs, or `None`), `cells` (each with
-        what the paper prints of it under `against`), `seconds` (what the time went into) and
-        `claims` (what the paper says of it, and whether that is so).
     """
+    try:
+        key = None if verify is None else read_public_key(verify)
+        return _collected(recipe, out, check_trust(trust), key)
+    except ValidationError as error:
+        raise RunError(
+            f"`{recipe.root(out)}` holds what no report can show of `{recipe.name}`: "
+            f"{mistakes_in(error, RecipeResult)[0][1]}; mend that, or train it anew"
+        ) from error
+
+
+def _collected(
+    recipe: Recipe, out: Path, trust: Sequence[str], key: "Ed25519PublicKey | None"
+) -> RecipeResult:
     cells = []
-    key = None if verify is None else read_public_key(verify)
     for cell in recipe.cells:
-        shows = recipe.shows == "convergence"
-        told = cell_numbers(cell, out, course=shows, trust=check_trust(trust), verify=key)
+        course = recipe.shows == "convergence"
+        told = cell_result(cell, out, course=course, trust=trust, verify=key)
         # variations are for each other's sake, other images have numbers of their own; faces are
         # compared with whatever settings
         comparable = not cell.settings or recipe.shows == "celeba"
-        cells.append(told | {"against": against_paper(told) if comparable else None})
-    done = [cell for cell in cells if cell["seeds"]]
+        against = against_paper(told) if comparable else None
+        cells.append(told.model_copy(update={"against": against}))
+    done = [cell.seconds for cell in cells if cell.seeds]
     if not done:
         raise RunError(
             f"`{recipe.root(out)}` holds no finished run of `{recipe.name}`: train it with "
             f"`paretocosmos reproduce {_called(recipe)}`{_elsewhere(out, recipe)}"
         )
-    parts = ("training", "preparing", "evaluating")
-    return {
-        "format": FORMAT,
-        "recipe": recipe.name,
-        "title": recipe.title,
-        "section": recipe.section,
-        "shows": recipe.shows,
-        "rehearsal": recipe.epochs,
-        "cells": cells,
-        "seconds": {part: sum(cell["seconds"][f"all_{part}"] for cell in done) for part in parts},
-        "claims": _claims(recipe, cells),
-    }
+    # a rehearsal says nothing of the paper
+    judge = None if recipe.epochs is not None else JUDGES.get(recipe.shows)
+    return RecipeResult(
+        format=FORMAT,
+        recipe=recipe.name,
+        title=recipe.title,
+        section=recipe.section,
+        shows=recipe.shows,
+        rehearsal=recipe.epochs,
+        cells=cells,
+        seconds=Spent(
+            training=sum(seconds.all_training for seconds in done),
+            preparing=sum(seconds.all_preparing for seconds in done),
+            evaluating=sum(seconds.all_evaluating for seconds in done),
+        ),
+        claims=[] if judge is None else judge(cells),
+    )
 
 
-def read_collected(path: Path, *, trust: Collection[str] = ()) -> dict[str, Any]:
+def read_collected(path: Path, *, trust: Collection[str] = ()) -> RecipeResult:
     """A value that `collect` gave, from a file.
 
     Args:
         path: the file.
         trust: packages and modules whose code it may name, as ``["my_package"]``.
     """
-    from paretocosmos.io.schema.collected import check_collected
-    from paretocosmos.io.schema.sentence import shown
-
-    content: dict[str, Any] = dict(read_json(path))
+    content = read_json(path)
     if content.get("format") != FORMAT:
         raise RunError(
             f"`{path}` does not hold what this version of `paretocosmos report` writes (format "
             f"{shown(content.get('format'))}, here {FORMAT}): write it again from the run folders"
         )
-    named = [("problems", cell.problem) for cell in check_collected(content, path).cells]
+    result = check_collected(content, path)
+    named = [("problems", cell.problem) for cell in result.cells]
     check_names(named, file=path, trust=check_trust(trust))
-    return content
-
-
-def _claims(recipe: Recipe, cells: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    if recipe.epochs is not None:  # a rehearsal says nothing of the paper
-        return []
-    judges = {
-        "table": paper_claim,
-        "ablation": ablation_claims,
-        "convergence": convergence_claim,
-    }
-    return judges[recipe.shows](cells) if recipe.shows in judges else []
+    return result
 
 
 def _called(recipe: Recipe) -> str:

@@ -6,7 +6,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-__all__ = ["authors_code", "paper_row", "paper_tasks", "published"]
+__all__ = ["authors_code", "claim", "is_face", "paper_row", "paper_tasks", "published", "titles"]
 
 
 @cache
@@ -60,3 +60,27 @@ def authors_code(problem: str) -> float | None:
     """
     found: float | None = published()["authors_code"]["cosmos"].get(problem)
     return found
+
+
+def claim(name: str) -> str:
+    """What the paper says.
+
+    >>> claim("alpha")
+    'Alpha changes the quality of the front, not its width.'
+    """
+    return str(published()["claims"][name])
+
+
+def titles(of: str) -> Mapping[str, str]:
+    """The titles of ``"methods"`` or ``"problems"`` by their names, in the order of the paper.
+
+    >>> titles("methods")["phn_ls"]
+    'PHN-LS'
+    """
+    found: Mapping[str, str] = published()["titles"][of]
+    return found
+
+
+def is_face(problem: str) -> bool:
+    """Whether it is in the paper's table of CelebA."""
+    return problem in published()["table_celeba"]["problems"]

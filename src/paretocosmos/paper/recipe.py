@@ -13,7 +13,7 @@ from paretocosmos.config.settings import paper_settings
 from paretocosmos.errors import ConfigurationError, unknown
 from paretocosmos.io.schema import MOST, PROTOCOLS
 from paretocosmos.paper._recipe_file import read_recipe
-from paretocosmos.paper._sets import defaults_of
+from paretocosmos.paper.names import defaults_of, value_text
 
 if TYPE_CHECKING:
     from paretocosmos.io.schema.recipe import RecipeFile
@@ -49,7 +49,8 @@ class Cell:
         'adult-paper/cosmos-penalty_0.1'
         """
         first = self.problem if self.protocol is None else f"{self.problem}-{self.protocol}"
-        varied = [f"{key}_{_short(self.settings[key])}" for key in sorted(self.settings)]
+        texts = {k: value_text(v, between="_", digits=".12") for k, v in self.settings.items()}
+        varied = [f"{key}_{texts[key]}" for key in sorted(texts)]
         return f"{_plain(first)}/{_plain('-'.join([self.method, *varied]))}"
 
     @property
@@ -223,13 +224,6 @@ def _made(name: str, file: "RecipeFile") -> Recipe:
 
 def _ours() -> list[Any]:
     return list((resources.files("paretocosmos") / "paper" / "recipes").iterdir())
-
-
-def _short(value: Any) -> str:
-    if isinstance(value, list | tuple):
-        return "_".join(_short(part) for part in value)
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    return f"{value:.12g}" if number else str(value)
 
 
 def _plain(text: str) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 from paretocosmos.errors import ConfigurationError, ParetoCosmosError, cannot_use
 from paretocosmos.io.schema import MOST_WORKERS
 from paretocosmos.io.trust import check_trust
-from paretocosmos.paper._cell import Outcome, ReproduceOptions, packages_of, tidy, train
+from paretocosmos.paper._cell import Job, Outcome, ReproduceOptions, Tell, packages_of, tidy, train
 from paretocosmos.paper._cluster import need_ray, on_ray
 from paretocosmos.paper._done import finished
 from paretocosmos.paper._reproduction import Reproduction, Standing
@@ -19,9 +19,6 @@ from paretocosmos.runtime.distributed import join
 from paretocosmos.training.fit import Progress, check_seeds
 
 __all__ = ["Reproduction", "Standing", "reproduce"]
-
-Job = tuple[Cell, list[int]]
-Tell = Callable[[Cell, Progress | Outcome | None], None]
 
 
 def reproduce(
@@ -135,8 +132,7 @@ def _left(
         try:
             left = set(cell.seeds) - set(finished(cell, how, images, asked=wanted))
         except ParetoCosmosError as error:
-            why, foreign = str(error), packages_of(error)
-            reproduction.know(cell, "failed", why, asked=wanted, packages=foreign)
+            reproduction.know(cell, "failed", error, asked=wanted)
             continue
         reproduction.know(cell, "waiting" if left else "done", asked=wanted)
         if left and wanted:

@@ -115,7 +115,7 @@ def test_an_interpolated_point_lies_on_the_line_to_the_next_ray() -> None:
     whole = front().choose(max={"gap": 2}, interpolate=True)  # nothing better is out of bounds
     assert whole.ray == (0.9, 0.1)
     assert not whole.interpolated
-    with pytest.raises(ConfigurationError, match="as far as a bound allows"):
+    with pytest.raises(ConfigurationError, match="bound allows"):
         front().choose(knee=True, interpolate=True)
 
 
@@ -131,7 +131,7 @@ def test_a_constant_classifier_is_never_chosen_silently(name: str, numbers: list
     with pytest.raises(InfeasibleError, match=says):
         some.choose(max={"gap": 0.25})
     assert some.choose(max={"gap": 0.25}, allow_constant=True).ray == (0.5, 0.5)
-    with pytest.raises(InfeasibleError, match="every ray gives a constant classifier on val"):
+    with pytest.raises(InfeasibleError, match=r"constant classifier.*val"):
         front({name: [1.0] * 5}).choose(knee=True)
 
 
@@ -156,7 +156,7 @@ def test_one_constant_target_of_several_is_enough() -> None:
 
 def test_dominated_points_have_no_knee() -> None:
     # the one dominated point alone keeps it
-    with pytest.raises(InfeasibleError, match="is dominated, so that none is a knee"):
+    with pytest.raises(InfeasibleError, match=r"dominated.*knee"):
         front({"m": [0, 0, 0, 1, 0]}).choose(knee=True, min={"m": 1})
     assert front({"m": [0, 0, 0, 1, 0]}).choose(min={"m": 1}).ray == (0.3, 0.7)
 
@@ -165,7 +165,7 @@ def test_what_is_not_a_number_is_not_chosen() -> None:
     some = front({"auc": [math.nan, math.nan, 0.7, math.nan, 0.6]})
     assert some.choose(maximize="auc").ray == (0.5, 0.5)
     assert some.choose(min={"auc": 0}).ray == (0.5, 0.5)
-    with pytest.raises(InfeasibleError, match="no ray has a number to choose by on val"):
+    with pytest.raises(InfeasibleError, match=r"no ray has a number.*val"):
         front({"auc": [math.nan] * 5}).choose(maximize="auc")
     values = np.array(VALUES)
     values[2, 0] = math.nan
@@ -175,23 +175,23 @@ def test_what_is_not_a_number_is_not_chosen() -> None:
 @pytest.mark.parametrize(
     ("criteria", "says"),
     [
-        ({}, "needs to know what to choose by"),
-        ({"knee": True, "weights": [1, 1]}, "by one thing, found `knee` and `weights`"),
+        ({}, "what to choose by"),
+        ({"knee": True, "weights": [1, 1]}, "`knee` and `weights`"),
         ({"minimize": "loss", "maximize": "accuracy"}, "`minimize` and `maximize`"),
-        ({"max": {"gpa": 1}}, "unknown objective or metric `gpa`; did you mean `gap`"),
-        ({"near": {"precision": 1}}, "unknown objective or metric `precision`"),
+        ({"max": {"gpa": 1}}, "`gpa`.*`gap`"),
+        ({"near": {"precision": 1}}, "unknown .*`precision`"),
         ({"minimize": "los"}, "did you mean `loss`"),
-        ({"max": {"gap": "2%"}}, "`max` of `gap` is a number, found '2%'"),
-        ({"max": {"gap": math.nan}}, "`max` of `gap` is a number, found nan"),
-        ({"weights": [1, 2, 3]}, r"one number per objective, here 2 \(loss, gap\)"),
-        ({"weights": [1, -1]}, "not negative and not all 0"),
-        ({"weights": [0, 0]}, "not negative and not all 0"),
-        ({"near": [1]}, "`near` has one number per objective"),
-        ({"near": {}}, "`near` names at least one value"),
-        ({"weights": 0.5}, "`weights` has one number per objective, found 0.5"),
-        ({"weights": ["a", "b"]}, "`weights` has one number per objective"),
-        ({"weights": [None, 1]}, "`weights` has one number per objective"),
-        ({"max": "gap"}, "`max` holds numbers by name"),
+        ({"max": {"gap": "2%"}}, "`max` of `gap`.*'2%'"),
+        ({"max": {"gap": math.nan}}, "`max` of `gap`.*nan"),
+        ({"weights": [1, 2, 3]}, r"here 2 \(loss, gap\)"),
+        ({"weights": [1, -1]}, "not all 0"),
+        ({"weights": [0, 0]}, "not negative"),
+        ({"near": [1]}, "`near`.*per objective"),
+        ({"near": {}}, "`near`.*at least one"),
+        ({"weights": 0.5}, r"`weights`.*found 0\.5"),
+        ({"weights": ["a", "b"]}, "`weights`.*per objective"),
+        ({"weights": [None, 1]}, "`weights`.*per objective"),
+        ({"max": "gap"}, "`max`.*by name"),
     ],
 )
 def test_a_wish_that_cannot_be_is_one_sentence(criteria: dict[str, Any], says: str) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from tests.small import few_digits
 from torch import Tensor, nn
 
 from paretocosmos.errors import EngineWarning
@@ -49,17 +50,7 @@ def _no_sync_left() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def digits() -> ImageProblem:
-    problem = load_problem("multi_digits", settings={"copies": 1})
-    assert isinstance(problem, ImageProblem)
-    return problem
-
-
-def _few(problem: ImageProblem, count: int) -> ImageProblem:
-    """The problem with fewer images to train on."""
-    whole = problem.split("train")
-    parts = (map_tensors(lambda t: t[:count], part) for part in (whole.inputs, whole.targets))
-    splits = {**problem.splits, "train": Batch(*parts)}
-    return dataclasses.replace(problem, splits=splits)
+    return few_digits()
 
 
 def _go(out: Path, problem: str | Problem, **changes: Any) -> Any:
@@ -100,10 +91,8 @@ def test_captured_training_is_eager_training(
     assert captured.record["seconds_preparing"] > 0
 
 
-def test_captured_in_double_is_eager_after_twenty_steps(
-    digits: ImageProblem, tmp_path: Path
-) -> None:
-    problem = _few(digits, 310)  # nine batches of 32 and one of 22, twice
+def test_captured_in_double_is_eager_after_twenty_steps(tmp_path: Path) -> None:
+    problem = few_digits(train=310)  # nine batches of 32 and one of 22, twice
     eager, captured = (
         _go(tmp_path / engine, problem, engine=engine, precision="fp64")
         for engine in ("eager", "captured")
@@ -114,11 +103,9 @@ def test_captured_in_double_is_eager_after_twenty_steps(
 
 @pytest.mark.parametrize("precision", ["tf32", "fp32", "fp64"])
 @pytest.mark.parametrize("seeds", [(1,), (1, 2, 3)])
-def test_pixels_from_0_to_255(
-    digits: ImageProblem, tmp_path: Path, precision: str, seeds: tuple[int, ...]
-) -> None:
+def test_pixels_from_0_to_255(tmp_path: Path, precision: str, seeds: tuple[int, ...]) -> None:
     """Captured, stacked and through the fused kernels: the bytes that the published code takes."""
-    problem = dataclasses.replace(_few(digits, 310), pixels="0..255")
+    problem = dataclasses.replace(few_digits(train=310), pixels="0..255")
     eager, captured = (
         _go(tmp_path / engine, problem, engine=engine, precision=precision, seeds=seeds)
         for engine in ("eager", "captured")
@@ -131,8 +118,8 @@ def test_pixels_from_0_to_255(
         )
 
 
-def test_half_precision_takes_bytes(digits: ImageProblem, tmp_path: Path) -> None:
-    problem = dataclasses.replace(_few(digits, 310), pixels="0..255")
+def test_half_precision_takes_bytes(tmp_path: Path) -> None:
+    problem = dataclasses.replace(few_digits(train=310), pixels="0..255")
     half, single = (
         _go(tmp_path / precision, problem, engine="captured", precision=precision)
         for precision in ("bf16", "fp32")
@@ -176,10 +163,8 @@ def test_learning_rates_reach_the_graph(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("groups", [1, 2])
-def test_stacked_seeds_are_each_alone_after_twenty_steps(
-    digits: ImageProblem, tmp_path: Path, groups: int
-) -> None:
-    problem, seeds = _few(digits, 310), (1, 2, 3)
+def test_stacked_seeds_are_each_alone_after_twenty_steps(tmp_path: Path, groups: int) -> None:
+    problem, seeds = few_digits(train=310), (1, 2, 3)
     given: dict[str, Any] = {"engine": "captured", "precision": "fp64"}
     given["settings"] = SETTINGS | {"groups": groups}
     runs = _go(tmp_path / "together", problem, seeds=seeds, **given)
@@ -191,13 +176,13 @@ def test_stacked_seeds_are_each_alone_after_twenty_steps(
         np.testing.assert_allclose(run.front.values, alone.front.values, rtol=0, atol=1e-7)
 
 
-def test_a_stack_cut_short_goes_on(digits: ImageProblem, tmp_path: Path) -> None:
+def test_a_stack_cut_short_goes_on(tmp_path: Path) -> None:
     def stop(at: Any) -> None:
         if at.epoch == 1:
             raise InterruptedError
 
     given: dict[str, Any] = {"engine": "captured", "precision": "fp64", "seeds": (1, 2)}
-    problem = _few(digits, 310)
+    problem = few_digits(train=310)
     whole = _go(tmp_path / "whole", problem, **given)
     with pytest.raises(InterruptedError):
         _go(tmp_path / "cut", problem, progress=stop, **given)

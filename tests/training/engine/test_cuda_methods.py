@@ -1,21 +1,21 @@
 """Every method captured on a real GPU against its eager self; skipped where there is none."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from tests.small import few_digits
 from torch import Tensor
 
-from paretocosmos import Problem, Run, fit, load_problem
+from paretocosmos import Problem, Run, fit
 from paretocosmos.objectives.mean_squared_error import MeanSquaredError
 from paretocosmos.problems import Split
-from paretocosmos.problems.images.problem import ImageProblem
 from paretocosmos.runs.checkpoint import load_tensors
 from paretocosmos.runs.saved import checkpoint_in
-from paretocosmos.types import Batch, map_tensors
+from paretocosmos.types import Batch
 
 pytestmark = pytest.mark.skipif(
     not torch.cuda.is_available(), reason="needs a CUDA device: graphs are captured there only"
@@ -58,11 +58,7 @@ def _targets(objectives: int) -> Targets:
 
 
 def _digits() -> Problem:
-    problem = load_problem("multi_digits", settings={"copies": 1})
-    assert isinstance(problem, ImageProblem)
-    whole = problem.split("train")  # nine batches of 32 and one of 22, twice
-    parts = (map_tensors(lambda t: t[:310], part) for part in (whole.inputs, whole.targets))
-    return replace(problem, splits={**problem.splits, "train": Batch(*parts)})
+    return few_digits(train=310)  # nine batches of 32 and one of 22, twice
 
 
 def _given(problem: Problem) -> dict[str, Any]:

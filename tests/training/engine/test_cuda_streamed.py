@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from tests.small import few_digits
 from torch import Tensor
 
-from paretocosmos import Run, evaluate, fit, load_problem
+from paretocosmos import Run, evaluate, fit
 from paretocosmos.errors import DataError
 from paretocosmos.problems.images.problem import ImageProblem
 from paretocosmos.runs.checkpoint import load_tensors
@@ -55,11 +56,7 @@ def streams(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="module")
 def digits() -> ImageProblem:
-    problem = load_problem("multi_digits", settings={"copies": 1})
-    assert isinstance(problem, ImageProblem)
-    whole = problem.split("train")  # nine batches of 32 and one of 22
-    few = Batch(*(map_tensors(lambda t: t[:310], part) for part in _parts(whole)))
-    return dataclasses.replace(problem, splits={**problem.splits, "train": few})
+    return few_digits(train=310)  # nine batches of 32 and one of 22
 
 
 def _data(samples: int = 500) -> Batch:

@@ -170,6 +170,7 @@ def test_compiled_equals_eager_up_to_rounding(
 ) -> None:
     """The one test that compiles: it takes many seconds."""
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr("torch._inductor.config.compile_threads", 1)  # no processes to wait for
     sizes, groups = (32, 32), 4
     model = Net()
     models = (model, copy.deepcopy(model))
@@ -195,7 +196,7 @@ def test_without_a_compiler_it_runs_eagerly_and_says_why(monkeypatch: pytest.Mon
     monkeypatch.setattr(torch, "compile", missing)
     compiled = _compiled_anyhow()
     assert compiled.failure is not None
-    assert "the step cannot be compiled (RuntimeError: InvalidCxxCompiler" in compiled.failure
+    assert "(RuntimeError: InvalidCxxCompiler" in compiled.failure
     assert "\n" not in compiled.failure
 
 

@@ -4,17 +4,18 @@ import math
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from tests.small import few_digits
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from paretocosmos import Problem, Run, fit, load_problem
+from paretocosmos import Problem, Run, fit
 from paretocosmos.errors import DataError
 from paretocosmos.evaluation import evaluate as evaluation
 from paretocosmos.objectives.mean_squared_error import MeanSquaredError
@@ -25,7 +26,7 @@ from paretocosmos.runs.saved import checkpoint_in
 from paretocosmos.training.engine import Work, _choose, streamed
 from paretocosmos.training.engine.streamed import THREAD
 from paretocosmos.training.loop import Progress
-from paretocosmos.types import Batch, Inputs, first, map_tensors
+from paretocosmos.types import Batch, Inputs, first
 
 IMAGES: dict[str, Any] = {
     "batch_size": 32,
@@ -39,11 +40,7 @@ TABLE: dict[str, Any] = {"batch_size": 100, "rays": 5}  # five of 100 and one of
 
 @pytest.fixture(scope="module")
 def digits() -> ImageProblem:
-    problem = load_problem("multi_digits", settings={"copies": 1})
-    assert isinstance(problem, ImageProblem)
-    whole = problem.split("train")  # four batches of 32 and one of 13, which gives 12
-    few = Batch(*(map_tensors(lambda t: t[:141], part) for part in (whole.inputs, whole.targets)))
-    return replace(problem, splits={**problem.splits, "train": few})
+    return few_digits(train=141)  # four batches of 32 and one of 13, which gives 12
 
 
 Both = Callable[..., tuple[Any, Any]]
@@ -131,7 +128,7 @@ def test_data_that_goes_away_ends_the_training_and_can_be_resumed(
 
     monkeypatch.setattr(streamed._Slot, "fill", fill)
     given: dict[str, Any] = {"epochs": 2, "device": "cpu", "settings": TABLE}
-    with pytest.raises(DataError, match=r"in the background .OSError: the disk is gone"):
+    with pytest.raises(DataError, match="OSError: the disk is gone"):
         fit("toy_convex", out=tmp_path / "cut", **given)
     assert not [thread for thread in threading.enumerate() if thread.name == THREAD]
     assert load_tensors(checkpoint_in(tmp_path / "cut"))[1]["epoch"] == 1

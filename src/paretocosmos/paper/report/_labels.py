@@ -3,15 +3,20 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from paretocosmos.paper._names import method_title, settings_text
-from paretocosmos.paper._sets import place_of, set_title, variation
+from paretocosmos.io.schema.collected import CellResult
+from paretocosmos.paper.names import (
+    SetKey,
+    method_title,
+    set_key,
+    set_title,
+    settings_text,
+    variation,
+)
 
-__all__ = ["by_kind", "groups", "labels", "panel_titles"]
-
-Cell = Mapping[str, Any]
+__all__ = ["by_kind", "labels", "panel_rows", "panel_titles"]
 
 
-def labels(cells: Sequence[Cell], *, aside: Sequence[str] = ()) -> dict[str, str]:
+def labels(cells: Sequence[CellResult], *, aside: Sequence[str] = ()) -> dict[str, str]:
     """By a cell's name, what it is called on its set: its method, with settings if they differ.
 
     A method that a set has more than once shows which settings differ there, on all sets; what is
@@ -21,16 +26,15 @@ def labels(cells: Sequence[Cell], *, aside: Sequence[str] = ()) -> dict[str, str
         cells: of one recipe.
         aside: settings that are shown elsewhere; cells that differ in them are no clash.
 
-    >>> cell = {"problem": "adult", "protocol": None, "method": "cosmos", "settings": {}}
-    >>> other = cell | {"settings": {"penalty": 0.1}}
-    >>> labels([cell | {"name": "a"}, other | {"name": "b"}])
-    {'a': 'COSMOS', 'b': 'COSMOS, penalty 0.1'}
+    >>> own = {"problem": "adult", "protocol": None, "method": "cosmos", "rehearsal": None}
+    >>> own |= {"seeds": [], "missing": [1], "error": None}
+    >>> labels([CellResult(name="a", **own), CellResult(name="b", settings={"penalty": 1}, **own)])
+    {'a': 'COSMOS', 'b': 'COSMOS, penalty 1'}
     """
-    alike: dict[tuple[str, ...], list[Mapping[str, Any]]] = {}
+    alike: dict[tuple[str, SetKey, tuple[str, ...]], list[dict[str, Any]]] = {}
     for cell in cells:
-        shown = (str(cell["varied"].get(key)) for key in aside)
-        place = (cell["method"], str(place_of(cell)), *shown)
-        alike.setdefault(place, []).append(variation(cell))
+        shown = tuple(str(cell.varied.get(key)) for key in aside)
+        alike.setdefault((cell.method, set_key(cell), shown), []).append(variation(cell))
     differing: dict[str, set[str]] = {}
     for (method, *_), every in alike.items():
         keys = {key for own in every for key in own if key not in aside}
@@ -38,63 +42,53 @@ def labels(cells: Sequence[Cell], *, aside: Sequence[str] = ()) -> dict[str, str
         differing.setdefault(method, set()).update(apart)
     found = {}
     for cell in cells:
-        own = differing[cell["method"]]
-        text = settings_text({k: v for k, v in variation(cell).items() if k in own})
-        found[cell["name"]] = ", ".join(filter(None, [method_title(cell["method"]), text]))
+        own = {k: v for k, v in variation(cell).items() if k in differing[cell.method]}
+        found[cell.name] = ", ".join(filter(None, [method_title(cell.method), settings_text(own)]))
     return found
 
 
-def panel_titles(cells: Sequence[Cell], called: Mapping[str, str]) -> dict[str, str]:
+def panel_titles(cells: Sequence[CellResult], called: Mapping[str, str]) -> dict[str, str]:
     """By a cell's name, the title of its panel: its set, with what else tells panels apart.
 
     Args:
         cells: those that are drawn.
         called: their labels.
-
-    >>> cell = {"name": "a", "problem": "adult", "protocol": "paper"}
-    >>> panel_titles([cell], {"a": "COSMOS"})
-    {'a': 'Adult'}
-    >>> panel_titles([cell, cell | {"name": "b"}], {"a": "COSMOS", "b": "PHN-LS"})
-    {'a': 'Adult, COSMOS', 'b': 'Adult, PHN-LS'}
     """
-    places = {place_of(c) for c in cells}
-    methods = {(place_of(c), called[c["name"]]) for c in cells}
-    several = len(places) > len({place[:2] for place in places})
-    found = {}
-    for cell in cells:
-        title = set_title(cell, protocol=several)
-        more = f", {called[cell['name']]}" if len(methods) > len(places) else ""
-        found[cell["name"]] = title + more
-    return found
+    sets = set(map(set_key, cells))
+    methods = {(set_key(cell), called[cell.name]) for cell in cells}
+    several = len(sets) > len({key[:2] for key in sets})
+    return {
+        cell.name: set_title(cell, protocol=several)
+        + (f", {called[cell.name]}" if len(methods) > len(sets) else "")
+        for cell in cells
+    }
 
 
-def by_kind(cells: Sequence[Cell]) -> list[Cell]:
+def by_kind(cells: Sequence[CellResult]) -> list[CellResult]:
     """Cells with the same objectives beside each other, and among them those of a protocol."""
-    kinds = list(dict.fromkeys(tuple(cell["objectives"]) for cell in cells))
-    protocols = list(dict.fromkeys(cell["protocol"] for cell in cells))
-
-    def place(cell: Cell) -> tuple[int, int]:
-        return kinds.index(tuple(cell["objectives"])), protocols.index(cell["protocol"])
-
-    return sorted(cells, key=place)
+    kinds = list(dict.fromkeys(tuple(cell.objectives) for cell in cells))
+    protocols = list(dict.fromkeys(cell.protocol for cell in cells))
+    return sorted(
+        cells, key=lambda c: (kinds.index(tuple(c.objectives)), protocols.index(c.protocol))
+    )
 
 
-def groups(cells: Sequence[Cell], titles: Mapping[str, str]) -> dict[str, str]:
+def panel_rows(cells: Sequence[CellResult], titles: Mapping[str, str]) -> dict[str, str]:
     """By a panel's title, what it shares a row with: its objectives, and maybe its protocol.
 
-    A protocol has a row if some set shares it. Panels all of other objectives are one group.
+    A protocol has a row if some set shares it. Panels all of other objectives are in one row.
 
     Args:
         cells: those that are drawn.
         titles: of their panels, by their names.
     """
-    panels = {titles[cell["name"]]: cell for cell in cells}
-    kinds = {title: ", ".join(cell["objectives"]) for title, cell in panels.items()}
+    panels = {titles[cell.name]: cell for cell in cells}
+    kinds = {title: ", ".join(cell.objectives) for title, cell in panels.items()}
     if len(set(kinds.values())) == len(panels):
         return dict.fromkeys(panels, "")
     found = {}
     for title, kind in kinds.items():
-        own = [str(cell["protocol"]) for other, cell in panels.items() if kinds[other] == kind]
+        own = [cell.protocol for other, cell in panels.items() if kinds[other] == kind]
         apart = len(set(own)) < len(own)
-        found[title] = f"{kind}, {panels[title]['protocol']}" if apart else kind
+        found[title] = f"{kind}, {panels[title].protocol}" if apart else kind
     return found

@@ -42,21 +42,24 @@ def _section(section: Section, folder: str) -> Iterator[str]:
     yield from (f"## {_plain(section.title)}", "")
     if section.source:
         yield from (f"`{section.name}`: {_plain(section.source)}.", "")
-    for text in section.lead:
-        yield from (_plain(text), "")
+    if section.lead:
+        yield from (_plain(section.lead), "")
     if section.warning:
         yield from (f"> **{_plain(section.warning)}**", "")
-    for claim, found, details in section.claims:
-        yield from (f"> {_plain(claim)}", "", _plain(found), "")
-        yield from (f"- {_plain(one)}" for one in details)
-        yield from [""] if details else []
+    for claim in section.claims:
+        yield from (f"> {_plain(claim.text)}", "", _plain(claim.found), "")
+        yield from _items(claim.details)
     for picture in section.pictures:
         caption = _plain(picture.caption)
         yield from (f"![{caption}]({quote(f'{folder}/{picture.name}.png')})", "")
     for table in section.tables:
         yield from _table(table)
-    yield from (f"- {_plain(note)}" for note in section.notes)
-    yield from [""] if section.notes else []
+    yield from _items(section.notes)
+
+
+def _items(texts: Sequence[str]) -> Iterator[str]:
+    yield from (f"- {_plain(text)}" for text in texts)
+    yield from [""] if texts else []
 
 
 def _table(table: Table) -> Iterator[str]:
@@ -81,6 +84,6 @@ def _plain(text: str) -> str:
     return "".join(
         part.replace("|", "\\|")
         if part.startswith("`")
-        else re.sub(r"([\\*_<>|\[\]#])", r"\\\1", part)
+        else re.sub(r"([\\*_<>|\[\]#&])", r"\\\1", part)
         for part in parts
     )

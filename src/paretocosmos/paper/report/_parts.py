@@ -1,15 +1,17 @@
-"""What a report is made of, whatever it is written in: sections of sentences, tables, pictures."""
+"""What a report is made of: sections of sentences, tables and pictures."""
 
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
-__all__ = ["LONG", "NONE", "Claim", "Picture", "Section", "Table"]
+from paretocosmos.io.schema.collected import CellResult
+
+__all__ = ["NONE", "Claim", "Columns", "Footnotes", "Picture", "Section", "Table", "table_of"]
 
 NONE = "–"
 """Stands where there is no number."""
 
-LONG = 60
-"""Letters in a cell of a table from which on its column is broken into lines."""
+Columns = Sequence[tuple[str, Callable[[CellResult], str]]]
+"""The columns of a table that has a row per cell: their names, and what they show of a cell."""
 
 
 @dataclass(frozen=True)
@@ -22,7 +24,6 @@ class Table:
         rows: as many texts each.
         strong: rows and columns of what is best.
         notes: sentences below, by their marks, such as "1".
-        named: how many columns at the left are names, not numbers.
     """
 
     title: str
@@ -30,7 +31,32 @@ class Table:
     rows: tuple[tuple[str, ...], ...]
     strong: frozenset[tuple[int, int]] = frozenset()
     notes: dict[str, str] = field(default_factory=dict)
-    named: int = 1
+
+
+def table_of(title: str, cells: Iterable[CellResult], columns: Columns) -> Table:
+    """A table with a row per cell."""
+    rows = tuple(tuple(text(cell) for _, text in columns) for cell in cells)
+    return Table(title, tuple(name for name, _ in columns), rows)
+
+
+class Footnotes:
+    """Sentences below a table, each once, with a mark of its own.
+
+    >>> notes = Footnotes()
+    >>> notes.mark("So it is."), notes.mark("Or so."), notes.mark("So it is.")
+    ('1', '2', '1')
+    """
+
+    def __init__(self) -> None:
+        self._marks: dict[str, str] = {}
+
+    def mark(self, sentence: str) -> str:
+        """The mark of a sentence."""
+        return self._marks.setdefault(sentence, str(len(self._marks) + 1))
+
+    def by_mark(self) -> dict[str, str]:
+        """The sentences by their marks."""
+        return {mark: sentence for sentence, mark in self._marks.items()}
 
 
 @dataclass(frozen=True)
@@ -42,7 +68,8 @@ class Picture:
     png: bytes = field(repr=False)
 
 
-class Claim(NamedTuple):
+@dataclass(frozen=True)
+class Claim:
     """What the paper says, what is found, and of what that is made up."""
 
     text: str
@@ -63,15 +90,15 @@ class Section:
         tables: the numbers.
         pictures: the figures.
         notes: what is missing, what failed, where it was made.
-        lead: paragraphs that stand first.
+        lead: a paragraph that stands first.
     """
 
     name: str
     title: str
-    source: str
-    warning: str
-    claims: tuple[Claim, ...]
-    tables: tuple[Table, ...]
-    pictures: tuple[Picture, ...]
-    notes: tuple[str, ...]
-    lead: tuple[str, ...] = ()
+    source: str = ""
+    warning: str = ""
+    claims: tuple[Claim, ...] = ()
+    tables: tuple[Table, ...] = ()
+    pictures: tuple[Picture, ...] = ()
+    notes: tuple[str, ...] = ()
+    lead: str = ""

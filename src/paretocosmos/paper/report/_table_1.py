@@ -2,55 +2,43 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
+from paretocosmos.io.schema.collected import Against, CellResult
 from paretocosmos.paper._against import DEVIATIONS, deviation_of_difference
-from paretocosmos.paper._names import method_title
-from paretocosmos.paper._sets import Place, place_of, set_title
+from paretocosmos.paper.names import SetKey, device_title, method_title, set_key, set_title
 from paretocosmos.paper.published import published
+from paretocosmos.paper.report import _texts as texts
 from paretocosmos.paper.report._labels import labels
-from paretocosmos.paper.report._parts import NONE, Table
-from paretocosmos.paper.report._texts import (
-    by_method,
-    duration,
-    in_order,
-    printed,
-    signed,
-    spread,
-    thousands,
-    times,
-    together,
-)
+from paretocosmos.paper.report._parts import NONE, Columns, Footnotes, Table, table_of
 
-__all__ = ["table_1", "why"]
+__all__ = ["against_of", "table_1", "why"]
 
-Cell = Mapping[str, Any]
-Cells = Mapping[tuple[Place, str], Cell]  # by the set and what a cell is called there
+Cells = Mapping[tuple[SetKey, str], CellResult]  # by the set and what a cell is called there
 
 BOLD = "The largest mean of a front, and those that are not below it beyond the noise."
 UNEXPLAINED = "This differs from the paper, and we know of no reason."
 
 
-def table_1(cells: Sequence[Cell]) -> list[Table]:
+def table_1(cells: Sequence[CellResult]) -> list[Table]:
     """As the paper prints it, both protocols side by side, times, details, and where time goes."""
-    done = [cell for cell in cells if cell["seeds"]]
+    done = [cell for cell in cells if cell.seeds]
     called = labels(cells)
-    places = list(dict.fromkeys(map(place_of, done)))
-    both = {(*p,) for *p, _ in places if {(*p, "paper"), (*p, "clean")} <= set(places)}
-    beside = [place for place in places if not (place[:2] in both and place[2] == "clean")]
-    of = {(place_of(cell), called[cell["name"]]): cell for cell in done}
-    usual = max(len(cell["seeds"]) for cell in done)
+    of = {(set_key(cell), called[cell.name]): cell for cell in done}
+    sets = list(dict.fromkeys(map(set_key, done)))
+    both = {(*s,) for *s, _ in sets if {(*s, "paper"), (*s, "clean")} <= set(sets)}
+    beside = [key for key in sets if not (key[:2] in both and key[2] == "clean")]
+    usual = max(len(cell.seeds) for cell in done)
     seeds = f"mean of {usual} seeds" if usual > 1 else "one seed"
-    volumes = f"Test hypervolume, {seeds}"
-    found = [_matrix(volumes, of, beside, _volume, best=_mean_volume), _times(of, beside)]
-    compared = any(cell["against"] for cell in done)
+    found = [_matrix(f"Test hypervolume, {seeds}", of, beside, _volume, best=True)]
+    found.append(_times(of, beside))
+    compared = any(cell.against for cell in done)
     if compared:
         found = [replace(table, title=f"{table.title}: ours (the paper's)") for table in found]
     if both:
-        side = [place for place in places if place[:2] in both]
-        side.sort(key=lambda place: (places.index((*place[:2], "paper")), place[2] != "paper"))
+        side = [key for key in sets if key[:2] in both]
+        side.sort(key=lambda key: (sets.index((*key[:2], "paper")), key[2] != "paper"))
         title = f"Test hypervolume, {seeds}, under both protocols: as published, and clean"
-        own = _matrix(title, of, side, _volume_alone, best=_mean_volume)
+        own = _matrix(title, of, side, lambda cell: texts.mean(cell.volume), best=True)
         found.append(_told_clean(own, side, done))
     more = [_detailed(cells, called), _time_went(done)]
     return [*found, *(more if compared else map(_ours_alone, more))]
@@ -59,185 +47,172 @@ def table_1(cells: Sequence[Cell]) -> list[Table]:
 def _matrix(
     title: str,
     of: Cells,
-    places: Sequence[Place],
-    text: Callable[[Cell], str],
+    sets: Sequence[SetKey],
+    text: Callable[[CellResult], str],
     *,
-    best: Callable[[Cell], float] | None = None,
+    best: bool = False,
 ) -> Table:
     """A row per method, a column per set; the best of a column are strong, ideal points aside."""
-    shown = {name: cell["method"] for (place, name), cell in of.items() if place in places}
-    some = {place: cell for (place, _), cell in of.items()}
-    order = by_method(of.values())
+    shown = {name: cell.method for (key, name), cell in of.items() if key in sets}
+    some = {key: cell for (key, _), cell in of.items()}
+    order = texts.by_method(of.values())
     methods = sorted(shown, key=lambda name: order.index(shown[name]))
-    several = len({protocol for *_, protocol in places}) > 1
-    usual = max(len(cell["seeds"]) for cell in of.values())
+    several = len({protocol for *_, protocol in sets}) > 1
+    usual = max(len(cell.seeds) for cell in of.values())
     rows, strong = [], set()
-    for method in methods:
-        own = [of.get((place, method)) for place in places]
-        texts = (NONE if cell is None else text(cell) + _few(cell, usual) for cell in own)
-        rows.append((_titled(own, method, ideal=best is not None), *texts))
-    for column, place in enumerate(places, start=1):
-        fronts = [(m, of[place, m]) for m in methods if (place, m) in of]
-        fronts = [(m, c) for m, c in fronts if c["volume_of"] == "front" and c["volume"]]
-        if best is not None and fronts:
-            leader = max((cell for _, cell in fronts), key=best)
-            strong |= {(methods.index(m), column) for m, c in fronts if _level(c, leader)}
-    head = [set_title(some[place], protocol=several) for place in places]
+    for at, method in enumerate(methods):
+        own = [of.get((key, method)) for key in sets]
+        ideal = best and any(cell and cell.volume_of == "ideal point" for cell in own)
+        shown_as = [NONE if cell is None else text(cell) + _few(cell, usual) for cell in own]
+        rows.append((f"{method}{', ideal point' * ideal}", *shown_as))
+        for column, cell in enumerate(own, start=1):
+            if best and cell is not None and _is_best(cell, of):
+                strong.add((at, column))
+    head = [set_title(some[key], protocol=several) for key in sets]
     notes = {"bold": BOLD} if strong else {}
     return Table(title, ("", *head), tuple(rows), frozenset(strong), notes)
 
 
-def _level(cell: Cell, leader: Cell) -> bool:
-    """Whether a front is the best, or no worse than it beyond the noise."""
-    noise = deviation_of_difference(cell["volume"], leader["volume"]) or 0.0
-    gap = leader["volume"]["mean"] - cell["volume"]["mean"]
-    return bool(gap <= DEVIATIONS * noise)
+def _is_best(cell: CellResult, of: Cells) -> bool:
+    """Whether a front is the best of its set, or no worse than it beyond the noise."""
+    beside = (c for (key, _), c in of.items() if key == set_key(cell) and c.volume_of == "front")
+    leader = max(beside, key=lambda one: one.volume.mean, default=cell)
+    noise = deviation_of_difference(cell.volume, leader.volume) or 0.0
+    gap = leader.volume.mean - cell.volume.mean
+    return cell.volume_of == "front" and gap <= DEVIATIONS * noise
 
 
-def _few(cell: Cell, usual: int) -> str:
+def _few(cell: CellResult, usual: int) -> str:
     """That a number has fewer seeds than others."""
-    count = len(cell["seeds"])
+    count = len(cell.seeds)
     return "" if count == usual else f" [{count} seed{'s' * (count > 1)}]"
 
 
-def _titled(cells: Sequence[Cell | None], method: str, *, ideal: bool) -> str:
-    ideal &= any(cell is not None and cell["volume_of"] == "ideal point" for cell in cells)
-    return f"{method}{', ideal point' if ideal else ''}"
+def against_of(cell: CellResult) -> Against:
+    """A cell beside the paper; nothing is known where the paper prints nothing of it."""
+    return cell.against or Against()
 
 
-def _mean_volume(cell: Cell) -> float:
-    return float(cell["volume"]["mean"])
+def _volume(cell: CellResult) -> str:
+    theirs = against_of(cell).hypervolume
+    return texts.mean(cell.volume) + ("" if theirs.paper is None else f" ({texts.printed(theirs)})")
 
 
-def _paper(cell: Cell, quantity: str, key: str = "paper") -> Any:
-    return ((cell["against"] or {}).get(quantity) or {}).get(key)
-
-
-def _volume(cell: Cell) -> str:
-    theirs = (cell["against"] or {}).get("hypervolume")
-    return _volume_alone(cell) + (f" ({printed(theirs)})" if theirs else "")
-
-
-def _volume_alone(cell: Cell) -> str:
-    return spread(cell["volume"])
-
-
-def _times(of: Cells, places: Sequence[Place]) -> Table:
+def _times(of: Cells, sets: Sequence[SetKey]) -> Table:
     """The times, marked by what they were measured on where that is not the same everywhere."""
-    shown = [cell for (place, _), cell in of.items() if place in places]
+    shown = [cell for (key, _), cell in of.items() if key in sets]
     where = list(dict.fromkeys(map(together, shown)))
     marks = {one: chr(ord("a") + number) for number, one in enumerate(where)}
 
-    def text(cell: Cell) -> str:
-        theirs = _paper(cell, "seconds")
-        ours = duration(cell["seconds"]["to_selected"]["mean"])
+    def text(cell: CellResult) -> str:
+        theirs = against_of(cell).seconds.paper
+        ours = texts.duration(cell.seconds.to_selected.mean)
         mark = f" ({marks[together(cell)]})" if len(where) > 1 else ""
-        return ours + ("" if theirs is None else f" ({duration(theirs)})") + mark
+        return ours + ("" if theirs is None else f" ({texts.duration(theirs)})") + mark
 
-    title = "Training time of a seed to its selected epoch"
     told = [f"({marks[one]}) {one}" if len(where) > 1 else one for one in where]
     paper = f"The paper: {published()['table_1']['hardware']}, one seed after the other. "
-    note = (paper if any(_paper(c, "seconds") for c in shown) else "") + f"Ours: {'; '.join(told)}."
-    return replace(_matrix(title, of, places, text), notes={"*": note})
+    timed = any(against_of(cell).seconds.paper for cell in shown)
+    note = (paper if timed else "") + f"Ours: {'; '.join(told)}."
+    table = _matrix("Training time of a seed to its selected epoch", of, sets, text)
+    return replace(table, notes={"*": note})
+
+
+def together(cell: CellResult) -> str:
+    """On what a cell was trained, and how many seeds and cells at once."""
+    counts = sorted(set(cell.made.seeds_together), reverse=True)
+    device = " and ".join(map(device_title, cell.made.device)) or "an unknown device"
+    several = [str(count) for count in counts if count > 1]
+    told = f"{' or '.join(several)} seeds together" if several else "one seed at a time"
+    told += " and others alone" * (bool(several) and 1 in counts)
+    if cell.made.side_by_side > 1:
+        told += ", several cells side by side, each counted with its share of the time"
+    return f"{device}, {told}"
 
 
 def _ours_alone(table: Table) -> Table:
     """Without the columns that stay empty where the paper prints nothing."""
-    full = [n for n, texts in enumerate(zip(*table.rows, strict=True)) if {*texts} - {NONE, ""}]
+    full = [n for n, column in enumerate(zip(*table.rows, strict=True)) if {*column} - {NONE, ""}]
     rows = tuple(tuple(row[n] for n in full) for row in table.rows)
     return replace(table, head=tuple(table.head[n] for n in full), rows=rows)
 
 
-def _told_clean(table: Table, places: Sequence[Place], done: Sequence[Cell]) -> Table:
+def _told_clean(table: Table, sets: Sequence[SetKey], done: Sequence[CellResult]) -> Table:
     """The same with what the protocols are, and, marked, what is known to change under `clean`."""
-    marks: dict[str, str] = {}
+    notes = Footnotes()
     head = list(table.head)
-    for column, place in enumerate(places, start=1):
-        every = [why(c) for c in done if place_of(c) == place]
-        known = dict.fromkeys(why for own in every for why in own if "`clean`" in why)
-        head[column] += "".join(f" ({marks.setdefault(w, str(len(marks) + 1))})" for w in known)
-    notes = {mark: sentence for sentence, mark in marks.items()}
-    notes["*"] = "`paper` repeats the published code, flaws included; `clean` is without them."
-    return replace(table, head=tuple(head), notes={**table.notes, **notes})
+    for column, key in enumerate(sets, start=1):
+        every = [why(cell) for cell in done if set_key(cell) == key]
+        known = dict.fromkeys(one for own in every for one in own if "`clean`" in one)
+        head[column] += "".join(f" ({notes.mark(one)})" for one in known)
+    about = "`paper` repeats the published code, flaws included; `clean` is without them."
+    return replace(table, head=tuple(head), notes={**table.notes, **notes.by_mark(), "*": about})
 
 
-def _seeds(cell: Cell) -> int:
-    return len(cell["seeds"]) + len(cell["missing"])
-
-
-def _detailed(cells: Sequence[Cell], called: Mapping[str, str]) -> Table:
+def _detailed(cells: Sequence[CellResult], called: Mapping[str, str]) -> Table:
     """A row per cell, what failed among them, with the reasons for differences below."""
-    marks: dict[str, str] = {}
+    notes = Footnotes()
 
-    def marked(sentence: str) -> str:
-        return marks.setdefault(sentence, str(len(marks) + 1))
+    def volume(cell: CellResult) -> str:
+        state = "not run" if cell.error is None else "failed"
+        return texts.mean(cell.volume) if cell.seeds else state
 
-    rows = []
-    for cell in in_order(cells):
-        start = (set_title(cell), called[cell["name"]])
-        if not cell["seeds"]:
-            state = "not run" if cell["error"] is None else "failed"
-            rows.append((*start, state, *(NONE,) * 9))
-            continue
-        theirs = _paper(cell, "seconds")
-        ours = _paper(cell, "seconds", "ours")  # none in a rehearsal
-        rows.append(
-            (
-                *start,
-                spread(cell["volume"]),
-                printed((cell["against"] or {}).get("hypervolume"), deviation=True),
-                signed(_paper(cell, "hypervolume", "difference")),
-                duration(ours or cell["seconds"]["to_selected"]["mean"]),
-                duration(theirs),
-                times(theirs / ours if ours else None),
-                f"{cell['networks']} x {cell['parameters']:,}",
-                thousands(_paper(cell, "parameters")),
-                f"{len(cell['seeds'])} of {_seeds(cell)}",
-                " ".join(marked(sentence) for sentence in why(cell)),
-            )
-        )
-    head = (
-        "set",
-        "method",
-        "HV, ours",
-        "paper",
-        "difference",
-        "time, ours",
-        "paper",
-        "times faster",
-    )
-    more = ("parameters, ours", "paper", "seeds", "why")
-    notes = {mark: sentence for sentence, mark in marks.items()}
-    if len({together(cell) for cell in cells if cell["seeds"]}) > 1:
-        notes["*"] = "The table of times says which of them were measured on what."
-    return Table("In detail", (*head, *more), tuple(rows), notes=notes, named=2)
+    def seconds(cell: CellResult) -> str:
+        ours = against_of(cell).seconds.ours  # is not beside the paper's in a rehearsal
+        return texts.duration(ours or cell.seconds.to_selected.mean)
+
+    def faster(cell: CellResult) -> str:
+        own = against_of(cell).seconds
+        return texts.times(own.paper / own.ours if own.paper and own.ours else None)
+
+    def done(text: Callable[[CellResult], str]) -> Callable[[CellResult], str]:
+        return lambda cell: text(cell) if cell.seeds else NONE
+
+    columns: Columns = [
+        ("set", set_title),
+        ("method", lambda c: called[c.name]),
+        ("HV, ours", volume),
+        ("paper", done(lambda c: texts.printed(against_of(c).hypervolume, deviation=True))),
+        ("difference", done(lambda c: texts.signed(against_of(c).hypervolume.difference))),
+        ("time, ours", done(seconds)),
+        ("paper", done(lambda c: texts.duration(against_of(c).seconds.paper))),
+        ("times faster", done(faster)),
+        ("parameters, ours", done(lambda c: f"{c.networks} x {c.parameters:,}")),
+        ("paper", done(lambda c: texts.thousands(against_of(c).parameters.paper))),
+        ("seeds", done(lambda c: f"{len(c.seeds)} of {len(c.seeds) + len(c.missing)}")),
+        ("why", done(lambda c: " ".join(map(notes.mark, why(c))))),
+    ]
+    table = table_of("In detail", texts.in_order(cells), columns)
+    told = notes.by_mark()
+    if len({together(cell) for cell in cells if cell.seeds}) > 1:
+        told["*"] = "The table of times says which of them were measured on what."
+    return replace(table, notes=told)
 
 
-def why(cell: Cell) -> list[str]:
+def why(cell: CellResult) -> list[str]:
     """The reasons for a difference, or that there is none."""
-    against = cell["against"]
-    if against is None or cell["rehearsal"] is not None:
+    if cell.against is None or cell.rehearsal is not None:
         return []
-    differs = against.get("hypervolume", {}).get("differs", False)
-    reasons = against["reasons"]
-    found = [one["sentence"] for one in reasons]
-    return found or ([UNEXPLAINED] if differs else [])
+    reasons = [reason.sentence for reason in cell.against.reasons]
+    return reasons or [UNEXPLAINED] * bool(cell.against.hypervolume.differs)
 
 
-def _time_went(done: Sequence[Cell]) -> Table:
+def _time_went(done: Sequence[CellResult]) -> Table:
     """All seconds, method by method, and the paper's for the same cells."""
     rows = []
-    for method in [*by_method(done), None]:
-        own = [cell for cell in done if method in (None, cell["method"])]
-        parts = [sum(cell["seconds"][f"all_{p}"] for cell in own) for p in PARTS]
-        theirs = [
-            len(c["seeds"]) * (_paper(c, "seconds") or 0) for c in own if c["protocol"] != "clean"
+    for method in [*texts.by_method(done), None]:
+        own = [cell for cell in done if method in (None, cell.method)]
+        spent = [cell.seconds for cell in own]
+        parts = [
+            sum(one.all_training for one in spent),
+            sum(one.all_preparing for one in spent),
+            sum(one.all_evaluating for one in spent),
         ]
+        printed = [c for c in own if c.protocol != "clean"]
+        theirs = sum(len(c.seeds) * (against_of(c).seconds.paper or 0) for c in printed)
         name = "all" if method is None else method_title(method)
-        seconds = [*parts, sum(parts), sum(theirs) or None]
-        rows.append((name, str(len(own)), *map(duration, seconds)))
+        rows.append(
+            (name, str(len(own)), *map(texts.duration, [*parts, sum(parts), theirs or None]))
+        )
     head = ("", "cells", "training", "preparing", "evaluating", "all", "the paper's, clean aside")
     return Table("Where the time went, all seeds", head, tuple(rows))
-
-
-PARTS = ("training", "preparing", "evaluating")

@@ -1,21 +1,19 @@
 """Tables beside figures: what the fronts, courses and grids that are drawn amount to."""
 
-import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import replace
 
+from paretocosmos.io.schema.collected import CellResult
 from paretocosmos.paper._claim_ablation import LITTLE
-from paretocosmos.paper._names import method_title
-from paretocosmos.paper._sets import place_of, set_title
-from paretocosmos.paper.report._fronts import GRID, exact_front, on_a_grid
+from paretocosmos.paper._fronts import GRID, exact_front, on_a_grid
+from paretocosmos.paper.names import method_title, set_key, set_title, value_text
 from paretocosmos.paper.report._labels import labels
-from paretocosmos.paper.report._parts import NONE, Table
-from paretocosmos.paper.report._texts import in_order, spread, varied
+from paretocosmos.paper.report._parts import NONE, Columns, Table, table_of
+from paretocosmos.paper.report._texts import in_order, mean
 from paretocosmos.pareto.metrics import hypervolume
 
 __all__ = ["table_of_ablation", "table_of_convergence", "table_of_fronts", "table_of_intuition"]
 
-Cell = Mapping[str, Any]
 WIDTH = "Width is the diagonal of the box around the points that no other dominates."
 RULE = (
     f"{WIDTH} That of the largest penalty must be wider than that of the smallest beyond the "
@@ -30,100 +28,97 @@ MEANING = (
 SMOOTH = (
     "Degrees are between losses and ray. A network that hears the ray changes smoothly with it: "
     "between the ends of a concave front it passes through points that no weighted sum prefers. "
-    "The "
-    "penalty asks for losses in the direction of the ray, so that more weight on an objective "
-    "gives "
-    "it more loss, where in a weighted sum it gives less: the colours run the other way."
+    "The penalty asks for losses in the direction of the ray, so that more weight on an objective "
+    "gives it more loss, where in a weighted sum it gives less: the colours run the other way."
 )
 
 
-def table_of_fronts(cells: Sequence[Cell]) -> list[Table]:
+def table_of_fronts(cells: Sequence[CellResult]) -> list[Table]:
     """How good and how wide every front is."""
-    done, called = [cell for cell in cells if cell["seeds"]], labels(cells)
-    rows = [
-        (
-            set_title(cell),
-            called[cell["name"]],
-            spread(cell["metrics"]["hypervolume"]),
-            spread(cell["metrics"]["hypervolume_ideal"]),
-            spread(cell["metrics"]["span"]) if cell["volume_of"] == "front" else NONE,
-            str(len(cell["front"])),
-            str(len(cell["seeds"])),
-        )
-        for cell in in_order(done)
+    done, called = [cell for cell in cells if cell.seeds], labels(cells)
+    columns: Columns = [
+        ("set", set_title),
+        ("method", lambda c: called[c.name]),
+        ("hypervolume", lambda c: mean(c.metrics["hypervolume"])),
+        ("of the ideal point", lambda c: mean(c.metrics["hypervolume_ideal"])),
+        ("width", lambda c: mean(c.metrics["span"]) if c.volume_of == "front" else NONE),
+        ("points", lambda c: str(len(c.front))),
+        ("seeds", lambda c: str(len(c.seeds))),
     ]
-    head = ("set", "method", "hypervolume", "of the ideal point", "width", "points", "seeds")
-    return [Table("The fronts in numbers", head, tuple(rows), notes={"*": MEANING}, named=2)]
+    table = table_of("The fronts in numbers", in_order(done), columns)
+    return [replace(table, notes={"*": MEANING})]
 
 
-def table_of_ablation(cells: Sequence[Cell]) -> list[Table]:
+def table_of_ablation(cells: Sequence[CellResult]) -> list[Table]:
     """Hypervolume and width for every penalty and alpha, a row per set and penalty."""
     grid = list(on_a_grid(cells))
-    called = labels([cell for _, cell in grid], aside=GRID)
-    several = len(set(called.values())) > 1
-    found: dict[tuple[str, float], dict[float, Cell]] = {}
+    titles = _titles([cell for _, cell in grid], aside=GRID)
+    found: dict[tuple[str, float], dict[float, CellResult]] = {}
     for (penalty, alpha), cell in grid:
-        title = set_title(cell)
-        title += f", {called[cell['name']]}" if several else ""
-        found.setdefault((title, penalty), {})[alpha] = cell
+        found.setdefault((titles[cell.name], penalty), {})[alpha] = cell
     alphas = sorted({alpha for row in found.values() for alpha in row})
     sets = list(dict.fromkeys(title for title, _ in found))
     rows = []
-    for place, row in sorted(found.items(), key=lambda one: (sets.index(one[0][0]), one[0][1])):
-        title, penalty = place
+    for title, penalty in sorted(found, key=lambda at: (sets.index(at[0]), at[1])):
         texts = [title, f"{penalty:g}"]
-        for alpha in alphas:
-            own = row.get(alpha)
-            texts.append(NONE if own is None else spread(own["volume"]))
-            texts.append(NONE if own is None else spread(own["metrics"]["span"]))
+        for own in map(found[title, penalty].get, alphas):
+            texts += [NONE, NONE] if own is None else [mean(own.volume), mean(own.metrics["span"])]
         rows.append(tuple(texts))
     head = ("set", "λ", *(text for alpha in alphas for text in (f"HV, α {alpha:g}", "width")))
     title = "Hypervolume and width by penalty and alpha"
     return [Table(title, head, tuple(rows), notes={"*": RULE} if rows else {})]
 
 
-def table_of_convergence(cells: Sequence[Cell]) -> list[Table]:
+def table_of_convergence(cells: Sequence[CellResult]) -> list[Table]:
     """The validation hypervolume after some epochs, and how wide the first and last fronts are."""
-    found, called = [], labels(cells)
-    several = len(set(called.values())) > 1
-    for cell in (cell for cell in cells if cell["seeds"] and cell.get("course")):
-        course = cell["course"]
-        last = course[-1]["hypervolume"]["mean"]
+    titles, head = _titles(cells), ("epoch", "hypervolume", "of the last", "width")
+    found = []
+    for cell in (cell for cell in cells if cell.course):
+        last = cell.course[-1].hypervolume.mean
         rows = tuple(
             (
-                str(one["epoch"]),
-                spread(one["hypervolume"]),
-                f"{one['hypervolume']['mean'] / last:.1%}" if last else NONE,
-                spread(one["span"]),
+                str(stage.epoch),
+                mean(stage.hypervolume),
+                f"{stage.hypervolume.mean / last:.1%}" if last else NONE,
+                mean(stage.span),
             )
-            for one in course
+            for stage in cell.course
         )
-        where = set_title(cell)
-        where += f", {called[cell['name']]}" if several else ""
-        head = ("epoch", "hypervolume", "of the last", "width")
-        found.append(Table(f"{where}: validation fronts over epochs", head, rows))
+        found.append(Table(f"{titles[cell.name]}: validation fronts over epochs", head, rows))
     return found
 
 
-def table_of_intuition(cells: Sequence[Cell]) -> list[Table]:
+def _titles(cells: Sequence[CellResult], *, aside: Sequence[str] = ()) -> dict[str, str]:
+    """By a cell's name, its set, and its label where there is more than one."""
+    called = labels(cells, aside=aside)
+    several = len(set(called.values())) > 1
+    return {c.name: set_title(c) + (f", {called[c.name]}" if several else "") for c in cells}
+
+
+def table_of_intuition(cells: Sequence[CellResult]) -> list[Table]:
     """How much of a true front was found."""
-    rows = []
-    done = [cell for cell in cells if cell["seeds"]]
-    places = list(dict.fromkeys(map(place_of, done)))
-    for cell in sorted(done, key=lambda one: places.index(place_of(one))):
-        exact = exact_front(cell["problem"])
-        angle = cell["metrics"]["angle"]
-        rows.append(
-            (
-                set_title(cell, protocol=False),
-                method_title(cell["method"]),
-                varied(cell) or NONE,
-                spread(cell["volume"]),
-                NONE if exact is None else f"{hypervolume(exact):.3f}",
-                spread(cell["metrics"]["span"]),
-                NONE if angle is None or math.isnan(angle["mean"]) else spread(angle, 1),
-            )
-        )
-    head = ("problem", "method", "settings", "hypervolume", "that of the true front", "width")
-    more = ("degrees from the rays",)
-    return [Table("What was found", head + more, tuple(rows), notes={"*": SMOOTH}, named=3)]
+    done = [cell for cell in cells if cell.seeds]
+    sets = list(dict.fromkeys(map(set_key, done)))
+
+    def exact(cell: CellResult) -> str:
+        front = exact_front(cell.problem)
+        return NONE if front is None else f"{hypervolume(front):.3f}"
+
+    columns: Columns = [
+        ("problem", lambda c: set_title(c, protocol=False)),
+        ("method", lambda c: method_title(c.method)),
+        ("settings", _varied),
+        ("hypervolume", lambda c: mean(c.volume)),
+        ("that of the true front", exact),
+        ("width", lambda c: mean(c.metrics["span"])),
+        ("degrees from the rays", lambda c: mean(c.metrics["angle"], 1)),
+    ]
+    ordered = sorted(done, key=lambda cell: sets.index(set_key(cell)))
+    return [replace(table_of("What was found", ordered, columns), notes={"*": SMOOTH})]
+
+
+def _varied(cell: CellResult) -> str:
+    """What tells a cell from another with the same method and problem."""
+    signs = {"penalty": "λ", "alpha": "α"}
+    known = (f"{signs[key]} {value_text(v)}" for key, v in cell.varied.items() if key in signs)
+    return ", ".join(known) or NONE

@@ -1,0 +1,62 @@
+"""The command line in processes of its own, forked from one that has imported it already."""
+
+import multiprocessing
+import os
+import sys
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from multiprocessing.context import ForkServerProcess
+from pathlib import Path
+
+import torch
+
+from paretocosmos.__main__ import main
+
+__all__ = ["Started", "start"]
+
+
+@dataclass(frozen=True)
+class Started:
+    """A call of the command line that runs."""
+
+    process: ForkServerProcess
+    log: Path
+
+    def send_signal(self, number: int) -> None:
+        """As the shell's `kill` does; nothing where it has ended."""
+        if self.process.is_alive():
+            assert self.process.pid is not None
+            os.kill(self.process.pid, number)
+
+    def ended(self, seconds: float = 120.0) -> tuple[int, str]:
+        """Wait for the end: the exit code, and what it said on stderr, which is no traceback."""
+        self.process.join(seconds)
+        code, said = self.process.exitcode, self.log.read_text()
+        assert code is not None, "it did not end"
+        assert "Traceback" not in said, said
+        return code, said
+
+
+def start(*arguments: str, folder: Path, environment: Mapping[str, str] | None = None) -> Started:
+    """Call `paretocosmos` in a folder; the environment is added to this process's own."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["pandas", "paretocosmos.cli", "paretocosmos.training.fit"])
+    log = Path(tempfile.mkdtemp(dir=folder.parent)) / "stderr"
+    surroundings = {**os.environ, "OMP_NUM_THREADS": "1", **(environment or {})}
+    process = context.Process(target=_become, args=(arguments, folder, surroundings, log))
+    process.start()
+    return Started(process, log)
+
+
+def _become(
+    arguments: tuple[str, ...], folder: Path, environment: dict[str, str], log: Path
+) -> None:
+    os.environ.clear()
+    os.environ.update(environment)
+    os.chdir(folder)
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    os.dup2(os.open(log, os.O_WRONLY | os.O_CREAT), 2)
+    sys.argv = ["paretocosmos", *arguments]
+    torch.set_num_threads(1)
+    main()

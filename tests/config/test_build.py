@@ -427,7 +427,7 @@ def test_networks_that_ran_out_of_memory_are_let_go(
         if self.stacks[0].networks > 1 and self.seed_runs[0].epoch == 1:
             living: list[Any] = [self, *self.seed_runs, *self.networks]
             for stack in self.stacks:
-                living += [*stack.work.parameters.values(), *stack.work.adam.tensors()]
+                living += [*stack.work.parameters.values(), *stack.work.optimizer.tensors()]
             watched.append([weakref.ref(one) for one in living])
             raise torch.cuda.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 GiB")
         assert [one() for tried in watched for one in tried if one() is not None] == []

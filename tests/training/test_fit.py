@@ -332,7 +332,7 @@ def test_double_precision_is_double_everywhere(
 
     def spied(self: Trainer) -> list[Run]:
         work = self.stacks[0].work
-        live = [*work.parameters.values(), *work.adam.state().values()]
+        live = [*work.parameters.values(), *work.optimizer.state().values()]
         seen.extend(tensor.dtype for tensor in live if tensor.ndim)
         seen.append(first(self.feed.batch_at(torch.arange(2)).inputs).dtype)
         return inside(self)
@@ -431,7 +431,7 @@ def test_an_engine_prepares_before_the_first_epoch_and_trains_nothing(
         prepare = engine.prepare
 
         def checked(order: Tensor, rays: Tensor) -> None:
-            live = [*work.adam.tensors(), *work.state.values(), *work.buffers]
+            live = [*work.optimizer.tensors(), *work.state.values(), *work.buffers]
             before, drawn = [tensor.clone() for tensor in live], torch.get_rng_state()
             prepare(order, rays)
             assert all(torch.equal(a, b) for a, b in zip(before, live, strict=True))

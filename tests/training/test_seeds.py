@@ -22,7 +22,7 @@ from paretocosmos.runs.load import load_run
 from paretocosmos.runs.run import Run
 from paretocosmos.runs.saved import checkpoint_in
 from paretocosmos.training import fit as training
-from paretocosmos.training.engine import Adam
+from paretocosmos.training.engine import Optimizer
 from paretocosmos.training.fit import fit
 from paretocosmos.training.loop import Progress, Trainer
 from paretocosmos.training.seed_run import SeedRun
@@ -92,13 +92,13 @@ def _near(ones: list[Run], others: list[Run]) -> None:
 def _steps(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Counts optimiser steps, whichever engine takes them."""
     taken: list[int] = []
-    inside = Adam.update
+    inside = Optimizer.update
 
     def update(self: Any, gradients: Any) -> None:
         taken.append(1)
         inside(self, gradients)
 
-    monkeypatch.setattr(Adam, "update", update)
+    monkeypatch.setattr(Optimizer, "update", update)
     return taken
 
 

@@ -65,7 +65,8 @@ def _dominated(
     """
     difference = values[:, None] - values[None]  # [i, k]: how much worse i is than k
     apart = parts[:, :, None] - parts[:, None]
-    noise = np.nanstd(apart, axis=0, ddof=1) / np.sqrt(len(parts))
+    # a part without some group of people says nothing: then nothing is beyond noise
+    noise = np.nan_to_num(apart.std(axis=0, ddof=1) / np.sqrt(len(parts)), nan=np.inf)
     better = difference > BETTER * noise + 1e-12
     no_worse = difference >= -noise
     return np.asarray((no_worse.all(axis=-1) & better.any(axis=-1)).any(axis=1))

@@ -62,15 +62,30 @@ class Training:
         settings = SETTINGS | {"reference": (9.0, 9.0)}
         if self.name in ("one seed", "a stack of seeds"):
             own = {"seed": 1} if self.name == "one seed" else {"seeds": SEEDS}
-            fit("toy_convex", out=out, epochs=EPOCHS, settings=settings, **own, **common)
+            fit(
+                "toy_convex",
+                preset="paper",
+                out=out,
+                epochs=EPOCHS,
+                settings=settings,
+                **own,
+                **common,
+            )
         elif self.name == "a table":
             data = {"data": str(_beside(out) / TABLE), "target": "paid", "sensitive": "sex"}
             small = SETTINGS | {"hidden": (6,)} | data
-            fit("table", out=out, epochs=EPOCHS, settings=small, **common)
+            fit("table", preset="paper", out=out, epochs=EPOCHS, settings=small, **common)
         elif self.name == "compare":
             methods = ["cosmos", "uniform"]
             compare(
-                "toy_convex", methods, seeds=(1, 2), epochs=2, settings=settings, out=out, **common
+                "toy_convex",
+                methods,
+                preset="paper",
+                seeds=(1, 2),
+                epochs=2,
+                settings=settings,
+                out=out,
+                **common,
             )
         else:
             workers = 2 if self.name == "reproduce on workers" else 0

@@ -67,7 +67,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A finished run; look, do not touch."""
     folder = tmp_path_factory.mktemp("finished") / "run"
     given: dict[str, Any] = {"epochs": 2, "settings": {"hidden": "8"}, "device": "cpu"}
-    fit("toy_convex", out=folder, **given)
+    fit("toy_convex", preset="paper", out=folder, **given)
     return folder
 
 

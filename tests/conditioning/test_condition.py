@@ -216,6 +216,7 @@ def test_fit_takes_a_conditioned_network(tmp_path: Any) -> None:
     )
     run = fit(
         problem,
+        preset="paper",
         model=condition(network, 2, how="film"),
         out=tmp_path / "run",
         settings={"epochs": 2, "rays": 5},

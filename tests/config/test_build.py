@@ -72,7 +72,9 @@ def _points(*aims: float, val: tuple[float, ...] | None = None) -> Points:
 def _go(out: Path, problem: str | Problem, method: str, **changes: Any) -> Run:
     given: dict[str, Any] = {"epochs": 4, "device": "cpu", "engine": "eager"}
     settings = SETTINGS | changes.pop("settings", {})
-    found: Run = fit(problem, method=method, out=out, settings=settings, **given | changes)
+    found: Run = fit(
+        problem, preset="paper", method=method, out=out, settings=settings, **given | changes
+    )
     return found
 
 
@@ -238,11 +240,14 @@ def test_a_stack_of_networks_is_each_for_itself(
 def test_seeds_together_are_each_alone(method: str, groups: int, tmp_path: Path) -> None:
     given: dict[str, Any] = {"epochs": 3, "precision": "fp64", "device": "cpu", "engine": "eager"}
     given |= {"settings": SETTINGS | {"groups": groups}, "method": method}
-    together = fit("toy_convex", seeds=(1, 2), out=tmp_path / "together", **given)
+    together = fit("toy_convex", preset="paper", seeds=(1, 2), out=tmp_path / "together", **given)
     assert [run.record["seeds_together"] for run in together] == [2, 2]
     for run in together:
         seed = run.record["seed"]
-        _near(run, fit("toy_convex", seed=seed, out=tmp_path / f"alone-{seed}", **given))
+        _near(
+            run,
+            fit("toy_convex", preset="paper", seed=seed, out=tmp_path / f"alone-{seed}", **given),
+        )
     assert together[0].front != together[1].front
 
 
@@ -263,12 +268,15 @@ def test_networks_with_a_frozen_layer_keep_each_its_own(
     given: dict[str, Any] = {"epochs": 3, "precision": "fp64", "device": "cpu", "engine": "eager"}
     given |= {"method": method, "backbone": f"{__name__}:frozen"}
     given["settings"] = {"batch_size": 128, "evaluate_every": 3, "rays": 4}
-    together = fit("toy_convex", seeds=(1, 2), out=tmp_path / "together", **given)
+    together = fit("toy_convex", preset="paper", seeds=(1, 2), out=tmp_path / "together", **given)
     assert set(sizes) == {1}
     seen = []
     for run in together:
         seed = run.record["seed"]
-        _near(run, fit("toy_convex", seed=seed, out=tmp_path / f"alone-{seed}", **given))
+        _near(
+            run,
+            fit("toy_convex", preset="paper", seed=seed, out=tmp_path / f"alone-{seed}", **given),
+        )
         fresh = _plan(method, seed, backbone=given["backbone"], settings=given["settings"]).model
         for begun, network in zip(networks_of(fresh), networks_of(run.model), strict=True):
             before, after = dict(begun.named_parameters()), dict(network.named_parameters())
@@ -389,7 +397,7 @@ def test_images_train_and_stack(
     for together in (True, False):
         monkeypatch.setattr(training, "_together", lambda plan, together=together: together)
         out = tmp_path / str(together)
-        runs.append(fit(few, settings=settings, out=out, device="cpu", **given))
+        runs.append(fit(few, preset="paper", settings=settings, out=out, device="cpu", **given))
     _near(*runs)
 
 
@@ -435,7 +443,9 @@ def test_networks_that_ran_out_of_memory_are_let_go(
 
     monkeypatch.setattr(Trainer, "_epoch", epoch)
     given: dict[str, Any] = {"method": method, "settings": SETTINGS, "epochs": 3, "device": "cpu"}
-    runs = fit("toy_convex", seeds=seeds, out=tmp_path / "runs", engine="eager", **given)
+    runs = fit(
+        "toy_convex", preset="paper", seeds=seeds, out=tmp_path / "runs", engine="eager", **given
+    )
     assert [run.record["status"] for run in runs] == ["finished"] * len(seeds)
     assert len(watched) >= len(seeds) - 1
     assert watched

@@ -311,6 +311,7 @@ def test_a_spec_names_what_was_built_and_builds_it_again() -> None:
 
 def test_a_configuration_is_plain_json_whatever_it_holds() -> None:
     configuration = Configuration(
+        preset="paper",
         problem=None,
         method=spec_of("methods", Odd(torch.ones(2))),
         conditioning=None,

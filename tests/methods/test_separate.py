@@ -62,7 +62,14 @@ def test_mistakes_are_refused() -> None:
 
 def test_a_training_gives_a_front_in_order(tmp_path: Path) -> None:
     settings = {"networks": 5, "epochs": 40}
-    run = fit("toy_convex", method="separate", out=tmp_path / "run", settings=settings, seed=1)
+    run = fit(
+        "toy_convex",
+        preset="paper",
+        method="separate",
+        out=tmp_path / "run",
+        settings=settings,
+        seed=1,
+    )
     assert len(run.front.values) == 5
     assert (np.diff(run.front.values[:, 0]) > 0).all()  # less weight, larger loss
     assert (np.diff(run.front.values[:, 1]) < 0).all()

@@ -38,7 +38,14 @@ class Cubed(Objective):
 def trained(tmp_path: Path) -> Trained:
     def folder(problem: Problem) -> Path:
         settings = {"hidden": (4,), "batch_size": 500, "reference": (50.0, 50.0)}
-        run = fit(problem, epochs=1, out=tmp_path / "run", settings=settings, engine="eager")
+        run = fit(
+            problem,
+            preset="paper",
+            epochs=1,
+            out=tmp_path / "run",
+            settings=settings,
+            engine="eager",
+        )
         return run.folder
 
     return folder
@@ -100,7 +107,7 @@ def test_a_problem_with_others_is_refused_wherever_it_is_handed_over(trained: Tr
     with pytest.raises(RunError, match="other objectives"):
         load_run(folder).choose(max={"second": 3.0}, problem=load_problem("toy_convex"))
     with pytest.raises(RunError, match=r"other settings .*objective"):
-        fit(load_problem("toy_convex"), epochs=1, out=folder, resume=True)
+        fit(load_problem("toy_convex"), preset="paper", epochs=1, out=folder, resume=True)
 
 
 def test_a_folder_of_before_objectives_were_recorded_is_read(trained: Trained) -> None:

@@ -63,7 +63,7 @@ def train(tmp_path: Path) -> Callable[..., Run]:
     def run(problem: str | Problem = "toy_convex", **changes: Any) -> Run:
         given: dict[str, Any] = {"epochs": 3, "device": "cpu"}
         given["out"] = Path(tempfile.mkdtemp(dir=tmp_path)) / "run"
-        found: Run = fit(problem, **given | changes)
+        found: Run = fit(problem, preset="paper", **given | changes)
         return found
 
     return run
@@ -633,7 +633,7 @@ def test_folders_are_named_and_never_reused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    folders = [fit("toy_convex", epochs=1).folder.as_posix() for _ in range(3)]
+    folders = [fit("toy_convex", preset="paper", epochs=1).folder.as_posix() for _ in range(3)]
     base = "runs/toy_convex-cosmos-1"
     assert folders == [base, f"{base}-2", f"{base}-3"]
 

@@ -6,6 +6,7 @@ whether the network is the caller's own, never from a data set's name.
 """
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 from paretocosmos.config.settings import paper_network, paper_settings
@@ -89,7 +90,13 @@ def preset_network(preset: str, problem: Problem) -> dict[str, str]:
 
 
 def preset_settings(
-    preset: str, problem: Problem, label: str, *, single: bool, own: bool
+    preset: str,
+    problem: Problem,
+    label: str,
+    *,
+    single: bool,
+    own: bool,
+    given: Mapping[str, Any],
 ) -> dict[str, Any]:
     """The settings a preset has for a problem and what is trained on it.
 
@@ -99,6 +106,7 @@ def preset_settings(
         label: the method with its conditioning, as the paper calls it.
         single: whether the method trains one network for each of a few rays.
         own: whether the network is the caller's.
+        given: what the caller has set, which other settings may follow from.
     """
     if preset == "paper":
         return paper_settings(_name(problem), label)
@@ -106,11 +114,20 @@ def preset_settings(
     found = _ALWAYS | (_VECTORS if axes == 1 else _IMAGES)
     if own or "backbone" in paper_network(_name(problem)):
         found |= _OWN
-    size = found["batch_size"] = batch_size_for(rows, axes)
+    size = found["batch_size"] = _whole(given, "batch_size") or batch_size_for(rows, axes)
     if axes == 1:
         found["epochs"] = max(_EPOCHS, -(-_STEPS // -(-rows // size)))
     found["groups"] = 1 if single else math.gcd(found["groups"], size)
+    found["groups"] = _whole(given, "accumulate") or found["groups"]
     return found
+
+
+def _whole(given: Mapping[str, Any], name: str) -> int:
+    """A whole number that was set, or 0; what is none is refused where it is read."""
+    try:
+        return int(given.get(name, given.get(f"training.{name}", 0)))
+    except (TypeError, ValueError):
+        return 0
 
 
 def batch_size_for(rows: int, axes: int) -> int:

@@ -114,7 +114,14 @@ def _parts(problem: str | Problem, settings: Mapping[str, Any], options: PlanOpt
         owners["problem"] = registry.find("problems", problem_name(problem))
     loaded = _problem(problem, owners.get("problem"), settings, options["protocol"])
     preset = preset_for(options["preset"], loaded)
-    asked = METHODS[preset] if options["method"] is None else options["method"]
+    asked = options["method"]
+    if asked is None:
+        asked = METHODS[preset]
+        if asked != "cosmos" and {"penalty", "method.penalty"} & settings.keys():
+            raise ConfigurationError(
+                f"`penalty` is a setting of the method `cosmos`, and the preset `{preset}` trains "
+                f"by `{asked}`: name the method too"
+            ).by({"method": "cosmos"})
     method, conditioning = _pair(asked, model, options["conditioning"])
     if isinstance(method, str):
         owners["method"] = registry.find("methods", method)
@@ -187,6 +194,7 @@ def _resolved(parts: _Parts, given: Mapping[str, Any]) -> dict[str, dict[str, An
         label,
         single=_for_single_rays(method, given),
         own=not isinstance(parts.backbone, str),
+        given=given,
     )
     if not isinstance(parts.backbone, str):  # one's own may be trained: it is not scaled
         known = {key: value for key, value in known.items() if key != "joined"}

@@ -25,7 +25,7 @@ from paretocosmos.training.loop import Progress
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     folder: Path = tmp_path_factory.mktemp("printing") / "run"
-    return fit("toy_convex", epochs=2, out=folder)
+    return fit("toy_convex", preset="paper", epochs=2, out=folder)
 
 
 @pytest.mark.parametrize(("share", "told"), [(0.92, True), (0.5, False), (0.0, False)])

@@ -55,7 +55,7 @@ def digits() -> ImageProblem:
 
 def _go(out: Path, problem: str | Problem, **changes: Any) -> Any:
     given: dict[str, Any] = {"epochs": 2, "settings": SETTINGS, "device": "cuda"}
-    return fit(problem, out=out, **given | changes)
+    return fit(problem, preset="paper", out=out, **given | changes)
 
 
 def _losses(run: Run) -> np.ndarray:

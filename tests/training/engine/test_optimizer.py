@@ -240,7 +240,7 @@ def test_the_average_is_torchs() -> None:
         theirs.update_parameters(module)
     raw = {n: p.clone() for n, p in parameters.items()}
     with optimizer.averaged():
-        for n, value in theirs.module.items():
+        for n, value in theirs.module.named_parameters():
             torch.testing.assert_close(parameters[n], value.detach(), rtol=1e-5, atol=1e-6)
         assert not _equal(parameters, raw)
     assert _equal(parameters, raw)  # bit for bit as before

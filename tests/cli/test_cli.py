@@ -206,6 +206,7 @@ def test_every_option_arrives(cli: Call, undrawn: None) -> None:
     assert record["method"]["settings"] == {
         "penalty": 2.0,
         "alpha": [0.1, 0.5],
+        "stratified": False,
         "alignment": "inverse",
     }
     assert record["training"]["batch_size"] == 128

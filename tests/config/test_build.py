@@ -20,6 +20,7 @@ from paretocosmos.config.plan import Plan
 from paretocosmos.config.settings import pairs
 from paretocosmos.errors import DivergedError, EngineWarning
 from paretocosmos.evaluation.evaluate import evaluate
+from paretocosmos.methods.separate import Separate
 from paretocosmos.objectives.mean_squared_error import MeanSquaredError
 from paretocosmos.pareto.metrics import hypervolume
 from paretocosmos.pareto.rays import even_rays
@@ -36,7 +37,7 @@ from paretocosmos.training.seed_run import SeedRun
 from paretocosmos.types import Batch
 
 SETTINGS: dict[str, Any] = {"hidden": (6,), "batch_size": 25, "evaluate_every": 2, "rays": 4}
-SINGLE = ["mgda", "pareto_mtl", "single_task", "uniform"]
+SINGLE = ["mgda", "pareto_mtl", "separate", "single_task", "uniform"]
 # all that can be trained: methods by themselves, and with the paper's conditioning
 EVERY = [*registry.names("methods"), *pairs()]
 
@@ -83,7 +84,8 @@ def _plan(method: str, seed: int, **changes: Any) -> Plan:
 
 
 def _networks(method: str, objectives: int) -> int:
-    return {"mgda": 1, "uniform": 1, "pareto_mtl": 5, "single_task": objectives}[method]
+    known = {"mgda": 1, "uniform": 1, "pareto_mtl": 5, "separate": 9, "single_task": objectives}
+    return known[method]
 
 
 # ---------------------------------------------------------------- one front
@@ -103,6 +105,7 @@ def test_one_front_has_a_point_for_every_network(
         "uniform": np.full((1, objectives), 1 / objectives),
         "single_task": np.eye(objectives),
         "pareto_mtl": even_rays(5, objectives).numpy(),
+        "separate": Separate().fixed_rays(objectives).numpy(),
     }[method]
     for front in (run.front, run.front_val):
         assert front.values.shape == (count, objectives)

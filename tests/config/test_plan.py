@@ -114,7 +114,8 @@ def test_the_papers_problems_begin_with_its_settings(
 def test_other_problems_begin_with_the_defaults() -> None:
     plan = plan_of(method="linear")
     assert plan.training == Training()
-    assert plan.configuration.method == Spec("linear", {"alpha": 0.5})
+    usual = {"alpha": 0.5, "stratified": False, "floor": 0.0}
+    assert plan.configuration.method == Spec("linear", usual)
     assert plan.configuration.problem == Spec("toy_convex", {"protocol": "clean"})
     assert plan.problem.reference == (2.0, 2.0)
     assert plan.rebuildable

@@ -299,9 +299,8 @@ class Odd:
 
 def test_a_spec_names_what_was_built_and_builds_it_again() -> None:
     method = Cosmos(penalty=2.0, alpha=(0.1, 0.5))
-    assert spec_of("methods", method) == Spec(
-        "cosmos", {"penalty": 2.0, "alpha": (0.1, 0.5), "alignment": "ray"}
-    )
+    settings = {"penalty": 2.0, "alpha": (0.1, 0.5), "stratified": False, "alignment": "ray"}
+    assert spec_of("methods", method) == Spec("cosmos", settings)
     assert registry.build("methods", spec_of("methods", method)) == method
     heir = spec_of("methods", Heir(penalty=3.0))
     assert heir.name == f"{__name__}:Heir"

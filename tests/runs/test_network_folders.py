@@ -29,7 +29,7 @@ from paretocosmos.training.fit import fit
 
 SETTINGS: dict[str, Any] = {"batch_size": 128, "evaluate_every": 2, "rays": 3}
 EVERY = [*registry.names("methods"), *pairs()]
-SINGLE = ["mgda", "pareto_mtl", "single_task", "uniform"]
+SINGLE = ["mgda", "pareto_mtl", "separate", "single_task", "uniform"]
 
 
 def _go(out: Path, method: str, **changes: Any) -> Run:

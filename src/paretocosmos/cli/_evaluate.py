@@ -10,7 +10,7 @@ from paretocosmos.cli._options import AsJson, Trust, Verify, numbers_of
 from paretocosmos.cli.output import notes, print_front, print_json
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.evaluation.evaluate import evaluate as evaluate_model
-from paretocosmos.pareto import metrics
+from paretocosmos.pareto.metrics import front_report
 from paretocosmos.runs.load import load_run
 
 __all__ = ["evaluate"]
@@ -37,13 +37,16 @@ def evaluate(
         wanted = [numbers_of(text) for text in ray] if ray else own
         origin = {key: run.front.provenance.get(key) for key in ("method", "seed", "networks")}
         front = evaluate_model(run.model, problem, split=split, rays=wanted, provenance=origin)
-        reached = metrics.hypervolume(front)
+        report = front_report(front)
     if as_json:
         print_json(front.to_dict())
         return
     print_front(front)
+    order = zip(front.names, report.by_objective["monotonicity"], strict=True)
     console = Console(highlight=False)
     console.print(
-        f"hypervolume {reached:.4f} at {front.reference.tolist()} on {split}, "
-        f"span {metrics.span(front):.4f}; scores: {front.provenance['scores']}"
+        f"order {', '.join(f'{name} {value:.2f}' for name, value in order)}; "
+        f"dominated {report.numbers['dominated_share']:.0%}; span {report.numbers['span']:.4f}; "
+        f"hypervolume {report.numbers['hypervolume']:.4f} at {front.reference.tolist()} on "
+        f"{split}; scores: {front.provenance['scores']}"
     )

@@ -21,7 +21,7 @@ from paretocosmos.pareto.front import Front
 from paretocosmos.pareto.rays import even_rays
 from paretocosmos.problems import TabularProblem
 from paretocosmos.runs.checkpoint import TrainingState, flaw_of, load_checkpoint, save_checkpoint
-from paretocosmos.runs.record import record_of, summary_of, write_run
+from paretocosmos.runs.record import measured, record_of, write_run
 from paretocosmos.runs.run import Run
 from paretocosmos.runs.saved import drop_all_but, place_of, saved_in
 from paretocosmos.runtime.device import peak_memory, to_device_layout
@@ -249,7 +249,7 @@ class SeedRun:
         fronts = {"test": self._front(test, "test"), "val": judged[0].join(*judged[1:])}
         table = plan.problem.table if isinstance(plan.problem, TabularProblem) else None
         record = record_of(plan, self.fixed, "finished") | {
-            "metrics": {split: summary_of(front) for split, front in fronts.items()},
+            **measured(fronts),
             "epoch_selected": last["epoch"],
             "networks": self._networks(),
             "centre": None

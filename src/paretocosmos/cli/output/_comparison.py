@@ -8,6 +8,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from paretocosmos.cli.output._console import wide
+from paretocosmos.pareto.metrics import MEANINGS
 from paretocosmos.training.compare import Comparison
 
 __all__ = ["print_comparison"]
@@ -20,26 +21,24 @@ def print_comparison(done: Comparison) -> None:
     """What `compare` ends with: a row per method, how good it is before what it costs."""
     console = wide()
     all_names = not sys.stdout.isatty() or console.width >= ROOM
+    beside = "separate" in done.runs
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
     table.add_column("method", overflow="fold")
-    for name in ("hypervolume", "span", "points", "parameters", "time"):
+    rows = [_cells(row, beside=beside, roomy=all_names or not beside) for row in done.rows]
+    for name in rows[0]:
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("dominated by")
-    for row in done.rows:
-        table.add_row(
-            f"[bold]{escape(row['method'])}[/]",
-            _mean(row),
-            "-" if row["span"] is None or row["points"] == 1 else f"{row['span']:.4f}",
-            str(row["points"]),
-            _size(row),
-            f"{row['seconds']:.1f} s",
-            escape(_betters(row["dominated_by"], all_names=all_names)),
-        )
+    for row, cells in zip(done.rows, rows, strict=True):
+        betters = _betters(row["dominated_by"], all_names=all_names)
+        table.add_row(f"[bold]{escape(row['method'])}[/]", *cells.values(), escape(betters))
     console.print(table)
     reference = ", ".join(
         f"{value:g}" for value in next(iter(done.runs.values()))[0].front.reference
     )
-    lines = [f"hypervolume: on test, at ({reference}); larger is better"]
+    lines = [f"order: {MEANINGS['monotonicity']}"]
+    if beside:
+        lines += [f"range: {MEANINGS['range_covered']}", f"behind: {MEANINGS['igd_plus']}"]
+    lines += [f"hypervolume: on test, at ({reference}); larger is better"]
     for row in done.rows:
         if row["method"] in done.alone:
             lines.append(
@@ -54,6 +53,22 @@ def print_comparison(done: Comparison) -> None:
     for name, place in (("table", "compare.json"), ("picture", "compare.png")):
         if (done.folder / place).exists():
             console.print(f"[bold]{name}[/] {escape(str(done.folder / place))}", soft_wrap=True)
+
+
+def _cells(row: Mapping[str, Any], *, beside: bool, roomy: bool) -> dict[str, str]:
+    """The columns between a method's name and what dominates it."""
+
+    def measure(name: str, form: str) -> str:
+        # one point has no order and no range
+        return "-" if row["points"] == 1 or row.get(name) is None else format(row[name], form)
+
+    cells = {"order": measure("monotonicity", ".2f")}
+    if beside:
+        cells |= {"range": measure("range_covered", ".0%"), "behind": measure("igd_plus", ".3f")}
+    cells["hypervolume"] = _mean(row)
+    if roomy:
+        cells |= {"points": str(row["points"]), "parameters": _size(row)}
+    return cells | {"time": f"{row['seconds']:.1f} s"}
 
 
 def _mean(row: Mapping[str, Any]) -> str:

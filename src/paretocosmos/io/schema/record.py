@@ -163,6 +163,7 @@ class RecordFile(Model):
     command: str = ""
     written: str = ""
     centre: _Centre | None = None
+    by_objective: ByName[ByName[Numbers]] = Field(default_factory=dict)
     sha256: str = ""
 
     @model_validator(mode="after")

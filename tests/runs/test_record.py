@@ -114,7 +114,10 @@ def test_a_folder_of_before_objectives_were_recorded_is_read(trained: Trained) -
         ("gaussian_well", "`objective_specs` is a list"),
         ([{"name": "gaussian_well"}], r"`objective_specs\[0\]\.settings` is missing"),
         ([{"name": "os:system", "settings": {"command": "ls"}}] * 2, "cannot rebuild"),
-        ([{"name": "gaussian_well", "settings": {"wrong": 1}}] * 2, "cannot rebuild"),
+        (
+            [{"name": "gaussian_well", "settings": {"wrong": 1}}] * 2,
+            "no `wrong` of `gaussian_well`",
+        ),
     ],
     ids=["text", "half", "code", "settings"],
 )
@@ -125,3 +128,17 @@ def test_a_record_that_names_something_else_imports_and_builds_nothing(
     _changed(folder, objective_specs=specs)
     with pytest.raises(RunError, match=says):
         load_run(folder).problem()
+
+
+def test_an_objective_that_meant_something_else_is_not_evaluated_as_what_it_means_now(
+    trained: Trained,
+) -> None:
+    """`demographic_parity` once was a difference of counts with a `steepness`."""
+    count = {"name": "demographic_parity", "settings": {"name": None, "steepness": 1.0}}
+    folder = trained(load_problem("toy_convex"))
+    _changed(folder, objective_specs=[count, count])
+    says = r"no `steepness` of `demographic_parity`.* there, .*: train again, or evaluate it with"
+    with pytest.raises(RunError, match=says):
+        load_run(folder).problem()
+    with pytest.raises(RunError, match=r"other objectives .*steepness=1\.0.* there"):
+        load_run(folder, problem=load_problem("toy_convex"))

@@ -113,7 +113,7 @@ def test_an_order_that_is_wrong_within_noise_is_not_counted() -> None:
 
 
 def test_draws_need_the_shape_of_the_front() -> None:
-    says = r"need the shape \[draws, 3, 2\], found \(4, 2, 2\): use `paired_draws`"
+    says = r"need the shape \[draws, 3, 2\], found \(4, 2, 2\): use `evaluation"
     for measure in (inverted_pairs, dominated_share):
         with pytest.raises(ConfigurationError, match=says):
             measure(_front(RAYS, RAYS), np.ones((4, 2, 2)))

@@ -47,7 +47,8 @@ class DemographicParity(GroupObjective):
         target: str = "label",
         sensitive: str = "sensitive",
         groups: int = 2,
-        # The pilot on Adult: weight and gap on test have rank correlation 1.0, and .8 with 1.
+        # Adult, 50 epochs, penalty 0, 4 rays a batch, seed 1: weight and minus the gap on val have
+        # rank correlation 0.998 (gap 0.140 to 0.001), and 0.848 with a sharpness of 1.
         sharpness: float = 0.15,
     ) -> None:
         super().__init__(

@@ -27,7 +27,7 @@ from paretocosmos.runs.saved import drop_all_but, place_of, saved_in
 from paretocosmos.runtime.device import peak_memory, to_device_layout
 from paretocosmos.runtime.distributed import ALONE, Processes
 from paretocosmos.training.divergence import check_finite
-from paretocosmos.training.validation import evaluate_equal_weights, judged_front
+from paretocosmos.training.validation import examined, judged_front
 from paretocosmos.types import Batch
 
 __all__ = ["SeedRun"]
@@ -227,10 +227,11 @@ class SeedRun:
         if self.processes.first:
             drop_all_but(self.folder, self.saved)
 
-    def finish(self, test: Batch, said: Mapping[str, str], *, samples: int) -> Run:
+    def finish(self, val: Batch, test: Batch, said: Mapping[str, str], *, samples: int) -> Run:
         """Take the best epoch's network and leave the finished run in the folder.
 
         Args:
+            val: the split it was selected on.
             test: the split the front is of.
             said: how steps were run and where the data was, for the record.
             samples: in an epoch of one seed.
@@ -250,13 +251,9 @@ class SeedRun:
         table = plan.problem.table if isinstance(plan.problem, TabularProblem) else None
         record = record_of(plan, self.fixed, "finished") | {
             **measured(fronts),
+            **examined(self.model, plan, fronts, {"val": val, "test": test}, self.processes),
             "epoch_selected": last["epoch"],
             "networks": self._networks(),
-            "centre": None
-            if self.fixed is not None
-            else evaluate_equal_weights(
-                self.model, plan.problem, fronts["test"], test, self.processes
-            ),
             "seconds_training": seconds,
             "seconds_to_selected": last["seconds_training"],
             "seconds_preparing": numbers["seconds_preparing"],

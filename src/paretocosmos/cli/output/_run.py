@@ -34,6 +34,8 @@ def numbers_of_run(run: Run) -> dict[str, Any]:
         "parameters": record["parameters"],
         **test,
         "by_objective": _by_objective(run.front),
+        "sensitivity": record.get("sensitivity"),
+        "findings": record.get("findings", []),
         "hypervolume_val": record["metrics"]["val"]["hypervolume"],
         "epoch_selected": record["epoch_selected"],
         "networks": record["networks"],
@@ -113,9 +115,15 @@ def _shape(run: Run, numbers: Mapping[str, Any]) -> dict[str, str]:
     return {
         "order": f"{_each(of_each['monotonicity'], '.2f')} (1: more weight always lowers it)",
         "dominated": f"{numbers.get('dominated_share') or 0:.0%} of {count} {what}",
+        **_sensitivity(numbers["sensitivity"]),
         "range": _each(of_each["range"], ".4f"),
         "span": "-" if numbers.get("span") is None else f"{numbers['span']:.4f}",
     }
+
+
+def _sensitivity(found: float | None) -> dict[str, str]:
+    """How much the ray changes outputs, where it was measured."""
+    return {} if found is None else {"sensitivity": f"{found:.4f} (0: the ray changes nothing)"}
 
 
 def _by_objective(front: Front) -> dict[str, dict[str, float | None]]:

@@ -20,7 +20,7 @@ const showQuality = () => {
     : make("td", {}, told(numbers[key], key)));
   const rows = Object.entries(page.meanings).filter(([key]) => every.some(({ numbers, by_objective: each }) => key in numbers || key in each));
   const head = runs.flatMap((run) => run.fronts.map((front) => (runs.length > 1 ? `${run.label}, ${front.split}` : front.split)));
-  const costs = [["training time", (run) => duration(run.record.seconds_training)], ["parameters", (run) => plain(run.record.parameters)]];
+  const costs = [["sensitivity (0: the ray changes nothing)", (run) => plain(run.record.sensitivity)], ["training time", (run) => duration(run.record.seconds_training)], ["parameters", (run) => plain(run.record.parameters)]];
   const infeasible = (run) => Math.max(0, ...(Array.isArray(run.record.networks) ? run.record.networks : []).map((one) => Number(one?.infeasible_share) || 0));
   if (runs.some((run) => infeasible(run) > 0)) costs.push(["steps without a solution, where the ray weighed the losses", (run) => percent(infeasible(run), 1)]);
   $("quality-body").replaceChildren(make("div", { class: "sideways" }, make("table", { class: "numbers wide" },
@@ -54,7 +54,9 @@ const showTraining = () => {
 };
 
 const showCaveats = () => {
-  const caveats = [...new Set([active().record.caveats ?? []].flat().map(String))];
+  const { record } = active();
+  const found = (Array.isArray(record.findings) ? record.findings : []).filter(isGroup).map((one) => one.text);
+  const caveats = [...new Set([found, record.caveats ?? []].flat().map(String))];
   $("caveats").hidden = !caveats.length;
   $("caveats-list").replaceChildren(...caveats.map((caveat) => make("li", {}, caveat)));
 };
@@ -75,7 +77,7 @@ const showConfiguration = () => {
   if (!$("configuration").open) return;
   const groups = [["run", []]];
   for (const [key, value] of Object.entries(active().record)) {
-    if (key === "evaluations" || key === "caveats") continue;
+    if (["evaluations", "caveats", "findings", "by_objective"].includes(key)) continue;
     if (key === "fixed_rays" && active().networks) continue; // the networks have them
     if (isGroup(value) && !Array.isArray(value)) groups.push([nice(key), leaves(value, "")]);
     else groups[0][1].push(...leaves(value, nice(key)));

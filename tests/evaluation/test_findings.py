@@ -188,7 +188,7 @@ def test_a_network_is_examined(by: float, kinds: list[str]) -> None:
     found = examine(model, problem, front, problem.split("val"))
     assert [one.kind for one in found.findings] == kinds
     expected = sensitivity(model, problem.split("val").inputs, even_rays(40, 2))
-    assert found.sensitivity == pytest.approx(expected, rel=0.05, abs=1e-9)
+    assert found.sensitivity == pytest.approx(expected, rel=0.15, abs=1e-9)
     assert examine(model, problem, front, problem.split("val")) == found
 
 

@@ -15,6 +15,8 @@ __all__ = ["bootstrap", "paired_draws"]
 
 # Samples drawn in one pass, times samples in a split: what it gathers stays in a few megabytes.
 CHUNK = 500_000
+# With several rays, where every sample is scored at each of them: what stays in a CPU's cache.
+CHUNK_RAYS = 50_000
 
 
 def bootstrap(
@@ -100,7 +102,7 @@ def paired_draws(
         return torch.stack(found, dim=-1)
 
     parts = []
-    size = max(1, CHUNK // (count * rays))
+    size = max(1, CHUNK // count if rays == 1 else CHUNK_RAYS // (count * rays))
     for start in range(0, draws, size):
         rows = torch.randint(count, (min(size, draws - start), count), generator=draw)
         try:

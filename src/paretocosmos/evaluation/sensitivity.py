@@ -9,7 +9,10 @@ from paretocosmos.evaluation.evaluate import evaluating, sweep
 from paretocosmos.runtime.device import precise
 from paretocosmos.types import Inputs, Outputs, map_tensors
 
-__all__ = ["heads_of", "sensitivity"]
+__all__ = ["sensitivity"]
+
+# Outputs of equal samples differ by this share at most, depending on their place in a batch.
+ROUNDING = 1e-5
 
 
 def sensitivity(
@@ -45,7 +48,7 @@ def sensitivity(
     """
     with evaluating(model), precise("fp32"):
         outputs = sweep(model, inputs, torch.cat([rays, rays.mean(dim=0, keepdim=True)]), prepare)
-        ratios = torch.stack([_ratio(head) for head in heads_of(outputs)])
+        ratios = torch.stack([_ratio(head) for head in _heads(outputs)])
     return float(ratios.mean())
 
 
@@ -56,11 +59,12 @@ def _ratio(head: Tensor) -> Tensor:
     centre = head[-1]
     by_ray = (head[:-1] - centre).abs().mean()
     by_input = (centre - centre[order.to(head.device)]).abs().mean()
-    ratio = torch.where(by_input > 0, by_ray / by_input, torch.nan)
+    apart = by_input > ROUNDING * centre.abs().mean()
+    ratio = torch.where(apart, by_ray / by_input, torch.nan)
     return torch.where(by_ray == 0, 0.0, ratio)
 
 
-def heads_of(outputs: Outputs) -> list[Tensor]:
+def _heads(outputs: Outputs) -> list[Tensor]:
     """The tensors of a network's outputs, however it packs them."""
     found: list[Tensor] = []
 

@@ -19,6 +19,7 @@ from paretocosmos import Front, registry
 from paretocosmos.cli import ROOMS, app
 from paretocosmos.config.settings import about_pair, pairs
 from paretocosmos.paper.published import authors_code, paper_row
+from paretocosmos.pareto.metrics import front_report
 from paretocosmos.plotting import save_comparison, save_front
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -134,10 +135,19 @@ def demo() -> str:
     ends = " to ".join(
         f"({', '.join(f'{v:.4f}' for v in front.values[index])})" for index in (0, -1)
     )
+    of_each = front_report(front).by_objective
+    order, extent = (
+        ", ".join(
+            f"{name} {value:{form}}" for name, value in zip(front.names, of_each[key], strict=True)
+        )
+        for key, form in (("monotonicity", ".2f"), ("range", ".4f"))
+    )
     return (
-        f"hypervolume          {test['hypervolume']:.4f} test, {val['hypervolume']:.4f} val, at (2, 2)\n"
-        f"span                 {test['span']:.4f}\n"
+        f"order                {order} (1: more weight always lowers it)\n"
         f"dominated            {test['dominated_share']:.0%} of {len(front)} rays\n"
+        f"range                {extent}\n"
+        f"span                 {test['span']:.4f}\n"
+        f"hypervolume          {test['hypervolume']:.4f} test, {val['hypervolume']:.4f} val, at (2, 2)\n"
         f"objectives           {', '.join(front.names)}\n"
         f"ends of the front    {ends}\n"
         f"training             {record['seconds_training']:.1f} s, epoch {record['epoch_selected']} "

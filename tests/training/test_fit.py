@@ -318,7 +318,7 @@ def test_images_stay_bytes(
         assert {target.dtype for target in batch.targets.values()} == {torch.int64}
     assert trainer.feed is trainer.stacks[0].work.feed
     assert max(sizes) == 40  # never more than a batch
-    assert sizes.count(40) == 4
+    assert sizes.count(40) >= 4
 
 
 # ---------------------------------------------------------------- precisions

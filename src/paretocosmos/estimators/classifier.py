@@ -36,10 +36,10 @@ class ParetoClassifier(ClassifierMixin, ParetoEstimator):  # type: ignore[misc]
         objectives: what is traded instead: functions of outputs and targets by name, or
             `Objective`s; each gives one number, to be made small. Targets are a mapping: `label`
             (or the targets' names, where there are several), `sensitive`, `weight`.
-        fairness: ``"tpr_gap"``, the largest minus the smallest rate of the groups; or the paper's
-            differences of counts, ``"demographic_parity"`` and ``"deo"``; or a class of one's own
-            derived from `GroupObjective`. With several classes, the largest over them, each
-            against the rest.
+        fairness: the largest minus the smallest rate of the groups: ``"tpr_gap"``, of positives
+            that are found, or ``"demographic_parity"``, of positive predictions; or ``"deo"``, the
+            paper's difference of counts; or a class of one's own derived from `GroupObjective`.
+            With several classes, the largest over them, each against the rest.
         method: how rays and losses are weighed: a method or its name; the default preset's if
             `None`.
         penalty: λ of `cosmos`; the library's default if `None`.

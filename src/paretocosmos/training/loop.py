@@ -283,10 +283,8 @@ class Trainer:
         why = self.failure or (self.plan.why_eager if self.asked == "auto" else None)
         engine = self.engine_name if why is None else f"{self.engine_name}: {why}"
         said = {"engine": engine, "data": "on the device" if self.feed.resident else "streamed"}
-        return [
-            seed_run.finish(self.val, test, said, samples=len(self.feed))
-            for seed_run in self.seed_runs
-        ]
+        samples = len(self.feed)
+        return [one.finish(self.val, test, said, samples=samples) for one in self.seed_runs]
 
 
 def _mixed(seed: int, epoch: int, rank: int) -> int:

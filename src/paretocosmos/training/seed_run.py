@@ -21,14 +21,14 @@ from paretocosmos.pareto.front import Front
 from paretocosmos.pareto.rays import even_rays
 from paretocosmos.problems.tables.tabular import TabularProblem
 from paretocosmos.runs.checkpoint import TrainingState, flaw_of, load_checkpoint, save_checkpoint
-from paretocosmos.runs.record import record_of, summary_of, write_run
+from paretocosmos.runs.record import measured, record_of, write_run
 from paretocosmos.runs.run import Run
 from paretocosmos.runs.saved import drop_all_but, place_of, saved_in
 from paretocosmos.runtime.device import peak_memory, to_device_layout
 from paretocosmos.runtime.distributed import ALONE, Processes
 from paretocosmos.training.calibration import useful_ends
 from paretocosmos.training.divergence import check_finite
-from paretocosmos.training.validation import evaluate_equal_weights, judged_front
+from paretocosmos.training.validation import examined, judged_front
 from paretocosmos.types import Batch
 
 __all__ = ["SeedRun"]
@@ -246,7 +246,7 @@ class SeedRun:
         """Take the best epoch's network and leave the finished run in the folder.
 
         Args:
-            val: the split that calibrates.
+            val: the split it was selected on, which calibrates it.
             test: the split the front is of.
             said: how steps were run and where the data was, for the record.
             samples: in an epoch of one seed.
@@ -270,14 +270,10 @@ class SeedRun:
         fronts["test"] = self._front(test, "test")
         table = plan.problem.table if isinstance(plan.problem, TabularProblem) else None
         record = record_of(plan, self.fixed, "finished") | {
-            "metrics": {split: summary_of(front) for split, front in fronts.items()},
+            **measured(fronts),
+            **examined(self.model, plan, fronts, {"val": val, "test": test}, self.processes),
             "epoch_selected": last["epoch"],
             "networks": self._networks(),
-            "centre": None
-            if self.fixed is not None
-            else evaluate_equal_weights(
-                self.model, plan.problem, fronts["test"], test, self.processes
-            ),
             "seconds_training": seconds,
             "seconds_to_selected": last["seconds_training"],
             "seconds_preparing": numbers["seconds_preparing"],

@@ -113,6 +113,11 @@ class _Evaluation(Model):
     values: NonEmpty[NonEmpty[Number | None]]
 
 
+class _Finding(Model):
+    kind: str
+    text: str
+
+
 class _Centre(Model):
     values: dict[str, Any] = Field(default_factory=dict)
     metrics: Numbers = Field(default_factory=dict)
@@ -172,6 +177,9 @@ class RecordFile(Model):
     command: str = ""
     written: str = ""
     centre: _Centre | None = None
+    sensitivity: Number | None = None
+    findings: Some[_Finding] = Field(default_factory=list)
+    by_objective: ByName[ByName[Numbers]] = Field(default_factory=dict)
     sha256: str = ""
 
     @model_validator(mode="after")

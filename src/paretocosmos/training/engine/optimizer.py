@@ -60,7 +60,6 @@ class Optimizer:
         self._names = tuple(parameters)
         self._parameters = [p.detach() for p in parameters.values()]
         self._recipe, self._stacked = recipe, stacked
-        self._change = self._sgd if recipe.optimizer == "sgd" else self._adam
         count = 1 if recipe.optimizer == "sgd" else 2
         self._moments = [[torch.zeros_like(p) for p in self._parameters] for _ in range(count)]
         self._average = [p.clone() for p in self._parameters] if recipe.average else []
@@ -113,7 +112,8 @@ class Optimizer:
             factor = 1 - self._rate * self._recipe.weight_decay
             scale_all_(self._decayed, factor)
         parameters, *moments, average = self._kept
-        self._change(parameters, self._cut(given), moments)
+        change = self._sgd if self._recipe.optimizer == "sgd" else self._adam
+        change(parameters, self._cut(given), moments)
         if average:
             lerp_all_(average, parameters, self._recipe.average)
 

@@ -263,7 +263,8 @@ class SeedRun:
         self.model.eval()
         judged = [Front(**one["front_val"]) for one in selected]
         fronts = {"val": judged[0].join(*judged[1:])}
-        if plan.training.calibrate and isinstance(self.model, Conditioning):
+        calibrates = plan.training.calibrate and self.fixed is None
+        if calibrates and isinstance(self.model, Conditioning):
             self.model.calibrate(useful_ends(self.model, plan.problem, val))
             self.at.best = dict(self.model.state_dict())
             fronts["val"] = self._front(val, "val")

@@ -55,7 +55,7 @@ _ALWAYS: dict[str, Any] = {
     "evaluate_every": 5,
 }
 _VECTORS = {"learning_rate": 2e-3, "groups": 4}
-_IMAGES = {"learning_rate": 4e-3, "groups": 8, "epochs": 40}
+_IMAGES = {"learning_rate": 4e-3, "groups": 8, "epochs": 30}
 # A network of one's own may be deep or pretrained: small steps, little decay.
 _OWN = {"learning_rate": 5e-4, "weight_decay": 0.05}
 # Samples of a step at most, by the number of an input's axes; a gap between groups needs many.

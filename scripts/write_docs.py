@@ -143,7 +143,7 @@ def demo() -> str:
         for key, form in (("monotonicity", ".2f"), ("range", ".4f"))
     )
     return (
-        f"order                {order} (1: more weight always lowers it)\n"
+        f"order                {order} (1: more weight lowers it)\n"
         f"dominated            {test['dominated_share']:.0%} of {len(front)} rays\n"
         f"range                {extent}\n"
         f"span                 {test['span']:.4f}\n"

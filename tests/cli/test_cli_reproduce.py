@@ -89,7 +89,7 @@ def test_a_failed_cell_is_told_at_the_end_and_in_the_code(
     def some(problem: str, **given: Any) -> Any:
         if problem == "toy_convex":
             raise TypeError("no\nway")
-        return fit(problem, preset="paper", **given)
+        return fit(problem, **given)
 
     monkeypatch.setattr(_cell, "fit", some)
     ended = go()

@@ -41,7 +41,8 @@ ProblemName = Annotated[
     typer.Argument(metavar="PROBLEM", help="A name from `list`, or a CSV file.", callback=named),
 ]
 Preset = Annotated[
-    str | None, typer.Option(help="Where settings begin: default, or paper: as published.")
+    str | None,
+    typer.Option(help="Settings to start from: default, or paper, which --protocol paper implies."),
 ]
 Protocol = Annotated[
     str | None, typer.Option(help="clean, or paper: as published, flaws included.")

@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean, stdev
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
 
 from paretocosmos.cli.output._console import note, safe, wide
@@ -33,6 +32,7 @@ def numbers_of_run(run: Run) -> dict[str, Any]:
         "run": str(run.folder),
         "problem": run.front.provenance["problem"],
         "method": record["label"],
+        "preset": record.get("preset", "paper"),  # the only one of earlier releases
         **{key: record[key] for key in ("protocol", "seed", "parameters")},
         **test,
         "by_objective": _by_objective(run.front),
@@ -57,6 +57,7 @@ def print_run(run: Run) -> None:
         "objectives": ", ".join(front.names),
         **_meaning(run),
         **_ends(front),
+        "method": f"{numbers['method']} ({numbers['preset']} preset)",
         **_training(record),
         **_infeasible(record),
         "engine": f"{_engine(run)[0]} on {_device(run)}, {numbers['seconds_preparing']:.1f} s to "
@@ -66,7 +67,7 @@ def print_run(run: Run) -> None:
     }
     for name, value in rows.items():
         table.add_row(f"[bold]{name}[/]", safe(value))
-    console = Console(highlight=False)
+    console = wide()
     console.print(table, soft_wrap=True)
     # outside the table, which would break a long path in two
     indent = max(map(len, rows)) + 4
@@ -103,7 +104,7 @@ def _shape(run: Run, numbers: Mapping[str, Any]) -> dict[str, str]:
     what = "rays" if run.record["fixed_rays"] is None else "networks"
     of_each = numbers["by_objective"]
     return {
-        "order": f"{_each(of_each['monotonicity'], '.2f')} (1: more weight always lowers it)",
+        "order": f"{_each(of_each['monotonicity'], '.2f')} (1: more weight lowers it)",
         "dominated": f"{numbers.get('dominated_share') or 0:.0%} of {count} {what}",
         **_sensitivity(numbers["sensitivity"]),
         "range": _each(of_each["range"], ".4f"),

@@ -6,7 +6,7 @@ its order, its range, what is dominated, its distance to separate networks, its 
 and useful ends are chosen on validation; test is looked at once.
 
 `--kind tables` trains on a CPU, several problems at once; `--kind images` needs a GPU, and `--data`
-or `$PARETOCOSMOS_DATA` for the images. `--out FILE` writes the numbers as JSON, after every problem.
+or `$PARETOCOSMOS_DATA` for the images. `--out FILE` writes the numbers as JSON, after each problem.
 """
 
 import argparse

@@ -33,7 +33,7 @@ def train(
     seeds: options.Seeds = None,
     epochs: options.Epochs = None,
     penalty: Annotated[
-        float | None, typer.Option(help="Weight of the cosine term, for --method cosmos.")
+        float | None, typer.Option(help="Weight of the cosine term, for the method cosmos.")
     ] = None,
     alpha: Annotated[
         str | None, typer.Option(help="Dirichlet parameter: 0.5, or one per objective: 0.1,0.5.")

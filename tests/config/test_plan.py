@@ -342,15 +342,23 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         {"problem": load_problem("toy_convex"), "protocol": "paper"},
         "loaded under protocol `clean`",
     ),
-    "setting": ({"settings": {"penalti": 1}}, "`penalti`.*`penalty`"),
+    "setting": ({"method": "cosmos", "settings": {"penalti": 1}}, "`penalti`.*`penalty`"),
     "own method's setting": (
         {"method": Cosmos(), "settings": {"penalty": 1}},
         "unknown setting `penalty`",
     ),
     "alpha": ({"settings": {"alpha": "0"}}, "`alpha` must be positive"),
     "alpha's length": ({"settings": {"alpha": "1,2,3"}}, "here 2; found 3"),
-    "penalty": ({"settings": {"penalty": "-1"}}, "`penalty`.*at least 0"),
-    "penalty nan": ({"settings": {"penalty": "nan"}}, "`penalty`"),
+    "penalty": (
+        {"method": "cosmos", "settings": {"penalty": "-1"}},
+        "`penalty`.*at least 0",
+    ),
+    "penalty nan": (
+        {"method": "cosmos", "settings": {"penalty": "nan"}},
+        "`penalty`.*at least 0.*nan",
+    ),
+    "penalty of another method": ({"settings": {"penalty": 1}}, "`penalty`.*`linear`.*name"),
+    "preset": ({"preset": "papre"}, "unknown preset `papre`; did you mean `paper`"),
     "reference's length": ({"settings": {"reference": "1,2,3"}}, "here 2; found 3"),
     "reference nan": ({"settings": {"reference": "nan,1"}}, "`reference` must be finite"),
     "hidden": ({"settings": {"hidden": "0"}}, "`hidden` takes widths >= 1"),
@@ -362,7 +370,14 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         )
         for method in ("mgda", "single_task", "uniform", "pareto_mtl")
     },
-    "groups": ({"problem": points(), "settings": {"groups": 64}}, "at most the 60 training"),
+    "groups": (
+        {"problem": points(), "preset": "paper", "settings": {"groups": 64}},
+        "at most the 60 training",
+    ),
+    "groups and batch": (
+        {"problem": points(), "settings": {"groups": 64}},
+        "`groups` must divide `batch_size`, found 64 and 32",
+    ),
     "seed": ({"seed": -1}, "`seed`.*at least 0"),
     "large seed": ({"seed": 2**63}, "`seed`"),
     "seed's kind": ({"seed": 1.0}, "`seed`.*found 1.0"),

@@ -92,11 +92,11 @@ class Trainer:
         dense = len(plan.problem.input_shape) == 1
         weights = sum(p.numel() for p in self.networks[0].parameters())
         self.small = weights * plan.training.batch_size * together if dense else None
+        plans = [seed_run.plan for seed_run in seed_runs for _ in seed_run.networks]
+        parts = [slice(at, at + together) for at in range(0, len(self.networks), together)]
         self.stacks = [
-            make_stack(
-                self.networks[start : start + together], plan, self.feed, engine, self.processes
-            )
-            for start in range(0, len(self.networks), together)
+            make_stack(self.networks[own], plans[own], self.feed, engine, self.processes)
+            for own in parts
         ]
 
     def _smallest(self, samples: int) -> int:

@@ -75,24 +75,28 @@ class Stack:
 
 
 def make_stack(
-    networks: Sequence[nn.Module], plan: Plan, feed: Feed, engine: str, processes: Processes
+    networks: Sequence[nn.Module],
+    plans: Sequence[Plan],
+    feed: Feed,
+    engine: str,
+    processes: Processes,
 ) -> Stack:
     """Networks of one architecture as a stack, ready to train.
 
     Args:
         networks: each then uses its share of the stack.
-        plan: of any of them.
+        plans: of each, which differ in the seed at most.
         feed: where batches come from.
         engine: how steps are run, by name.
         processes: those that share the steps.
     """
-    count, model = len(networks), networks[0]
+    count, model, plan = len(networks), networks[0], plans[0]
     parameters = (
         _stacked(networks)
         if count > 1
         else {n: p.detach() for n, p in model.named_parameters() if p.requires_grad}
     )
-    initial = [_initial_state(network, plan) for network in networks]
+    initial = [_initial_state(*own) for own in zip(networks, plans, strict=True)]
     state = {
         name: (torch.stack([one[name] for one in initial]) if count > 1 else value.clone())
         for name, value in initial[0].items()

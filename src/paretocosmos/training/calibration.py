@@ -68,7 +68,7 @@ def _dominated(
     # a part without some group of people says nothing: then nothing is beyond noise
     noise = np.nan_to_num(apart.std(axis=0, ddof=1) / np.sqrt(len(parts)), nan=np.inf)
     better = difference > BETTER * noise + 1e-12
-    no_worse = difference >= -noise
+    no_worse = difference >= 0  # noise alone takes nothing away
     return np.asarray((no_worse.all(axis=-1) & better.any(axis=-1)).any(axis=1))
 
 

@@ -80,10 +80,10 @@ def _pulls(problem: Problem, outputs: Outputs, batch: Batch) -> Tensor:
     with torch.enable_grad():
         losses = [objective.loss(leaves, batch.targets) for objective in problem.objectives]
     for loss in losses:
-        if not loss.requires_grad:
-            found.append(torch.zeros((), device=loss.device))
-            continue
-        pulls = torch.autograd.grad(loss, wanted, retain_graph=True, allow_unused=True)
-        squares = [pull.double().square().sum() for pull in pulls if pull is not None]
-        found.append((len(batch) * torch.stack(squares).sum()).sqrt().float())
+        total = torch.zeros((), device=loss.device, dtype=torch.float64)
+        if loss.requires_grad:
+            pulls = torch.autograd.grad(loss, wanted, retain_graph=True, allow_unused=True)
+            squares = [pull.double().square().sum() for pull in pulls if pull is not None]
+            total = torch.stack([total, *squares]).sum()
+        found.append((len(batch) * total).sqrt().float())
     return torch.stack(found).nan_to_num(0.0, 0.0, 0.0)

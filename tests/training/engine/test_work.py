@@ -76,7 +76,7 @@ def test_a_step_advances_everything_in_place() -> None:
 @pytest.mark.parametrize("fails", [False, True])
 def test_a_rehearsal_is_taken_back(fails: bool) -> None:
     work = _work()
-    work.optimizer.set_rates([0.1])
+    work.optimizer.set_rates([0.4, 0.3, 0.2, 0.1])
     work.advance(work.feed.batch_at(torch.arange(8)), torch.rand(2, 2))
     live = [*work.optimizer.tensors(), *work.state.values(), *work.buffers]
     before, drawn = [tensor.clone() for tensor in live], torch.get_rng_state()

@@ -182,15 +182,8 @@ def test_killed_at_every_touch_of_the_disk(tmp_path: Path, monkeypatch: pytest.M
 
 def test_killed_for_real_again_and_again(tmp_path: Path) -> None:
     settings = {"hidden": (8,), "evaluate_every": 1}
-    epochs = 150
-    fit(
-        "toy_convex",
-        preset="paper",
-        out=tmp_path / "whole",
-        epochs=epochs,
-        settings=settings,
-        device="cpu",
-    )
+    epochs = 80
+    fit("toy_convex", out=tmp_path / "whole", epochs=epochs, settings=settings, device="cpu")
     cut = tmp_path / "cut"
     command = ["train", "toy_convex", "--resume", "--set", "hidden=8", "--set", "evaluate_every=1"]
     command += ["--epochs", str(epochs), "--out", str(cut), "--device", "cpu"]

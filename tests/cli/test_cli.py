@@ -298,6 +298,14 @@ def test_evaluate_reproduces_the_front(cli: Call, finished: Path) -> None:
         assert json.loads(ended.out) == json.loads((finished / file).read_text())
 
 
+def test_one_ray_is_no_front(cli: Call, finished: Path) -> None:
+    two = cli("evaluate", str(finished), "--ray", "0.3,0.7", "--ray", "0.7,0.3").out
+    assert re.search(r"^order .*; span \d", two, re.MULTILINE)
+    one = cli("evaluate", str(finished), "--ray", "0.3,0.7").out
+    assert re.search(r"^hypervolume \d", one, re.MULTILINE)
+    assert "order" not in one
+
+
 def test_evaluate_at_other_rays(cli: Call, finished: Path) -> None:
     ended = cli("evaluate", str(finished), "--ray", "0.3,0.7", "--ray", "1,0", "--json")
     assert np.allclose(json.loads(ended.out)["rays"], [[0.3, 0.7], [1.0, 0.0]])

@@ -12,13 +12,15 @@ from paretocosmos.serving._network import ROWS, TorchNetwork, activated
 from paretocosmos.serving._rows import TableRows
 
 
-@pytest.mark.parametrize("conditioning", ["concat", "film", "hypernet"])
+@pytest.mark.parametrize(
+    ("preset", "conditioning"), [("paper", "concat"), ("default", "film"), ("paper", "hypernet")]
+)
 def test_rays_of_their_own(
-    people: Path, rows: list[dict[str, Any]], tmp_path: Path, conditioning: str
+    people: Path, rows: list[dict[str, Any]], tmp_path: Path, preset: str, conditioning: str
 ) -> None:
     settings = {"target": "rich", "sensitive": "sex", "hidden": "8"}
     given: dict[str, Any] = {"conditioning": conditioning, "settings": settings, "device": "cpu"}
-    run = fit(str(people), preset="paper", epochs=2, out=tmp_path / "run", **given)
+    run = fit(str(people), preset=preset, epochs=2, out=tmp_path / "run", **given)
     assert run.table is not None
     reader = TableRows(run.table)
     network = TorchNetwork(run, reader)

@@ -50,10 +50,13 @@ def evaluate(
         return
     print_front(front)
     order = zip(front.names, report.by_objective["monotonicity"], strict=True)
-    console = Console(highlight=False)
-    console.print(
+    shape = (
         f"order {', '.join(f'{safe(name)} {value:.2f}' for name, value in order)}; "
         f"dominated {report.numbers['dominated_share']:.0%}; span {report.numbers['span']:.4f}; "
+    )
+    console = Console(highlight=False)
+    console.print(
+        f"{shape if len(front) > 1 else ''}"  # one point is no front
         f"hypervolume {report.numbers['hypervolume']:.4f} at {front.reference.tolist()} on "
         f"{split}; scores: {safe(front.provenance['scores'])}"
     )

@@ -101,9 +101,9 @@ def test_methods_with_networks_of_their_own_are_refused_and_the_others_not(name:
     if built.fixed_rays(2) is None:
         assert method_of(name, None, 2) == built
         return
-    with pytest.raises(ConfigurationError, match=f"`{name}`.*their own.*`fit`"):
+    with pytest.raises(ConfigurationError, match=f"`{name}`.*per ray.*`fit`"):
         method_of(name, None, 2)
-    with pytest.raises(ConfigurationError, match=f"`{name}`.*their own"):
+    with pytest.raises(ConfigurationError, match=f"`{name}`.*per ray"):
         method_of(built, None, 2)
 
 

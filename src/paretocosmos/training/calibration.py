@@ -22,6 +22,8 @@ STEPS = 25
 PARTS = 10
 # How many standard errors make one ray better than another.
 BETTER = 2.0
+# How many make it the same.
+SAME = 0.5
 # The ends are at least this far apart, as a share of the simplex; else the goals hardly conflict.
 LEAST = 0.1
 
@@ -68,7 +70,7 @@ def _dominated(
     # a part without some group of people says nothing: then nothing is beyond noise
     noise = np.nan_to_num(apart.std(axis=0, ddof=1) / np.sqrt(len(parts)), nan=np.inf)
     better = difference > BETTER * noise + 1e-12
-    no_worse = difference >= 0  # noise alone takes nothing away
+    no_worse = difference >= -SAME * noise
     return np.asarray((no_worse.all(axis=-1) & better.any(axis=-1)).any(axis=1))
 
 

@@ -14,8 +14,9 @@ __all__ = ["loss_scales"]
 
 # Enough for a gap between groups to have a direction, few enough to cost nothing.
 SAMPLES = 2048
-# Outputs of a fresh head may all be equal, where a gap between groups has no direction yet.
-NOISE = 0.1
+# Noise on the outputs of a fresh network, of which some losses are flat: a gap where all outputs
+# are equal, a square near its minimum.
+NOISE = 1.0
 
 
 def loss_scales(model: nn.Module, problem: Problem, *, seed: int) -> Tensor:
@@ -23,7 +24,8 @@ def loss_scales(model: nn.Module, problem: Problem, *, seed: int) -> Tensor:
 
     .. math:: s_j = \sqrt{\frac1B \sum_i \Big\| B \frac{\partial L_j}{\partial f_i} \Big\|^2}
 
-    over B training samples and the network's outputs f_i with equal weights. Times 1,000 a loss has
+    over B training samples and the network's outputs f_i with equal weights, normal noise added: a
+    fresh network may happen to lie where a loss is flat. Times 1,000 a loss has
     1,000 times the scale, and so the same weight. A loss's value would not do as its scale: the gap
     between groups of a fresh network is nearly 0, and its weight would be nearly infinite.
 
@@ -45,15 +47,13 @@ def loss_scales(model: nn.Module, problem: Problem, *, seed: int) -> Tensor:
     ray = torch.full((len(problem.objectives),), 1 / len(problem.objectives)).to(parameter)
     with evaluating(model):
         outputs = model(problem.prepare(few.inputs, parameter.dtype), ray)
-    scales = _pulls(problem, outputs, few)
-    if not bool((scales > 0).all()):
-        noise = torch.Generator().manual_seed(seed)
 
-        def shaken(out: Tensor) -> Tensor:
-            drawn = torch.randn(out.shape, generator=noise).to(out)
-            return out + NOISE * drawn
+    def shaken(out: Tensor) -> Tensor:
+        if not out.is_floating_point():
+            return out
+        return out + NOISE * torch.randn(out.shape, generator=generator).to(out)
 
-        scales = torch.where(scales > 0, scales, _pulls(problem, map_tensors(shaken, outputs), few))
+    scales = _pulls(problem, map_tensors(shaken, outputs), few)
     for name, scale in zip(problem.names, scales.tolist(), strict=True):
         if not scale > 0:
             warnings.warn(

@@ -15,7 +15,7 @@ from paretocosmos.backbones.lenet import LeNet
 from paretocosmos.conditioning.concat import Concat
 from paretocosmos.conditioning.transposed_conv import TransposedConv
 from paretocosmos.config.plan import Plan
-from paretocosmos.config.settings import Training
+from paretocosmos.config.training import Training
 from paretocosmos.errors import ConfigurationError, DataError, MissingExtraError
 from paretocosmos.methods import Gram, Method, State
 from paretocosmos.methods.cosmos import Cosmos

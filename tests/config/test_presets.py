@@ -107,7 +107,7 @@ def test_the_rule_knows_rows_and_shapes_but_no_names() -> None:
     [{"backbone": nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2))}, {"model": Joined()}],
     ids=["backbone", "model"],
 )
-def test_a_network_of_ones_own_takes_small_steps(given: dict[str, nn.Module]) -> None:
+def test_a_network_of_ones_own_takes_small_steps(given: dict[str, Any]) -> None:
     training = _plan(**given).training
     assert training.learning_rate == 5e-4
     assert training.weight_decay == 0.05

@@ -12,7 +12,6 @@ from paretocosmos.backbones.mlp import Mlp
 from paretocosmos.conditioning.concat import Concat
 from paretocosmos.config.settings import (
     Configuration,
-    Training,
     distribute,
     label_of,
     pair_of,
@@ -21,6 +20,7 @@ from paretocosmos.config.settings import (
     paper_settings,
     spec_of,
 )
+from paretocosmos.config.training import Training
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.methods.cosmos import Cosmos
 from paretocosmos.methods.linear import Linear

@@ -9,7 +9,12 @@ import numpy as np
 
 import paretocosmos
 from paretocosmos import registry
-from paretocosmos.config.settings import Training, distribute, pair_of, paper_network
+from paretocosmos.config.settings import (
+    distribute,
+    pair_of,
+    paper_network,
+)
+from paretocosmos.config.training import Training
 from paretocosmos.io.files import write_json
 from paretocosmos.io.schema.collected import CellResult
 from paretocosmos.paper.recipe import Cell, Recipe

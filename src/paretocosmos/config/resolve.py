@@ -13,13 +13,13 @@ from paretocosmos.config.plan import Plan, check_seed, networks_for
 from paretocosmos.config.presets import METHODS, preset_for, preset_network, preset_settings
 from paretocosmos.config.settings import (
     Configuration,
-    Training,
     distribute,
     label_of,
     pair_of,
     pairs,
     spec_of,
 )
+from paretocosmos.config.training import Training
 from paretocosmos.errors import ConfigurationError, joined, unknown
 from paretocosmos.methods import Method
 from paretocosmos.problems import Problem, load_problem, problem_name, split_of

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.pareto.front import Front
-from paretocosmos.pareto.metrics import hypervolume
+from paretocosmos.pareto.metrics.volume import hypervolume
 from paretocosmos.pareto.rays import check_alpha, sample_rays
 from paretocosmos.pareto.strata import stratified_rays
 

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 from paretocosmos import registry
 from paretocosmos.config.presets import NETWORKS
 from paretocosmos.config.settings import (
-    Training,
     distribute,
     pair_of,
     pairs,
     paper_network,
     paper_settings,
 )
+from paretocosmos.config.training import Training
 from paretocosmos.errors import ConfigurationError, unknown
 from paretocosmos.io.files import check_depth, one_line
 from paretocosmos.io.trust import check_names, check_trust

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from paretocosmos.config.plan import Plan
-from paretocosmos.config.settings import Training
+from paretocosmos.config.training import Training
 from paretocosmos.errors import ConfigurationError, ParetoCosmosError, RunError
 from paretocosmos.io.files import exists
 from paretocosmos.runs.record import other_objectives, record_in

@@ -20,7 +20,13 @@ from paretocosmos.pareto import metrics
 from paretocosmos.pareto.front import Front
 from paretocosmos.pareto.rays import even_rays
 from paretocosmos.problems.tables.tabular import TabularProblem
-from paretocosmos.runs.checkpoint import TrainingState, flaw_of, load_checkpoint, save_checkpoint
+from paretocosmos.runs.checkpoint import (
+    TrainingState,
+    flaw_of,
+    load_checkpoint,
+    numbered,
+    save_checkpoint,
+)
 from paretocosmos.runs.record import measured, record_of, write_run
 from paretocosmos.runs.run import Run
 from paretocosmos.runs.saved import drop_all_but, place_of, saved_in
@@ -28,7 +34,7 @@ from paretocosmos.runtime.device import peak_memory, to_device_layout
 from paretocosmos.runtime.distributed import ALONE, Processes
 from paretocosmos.training.calibration import useful_ends
 from paretocosmos.training.divergence import check_finite
-from paretocosmos.training.validation import examined, judged_front
+from paretocosmos.training.validation import examined, judged_front, mean_losses
 from paretocosmos.types import Batch
 
 __all__ = ["SeedRun"]
@@ -73,7 +79,7 @@ class SeedRun:
             epoch: the one to go on from; only the first process need know.
         """
         self.states = method_states
-        optimiser, method_state = _numbered(optimisers), _numbered(method_states)
+        optimiser, method_state = numbered(optimisers), numbered(method_states)
         numbers = {
             "epoch": 0,
             "seeds_together": 1,
@@ -176,15 +182,8 @@ class SeedRun:
         return drawn
 
     def mean(self, losses: Tensor) -> dict[str, float]:
-        """Losses ``[steps, K, J]`` of an epoch by name, their mean over steps and networks.
-
-        A network counts for an objective by its ray's share: one that is not trained for it at all
-        says nothing of it.
-        """
-        own = losses.mean(dim=0)
-        shares = torch.ones_like(own) if self.fixed is None else self.fixed.to(own)
-        means = (own * shares).sum(dim=0) / shares.sum(dim=0)
-        return dict(zip(self.plan.problem.names, means.tolist(), strict=True))
+        """Losses ``[steps, K, J]`` of an epoch by name, their mean over steps and networks."""
+        return mean_losses(losses, self.fixed, self.plan.problem.names)
 
     def refuse_divergence(self, losses: Tensor) -> None:
         """Losses ``[steps, K, J]`` of an epoch; read once, so a step costs no round trip."""
@@ -303,10 +302,3 @@ class SeedRun:
 
     def _front(self, batch: Batch, split: Literal["val", "test"]) -> Front:
         return judged_front(self.model, self.plan, batch, self.rays, self.processes, split=split)
-
-
-def _numbered(parts: Sequence[Mapping[str, Tensor]]) -> Mapping[str, Tensor]:
-    """Named tensors of several networks under one roof; of one, as they are."""
-    if len(parts) == 1:
-        return parts[0]
-    return {f"{k}.{name}": value for k, part in enumerate(parts) for name, value in part.items()}

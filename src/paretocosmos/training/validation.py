@@ -3,7 +3,7 @@
 import dataclasses
 import math
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from paretocosmos.problems import Problem
 from paretocosmos.runtime.distributed import Processes
 from paretocosmos.types import Batch
 
-__all__ = ["evaluate_equal_weights", "examined", "judged_front"]
+__all__ = ["evaluate_equal_weights", "examined", "judged_front", "mean_losses"]
 
 
 def judged_front(
@@ -96,3 +96,20 @@ def examined(
         "sensitivity": found.sensitivity if math.isfinite(found.sensitivity) else None,
         "findings": [dataclasses.asdict(finding) for finding in found.findings],
     }
+
+
+def mean_losses(losses: Tensor, fixed: Tensor | None, names: Sequence[str]) -> dict[str, float]:
+    """Losses ``[steps, K, J]`` of an epoch by name, their mean over steps and networks.
+
+    A network counts for an objective by its ray's share: one that is not trained for it at all says
+    nothing of it.
+
+    Args:
+        losses: of all steps.
+        fixed: the rays ``[K, J]`` of the networks, if each has one.
+        names: the objectives'.
+    """
+    own = losses.mean(dim=0)
+    shares = torch.ones_like(own) if fixed is None else fixed.to(own)
+    means = (own * shares).sum(dim=0) / shares.sum(dim=0)
+    return dict(zip(names, means.tolist(), strict=True))

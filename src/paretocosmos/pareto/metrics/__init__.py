@@ -11,7 +11,7 @@ from paretocosmos.pareto.metrics._order import (
 )
 from paretocosmos.pareto.metrics._report import MEANINGS, FrontReport, front_report
 from paretocosmos.pareto.metrics._shape import angle, range_covered, spacing, span
-from paretocosmos.pareto.metrics._volume import (
+from paretocosmos.pareto.metrics.volume import (
     box_of,
     hypervolume,
     ideal,

@@ -12,7 +12,7 @@ from paretocosmos.pareto.front import Array, Front
 from paretocosmos.pareto.metrics._distance import expected_utility, igd_plus
 from paretocosmos.pareto.metrics._order import dominated_share, inverted_pairs, monotonicity
 from paretocosmos.pareto.metrics._shape import angle, range_covered, spacing, span
-from paretocosmos.pareto.metrics._volume import (
+from paretocosmos.pareto.metrics.volume import (
     box_of,
     hypervolume,
     ideal_hypervolume,

@@ -6,7 +6,7 @@ import numpy as np
 
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.pareto.front import Array, Front
-from paretocosmos.pareto.metrics._volume import box_of
+from paretocosmos.pareto.metrics.volume import box_of
 
 __all__ = ["angle", "check_same", "range_covered", "spacing", "span"]
 

@@ -8,7 +8,7 @@ happens to it afterwards. Nothing is pickled.
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any

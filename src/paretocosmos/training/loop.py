@@ -24,6 +24,7 @@ from paretocosmos.training.preflight import preflight
 from paretocosmos.training.progress import CheckpointBudget, Pace, Progress, unit_of
 from paretocosmos.training.seed_run import SeedRun
 from paretocosmos.training.stack import make_stack
+from paretocosmos.training.validation import mean_losses
 
 __all__ = ["Progress", "Trainer"]
 
@@ -216,7 +217,8 @@ class Trainer:
             numbers["seconds_waiting"] += done.waited
             numbers["epoch"] += 1
             numbers["seeds_together"] = len(self.seed_runs)
-            means.append(seed_run.mean(done.losses[:, share]))
+            own = done.losses[:, share]
+            means.append(mean_losses(own, seed_run.fixed, self.plan.problem.names))
             due = seed_run.epoch % training.evaluate_every == 0 or last
             if due and not seed_run.ended:
                 with ExitStack() as averaged:

@@ -34,7 +34,7 @@ from paretocosmos.runtime.device import peak_memory, to_device_layout
 from paretocosmos.runtime.distributed import ALONE, Processes
 from paretocosmos.training.calibration import useful_ends
 from paretocosmos.training.divergence import check_finite
-from paretocosmos.training.validation import examined, judged_front, mean_losses
+from paretocosmos.training.validation import examined, judged_front
 from paretocosmos.types import Batch
 
 __all__ = ["SeedRun"]
@@ -180,10 +180,6 @@ class SeedRun:
                 rays = self.fixed[network].expand(steps * groups, -1)
             drawn.append((order, rays))
         return drawn
-
-    def mean(self, losses: Tensor) -> dict[str, float]:
-        """Losses ``[steps, K, J]`` of an epoch by name, their mean over steps and networks."""
-        return mean_losses(losses, self.fixed, self.plan.problem.names)
 
     def refuse_divergence(self, losses: Tensor) -> None:
         """Losses ``[steps, K, J]`` of an epoch; read once, so a step costs no round trip."""

@@ -92,7 +92,7 @@ class TestGroups:
             ]
             return float(max(rates))
 
-        assert gap([0.1, 0.9]) < gap([0.9, 0.1]) / 2
+        assert gap(ENDS[2]) < gap(ENDS[0]) / 2
 
     def test_several_groups(self, people: People) -> None:
         groups = np.where(people.x["age"] < 40, "young", people.sex)

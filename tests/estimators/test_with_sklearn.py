@@ -57,7 +57,6 @@ class TestPickles:
         fitted = ParetoClassifier(**few).fit(x, people.rich, sensitive=people.sex)
         found = pickle.dumps(fitted)
         weights = sum(p.nbytes for p in fitted.model_.parameters())
-        print(len(found) - weights)
         assert len(found) < weights + 20_000
         assert fitted._judging is not None
         inputs = fitted._judging.split("val").inputs

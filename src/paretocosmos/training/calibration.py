@@ -20,6 +20,8 @@ __all__ = ["useful_ends"]
 STEPS = 25
 # Parts of the validation rows, by whose disagreement the noise of a difference is known.
 PARTS = 10
+# Validation rows below which chance decides what pays.
+ENOUGH = 1000
 # How many standard errors make one ray better than another.
 BETTER = 2.0
 # How many make it the same.
@@ -32,7 +34,7 @@ def useful_ends(model: nn.Module, problem: Problem, val: Batch) -> Tensor:
     """For each objective the ray ``[J, J]`` with the largest weight on it that still pays.
 
     A weight pays as long as no other ray is better in something, beyond the noise of the validation
-    rows, and worse in nothing. Where hardly any does, all of the simplex stays.
+    rows, and worse in nothing. Where hardly any does, or on few rows, all of the simplex stays.
 
     Args:
         model: the trained network.
@@ -41,7 +43,7 @@ def useful_ends(model: nn.Module, problem: Problem, val: Batch) -> Tensor:
     """
     count = len(problem.objectives)
     corners, size = torch.eye(count), len(val) // PARTS
-    if size < 1:
+    if len(val) < ENOUGH:
         return corners
     others = (1 - corners) / (count - 1)
     weights = torch.linspace(0, 1, STEPS)[:, None, None]

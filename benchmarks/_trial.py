@@ -17,7 +17,7 @@ from paretocosmos.conditioning.transposed_conv import TransposedConv
 from paretocosmos.methods import Method
 from paretocosmos.methods.cosmos import Cosmos
 from paretocosmos.methods.uniform import Uniform
-from paretocosmos.training.engine import Adam, Engine, Work, choose, feed_of, make_step
+from paretocosmos.training.engine import Engine, Optimizer, Recipe, Work, choose, feed_of, make_step
 
 SEED = 1
 STEPS = 32  # of a timing: what one captured graph holds
@@ -84,8 +84,8 @@ class Trial:
         parameters = {name: p.detach() for name, p in model.named_parameters()}
         self.parameters = sum(p.numel() for p in parameters.values())
         self.added = self.parameters - sum(p.numel() for p in backbone.parameters())
-        adam = Adam(parameters, weight_decay=0.0)
-        adam.set_learning_rate(5e-4)
+        adam = Optimizer(parameters, Recipe("adam", 0.0))
+        adam.set_rates([5e-4])
         work = Work(
             step=make_step(
                 model.train(),
@@ -95,7 +95,7 @@ class Trial:
                 half=kind.precision == "bf16",
             ),
             parameters=parameters,
-            adam=adam,
+            optimizer=adam,
             state=dict(method.init(objectives)),
             feed=feed_of(problem.split("train"), device, torch.float32),
             batch_size=kind.batch_size,

@@ -57,6 +57,7 @@ def cell(problem: Problem, method: str, settings: dict[str, float], device: str)
     with tempfile.TemporaryDirectory() as folder:
         runs = fit(
             problem,
+            preset="paper",
             method=method,
             seeds=SEEDS,
             settings=settings,

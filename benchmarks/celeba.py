@@ -128,6 +128,7 @@ def cell(problem: Problem, wanted: dict[str, Any], arguments: argparse.Namespace
         out = place.runs(arguments.runs or Path(folder))[wanted["seed"]]
         run = fit(
             problem,
+            preset="paper",
             method=wanted["method"],
             backbone=wanted["asked_backbone"],
             seed=wanted["seed"],

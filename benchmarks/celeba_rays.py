@@ -64,7 +64,12 @@ def validation(
     settings = {"groups": groups, "penalty": penalty, "batch_size": BATCH, "epochs": epochs}
     with tempfile.TemporaryDirectory() as folder:
         runs = fit(
-            problem, backbone="lenet", seeds=SEEDS, settings=settings, out=Path(folder) / "run"
+            problem,
+            preset="paper",
+            backbone="lenet",
+            seeds=SEEDS,
+            settings=settings,
+            out=Path(folder) / "run",
         )
     return {name: [run.record["metrics"]["val"][name] for run in runs] for name in NUMBERS}
 

@@ -96,7 +96,9 @@ def ours(seed: int) -> dict[str, float]:
         warnings.catch_warnings(action="ignore", category=BenchmarkWarning),
     ):
         started = time.process_time()
-        run = fit("adult", settings=SETTINGS, seed=seed, device="cpu", out=f"{folder}/run")
+        run = fit(
+            "adult", preset="paper", settings=SETTINGS, seed=seed, device="cpu", out=f"{folder}/run"
+        )
         trained = time.process_time()
         choice = run.choose(max={"tpr_gap": BOUND}, maximize="accuracy")
         ended = time.process_time()

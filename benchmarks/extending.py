@@ -65,6 +65,7 @@ def _timed(problem: str | Problem, **given: Any) -> tuple[float, str]:
     with tempfile.TemporaryDirectory() as folder:
         run = fit(
             problem,
+            preset="paper",
             epochs=EPOCHS,
             device="cpu",
             out=Path(folder) / "run",

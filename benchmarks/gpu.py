@@ -86,6 +86,7 @@ def ours(problem: Problem, engine: str, precision: str, seeds: tuple[int, ...]) 
     with tempfile.TemporaryDirectory() as folder:
         runs = fit(
             problem,
+            preset="paper",
             epochs=EPOCHS,
             seeds=seeds,
             engine=engine,

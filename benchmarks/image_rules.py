@@ -101,7 +101,14 @@ def tried(trial: Trial, *, data: str) -> dict[str, Any]:
         if trial == WARM:
             volumes = {"test": warmed(problem, Path(folder))}
         else:
-            runs = fit(problem, seeds=SEEDS, device="cuda", out=Path(folder) / "runs", **how)
+            runs = fit(
+                problem,
+                preset="paper",
+                seeds=SEEDS,
+                device="cuda",
+                out=Path(folder) / "runs",
+                **how,
+            )
             volumes = {
                 split: [run.record["metrics"][split]["hypervolume"] for run in runs]
                 for split in ("val", "test")
@@ -144,14 +151,14 @@ def composed(trial: Trial, data: str) -> Problem:
 def warmed(problem: Problem, folder: Path) -> list[float]:
     """The ideal points' hypervolumes where the second task starts from the first's last weights."""
     how: dict[str, Any] = {"method": "single_task", "device": "cuda"}
-    usual = fit(problem, seeds=SEEDS, out=folder / "usual", **how)
+    usual = fit(problem, preset="paper", seeds=SEEDS, out=folder / "usual", **how)
     only_last = {"evaluate_every": 100}
-    last = fit(problem, seeds=SEEDS, out=folder / "last", settings=only_last, **how)
+    last = fit(problem, preset="paper", seeds=SEEDS, out=folder / "last", settings=only_last, **how)
     volumes = []
     for seed, fresh, first in zip(SEEDS, usual, last, strict=True):
         networks: Any = first.model.backbone
         again = how | {"backbone": networks[0].backbone, "out": folder / f"second-{seed}"}
-        second = fit(problem, seed=seed, **again)
+        second = fit(problem, preset="paper", seed=seed, **again)
         best = fresh.front.values[0][0], second.front.values[1][1]
         volumes.append(float((2 - best[0]) * (2 - best[1])))
     return volumes

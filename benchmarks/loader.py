@@ -124,6 +124,7 @@ def training(problem: ImageProblem, size: int, device: torch.device) -> dict[str
         ):
             run = fit(
                 problem,
+                preset="paper",
                 epochs=EPOCHS,
                 settings={"batch_size": size, "rays": 2, "evaluate_every": EPOCHS},
                 device=str(device),

@@ -69,6 +69,7 @@ def step(problem: Problem, method: str | Method, engine: str) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         run = fit(
             problem,
+            preset="paper",
             method=method,
             epochs=EPOCHS,
             engine=engine,
@@ -92,6 +93,7 @@ def training(problem: Problem, method: str, arguments: argparse.Namespace) -> di
     with tempfile.TemporaryDirectory() as folder:
         run: Run = fit(
             problem,
+            preset="paper",
             method=method,
             epochs=arguments.epochs,
             engine=arguments.engine,

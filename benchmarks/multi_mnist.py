@@ -123,7 +123,14 @@ def trained(problem: Problem) -> tuple[float, torch.nn.Module, str]:
     """Seconds of our step, from the second of two epochs; the model, and the engine."""
     with tempfile.TemporaryDirectory() as folder:
         settings = {"evaluate_every": 1, "rays": 2}
-        run = fit(problem, epochs=2, device="cpu", out=Path(folder) / "run", settings=settings)
+        run = fit(
+            problem,
+            preset="paper",
+            epochs=2,
+            device="cpu",
+            out=Path(folder) / "run",
+            settings=settings,
+        )
     first, second = (e["seconds_training"] for e in run.record["evaluations"])
     steps = len(problem.split("train")) / 256
     return (second - first) / steps, run.model, run.record["engine"]

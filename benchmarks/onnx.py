@@ -56,7 +56,14 @@ def main() -> None:
     }
     for problem, epochs in PROBLEMS.items():
         with tempfile.TemporaryDirectory() as folder:
-            run = fit(problem, epochs=epochs, seed=SEED, device="cpu", out=Path(folder) / "run")
+            run = fit(
+                problem,
+                preset="paper",
+                epochs=epochs,
+                seed=SEED,
+                device="cpu",
+                out=Path(folder) / "run",
+            )
             exported = export(run)
             results[problem] = {
                 "epochs": epochs,

@@ -52,7 +52,14 @@ def validation(problem: str, penalty: float, seed: int, epochs: int) -> dict[str
     """Numbers of the validation front of one training."""
     settings = {"fairness": "tpr_gap", "penalty": penalty, "alpha": 0.5}
     with tempfile.TemporaryDirectory() as folder:
-        run = fit(problem, seed=seed, epochs=epochs, settings=settings, out=Path(folder) / "run")
+        run = fit(
+            problem,
+            preset="paper",
+            seed=seed,
+            epochs=epochs,
+            settings=settings,
+            out=Path(folder) / "run",
+        )
     kept: dict[str, float] = run.record["metrics"]["val"]
     return {name: kept[name] for name in ("hypervolume", "span", "dominated_share", "monotonicity")}
 

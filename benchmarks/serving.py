@@ -74,7 +74,7 @@ def main() -> None:
 
 def trained(folder: Path) -> Path:
     """A run of adult; how good it is matters to nobody here."""
-    return fit("adult", epochs=5, seed=SEED, out=folder).folder
+    return fit("adult", preset="paper", epochs=5, seed=SEED, out=folder).folder
 
 
 def questions_of(run: Run) -> list[Question]:

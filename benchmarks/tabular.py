@@ -58,7 +58,7 @@ def measure(problem: Problem, rounds: int, epochs: int) -> dict[str, Any]:
     rays = even_rays(25, 2)
     with tempfile.TemporaryDirectory() as folder:
         runs = (Path(folder) / str(number) for number in range(10_000))
-        model = fit(problem, epochs=1, out=next(runs)).model
+        model = fit(problem, preset="paper", epochs=1, out=next(runs)).model
         times: dict[str, list[float]] = {
             name: []
             for name in (
@@ -77,7 +77,9 @@ def measure(problem: Problem, rounds: int, epochs: int) -> dict[str, Any]:
             times["step_textbook_one_thread"].append(clock(epoch) / steps)
             torch.set_num_threads(threads)
             # five epochs of ours are about as long as one of theirs; the first pays for tracing
-            run = fit(problem, epochs=6, out=next(runs), settings={"evaluate_every": 1})
+            run = fit(
+                problem, preset="paper", epochs=6, out=next(runs), settings={"evaluate_every": 1}
+            )
             first, *_, last = (e["seconds_training"] for e in run.record["evaluations"])
             times["step_ours"].append((last - first) / 5 / steps)
             test_batches = textbook.loader(test, shuffle=False)
@@ -86,7 +88,7 @@ def measure(problem: Problem, rounds: int, epochs: int) -> dict[str, Any]:
             times["sweep_ours"].append(clock(lambda: evaluate(model, problem, rays=rays)))
         whole_textbook, front = textbook_training(problem, epochs)
         started = time.perf_counter()
-        run = fit(problem, epochs=epochs, out=next(runs))
+        run = fit(problem, preset="paper", epochs=epochs, out=next(runs))
         whole_ours = time.perf_counter() - started
     median = {name: statistics.median(values) for name, values in times.items()}
     return {

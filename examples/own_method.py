@@ -35,8 +35,8 @@ class SmoothTchebycheff(DirichletRays):
 if __name__ == "__main__":
     torch.set_num_threads(1)  # a small network: more would wait for each other
     method = SmoothTchebycheff(alpha=1.0, smoothing=0.05)
-    settings = {"learning_rate": 1e-2, "groups": 4}
-    run = fit("toy_concave", method=method, epochs=60, settings=settings)
+    settings = {"scale_losses": False}  # both are on one scale already
+    run = fit("toy_concave", method=method, settings=settings)
     print(f"engine {run.record['engine']}, hypervolume {run.hypervolume:.3f}")
     for weight in (0.25, 0.5, 0.75):
         nearest = abs(run.front.rays[:, 0] - weight).argmin()

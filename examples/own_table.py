@@ -19,7 +19,7 @@ people["hours"] = 30 + 8 * (people["sex"] == "male") + generator.normal(0, 4, ro
 people["loan"] = np.where(generator.random(rows) < chance, "granted", "refused")
 
 problem = TabularProblem.from_frame(people, target="loan", sensitive="sex", positive="granted")
-run = fit(problem, settings={"penalty": 0.1})
+run = fit(problem)
 print(f"a front of {len(run.front)} trade-offs in {run.folder}, hypervolume {run.hypervolume:.2f}")
 for weight in (0.9, 0.5, 0.1):
     nearest = abs(run.front.rays[:, 0] - weight).argmin()

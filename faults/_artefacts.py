@@ -147,12 +147,23 @@ def _begin(out: Path) -> None:
 def _train(out: Path, **more: Any) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        fit("toy_convex", epochs=3, settings=ANEW, out=out, device="cpu", engine="eager", **more)
+        fit(
+            "toy_convex",
+            preset="paper",
+            epochs=3,
+            settings=ANEW,
+            out=out,
+            device="cpu",
+            engine="eager",
+            **more,
+        )
 
 
 def _of_runs(folder: Path) -> list[Artefact]:
     toy, people = folder / "toy", _of_people(folder)
-    fit("toy_convex", epochs=2, settings=ANEW, out=toy, device="cpu", engine="eager")
+    fit(
+        "toy_convex", preset="paper", epochs=2, settings=ANEW, out=toy, device="cpu", engine="eager"
+    )
     both, tensors = {**BYTES, **JSON}, {**BYTES, **SAFETENSORS}
     names = ("front.json", "front_val.json")
     return [
@@ -182,7 +193,14 @@ def _of_people(folder: Path) -> Path:
     given = {"data": str(folder / "people.csv"), "target": "paid", "sensitive": "sex"}
     settings = {**given, "hidden": (8,), "rays": 3}
     if not (folder / "people").exists():
-        fit("table", epochs=2, settings=settings, out=folder / "people", device="cpu")
+        fit(
+            "table",
+            preset="paper",
+            epochs=2,
+            settings=settings,
+            out=folder / "people",
+            device="cpu",
+        )
     return folder / "people"
 
 

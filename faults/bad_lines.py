@@ -136,11 +136,15 @@ BAD: dict[str, Words] = {
     "rays": (*NO_WHOLE, *HUGE, "0", "1000000000"),
     "evaluations": (*NO_WHOLE, *HUGE, "0", "1"),
     "penalty": (*NO_NUMBER, "nan", "inf", "-inf", "-1", "1e400"),
-    "alpha": (*NO_NUMBER, "nan", "inf", "0", "-1", "1,2,3", "1e400", "1e-400"),
+    "alpha": (
+        *(text for text in NO_NUMBER if text != "1,5"),
+        *("nan", "inf", "0", "-1", "1,2,3", "1e400", "1e-400"),
+    ),
     "method": NO_NAME,
     "methods": (*NO_NAME, ",", "cosmos,unknown", "cosmos,cosmos"),
     "backbone": (*NO_NAME, "lenet", "resnet18"),
     "conditioning": (*NO_NAME, "none", "transposed_conv"),
+    "preset": (*NO_NAME, "Paper", "default,paper"),
     "protocol": (*NO_NAME, "Paper", "both"),
     "engine": (*NO_NAME, "captured", "EAGER"),
     "precision": (*NO_NAME, "fp8", "32", "float"),
@@ -185,7 +189,7 @@ BAD: dict[str, Words] = {
         *("", "=", "=1", "epochs", "epochs=x", "epochs=nan", "epochs=0", "nobody=1", "hidden=-1"),
         *("hidden=0", "hidden=x", "hidden=99999999999", "batch_size=0", "batch_size=1000000000"),
         *("learning_rate=nan", "learning_rate=0", "learning_rate=inf", "weight_decay=-1"),
-        *("rays=0", "rays=2000000000", "groups=3", "accumulate=2", "evaluate_every=0", "decay=0"),
+        *("rays=0", "rays=2000000000", "groups=3", "accumulate=3", "evaluate_every=0", "decay=0"),
         *("milestones=a", "reference=1", "reference=nan,1", "reference=1,2,3", "penalty=x"),
         *("method.nobody=1", "training.nobody=1", "nobody.epochs=1", ".=1", "epochs =1 2"),
         *(f"{LONG}=1", f"epochs={LONG}", "__class__=1", "self=1", "problem=adult", "seed=x"),
@@ -252,6 +256,8 @@ def _of_options() -> Iterator[Line]:
             base = ON_TABLE if option.name in ("target", "sensitive") else GOOD[name]
             if option.name == "changes":
                 base = (name, "toy_convex")
+            if option.name == "penalty":
+                base = (*GOOD[name], "--method", "cosmos")
             if option.name in ("positive", "drop"):
                 base = ON_TABLE if name == "train" else ("compare", *ON_TABLE[1:])
             for value in BAD[option.name]:

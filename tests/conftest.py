@@ -55,7 +55,9 @@ def toy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A finished run, to look at."""
     from paretocosmos import fit
 
-    return fit("toy_convex", epochs=1, out=tmp_path_factory.mktemp("toy") / "run").folder
+    return fit(
+        "toy_convex", preset="paper", epochs=1, out=tmp_path_factory.mktemp("toy") / "run"
+    ).folder
 
 
 @pytest.fixture

@@ -45,7 +45,7 @@ def plan_of(problem: str | Problem = "toy_convex", **changes: Any) -> Plan:
     """The plan of a training on the CPU with nothing set but what is named."""
     given: dict[str, Any] = {"method": "cosmos", "settings": {}, "seed": 1, "device": "cpu"}
     given |= dict.fromkeys(("model", "conditioning", "backbone", "protocol"))
-    given |= {"deterministic": False, "precision": "tf32"}
+    given |= {"preset": "paper", "deterministic": False, "precision": "tf32"}
     return make_plan(problem, **given | changes)
 
 

@@ -54,7 +54,7 @@ def test_own_table_trades_accuracy_for_a_smaller_gap(shown_by: Shown, tmp_path: 
     gaps = [float(gap) for gap in re.findall(r"gap ([\d.]+)", shown)]
     assert len(gaps) == 3
     assert gaps[-1] < gaps[0]
-    assert (tmp_path / "runs" / "table-cosmos-1" / "front.json").exists()
+    assert (tmp_path / "runs" / "table-linear-1" / "front.json").exists()
 
 
 def test_a_csv_becomes_a_model_that_keeps_a_bound(shown_by: Shown) -> None:

@@ -34,7 +34,7 @@ def train(tmp_path: Path) -> Train:
 
     def trained(problem: Any = "toy_concave", **given: Any) -> Any:
         every: Any = {"epochs": 2, "settings": SETTINGS, "device": "cpu"} | given
-        return fit(problem, out=tmp_path / f"run-{next(numbers)}", **every)
+        return fit(problem, preset="paper", out=tmp_path / f"run-{next(numbers)}", **every)
 
     return trained
 

@@ -65,7 +65,7 @@ def test_parameters_are_the_keyword_only_ones() -> None:
     found = parameters(thing)
     assert list(found) == ["penalty", "name"]
     assert found["penalty"].default == 1.0
-    assert set(parameters(Cosmos)) == {"penalty", "alpha", "alignment"}
+    assert set(parameters(Cosmos)) == {"penalty", "alpha", "stratified", "alignment"}
 
 
 @pytest.mark.parametrize(

@@ -138,6 +138,10 @@ class FrontWarning(UserWarning):
     """A front that is probably not what its owner meant (a reference point nobody dominates)."""
 
 
+class FindingWarning(FrontWarning):
+    """Something about a finished training that its owner should know: a ray without effect."""
+
+
 class WeightsWarning(UserWarning):
     """A network that begins with other weights than its owner may expect."""
 

@@ -88,7 +88,8 @@ def convert(key: str, value: object, annotation: object) -> typing.Any:
             return _to(value, option)
         except (TypeError, ValueError, OverflowError):
             continue
-    wanted = " or ".join(_called(option) for option in _options(annotation))
+    named = (option for option in _options(annotation) if option is not type(None))
+    wanted = " or ".join(_called(option) for option in named)
     raise ConfigurationError(f"`{key}` takes {wanted}, found {value!r}")
 
 

@@ -40,6 +40,7 @@ from paretocosmos.types import Batch
 
 PLAIN = ("--epochs", "2", "--device", "cpu", "--set", "hidden=8")
 SMALL = (*PLAIN, "--engine", "eager")  # recording takes longer than these trainings
+LIKE_FINISHED = (*SMALL, "--preset", "paper")
 RESULTS = ("front.json", "front_val.json", "model.safetensors")
 
 
@@ -67,7 +68,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A finished run; look, do not touch."""
     folder = tmp_path_factory.mktemp("finished") / "run"
     given: dict[str, Any] = {"epochs": 2, "settings": {"hidden": "8"}, "device": "cpu"}
-    fit("toy_convex", out=folder, **given)
+    fit("toy_convex", preset="paper", out=folder, **given)
     return folder
 
 
@@ -126,20 +127,21 @@ def test_list_is_what_find_finds(cli: Call) -> None:
         assert re.search(rf"^\s*{name}\s", cli("list").out, re.MULTILINE)
 
 
-def test_train_prints_one_json_object_and_nothing_else(cli: Call, undrawn: None) -> None:
+def test_train_prints_one_json_object_and_notes_beside_it(cli: Call, undrawn: None) -> None:
     ended = cli("train", "toy_convex", *PLAIN, "--seed", "4", "--out", "here", "--json")
     assert ended.code == 0
-    assert ended.err == ""
+    assert all(line.startswith("note:") for line in ended.err.splitlines())
     assert ended.out.count("\n") == 1
     numbers = json.loads(ended.out)
     run = load_run("here")
     expected: dict[str, Any] = {
         "run": "here",
         "problem": "toy_convex",
-        "method": "cosmos",
+        "method": "linear",
+        "preset": "default",
         "protocol": "clean",
         "seed": 4,
-        "parameters": (4 + 2 + 1) * 8 + (8 + 1) * 2,
+        "parameters": sum(one.numel() for one in run.model.parameters()),
         "hypervolume": run.hypervolume,
         "hypervolume_val": run.record["metrics"]["val"]["hypervolume"],
         "span": run.record["metrics"]["test"]["span"],
@@ -166,6 +168,7 @@ def test_train_ends_with_a_table_and_the_folder(cli: Call, undrawn: None, tmp_pa
     for words in ("hypervolume", "span", "dominated", "ends of the front", "training", "scores"):
         assert words in ended.out
     assert f"{run.hypervolume:.4f} test" in ended.out
+    assert re.search(r"^\s*method\s+linear \(default preset\)\s*$", ended.out, re.MULTILINE)
     assert str(out) in ended.out  # in one piece, to be copied
     assert "2/2" not in ended.out + ended.err  # the bar is for a terminal
 
@@ -206,6 +209,7 @@ def test_every_option_arrives(cli: Call, undrawn: None) -> None:
     assert record["method"]["settings"] == {
         "penalty": 2.0,
         "alpha": [0.1, 0.5],
+        "stratified": False,
         "alignment": "inverse",
     }
     assert record["training"]["batch_size"] == 128
@@ -213,8 +217,21 @@ def test_every_option_arrives(cli: Call, undrawn: None) -> None:
     assert (record["seed"], record["deterministic"], record["device"]) == (7, True, "cpu")
     assert record["engine"] == "eager"
     assert record["precision"] == numbers["precision"] == "fp64"
-    assert numbers["protocol"] == "paper"
+    assert numbers["protocol"] == numbers["preset"] == "paper"  # the one implies the other
     assert numbers["scores"] == "mean over batches of 256"
+
+
+def test_a_preset_brings_its_method_and_what_is_set_comes_on_top(cli: Call, undrawn: None) -> None:
+    given = ("train", "toy_convex", *SMALL, "--preset", "paper", "--json")
+    numbers = json.loads(cli(*given, "--out", "paper").out)
+    assert (numbers["preset"], numbers["method"], numbers["protocol"]) == (
+        "paper",
+        "cosmos",
+        "clean",
+    )
+    numbers = json.loads(cli(*given, "--method", "linear", "--out", "both").out)
+    assert (numbers["preset"], numbers["method"]) == ("paper", "linear")
+    assert load_run("both").record["training"] == load_run("paper").record["training"]
 
 
 def test_seeds_print_a_list_and_leave_a_run_each(cli: Call, undrawn: None) -> None:
@@ -249,7 +266,7 @@ def test_a_csv_gives_a_front_and_its_report(cli: Call, people: pd.DataFrame) -> 
     people.to_csv("my.csv", index=False)
     ended = cli("train", "my.csv", "--target", "income", "--sensitive", "sex", *SMALL)
     assert ended.code == 0, ended.err
-    folder = Path("runs", "my-cosmos-1")
+    folder = Path("runs", "my-linear-1")
     assert {file.name for file in folder.iterdir()} == {
         *("run.json", "front.json", "front_val.json", "model.safetensors", "table.json"),
         *("front.png", "report.html", "checkpoint"),
@@ -266,10 +283,10 @@ def test_a_csv_gives_a_front_and_its_report(cli: Call, people: pd.DataFrame) -> 
         *("train", "my.csv", "--target", "income", "--sensitive", "sex", "--positive", "high"),
         *(*SMALL, "--json"),
     )
-    assert json.loads(ended.out)["run"] == "runs/my-cosmos-1-2"
+    assert json.loads(ended.out)["run"] == "runs/my-linear-1-2"
     rates = [
         load_run(path).record["problem"]["settings"]["positive"]
-        for path in ("runs/my-cosmos-1", "runs/my-cosmos-1-2")
+        for path in ("runs/my-linear-1", "runs/my-linear-1-2")
     ]
     assert rates == [None, "high"]
 
@@ -279,6 +296,14 @@ def test_evaluate_reproduces_the_front(cli: Call, finished: Path) -> None:
         ended = cli("evaluate", str(finished), "--split", split, "--json")
         assert (ended.code, ended.err) == (0, "")
         assert json.loads(ended.out) == json.loads((finished / file).read_text())
+
+
+def test_one_ray_is_no_front(cli: Call, finished: Path) -> None:
+    two = cli("evaluate", str(finished), "--ray", "0.3,0.7", "--ray", "0.7,0.3").out
+    assert re.search(r"^order .*; span \d", two, re.MULTILINE)
+    one = cli("evaluate", str(finished), "--ray", "0.3,0.7").out
+    assert re.search(r"^hypervolume \d", one, re.MULTILINE)
+    assert "order" not in one
 
 
 def test_evaluate_at_other_rays(cli: Call, finished: Path) -> None:
@@ -333,7 +358,9 @@ def test_python_m_helps() -> None:
 
 def test_help_names_every_option(cli: Call) -> None:
     shown = cli("train", "--help").out
-    options = "method protocol seed seeds epochs penalty alpha data out device engine precision"
+    options = (
+        "method preset protocol seed seeds epochs penalty alpha data out device engine precision"
+    )
     assert all(f"--{option}" in shown for option in f"{options} resume json set".split())
     engines = "auto, eager, traced, compiled, captured"
     assert engines in " ".join(shown.split())
@@ -368,11 +395,12 @@ def test_a_missing_plotting_package_costs_the_picture_only(
 # ---------------------------------------------------------------- what it refuses
 
 
+COSMOS = ("--method", "cosmos")
 REFUSED: dict[str, tuple[tuple[str, ...], str]] = {
     "problem": (("adlt",), "unknown problem `adlt`; did you mean `adult`"),
     "method": (("toy_convex", "--method", "cosmo"), "did you mean `cosmos`"),
     "protocol": (("toy_convex", "--protocol", "papr"), "did you mean `paper`"),
-    "setting": (("toy_convex", "--set", "penalti=1"), "did you mean `penalty`"),
+    "setting": (("toy_convex", *COSMOS, "--set", "penalti=1"), "did you mean `penalty`"),
     "no equals": (("toy_convex", "--set", "penalty"), "--set takes KEY=VALUE, found `penalty`"),
     "no key": (("toy_convex", "--set", "=3"), "--set takes KEY=VALUE"),
     "no number": (("toy_convex", "--set", "epochs=few"), "`epochs` takes int, found 'few'"),
@@ -381,8 +409,13 @@ REFUSED: dict[str, tuple[tuple[str, ...], str]] = {
     "alpha negative": (("toy_convex", "--alpha", "0.5,-1"), "`alpha` must be positive"),
     "alpha's length": (("toy_convex", "--alpha", "1,2,3"), "here 2; found 3"),
     "alpha's kind": (("toy_convex", "--alpha", "half"), "`alpha` takes float"),
-    "penalty": (("toy_convex", "--penalty", "-1"), "`penalty` must be finite and at least 0"),
-    "penalty nan": (("toy_convex", "--penalty", "nan"), "`penalty` must be finite"),
+    "penalty": (("toy_convex", *COSMOS, "--penalty", "-1"), "`penalty` must be .* at least 0"),
+    "penalty nan": (("toy_convex", *COSMOS, "--penalty", "nan"), "`penalty` must be finite"),
+    "penalty alone": (
+        ("toy_convex", "--penalty", "1"),
+        "the preset `default` trains by `linear`.*--method cosmos",
+    ),
+    "preset": (("toy_convex", "--preset", "papr"), "did you mean `paper`"),
     "epochs": (("toy_convex", "--epochs", "0"), "`epochs` must be at least 1"),
     "seed": (("toy_convex", "--seed", "-1"), "`seed` must be at least 0"),
     "device": (("toy_convex", "--device", "cuda:99"), "on the command line: --device cpu"),
@@ -589,9 +622,10 @@ def test_an_output_folder_that_exists_is_left_alone(cli: Call, finished: Path) -
     shutil.copytree(finished, "run")
     before = {file: file.read_bytes() for file in Path("run").rglob("*") if file.is_file()}
     _one_sentence(
-        cli("train", "toy_convex", *SMALL, "--out", "run"), "exists; choose another `out`.*--out"
+        cli("train", "toy_convex", *LIKE_FINISHED, "--out", "run"),
+        "exists; choose another `out`.*--out",
     )
-    other = cli("train", "toy_convex", *SMALL, "--out", "run", "--resume", "--seed", "2")
+    other = cli("train", "toy_convex", *LIKE_FINISHED, "--out", "run", "--resume", "--seed", "2")
     _one_sentence(other, "seed: 1 there, 2 now.*choose another `out`.*--out")
     assert {file: file.read_bytes() for file in before} == before
     assert len(list(Path("run").rglob("*"))) == len(list(finished.rglob("*")))
@@ -617,7 +651,7 @@ def test_a_problem_of_ones_own_by_name(cli: Call, undrawn: None) -> None:
 
 
 def test_a_full_disk_at_any_time(cli: Call, tmp_path: Path, finished: Path) -> None:
-    given = ("train", "toy_convex", *SMALL, "--out", "run", "--json")
+    given = ("train", "toy_convex", *LIKE_FINISHED, "--out", "run", "--json")
     with files_at_most(200):
         ended = cli(*given)
     _one_sentence(ended, r"could not write `run/run.json`: File too large;.*make room")
@@ -655,11 +689,13 @@ def test_ctrl_c_says_how_to_go_on(
 ) -> None:
     with monkeypatch.context() as patch:
         _interrupt_at(patch, 2)
-        ended = cli("train", "toy_convex", *SMALL, "--out", "run", "--json")
+        ended = cli("train", "toy_convex", *LIKE_FINISHED, "--out", "run", "--json")
     assert (ended.code, ended.out) == (130, "")
     assert "--resume" in ended.err
     assert "Traceback" not in ended.err
-    assert cli("train", "toy_convex", *SMALL, "--out", "run", "--json", "--resume").code == 0
+    assert (
+        cli("train", "toy_convex", *LIKE_FINISHED, "--out", "run", "--json", "--resume").code == 0
+    )
     for name in RESULTS:
         assert Path("run", name).read_bytes() == (finished / name).read_bytes()
 

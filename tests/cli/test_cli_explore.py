@@ -20,7 +20,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A finished run on the embedded data; look, do not touch."""
     folder = tmp_path_factory.mktemp("explore") / "run"
     with pytest.warns(BenchmarkWarning):
-        fit("compas", epochs=2, settings={"hidden": "8"}, out=folder, device="cpu")
+        fit("compas", preset="paper", epochs=2, settings={"hidden": "8"}, out=folder, device="cpu")
     return folder
 
 

@@ -18,7 +18,7 @@ Call = Callable[..., Any]
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A finished run; look, do not touch but to export it."""
     folder = tmp_path_factory.mktemp("finished") / "run"
-    fit("toy_convex", out=folder, epochs=1, settings={"hidden": "8"}, device="cpu")
+    fit("toy_convex", preset="paper", out=folder, epochs=1, settings={"hidden": "8"}, device="cpu")
     return folder
 
 

@@ -36,7 +36,9 @@ def keys(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def toy(tmp_path_factory: pytest.TempPathFactory, keys: Path) -> Path:
-    folder = fit("toy_convex", epochs=1, out=tmp_path_factory.mktemp("toy") / "run").folder
+    folder = fit(
+        "toy_convex", preset="paper", epochs=1, out=tmp_path_factory.mktemp("toy") / "run"
+    ).folder
     sign_run(folder, keys / "ours")
     return folder
 

@@ -124,7 +124,8 @@ def test_one_of_ones_own_and_settings_work() -> None:
     assert isinstance(model, Concat)
     drawn = condition(Mlp((4,), 1), 2, settings={"zero": False})
     assert drawn.get_parameter("backbone.layers.0.ray.weight").abs().min() > 0
-    assert condition(Mlp((4,), 1), 2, how="film", settings={"width": 7}).ray[0].out_features == 7  # type: ignore[index,union-attr]
+    narrow: Any = condition(Mlp((4,), 1), 2, how="film", settings={"width": 7})
+    assert narrow.perceptron[0].out_features == 7
 
 
 def test_by_name_the_papers_weights_are_still_drawn() -> None:
@@ -153,10 +154,11 @@ def test_the_first_layer_decides_and_can_be_named(make: Make) -> None:
 def test_a_frozen_network_stays_frozen(make: Make) -> None:
     network, _ = make("tokens")
     network.requires_grad_(False)
-    for how, new in (("input", {"backbone.enter.ray.weight"}), ("film", {"ray."})):
-        free = [k for k, p in condition(network, J, how=how).named_parameters() if p.requires_grad]
-        assert free
-        assert all(any(key.startswith(start) for start in new) for key in free)
+    ways: list[tuple[str, dict[str, int]]] = [("input", {}), ("film", {}), ("film", {"rank": 1})]
+    for how, settings in ways:
+        model = condition(network, J, how=how, settings=settings)
+        free = {key for key, p in model.named_parameters() if p.requires_grad}
+        assert free == model.ray_parameters
 
 
 # What a network may give
@@ -216,6 +218,7 @@ def test_fit_takes_a_conditioned_network(tmp_path: Any) -> None:
     )
     run = fit(
         problem,
+        preset="paper",
         model=condition(network, 2, how="film"),
         out=tmp_path / "run",
         settings={"epochs": 2, "rays": 5},

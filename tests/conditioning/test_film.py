@@ -21,10 +21,10 @@ SHAPES = pytest.mark.parametrize("shape", [(), (1,), (3,), (B,)])
 
 def _terms(model: Film, rays: Tensor, samples: int) -> list[tuple[Tensor, Tensor]]:
     """γ and β of every block and sample, ``[B, C]`` each: the textbook, once per sample."""
-    first, last = model.ray[0], model.ray[2]
+    first, last = model.perceptron[0], model.perceptron[2]
     assert isinstance(first, nn.Linear)
     assert isinstance(last, nn.Linear)
-    each = rays.reshape(-1, J)
+    each = (rays.reshape(-1, J) - 1 / J) * J
     each = each.repeat_interleave(samples // len(each), 0)
     hidden = each @ first.weight.T + first.bias
     emitted = (hidden * hidden.sigmoid()) @ last.weight.T + last.bias
@@ -48,7 +48,7 @@ def test_hidden_linear_layers_by_hand(shape: tuple[int, ...], rays: Rays, nudge:
     network = nn.Sequential(nn.Linear(4, 6), nn.Tanh(), nn.Linear(6, 5), nn.Tanh(), nn.Linear(5, 2))
     network.to(DOUBLE)
     model = Film(network, J)
-    nudge(model.ray)
+    nudge(model.perceptron)
     inputs, ray = torch.randn(B, 4, dtype=DOUBLE), rays(*shape)
     one, two = _terms(model, ray, B)
     hidden = network[1](_film(network[0](inputs), one, 6))
@@ -67,7 +67,7 @@ def test_images_after_normalisation_by_hand(
     network.to(DOUBLE).eval()
     model = Film(network, J).to(memory_format=layout)  # type: ignore[call-overload]
     assert model.places == ("1",)
-    nudge(model.ray)
+    nudge(model.perceptron)
     inputs, ray = torch.randn(B, 2, 6, 6, dtype=DOUBLE), rays(*shape)
     (term,) = _terms(model, ray, B)
     expected = network[2:](_film(network[1](network[0](inputs)), term, 4, 1, 1))
@@ -80,7 +80,7 @@ def test_sequences_after_blocks_by_hand(shape: tuple[int, ...], rays: Rays, nudg
     network = nn.TransformerEncoder(layer, 2).to(DOUBLE)
     model = Film(network, J)
     assert model.places == ("layers.0", "layers.1")
-    nudge(model.ray)
+    nudge(model.perceptron)
     inputs, ray = torch.randn(B, 5, 4, dtype=DOUBLE), rays(*shape)
     hidden = inputs
     for block, term in zip(network.layers, _terms(model, ray, B), strict=True):
@@ -93,7 +93,7 @@ def test_sequences_after_blocks_by_hand(shape: tuple[int, ...], rays: Rays, nudg
 def test_the_ray_is_read_once_not_once_per_sample(rays: Rays) -> None:
     model = Film(Mlp((4,), 1).to(DOUBLE), J)
     seen: list[torch.Size] = []
-    model.ray.register_forward_hook(lambda _, given, __: seen.append(given[0].shape))
+    model.perceptron.register_forward_hook(lambda _, given, __: seen.append(given[0].shape))
     for shape in ((), (2,), (B,)):
         model(torch.zeros(B, 4, dtype=DOUBLE), rays(*shape))
     assert seen == [(1, J), (2, J), (B, J)]
@@ -145,7 +145,13 @@ class Plain(nn.Module):
         (Plain(stem=_stage(1, 4), norm=nn.LayerNorm(4), fc=nn.Linear(4, 1)), ["stem.1", "norm"]),
         (Plain(stages=nn.ModuleList([nn.Sequential(_stage(1, 4), _stage(4, 8))])), ["stages.0"]),
         (Mlp((4,), 1), ["layers.0", "layers.2"]),
-        (LeNet((1, 36, 36), {"a": 2, "b": 3}), ["first.conv", "second.conv", "hidden"]),
+        (LeNet((1, 36, 36), {"a": 2, "b": 3}), ["first", "second", "hidden"]),
+        (Plain(one=nn.Sequential(nn.Conv2d(1, 4, 3), nn.ReLU(), nn.MaxPool2d(2)),
+               two=nn.Sequential(nn.Conv2d(4, 4, 3), nn.Flatten()), fc=nn.Linear(4, 1)),
+         ["one", "two.0"]),
+        (Plain(enter=Plain(conv=nn.Conv2d(1, 4, 3), act=nn.ReLU()), fc=nn.Linear(4, 1)), ["enter"]),
+        (Plain(enter=nn.Sequential(nn.Dropout(), nn.Conv2d(1, 4, 3)), fc=nn.Linear(4, 1)),
+         ["enter.1"]),
         (Plain(user=Mlp((4,), 5), item=Mlp((3,), 5)), [f"{t}.layers.{n}" for t in ("user", "item")
          for n in (0, 2, 4)][:-1]),
         (Plain(body=nn.Linear(4, 4), heads=nn.ModuleList([Mlp((4,), 1), Mlp((4,), 1)])), ["body"]),
@@ -165,7 +171,7 @@ def test_blocks_can_be_named_one_inside_the_other_too(make: Any, rays: Rays, nud
     model = Film(network, J, layer=("blocks.1", "blocks.1.norm", "blocks.1"))
     assert model.places == ("blocks.1", "blocks.1.norm")
     torch.testing.assert_close(model(inputs, rays()), network(inputs))
-    nudge(model.ray)
+    nudge(model.perceptron)
     outer, inner = _terms(model, ray := rays(2), B)
     block, hidden = network.blocks[1], network.blocks[0](network.enter(inputs))
     inside = block.shrink(block.grow(_film(block.norm(hidden), inner, 1, 6)).tanh())
@@ -191,7 +197,7 @@ def test_a_block_used_twice_is_one(rays: Rays, nudge: Nudge) -> None:
     network = Twice().to(DOUBLE)
     model = Film(network, J)
     assert model.places == ("down.0",)
-    nudge(model.ray)
+    nudge(model.perceptron)
     inputs, ray = torch.randn(B, 4, dtype=DOUBLE), rays(2)
     (term,) = _terms(model, ray, B)
     once = _film(network.down[0](inputs), term, 4)
@@ -210,7 +216,7 @@ def test_of_a_tuple_the_first_is_scaled(rays: Rays, nudge: Nudge) -> None:
 
     network = Pair().to(DOUBLE)
     model = Film(network, J, layer="")
-    nudge(model.ray)
+    nudge(model.perceptron)
     inputs, ray = torch.randn(B, 4, dtype=DOUBLE), rays()
     scaled, rest = model(inputs, ray)
     assert torch.equal(rest, inputs)
@@ -247,7 +253,7 @@ def test_channels_are_where_the_block_has_them(
 ) -> None:
     block.to(DOUBLE)
     model = Film(block, J, layer="")
-    nudge(model.ray)
+    nudge(model.perceptron)
     inputs, ray = torch.randn(B, *shape, dtype=DOUBLE), rays()
     axes = [1] * len(shape)
     axes[axis if axis < 0 else axis - 1] = 4

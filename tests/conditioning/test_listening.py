@@ -31,6 +31,8 @@ CASES: list[tuple[str, str, Any]] = [
     ("images", "input", None),
     ("images", "input", "rest.0"),
     ("images", "film", None),
+    ("tokens", "moved", None),
+    ("images", "moved", None),
 ]
 EVERY = pytest.mark.parametrize(("name", "how", "layer"), CASES)
 
@@ -39,6 +41,13 @@ EVERY = pytest.mark.parametrize(("name", "how", "layer"), CASES)
 def _fresh_compiler() -> Iterator[None]:
     yield
     torch._dynamo.reset()
+
+
+def _conditioned(network: nn.Module, how: str, layer: Any = None) -> Conditioning:
+    """By name; "moved" is FiLM with weights that move with the ray too."""
+    if how == "moved":
+        return condition(network, J, how="film", layer=layer, settings={"rank": 1})
+    return condition(network, J, how=how, layer=layer)
 
 
 def _gradients(call: Callable[..., Tensor], model: nn.Module, calls: Any) -> list[Tensor]:
@@ -58,9 +67,9 @@ def _pair(
 ) -> tuple[Conditioning, Conditioning]:
     """The same conditioned network without checkpointing and with it."""
     name, how, layer = case
-    plain = condition(make(name)[0], J, how=how, layer=layer)
+    plain = _conditioned(make(name)[0], how, layer)
     nudge(plain)
-    other = condition(make(name, again=again)[0], J, how=how, layer=layer)
+    other = _conditioned(make(name, again=again)[0], how, layer)
     other.load_state_dict(plain.state_dict())
     return plain, other
 
@@ -155,7 +164,7 @@ def test_it_is_exported_for_any_batch(
     name: str, how: str, layer: Any, per_sample: bool, make: Make, rays: Rays, nudge: Nudge
 ) -> None:
     network, inputs = make(name)
-    model = condition(network, J, how=how, layer=layer).eval()
+    model = _conditioned(network, how, layer).eval()
     nudge(model)
     batch = torch.export.Dim("batch", min=2)
     ray = rays(B) if per_sample else rays()
@@ -166,10 +175,10 @@ def test_it_is_exported_for_any_batch(
     torch.testing.assert_close(exported(inputs, ray), model(inputs, ray))
 
 
-@pytest.mark.parametrize("how", ["input", "film"])
+@pytest.mark.parametrize("how", ["input", "film", "moved"])
 def test_mappings_are_compiled_and_exported(how: str, make: Make, rays: Rays, nudge: Nudge) -> None:
     network, inputs = make("towers")
-    model = condition(network, J, how=how)
+    model = _conditioned(network, how)
     nudge(model)
     ray = rays(2)
     expected = model(inputs, ray=ray)
@@ -185,7 +194,7 @@ def test_half_precision_gives_about_the_same(
     name: str, how: str, layer: Any, make: Make, rays: Rays, nudge: Nudge
 ) -> None:
     network, inputs = make(name)
-    model = condition(network.float(), J, how=how, layer=layer)
+    model = _conditioned(network.float(), how, layer)
     nudge(model)
     inputs, ray = inputs.float(), rays(3).float()
     with torch.autocast("cpu", torch.bfloat16):
@@ -195,18 +204,18 @@ def test_half_precision_gives_about_the_same(
     assert all(parameter.grad is not None for parameter in model.parameters())
 
 
-@pytest.mark.parametrize("how", ["input", "film"])
+@pytest.mark.parametrize("how", ["input", "film", "moved"])
 def test_rays_take_the_networks_type(how: str, make: Make, rays: Rays) -> None:
     network, inputs = make("tokens")
-    assert condition(network, J, how=how)(inputs, rays().float()).dtype == torch.float64
+    assert _conditioned(network, how)(inputs, rays().float()).dtype == torch.float64
 
 
-@pytest.mark.parametrize("how", ["input", "film"])
+@pytest.mark.parametrize("how", ["input", "film", "moved"])
 def test_it_trains_under_distributed_data_parallel(
     how: str, make: Make, rays: Rays, nudge: Nudge
 ) -> None:
     network, inputs = make("tokens", again=False)
-    model = condition(network, J, how=how)
+    model = _conditioned(network, how)
     nudge(model)
     calls = [(inputs, rays(3))]
     expected = _gradients(model, model, calls)
@@ -227,7 +236,7 @@ def test_copies_and_saved_weights_give_the_same(
     name: str, how: str, layer: Any, make: Make, rays: Rays, nudge: Nudge
 ) -> None:
     network, inputs = make(name)
-    model = condition(network, J, how=how, layer=layer)
+    model = _conditioned(network, how, layer)
     nudge(model)
     ray = rays(3)
     expected = model(inputs, ray)  # a graph is alive while it is copied
@@ -235,7 +244,7 @@ def test_copies_and_saved_weights_give_the_same(
     file = io.BytesIO()
     torch.save(model.state_dict(), file)
     file.seek(0)
-    other = condition(make(name)[0], J, how=how, layer=layer)
+    other = _conditioned(make(name)[0], how, layer)
     other.load_state_dict(torch.load(file, weights_only=True))
     for same in (twin, other):
         assert torch.equal(same(inputs, ray), expected)
@@ -249,7 +258,7 @@ def test_the_gradient_of_the_ray_is_that_of_finite_differences(
 ) -> None:
     for name, how, layer in CASES:
         network, inputs = make(name)
-        model = condition(network, J, how=how, layer=layer)
+        model = _conditioned(network, how, layer)
         nudge(model)
         ray = rays(2).requires_grad_()
         assert torch.autograd.gradcheck(lambda r, m=model, x=inputs: m(x, r), (ray,))

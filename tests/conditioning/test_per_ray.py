@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from paretocosmos.conditioning import PerRayEnsemble, networks_of
+from paretocosmos.conditioning.concat import Concat
 from paretocosmos.conditioning.none import Unconditioned
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.pareto.rays import even_rays, sample_rays
@@ -173,3 +174,11 @@ def test_a_ray_of_another_length_is_refused() -> None:
 def test_one_network_is_itself() -> None:
     network = Unconditioned(nn.Linear(2, 2), 2)
     assert networks_of(network) == [network]
+
+
+def test_what_reads_the_ray_is_what_does_so_in_its_networks() -> None:
+    linear = nn.Linear(3, 1)
+    networks = [Unconditioned(linear, 2), Concat(linear, 2), Constant(1.0)]
+    assert PerRayEnsemble(networks, even_rays(3, 2)).ray_parameters == {
+        "backbone.1.backbone.ray.weight"
+    }

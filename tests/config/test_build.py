@@ -20,6 +20,7 @@ from paretocosmos.config.plan import Plan
 from paretocosmos.config.settings import pairs
 from paretocosmos.errors import DivergedError, EngineWarning
 from paretocosmos.evaluation.evaluate import evaluate
+from paretocosmos.methods.separate import Separate
 from paretocosmos.objectives.mean_squared_error import MeanSquaredError
 from paretocosmos.pareto.metrics import hypervolume
 from paretocosmos.pareto.rays import even_rays
@@ -36,7 +37,7 @@ from paretocosmos.training.seed_run import SeedRun
 from paretocosmos.types import Batch
 
 SETTINGS: dict[str, Any] = {"hidden": (6,), "batch_size": 25, "evaluate_every": 2, "rays": 4}
-SINGLE = ["mgda", "pareto_mtl", "single_task", "uniform"]
+SINGLE = ["mgda", "pareto_mtl", "separate", "single_task", "uniform"]
 # all that can be trained: methods by themselves, and with the paper's conditioning
 EVERY = [*registry.names("methods"), *pairs()]
 
@@ -72,7 +73,9 @@ def _points(*aims: float, val: tuple[float, ...] | None = None) -> Points:
 def _go(out: Path, problem: str | Problem, method: str, **changes: Any) -> Run:
     given: dict[str, Any] = {"epochs": 4, "device": "cpu", "engine": "eager"}
     settings = SETTINGS | changes.pop("settings", {})
-    found: Run = fit(problem, method=method, out=out, settings=settings, **given | changes)
+    found: Run = fit(
+        problem, preset="paper", method=method, out=out, settings=settings, **given | changes
+    )
     return found
 
 
@@ -81,7 +84,8 @@ def _plan(method: str, seed: int, **changes: Any) -> Plan:
 
 
 def _networks(method: str, objectives: int) -> int:
-    return {"mgda": 1, "uniform": 1, "pareto_mtl": 5, "single_task": objectives}[method]
+    known = {"mgda": 1, "uniform": 1, "pareto_mtl": 5, "separate": 9, "single_task": objectives}
+    return known[method]
 
 
 # ---------------------------------------------------------------- one front
@@ -101,6 +105,7 @@ def test_one_front_has_a_point_for_every_network(
         "uniform": np.full((1, objectives), 1 / objectives),
         "single_task": np.eye(objectives),
         "pareto_mtl": even_rays(5, objectives).numpy(),
+        "separate": Separate().fixed_rays(objectives).numpy(),
     }[method]
     for front in (run.front, run.front_val):
         assert front.values.shape == (count, objectives)
@@ -238,11 +243,14 @@ def test_a_stack_of_networks_is_each_for_itself(
 def test_seeds_together_are_each_alone(method: str, groups: int, tmp_path: Path) -> None:
     given: dict[str, Any] = {"epochs": 3, "precision": "fp64", "device": "cpu", "engine": "eager"}
     given |= {"settings": SETTINGS | {"groups": groups}, "method": method}
-    together = fit("toy_convex", seeds=(1, 2), out=tmp_path / "together", **given)
+    together = fit("toy_convex", preset="paper", seeds=(1, 2), out=tmp_path / "together", **given)
     assert [run.record["seeds_together"] for run in together] == [2, 2]
     for run in together:
         seed = run.record["seed"]
-        _near(run, fit("toy_convex", seed=seed, out=tmp_path / f"alone-{seed}", **given))
+        _near(
+            run,
+            fit("toy_convex", preset="paper", seed=seed, out=tmp_path / f"alone-{seed}", **given),
+        )
     assert together[0].front != together[1].front
 
 
@@ -263,12 +271,15 @@ def test_networks_with_a_frozen_layer_keep_each_its_own(
     given: dict[str, Any] = {"epochs": 3, "precision": "fp64", "device": "cpu", "engine": "eager"}
     given |= {"method": method, "backbone": f"{__name__}:frozen"}
     given["settings"] = {"batch_size": 128, "evaluate_every": 3, "rays": 4}
-    together = fit("toy_convex", seeds=(1, 2), out=tmp_path / "together", **given)
+    together = fit("toy_convex", preset="paper", seeds=(1, 2), out=tmp_path / "together", **given)
     assert set(sizes) == {1}
     seen = []
     for run in together:
         seed = run.record["seed"]
-        _near(run, fit("toy_convex", seed=seed, out=tmp_path / f"alone-{seed}", **given))
+        _near(
+            run,
+            fit("toy_convex", preset="paper", seed=seed, out=tmp_path / f"alone-{seed}", **given),
+        )
         fresh = _plan(method, seed, backbone=given["backbone"], settings=given["settings"]).model
         for begun, network in zip(networks_of(fresh), networks_of(run.model), strict=True):
             before, after = dict(begun.named_parameters()), dict(network.named_parameters())
@@ -389,7 +400,7 @@ def test_images_train_and_stack(
     for together in (True, False):
         monkeypatch.setattr(training, "_together", lambda plan, together=together: together)
         out = tmp_path / str(together)
-        runs.append(fit(few, settings=settings, out=out, device="cpu", **given))
+        runs.append(fit(few, preset="paper", settings=settings, out=out, device="cpu", **given))
     _near(*runs)
 
 
@@ -427,7 +438,7 @@ def test_networks_that_ran_out_of_memory_are_let_go(
         if self.stacks[0].networks > 1 and self.seed_runs[0].epoch == 1:
             living: list[Any] = [self, *self.seed_runs, *self.networks]
             for stack in self.stacks:
-                living += [*stack.work.parameters.values(), *stack.work.adam.tensors()]
+                living += [*stack.work.parameters.values(), *stack.work.optimizer.tensors()]
             watched.append([weakref.ref(one) for one in living])
             raise torch.cuda.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 GiB")
         assert [one() for tried in watched for one in tried if one() is not None] == []
@@ -435,7 +446,9 @@ def test_networks_that_ran_out_of_memory_are_let_go(
 
     monkeypatch.setattr(Trainer, "_epoch", epoch)
     given: dict[str, Any] = {"method": method, "settings": SETTINGS, "epochs": 3, "device": "cpu"}
-    runs = fit("toy_convex", seeds=seeds, out=tmp_path / "runs", engine="eager", **given)
+    runs = fit(
+        "toy_convex", preset="paper", seeds=seeds, out=tmp_path / "runs", engine="eager", **given
+    )
     assert [run.record["status"] for run in runs] == ["finished"] * len(seeds)
     assert len(watched) >= len(seeds) - 1
     assert watched

@@ -336,7 +336,7 @@ def test_a_parameter_that_an_objective_does_not_reach_is_refused(
 ) -> None:
     def go(network: nn.Module) -> Run:
         given: dict[str, Any] = {role: network, "method": method, "epochs": 1}
-        run: Run = fit(_two_tasks(), out=tmp_path / "run", **given)
+        run: Run = fit(_two_tasks(), preset="paper", out=tmp_path / "run", **given)
         return run
 
     says = r"`left\.weight` .*`right`.*`heads`"
@@ -352,5 +352,12 @@ def test_a_parameter_that_an_objective_does_not_reach_is_refused(
 
 @pytest.mark.parametrize("method", ["single_task", "uniform"])
 def test_who_compares_no_gradients_does_not_mind(method: str, tmp_path: Path) -> None:
-    run = fit(_two_tasks(), method=method, model=TwoHeads(), epochs=1, out=tmp_path / "run")
+    run = fit(
+        _two_tasks(),
+        preset="paper",
+        method=method,
+        model=TwoHeads(),
+        epochs=1,
+        out=tmp_path / "run",
+    )
     assert not isinstance(networks_of(run.model)[0], Conditioning)

@@ -15,7 +15,7 @@ from paretocosmos.backbones.lenet import LeNet
 from paretocosmos.conditioning.concat import Concat
 from paretocosmos.conditioning.transposed_conv import TransposedConv
 from paretocosmos.config.plan import Plan
-from paretocosmos.config.settings import Training
+from paretocosmos.config.training import Training
 from paretocosmos.errors import ConfigurationError, DataError, MissingExtraError
 from paretocosmos.methods import Gram, Method, State
 from paretocosmos.methods.cosmos import Cosmos
@@ -114,7 +114,8 @@ def test_the_papers_problems_begin_with_its_settings(
 def test_other_problems_begin_with_the_defaults() -> None:
     plan = plan_of(method="linear")
     assert plan.training == Training()
-    assert plan.configuration.method == Spec("linear", {"alpha": 0.5})
+    usual = {"alpha": 0.5, "stratified": False, "floor": 0.0}
+    assert plan.configuration.method == Spec("linear", usual)
     assert plan.configuration.problem == Spec("toy_convex", {"protocol": "clean"})
     assert plan.problem.reference == (2.0, 2.0)
     assert plan.rebuildable
@@ -341,15 +342,23 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         {"problem": load_problem("toy_convex"), "protocol": "paper"},
         "loaded under protocol `clean`",
     ),
-    "setting": ({"settings": {"penalti": 1}}, "`penalti`.*`penalty`"),
+    "setting": ({"method": "cosmos", "settings": {"penalti": 1}}, "`penalti`.*`penalty`"),
     "own method's setting": (
         {"method": Cosmos(), "settings": {"penalty": 1}},
         "unknown setting `penalty`",
     ),
     "alpha": ({"settings": {"alpha": "0"}}, "`alpha` must be positive"),
     "alpha's length": ({"settings": {"alpha": "1,2,3"}}, "here 2; found 3"),
-    "penalty": ({"settings": {"penalty": "-1"}}, "`penalty`.*at least 0"),
-    "penalty nan": ({"settings": {"penalty": "nan"}}, "`penalty`"),
+    "penalty": (
+        {"method": "cosmos", "settings": {"penalty": "-1"}},
+        "`penalty`.*at least 0",
+    ),
+    "penalty nan": (
+        {"method": "cosmos", "settings": {"penalty": "nan"}},
+        "`penalty`.*at least 0.*nan",
+    ),
+    "penalty of another method": ({"settings": {"penalty": 1}}, "`penalty`.*`linear`.*name"),
+    "preset": ({"preset": "papre"}, "unknown preset `papre`; did you mean `paper`"),
     "reference's length": ({"settings": {"reference": "1,2,3"}}, "here 2; found 3"),
     "reference nan": ({"settings": {"reference": "nan,1"}}, "`reference` must be finite"),
     "hidden": ({"settings": {"hidden": "0"}}, "`hidden` takes widths >= 1"),
@@ -361,7 +370,14 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         )
         for method in ("mgda", "single_task", "uniform", "pareto_mtl")
     },
-    "groups": ({"problem": points(), "settings": {"groups": 64}}, "at most the 60 training"),
+    "groups": (
+        {"problem": points(), "preset": "paper", "settings": {"groups": 64}},
+        "at most the 60 training",
+    ),
+    "groups and batch": (
+        {"problem": points(), "settings": {"groups": 64}},
+        "`groups` must divide `batch_size`, found 64 and 32",
+    ),
     "seed": ({"seed": -1}, "`seed`.*at least 0"),
     "large seed": ({"seed": 2**63}, "`seed`"),
     "seed's kind": ({"seed": 1.0}, "`seed`.*found 1.0"),

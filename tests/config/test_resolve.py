@@ -69,7 +69,7 @@ def _plan(method: str = "cosmos", **changes: Any) -> Plan:
 
 def _go(out: Path, **changes: Any) -> Run:
     given: dict[str, Any] = {"epochs": 2, "engine": "eager", "device": "cpu", "backbone": NAME}
-    run: Run = fit("toy_convex", out=out, **given | changes)
+    run: Run = fit("toy_convex", preset="paper", out=out, **given | changes)
     return run
 
 

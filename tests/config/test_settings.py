@@ -12,7 +12,6 @@ from paretocosmos.backbones.mlp import Mlp
 from paretocosmos.conditioning.concat import Concat
 from paretocosmos.config.settings import (
     Configuration,
-    Training,
     distribute,
     label_of,
     pair_of,
@@ -21,6 +20,7 @@ from paretocosmos.config.settings import (
     paper_settings,
     spec_of,
 )
+from paretocosmos.config.training import Training
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.methods.cosmos import Cosmos
 from paretocosmos.methods.linear import Linear
@@ -274,8 +274,19 @@ def test_training_names_every_mistake() -> None:
 
 def test_the_learning_rate_falls_after_each_milestone() -> None:
     training = Training(learning_rate=1.0, milestones=(2, 5), decay=0.5)
-    found = [training.learning_rate_at(epoch) for epoch in range(7)]
+    found = [rate for epoch in range(7) for rate in training.learning_rates(epoch, 1000)]
     assert found == [1.0, 1.0, 0.5, 0.5, 0.5, 0.25, 0.25]  # epochs 1 and 2 are before the first
+
+
+def test_a_cosine_rises_first_and_ends_at_nothing() -> None:
+    training = Training(epochs=5, batch_size=10, learning_rate=2.0, schedule="cosine", warmup=0.2)
+    rates = [rate for epoch in range(5) for rate in training.learning_rates(epoch, 95)]
+    assert len(rates) == 50  # the last short batch of an epoch is a step
+    assert rates[:10] == sorted(rates[:10])
+    assert rates[10] == 2.0 == max(rates)
+    assert rates[30] == pytest.approx(1.0)  # half way down
+    assert rates[10:] == sorted(rates[10:], reverse=True)
+    assert 0 < rates[-1] < 0.01
 
 
 @dataclass(frozen=True)
@@ -288,9 +299,8 @@ class Odd:
 
 def test_a_spec_names_what_was_built_and_builds_it_again() -> None:
     method = Cosmos(penalty=2.0, alpha=(0.1, 0.5))
-    assert spec_of("methods", method) == Spec(
-        "cosmos", {"penalty": 2.0, "alpha": (0.1, 0.5), "alignment": "ray"}
-    )
+    settings = {"penalty": 2.0, "alpha": (0.1, 0.5), "stratified": False, "alignment": "ray"}
+    assert spec_of("methods", method) == Spec("cosmos", settings)
     assert registry.build("methods", spec_of("methods", method)) == method
     heir = spec_of("methods", Heir(penalty=3.0))
     assert heir.name == f"{__name__}:Heir"
@@ -300,6 +310,7 @@ def test_a_spec_names_what_was_built_and_builds_it_again() -> None:
 
 def test_a_configuration_is_plain_json_whatever_it_holds() -> None:
     configuration = Configuration(
+        preset="paper",
         problem=None,
         method=spec_of("methods", Odd(torch.ones(2))),
         conditioning=None,

@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from paretocosmos import registry
 from paretocosmos.backbones import Backbone
 from paretocosmos.conditioning import Conditioning
+from paretocosmos.conditioning.film import Film
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.types import Inputs, Outputs, map_tensors
 
@@ -28,13 +29,24 @@ WANTED: list[tuple[tuple[int, ...], int | dict[str, int]]] = [
     ((1, 36, 36), 2),
     ((3, 20, 17), {"left": 3, "right": 1}),
 ]
+
+
+class Ranked(Film):
+    """FiLM whose weights move with the ray too."""
+
+    def __init__(self, backbone: nn.Module, objectives: int) -> None:
+        super().__init__(backbone, objectives, rank=2)
+
+
+VARIANTS: dict[str, type[Conditioning]] = {"film rank 2": Ranked}  # that default settings leave out
 DEAF = {"none"}  # those that do not listen to the ray
 Case = tuple[Conditioning, Backbone, Inputs]
 
 
 def _pair(name: str, backbone: str, at: int) -> tuple[Conditioning, Backbone]:
     network: Backbone = registry.find("backbones", backbone)(*WANTED[at]).double().eval()
-    model: Conditioning = registry.find("conditioning", name)(network, J).eval()
+    kind = VARIANTS.get(name) or registry.find("conditioning", name)
+    model: Conditioning = kind(network, J).eval()
     return model, network
 
 
@@ -49,7 +61,7 @@ def _agreed(name: str) -> list[tuple[str, int]]:
     return agreed
 
 
-CASES = [(name, *pair) for name in NAMES for pair in _agreed(name)]
+CASES = [(name, *pair) for name in (*NAMES, *VARIANTS) for pair in _agreed(name)]
 
 
 @pytest.fixture(params=CASES, ids=lambda case: f"{case[0]}-{case[1]}-{WANTED[case[2]]}")
@@ -127,6 +139,21 @@ def test_the_ray_matters_unless_it_is_said_not_to(case: Case) -> None:
     one, two = (_named(model(inputs, ray)) for ray in torch.eye(J, dtype=torch.float64)[:2])
     same = all(torch.equal(out, two[name]) for name, out in one.items())
     assert same == (type(model).__module__.rpartition(".")[2] in DEAF)
+
+
+def test_without_the_parameters_that_read_the_ray_it_does_not_matter(case: Case) -> None:
+    model, backbone, inputs = case
+    named = dict(model.named_parameters())
+    assert model.ray_parameters <= named.keys()
+    rest = sum(p.numel() for name, p in named.items() if name not in model.ray_parameters)
+    assert rest in (0, sum(p.numel() for p in backbone.parameters()))
+    with torch.no_grad():
+        for name, parameter in named.items():
+            parameter.normal_()
+            if name in model.ray_parameters:
+                parameter.zero_()
+    _same(*(model(inputs, ray) for ray in torch.eye(J, dtype=torch.float64)[:2]))
+    assert (not model.ray_parameters) == (type(model).__module__.rpartition(".")[2] in DEAF)
 
 
 def test_the_backbone_handed_over_is_left_alone(case: Case) -> None:

@@ -57,8 +57,10 @@ def _rays(method: Method, *shape: int) -> Tensor:
 
 
 def test_there_are_methods_of_both_kinds() -> None:
-    assert {"cosmos", "linear", "epo"} <= set(NAMES) - set(FIXED)
-    assert {"mgda", "pareto_mtl", "single_task", "uniform"} <= set(FIXED)
+    assert {"cosmos", "linear", "epo", "tchebycheff", "smooth_tchebycheff"} <= set(NAMES) - set(
+        FIXED
+    )
+    assert {"mgda", "pareto_mtl", "separate", "single_task", "uniform"} <= set(FIXED)
 
 
 @pytest.mark.parametrize("objectives", [2, 3, 5])
@@ -71,6 +73,18 @@ def test_it_draws_rays_on_the_simplex_from_the_generator(name: str, objectives: 
     torch.manual_seed(5)
     again = method.sample(objectives, 8, torch.Generator().manual_seed(1))
     assert torch.equal(rays, again)
+
+
+@pytest.mark.parametrize("stratified", [False, True])
+@pytest.mark.parametrize("name", sorted(set(NAMES) - set(FIXED)))
+def test_it_draws_the_rays_of_many_steps(name: str, stratified: bool) -> None:
+    method = registry.find("methods", name)(stratified=stratified)
+    rays = method.sample_steps(3, 5, 4, torch.Generator().manual_seed(1))
+    _on_the_simplex(rays, 20, 3)
+    plain = method.sample(3, 20, torch.Generator().manual_seed(1))
+    assert torch.equal(rays, plain) != stratified  # which are of one step, not of five
+    one = method.sample_steps(3, 1, 20, torch.Generator().manual_seed(1))
+    assert torch.equal(one, plain)
 
 
 @pytest.mark.parametrize("objectives", [2, 3, 5])

@@ -56,7 +56,8 @@ class TestPickles:
         x = people.x.assign(number=np.arange(1200) * 7919.0 + 1e9)
         fitted = ParetoClassifier(**few).fit(x, people.rich, sensitive=people.sex)
         found = pickle.dumps(fitted)
-        assert len(found) < 60_000
+        weights = sum(p.nbytes for p in fitted.model_.parameters())
+        assert len(found) < weights + 20_000
         assert fitted._judging is not None
         inputs = fitted._judging.split("val").inputs
         assert isinstance(inputs, Tensor)

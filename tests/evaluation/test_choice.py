@@ -27,7 +27,9 @@ def people() -> pd.DataFrame:
 def run(people: pd.DataFrame, tmp_path_factory: pytest.TempPathFactory) -> Run:
     problem = TabularProblem.from_frame(people, target="rich", sensitive="sex")
     out = tmp_path_factory.mktemp("choice") / "run"
-    return fit(problem, epochs=15, settings={"penalty": 0.05}, out=out, device="cpu")
+    return fit(
+        problem, preset="paper", epochs=15, settings={"penalty": 0.05}, out=out, device="cpu"
+    )
 
 
 def test_the_bound_is_kept_on_val_and_test_is_what_it_is(run: Run) -> None:
@@ -85,7 +87,14 @@ def test_what_cannot_be_says_how_close_one_comes(run: Run) -> None:
 def test_networks_of_their_own_are_chosen_among(people: pd.DataFrame, tmp_path: Path) -> None:
     problem = TabularProblem.from_frame(people, target="rich", sensitive="sex")
     settings = {"networks": 3, "batch_size": 1000}
-    run = fit(problem, method="pareto_mtl", epochs=2, settings=settings, out=tmp_path / "run")
+    run = fit(
+        problem,
+        preset="paper",
+        method="pareto_mtl",
+        epochs=2,
+        settings=settings,
+        out=tmp_path / "run",
+    )
     choice = run.choose(minimize="tpr_gap", allow_constant=True)
     assert list(choice.ray) in run.front_val.rays.tolist()
     assert choice.evaluations == 2

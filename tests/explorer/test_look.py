@@ -49,7 +49,7 @@ def problem(frame: pd.DataFrame) -> TabularProblem:
 @pytest.fixture(scope="module")
 def run(problem: TabularProblem, tmp_path_factory: pytest.TempPathFactory) -> Run:
     out = tmp_path_factory.mktemp("look") / "run"
-    return fit(problem, epochs=8, settings={"hidden": "8"}, out=out, device="cpu")
+    return fit(problem, preset="paper", epochs=8, settings={"hidden": "8"}, out=out, device="cpu")
 
 
 @pytest.fixture(scope="module")
@@ -141,7 +141,11 @@ def test_a_run_read_back_shows_the_same_with_its_problem(run: Run, view: View) -
 
 def test_images_and_their_classes(tmp_path: Path) -> None:
     run = fit(
-        "multi_digits", epochs=1, settings={"copies": "1", "reference": "9,9"}, out=tmp_path / "run"
+        "multi_digits",
+        preset="paper",
+        epochs=1,
+        settings={"copies": "1", "reference": "9,9"},
+        out=tmp_path / "run",
     )
     view = look_at([load_run(run.folder)])
     samples, answers = view.samples, view.looks[0].answers
@@ -167,7 +171,9 @@ def test_images_and_their_classes(tmp_path: Path) -> None:
 
 
 def test_answers_that_are_no_classes_are_said_so(tmp_path: Path) -> None:
-    view = look_at([fit("toy_convex", epochs=2, out=tmp_path / "run", engine="eager")])
+    view = look_at(
+        [fit("toy_convex", preset="paper", epochs=2, out=tmp_path / "run", engine="eager")]
+    )
     assert view.samples is None
     assert "are not classes" in view.why
     write_report(tmp_path / "page.html", view)
@@ -175,7 +181,7 @@ def test_answers_that_are_no_classes_are_said_so(tmp_path: Path) -> None:
 
 def test_networks_of_their_own(problem: TabularProblem, run: Run, tmp_path: Path) -> None:
     kinds: dict[str, Any] = {"epochs": 2, "settings": {"hidden": "8"}, "device": "cpu"}
-    several = fit(problem, method="pareto_mtl", out=tmp_path / "several", **kinds)
+    several = fit(problem, preset="paper", method="pareto_mtl", out=tmp_path / "several", **kinds)
     view = look_at([run, several])
     found = view.looks[1].answers
     assert found is not None
@@ -183,7 +189,7 @@ def test_networks_of_their_own(problem: TabularProblem, run: Run, tmp_path: Path
 
 
 def test_runs_of_different_problems_are_refused(run: Run, tmp_path: Path) -> None:
-    other = fit("toy_convex", epochs=2, out=tmp_path / "other", engine="eager")
+    other = fit("toy_convex", preset="paper", epochs=2, out=tmp_path / "other", engine="eager")
     with pytest.raises(ConfigurationError, match=r"`table`.*`toy_convex`"):
         look_at([run, other])
 

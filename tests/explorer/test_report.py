@@ -15,7 +15,7 @@ import pytest
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.explorer import Look, View, write_report
 from paretocosmos.pareto.front import Front
-from paretocosmos.pareto.metrics import summary
+from paretocosmos.pareto.metrics import MEANINGS, front_report
 from paretocosmos.pareto.rays import even_rays
 
 HOSTILE = "</script><img src=x onerror=alert(1)><!--\u2028{{data}} & \"'"
@@ -78,7 +78,7 @@ def record(fronts: list[Front]) -> dict[str, Any]:
         "seed": 0,
         "protocol": "clean",
         "parameters": 6891,
-        "metrics": {one.split: summary(one) for one in fronts},
+        "metrics": {one.split: front_report(one).to_dict()["numbers"] for one in fronts},
         "epoch_selected": 44,
         "seconds_training": 41.7,
         "evaluations": [
@@ -162,9 +162,20 @@ def test_the_fronts_inside_are_the_fronts_given(tmp_path: Path, objectives: int)
     run = Page(written(tmp_path, record(fronts), fronts)).data["runs"][0]
     for one, packed in zip(fronts, run["fronts"], strict=True):
         same(packed, one)
-        assert packed["summary"] == summary(one)
+        assert packed["report"] == front_report(one).to_dict()
         assert packed["reference"] == one.reference.tolist()
     assert run["folder"] == str(tmp_path)
+
+
+def test_fronts_beside_separate_networks_are_measured_by_them(tmp_path: Path) -> None:
+    own, bar = front(count=9), front("test", count=5)
+    separate = {**record([bar]), "method": {"name": "separate", "settings": {}}}
+    looks = [Look(record([own]), [own], "one"), Look(separate, [bar], "two")]
+    write_report(tmp_path / "report.html", View(looks))
+    data = Page((tmp_path / "report.html").read_text(encoding="utf-8")).data
+    for run, one in zip(data["runs"], (own, bar), strict=True):
+        assert run["fronts"][0]["report"] == front_report(one, bar).to_dict()
+    assert data["meanings"] == dict(MEANINGS)
 
 
 def same(packed: dict[str, Any], one: Front) -> None:

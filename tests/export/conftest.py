@@ -99,7 +99,9 @@ def trained(tmp_path_factory: pytest.TempPathFactory, frame: pd.DataFrame) -> Ru
     problem = TabularProblem.from_frame(frame, target="income", sensitive="sex", name="people")
     torch.manual_seed(0)
     folder = tmp_path_factory.mktemp("trained") / "run"
-    return fit(problem, out=folder, epochs=2, settings={"hidden": "8"}, device="cpu")
+    return fit(
+        problem, preset="paper", out=folder, epochs=2, settings={"hidden": "8"}, device="cpu"
+    )
 
 
 @pytest.fixture(scope="session")

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from paretocosmos import registry
 from paretocosmos.backbones.lenet import LeNet
 from paretocosmos.backbones.mlp import Mlp
-from paretocosmos.conditioning import PerRayEnsemble
+from paretocosmos.conditioning import Conditioning, PerRayEnsemble
 from paretocosmos.conditioning.concat import Concat
 from paretocosmos.errors import ConfigurationError, RunError
 from paretocosmos.export import Exported, export
@@ -25,21 +25,27 @@ NETWORKS: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {
     "lenet": (lambda: LeNet(IMAGE, {"left": 3, "right": 2}), IMAGE),
 }
 SUITED = {"transposed_conv": ("lenet",), "concat": ("mlp",)}
+MOVED = "film, rank 2"  # a setting that adds operations of its own; calibrated too
+ENDS = torch.tensor([[0.9, 0.1], [0.2, 0.8]])
 PAIRS = [
     (conditioning, backbone)
-    for conditioning in registry.names("conditioning")
+    for conditioning in (*registry.names("conditioning"), MOVED)
     for backbone in SUITED.get(conditioning, tuple(NETWORKS))
 ]
 
 
 def model_of(conditioning: str, backbone: str, objectives: int = 2) -> nn.Module:
     network = NETWORKS[backbone][0]()
-    built: nn.Module = registry.build(
-        "conditioning", registry.Spec(conditioning, {}), backbone=network, objectives=objectives
+    spec = (
+        registry.Spec(conditioning) if conditioning != MOVED else registry.Spec("film", {"rank": 2})
     )
+    built: nn.Module = registry.build("conditioning", spec, backbone=network, objectives=objectives)
     for parameter in built.parameters():
         if not parameter.any():  # what starts at zero would do nothing
             nn.init.normal_(parameter, std=0.3)
+    if conditioning == MOVED:
+        assert isinstance(built, Conditioning)
+        built.calibrate(ENDS)
     return built
 
 

@@ -349,7 +349,7 @@ def _go(out: Path, *, engine: str = "auto", **changes: Any) -> Run:
     given: dict[str, Any] = {"epochs": 2, "device": "cpu", "backbone": "efficientnet"}
     settings = {"variant": "b0", "batch_size": 8, "learning_rate": 5e-4, "rays": 3}
     given["settings"] = settings | changes.pop("settings", {"weights": "random"})
-    run: Run = fit(_faces(), out=out, engine=engine, **given | changes)
+    run: Run = fit(_faces(), preset="paper", out=out, engine=engine, **given | changes)
     return run
 
 

@@ -108,7 +108,7 @@ FOREIGN: dict[str, Callable[[], Foreign]] = {
 LAYERS = {  # where a ray can enter beside what token ids became
     "distilbert": "distilbert.transformer.layer.0.attention.q_lin",
 }
-EVERY = pytest.mark.parametrize("how", ["input", "film"])
+EVERY = pytest.mark.parametrize("how", ["input", "film", "moved"])
 NAMES = pytest.mark.parametrize("name", FOREIGN)
 
 
@@ -118,7 +118,14 @@ def _made(name: str, how: str) -> tuple[nn.Module, Conditioning, dict[str, Tenso
         if isinstance(part, nn.Dropout):
             part.p = 0.0
     layer = LAYERS.get(name) if how == "input" else None
-    return network, condition(network, J, how=how, layer=layer, norm="keep"), inputs
+    return network, _conditioned(network, how, norm="keep", layer=layer), inputs
+
+
+def _conditioned(network: nn.Module, how: str, **given: Any) -> Conditioning:
+    """By name; "moved" is FiLM with weights that move with the ray too."""
+    if how == "moved":
+        return condition(network, J, how="film", settings={"rank": 1}, **given)
+    return condition(network, J, how=how, **given)
 
 
 def _logits(outputs: Any) -> Tensor:
@@ -174,7 +181,7 @@ def test_it_trains_and_gradients_reach_everything(name: str, how: str) -> None:
         pytest.skip("token ids")
     norm: Any = "keep" if name.startswith("timm") else "group"  # some of timm's rectify too
     # no dropout and no statistics of so small a batch: what the loss does is the steps' doing
-    model = condition(network, J, how=how, norm=norm).eval()
+    model = _conditioned(network, how, norm=norm).eval()
     objectives = [CrossEntropy(output="logits", target=task) for task in ("one", "two")]
     targets = {task: torch.randint(0, CLASSES, (B,)) for task in ("one", "two")}
     optimiser = torch.optim.Adam(model.parameters(), lr=1e-4)

@@ -101,7 +101,9 @@ def test_the_front_is_the_known_one_and_that_of_fit(tmp_path: Path) -> None:
     np.testing.assert_allclose(front.values, exact, atol=0.15)
     assert np.ptp(front.values, axis=0).min() > 3
     settings = {"learning_rate": 1e-2, "batch_size": 64}
-    run = fit(problem, model=_model(), epochs=40, settings=settings, out=tmp_path / "run")
+    run = fit(
+        problem, preset="paper", model=_model(), epochs=40, settings=settings, out=tmp_path / "run"
+    )
     assert hypervolume(front) == pytest.approx(hypervolume(run.front), rel=0.01)
     known = Front(front.rays, exact, front.names, front.reference)
     assert hypervolume(front) == pytest.approx(hypervolume(known), rel=0.01)

@@ -19,7 +19,7 @@ from paretocosmos import fit
 def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("schema")
     if request.param == "toy":
-        return fit("toy_convex", epochs=3, out=place / "run", device="cpu").folder
+        return fit("toy_convex", preset="paper", epochs=3, out=place / "run", device="cpu").folder
     draw, rows = np.random.default_rng(1), 400
     frame = pd.DataFrame({"age": draw.normal(size=rows), "city": draw.choice(["a", "b"], rows)})
     frame["sex"] = draw.choice(["f", "m"], rows)
@@ -27,7 +27,12 @@ def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     frame.to_csv(place / "people.csv", index=False)
     settings = {"target": "rich", "sensitive": "sex", "hidden": "4"}
     return fit(
-        str(place / "people.csv"), epochs=3, settings=settings, out=place / "run", device="cpu"
+        str(place / "people.csv"),
+        preset="paper",
+        epochs=3,
+        settings=settings,
+        out=place / "run",
+        device="cpu",
     ).folder
 
 

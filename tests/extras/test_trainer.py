@@ -109,7 +109,9 @@ def test_the_front_is_the_known_one_and_that_of_fit(tmp_path: Path) -> None:
     known = Front(front.rays, exact, front.names, front.reference)
     assert hypervolume(front) == pytest.approx(hypervolume(known), rel=0.02)
     settings = {"learning_rate": 3e-3, "batch_size": 32}
-    run = fit(problem, model=_model(), epochs=16, settings=settings, out=tmp_path / "run")
+    run = fit(
+        problem, preset="paper", model=_model(), epochs=16, settings=settings, out=tmp_path / "run"
+    )
     assert hypervolume(front) == pytest.approx(hypervolume(run.front), rel=0.02)
     logged = [entry for entry in trainer.state.log_history if "loss" in entry]
     assert len(logged) == 5

@@ -33,14 +33,14 @@ def test_a_living_process_keeps_others_out_and_a_dead_one_does_not(tmp_path: Pat
         assert process.stdout is not None
         assert process.stdout.readline() == "held\n"
         with pytest.raises(RunError, match=f"`{folder}`.*another process.*wait"):
-            fit("toy_convex", out=folder, epochs=1, device="cpu", resume=True)
+            fit("toy_convex", preset="paper", out=folder, epochs=1, device="cpu", resume=True)
         with pytest.raises(RunError, match="is being trained"), locked(folder):
             pass
     finally:
         process.send_signal(signal.SIGKILL)
         process.communicate()
     assert [path.name for path in folder.iterdir()] == [".lock"]  # it could not tidy up
-    fit("toy_convex", out=folder, epochs=1, device="cpu", resume=True)
+    fit("toy_convex", preset="paper", out=folder, epochs=1, device="cpu", resume=True)
     assert not (folder / ".lock").exists()
 
 
@@ -49,7 +49,15 @@ def test_two_trainings_in_one_process_do_not_share_a_folder(tmp_path: Path) -> N
 
     def go(seeds: tuple[int, ...], progress: Callable[[Progress], None] | None = None) -> None:
         given: dict[str, Any] = {"epochs": 1, "settings": {"hidden": (4,)}, "device": "cpu"}
-        fit("toy_convex", out=tmp_path, seeds=seeds, resume=True, progress=progress, **given)
+        fit(
+            "toy_convex",
+            preset="paper",
+            out=tmp_path,
+            seeds=seeds,
+            resume=True,
+            progress=progress,
+            **given,
+        )
 
     def again(at: Progress) -> None:
         for seeds in ((1,), (2,), (3, 2)):

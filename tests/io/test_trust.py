@@ -151,7 +151,14 @@ def test_a_resumed_run_needs_no_trust_for_what_the_caller_names(
 ) -> None:
     def go() -> Run:
         own = "payload:problem"
-        return fit(own, method="payload:method", epochs=1, out=folder.parent / "own", resume=True)
+        return fit(
+            own,
+            preset="paper",
+            method="payload:method",
+            epochs=1,
+            out=folder.parent / "own",
+            resume=True,
+        )
 
     first, again = go(), go()
     assert again.front == first.front
@@ -160,7 +167,7 @@ def test_a_resumed_run_needs_no_trust_for_what_the_caller_names(
 def test_a_resumed_run_is_compared_without_importing(folder: Path, payload: Path) -> None:
     change(folder, names(method="payload:method"))
     with pytest.raises(RunError, match=r"method\.name: 'payload:method' there"):
-        fit("toy_convex", epochs=1, out=folder, resume=True)
+        fit("toy_convex", preset="paper", epochs=1, out=folder, resume=True)
     assert record_in(folder)["method"]["name"] == "payload:method"
     assert not mark_of(payload).exists()
 

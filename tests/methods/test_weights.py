@@ -65,6 +65,19 @@ def test_linear_weights_are_the_rays() -> None:
     assert torch.equal(weights, rays)
 
 
+def test_linear_weights_have_a_floor() -> None:
+    rays = torch.tensor([[1.0, 0.0, 0.0], [0.2, 0.3, 0.5]])
+    weights, _ = Linear(floor=0.1).weights(torch.rand(2, 3), rays, no_gram, {})
+    expected = torch.tensor([[0.8, 0.1, 0.1], [0.24, 0.31, 0.45]])  # 0.1 + 0.7 r
+    torch.testing.assert_close(weights, expected)
+
+
+@pytest.mark.parametrize("floor", [-0.1, 0.4])
+def test_a_floor_above_the_centre_is_refused(floor: float) -> None:
+    with pytest.raises(ConfigurationError, match=r"`floor` is .* at most 1/J, here 0\.333, found"):
+        Linear(floor=floor).weights(torch.rand(3), torch.rand(3), no_gram, {})
+
+
 @pytest.mark.parametrize("method", METHODS)
 def test_weights_need_no_grad_mode_and_leave_losses_alone(method: Cosmos | Linear) -> None:
     losses, rays = torch.rand(4, 3, requires_grad=True), torch.full((4, 3), 1 / 3)

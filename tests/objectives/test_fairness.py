@@ -11,6 +11,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from torch import Tensor
 
+from paretocosmos.errors import ConfigurationError
 from paretocosmos.objectives.demographic_parity import DemographicParity
 from paretocosmos.objectives.deo import Deo
 from paretocosmos.objectives.tpr_gap import TprGap
@@ -40,26 +41,57 @@ def _relaxed(logit: float, steepness: float) -> float:
 
 
 @given(seed=st.integers(0, 2**31), groups=st.integers(2, 4), steepness=st.floats(0.5, 5))
-def test_deo_and_parity_are_the_papers_loop(seed: int, groups: int, steepness: float) -> None:
+def test_deo_is_the_papers_loop(seed: int, groups: int, steepness: float) -> None:
     logits, targets, each = _sample(seed, groups=groups)
-    positives, soft, hard = list(each), [0.0] * groups, [0] * groups
-    soft_all, hard_all = [0.0] * groups, [0] * groups
-    for logit, y, a in positives:
-        soft_all[a] += _relaxed(logit, steepness)
-        hard_all[a] += logit > 0
+    samples, soft, hard = list(each), [0.0] * groups, [0] * groups
+    for logit, y, a in samples:
         if y == 1:
             soft[a] += _relaxed(logit, steepness)
             hard[a] += logit > 0
-    n = len(positives)
     deo = Deo(groups=groups, steepness=steepness)
-    parity = DemographicParity(groups=groups, steepness=steepness)
-    for found, sums in (
-        (deo.loss(logits, targets), soft),
-        (deo.score(logits, targets), hard),
-        (parity.loss(logits, targets), soft_all),
-        (parity.score(logits, targets), hard_all),
-    ):
-        assert found.item() == pytest.approx((max(sums) - min(sums)) / n, rel=1e-6, abs=1e-9)
+    for found, sums in ((deo.loss(logits, targets), soft), (deo.score(logits, targets), hard)):
+        expected = (max(sums) - min(sums)) / len(samples)
+        assert found.item() == pytest.approx(expected, rel=1e-6, abs=1e-9)
+
+
+@given(seed=st.integers(0, 2**31), groups=st.integers(2, 4), sharpness=st.floats(0.1, 2))
+def test_parity_is_a_gap_of_rates_in_a_loop(seed: int, groups: int, sharpness: float) -> None:
+    logits, targets, each = _sample(seed, groups=groups)
+    by_group: dict[int, list[float]] = {}
+    for logit, _, a in each:
+        by_group.setdefault(a, []).append(1 / (1 + math.exp(-logit / sharpness)))
+    rates = [sum(own) / len(own) for own in by_group.values()]  # an absent group is left out
+    found = DemographicParity(groups=groups, sharpness=sharpness).loss(logits, targets)
+    assert found.item() == pytest.approx(max(rates) - min(rates), rel=1e-6, abs=1e-9)
+
+
+@given(seed=st.integers(0, 2**31), groups=st.integers(2, 4), weighted=st.booleans())
+def test_parity_is_fairlearns(seed: int, groups: int, weighted: bool) -> None:
+    logits, targets, _ = _sample(seed, groups=groups)
+    assume(len(targets["sensitive"].unique()) == groups)  # otherwise: NaN, see below
+    weight = torch.rand(len(logits), generator=torch.Generator().manual_seed(seed)) + 0.1
+    expected = demographic_parity_difference(
+        targets["label"].numpy(),
+        (logits > 0).numpy(),
+        sensitive_features=targets["sensitive"].numpy(),
+        sample_weight=weight.numpy() if weighted else None,
+    )
+    given = {**targets, "weight": weight} if weighted else targets
+    found = DemographicParity(groups=groups).score(logits, given)
+    assert found.item() == pytest.approx(expected, rel=1e-5, abs=1e-6)
+
+
+def test_a_sharper_relaxation_is_closer_to_the_decisions() -> None:
+    logits, targets, _ = _sample(12, count=400)
+    hard = DemographicParity().score(logits, targets).item()
+    apart = [
+        abs(DemographicParity(sharpness=s).loss(logits, targets).item() - hard)
+        for s in (1.0, 0.15, 0.001)
+    ]
+    assert apart[0] > apart[1] > apart[2]
+    assert apart[2] < 1e-3
+    with pytest.raises(ConfigurationError, match="`sharpness` must be above 0, found 0"):
+        DemographicParity(sharpness=0)
 
 
 def test_two_groups_are_an_absolute_difference() -> None:
@@ -88,30 +120,19 @@ def test_tpr_gap_is_fairlearns(seed: int, groups: int, weighted: bool) -> None:
     assert found.item() == pytest.approx(expected, rel=1e-5, abs=1e-6)
 
 
-@given(seed=st.integers(0, 2**31))
-def test_parity_of_equal_groups_is_half_of_fairlearns(seed: int) -> None:
-    """Counts over the batch are rates times the share of a group: a half each."""
-    logits, targets, _ = _sample(seed)
-    sensitive = torch.arange(len(logits)) % 2
-    expected = demographic_parity_difference(
-        targets["label"].numpy(), (logits > 0).numpy(), sensitive_features=sensitive.numpy()
-    )
-    found = DemographicParity().score(logits, {"sensitive": sensitive})
-    assert found.item() == pytest.approx(expected / 2, abs=1e-6)
-
-
-def test_parity_needs_no_label_and_is_deo_where_all_labels_are_one() -> None:
+def test_parity_needs_no_label() -> None:
     logits, targets, _ = _sample(3)
-    ones = {**targets, "label": torch.ones(len(logits))}
     for verb in ("loss", "score"):
-        parity = getattr(DemographicParity(), verb)(logits, {"sensitive": targets["sensitive"]})
-        torch.testing.assert_close(parity, getattr(Deo(), verb)(logits, ones))
+        found = getattr(DemographicParity(), verb)
+        without = found(logits, {"sensitive": targets["sensitive"]})
+        torch.testing.assert_close(without, found(logits, targets))
 
 
 def test_counts_are_unfair_to_groups_of_different_size_where_rates_are_not() -> None:
     targets = {"label": torch.ones(4), "sensitive": torch.tensor([0, 0, 0, 1])}
     assert Deo().score(torch.ones(4), targets) == 0.5
     assert TprGap().score(torch.ones(4), targets) == 0
+    assert DemographicParity().score(torch.ones(4), targets) == 0
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -191,7 +212,9 @@ def test_absent_groups_in_a_batch_give_a_finite_loss(
     assert loss.isfinite()
     assert loss >= 0
     assert gradient.isfinite().all()
-    if kind is TprGap:  # one group alone has no gap, and nothing to learn from
+    if kind is TprGap or (
+        kind is DemographicParity and len({*sensitive}) == 1
+    ):  # one group alone has no gap, and nothing to learn from
         assert loss.item() == pytest.approx(0, abs=1e-6)
         assert gradient.abs().max() < 1e-6
 
@@ -201,11 +224,15 @@ def test_an_absent_group_leaves_the_gap_of_the_others() -> None:
     torch.testing.assert_close(
         TprGap(groups=3).loss(logits, targets), TprGap(groups=2).loss(logits, targets)
     )
+    torch.testing.assert_close(
+        DemographicParity(groups=3).loss(logits, targets), DemographicParity().loss(logits, targets)
+    )
 
 
 def test_the_score_of_an_absent_group_is_nan() -> None:
     targets = {"label": torch.ones(3), "sensitive": torch.zeros(3)}
     assert TprGap().score(torch.ones(3), targets).isnan()
+    assert DemographicParity().score(torch.ones(3), targets).isnan()
 
 
 def test_a_step_down_the_gradient_narrows_the_gap() -> None:

@@ -9,12 +9,17 @@ import numpy as np
 
 import paretocosmos
 from paretocosmos import registry
-from paretocosmos.config.settings import Training, distribute, pair_of, paper_network
+from paretocosmos.config.settings import (
+    distribute,
+    pair_of,
+    paper_network,
+)
+from paretocosmos.config.training import Training
 from paretocosmos.io.files import write_json
 from paretocosmos.io.schema.collected import CellResult
 from paretocosmos.paper.recipe import Cell, Recipe
 from paretocosmos.pareto.front import Array, Front
-from paretocosmos.pareto.metrics import summary
+from paretocosmos.pareto.metrics import front_report
 from paretocosmos.pareto.rays import even_rays
 from paretocosmos.runs.record import FORMAT
 
@@ -106,7 +111,7 @@ def record_of(cell: Cell, seed: int, front: Front, *, together: int = 5) -> dict
         "versions": {"torch": "2.13.0"},
         "machine": {"device": "NVIDIA H200", "threads": 16},
         "engine": "captured",
-        "metrics": {"test": summary(front), "val": summary(front)},
+        "metrics": dict.fromkeys(("test", "val"), front_report(front).to_dict()["numbers"]),
         "epoch_selected": 10,
         "centre": None if fixed else {"values": {}, "metrics": centre},
         "seconds_training": 50.0 + seed,

@@ -35,7 +35,14 @@ def done(tmp_path_factory: pytest.TempPathFactory) -> Comparison:
     methods = ("cosmos", "single_task", "pareto_mtl", "mgda")
     folder = tmp_path_factory.mktemp("compared") / "runs"
     return compare(
-        "toy_convex", methods, seeds=(1, 2), epochs=2, settings=HIDDEN, out=folder, **SMALL
+        "toy_convex",
+        methods,
+        preset="paper",
+        seeds=(1, 2),
+        epochs=2,
+        settings=HIDDEN,
+        out=folder,
+        **SMALL,
     )
 
 
@@ -67,7 +74,7 @@ def test_rows_say_how_many_points_and_networks(done: Comparison) -> None:
 
 def test_a_method_is_what_it_would_be_alone(done: Comparison, tmp_path: Path) -> None:
     given: dict[str, Any] = {"epochs": 2, "settings": HIDDEN, "seeds": (1, 2), **SMALL}
-    alone = fit("toy_convex", method="pareto_mtl", out=tmp_path / "runs", **given)
+    alone = fit("toy_convex", preset="paper", method="pareto_mtl", out=tmp_path / "runs", **given)
     assert [run.front for run in alone] == [run.front for run in done.runs["pareto_mtl"]]
 
 
@@ -80,7 +87,13 @@ def test_settings_are_for_all_or_for_one(tmp_path: Path) -> None:
     settings = {"linear.epochs": "1", "cosmos.penalty": 2, "batch_size": 128, **HIDDEN}
     methods = ["cosmos", "linear"]
     compared = compare(
-        "toy_convex", methods, epochs=2, settings=settings, out=tmp_path / "runs", **SMALL
+        "toy_convex",
+        methods,
+        preset="paper",
+        epochs=2,
+        settings=settings,
+        out=tmp_path / "runs",
+        **SMALL,
     )
     records = {method: compared.runs[method][0].record for method in methods}
     assert records["cosmos"]["method"]["settings"]["penalty"] == 2
@@ -128,7 +141,7 @@ def test_what_can_be_refused_is_refused_first(
     monkeypatch.chdir(tmp_path)
     asked = {"methods": ["cosmos", "uniform"], "out": "runs", **SMALL} | dict(given)
     with pytest.raises(ConfigurationError, match=says):
-        compare("toy_convex", **asked)
+        compare("toy_convex", preset="paper", **asked)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -161,10 +174,10 @@ class Typed(ToyProblem):
 def test_a_problem_as_an_object(dtype: torch.dtype, tmp_path: Path) -> None:
     problem, methods = _given(dtype), ["cosmos", "mgda", "epo"]
     given: dict[str, Any] = {"epochs": 1, "settings": HIDDEN, **SMALL}
-    found = compare(problem, methods, out=tmp_path / "runs", **given)
+    found = compare(problem, methods, preset="paper", out=tmp_path / "runs", **given)
     assert list(found.runs) == methods
     assert found.problem == "toy_convex"
-    alone = fit(problem, method="mgda", out=tmp_path / "alone", **given)
+    alone = fit(problem, preset="paper", method="mgda", out=tmp_path / "alone", **given)
     assert found.runs["mgda"][0].front == alone.front
     assert ["infeasible_share" in row for row in found.rows] == [False, False, True]
 
@@ -178,6 +191,7 @@ def test_what_a_method_would_refuse_is_refused_before_another_is_trained(
         compare(
             problem,
             ["cosmos", method],
+            preset="paper",
             out=tmp_path / "runs",
             progress=lambda *at: asked.append(at),
             **SMALL,
@@ -196,29 +210,31 @@ def test_a_comparisons_folder_is_no_run(done: Comparison) -> None:
 
 def test_folders_that_are_taken(done: Comparison, tmp_path: Path) -> None:
     with pytest.raises(RunError, match="exists; choose another `out`, or continue"):
-        compare("toy_convex", ["cosmos"], out=done.folder, **SMALL)
+        compare("toy_convex", ["cosmos"], preset="paper", out=done.folder, **SMALL)
     run = done.runs["cosmos"][0].folder
     with pytest.raises(RunError, match="folder of one run, not of a comparison"):
-        compare("toy_convex", ["cosmos"], out=run, resume=True, **SMALL)
+        compare("toy_convex", ["cosmos"], preset="paper", out=run, resume=True, **SMALL)
     (tmp_path / "file").touch()
     with pytest.raises(RunError, match="is a file"):
-        compare("toy_convex", ["cosmos"], out=tmp_path / "file", resume=True, **SMALL)
+        compare(
+            "toy_convex", ["cosmos"], preset="paper", out=tmp_path / "file", resume=True, **SMALL
+        )
     with pytest.raises(RunError, match="choose another `out`"):
-        compare("toy_convex", ["cosmos"], out=tmp_path / ("a" * 300), **SMALL)
+        compare("toy_convex", ["cosmos"], preset="paper", out=tmp_path / ("a" * 300), **SMALL)
 
 
 def test_a_method_that_diverges_does_not_stop_the_others(tmp_path: Path) -> None:
     settings = HIDDEN | {"linear.learning_rate": "1e30"}
     methods = ["linear", "uniform"]
     given: dict[str, Any] = {"epochs": 2, "settings": settings, **SMALL}
-    found = compare("toy_convex", methods, out=tmp_path / "runs", **given)
+    found = compare("toy_convex", methods, preset="paper", out=tmp_path / "runs", **given)
     assert list(found.runs) == ["uniform"]
     assert "became inf" in found.failures["linear"] or "became nan" in found.failures["linear"]
     saved = json.loads((tmp_path / "runs" / "compare.json").read_text())
     assert saved["failures"] == found.failures
     assert [row["method"] for row in saved["rows"]] == ["uniform"]
     with pytest.raises(RunError, match=r"^linear: the loss of"):
-        compare("toy_convex", ["linear"], out=tmp_path / "other", **given)
+        compare("toy_convex", ["linear"], preset="paper", out=tmp_path / "other", **given)
 
 
 def test_a_full_disk_stops_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -229,7 +245,7 @@ def test_a_full_disk_stops_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     asked: list[str] = []
     monkeypatch.setattr("paretocosmos.training.compare.fit", full)
     with pytest.raises(RunError, match=r"^no space left$"):
-        compare("toy_convex", ["cosmos", "uniform"], out=tmp_path / "runs", **SMALL)
+        compare("toy_convex", ["cosmos", "uniform"], preset="paper", out=tmp_path / "runs", **SMALL)
     assert asked == ["cosmos"]
 
 
@@ -243,7 +259,9 @@ def test_a_gpu_too_small_for_one_method_is_not_for_all(
 
     monkeypatch.setattr("paretocosmos.training.compare.fit", tight)
     given: dict[str, Any] = {"epochs": 1, "settings": HIDDEN, **SMALL}
-    found = compare("toy_convex", ["cosmos", "uniform"], out=tmp_path / "runs", **given)
+    found = compare(
+        "toy_convex", ["cosmos", "uniform"], preset="paper", out=tmp_path / "runs", **given
+    )
     assert (list(found.runs), found.failures) == (["uniform"], {"cosmos": "out of memory"})
 
 
@@ -258,7 +276,7 @@ def test_an_interrupted_comparison_goes_on_to_the_same_numbers(
     def again(**more: Any) -> Comparison:
         folder, seeds = tmp_path / "runs", (1, 2)
         given: dict[str, Any] = {"seeds": seeds, "epochs": 2, "settings": HIDDEN, **SMALL, **more}
-        return compare("toy_convex", list(done.runs), out=folder, **given)
+        return compare("toy_convex", list(done.runs), preset="paper", out=folder, **given)
 
     with pytest.raises(KeyboardInterrupt):
         again(progress=interrupt)
@@ -278,9 +296,15 @@ def test_other_settings_of_the_last_method_are_refused_before_the_first_is_train
     tmp_path: Path,
 ) -> None:
     given: dict[str, Any] = {"epochs": 1, "settings": HIDDEN, "out": tmp_path / "runs", **SMALL}
-    compare("toy_convex", ["uniform"], **given)
+    compare("toy_convex", ["uniform"], preset="paper", **given)
     with pytest.raises(RunError, match="other settings"):
-        compare("toy_convex", ["cosmos", "uniform"], resume=True, **(given | {"epochs": 2}))
+        compare(
+            "toy_convex",
+            ["cosmos", "uniform"],
+            preset="paper",
+            resume=True,
+            **(given | {"epochs": 2}),
+        )
     assert not (tmp_path / "runs" / "cosmos").exists()
 
 
@@ -288,5 +312,7 @@ def test_warnings_say_whose_they_are(tmp_path: Path) -> None:
     settings = HIDDEN | {"reference": (0.01, 0.01)}
     given: dict[str, Any] = {"epochs": 1, "settings": settings, **SMALL}
     with pytest.warns(FrontWarning, match=r"^uniform: no point of the front") as caught:
-        compare("toy_convex", ["uniform", "single_task"], out=tmp_path / "runs", **given)
+        compare(
+            "toy_convex", ["uniform", "single_task"], preset="paper", out=tmp_path / "runs", **given
+        )
     assert not [one for one in caught if str(one.message).startswith("single_task")]

@@ -69,6 +69,7 @@ def test_every_cell_is_what_fit_gives(go: Go, recipe: Write, out: Path, tmp_path
     for cell in made.cells:
         runs = fit(
             cell.problem,
+            preset="paper",
             method=cell.method,
             seeds=(1, 2),
             settings={"epochs": 2, "hidden": (8,)},
@@ -208,6 +209,7 @@ def test_an_interrupted_cell_goes_on(go: Go, recipe: Write, out: Path, tmp_path:
     assert saved["seconds"]["all"] > sum(saved["seconds"][p] for p in ("training", "preparing"))
     whole = fit(
         "toy_convex",
+        preset="paper",
         settings={"epochs": 4, "hidden": (8,)},
         out=tmp_path / "whole",
         device="cpu",
@@ -237,6 +239,7 @@ def test_a_killed_reproduction_goes_on(go: Go, recipe: Write, out: Path, tmp_pat
     for cell in made.cells:
         whole = fit(
             "toy_convex",
+            preset="paper",
             method=cell.method,
             settings={"epochs": 4, "hidden": (8,)},
             out=tmp_path / cell.method,

@@ -93,3 +93,14 @@ def test_only_who_solves_programmes_says_how_many_had_no_solution() -> None:
     rows = Comparison(Path("nowhere"), "toy", {"epo": runs, "cosmos": others}).rows
     assert rows[0]["infeasible_share"] == pytest.approx(0.375)
     assert "infeasible_share" not in rows[1]
+
+
+def test_measures_are_those_of_the_fronts_beside_separate_networks() -> None:
+    wide = np.stack([np.linspace(0, 1, 5), np.linspace(1, 0, 5)], axis=1)
+    runs = {"narrow": [_run(wide / 2 + 0.25)], "separate": [_run(wide)]}
+    narrow, separate = Comparison(Path("nowhere"), "toy", runs).rows
+    assert (narrow["monotonicity"], narrow["range_covered"]) == (1, 0.5)
+    assert narrow["igd_plus"] > 0 == separate["igd_plus"]
+    assert separate["hypervolume_in_separate_box"] == 6 / 16  # stairs of a quarter each
+    (alone,) = Comparison(Path("nowhere"), "toy", {"narrow": runs["narrow"]}).rows
+    assert "range_covered" not in alone

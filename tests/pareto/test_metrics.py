@@ -9,10 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from scipy.stats import kendalltau
 
 from paretocosmos.errors import ConfigurationError, FrontWarning
-from paretocosmos.pareto import metrics
 from paretocosmos.pareto.front import Front
 from paretocosmos.pareto.metrics import (
     angle,
@@ -21,10 +19,8 @@ from paretocosmos.pareto.metrics import (
     hypervolume,
     ideal,
     ideal_hypervolume,
-    monotonicity,
     spacing,
     span,
-    summary,
 )
 
 Array = npt.NDArray[np.float64]
@@ -180,44 +176,6 @@ def test_angle_is_in_degrees_and_averaged() -> None:
     assert angle(_front([[0, 3], [2, 0], [0, 5]], rays)) == pytest.approx((90 + 0 + 45) / 3)
     assert angle(_front([[0, 0], [2, 2]], [[1, 0], [1, 0]])) == pytest.approx(45)  # 0 has none
     assert math.isnan(angle(_front([[0, 0]])))
-
-
-@given(data=st.data(), count=st.integers(2, 12), objectives=st.integers(2, 4))
-def test_monotonicity_is_minus_the_mean_of_scipys_tau(
-    data: st.DataObject, count: int, objectives: int
-) -> None:
-    coarse = arrays(np.float64, (count, objectives), elements=st.integers(0, 5).map(float))
-    rays, values = data.draw(coarse), data.draw(coarse)
-    taus = []
-    for ray, value in zip(rays.T, values.T, strict=True):
-        constant = np.ptp(ray) == 0 or np.ptp(value) == 0  # scipy: NaN; here: does not matter, 0
-        taus.append(0.0 if constant else float(kendalltau(ray, value).statistic))
-    assert monotonicity(_front(values, rays)) == pytest.approx(-np.mean(taus), abs=1e-12)
-
-
-def test_monotonicity_reads_the_preference() -> None:
-    rays = np.array([[0.1, 0.9], [0.5, 0.5], [0.9, 0.1]])
-    assert monotonicity(_front(1 - rays, rays)) == 1
-    assert monotonicity(_front(rays, rays)) == -1
-    assert monotonicity(_front(np.ones((3, 2)), rays)) == 0
-
-
-def test_dominated_share_counts() -> None:
-    assert dominated_share(_front([[0, 1], [1, 0], [1, 1], [2, 2]])) == 0.5
-    assert dominated_share(_front([[0, 1], [1, 0], [0, 1]])) == 0
-
-
-def test_summary_is_every_number_by_name() -> None:
-    front = _front([[0.1, 0.8], [0.3, 0.4], [0.6, 0.5]], [[0.9, 0.1], [0.5, 0.5], [0.1, 0.9]])
-    found = summary(front)
-    functions = {"hypervolume_ideal": "ideal_hypervolume"}
-    of_two_fronts, not_a_number = {"covered"}, {"ideal", "summary"}
-    called = {functions.get(name, name) for name in found}
-    assert called == set(metrics.__all__) - of_two_fronts - not_a_number
-    assert list(found)[:2] == ["hypervolume", "hypervolume_ideal"]
-    for name, value in found.items():
-        assert value == getattr(metrics, functions.get(name, name))(front)
-        assert type(value) is float
 
 
 # The ideal point

@@ -53,6 +53,7 @@ def test_micro_batches_serve_methods_with_one_ray_for_each_network(tmp_path: Pat
     whole, parts = (
         fit(
             "toy_convex",
+            preset="paper",
             method="uniform",
             settings=given,
             epochs=2,

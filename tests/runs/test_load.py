@@ -17,7 +17,9 @@ from paretocosmos.errors import RunError
 def test_fronts_say_what_they_are_of(
     tmp_path: Path, name: str, provenance: dict[str, object]
 ) -> None:
-    folder = fit("toy_convex", epochs=1, out=tmp_path / "run", engine="eager").folder
+    folder = fit(
+        "toy_convex", preset="paper", epochs=1, out=tmp_path / "run", engine="eager"
+    ).folder
     content = json.loads((folder / name).read_text())
     (folder / name).write_text(json.dumps(content | {"provenance": provenance}))
     change(folder, lambda record: None)
@@ -28,7 +30,9 @@ def test_fronts_say_what_they_are_of(
 def test_a_stranger_need_not_say_how_much_is_dominated(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    folder = fit("toy_convex", epochs=1, out=tmp_path / "run", engine="eager").folder
+    folder = fit(
+        "toy_convex", preset="paper", epochs=1, out=tmp_path / "run", engine="eager"
+    ).folder
 
     def edit(record: dict[str, Any]) -> None:
         for key in ("span", "dominated_share"):

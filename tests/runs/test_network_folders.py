@@ -29,7 +29,7 @@ from paretocosmos.training.fit import fit
 
 SETTINGS: dict[str, Any] = {"batch_size": 128, "evaluate_every": 2, "rays": 3}
 EVERY = [*registry.names("methods"), *pairs()]
-SINGLE = ["mgda", "pareto_mtl", "single_task", "uniform"]
+SINGLE = ["mgda", "pareto_mtl", "separate", "single_task", "uniform"]
 
 
 def _go(out: Path, method: str, **changes: Any) -> Run:
@@ -39,7 +39,13 @@ def _go(out: Path, method: str, **changes: Any) -> Run:
     )
     if method not in SINGLE:
         given["settings"] |= {"groups": 2}
-    run: Run = fit(changes.pop("problem", "toy_convex"), method=method, out=out, **given | changes)
+    run: Run = fit(
+        changes.pop("problem", "toy_convex"),
+        preset="paper",
+        method=method,
+        out=out,
+        **given | changes,
+    )
     return run
 
 
@@ -243,7 +249,7 @@ def test_the_record_says_what_was_trained(method: str, tmp_path: Path) -> None:
 
 def test_its_folder_is_named_by_the_label(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    assert fit("toy_convex", method="phn_ls", epochs=1).folder.as_posix() == (
+    assert fit("toy_convex", preset="paper", method="phn_ls", epochs=1).folder.as_posix() == (
         "runs/toy_convex-phn_ls-1"
     )
 
@@ -256,7 +262,13 @@ def test_a_run_on_a_backbone_of_ones_own_comes_back_with_it(method: str, tmp_pat
         nn.Linear(problem.input_shape[0], 8), nn.ReLU(), nn.Linear(8, problem.outputs)
     )
     run = fit(
-        problem, method=method, backbone=backbone, epochs=1, out=tmp_path / "run", engine="eager"
+        problem,
+        preset="paper",
+        method=method,
+        backbone=backbone,
+        epochs=1,
+        out=tmp_path / "run",
+        engine="eager",
     )
     with pytest.raises(RunError, match=r"pass .* as `backbone`"):
         load_run(run.folder)

@@ -11,12 +11,15 @@ import torch
 from torch import Tensor
 
 from paretocosmos import evaluate, fit, load_problem, load_run
-from paretocosmos.errors import RunError
+from paretocosmos.errors import FindingWarning, RunError
+from paretocosmos.evaluation.findings import Examined, Finding
 from paretocosmos.io.files import digest_of
 from paretocosmos.objectives import Objective
 from paretocosmos.objectives.gaussian_well import GaussianWell
 from paretocosmos.objectives.mean_squared_error import MeanSquaredError
+from paretocosmos.pareto.metrics import front_report
 from paretocosmos.problems import Problem
+from paretocosmos.training import validation
 from paretocosmos.types import Outputs, Targets
 
 Trained = Callable[[Problem], Path]
@@ -38,7 +41,14 @@ class Cubed(Objective):
 def trained(tmp_path: Path) -> Trained:
     def folder(problem: Problem) -> Path:
         settings = {"hidden": (4,), "batch_size": 500, "reference": (50.0, 50.0)}
-        run = fit(problem, epochs=1, out=tmp_path / "run", settings=settings, engine="eager")
+        run = fit(
+            problem,
+            preset="paper",
+            epochs=1,
+            out=tmp_path / "run",
+            settings=settings,
+            engine="eager",
+        )
         return run.folder
 
     return folder
@@ -100,7 +110,7 @@ def test_a_problem_with_others_is_refused_wherever_it_is_handed_over(trained: Tr
     with pytest.raises(RunError, match="other objectives"):
         load_run(folder).choose(max={"second": 3.0}, problem=load_problem("toy_convex"))
     with pytest.raises(RunError, match=r"other settings .*objective"):
-        fit(load_problem("toy_convex"), epochs=1, out=folder, resume=True)
+        fit(load_problem("toy_convex"), preset="paper", epochs=1, out=folder, resume=True)
 
 
 def test_a_folder_of_before_objectives_were_recorded_is_read(trained: Trained) -> None:
@@ -115,7 +125,10 @@ def test_a_folder_of_before_objectives_were_recorded_is_read(trained: Trained) -
         ("gaussian_well", "`objective_specs` is a list"),
         ([{"name": "gaussian_well"}], r"`objective_specs\[0\]\.settings`"),
         ([{"name": "os:system", "settings": {"command": "ls"}}] * 2, "cannot rebuild"),
-        ([{"name": "gaussian_well", "settings": {"wrong": 1}}] * 2, "cannot rebuild"),
+        (
+            [{"name": "gaussian_well", "settings": {"wrong": 1}}] * 2,
+            "no `wrong` of `gaussian_well`",
+        ),
     ],
     ids=["text", "half", "code", "settings"],
 )
@@ -126,3 +139,47 @@ def test_a_record_that_names_something_else_imports_and_builds_nothing(
     _changed(folder, objective_specs=specs)
     with pytest.raises(RunError, match=says):
         load_run(folder).problem()
+
+
+def test_an_objective_that_meant_something_else_is_not_evaluated_as_what_it_means_now(
+    trained: Trained,
+) -> None:
+    """`demographic_parity` once was a difference of counts with a `steepness`."""
+    count = {"name": "demographic_parity", "settings": {"name": None, "steepness": 1.0}}
+    folder = trained(load_problem("toy_convex"))
+    _changed(folder, objective_specs=[count, count])
+    says = r"no `steepness` of `demographic_parity`.* there, .*: train again, or evaluate it with"
+    with pytest.raises(RunError, match=says):
+        load_run(folder).problem()
+    with pytest.raises(RunError, match=r"other objectives .*steepness=1\.0.* there"):
+        load_run(folder, problem=load_problem("toy_convex"))
+
+
+def test_what_was_found_is_warned_of_recorded_and_read_again(
+    trained: Trained, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = Examined(0.004, (Finding("insensitive", "the rays change nothing: try `film`"),))
+    monkeypatch.setattr(validation, "examine", lambda *given: found)
+    with pytest.warns(FindingWarning, match="the rays change nothing: try `film`"):
+        folder = trained(load_problem("toy_convex"))
+    record = load_run(folder).record
+    assert record["sensitivity"] == 0.004
+    assert record["findings"] == [dataclasses.asdict(found.findings[0])]
+    front = load_run(folder).front
+    report = front_report(front).to_dict()
+    assert record["metrics"]["test"] == report["numbers"]
+    assert record["by_objective"]["test"] == report["by_objective"]
+
+
+def test_a_folder_of_before_a_training_was_examined_is_read(trained: Trained) -> None:
+    folder = trained(load_problem("toy_convex"))
+    _changed(folder, sensitivity=None, findings=None, by_objective=None)
+    assert "findings" not in load_run(folder).record
+    _changed(folder, findings=[{"kind": "insensitive"}])
+    with pytest.raises(RunError, match=r"`findings\[0\]\.text` is missing"):
+        load_run(folder)
+
+
+def test_networks_of_one_ray_each_are_not_examined(tmp_path: Path) -> None:
+    run = fit("toy_convex", method="single_task", epochs=1, out=tmp_path / "run")
+    assert (run.record["sensitivity"], run.record["findings"]) == (None, [])

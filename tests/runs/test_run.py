@@ -87,7 +87,7 @@ def _epoch(folder: Path) -> int:
 def _go(folder: Path, **changes: Any) -> Run:
     given: dict[str, Any] = {"epochs": 6, "settings": SETTINGS, "device": "cpu"}
     given["engine"] = "eager"  # recording takes longer than these trainings
-    run: Run = fit("toy_convex", out=folder, **given | changes)
+    run: Run = fit("toy_convex", preset="paper", out=folder, **given | changes)
     return run
 
 
@@ -182,7 +182,7 @@ def test_killed_at_every_touch_of_the_disk(tmp_path: Path, monkeypatch: pytest.M
 
 def test_killed_for_real_again_and_again(tmp_path: Path) -> None:
     settings = {"hidden": (8,), "evaluate_every": 1}
-    epochs = 150
+    epochs = 80
     fit("toy_convex", out=tmp_path / "whole", epochs=epochs, settings=settings, device="cpu")
     cut = tmp_path / "cut"
     command = ["train", "toy_convex", "--resume", "--set", "hidden=8", "--set", "evaluate_every=1"]
@@ -348,7 +348,9 @@ def table_run(people: pd.DataFrame, tmp_path_factory: pytest.TempPathFactory) ->
     people.to_csv(folder / "people.csv", index=False)
     settings = {"target": "income", "sensitive": "sex", "positive": "high", "fairness": "deo"}
     given: dict[str, Any] = {"epochs": 4, "settings": settings | {"evaluate_every": 2}}
-    run: Run = fit(str(folder / "people.csv"), out=folder / "run", device="cpu", **given)
+    run: Run = fit(
+        str(folder / "people.csv"), preset="paper", out=folder / "run", device="cpu", **given
+    )
     return run
 
 
@@ -371,14 +373,22 @@ def test_a_run_in_double_comes_back_in_double(people: pd.DataFrame, tmp_path: Pa
     people.to_csv(tmp_path / "people.csv", index=False)
     settings = {"target": "income", "sensitive": "sex", "fairness": "deo"}
     given: dict[str, Any] = {"epochs": 1, "settings": settings, "precision": "fp64"}
-    run = fit(str(tmp_path / "people.csv"), out=tmp_path / "run", device="cpu", **given)
+    run = fit(
+        str(tmp_path / "people.csv"), preset="paper", out=tmp_path / "run", device="cpu", **given
+    )
     again = load_run(run.folder)
     assert {p.dtype for p in again.model.parameters()} == {torch.float64}
     found = evaluate(again.model, again.problem(), rays=len(run.front))
     np.testing.assert_array_equal(found.values, run.front.values)
     one, two = (each.predict(people, ray=[0.5, 0.5]) for each in (run, again))
     np.testing.assert_array_equal(one, two)
-    plain = fit(str(tmp_path / "people.csv"), out=tmp_path / "32", epochs=1, settings=settings)
+    plain = fit(
+        str(tmp_path / "people.csv"),
+        preset="paper",
+        out=tmp_path / "32",
+        epochs=1,
+        settings=settings,
+    )
     np.testing.assert_allclose(plain.predict(people, ray=[0.5, 0.5]), one, atol=1e-4)
 
 
@@ -456,7 +466,7 @@ def test_the_problem_of_a_run_is_loaded_again(table_run: Run, tmp_path: Path) ->
 
 def test_a_problem_built_by_hand_cannot_be(people: pd.DataFrame, tmp_path: Path) -> None:
     problem = TabularProblem.from_frame(people, target="income", sensitive="sex")
-    run = fit(problem, epochs=1, out=tmp_path / "run", device="cpu")
+    run = fit(problem, preset="paper", epochs=1, out=tmp_path / "run", device="cpu")
     loaded = load_run(run.folder)
     assert loaded.predict(people, ray=[0.5, 0.5]).shape == (400,)
     with pytest.raises(RunError, match=r"`evaluate\(run\.model, problem\)`"):
@@ -584,7 +594,7 @@ def test_a_front_is_written_as_it_is(table_run: Run) -> None:
 
 def test_other_images_than_those_trained_on_are_refused(tmp_path: Path) -> None:
     settings = {"copies": 1, "rays": 2, "batch_size": 1000, "reference": (4.0, 4.0)}
-    run = fit("multi_digits", epochs=1, settings=settings, out=tmp_path / "run")
+    run = fit("multi_digits", preset="paper", epochs=1, settings=settings, out=tmp_path / "run")
     assert run.problem().about["sha256"] == run.record["about"]["sha256"]
     spoilt = {**run.record, "about": {**run.record["about"], "sha256": "another"}}
     with pytest.raises(RunError, match=r"not those .* trained on"):

@@ -54,7 +54,9 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rows = "".join(f"{n % 7},{'fm'[n % 2]},{n * n % 11 > 4}\n" for n in range(200))
     (place / "people.csv").write_text(f"age,sex,rich\n{rows}")
     columns = {"target": "rich", "sensitive": "sex"}
-    return fit(str(place / "people.csv"), epochs=1, settings=columns, out=place / "run").folder
+    return fit(
+        str(place / "people.csv"), preset="paper", epochs=1, settings=columns, out=place / "run"
+    ).folder
 
 
 @pytest.fixture
@@ -225,7 +227,7 @@ def test_a_file_and_its_hashes_are_noticed(folder: Path, pair: Pair) -> None:
 
 
 def test_a_table_that_was_added_is_not_used(trained: Path, tmp_path: Path, pair: Pair) -> None:
-    toy = fit("toy_convex", epochs=1, out=tmp_path / "toy", engine="eager").folder
+    toy = fit("toy_convex", preset="paper", epochs=1, out=tmp_path / "toy", engine="eager").folder
     sign_run(toy, pair[0])
     shutil.copy(trained / "table.json", toy)
     assert load_run(toy, verify=pair[1]).table is None

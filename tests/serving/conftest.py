@@ -107,7 +107,7 @@ def people(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def folder(people: Path) -> Path:
     settings = {"target": "rich", "sensitive": "sex", "hidden": "8", "batch_size": "16"}
     out = people.with_name("run")
-    fit(str(people), epochs=20, settings=settings, out=out, device="cpu")
+    fit(str(people), preset="paper", epochs=20, settings=settings, out=out, device="cpu")
     return out
 
 

@@ -12,13 +12,15 @@ from paretocosmos.serving._network import ROWS, TorchNetwork, activated
 from paretocosmos.serving._rows import TableRows
 
 
-@pytest.mark.parametrize("conditioning", ["concat", "film", "hypernet"])
+@pytest.mark.parametrize(
+    ("preset", "conditioning"), [("paper", "concat"), ("default", "film"), ("paper", "hypernet")]
+)
 def test_rays_of_their_own(
-    people: Path, rows: list[dict[str, Any]], tmp_path: Path, conditioning: str
+    people: Path, rows: list[dict[str, Any]], tmp_path: Path, preset: str, conditioning: str
 ) -> None:
     settings = {"target": "rich", "sensitive": "sex", "hidden": "8"}
     given: dict[str, Any] = {"conditioning": conditioning, "settings": settings, "device": "cpu"}
-    run = fit(str(people), epochs=2, out=tmp_path / "run", **given)
+    run = fit(str(people), preset=preset, epochs=2, out=tmp_path / "run", **given)
     assert run.table is not None
     reader = TableRows(run.table)
     network = TorchNetwork(run, reader)
@@ -39,7 +41,7 @@ def test_rays_of_their_own(
 def test_a_hypernetwork_has_smaller_passes(people: Path, tmp_path: Path) -> None:
     settings = {"target": "rich", "sensitive": "sex", "hidden": "400,400"}
     given: dict[str, Any] = {"conditioning": "hypernet", "settings": settings, "device": "cpu"}
-    run = fit(str(people), epochs=1, out=tmp_path / "run", **given)
+    run = fit(str(people), preset="paper", epochs=1, out=tmp_path / "run", **given)
     assert run.table is not None
     emitted = (len(run.table.features) + 1) * 400 + 401 * 400 + 401
     network = TorchNetwork(run, TableRows(run.table))

@@ -42,7 +42,7 @@ def test_it_answers_as_the_run_does(
 def test_a_problem_that_is_no_table(serving: Callable[..., Any], tmp_path: Path) -> None:
     from paretocosmos.export import export
 
-    run = fit("toy_convex", epochs=3, out=tmp_path / "run", device="cpu")
+    run = fit("toy_convex", preset="paper", epochs=3, out=tmp_path / "run", device="cpu")
     body = {"inputs": [[1, 2, 3, 4], [0, 0, 0, 1]], "preference": [[0.2, 0.8], [1, 0]]}
     said = []
     for onnx in (None, export(run).path):
@@ -56,10 +56,10 @@ def test_the_file_of_another_run_is_refused(
 ) -> None:
     settings = {"target": "rich", "sensitive": "sex", "hidden": "8"}
     given: dict[str, Any] = {"settings": settings, "device": "cpu", "epochs": 2}
-    fit(str(people), seed=2, out=tmp_path / "other", **given)
+    fit(str(people), preset="paper", seed=2, out=tmp_path / "other", **given)
     with pytest.raises(RunError, match="answers otherwise than the run in"):
         Service(Settings(folder=tmp_path / "other", onnx=file))
-    fit("toy_convex", epochs=2, out=tmp_path / "toy", device="cpu")
+    fit("toy_convex", preset="paper", epochs=2, out=tmp_path / "toy", device="cpu")
     with pytest.raises(RunError, match="was exported from another run"):
         Service(Settings(folder=tmp_path / "toy", onnx=file))
 

@@ -98,7 +98,7 @@ def test_requests_at_once_get_their_own_answers(
 
 
 def test_a_problem_that_is_no_table(serving: Callable[..., Any], tmp_path: Path) -> None:
-    run = fit("toy_convex", epochs=20, out=tmp_path / "run", device="cpu")
+    run = fit("toy_convex", preset="paper", epochs=20, out=tmp_path / "run", device="cpu")
     inputs = torch.randn(3, 4, dtype=torch.float64).tolist()
     with serving(Settings(folder=tmp_path / "run", port=0)) as server:
         said = server.ask("/predict", {"inputs": inputs, "preference": [0.2, 0.8]}).json
@@ -124,6 +124,7 @@ def test_a_problem_that_is_no_table(serving: Callable[..., Any], tmp_path: Path)
 def test_heads_with_classes_have_probabilities(serving: Callable[..., Any], tmp_path: Path) -> None:
     run = fit(
         "multi_digits",
+        preset="paper",
         epochs=1,
         settings={"copies": "1", "reference": "9,9"},
         out=tmp_path / "run",
@@ -149,7 +150,7 @@ def test_networks_for_single_rays_say_which_one_answered(
 ) -> None:
     settings = {"target": "rich", "sensitive": "sex", "hidden": "4"}
     given: dict[str, Any] = {"method": "single_task", "settings": settings, "device": "cpu"}
-    run = fit(str(people), epochs=2, out=tmp_path / "run", **given)
+    run = fit(str(people), preset="paper", epochs=2, out=tmp_path / "run", **given)
     held = run.record["fixed_rays"]
     assert held == [[1, 0], [0, 1]]
     rays = [[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]]

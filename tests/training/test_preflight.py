@@ -98,7 +98,12 @@ def test_it_leaves_the_network_as_it_was() -> None:
 
 def test_groups_reach_a_plain_network_as_one_ray_per_sample(tmp_path: Path) -> None:
     run = fit(
-        "toy_convex", model=Counting(), settings={"groups": 4}, epochs=1, out=tmp_path / "run"
+        "toy_convex",
+        preset="paper",
+        model=Counting(),
+        settings={"groups": 4},
+        epochs=1,
+        out=tmp_path / "run",
     )
     assert run.record["engine"].startswith("eager: `Counting` may decide")
 
@@ -113,7 +118,7 @@ def test_labels_beyond_the_classes_are_refused_before_a_folder_exists(
     spoilt = Batch(digits.split(split).inputs, targets)
     problem = dataclasses.replace(digits, splits={**digits.splits, split: spoilt})
     with pytest.raises(DataError, match=f"`top_left`.* found {label} in `{split}`"):
-        fit(problem, epochs=1, out=tmp_path / "run")
+        fit(problem, preset="paper", epochs=1, out=tmp_path / "run")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -122,5 +127,11 @@ def test_one_tensor_for_several_heads_is_refused(width: int, tmp_path: Path) -> 
     digits = few_digits()
     backbone = nn.Sequential(nn.Conv2d(1, 2, 3), nn.Flatten(), nn.Linear(2 * 22 * 22, width))
     with pytest.raises(ConfigurationError, match=r"top_left, bottom_right.*one tensor"):
-        fit(digits, backbone=backbone, conditioning="transposed_conv", out=tmp_path / "run")
+        fit(
+            digits,
+            preset="paper",
+            backbone=backbone,
+            conditioning="transposed_conv",
+            out=tmp_path / "run",
+        )
     assert list(tmp_path.iterdir()) == []

@@ -22,7 +22,7 @@ from paretocosmos.runs.load import load_run
 from paretocosmos.runs.run import Run
 from paretocosmos.runs.saved import checkpoint_in
 from paretocosmos.training import fit as training
-from paretocosmos.training.engine import Adam
+from paretocosmos.training.engine import Optimizer
 from paretocosmos.training.fit import fit
 from paretocosmos.training.loop import Progress, Trainer
 from paretocosmos.training.seed_run import SeedRun
@@ -55,7 +55,7 @@ SETTINGS: dict[str, Any] = {"hidden": (8,), "batch_size": 200, "groups": 4, "eva
 def _go(out: Path, problem: str | Problem = "toy_convex", **changes: Any) -> list[Run]:
     given: dict[str, Any] = {"epochs": 4, "settings": SETTINGS, "seeds": SEEDS}
     given |= {"device": "cpu", "engine": "eager"}  # recording takes longer than these trainings
-    found: Run | list[Run] = fit(problem, out=out, **given | changes)
+    found: Run | list[Run] = fit(problem, preset="paper", out=out, **given | changes)
     return found if isinstance(found, list) else [found]
 
 
@@ -92,13 +92,13 @@ def _near(ones: list[Run], others: list[Run]) -> None:
 def _steps(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Counts optimiser steps, whichever engine takes them."""
     taken: list[int] = []
-    inside = Adam.update
+    inside = Optimizer.update
 
     def update(self: Any, gradients: Any) -> None:
         taken.append(1)
         inside(self, gradients)
 
-    monkeypatch.setattr(Adam, "update", update)
+    monkeypatch.setattr(Optimizer, "update", update)
     return taken
 
 
@@ -234,7 +234,7 @@ def test_folders_records_and_progress(tmp_path: Path, monkeypatch: pytest.Monkey
     (alone,) = _go(tmp_path / "alone", seeds=None, seed=5)
     assert _bytes(one) == _bytes(alone)
     monkeypatch.chdir(tmp_path)
-    named = fit("toy_convex", seeds=range(1, 3), epochs=1, settings=SETTINGS)
+    named = fit("toy_convex", preset="paper", seeds=range(1, 3), epochs=1, settings=SETTINGS)
     assert [run.folder.as_posix() for run in named] == [
         "runs/toy_convex-cosmos-seeds/seed-1",
         "runs/toy_convex-cosmos-seeds/seed-2",

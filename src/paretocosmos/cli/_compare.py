@@ -12,6 +12,7 @@ from paretocosmos.cli import _options as options
 from paretocosmos.cli.output._bars import bars
 from paretocosmos.cli.output._console import error, note, notes, print_json, safe, wide
 from paretocosmos.errors import ConfigurationError, MissingExtraError
+from paretocosmos.pareto.metrics import MEANINGS
 from paretocosmos.training.compare import BASELINES, Comparison
 from paretocosmos.training.compare import compare as compare_methods
 
@@ -21,6 +22,7 @@ def compare(
     methods: Annotated[
         str, typer.Option(help="Names, separated by commas.", callback=options.named)
     ] = ",".join(BASELINES),
+    preset: options.Preset = None,
     protocol: options.Protocol = None,
     seed: options.Seed = 1,
     seeds: options.Seeds = None,
@@ -63,6 +65,7 @@ def compare(
                 problem,
                 [name.strip() for name in methods.split(",") if name.strip()],
                 seeds=[seed] if seeds is None else options.whole_numbers(seeds),
+                preset=preset,
                 protocol=protocol,
                 epochs=epochs,
                 backbone=backbone,
@@ -112,26 +115,24 @@ def print_comparison(done: Comparison) -> None:
     """What `compare` ends with: a row per method, how good it is before what it costs."""
     console = wide()
     all_names = not sys.stdout.isatty() or console.width >= ROOM
+    beside = "separate" in done.runs
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
     table.add_column("method", overflow="fold")
-    for name in ("hypervolume", "span", "points", "parameters", "time"):
+    rows = [_fields(row, beside=beside, roomy=all_names or not beside) for row in done.rows]
+    for name in rows[0]:
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("dominated by")
-    for row in done.rows:
-        table.add_row(
-            f"[bold]{safe(row['method'])}[/]",
-            _mean(row),
-            "-" if row["span"] is None or row["points"] == 1 else f"{row['span']:.4f}",
-            str(row["points"]),
-            _size(row),
-            f"{row['seconds']:.1f} s",
-            safe(_betters(row["dominated_by"], all_names=all_names)),
-        )
+    for row, fields in zip(done.rows, rows, strict=True):
+        betters = _betters(row["dominated_by"], all_names=all_names)
+        table.add_row(f"[bold]{safe(row['method'])}[/]", *fields.values(), safe(betters))
     console.print(table)
     reference = ", ".join(
         f"{value:g}" for value in next(iter(done.runs.values()))[0].front.reference
     )
-    lines = [f"hypervolume: on test, at ({reference}); larger is better"]
+    lines = [f"order: {MEANINGS['monotonicity']}"]
+    if beside:
+        lines += [f"range: {MEANINGS['range_covered']}", f"behind: {MEANINGS['igd_plus']}"]
+    lines += [f"hypervolume: on test, at ({reference}); larger is better"]
     for row in done.rows:
         if row["method"] in done.alone:
             lines.append(
@@ -146,6 +147,22 @@ def print_comparison(done: Comparison) -> None:
     for name, place in (("table", "compare.json"), ("picture", "compare.png")):
         if (done.folder / place).exists():
             console.print(f"[bold]{name}[/] {safe(done.folder / place)}", soft_wrap=True)
+
+
+def _fields(row: Mapping[str, Any], *, beside: bool, roomy: bool) -> dict[str, str]:
+    """The columns between a method's name and what dominates it."""
+
+    def measure(name: str, form: str) -> str:
+        # one point has no order and no range
+        return "-" if row["points"] == 1 or row.get(name) is None else format(row[name], form)
+
+    fields = {"order": measure("monotonicity", ".2f")}
+    if beside:
+        fields |= {"range": measure("range_covered", ".0%"), "behind": measure("igd_plus", ".3f")}
+    fields["hypervolume"] = _mean(row)
+    if roomy:
+        fields |= {"points": str(row["points"]), "parameters": _size(row)}
+    return fields | {"time": f"{row['seconds']:.1f} s"}
 
 
 def _mean(row: Mapping[str, Any]) -> str:

@@ -18,8 +18,8 @@ from paretocosmos.cli._options import (
 from paretocosmos.cli.output._console import notes, print_json, safe, wide
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.evaluation.evaluate import evaluate as evaluate_model
-from paretocosmos.pareto import metrics
 from paretocosmos.pareto.front import Front
+from paretocosmos.pareto.metrics import front_report
 from paretocosmos.runs.load import load_run
 
 
@@ -44,15 +44,21 @@ def evaluate(
         wanted = [numbers_of(text) for text in ray] if ray else own
         origin = {key: run.front.provenance.get(key) for key in ("method", "seed", "networks")}
         front = evaluate_model(run.model, problem, split=split, rays=wanted, provenance=origin)
-        reached = metrics.hypervolume(front)
+        report = front_report(front)
     if as_json:
         print_json(front.to_dict())
         return
     print_front(front)
+    order = zip(front.names, report.by_objective["monotonicity"], strict=True)
+    shape = (
+        f"order {', '.join(f'{safe(name)} {value:.2f}' for name, value in order)}; "
+        f"dominated {report.numbers['dominated_share']:.0%}; span {report.numbers['span']:.4f}; "
+    )
     console = Console(highlight=False)
     console.print(
-        f"hypervolume {reached:.4f} at {front.reference.tolist()} on {split}, "
-        f"span {metrics.span(front):.4f}; scores: {safe(front.provenance['scores'])}"
+        f"{shape if len(front) > 1 else ''}"  # one point is no front
+        f"hypervolume {report.numbers['hypervolume']:.4f} at {front.reference.tolist()} on "
+        f"{split}; scores: {safe(front.provenance['scores'])}"
     )
 
 

@@ -40,6 +40,10 @@ ProblemName = Annotated[
     str,
     typer.Argument(metavar="PROBLEM", help="A name from `list`, or a CSV file.", callback=named),
 ]
+Preset = Annotated[
+    str | None,
+    typer.Option(help="Settings to start from: default, or paper, which --protocol paper implies."),
+]
 Protocol = Annotated[
     str | None, typer.Option(help="clean, or paper: as published, flaws included.")
 ]

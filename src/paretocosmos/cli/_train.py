@@ -21,13 +21,20 @@ from paretocosmos.training.fit import fit
 def train(
     problem: options.ProblemName,
     method: Annotated[
-        str, typer.Option(help="How rays and losses become one step.", callback=options.named)
-    ] = "cosmos",
+        str | None,
+        typer.Option(
+            help="How rays and losses become one step; the preset's if left out.",
+            callback=options.named,
+        ),
+    ] = None,
+    preset: options.Preset = None,
     protocol: options.Protocol = None,
     seed: options.Seed = 1,
     seeds: options.Seeds = None,
     epochs: options.Epochs = None,
-    penalty: Annotated[float | None, typer.Option(help="Weight of the cosine term.")] = None,
+    penalty: Annotated[
+        float | None, typer.Option(help="Weight of the cosine term, for the method cosmos.")
+    ] = None,
     alpha: Annotated[
         str | None, typer.Option(help="Dirichlet parameter: 0.5, or one per objective: 0.1,0.5.")
     ] = None,
@@ -73,6 +80,7 @@ def train(
             one = partial(
                 fit,
                 problem,
+                preset=preset,
                 method=method,
                 backbone=backbone,
                 conditioning=conditioning,

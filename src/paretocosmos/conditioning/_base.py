@@ -4,7 +4,7 @@ import copy
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -49,6 +49,8 @@ class Conditioning(nn.Module, ABC):
 
     def __init__(self, backbone: nn.Module, objectives: int) -> None:
         super().__init__()
+        self.ends: Tensor | None
+        self.register_buffer("ends", None)
         self.objectives = _whole(objectives)
         if self.objectives < 1:
             raise ConfigurationError(f"`objectives` must be at least 1, found {objectives}")
@@ -64,6 +66,16 @@ class Conditioning(nn.Module, ABC):
     def heads(self) -> tuple[str, ...]:
         """The modules that serve single objectives, by dotted name, where the backbone says so."""
         return tuple(f"backbone.{name}" for name in heads_of(self.backbone))
+
+    @property
+    def ray_parameters(self) -> frozenset[str]:
+        """The parameters that read the ray, by dotted name: with all of them 0 it changes nothing.
+
+        The others are the backbone's own. By default, all that the conditioning has beside it; one
+        that puts parameters into the backbone names those too.
+        """
+        every = (name for name, _ in self.named_parameters())
+        return frozenset(name for name in every if not inside(name, ("backbone",)))
 
     @abstractmethod
     def forward(self, inputs: Inputs, ray: Tensor) -> Outputs:
@@ -86,14 +98,26 @@ class Conditioning(nn.Module, ABC):
         return outputs
 
     def rays_for(self, ray: Tensor) -> Tensor:
-        """Check a ray's last axis and bring it to ``[G, J]``."""
+        """Check a ray's last axis and bring it to ``[G, J]``, between the useful ends."""
         shape = _shape(ray)
         if len(shape) not in (1, 2) or shape[-1] != self.objectives:
             raise ConfigurationError(
                 f"a ray here has shape [{self.objectives}], or [G, {self.objectives}] with one ray "
                 f"per group of samples; found {tuple(shape)}"
             )
-        return ray.unsqueeze(0) if ray.ndim == 1 else ray
+        rays = ray.unsqueeze(0) if ray.ndim == 1 else ray
+        return rays if self.ends is None else rays @ self.ends.to(rays)
+
+    def calibrate(self, ends: Tensor) -> None:
+        """From now on the rays asked for lie between these, ``[J, J]``, one for each objective."""
+        self.ends = ends.to(next(self.parameters()).device)
+
+    def _load_from_state_dict(
+        self, state_dict: Mapping[str, Tensor], prefix: str, *args: Any
+    ) -> None:
+        if f"{prefix}ends" in state_dict and self.ends is None:  # trained, and calibrated since
+            self.calibrate(torch.empty(self.objectives, self.objectives))
+        super()._load_from_state_dict(state_dict, prefix, *args)
 
 
 def _whole(objectives: object) -> int:

@@ -12,12 +12,24 @@ from paretocosmos.errors import ConfigurationError
 from paretocosmos.layers.wrapper import StandIn
 from paretocosmos.runtime.torch_private import BatchOrInstanceNorm, Convolution
 
-__all__ = ["Width", "blocks_of", "check_called", "enters", "uncalled", "width_of"]
+__all__ = [
+    "Width",
+    "blocks_of",
+    "check_called",
+    "enters",
+    "matrices_of",
+    "uncalled",
+    "width_of",
+]
 
 # They compute with their layers' weights and, at times or always, do not call the layers.
 OPAQUE = (nn.MultiheadAttention, nn.TransformerEncoderLayer)
 CLOSED = (StandIn, *OPAQUE)
 BLOCKS = (nn.TransformerEncoderLayer, nn.TransformerDecoderLayer)
+# Layers that keep their input's channels, by the modules of torch's that hold them.
+KEEPING = tuple(f"torch.nn.modules.{kind}" for kind in ("activation", "pooling", "dropout"))
+# Layers that multiply by one matrix, whose `forward` is known.
+MATRICES = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d)
 
 
 class Width(NamedTuple):
@@ -87,7 +99,8 @@ def blocks_of(network: nn.Module) -> list[str]:
     """After what a scale and a shift belong, by dotted names.
 
     Repeated blocks (residual stages, transformer layers), the outermost; where there are none,
-    normalisation layers; where there are none, the hidden convolutions and linear layers.
+    normalisation layers; where there are none, the hidden convolutions and linear layers, or what
+    a convolution is activated and pooled in.
     """
     heads = heads_of(network)
 
@@ -105,7 +118,24 @@ def blocks_of(network: nn.Module) -> list[str]:
     kinds = (nn.Linear, Convolution)
     layers = [name for name, module in leaves(network) if isinstance(module, kinds)]
     hidden = shared(layers)
-    return hidden if len(hidden) < len(layers) else hidden[:-1]  # the last one gives the outputs
+    if len(hidden) == len(layers):
+        hidden = hidden[:-1]  # the last one gives the outputs
+    return list(dict.fromkeys(_around(network, name) for name in hidden))
+
+
+def matrices_of(network: nn.Module) -> list[str]:
+    """The linear layers and convolutions, heads too, that are called and multiply by one matrix.
+
+    Not those of grouped channels, whose matrix is mostly zero, nor those with a `forward` of their
+    own, which may do more.
+    """
+    found: dict[nn.Module, str] = {}
+    for name, module in leaves(network):
+        kind = next((kind for kind in MATRICES if isinstance(module, kind)), None)
+        plain = kind is not None and type(module).forward is kind.forward
+        if plain and getattr(module, "groups", 1) == 1:
+            found.setdefault(module, name)  # used in several places it is still one
+    return list(found.values())
 
 
 def width_of(module: nn.Module) -> Width | None:
@@ -162,6 +192,30 @@ def _repeated(module: nn.Module, prefix: str) -> list[str]:
         if not isinstance(part, CLOSED) or isinstance(part, BLOCKS)
         for found in _repeated(part, name)
     ]
+
+
+def _around(network: nn.Module, name: str) -> str:
+    """The outermost module that holds one convolution, activated or pooled; else the layer."""
+    parents = name.split(".")
+    for depth in range(1, len(parents)):
+        around = ".".join(parents[:depth])
+        if _activates(network.get_submodule(around)):
+            return around
+    return name
+
+
+def _activates(module: nn.Module) -> bool:
+    """Whether a module is one convolution and, after it, what keeps its channels.
+
+    A plain sequence shows all it does; a class of its own may do the rest in its `forward`.
+    """
+    inner = [leaf for _, leaf in leaves(module)]
+    convolutions = [at for at, leaf in enumerate(inner) if isinstance(leaf, Convolution)]
+    if len(convolutions) != 1 or isinstance(module, nn.ModuleList | nn.ModuleDict):
+        return False
+    rest = [leaf for leaf in inner if not isinstance(leaf, Convolution)]
+    keeps = all(type(leaf).__module__ in KEEPING and not reads_weights(leaf) for leaf in rest)
+    return keeps and (type(module) is not nn.Sequential or convolutions[0] < len(inner) - 1)
 
 
 def _kind(block: nn.Module) -> object:

@@ -56,6 +56,17 @@ class ListeningConditioning(Conditioning):
     def places(self) -> tuple[str, ...]:
         """The backbone's modules that listeners took the place of, by dotted names."""
 
+    @property
+    def ray_parameters(self) -> frozenset[str]:
+        heard = {
+            parameter
+            for listener in self.backbone.modules()
+            if isinstance(listener, Listener)
+            for parameter in set(listener.parameters()) - set(listener.layer.parameters())
+        }
+        inner = (name for name, one in self.named_parameters() if one in heard)
+        return super().ray_parameters.union(inner)
+
     def _put(self, listener: Listener) -> None:
         """Put a listener in its layer's place, and in every other place the layer is used in."""
         every = self.backbone.named_modules(remove_duplicate=False)

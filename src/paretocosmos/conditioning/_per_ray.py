@@ -40,6 +40,15 @@ class PerRayEnsemble(Conditioning):
         self.backbone = nn.ModuleList(copy.deepcopy(network) for network in networks)
         self.register_buffer("rays", rays.clone())
 
+    @property
+    def ray_parameters(self) -> frozenset[str]:
+        return frozenset(
+            f"backbone.{place}.{name}"
+            for place, network in self.backbone.named_children()
+            if isinstance(network, Conditioning)
+            for name in network.ray_parameters
+        )
+
     def forward(self, inputs: Inputs, ray: Tensor) -> Outputs:
         rays = self.rays_for(ray)
         samples = len(first(inputs))

@@ -1,12 +1,20 @@
-"""FiLM: the ray scales and shifts the channels after each block."""
+"""FiLM: the ray scales and shifts the channels after each block, and may move the weights too."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from paretocosmos.conditioning._layers import Width, blocks_of, check_called, width_of
+from paretocosmos.conditioning._layers import (
+    Width,
+    blocks_of,
+    check_called,
+    matrices_of,
+    width_of,
+)
 from paretocosmos.conditioning._listening import Listener, ListeningConditioning, check_groups
+from paretocosmos.conditioning._low_rank import LowRank, adapted
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.types import Inputs, Outputs, first, map_tensors
 
@@ -16,25 +24,34 @@ __all__ = ["Film"]
 class Film(ListeningConditioning):
     """A scale and a shift per channel after each block, from the ray (Perez et al. 2018).
 
-    (1 + γ(r))·x + β(r), with γ and β of all blocks from one perceptron J-width-(2 x channels) that
-    runs once per ray. Its last layer starts at zero: the network starts as it was.
+    (1 + γ(c))·x + β(c) with c = J·(r - 1/J), the ray as seen from the centre. γ and β of all blocks
+    come from one perceptron J-width-(2 x channels) that runs once per ray. Its last layer starts at
+    zero: the network starts as it was.
+
+    With a `rank`, the weights move with the ray too, in every linear layer and convolution, heads
+    included: W + Σ_j c_j B_j A_j, A_j and B_j of that rank, and b + Σ_j c_j d_j, where B_j and d_j
+    start at zero. Left as they are: grouped and transposed convolutions, layers with a `forward` of
+    their own, those inside `nn.MultiheadAttention` and `nn.TransformerEncoderLayer`, and biases
+    that are not there.
 
     Blocks are found: repeated ones (residual stages, transformer layers); where there are none,
-    normalisation layers; where there are none, hidden linear layers and convolutions. `repr` shows
-    which.
+    normalisation layers; where there are none, hidden linear layers and convolutions, or the module
+    that a convolution is activated or pooled in. `repr` shows which.
 
-    Use when the network is deep or pretrained, or its input cannot be split (token ids). Avoid when
-    the first axis of what a block gives is not the batch.
+    Use when the network is deep or pretrained, or its input cannot be split (token ids); with a
+    `rank` of 1 where the front should reach as far as separate networks. Avoid when the first axis
+    of what a block gives is not the batch.
 
     Args:
         backbone: any network; it is copied.
         objectives: entries in a ray, J.
         layer: the dotted names of the blocks; found by themselves if `None`.
         width: hidden units of the perceptron.
+        rank: of what the ray adds to weights; 0 leaves them alone.
 
-    >>> model = Film(nn.Sequential(nn.Linear(3, 8), nn.ReLU(), nn.Linear(8, 1)), 2)
+    >>> model = Film(nn.Sequential(nn.Linear(3, 8), nn.ReLU(), nn.Linear(8, 1)), 2, rank=1)
     >>> model.places
-    ('0',)
+    ('0', '0.layer', '2')
     >>> model(torch.zeros(4, 3), torch.tensor([0.5, 0.5])).shape
     torch.Size([4, 1])
     """
@@ -46,10 +63,13 @@ class Film(ListeningConditioning):
         *,
         layer: tuple[str, ...] | str | None = None,
         width: int = 32,
+        rank: int = 0,
     ) -> None:
         super().__init__(backbone, objectives)
         if width < 1:
             raise ConfigurationError(f"`width` must be at least 1, found {width}")
+        if rank < 0:
+            raise ConfigurationError(f"`rank` must be at least 0, found {rank}")
         named = (layer,) if isinstance(layer, str) else layer
         places = self._found() if named is None else named
         if not places:
@@ -57,29 +77,40 @@ class Film(ListeningConditioning):
         blocks: dict[nn.Module, str] = {}
         for place in places:
             blocks.setdefault(self._block(place), place)  # used in several places it is still one
-        self._places = tuple(blocks.values())
-        widths = [self._width(place) for place in self._places]
-        for block, known in zip(blocks, widths, strict=True):
-            self._put(Modulated(block, known))
+        self._blocks = tuple(blocks.values())
+        widths = [self._width(place) for place in self._blocks]
+        if rank > 0:
+            self._adapt(rank)
+        for place, known in zip(self._blocks, widths, strict=True):
+            self._put(Modulated(self._block(place), known))
+        every = self.backbone.named_modules()
+        self._layers = tuple(name for name, part in every if isinstance(part, LowRank))
         self._sizes = [2 * known.channels for known in widths]
-        self.ray = nn.Sequential(
+        self.perceptron = nn.Sequential(
             nn.Linear(objectives, width), nn.SiLU(), nn.Linear(width, sum(self._sizes))
         )
-        for start in self.ray[2].parameters():
+        for start in self.perceptron[2].parameters():
             nn.init.zeros_(start)
-        self.ray.to(widths[0].like)
+        self.perceptron.to(widths[0].like)
+        before_loading: Any = self.register_load_state_dict_pre_hook
+        before_loading(_refuse_uncentred)
 
     @property
     def places(self) -> tuple[str, ...]:
-        return self._places
+        return (*self._blocks, *self._layers)
 
     def forward(self, inputs: Inputs, ray: Tensor) -> Outputs:
-        rays = self.rays_for(ray)
+        return self._at(inputs, self.rays_for(ray))
+
+    def _at(self, inputs: Inputs, rays: Tensor) -> Outputs:
+        enter: Any = self.perceptron[0]
+        # of order 1, as what a layer reads should be
+        centred = (self.objectives * rays - 1).to(enter.weight.dtype)
         # in full precision: the scale is near 1, where a half knows two digits
-        enter: Any = self.ray[0]
-        with torch.autocast(rays.device.type, enabled=False):
-            told: Tensor = self.ray(rays.to(enter.weight.dtype))
-        return self._tell(inputs, told.split(self._sizes, dim=-1))
+        with torch.autocast(centred.device.type, enabled=False):
+            told: Tensor = self.perceptron(centred)
+        terms = [*told.split(self._sizes, dim=-1), *[centred] * len(self._layers)]
+        return self._tell(inputs, terms)
 
     def each_ray(self, inputs: Inputs, rays: Tensor) -> Outputs:
         # hardly anything is the same for all rays, so that there is little to share
@@ -88,11 +119,22 @@ class Film(ListeningConditioning):
         def repeated(part: Tensor) -> Tensor:
             return part.expand(len(rays), *part.shape).flatten(0, 1)
 
-        outputs = self(map_tensors(repeated, inputs), rays)
+        outputs = self._at(map_tensors(repeated, inputs), rays)
         swept: Outputs = map_tensors(
             lambda out: torch.unflatten(out, 0, (len(rays), samples)), outputs
         )
         return swept
+
+    def _adapt(self, rank: int) -> None:
+        """Let the weights of every layer move with the ray."""
+        places = matrices_of(self.backbone)
+        if not places:
+            raise ConfigurationError(
+                "`rank` is of what the ray adds to linear layers and convolutions, found none to "
+                f"add to in {type(self.backbone).__name__}: set it to 0"
+            )
+        for layer in [self.backbone.get_submodule(place) for place in places]:
+            self._put(adapted(layer, self.objectives, rank))
 
     def _found(self) -> tuple[str, ...]:
         found = blocks_of(self.backbone)
@@ -126,8 +168,8 @@ class Film(ListeningConditioning):
         return width
 
     def extra_repr(self) -> str:
-        names = ", ".join(repr(place) for place in self._places)
-        return f"objectives={self.objectives}, after=({names})"
+        names = ", ".join(repr(place) for place in self._blocks)
+        return f"objectives={self.objectives}, after=({names}), moved={len(self._layers)}"
 
 
 class Modulated(Listener):
@@ -174,4 +216,13 @@ class Modulated(Listener):
             f"`film` expects {self.channels} channels after {type(self.layer).__name__}, found "
             f"outputs of shape {tuple(features.shape)}: name another layer with `layer`, such as "
             "the normalisation layer, linear layer or convolution it ends in"
+        )
+
+
+def _refuse_uncentred(_: nn.Module, weights: Mapping[str, Any], prefix: str, *_rest: Any) -> None:
+    """Refuse weights that mean something else: the first `film` read the ray uncentred."""
+    if f"{prefix}ray.0.weight" in weights:
+        raise ConfigurationError(
+            "these weights are of a `film` before paretocosmos 0.1.0, which read the ray as it is: "
+            "train again, or use them with the version that trained them"
         )

@@ -66,7 +66,10 @@ class Blueprint:
             backbone = build_checked(nn.Module, spec, "backbones", **shapes)
         assert backbone is not None
         if self.conditioning is None:
-            return copy.deepcopy(backbone)
+            whole = copy.deepcopy(backbone)
+            if isinstance(whole, Conditioning):
+                whole.ends = None  # found anew by this training, or loaded with the weights
+            return whole
         parts = {"backbone": backbone, "objectives": self.objectives}
         network: Conditioning = build_checked(
             Conditioning, self.conditioning, "conditioning", **parts

@@ -11,8 +11,8 @@ from paretocosmos.config.build import Blueprint
 from paretocosmos.config.promises import promised, undeclared_modules
 from paretocosmos.config.settings import (
     Configuration,
-    Training,
 )
+from paretocosmos.config.training import Training
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.methods import Method
 from paretocosmos.problems import Problem

@@ -10,36 +10,30 @@ from torch import nn
 from paretocosmos import registry
 from paretocosmos.config.build import as_built, build_checked, check_pair, for_single_rays
 from paretocosmos.config.plan import Plan, check_seed, networks_for
+from paretocosmos.config.presets import METHODS, preset_for, preset_network, preset_settings
 from paretocosmos.config.settings import (
-    NETWORK,
     Configuration,
-    Training,
     distribute,
     label_of,
     pair_of,
     pairs,
-    paper_network,
-    paper_settings,
     spec_of,
 )
+from paretocosmos.config.training import Training
 from paretocosmos.errors import ConfigurationError, joined, unknown
 from paretocosmos.methods import Method
 from paretocosmos.problems import Problem, load_problem, problem_name, split_of
 from paretocosmos.registry import Spec
 from paretocosmos.runtime.device import check_precision, device_of
 
-__all__ = ["BY_SHAPE", "PlanOptions", "make_plan"]
-
-BY_SHAPE = {  # by the number of an input's axes
-    1: {"backbone": "mlp", "conditioning": "concat"},
-    3: {"backbone": "lenet", "conditioning": "transposed_conv"},
-}
+__all__ = ["PlanOptions", "make_plan"]
 
 
 class PlanOptions(TypedDict, total=False):
     """What decides a plan beside the problem and the seed; `fit` documents each."""
 
-    method: str | Method
+    preset: str | None
+    method: str | Method | None
     model: nn.Module | None
     conditioning: str | None
     backbone: str | nn.Module | None
@@ -55,6 +49,7 @@ class _Parts:
     """What a training is made of, each thing itself or a name, and what takes settings by role."""
 
     problem: Problem
+    preset: str
     method: str | Method
     model: nn.Module | None
     conditioning: str | None
@@ -80,6 +75,7 @@ def make_plan(problem: str | Problem, *, seed: int, **options: Unpack[PlanOption
     if {"batch_size", "training.batch_size"} & given.keys():
         _check_batch_size(training.batch_size, parts.problem)
     configuration = Configuration(
+        preset=parts.preset,
         problem=parts.problem.spec,
         method=how,
         conditioning=_spec(parts.conditioning, "conditioning", parts, resolved),
@@ -102,7 +98,9 @@ def make_plan(problem: str | Problem, *, seed: int, **options: Unpack[PlanOption
 def _parts(problem: str | Problem, settings: Mapping[str, Any], options: PlanOptions) -> _Parts:
     """The problem, the method and the network that were asked for, or the usual ones."""
     model, backbone = options["model"], options["backbone"]
-    _check_kinds(problem=(problem, Problem), method=(options["method"], Method))
+    _check_kinds(problem=(problem, Problem))
+    if options["method"] is not None:
+        _check_kinds(method=(options["method"], Method))
     if model is not None and not isinstance(model, nn.Module):
         raise ConfigurationError(
             f"`model` is a network, an nn.Module, found {model!r}: build it first"
@@ -110,14 +108,23 @@ def _parts(problem: str | Problem, settings: Mapping[str, Any], options: PlanOpt
     if backbone is not None:
         _check_kinds(backbone=(backbone, nn.Module))
     owners: dict[str, Callable[..., Any]] = {"training": Training}
-    method, conditioning = _pair(options["method"], model, options["conditioning"])
-    if isinstance(method, str):
-        if ":" not in method and method not in registry.names("methods"):
-            raise unknown("method", method, [*registry.names("methods"), *pairs()])
-        owners["method"] = registry.find("methods", method)
+    if options["method"] is not None:
+        _check_method(options["method"])
     if isinstance(problem, str):
         owners["problem"] = registry.find("problems", problem_name(problem))
     loaded = _problem(problem, owners.get("problem"), settings, options["protocol"])
+    preset = preset_for(options["preset"], loaded)
+    asked = options["method"]
+    if asked is None:
+        asked = METHODS[preset]
+        if asked != "cosmos" and {"penalty", "method.penalty"} & settings.keys():
+            raise ConfigurationError(
+                f"`penalty` is a setting of the method `cosmos`, and the preset `{preset}` trains "
+                f"by `{asked}`: name the method too"
+            ).by({"method": "cosmos"})
+    method, conditioning = _pair(asked, model, options["conditioning"])
+    if isinstance(method, str):
+        owners["method"] = registry.find("methods", method)
     if model is not None and (backbone is not None or conditioning is not None):
         raise ConfigurationError(
             "`model` is a whole network: pass it without `backbone` and `conditioning`"
@@ -126,13 +133,20 @@ def _parts(problem: str | Problem, settings: Mapping[str, Any], options: PlanOpt
         if conditioning is None and _for_single_rays(method, settings):
             conditioning = "none"
         if backbone is None or conditioning is None:
-            usual = _usual(loaded)
+            usual = preset_network(preset, loaded)
             backbone = usual["backbone"] if backbone is None else backbone
             conditioning = usual["conditioning"] if conditioning is None else conditioning
         owners["conditioning"] = registry.find("conditioning", conditioning)
         if isinstance(backbone, str):
             owners["backbone"] = registry.find("backbones", backbone)
-    return _Parts(loaded, method, model, conditioning, backbone, owners)
+    return _Parts(loaded, preset, method, model, conditioning, backbone, owners)
+
+
+def _check_method(method: str | Method) -> None:
+    """Refuse the name of no method, before a problem is loaded."""
+    known = [*registry.names("methods"), *pairs()]
+    if isinstance(method, str) and ":" not in method and method not in known:
+        raise unknown("method", method, known)
 
 
 def _pair(
@@ -170,11 +184,18 @@ def _problem(
 
 
 def _resolved(parts: _Parts, given: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Every role's settings: the paper's where it has some, and what was given on top."""
+    """Every role's settings: the preset's, and what was given on top."""
     method = parts.method
     name = method if isinstance(method, str) else spec_of("methods", method).name
     label = label_of(name, None if parts.model is not None else str(parts.conditioning))
-    known = paper_settings(_name(parts.problem), label)
+    known = preset_settings(
+        parts.preset,
+        parts.problem,
+        label,
+        single=_for_single_rays(method, given),
+        own=not isinstance(parts.backbone, str),
+        given=given,
+    )
     if not isinstance(parts.backbone, str):  # one's own may be trained: it is not scaled
         known = {key: value for key, value in known.items() if key != "joined"}
     resolved = distribute(known, parts.owners, lenient=True)
@@ -241,22 +262,6 @@ def _check_kinds(**given: tuple[object, type]) -> None:
             raise ConfigurationError(
                 f"`{role}` is a {kind.__name__} or the name of one, found {found}"
             )
-
-
-def _usual(problem: Problem) -> dict[str, str]:
-    """The backbone and the conditioning of a problem: the paper's, else those for its shape."""
-    usual = BY_SHAPE.get(len(problem.input_shape), {}) | paper_network(_name(problem))
-    if len(usual) < len(NETWORK):
-        raise ConfigurationError(
-            f"`{problem.name}` has inputs of shape {problem.input_shape}, for which there is no "
-            "default network: pass `model`, or `backbone` and `conditioning`"
-        )
-    return usual
-
-
-def _name(problem: Problem) -> str:
-    """What the paper's settings know a problem by."""
-    return "" if problem.spec is None else problem.spec.name
 
 
 def _with_reference(problem: Problem, training: Training) -> Problem:

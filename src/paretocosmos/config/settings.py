@@ -7,7 +7,6 @@ what the caller gives comes on top.
 """
 
 import dataclasses
-import math
 import tomllib
 import typing
 from collections.abc import Callable, Mapping
@@ -17,15 +16,14 @@ from importlib import resources
 from typing import Any
 
 from paretocosmos import registry
+from paretocosmos.config.training import Training
 from paretocosmos.errors import ConfigurationError, unknown
 from paretocosmos.io.files import json_value
-from paretocosmos.io.schema import MOST
 from paretocosmos.io.trust import modules_of
 from paretocosmos.registry import Spec
 
 __all__ = [
     "Configuration",
-    "Training",
     "about_pair",
     "distribute",
     "label_of",
@@ -43,76 +41,10 @@ NETWORK = ("backbone", "conditioning")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Training:
-    """How a run optimises and how it evaluates; the defaults are the paper's for tables.
-
-    Attributes:
-        epochs: passes over the training data.
-        batch_size: samples per step; the last short batch is kept.
-        learning_rate: Adam's.
-        weight_decay: Adam's.
-        milestones: after these epochs the learning rate is multiplied by `decay`.
-        decay: see `milestones`.
-        groups: rays per batch, each for an equal share of it; the paper draws one.
-        accumulate: micro-batches per batch, one after the other, so that less memory is needed;
-            each has rays of its own, so that it divides `groups`, and a step is the same without.
-        evaluate_every: epochs between validations, by which the best epoch is selected.
-        rays: how many even rays a front has, where one network serves all.
-        reference: the point hypervolume is measured from; `None` for the problem's own.
-    """
-
-    epochs: int = 50
-    batch_size: int = 256
-    learning_rate: float = 1e-3
-    weight_decay: float = 0.0
-    milestones: tuple[int, ...] = ()
-    decay: float = 0.1
-    groups: int = 1
-    accumulate: int = 1
-    evaluate_every: int = 5
-    rays: int = 25
-    reference: tuple[float, ...] | None = None
-
-    def __post_init__(self) -> None:
-        wrong = [
-            f"`{name}` must be at least 1, found {getattr(self, name)}"
-            for name in ("epochs", "batch_size", "groups", "accumulate", "evaluate_every", "rays")
-            if getattr(self, name) < 1
-        ]
-        wrong += [
-            f"`{name}` must be at most {MOST:,}, found {getattr(self, name)}"
-            for name in ("epochs", "rays")
-            if getattr(self, name) > MOST
-        ]
-        if not (math.isfinite(self.learning_rate) and self.learning_rate > 0):
-            wrong.append(f"`learning_rate` must be positive, found {self.learning_rate}")
-        if not (math.isfinite(self.weight_decay) and self.weight_decay >= 0):
-            wrong.append(f"`weight_decay` must be at least 0, found {self.weight_decay}")
-        if not (math.isfinite(self.decay) and self.decay > 0):
-            wrong.append(f"`decay` must be positive, found {self.decay}")
-        if not all(math.isfinite(value) for value in self.reference or ()):
-            wrong.append(f"`reference` must be finite, found {self.reference}")
-        if self.batch_size % max(self.groups, 1):
-            wrong.append(
-                f"`groups` must divide `batch_size`, found {self.groups} and {self.batch_size}"
-            )
-        if self.groups % max(self.accumulate, 1):
-            wrong.append(
-                "`accumulate` must divide `groups`, since every micro-batch has rays of its own, "
-                f"found {self.accumulate} and {self.groups}: set groups={self.accumulate} too"
-            )
-        if wrong:
-            raise ConfigurationError("; ".join(wrong))
-
-    def learning_rate_at(self, epoch: int) -> float:
-        """The learning rate of an epoch, the first being 0."""
-        return self.learning_rate * self.decay ** sum(epoch >= m for m in self.milestones)
-
-
-@dataclass(frozen=True, kw_only=True)
 class Configuration:
     """Everything that decides a run's result; what `run.json` records and a resume compares."""
 
+    preset: str
     problem: Spec | None
     method: Spec
     conditioning: Spec | None

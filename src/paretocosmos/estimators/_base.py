@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
+from paretocosmos.config.presets import batch_size_for
 from paretocosmos.errors import ConfigurationError, DataError
 from paretocosmos.estimators._choosing import Chooses
 from paretocosmos.estimators._inputs import (
@@ -99,7 +100,11 @@ class ParetoEstimator(Chooses, BaseEstimator, ABC):  # type: ignore[misc]
         """Train, and keep what predicts."""
         seed = seed_of(self.random_state)
         problem, settings = self._problem(names, rows, seed)
-        given = {"penalty": self.penalty, "alpha": self.alpha}
+        given = {
+            "penalty": self.penalty,
+            "alpha": self.alpha,
+            "learning_rate": self.learning_rate,
+        }
         self.model_, self.front_, self._fixed = train(
             problem,
             method=self.method,
@@ -132,14 +137,14 @@ class ParetoEstimator(Chooses, BaseEstimator, ABC):  # type: ignore[misc]
         categorical = columns_in(self.categorical, rows.frame)
         table = Table.fit(known.frame, categorical=categorical, weight=known.weight)
         self._table, self._predicts = table, kinds
-        size = min(convert("batch_size", self.batch_size, int), len(known))
+        size = convert("batch_size", self.batch_size, int | None)
+        size = batch_size_for(len(known), 1) if size is None else min(size, len(known))
         apart = parts[0] is not parts[1]
         asked = convert("epochs", self.epochs, int | None)
         epochs, repeat = passes(asked, len(known), len(table.features), size, judged=apart)
         settings = {
             "epochs": epochs,
             "batch_size": size,
-            "learning_rate": self.learning_rate,
             "hidden": self.hidden,
             "rays": self.rays,
             "evaluate_every": max(1, epochs // EVALUATIONS),

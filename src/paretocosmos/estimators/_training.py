@@ -58,7 +58,7 @@ def passes(
 def train(
     problem: RowsProblem,
     *,
-    method: str | Method,
+    method: str | Method | None,
     settings: Mapping[str, Any],
     seed: int,
     device: str,
@@ -70,7 +70,7 @@ def train(
 
     Args:
         problem: what to train on.
-        method: a method or its name.
+        method: a method or its name; the default preset's if `None`.
         settings: of the method, the network and the training.
         seed: of all that is drawn.
         device: where to train.

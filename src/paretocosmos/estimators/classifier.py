@@ -36,18 +36,19 @@ class ParetoClassifier(ClassifierMixin, ParetoEstimator):  # type: ignore[misc]
         objectives: what is traded instead: functions of outputs and targets by name, or
             `Objective`s; each gives one number, to be made small. Targets are a mapping: `label`
             (or the targets' names, where there are several), `sensitive`, `weight`.
-        fairness: ``"tpr_gap"``, the largest minus the smallest rate of the groups; or the paper's
-            differences of counts, ``"demographic_parity"`` and ``"deo"``; or a class of one's own
-            derived from `GroupObjective`. With several classes, the largest over them, each
-            against the rest.
-        method: how rays and losses are weighed: a method or its name.
+        fairness: the largest minus the smallest rate of the groups: ``"tpr_gap"``, of positives
+            that are found, or ``"demographic_parity"``, of positive predictions; or ``"deo"``, the
+            paper's difference of counts; or a class of one's own derived from `GroupObjective`.
+            With several classes, the largest over them, each against the rest.
+        method: how rays and losses are weighed: a method or its name; the default preset's if
+            `None`.
         penalty: λ of `cosmos`; the library's default if `None`.
         alpha: the Dirichlet parameter of the rays in training; the library's default if `None`.
         hidden: widths of the network's hidden layers.
         epochs: passes over the data; 50 if `None`, or as many as 1,000 steps take on small data,
             300 on fewer than 100 rows.
-        batch_size: rows per step.
-        learning_rate: Adam's.
+        batch_size: rows per step; by the number of rows if `None`.
+        learning_rate: the largest that is reached; the default preset's if `None`.
         rays: how many even rays `front_` has.
         validation_fraction: the share of rows kept for `front_` and `choose`. Fewer than 100 rows
             are not split: then all of them validate what they have trained.
@@ -79,13 +80,13 @@ class ParetoClassifier(ClassifierMixin, ParetoEstimator):  # type: ignore[misc]
         preference: Sequence[float] | None = None,
         objectives: Given | None = None,
         fairness: str | type[GroupObjective] = "tpr_gap",
-        method: str | Method = "cosmos",
+        method: str | Method | None = None,
         penalty: float | None = None,
         alpha: float | tuple[float, ...] | None = None,
         hidden: tuple[int, ...] = (60, 25),
         epochs: int | None = None,
-        batch_size: int = 256,
-        learning_rate: float = 1e-3,
+        batch_size: int | None = None,
+        learning_rate: float | None = None,
         rays: int = 25,
         validation_fraction: float = 0.15,
         off_simplex: str = "refuse",

@@ -40,14 +40,15 @@ class ParetoRegressor(RegressorMixin, ParetoEstimator):  # type: ignore[misc]
             ``"error_gap"`` or ``"prediction_gap"``; or a class of one's own derived from
             `GroupObjective` with `fairness = "numbers"`.
         loss: the error: ``"squared"`` or ``"absolute"``.
-        method: how rays and losses are weighed: a method or its name.
+        method: how rays and losses are weighed: a method or its name; the default preset's if
+            `None`.
         penalty: λ of `cosmos`; the library's default if `None`.
         alpha: the Dirichlet parameter of the rays in training; the library's default if `None`.
         hidden: widths of the network's hidden layers.
         epochs: passes over the data; 50 if `None`, or as many as 1,000 steps take on small data,
             300 on fewer than 100 rows.
-        batch_size: rows per step.
-        learning_rate: Adam's.
+        batch_size: rows per step; by the number of rows if `None`.
+        learning_rate: the largest that is reached; the default preset's if `None`.
         rays: how many even rays `front_` has.
         validation_fraction: the share of rows kept for `front_` and `choose`. Fewer than 100 rows
             are not split: then all of them validate what they have trained.
@@ -78,13 +79,13 @@ class ParetoRegressor(RegressorMixin, ParetoEstimator):  # type: ignore[misc]
         objectives: Given | None = None,
         fairness: str | type[GroupObjective] = "error_gap",
         loss: str = "squared",
-        method: str | Method = "cosmos",
+        method: str | Method | None = None,
         penalty: float | None = None,
         alpha: float | tuple[float, ...] | None = None,
         hidden: tuple[int, ...] = (60, 25),
         epochs: int | None = None,
-        batch_size: int = 256,
-        learning_rate: float = 1e-3,
+        batch_size: int | None = None,
+        learning_rate: float | None = None,
         rays: int = 25,
         validation_fraction: float = 0.15,
         off_simplex: str = "refuse",

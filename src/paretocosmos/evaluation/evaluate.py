@@ -52,7 +52,10 @@ def evaluate(
         ``protocol="paper"``, as a mean over batches of 256 in file order.
     """
     count = len(problem.objectives)
-    wanted = even_rays(rays, count) if isinstance(rays, int) else as_rays(rays, count)
+    calibrated = getattr(model, "ends", None) is not None
+    wanted = (
+        even_rays(rays, count, ends=calibrated) if isinstance(rays, int) else as_rays(rays, count)
+    )
     parameter = next(model.parameters(), torch.zeros(()))
     batch = bring(problem.split(check_split(split)), parameter.device, parameter.dtype)
     return evaluate_batch(model, problem, batch, wanted, split=split, provenance=provenance)

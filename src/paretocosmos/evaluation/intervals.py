@@ -1,6 +1,6 @@
 """How far a number may lie from what one sample of people, or of images, shows."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from statistics import NormalDist
 
 import numpy as np
@@ -11,10 +11,12 @@ from paretocosmos.evaluation.evaluate import score
 from paretocosmos.pareto.front import Array
 from paretocosmos.types import Metric, Outputs, Targets, first, map_tensors
 
-__all__ = ["bootstrap"]
+__all__ = ["bootstrap", "paired_draws"]
 
 # Samples drawn in one pass, times samples in a split: what it gathers stays in a few megabytes.
 CHUNK = 500_000
+# With several rays, where every sample is scored at each of them: what stays in a CPU's cache.
+CHUNK_RAYS = 50_000
 
 
 def bootstrap(
@@ -53,30 +55,62 @@ def bootstrap(
     >>> 0.40 < found["accuracy"][0] < 0.5 < found["accuracy"][1] < 0.60
     True
     """
-    count = len(first(outputs))
-    draw = torch.Generator().manual_seed(seed)
-    device = first(outputs).device
+    one_ray = map_tensors(lambda out: out.unsqueeze(0), outputs)
+    drawn = paired_draws(
+        metrics.values(), one_ray, targets, score_batch=score_batch, draws=resamples, seed=seed
+    )
+    estimate = [score(metric, one_ray, targets, score_batch).item() for metric in metrics.values()]
+    return {
+        name: _ends(column[~np.isnan(column)], whole, level)
+        for name, column, whole in zip(metrics, drawn[:, 0].T, estimate, strict=True)
+    }
+
+
+def paired_draws(
+    metrics: Iterable[Metric],
+    outputs: Outputs,
+    targets: Targets,
+    *,
+    score_batch: int | None = None,
+    draws: int = 200,
+    seed: int = 0,
+) -> Array:
+    """Metrics on samples drawn again with replacement, the same samples for every ray.
+
+    What two rays differ by is known better than either: whoever is easy for one is so for the
+    other. `pareto.metrics.inverted_pairs` and `dominated_share` take them.
+
+    Args:
+        metrics: what to compute; scores of objectives for the values of a front.
+        outputs: of the network at every ray, ``[N, B, ...]``.
+        targets: what they are compared with.
+        score_batch: samples per score, whose mean is taken; `None` for all at once.
+        draws: how many times to draw.
+        seed: of the draws.
+
+    Returns:
+        ``[draws, N, M]`` for M metrics.
+    """
+    every = list(metrics)
+    rays, count = first(outputs).shape[:2]
+    draw, device = torch.Generator().manual_seed(seed), first(outputs).device
 
     def one(rows: Tensor) -> Tensor:
-        there = map_tensors(lambda out: out[rows].unsqueeze(0), outputs)
+        there = map_tensors(lambda out: out[:, rows], outputs)
         truth = map_tensors(lambda target: target[rows], targets)
-        found = [score(metric, there, truth, score_batch) for metric in metrics.values()]
-        return torch.cat([number.double() for number in found])
+        found = [score(metric, there, truth, score_batch).double() for metric in every]
+        return torch.stack(found, dim=-1)
 
     parts = []
-    size = max(1, CHUNK // count)
-    for start in range(0, resamples, size):
-        rows = torch.randint(count, (min(size, resamples - start), count), generator=draw)
+    size = max(1, CHUNK // count if rays == 1 else CHUNK_RAYS // (count * rays))
+    for start in range(0, draws, size):
+        rows = torch.randint(count, (min(size, draws - start), count), generator=draw)
         try:
             parts.append(torch.vmap(one)(rows.to(device)))
         except RuntimeError:  # somebody's own metric, which picks rows by a mask
             parts.append(torch.stack([one(drawn) for drawn in rows.to(device)]))
-    numbers = torch.cat(parts).cpu().numpy()
-    estimate = one(torch.arange(count, device=device)).cpu().numpy()
-    return {
-        name: _ends(column[~np.isnan(column)], float(whole), level)
-        for name, column, whole in zip(metrics, numbers.T, estimate, strict=True)
-    }
+    numbers: Array = torch.cat(parts).cpu().numpy()
+    return numbers
 
 
 def _ends(drawn: Array, estimate: float, level: float) -> tuple[float, float]:

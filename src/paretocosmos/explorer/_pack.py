@@ -16,7 +16,7 @@ from paretocosmos.errors import FrontWarning
 from paretocosmos.explorer._view import Answers, Look, Samples, View
 from paretocosmos.io.files import json_value
 from paretocosmos.pareto.front import Front
-from paretocosmos.pareto.metrics import summary
+from paretocosmos.pareto.metrics import MEANINGS, front_report
 from paretocosmos.pareto.selection import constant
 
 # Metrics of which more is better; of all others, and of every objective, less is.
@@ -32,11 +32,21 @@ def packed(view: View, *, thin: int = 1) -> dict[str, Any]:
     """
     metrics = {name: None for look in view.looks for f in look.fronts for name in f.metrics}
     labels = _labels(view.looks)
+    separate = {
+        front.split: front
+        for look in view.looks
+        if _named(look.record, "method") == "separate"
+        for front in look.fronts
+    }
     return {
         "names": list(view.names),
         "metrics": list(metrics),
         "larger": [name for name in metrics if name.startswith(LARGER)],
-        "runs": [_run(look, label, thin) for look, label in zip(view.looks, labels, strict=True)],
+        "meanings": dict(MEANINGS),
+        "runs": [
+            _run(look, label, thin, separate)
+            for look, label in zip(view.looks, labels, strict=True)
+        ],
         "heads": [{"name": h.name, "classes": list(h.classes)} for h in view.heads],
         "binary": [h.binary for h in view.heads],
         "groups": list(view.groups),
@@ -57,21 +67,21 @@ def as_json(data: object) -> str:
     return text
 
 
-def _run(look: Look, label: str, thin: int) -> dict[str, Any]:
+def _run(look: Look, label: str, thin: int, separate: Mapping[str, Front]) -> dict[str, Any]:
     return {
         "label": label,
         "folder": look.folder,
         "record": _record(look.record),
-        "fronts": [_front(front) for front in look.fronts],
+        "fronts": [_front(front, separate.get(front.split)) for front in look.fronts],
         "answers": None if look.answers is None else _answers(look.answers, thin),
     }
 
 
-def _front(front: Front) -> dict[str, Any]:
+def _front(front: Front, separate: Front | None) -> dict[str, Any]:
     with warnings.catch_warnings():
         # The evaluation of the front warned already.
         warnings.simplefilter("ignore", FrontWarning)
-        numbers = json_value(summary(front), _text)
+        report = front_report(front, separate).to_dict()
     return {
         "split": front.split,
         "count": len(front),
@@ -81,7 +91,7 @@ def _front(front: Front) -> dict[str, Any]:
         "reference": front.reference.tolist(),
         "dominated": _base64(~front.non_dominated, "u1"),
         "constant": _base64(constant(front), "u1"),
-        "summary": numbers,
+        "report": report,
     }
 
 

@@ -11,8 +11,9 @@ from torch import Tensor
 
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.pareto.front import Front
-from paretocosmos.pareto.metrics import hypervolume
+from paretocosmos.pareto.metrics.volume import hypervolume
 from paretocosmos.pareto.rays import check_alpha, sample_rays
+from paretocosmos.pareto.strata import stratified_rays
 
 __all__ = ["DirichletRays", "FixedRays", "Gram", "Method", "State"]
 
@@ -51,7 +52,16 @@ class Method(ABC):
 
     @abstractmethod
     def sample(self, objectives: int, count: int, generator: torch.Generator) -> Tensor:
-        """Draw `count` rays, ``[count, J]``, for the one network: those of one step, or of many."""
+        """Draw `count` rays, ``[count, J]``, for the one network: those of one step."""
+
+    def sample_steps(
+        self, objectives: int, steps: int, groups: int, generator: torch.Generator
+    ) -> Tensor:
+        """Draw the rays of several steps, ``[steps * G, J]``, G of them for each.
+
+        All at once, by default; a method whose rays of a step depend on each other says how.
+        """
+        return self.sample(objectives, steps * groups, generator)
 
     def init(self, objectives: int) -> State:
         """What the method remembers before the first step."""
@@ -116,15 +126,26 @@ class DirichletRays(Method):
 
     Args:
         alpha: its parameter, one number or one per objective.
+        stratified: spread the rays of a step over the distribution, see `stratified_rays`.
     """
 
     alpha: float | tuple[float, ...] = 0.5
+    stratified: bool = False
 
     def __post_init__(self) -> None:
         check_alpha(self.alpha)
 
     def sample(self, objectives: int, count: int, generator: torch.Generator) -> Tensor:
+        if self.stratified:
+            return self.sample_steps(objectives, 1, count, generator)
         return sample_rays(count, objectives, alpha=self.alpha, generator=generator)
+
+    def sample_steps(
+        self, objectives: int, steps: int, groups: int, generator: torch.Generator
+    ) -> Tensor:
+        if not self.stratified:
+            return super().sample_steps(objectives, steps, groups, generator)
+        return stratified_rays(steps, groups, objectives, alpha=self.alpha, generator=generator)
 
 
 @dataclass(frozen=True, kw_only=True)

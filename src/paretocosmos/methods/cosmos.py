@@ -28,6 +28,7 @@ class Cosmos(DirichletRays):
         penalty: λ, the weight of the cosine; the default is the paper's for fairness, 2 to 8 are
             its choice for pairs of images.
         alpha: the Dirichlet parameter of the rays, one number or one per objective.
+        stratified: spread the rays of a step over the distribution.
         alignment: ``"ray"``, as published, or ``"inverse"``: see `cosmos_loss`.
     """
 

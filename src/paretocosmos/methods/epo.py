@@ -37,6 +37,7 @@ class Epo(DirichletRays):
 
     Args:
         alpha: the Dirichlet parameter of the rays, one number or one per objective.
+        stratified: spread the rays of a step over the distribution.
     """
 
     alpha: float | tuple[float, ...] = 0.2

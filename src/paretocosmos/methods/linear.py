@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from paretocosmos.methods._base import DirichletRays, Gram, State, like_losses
+from paretocosmos.pareto.scalarize import floored
 
 __all__ = ["Linear"]
 
@@ -23,9 +24,13 @@ class Linear(DirichletRays):
 
     Args:
         alpha: the Dirichlet parameter of the rays, one number or one per objective.
+        floor: what every loss weighs at least; the network hears the ray as it is.
+        stratified: spread the rays of a step over the distribution.
     """
+
+    floor: float = 0.0
 
     def weights(
         self, losses: Tensor, rays: Tensor, gram: Gram, state: State
     ) -> tuple[Tensor, State]:
-        return like_losses(rays, losses), state
+        return like_losses(floored(rays, self.floor), losses), state

@@ -137,16 +137,11 @@ class MeanGap(GroupObjective):
         """What is averaged in every group: ``[B]``."""
 
     def between(self, positive: Tensor, targets: Targets) -> Tensor:
-        return mean_gap(*self._sums(positive, targets))
+        return mean_gap(*sums_and_sizes(positive, targets, self.sensitive, self.groups))
 
     def decided(self, positive: Tensor, targets: Targets) -> Tensor:
-        sums, there = self._sums(positive, targets)
+        sums, there = sums_and_sizes(positive, targets, self.sensitive, self.groups)
         return gap(sums / there)
-
-    def _sums(self, values: Tensor, targets: Targets) -> tuple[Tensor, Tensor]:
-        sums = group_sums(values, targets, self.sensitive, self.groups)
-        there = group_sums(torch.ones_like(values), targets, self.sensitive, self.groups)
-        return sums, there
 
 
 def mean_gap(sums: Tensor, there: Tensor) -> Tensor:
@@ -167,6 +162,14 @@ def group_sums(values: Tensor, targets: Targets, sensitive: str, groups: int) ->
     # not F.one_hot, which reads the data back to check it
     member = targets[sensitive].reshape(values.shape).unsqueeze(-1) == labels
     return values @ member.to(values.dtype)
+
+
+def sums_and_sizes(
+    values: Tensor, targets: Targets, sensitive: str, groups: int
+) -> tuple[Tensor, Tensor]:
+    """What `mean_gap` takes: of each group the sum of the values, and how many there are."""
+    sums = group_sums(values, targets, sensitive, groups)
+    return sums, group_sums(torch.ones_like(values), targets, sensitive, groups)
 
 
 def samples(values: Tensor, targets: Targets) -> Tensor | int:

@@ -53,7 +53,8 @@ class ClassLoss(Objective):
     def loss(self, outputs: Outputs, targets: Targets) -> Tensor:
         total, there = self._sums(outputs, targets)
         if self.share is not None:
-            return total / (samples(targets[self.target], targets) * self.share)
+            # one after the other: all weights times 2 then change no bit
+            return total / samples(targets[self.target], targets) / self.share
         return total / torch.where(there > 0, there, 1.0)
 
     def score(self, outputs: Outputs, targets: Targets) -> Tensor:

@@ -96,6 +96,7 @@ def train(
         nonlocal alone
         runs = fit(
             cell.problem,
+            preset="paper",
             method=cell.method,
             protocol=cell.protocol,
             seeds=some,

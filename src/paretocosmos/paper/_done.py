@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from paretocosmos import registry
 from paretocosmos._version import __version__
-from paretocosmos.config.settings import Training, distribute
+from paretocosmos.config.settings import (
+    distribute,
+)
+from paretocosmos.config.training import Training
 from paretocosmos.errors import DataError, RunError, SignatureError, UntrustedError
 from paretocosmos.io.files import digest, read_json
 from paretocosmos.io.trust import modules_of

@@ -6,15 +6,15 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from paretocosmos import registry
-from paretocosmos.config.resolve import BY_SHAPE
+from paretocosmos.config.presets import NETWORKS
 from paretocosmos.config.settings import (
-    Training,
     distribute,
     pair_of,
     pairs,
     paper_network,
     paper_settings,
 )
+from paretocosmos.config.training import Training
 from paretocosmos.errors import ConfigurationError, unknown
 from paretocosmos.io.files import check_depth, one_line
 from paretocosmos.io.trust import check_names, check_trust
@@ -127,7 +127,7 @@ def _parts(problem: str, role: str, pair: tuple[str, str] | None) -> list[str]:
     if pair is not None and role == "conditioning":
         return [pair[1]]
     named = paper_network(problem).get(role)
-    return [named] if named is not None else [usual[role] for usual in BY_SHAPE.values()]
+    return [named] if named is not None else [usual[role] for usual in NETWORKS["paper"].values()]
 
 
 def _twice(grids: Sequence["Grid"]) -> Iterator[str]:

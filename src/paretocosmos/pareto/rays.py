@@ -65,7 +65,7 @@ def sample_rays(
     return draws.softmax(dim=1).float()
 
 
-def even_rays(count: int, objectives: int, *, seed: int = 0) -> Tensor:
+def even_rays(count: int, objectives: int, *, seed: int = 0, ends: bool = False) -> Tensor:
     """Rays spread evenly, for evaluating a front.
 
     Two objectives: equal angles from 0.1 to pi/2 - 0.1, as in the paper. Three: a Fibonacci lattice
@@ -76,6 +76,7 @@ def even_rays(count: int, objectives: int, *, seed: int = 0) -> Tensor:
         count: how many rays, N.
         objectives: entries in a ray, J.
         seed: where the points for more than three objectives start.
+        ends: begin and end at the corners of the simplex; else stop short of them, as the paper's.
 
     Returns:
         Rays ``[N, J]`` in float32, each summing to one.
@@ -93,6 +94,8 @@ def even_rays(count: int, objectives: int, *, seed: int = 0) -> Tensor:
         raise ConfigurationError(f"`rays` are at most {MOST:,}, found {count}")
     if count == 1:
         return torch.full((1, objectives), 1 / objectives)
+    if ends:
+        return _to_the_corners(count, objectives, seed)
     if objectives == 2:
         angles = torch.linspace(MARGIN, math.pi / 2 - MARGIN, count, dtype=torch.float64)
         points = torch.stack([angles.cos(), angles.sin()], dim=1)
@@ -101,6 +104,18 @@ def even_rays(count: int, objectives: int, *, seed: int = 0) -> Tensor:
     else:
         points = 0.9 * _spread(count, objectives, seed) + 0.1 / objectives
     return (points / points.sum(dim=1, keepdim=True)).float()
+
+
+def _to_the_corners(count: int, objectives: int, seed: int) -> Tensor:
+    """Even rays whose outermost are the corners of the simplex."""
+    if objectives == 2:
+        weights = torch.linspace(1, 0, count)
+        return torch.stack([weights, 1 - weights], dim=1)
+    corners = torch.eye(objectives)[:count]
+    inner = count - len(corners)
+    if inner < 1:
+        return corners
+    return torch.cat([corners, even_rays(inner, objectives, seed=seed)])
 
 
 def as_rays(

@@ -8,7 +8,15 @@ from torch import Tensor
 
 from paretocosmos.errors import ConfigurationError
 
-__all__ = ["Alignment", "cosmos_loss", "cosmos_weights", "linear_loss"]
+__all__ = [
+    "Alignment",
+    "cosmos_loss",
+    "cosmos_weights",
+    "floored",
+    "linear_loss",
+    "tchebycheff_loss",
+    "tchebycheff_weights",
+]
 
 Alignment = Literal["ray", "inverse"]
 
@@ -20,6 +28,60 @@ def linear_loss(losses: Tensor, ray: Tensor) -> Tensor:
     tensor(1.5000)
     """
     return (losses * ray).sum(dim=-1)
+
+
+def floored(ray: Tensor, floor: float) -> Tensor:
+    """A ray moved towards the centre until no entry is below a floor: f + (1 - J f) r.
+
+    >>> floored(torch.tensor([1.0, 0.0]), 0.25)
+    tensor([0.7500, 0.2500])
+    """
+    objectives = ray.shape[-1]
+    if not 0 <= floor <= 1 / objectives:
+        raise ConfigurationError(
+            f"`floor` is at least 0 and at most 1/J, here {1 / objectives:.3g}, found {floor}: "
+            "try 0.01"
+        )
+    return ray if floor == 0 else floor + (1 - objectives * floor) * ray
+
+
+def tchebycheff_loss(losses: Tensor, ray: Tensor, *, smoothing: float = 0.0) -> Tensor:
+    r"""The weighted Tchebycheff scalarization, the largest r_j L_j, or a smooth one.
+
+    .. math:: \max_j r_j L_j, \qquad \mu \log \sum_j \exp(r_j L_j / \mu)
+
+    Args:
+        losses: ``[..., J]``, at least 0.
+        ray: ``[..., J]``, on the simplex.
+        smoothing: μ, at least 0; 0 is the largest itself.
+
+    >>> tchebycheff_loss(torch.tensor([1.0, 4.0]), torch.tensor([0.5, 0.5]))
+    tensor(2.)
+    """
+    losses, ray, _ = _checked(losses, ray, 0.0, "ray")
+    _check_smoothing(smoothing)
+    if smoothing == 0:
+        return (ray * losses).amax(dim=-1)
+    return smoothing * torch.logsumexp(ray * losses / smoothing, dim=-1)
+
+
+def tchebycheff_weights(losses: Tensor, ray: Tensor, *, smoothing: float = 0.0) -> Tensor:
+    r"""The gradient of `tchebycheff_loss` by the losses: what each loss weighs.
+
+    .. math:: r_j \, \mathrm{softmax}(r \circ L / \mu)_j
+
+    Without smoothing, r_j for the largest r_j L_j, the first of equals, and 0 for the others.
+
+    >>> tchebycheff_weights(torch.tensor([1.0, 4.0]), torch.tensor([0.5, 0.5]))
+    tensor([0.0000, 0.5000])
+    """
+    losses, ray, _ = _checked(losses, ray, 0.0, "ray")
+    _check_smoothing(smoothing)
+    weighed = ray * losses
+    if smoothing > 0:
+        return ray * (weighed / smoothing).softmax(dim=-1)
+    places = torch.arange(weighed.shape[-1], device=weighed.device)
+    return torch.where(places == weighed.argmax(dim=-1, keepdim=True), ray, 0.0)
 
 
 def cosmos_loss(
@@ -105,6 +167,11 @@ def _checked(
     # 1/r only matters up to its length; the floor keeps a zero entry finite
     toward = ray if alignment == "ray" else ray.clamp_min(1e-6).reciprocal()
     return losses, ray, toward
+
+
+def _check_smoothing(smoothing: float) -> None:
+    if not 0 <= smoothing < math.inf:
+        raise ConfigurationError(f"`smoothing` must be finite and at least 0, found {smoothing}")
 
 
 def _least(losses: Tensor, penalty: float) -> float:

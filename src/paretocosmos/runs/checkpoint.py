@@ -8,7 +8,7 @@ happens to it afterwards. Nothing is pickled.
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ __all__ = [
     "flaw_of",
     "load_checkpoint",
     "load_tensors",
+    "numbered",
     "save_checkpoint",
     "save_tensors",
 ]
@@ -181,3 +182,10 @@ def _fill(current: Mapping[str, Tensor], saved: Mapping[str, Tensor]) -> None:
 def _under(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
     start = f"{prefix}."
     return {k.removeprefix(start): v for k, v in tensors.items() if k.startswith(start)}
+
+
+def numbered(parts: Sequence[Mapping[str, Tensor]]) -> Mapping[str, Tensor]:
+    """Named tensors of several networks under one roof; of one, as they are."""
+    if len(parts) == 1:
+        return parts[0]
+    return {f"{k}.{name}": value for k, part in enumerate(parts) for name, value in part.items()}

@@ -1,5 +1,6 @@
 """Where runs go: folders asked for or free, finished, begun, refused."""
 
+import dataclasses
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -7,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from paretocosmos.config.plan import Plan
+from paretocosmos.config.training import Training
 from paretocosmos.errors import ConfigurationError, ParetoCosmosError, RunError
 from paretocosmos.io.files import exists
 from paretocosmos.runs.record import other_objectives, record_in
@@ -133,6 +135,10 @@ def _differences(
 ) -> Iterator[tuple[str, Any, Any]]:
     # the record holds more than the configuration, but inside of it every key counts
     old, new = flat({key: before.get(key) for key in now}), flat(now)
+    # what an earlier release had no word for was as it is by default
+    usual = {f"training.{key}": value for key, value in dataclasses.asdict(Training()).items()}
+    usual["preset"] = "paper"
+    old |= {key: usual[key] for key in new if key in usual and old.get(key) is None}
     for settings in (old, new):  # whichever of several GPUs: the kind decides the result
         settings["device"] = str(settings["device"]).partition(":")[0]
     for key in dict.fromkeys([*new, *old]):

@@ -2,7 +2,6 @@
 
 import dataclasses
 import itertools
-import math
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,11 +30,11 @@ __all__ = [
     "ROOMS",
     "check_objectives",
     "course_of",
+    "measured",
     "other_objectives",
     "read_record",
     "record_in",
     "record_of",
-    "summary_of",
     "write_run",
 ]
 
@@ -113,9 +112,13 @@ def write_run(
     return added
 
 
-def summary_of(front: Front) -> dict[str, float | None]:
-    """The front's numbers; one that does not exist (an angle to a front of zeros) is `None`."""
-    return {k: v if math.isfinite(v) else None for k, v in metrics.summary(front).items()}
+def measured(fronts: Mapping[str, Front]) -> dict[str, Any]:
+    """What a record says of its fronts by split: `metrics`, and those of single objectives."""
+    reports = {split: metrics.front_report(front).to_dict() for split, front in fronts.items()}
+    return {
+        "metrics": {split: report["numbers"] for split, report in reports.items()},
+        "by_objective": {split: report["by_objective"] for split, report in reports.items()},
+    }
 
 
 def record_in(folder: Path) -> dict[str, Any]:

@@ -224,6 +224,13 @@ class Run:
         if not other:
             return problem
         specs = [Spec(**spec) for spec in self.record["objective_specs"]]
+        gone = _unknown_settings(specs)
+        if gone:
+            raise RunError(
+                f"`{self.folder}` was trained on objectives that are others in this version, "
+                f"which has no {gone} ({'; '.join(other)}): train again, or evaluate it with the "
+                f"version that wrote it, {self.record['version']}"
+            )
         if {spec.name for spec in specs} <= {*registry.names("objectives")}:
             with suppress(ConfigurationError):
                 objectives = tuple(_objective(spec) for spec in specs)
@@ -236,13 +243,24 @@ class Run:
         )
 
 
+def _unknown_settings(specs: Sequence[Spec]) -> str:
+    """The settings in a record that this package's objectives of those names do not have."""
+    here = {*registry.names("objectives")}
+    return ", ".join(
+        f"`{key}` of `{spec.name}`"
+        for spec in specs
+        if spec.name in here
+        for key in spec.settings
+        if key not in registry.parameters(registry.find("objectives", spec.name))
+    )
+
+
 def _objective(spec: Spec) -> Objective:
     """An objective of this package from a record, each setting of the kind it is declared with."""
     known = registry.parameters(registry.find("objectives", spec.name))
     settings = {
         name: registry.convert(name, value, known[name].annotation)
         for name, value in spec.settings.items()
-        if name in known
     }
     built: Objective = registry.build("objectives", Spec(spec.name, settings))
     return built

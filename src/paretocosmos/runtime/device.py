@@ -35,10 +35,13 @@ PRECISIONS: tuple[Precision, ...] = ("tf32", "fp32", "bf16", "fp64")
 # The share of a device's free memory that a split may take: networks and batches need the rest.
 SHARE = 0.4
 
-# Multiply-adds of a forward pass below which a step runs on one thread. At 2 million (Adult) one is
-# as fast as two on an idle machine and far faster on a busy one, where threads wait for each other;
-# at 5 million two are faster.
+# Multiply-adds of a forward pass below which networks train faster as a stack, on a CPU too: most of
+# the time goes into asking for operations.
 SMALL_STEP = 3_000_000
+# And below which a step runs on one thread. At 2 million (Adult by the paper's recipe) one is as fast
+# as two on an idle machine, at 27 million (by default) two take 0.75 of the time; on a busy one, where
+# threads wait for each other, they take many times as long as one.
+ONE_THREAD = 40_000_000
 
 
 @contextmanager
@@ -49,7 +52,7 @@ def threads_for(work: int | None) -> Iterator[None]:
         work: multiply-adds of a forward pass; `None` leaves the threads alone.
     """
     before = torch.get_num_threads()
-    if work is not None and work < SMALL_STEP:
+    if work is not None and work < ONE_THREAD:
         torch.set_num_threads(1)
     try:
         yield

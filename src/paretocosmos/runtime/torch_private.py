@@ -7,12 +7,12 @@ that says which torch to install. Nothing is looked up before it is used.
 """
 
 import pkgutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from paretocosmos.errors import RunError
 
@@ -51,15 +51,19 @@ __all__ = [
     "hooked",
     "in_backward_pass",
     "is_functorch_wrapped",
+    "lerp_all_",
     "make_fx",
     "release_workspaces",
     "reparametrised",
+    "scale_all_",
     "standard_gamma",
 ]
 
 NAMES: Mapping[str, str] = {
     "torch._standard_gamma": "No rays can be drawn: an error.",
     "torch._fused_adam_": "Nothing can be trained with `fit`: an error.",
+    "torch._foreach_mul_": "Weight decay shrinks one parameter after the other.",
+    "torch._foreach_lerp_": "Weights are averaged one parameter after the other.",
     "torch.fx.experimental.proxy_tensor.make_fx": (
         "Steps are neither traced nor compiled; the eager step goes on, and the run says why."
     ),
@@ -135,6 +139,26 @@ is_functorch_wrapped = _Needed("torch._C._functorch.is_functorch_wrapped_tensor"
 
 after_backward = _Needed("torch.autograd.Variable._execution_engine.queue_callback")
 """During a backward pass: call a function without arguments at its end."""
+
+
+def scale_all_(tensors: Sequence[Tensor], factor: Tensor | float) -> None:
+    """Multiply many tensors in place, in few kernels."""
+    together = _found("torch._foreach_mul_")
+    if together is not None:
+        together(tensors, factor)
+        return
+    for tensor in tensors:
+        tensor.mul_(factor)
+
+
+def lerp_all_(tensors: Sequence[Tensor], ends: Sequence[Tensor], share: float) -> None:
+    """Move many tensors in place, by a share of the way to others, in few kernels."""
+    together = _found("torch._foreach_lerp_")
+    if together is not None:
+        together(tensors, ends, share)
+        return
+    for tensor, end in zip(tensors, ends, strict=True):
+        tensor.lerp_(end, share)
 
 
 def in_backward_pass() -> bool:

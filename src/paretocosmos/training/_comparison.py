@@ -1,17 +1,29 @@
 """What a comparison gave: its runs, a row of numbers per method, and one file with all of them."""
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
+from paretocosmos.errors import FrontWarning
 from paretocosmos.io.files import write_json
-from paretocosmos.pareto.metrics import covered
+from paretocosmos.pareto.front import Front
+from paretocosmos.pareto.metrics import covered, front_report
 from paretocosmos.pareto.rays import each_alone
 from paretocosmos.runs.run import Run
 
 __all__ = ["Comparison"]
+
+# What is looked at before the hypervolume.
+MEASURES = (
+    "monotonicity",
+    "range_covered",
+    "igd_plus",
+    "expected_utility",
+    "hypervolume_in_separate_box",
+)
 
 
 @dataclass(frozen=True)
@@ -45,11 +57,13 @@ class Comparison:
     def to_dict(self) -> dict[str, Any]:
         """The numbers, without the fronts: what `compare --json` prints.
 
-        In a row, `hypervolume_std` is `None` for one seed, `hypervolume_ideal` is that of the best
-        values of all points, `dominated_share` counts points that the method's own dominate,
-        `seconds` are of training, all of it, `infeasible_share` is there for EPO, and
-        `dominated_by` has the share of the method's points that some
-        point of another's dominates, where not 0, the largest first.
+        In a row, `monotonicity` is the smallest over objectives, and `range_covered`, `igd_plus`
+        and `hypervolume_in_separate_box` are there beside the method `separate`
+        (`pareto.metrics.MEANINGS` says what each measure means). `hypervolume_std` is `None` for
+        one seed, `hypervolume_ideal` is that of the best values of all points, `dominated_share`
+        counts points that the method's own dominate, `seconds` are of training, all of it,
+        `infeasible_share` is there for EPO, and `dominated_by` has the share of the method's
+        points that some point of another's dominates, where not 0, the largest first.
         """
         seeds = next(iter(self.runs.values()), [])
         return {
@@ -84,6 +98,7 @@ class Comparison:
         unsolved = [n["infeasible_share"] for n in noted if "infeasible_share" in n]
         return {
             "method": method,
+            **self._measures(runs),
             "hypervolume": fmean(reached),
             "hypervolume_std": stdev(reached) if len(reached) > 1 else None,
             "hypervolume_ideal": mean("hypervolume_ideal"),
@@ -95,4 +110,21 @@ class Comparison:
             "seconds": fmean(seconds),
             **({"infeasible_share": fmean(unsolved)} if unsolved else {}),
             "dominated_by": {other: share for other, share in worst if share > 0},
+        }
+
+    def _measures(self, runs: Sequence[Run]) -> dict[str, float | None]:
+        """Order, range and distance to the networks of `separate`, means over seeds."""
+        separate: list[Front | None] = [run.front for run in self.runs.get("separate", ())]
+        with warnings.catch_warnings():
+            # whoever trained was told that no point counts
+            warnings.simplefilter("ignore", FrontWarning)
+            reports = [
+                front_report(run.front, beside).to_dict()["numbers"]
+                for run, beside in zip(runs, separate or [None] * len(runs), strict=True)
+            ]
+        found = {name: [report[name] for report in reports] for name in reports[0]}
+        return {
+            name: None if None in found[name] else fmean(found[name])
+            for name in MEASURES
+            if name in found
         }

@@ -5,7 +5,10 @@ from typing import Any
 
 from paretocosmos import registry
 from paretocosmos.config.plan import Plan
-from paretocosmos.config.settings import Training, pairs
+from paretocosmos.config.settings import (
+    pairs,
+)
+from paretocosmos.config.training import Training
 from paretocosmos.errors import ConfigurationError, joined, unknown
 
 __all__ = ["all_planned", "check_methods", "share_out"]

@@ -39,6 +39,7 @@ def compare(
     methods: Sequence[str] = BASELINES,
     *,
     seeds: Sequence[int] = (1,),
+    preset: str | None = None,
     protocol: str | None = None,
     epochs: int | None = None,
     backbone: str | None = None,
@@ -60,8 +61,9 @@ def compare(
         problem: a problem, its name, or the path of a CSV file.
         methods: names of methods, or ``"phn_ls"``, ``"phn_epo"``.
         seeds: a run of each method for each.
+        preset: as for `fit`, the same for every method.
         protocol: as for `fit`.
-        epochs: passes over the data, for every method; the paper's for each if `None`.
+        epochs: passes over the data, for every method; the preset's for each if `None`.
         backbone: as for `fit`.
         settings: as for `fit`, each taken by every method; ``"cosmos.penalty"`` is for `cosmos`
             alone and goes before ``"penalty"``.
@@ -84,6 +86,7 @@ def compare(
     wanted, all_seeds = check_methods(methods), check_seeds(seeds)
     asked = dict(settings or {}) | ({} if epochs is None else {"epochs": epochs})
     how: PlanOptions = {
+        "preset": preset,
         "model": None,
         "conditioning": None,
         "backbone": backbone,

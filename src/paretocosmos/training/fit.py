@@ -59,7 +59,8 @@ def fit(
 def fit(
     problem: str | Problem,
     *,
-    method: str | Method = "cosmos",
+    preset: str | None = None,
+    method: str | Method | None = None,
     model: nn.Module | None = None,
     conditioning: str | None = None,
     backbone: str | nn.Module | None = None,
@@ -80,13 +81,15 @@ def fit(
 
     Args:
         problem: a problem, its name, or the path of a CSV file.
+        preset: ``"default"`` or ``"paper"``: where every setting begins that is not given; the
+            paper's if `None` under ``protocol="paper"``, else the default.
         method: a method or its name; or a name of the paper for a method with its conditioning,
-            ``"phn_ls"`` or ``"phn_epo"``.
+            ``"phn_ls"`` or ``"phn_epo"``; the preset's if `None`.
         model: a network of one's own, ``forward(inputs, ray) -> outputs``; a copy is trained.
         conditioning: how the ray enters the backbone, by name; by the input's shape if `None`.
         backbone: a network that knows no rays, or a backbone's name; likewise.
         protocol: ``"clean"`` or ``"paper"``; the problem's default if `None`.
-        epochs: passes over the data; the paper's for a problem it has, else 50.
+        epochs: passes over the data; the preset's if `None`.
         seed: of the weights, the shuffling and the rays.
         seeds: several of them, instead of `seed`: one run each, the same as it would be alone,
             trained together where that is faster and memory allows.
@@ -117,6 +120,7 @@ def fit(
         wanted = _seeds(seed, seeds)
         lead = make_plan(
             problem,
+            preset=preset,
             method=method,
             model=model,
             conditioning=conditioning,

@@ -4,6 +4,7 @@ import hashlib
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from functools import partial
 from statistics import fmean
 from typing import NamedTuple
@@ -23,6 +24,7 @@ from paretocosmos.training.preflight import preflight
 from paretocosmos.training.progress import CheckpointBudget, Pace, Progress, unit_of
 from paretocosmos.training.seed_run import SeedRun
 from paretocosmos.training.stack import make_stack
+from paretocosmos.training.validation import mean_losses
 
 __all__ = ["Progress", "Trainer"]
 
@@ -91,11 +93,11 @@ class Trainer:
         dense = len(plan.problem.input_shape) == 1
         weights = sum(p.numel() for p in self.networks[0].parameters())
         self.small = weights * plan.training.batch_size * together if dense else None
+        plans = [seed_run.plan for seed_run in seed_runs for _ in seed_run.networks]
+        parts = [slice(at, at + together) for at in range(0, len(self.networks), together)]
         self.stacks = [
-            make_stack(
-                self.networks[start : start + together], plan, self.feed, engine, self.processes
-            )
-            for start in range(0, len(self.networks), together)
+            make_stack(self.networks[own], plans[own], self.feed, engine, self.processes)
+            for own in parts
         ]
 
     def _smallest(self, samples: int) -> int:
@@ -114,13 +116,14 @@ class Trainer:
             seeded(self.plan.seed, self.plan.device, deterministic=deterministic),
             precise(configuration.precision),
         ):
-            moments = [s.work.adam.state(k) for s in self.stacks for k in range(s.networks)]
+            moments = [s.work.optimizer.state(k) for s in self.stacks for k in range(s.networks)]
             states = [s.state(k) for s in self.stacks for k in range(s.networks)]
             epoch = self.processes.together(self._resumed)
             for seed_run, own in zip(self.seed_runs, self._shares(), strict=True):
                 seed_run.start(moments[own], states[own], epoch=epoch)
             prepared = False
-            while self.seed_runs[0].epoch < self.plan.training.epochs:
+            epochs = self.plan.training.epochs
+            while self.seed_runs[0].epoch < epochs and not all(s.ended for s in self.seed_runs):
                 self._epoch(prepare=not prepared)
                 prepared = True
             return self._finish()
@@ -162,7 +165,7 @@ class Trainer:
             torch.manual_seed(_mixed(plan.seed, epoch, self.processes.rank))
         started = time.perf_counter()
         for stack in self.stacks:
-            stack.work.adam.set_learning_rate(plan.training.learning_rate_at(epoch))
+            stack.work.optimizer.set_rates(plan.training.learning_rates(epoch, len(self.feed)))
             stack.begin(plan.method, epoch)
         preparing = 0.0
         with threads_for(self.small):
@@ -214,9 +217,14 @@ class Trainer:
             numbers["seconds_waiting"] += done.waited
             numbers["epoch"] += 1
             numbers["seeds_together"] = len(self.seed_runs)
-            means.append(seed_run.mean(done.losses[:, share]))
-            if seed_run.epoch % training.evaluate_every == 0 or last:
-                seed_run.validate(self.val, means[-1])
+            own = done.losses[:, share]
+            means.append(mean_losses(own, seed_run.fixed, self.plan.problem.names))
+            due = seed_run.epoch % training.evaluate_every == 0 or last
+            if due and not seed_run.ended:
+                with ExitStack() as averaged:
+                    for stack in self.stacks:
+                        averaged.enter_context(stack.averaged())
+                    seed_run.validate(self.val, means[-1])
             if keep:
                 began = time.perf_counter()
                 seed_run.save()
@@ -277,7 +285,8 @@ class Trainer:
         why = self.failure or (self.plan.why_eager if self.asked == "auto" else None)
         engine = self.engine_name if why is None else f"{self.engine_name}: {why}"
         said = {"engine": engine, "data": "on the device" if self.feed.resident else "streamed"}
-        return [seed_run.finish(test, said, samples=len(self.feed)) for seed_run in self.seed_runs]
+        samples = len(self.feed)
+        return [one.finish(self.val, test, said, samples=samples) for one in self.seed_runs]
 
 
 def _mixed(seed: int, epoch: int, rank: int) -> int:

@@ -12,7 +12,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from paretocosmos.conditioning import networks_of
+from paretocosmos.conditioning import Conditioning, networks_of
 from paretocosmos.config.plan import Plan
 from paretocosmos.errors import FrontWarning, RunError
 from paretocosmos.io.files import write_json
@@ -20,14 +20,21 @@ from paretocosmos.pareto import metrics
 from paretocosmos.pareto.front import Front
 from paretocosmos.pareto.rays import even_rays
 from paretocosmos.problems.tables.tabular import TabularProblem
-from paretocosmos.runs.checkpoint import TrainingState, flaw_of, load_checkpoint, save_checkpoint
-from paretocosmos.runs.record import record_of, summary_of, write_run
+from paretocosmos.runs.checkpoint import (
+    TrainingState,
+    flaw_of,
+    load_checkpoint,
+    numbered,
+    save_checkpoint,
+)
+from paretocosmos.runs.record import measured, record_of, write_run
 from paretocosmos.runs.run import Run
 from paretocosmos.runs.saved import drop_all_but, place_of, saved_in
 from paretocosmos.runtime.device import peak_memory, to_device_layout
 from paretocosmos.runtime.distributed import ALONE, Processes
+from paretocosmos.training.calibration import useful_ends
 from paretocosmos.training.divergence import check_finite
-from paretocosmos.training.validation import evaluate_equal_weights, judged_front
+from paretocosmos.training.validation import examined, judged_front
 from paretocosmos.types import Batch
 
 __all__ = ["SeedRun"]
@@ -49,7 +56,11 @@ class SeedRun:
         self.networks = networks_of(self.model)
         objectives = len(plan.problem.objectives)
         self.fixed = plan.method.fixed_rays(objectives)
-        self.rays = even_rays(plan.training.rays, objectives) if self.fixed is None else self.fixed
+        self.rays = (
+            even_rays(plan.training.rays, objectives, ends=plan.training.calibrate)
+            if self.fixed is None
+            else self.fixed
+        )
         self.generator = torch.Generator().manual_seed(plan.seed)
         self.at: TrainingState
 
@@ -68,7 +79,7 @@ class SeedRun:
             epoch: the one to go on from; only the first process need know.
         """
         self.states = method_states
-        optimiser, method_state = _numbered(optimisers), _numbered(method_states)
+        optimiser, method_state = numbered(optimisers), numbered(method_states)
         numbers = {
             "epoch": 0,
             "seeds_together": 1,
@@ -145,31 +156,30 @@ class SeedRun:
         evaluations = self.at.numbers["evaluations"]
         return float(evaluations[-1]["hypervolume_val"]) if evaluations else None
 
+    @property
+    def ended(self) -> bool:
+        """Whether its patience is at an end: no validation of late was better than one before."""
+        numbers, patience = self.at.numbers, self.plan.training.patience
+        if not patience or any(selected is None for selected in numbers["selected"]):
+            return False
+        best = max(selected["epoch"] for selected in numbers["selected"])
+        later = [one for one in numbers["evaluations"] if one["epoch"] > best]
+        return len(later) >= patience
+
     def draw(self, samples: int) -> list[tuple[Tensor, Tensor]]:
         """An epoch's order ``[samples]`` and rays ``[steps * G, J]``, on the CPU, per network."""
         training = self.plan.training
-        count = -(-samples // training.batch_size) * training.groups
+        steps, groups = -(-samples // training.batch_size), training.groups
         drawn = []
         for network in range(len(self.networks)):
             order = torch.randperm(samples, generator=self.generator)
             if self.fixed is None:
                 objectives = len(self.plan.problem.objectives)
-                rays = self.plan.method.sample(objectives, count, self.generator)
+                rays = self.plan.method.sample_steps(objectives, steps, groups, self.generator)
             else:
-                rays = self.fixed[network].expand(count, -1)
+                rays = self.fixed[network].expand(steps * groups, -1)
             drawn.append((order, rays))
         return drawn
-
-    def mean(self, losses: Tensor) -> dict[str, float]:
-        """Losses ``[steps, K, J]`` of an epoch by name, their mean over steps and networks.
-
-        A network counts for an objective by its ray's share: one that is not trained for it at all
-        says nothing of it.
-        """
-        own = losses.mean(dim=0)
-        shares = torch.ones_like(own) if self.fixed is None else self.fixed.to(own)
-        means = (own * shares).sum(dim=0) / shares.sum(dim=0)
-        return dict(zip(self.plan.problem.names, means.tolist(), strict=True))
 
     def refuse_divergence(self, losses: Tensor) -> None:
         """Losses ``[steps, K, J]`` of an epoch; read once, so a step costs no round trip."""
@@ -227,10 +237,11 @@ class SeedRun:
         if self.processes.first:
             drop_all_but(self.folder, self.saved)
 
-    def finish(self, test: Batch, said: Mapping[str, str], *, samples: int) -> Run:
+    def finish(self, val: Batch, test: Batch, said: Mapping[str, str], *, samples: int) -> Run:
         """Take the best epoch's network and leave the finished run in the folder.
 
         Args:
+            val: the split it was selected on, which calibrates it.
             test: the split the front is of.
             said: how steps were run and where the data was, for the record.
             samples: in an epoch of one seed.
@@ -246,17 +257,19 @@ class SeedRun:
         self.model.load_state_dict(self.at.best)
         self.model.eval()
         judged = [Front(**one["front_val"]) for one in selected]
-        fronts = {"test": self._front(test, "test"), "val": judged[0].join(*judged[1:])}
+        fronts = {"val": judged[0].join(*judged[1:])}
+        calibrates = plan.training.calibrate and self.fixed is None
+        if calibrates and isinstance(self.model, Conditioning):
+            self.model.calibrate(useful_ends(self.model, plan.problem, val))
+            self.at.best = dict(self.model.state_dict())
+            fronts["val"] = self._front(val, "val")
+        fronts["test"] = self._front(test, "test")
         table = plan.problem.table if isinstance(plan.problem, TabularProblem) else None
         record = record_of(plan, self.fixed, "finished") | {
-            "metrics": {split: summary_of(front) for split, front in fronts.items()},
+            **measured(fronts),
+            **examined(self.model, plan, fronts, {"val": val, "test": test}, self.processes),
             "epoch_selected": last["epoch"],
             "networks": self._networks(),
-            "centre": None
-            if self.fixed is not None
-            else evaluate_equal_weights(
-                self.model, plan.problem, fronts["test"], test, self.processes
-            ),
             "seconds_training": seconds,
             "seconds_to_selected": last["seconds_training"],
             "seconds_preparing": numbers["seconds_preparing"],
@@ -285,10 +298,3 @@ class SeedRun:
 
     def _front(self, batch: Batch, split: Literal["val", "test"]) -> Front:
         return judged_front(self.model, self.plan, batch, self.rays, self.processes, split=split)
-
-
-def _numbered(parts: Sequence[Mapping[str, Tensor]]) -> Mapping[str, Tensor]:
-    """Named tensors of several networks under one roof; of one, as they are."""
-    if len(parts) == 1:
-        return parts[0]
-    return {f"{k}.{name}": value for k, part in enumerate(parts) for name, value in part.items()}

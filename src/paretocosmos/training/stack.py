@@ -1,21 +1,24 @@
 """Networks that train as one: what they advance, and how."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
+from paretocosmos.conditioning import Conditioning
 from paretocosmos.config.plan import Plan
 from paretocosmos.config.promises import from_outside
 from paretocosmos.methods import Method
 from paretocosmos.runtime.distributed import Processes
 from paretocosmos.training.engine._choose import Engine, choose
-from paretocosmos.training.engine.adam import Adam
 from paretocosmos.training.engine.feed import Feed
+from paretocosmos.training.engine.optimizer import Optimizer, Recipe
 from paretocosmos.training.engine.recorded import Recorded
-from paretocosmos.training.engine.step import make_step
+from paretocosmos.training.engine.step import SCALES, make_step
 from paretocosmos.training.engine.work import Work
+from paretocosmos.training.scales import loss_scales
 
 __all__ = ["Stack", "make_stack"]
 
@@ -49,6 +52,12 @@ class Stack:
         """Record, compile or capture what an epoch needs, without training."""
         self.engine.prepare(*self._joined(drawn, device))
 
+    @contextmanager
+    def averaged(self) -> Iterator[None]:
+        """Inside, the networks have their averaged weights, where weights are averaged."""
+        with self.work.optimizer.averaged():
+            yield
+
     def begin(self, method: Method, epoch: int) -> None:
         """Let the method know that an epoch begins."""
         for name, value in method.at_epoch(epoch, self.work.state).items():
@@ -66,27 +75,31 @@ class Stack:
 
 
 def make_stack(
-    networks: Sequence[nn.Module], plan: Plan, feed: Feed, engine: str, processes: Processes
+    networks: Sequence[nn.Module],
+    plans: Sequence[Plan],
+    feed: Feed,
+    engine: str,
+    processes: Processes,
 ) -> Stack:
     """Networks of one architecture as a stack, ready to train.
 
     Args:
         networks: each then uses its share of the stack.
-        plan: of any of them.
+        plans: of each, which differ in the seed at most.
         feed: where batches come from.
         engine: how steps are run, by name.
         processes: those that share the steps.
     """
-    count, model = len(networks), networks[0]
+    count, model, plan = len(networks), networks[0], plans[0]
     parameters = (
         _stacked(networks)
         if count > 1
         else {n: p.detach() for n, p in model.named_parameters() if p.requires_grad}
     )
-    initial = plan.method.init(len(plan.problem.objectives))
+    initial = [_initial_state(*own) for own in zip(networks, plans, strict=True)]
     state = {
-        name: (torch.stack([value] * count) if count > 1 else value.clone()).to(plan.device)
-        for name, value in initial.items()
+        name: (torch.stack([one[name] for one in initial]) if count > 1 else value.clone())
+        for name, value in initial[0].items()
     }
     work = Work(
         step=make_step(
@@ -100,7 +113,7 @@ def make_stack(
             processes=processes,
         ),
         parameters=parameters,
-        adam=Adam(parameters, weight_decay=plan.training.weight_decay, stacked=count > 1),
+        optimizer=Optimizer(parameters, _recipe(model, plan, feed), stacked=count > 1),
         state=state,
         feed=feed,
         batch_size=plan.training.batch_size,
@@ -109,6 +122,33 @@ def make_stack(
         from_outside=[own for part in (*plan.parts, model) for own in from_outside(part)],
     )
     return Stack(work, choose(engine, work, model, traceable=plan.traceable), count)
+
+
+def _initial_state(network: nn.Module, plan: Plan) -> dict[str, Tensor]:
+    """What the method remembers before the first step, and the losses' scales."""
+    found = dict(plan.method.init(len(plan.problem.objectives)))
+    if plan.training.scale_losses:
+        found[SCALES] = loss_scales(network, plan.problem, seed=plan.seed)
+    return {name: value.to(plan.device) for name, value in found.items()}
+
+
+def _recipe(model: nn.Module, plan: Plan, feed: Feed) -> Recipe:
+    """How a network's parameters are updated.
+
+    Decoupled decay leaves biases and scales alone, and what reads the ray: shrunk, it would be
+    heard less.
+    """
+    training = plan.training
+    steps = training.epochs * -(-len(feed) // training.batch_size)
+    vectors = {name for name, parameter in model.named_parameters() if parameter.ndim < 2}
+    reads = model.ray_parameters if isinstance(model, Conditioning) else frozenset()
+    return Recipe(
+        training.optimizer,
+        training.weight_decay,
+        vectors | reads,
+        min(1.0, 1 / (training.average * steps)) if training.average else 0.0,
+        training.clip,
+    )
 
 
 def _stacked(models: Sequence[nn.Module]) -> dict[str, Tensor]:

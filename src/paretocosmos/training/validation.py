@@ -1,18 +1,25 @@
-"""How a training judges its networks: the front of a split, and what equal weights reach."""
+"""How a training judges its networks: a split's front, equal weights, and what is to be said."""
+
+import dataclasses
+import math
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from paretocosmos.config.plan import Plan
-from paretocosmos.errors import DataError
+from paretocosmos.errors import DataError, FindingWarning
 from paretocosmos.evaluation.evaluate import evaluate_batch
+from paretocosmos.evaluation.findings import examine
 from paretocosmos.pareto.front import Front
 from paretocosmos.problems import Problem
 from paretocosmos.runtime.distributed import Processes
 from paretocosmos.types import Batch
 
-__all__ = ["evaluate_equal_weights", "judged_front"]
+__all__ = ["evaluate_equal_weights", "examined", "judged_front", "mean_losses"]
 
 
 def judged_front(
@@ -59,3 +66,50 @@ def evaluate_equal_weights(
         "values": dict(zip(one.names, found["values"][0], strict=True)),
         "metrics": {name: value for name, (value,) in found["metrics"].items()},
     }
+
+
+def examined(
+    model: nn.Module,
+    plan: Plan,
+    fronts: Mapping[str, Front],
+    splits: Mapping[str, Batch],
+    processes: Processes,
+) -> dict[str, Any]:
+    """What a record says of one network for all rays; what it should say aloud is warned of.
+
+    Args:
+        model: the network.
+        plan: what it was trained by.
+        fronts: on val and test.
+        splits: those two.
+        processes: those that share the samples, of which the first one warns.
+    """
+    problem = plan.problem
+    if plan.method.fixed_rays(len(problem.objectives)) is not None:
+        return {"centre": None, "sensitivity": None, "findings": []}
+    found = examine(model, problem, fronts["val"], splits["val"])
+    if processes.first:
+        for finding in found.findings:
+            warnings.warn(finding.text, FindingWarning, stacklevel=2)
+    return {
+        "centre": evaluate_equal_weights(model, problem, fronts["test"], splits["test"], processes),
+        "sensitivity": found.sensitivity if math.isfinite(found.sensitivity) else None,
+        "findings": [dataclasses.asdict(finding) for finding in found.findings],
+    }
+
+
+def mean_losses(losses: Tensor, fixed: Tensor | None, names: Sequence[str]) -> dict[str, float]:
+    """Losses ``[steps, K, J]`` of an epoch by name, their mean over steps and networks.
+
+    A network counts for an objective by its ray's share: one that is not trained for it at all says
+    nothing of it.
+
+    Args:
+        losses: of all steps.
+        fixed: the rays ``[K, J]`` of the networks, if each has one.
+        names: the objectives'.
+    """
+    own = losses.mean(dim=0)
+    shares = torch.ones_like(own) if fixed is None else fixed.to(own)
+    means = (own * shares).sum(dim=0) / shares.sum(dim=0)
+    return dict(zip(names, means.tolist(), strict=True))

@@ -25,7 +25,7 @@ from paretocosmos.training.loop import Progress
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     folder: Path = tmp_path_factory.mktemp("printing") / "run"
-    return fit("toy_convex", epochs=2, out=folder)
+    return fit("toy_convex", preset="paper", epochs=2, out=folder)
 
 
 @pytest.mark.parametrize(("share", "told"), [(0.92, True), (0.5, False), (0.0, False)])
@@ -116,7 +116,8 @@ def test_seeds_are_a_table_with_their_mean(run: Run, capsys: pytest.CaptureFixtu
     shown = capsys.readouterr().out
     for one in runs:
         (row,) = [line for line in shown.splitlines() if str(one.folder) in line]
-        assert row.split()[:2] == [str(one.record["seed"]), f"{one.hypervolume:.4f}"]
+        cells = row.split()
+        assert (cells[0], cells[4]) == (str(one.record["seed"]), f"{one.hypervolume:.4f}")
     assert "mean hypervolume 2.0000 ± 1.0000" in shown
     judged = 3 * run.record["seconds_evaluating"]
     assert f"14.0 s of training and {judged:.1f} s of validation in all" in shown
@@ -265,14 +266,34 @@ def test_a_terminal_of_80_columns_holds_the_table(
     monkeypatch.setenv("TERM", "dumb")
     print_comparison(_compared(run))
     shown = capsys.readouterr().out
-    table = shown.partition("hypervolume:")[0].splitlines()
+    table = shown.partition("order:")[0].splitlines()
     names = table[0].split()
-    assert names[:6] == ["method", "hypervolume", "span", "points", "parameters", "time"]
+    assert names[:6] == ["method", "order", "hypervolume", "points", "parameters", "time"]
     assert max(len(line.rstrip()) for line in table) <= 80
     assert "…" not in shown
     assert "100%" in shown
     assert "+4" in shown
     assert "compare.json has them" in shown
+
+
+def test_beside_separate_networks_the_table_has_their_measures(
+    run: Run, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compared = _compared(run)
+    runs = {**compared.runs, "separate": compared.runs["cosmos"]}
+    print_comparison(dataclasses.replace(compared, runs=runs))
+    shown = capsys.readouterr().out
+    assert shown.split()[:5] == ["method", "order", "range", "behind", "hypervolume"]
+    lines = {line.split()[0]: line.split() for line in shown.splitlines()}
+    assert lines["cosmos"][2:4] == ["100%", "0.000"]
+    assert lines["worst"][2] == "100%"
+    assert float(lines["worst"][3]) > 10
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("TERM", "dumb")
+    print_comparison(dataclasses.replace(compared, runs=runs))
+    table = capsys.readouterr().out.partition("order:")[0]
+    assert max(len(line.rstrip()) for line in table.splitlines()) <= 80
 
 
 @pytest.mark.parametrize(

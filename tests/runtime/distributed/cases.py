@@ -71,7 +71,7 @@ def train(case: str, out: Path, problem: Problem | None = None, **changes: Any) 
     own = dict(CASES[case])
     settings = SETTINGS | own.pop("settings", {})
     given: dict[str, Any] = {"epochs": 2, "precision": "fp64", "device": "cpu"} | own | changes
-    run: Run = fit(problem or table(), settings=settings, out=out, **given)
+    run: Run = fit(problem or table(), preset="paper", settings=settings, out=out, **given)
     return run
 
 
@@ -82,6 +82,7 @@ def main(folder: Path) -> None:
         train(case, folder / case)
     digits = fit(
         "multi_digits",
+        preset="paper",
         settings=DIGITS,
         epochs=1,
         precision="fp64",
@@ -91,6 +92,7 @@ def main(folder: Path) -> None:
     assert digits.record["engine"] == "traced"
     both = fit(
         table(),
+        preset="paper",
         seeds=(1, 2),
         settings=SETTINGS,
         epochs=1,
@@ -103,6 +105,7 @@ def main(folder: Path) -> None:
     assert resumed.folder == folder / "begun"
     own = fit(
         table(),
+        preset="paper",
         model=Dropped(),
         settings={"batch_size": 30},
         epochs=1,

@@ -80,7 +80,14 @@ def test_two_processes_give_the_run_of_one(case: str, shared: Path, tmp_path: Pa
 
 
 def test_images_in_recorded_steps(shared: Path, tmp_path: Path) -> None:
-    alone = fit("multi_digits", settings=DIGITS, epochs=1, precision="fp64", out=tmp_path / "run")
+    alone = fit(
+        "multi_digits",
+        preset="paper",
+        settings=DIGITS,
+        epochs=1,
+        precision="fp64",
+        out=tmp_path / "run",
+    )
     _same(shared / "digits", alone.folder)
 
 
@@ -88,6 +95,7 @@ def test_seeds_train_one_after_the_other(shared: Path, tmp_path: Path) -> None:
     for seed in (1, 2):
         alone = fit(
             table(),
+            preset="paper",
             seed=seed,
             settings=SETTINGS,
             epochs=1,

@@ -20,7 +20,7 @@ from paretocosmos.problems.images.problem import ImageProblem
 from paretocosmos.runs.checkpoint import load_tensors
 from paretocosmos.runs.run import Run
 from paretocosmos.runs.saved import checkpoint_in
-from paretocosmos.training.engine import Adam, Resident, Work, make_step
+from paretocosmos.training.engine import Optimizer, Recipe, Resident, Work, make_step
 from paretocosmos.training.engine.captured import Captured
 from paretocosmos.training.engine.recorded import Recorded
 from paretocosmos.training.engine.stepwise import Stepwise
@@ -55,7 +55,7 @@ def digits() -> ImageProblem:
 
 def _go(out: Path, problem: str | Problem, **changes: Any) -> Any:
     given: dict[str, Any] = {"epochs": 2, "settings": SETTINGS, "device": "cuda"}
-    return fit(problem, out=out, **given | changes)
+    return fit(problem, preset="paper", out=out, **given | changes)
 
 
 def _losses(run: Run) -> np.ndarray:
@@ -276,12 +276,12 @@ def _work(model: nn.Module, rate: float = 0.01) -> Work:
     data = problem.split("train")
     there = (map_tensors(lambda t: t.cuda(), part) for part in (data.inputs, data.targets))
     parameters = {name: p.detach() for name, p in model.named_parameters()}
-    adam = Adam(parameters, weight_decay=0.0)
-    adam.set_learning_rate(rate)
+    adam = Optimizer(parameters, Recipe("adam", 0.0))
+    adam.set_rates([rate])
     return Work(
         step=make_step(model, problem.objectives, Cosmos(), prepare=problem.prepare),
         parameters=parameters,
-        adam=adam,
+        optimizer=adam,
         state={},
         feed=Resident(Batch(*there)),
         batch_size=8,
@@ -299,7 +299,7 @@ def test_preparing_trains_nothing(recorded: bool) -> None:
     engine = Captured(work)
     order = torch.randperm(300, device="cuda")  # 37 batches of 8 and one of 4
     rays = torch.rand(38, 2, device="cuda").softmax(dim=1)
-    live = [*work.adam.tensors(), *work.buffers]
+    live = [*work.optimizer.tensors(), *work.buffers]
     before = [tensor.clone() for tensor in live]
     drawn = torch.get_rng_state(), torch.cuda.get_rng_state()
     engine.prepare(order, rays)

@@ -81,7 +81,15 @@ def test_captured_in_double_is_eager_after_twenty_steps(
 ) -> None:
     problem = _digits() if which == "digits" else _targets({"three": 3, "seven": 7}[which])
     eager, captured = (
-        fit(problem, method=method, out=tmp_path / e, engine=e, precision="fp64", **_given(problem))
+        fit(
+            problem,
+            preset="paper",
+            method=method,
+            out=tmp_path / e,
+            engine=e,
+            precision="fp64",
+            **_given(problem),
+        )
         for e in ("eager", "captured")
     )
     assert (eager.record["engine"], captured.record["engine"]) == ("eager", "captured")
@@ -95,8 +103,8 @@ def test_captured_in_double_is_eager_after_twenty_steps(
 def test_seeds_of_networks_are_each_alone(method: str, tmp_path: Path) -> None:
     problem = _digits()
     given = _given(problem) | {"method": method, "engine": "captured", "precision": "fp64"}
-    together = fit(problem, seeds=(1, 2), out=tmp_path / "both", **given)
-    alone = fit(problem, seed=2, out=tmp_path / "alone", **given)
+    together = fit(problem, preset="paper", seeds=(1, 2), out=tmp_path / "both", **given)
+    alone = fit(problem, preset="paper", seed=2, out=tmp_path / "alone", **given)
     assert together[1].record["seeds_together"] == 2
     ours, theirs = _saved(together[1]), _saved(alone)
     for name, value in ours.items():

@@ -45,12 +45,12 @@ def test_messages_are_captured(
             return operator(*arguments)
 
         monkeypatch.setattr(_processes, name, counted)
-    joined = fit("multi_digits", out=tmp_path / "joined", epochs=2, **given)
+    joined = fit("multi_digits", preset="paper", out=tmp_path / "joined", epochs=2, **given)
     assert {"gathered", "summed"} <= set(sent)
     assert joined.record["engine"] == "captured"
     assert joined.record["machine"]["device"] != "cpu"
     torch.distributed.destroy_process_group()
-    alone = fit("multi_digits", out=tmp_path / "alone", epochs=2, **given)
+    alone = fit("multi_digits", preset="paper", out=tmp_path / "alone", epochs=2, **given)
     torch.distributed.init_process_group(
         "gloo", init_method=f"file://{tmp_path}/again", rank=0, world_size=1
     )

@@ -153,10 +153,10 @@ def both(tmp_path: Path) -> Both:
 
     def train(problem: Any, **given: Any) -> tuple[Any, Any]:
         given = {"epochs": 2, "device": "cuda", "settings": SETTINGS, **given}
-        resident = fit(problem, out=tmp_path / "resident", **given)
+        resident = fit(problem, preset="paper", out=tmp_path / "resident", **given)
         with pytest.MonkeyPatch.context() as patched:
             patched.setattr(machine, "SHARE", 0.0)
-            return resident, fit(problem, out=tmp_path / "streamed", **given)
+            return resident, fit(problem, preset="paper", out=tmp_path / "streamed", **given)
 
     return train
 
@@ -222,7 +222,9 @@ def test_what_waits_says_so(
 
     monkeypatch.setattr(streamed._Slot, "fill", slow)
     given: dict[str, Any] = {"engine": "captured", "settings": SETTINGS, "epochs": 2}
-    run = fit(digits, device="cuda", out=tmp_path / "run", progress=seen.append, **given)
+    run = fit(
+        digits, preset="paper", device="cuda", out=tmp_path / "run", progress=seen.append, **given
+    )
     assert run.record["engine"] == "captured"
     assert run.record["share_waiting"] > 0.5
     assert all(0.5 < at.waiting < 1 for at in seen)
@@ -242,7 +244,13 @@ def test_the_split_never_lies_on_the_device(
     before = torch.cuda.memory_allocated()
     settings = SETTINGS | {"batch_size": 256}
     run = fit(
-        problem, epochs=1, engine="captured", settings=settings, device="cuda", out=tmp_path / "r"
+        problem,
+        preset="paper",
+        epochs=1,
+        engine="captured",
+        settings=settings,
+        device="cuda",
+        out=tmp_path / "r",
     )
     assert run.record["engine"] == "captured"
     assert run.record["peak_memory"] - before < images.numel()  # 357 MB; it needs some 50
@@ -264,15 +272,17 @@ def test_lost_data_is_one_sentence_and_the_device_is_fit_for_more(
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(streamed._Slot, "fill", fill)
         with pytest.raises(DataError, match="the disk is gone"):
-            fit(digits, epochs=1, out=tmp_path / "cut", **given)
-    again = fit(digits, epochs=1, out=tmp_path / "again", **given)
+            fit(digits, preset="paper", epochs=1, out=tmp_path / "cut", **given)
+    again = fit(digits, preset="paper", epochs=1, out=tmp_path / "again", **given)
     assert again.record["engine"] == "captured"
 
 
 def test_a_split_on_the_host_is_evaluated_as_on_the_device(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, digits: ImageProblem
 ) -> None:
-    run = fit(digits, epochs=1, settings=SETTINGS, device="cuda", out=tmp_path / "run")
+    run = fit(
+        digits, preset="paper", epochs=1, settings=SETTINGS, device="cuda", out=tmp_path / "run"
+    )
     expected = [evaluate(run.model, digits, split=split) for split in ("train", "test")]
     monkeypatch.setattr(machine, "SHARE", 0.0)
     found = [evaluate(run.model, digits, split=split) for split in ("train", "test")]

@@ -19,9 +19,10 @@ from paretocosmos.methods.cosmos import Cosmos
 from paretocosmos.objectives.mean_squared_error import MeanSquaredError
 from paretocosmos.training.engine import (
     ENGINES,
-    Adam,
     Engine,
     Feed,
+    Optimizer,
+    Recipe,
     Resident,
     Streamed,
     Work,
@@ -80,13 +81,13 @@ def _work(
     draw = torch.Generator().manual_seed(5)
     numbers = torch.randn(samples, FEATURES + 4, generator=draw)
     parameters = {name: p.detach() for name, p in model.named_parameters()}
-    adam = Adam(parameters, weight_decay=0.01)
-    adam.set_learning_rate(0.01)
+    adam = Optimizer(parameters, Recipe("adam", 0.01))
+    adam.set_rates([0.01])
     method = Averaging(penalty=2.0)
     return Work(
         step=make_step(model, OBJECTIVES, method),
         parameters=parameters,
-        adam=adam,
+        optimizer=adam,
         state=dict(method.init(J)),
         feed=feed(Batch(numbers[:, :FEATURES], {"a": numbers[:, 3:5], "b": numbers[:, 5:]})),
         batch_size=batch_size,
@@ -103,7 +104,7 @@ def _drawn(work: Work, epoch: int = 0) -> tuple[Tensor, Tensor]:
 
 
 def _everything(work: Work) -> list[Tensor]:
-    live = [*work.adam.tensors(), *work.state.values(), *work.buffers, torch.get_rng_state()]
+    live = [*work.optimizer.tensors(), *work.state.values(), *work.buffers, torch.get_rng_state()]
     return [tensor.clone() for tensor in live]
 
 

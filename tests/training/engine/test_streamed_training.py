@@ -57,10 +57,10 @@ def both(tmp_path: Path) -> Both:
 
     def train(problem: Any, **given: Any) -> tuple[Any, Any]:
         given = {"epochs": 2, "device": "cpu", **given}
-        resident = fit(problem, out=tmp_path / "resident", **given)
+        resident = fit(problem, preset="paper", out=tmp_path / "resident", **given)
         with pytest.MonkeyPatch.context() as patched:
             _stream(patched)
-            return resident, fit(problem, out=tmp_path / "streamed", **given)
+            return resident, fit(problem, preset="paper", out=tmp_path / "streamed", **given)
 
     return train
 
@@ -129,10 +129,10 @@ def test_data_that_goes_away_ends_the_training_and_can_be_resumed(
     monkeypatch.setattr(streamed._Slot, "fill", fill)
     given: dict[str, Any] = {"epochs": 2, "device": "cpu", "settings": TABLE}
     with pytest.raises(DataError, match="OSError: the disk is gone"):
-        fit("toy_convex", out=tmp_path / "cut", **given)
+        fit("toy_convex", preset="paper", out=tmp_path / "cut", **given)
     assert not [thread for thread in threading.enumerate() if thread.name == THREAD]
     assert load_tensors(checkpoint_in(tmp_path / "cut"))[1]["epoch"] == 1
-    _same(resident, fit("toy_convex", out=tmp_path / "cut", resume=True, **given))
+    _same(resident, fit("toy_convex", preset="paper", out=tmp_path / "cut", resume=True, **given))
 
 
 def test_an_interrupted_training_leaves_no_thread(
@@ -150,7 +150,14 @@ def test_an_interrupted_training_leaves_no_thread(
 
     monkeypatch.setattr(Work, "advance", advance)
     with pytest.raises(KeyboardInterrupt):
-        fit("toy_convex", epochs=2, settings=TABLE, device="cpu", out=tmp_path / "run")
+        fit(
+            "toy_convex",
+            preset="paper",
+            epochs=2,
+            settings=TABLE,
+            device="cpu",
+            out=tmp_path / "run",
+        )
     assert not [thread for thread in threading.enumerate() if thread.name == THREAD]
 
 
@@ -211,6 +218,7 @@ def test_a_memory_mapped_split_is_never_copied_whole(
     with Sizes() as sizes:  # type: ignore[no-untyped-call]
         run = fit(
             problem,
+            preset="paper",
             epochs=1,
             settings=settings,
             engine="eager",
@@ -239,6 +247,7 @@ def test_progress_and_record_say_what_it_costs(
     seen: list[Progress] = []
     run = fit(
         digits,
+        preset="paper",
         epochs=3,
         settings=IMAGES | {"evaluate_every": 2},
         device="cpu",

@@ -5,7 +5,7 @@ import torch
 from torch import Tensor, nn
 
 from paretocosmos.methods import State
-from paretocosmos.training.engine import Adam, Resident, Result, Work
+from paretocosmos.training.engine import Optimizer, Recipe, Resident, Result, Work
 from paretocosmos.types import Batch
 
 SAMPLES = 50
@@ -24,7 +24,7 @@ def _work(batch_size: int = 8, groups: int = 2) -> Work:
     return Work(
         step=_step,  # type: ignore[arg-type]
         parameters=parameters,
-        adam=Adam(parameters, weight_decay=0.0),
+        optimizer=Optimizer(parameters, Recipe("adam", 0.0)),
         state={"seen": torch.zeros(()), "same": torch.ones(2)},
         feed=Resident(Batch(torch.arange(SAMPLES), {"y": torch.arange(SAMPLES) % 7})),
         batch_size=batch_size,
@@ -62,7 +62,7 @@ def test_an_epoch_is_cut_into_batches(batch_size: int, groups: int, lead: tuple[
 
 def test_a_step_advances_everything_in_place() -> None:
     work = _work()
-    work.adam.set_learning_rate(0.1)
+    work.optimizer.set_rates([0.1])
     kept = work.parameters["w"], work.state["seen"]
     index, rays = torch.arange(8), torch.rand(2, 2)
     losses = work.advance(work.feed.batch_at(index), rays)
@@ -76,9 +76,9 @@ def test_a_step_advances_everything_in_place() -> None:
 @pytest.mark.parametrize("fails", [False, True])
 def test_a_rehearsal_is_taken_back(fails: bool) -> None:
     work = _work()
-    work.adam.set_learning_rate(0.1)
+    work.optimizer.set_rates([0.4, 0.3, 0.2, 0.1])
     work.advance(work.feed.batch_at(torch.arange(8)), torch.rand(2, 2))
-    live = [*work.adam.tensors(), *work.state.values(), *work.buffers]
+    live = [*work.optimizer.tensors(), *work.state.values(), *work.buffers]
     before, drawn = [tensor.clone() for tensor in live], torch.get_rng_state()
 
     def preflight() -> None:

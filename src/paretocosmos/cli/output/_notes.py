@@ -26,6 +26,8 @@ def advise(run: Run, networks: list[dict[str, Any]]) -> None:
     record = run.record
     if record["fixed_rays"] is not None:
         return  # separate networks have no setting that would spread them
+    if record.get("findings"):
+        return  # the training's end has told what it is
     cosmos = record["method"]["name"] == "cosmos"
     if is_point(run.front):
         ways = _more_rays(record["training"]) + ["a smaller --penalty"] * cosmos

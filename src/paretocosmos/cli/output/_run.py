@@ -1,16 +1,18 @@
 """What `train` prints: one run, or a row for each of several seeds."""
 
+import warnings
 from collections.abc import Mapping, Sequence
 from statistics import fmean, stdev
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
 
 from paretocosmos.cli.output._console import note, safe, wide
 from paretocosmos.cli.output._cost import amount, rate, share
 from paretocosmos.cli.output._notes import advise
+from paretocosmos.errors import FrontWarning
 from paretocosmos.pareto.front import Front
+from paretocosmos.pareto.metrics import front_report
 from paretocosmos.pareto.rays import each_alone
 from paretocosmos.runs.run import Run
 from paretocosmos.training.progress import unit_of
@@ -25,13 +27,17 @@ PRINTED = (
 
 def numbers_of_run(run: Run) -> dict[str, Any]:
     """What `train --json` prints."""
-    record = run.record
+    record, test = run.record, run.record["metrics"]["test"]
     return {
         "run": str(run.folder),
         "problem": run.front.provenance["problem"],
         "method": record["label"],
+        "preset": record.get("preset", "paper"),  # the only one of earlier releases
         **{key: record[key] for key in ("protocol", "seed", "parameters")},
-        **record["metrics"]["test"],
+        **test,
+        "by_objective": _by_objective(run.front),
+        "sensitivity": record.get("sensitivity"),
+        "findings": record.get("findings", []),
         "hypervolume_val": record["metrics"]["val"]["hypervolume"],
         **{key: record[key] for key in PRINTED},
         "scores": run.front.provenance["scores"],
@@ -44,13 +50,14 @@ def print_run(run: Run) -> None:
     table = Table(show_header=False, box=None, padding=(0, 2))
     reference = ", ".join(f"{value:g}" for value in front.reference)
     rows = {
+        **_shape(run, numbers),
         "hypervolume": f"{numbers['hypervolume']:.4f} test, {numbers['hypervolume_val']:.4f} val, "
         f"at ({reference})",
         **_ideal(run),
-        **_shape(run, numbers),
         "objectives": ", ".join(front.names),
         **_meaning(run),
         **_ends(front),
+        "method": f"{numbers['method']} ({numbers['preset']} preset)",
         **_training(record),
         **_infeasible(record),
         "engine": f"{_engine(run)[0]} on {_device(run)}, {numbers['seconds_preparing']:.1f} s to "
@@ -60,7 +67,7 @@ def print_run(run: Run) -> None:
     }
     for name, value in rows.items():
         table.add_row(f"[bold]{name}[/]", safe(value))
-    console = Console(highlight=False)
+    console = wide()
     console.print(table, soft_wrap=True)
     # outside the table, which would break a long path in two
     indent = max(map(len, rows)) + 4
@@ -90,15 +97,38 @@ def _ideal(run: Run) -> dict[str, str]:
 
 
 def _shape(run: Run, numbers: Mapping[str, Any]) -> dict[str, str]:
-    """How wide the front is and how much of it counts; one point is no front."""
+    """Its order, how much of it counts, and how wide it is; one point is no front."""
     count = len(run.front)
     if count == 1:
         return {}
     what = "rays" if run.record["fixed_rays"] is None else "networks"
+    of_each = numbers["by_objective"]
     return {
-        "span": "-" if numbers.get("span") is None else f"{numbers['span']:.4f}",
+        "order": f"{_each(of_each['monotonicity'], '.2f')} (1: more weight lowers it)",
         "dominated": f"{numbers.get('dominated_share') or 0:.0%} of {count} {what}",
+        **_sensitivity(numbers["sensitivity"]),
+        "range": _each(of_each["range"], ".4f"),
+        "span": "-" if numbers.get("span") is None else f"{numbers['span']:.4f}",
     }
+
+
+def _sensitivity(found: float | None) -> dict[str, str]:
+    """How much the ray changes outputs, where it was measured."""
+    return {} if found is None else {"sensitivity": f"{found:.4f} (0: the ray changes nothing)"}
+
+
+def _by_objective(front: Front) -> dict[str, dict[str, float | None]]:
+    """The measures of single objectives; of the front, as older records do not have them."""
+    with warnings.catch_warnings():
+        # whoever trained was told that no point counts
+        warnings.simplefilter("ignore", FrontWarning)
+        return front_report(front).to_dict()["by_objective"]
+
+
+def _each(values: Mapping[str, float | None], form: str) -> str:
+    return ", ".join(
+        f"{name} {'-' if value is None else format(value, form)}" for name, value in values.items()
+    )
 
 
 def _ends(front: Front) -> dict[str, str]:
@@ -190,18 +220,19 @@ def print_runs(runs: Sequence[Run]) -> None:
     every = [numbers_of_run(run) for run in runs]
     alone = each_alone(runs[0].record["fixed_rays"])
     table = Table(box=None, padding=(0, 2), header_style="bold")
-    names = ("seed", "hypervolume", *(["ideal point"] if alone else []), "val", "span", "dominated")
+    names = ("seed", "order", "dominated", "span", "hypervolume", *(["ideal point"] * alone), "val")
     for name in (*names, "epoch"):
         table.add_column(name, justify="right")
     table.add_column("run", overflow="fold")
     for run, numbers in zip(runs, every, strict=True):
         table.add_row(
             str(numbers["seed"]),
+            f"{min(numbers['by_objective']['monotonicity'].values()):.2f}",
+            f"{numbers['dominated_share']:.0%}",
+            "-" if numbers["span"] is None else f"{numbers['span']:.4f}",
             f"{numbers['hypervolume']:.4f}",
             *([f"{numbers['hypervolume_ideal']:.4f}"] if alone else []),
             f"{numbers['hypervolume_val']:.4f}",
-            "-" if numbers["span"] is None else f"{numbers['span']:.4f}",
-            f"{numbers['dominated_share']:.0%}",
             _epochs(run.record).partition(" ")[2],
             safe(numbers["run"]),
         )

@@ -12,23 +12,21 @@ const showFacts = () => {
   say($("facts"), facts.filter((one) => one && typeof one === "string").join("  ·  "));
 };
 const showQuality = () => {
-  const every = runs.map((run) => run.fronts.map((front) => front.summary));
-  const rows = [
-    ["hypervolume", "the volume between the front and the reference point; larger is better"],
-    ["hypervolume_ideal", "of the best of every objective together, which no one network needs to reach"],
-    ["span", "how far apart the ends of the front are; larger is more choice"],
-    ["dominated_share", "rays whose point another ray's point beats; 0 is best"],
-    ["monotonicity", "1: more weight always lowers that objective; −1: it raises it"],
-    ["angle", "degrees between losses and ray"],
-  ];
+  const every = runs.flatMap((run) => run.fronts.map((front) => front.report));
+  const shares = ["dominated_share", "inverted_share", "range_covered"];
+  const told = (value, key) => (shares.includes(key) ? percent(value) : plain(value));
+  const cell = ({ numbers, by_objective: each }, key) => (Object.hasOwn(each, key)
+    ? make("td", {}, ...names.map((name) => make("div", {}, make("small", {}, `${nice(name)} `), told(each[key][name], key))))
+    : make("td", {}, told(numbers[key], key)));
+  const rows = Object.entries(page.meanings).filter(([key]) => every.some(({ numbers, by_objective: each }) => key in numbers || key in each));
   const head = runs.flatMap((run) => run.fronts.map((front) => (runs.length > 1 ? `${run.label}, ${front.split}` : front.split)));
-  const costs = [["training time", (run) => duration(run.record.seconds_training)], ["parameters", (run) => plain(run.record.parameters)]];
+  const costs = [["sensitivity (0: the ray changes nothing)", (run) => plain(run.record.sensitivity)], ["training time", (run) => duration(run.record.seconds_training)], ["parameters", (run) => plain(run.record.parameters)]];
   const infeasible = (run) => Math.max(0, ...(Array.isArray(run.record.networks) ? run.record.networks : []).map((one) => Number(one?.infeasible_share) || 0));
   if (runs.some((run) => infeasible(run) > 0)) costs.push(["steps without a solution, where the ray weighed the losses", (run) => percent(infeasible(run), 1)]);
   $("quality-body").replaceChildren(make("div", { class: "sideways" }, make("table", { class: "numbers wide" },
     make("thead", {}, make("tr", {}, make("th", { scope: "col" }, ""), ...head.map((text) => make("th", { scope: "col" }, text)))),
     make("tbody", {}, ...rows.map(([key, why]) => make("tr", {}, make("th", { scope: "row" }, nice(key), make("small", {}, why)),
-      ...every.flat().map((summary) => make("td", {}, key === "dominated_share" ? percent(summary[key]) : plain(summary[key]))))),
+      ...every.map((report) => cell(report, key)))),
     ...costs.map(([name, of]) => make("tr", {}, make("th", { scope: "row" }, name), ...runs.flatMap((run) => run.fronts.map((_, at) => make("td", {}, at ? "" : of(run))))))))));
 };
 
@@ -56,7 +54,9 @@ const showTraining = () => {
 };
 
 const showCaveats = () => {
-  const caveats = [...new Set([active().record.caveats ?? []].flat().map(String))];
+  const { record } = active();
+  const found = (Array.isArray(record.findings) ? record.findings : []).filter(isGroup).map((one) => one.text);
+  const caveats = [...new Set([found, record.caveats ?? []].flat().map(String))];
   $("caveats").hidden = !caveats.length;
   $("caveats-list").replaceChildren(...caveats.map((caveat) => make("li", {}, caveat)));
 };
@@ -77,7 +77,7 @@ const showConfiguration = () => {
   if (!$("configuration").open) return;
   const groups = [["run", []]];
   for (const [key, value] of Object.entries(active().record)) {
-    if (key === "evaluations" || key === "caveats") continue;
+    if (["evaluations", "caveats", "findings", "by_objective"].includes(key)) continue;
     if (key === "fixed_rays" && active().networks) continue; // the networks have them
     if (isGroup(value) && !Array.isArray(value)) groups.push([nice(key), leaves(value, "")]);
     else groups[0][1].push(...leaves(value, nice(key)));

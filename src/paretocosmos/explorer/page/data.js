@@ -15,7 +15,7 @@ const unpackFront = (raw) => {
   names.forEach((name, j) => { columns[name] = values.subarray(j * raw.count, (j + 1) * raw.count); });
   const order = Array.from({ length: raw.count }, (_, at) => at).sort((a, b) => rays[a * J] - rays[b * J] || a - b);
   return {
-    split: raw.split, count: raw.count, names, rays, columns, order, reference: raw.reference, summary: raw.summary,
+    split: raw.split, count: raw.count, names, rays, columns, order, reference: raw.reference, report: raw.report,
     dominated: decode(raw.dominated, Uint8Array), constant: decode(raw.constant, Uint8Array),
     ray: (at) => Array.from(rays.subarray(at * J, (at + 1) * J)),
   };

@@ -1,12 +1,17 @@
 // ---- setting the preference: a slider for two objectives, a triangle for three, sliders for more ----
-const orderOf = (run) => run.front(run.fronts[0].split).summary.monotonicity;
+// 1 if more weight lowers every objective, −1 if it raises every one, 0 else.
+const orderOf = (run) => {
+  const each = Object.values(run.fronts[0].report.by_objective.monotonicity).filter(isNumber);
+  if (!each.length) return undefined;
+  return each.every((one) => one > 0.5) ? 1 : each.every((one) => one < -0.5) ? -1 : 0;
+};
 const meaningOf = (run) => {
   if (run.networks === 1 || run.fronts[0].count === 1) return "This network takes no preference: whatever the ray, its answer is the same.";
   const order = orderOf(run);
   const between = run.networks ? " There is nothing between two networks: the one whose ray is nearest answers." : "";
   if (!isNumber(order)) return between.trim();
-  if (order > 0.5) return `More weight on an objective makes it smaller, at the cost of the others.${between}`;
-  if (order < -0.5) return `This model reads the preference as a direction: more weight on an objective makes it larger.${between}`;
+  if (order > 0) return `More weight on an objective makes it smaller, at the cost of the others.${between}`;
+  if (order < 0) return `This model reads the preference as a direction: more weight on an objective makes it larger.${between}`;
   return `Here weights and losses are only loosely related: choose by the values a ray reaches.${between}`;
 };
 const setUpPreference = () => {

@@ -80,6 +80,14 @@ class _Training(Model):
     learning_rate: Number
     weight_decay: Number
     decay: Number
+    optimizer: str = "adam"
+    schedule: str = "steps"
+    warmup: Number = 0.0
+    average: Number = 0.0
+    clip: Number = 0.0
+    scale_losses: bool = False
+    calibrate: bool = False
+    patience: Large = 0
     milestones: Some[Large]
     reference: NonEmpty[Number] | None
 
@@ -105,6 +113,11 @@ class _Evaluation(Model):
     values: NonEmpty[NonEmpty[Number | None]]
 
 
+class _Finding(Model):
+    kind: str
+    text: str
+
+
 class _Centre(Model):
     values: dict[str, Any] = Field(default_factory=dict)
     metrics: Numbers = Field(default_factory=dict)
@@ -115,6 +128,7 @@ class RecordFile(Model):
 
     status: Literal["training", "finished"]
     name: str
+    preset: str = "paper"
     problem: Spec | None
     method: Spec
     conditioning: Spec | None
@@ -163,6 +177,9 @@ class RecordFile(Model):
     command: str = ""
     written: str = ""
     centre: _Centre | None = None
+    sensitivity: Number | None = None
+    findings: Some[_Finding] = Field(default_factory=list)
+    by_objective: ByName[ByName[Numbers]] = Field(default_factory=dict)
     sha256: str = ""
 
     @model_validator(mode="after")

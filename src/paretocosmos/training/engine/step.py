@@ -17,7 +17,10 @@ from paretocosmos.training.engine.gradients import LossGradients, head_modules
 from paretocosmos.training.engine.losses import group_losses
 from paretocosmos.types import Batch, Inputs, Outputs, Targets, first, map_tensors
 
-__all__ = ["Result", "Step", "as_called", "laid_out", "make_step", "weigh"]
+__all__ = ["SCALES", "Result", "Step", "as_called", "laid_out", "make_step", "weigh"]
+
+SCALES = "loss_scales"
+"""What the losses' scales are called among the method's state, with which they are saved."""
 
 Parameters = Mapping[str, Tensor]
 Prepare = Callable[[Inputs, torch.dtype], Inputs]
@@ -168,16 +171,27 @@ def weigh(
         losses: ``[..., G, J]``, without gradient.
         rays: ``[..., G, J]``.
         gram: gives ``[..., G, J, J]`` where it is asked for.
-        state: the method's.
+        state: the method's; and the losses' scales ``[..., J]``, where they have some.
         groups: rays in the whole step, of which these are some or all.
 
     Returns:
         Weights ``[..., G, J]`` of the losses' type, and the state afterwards.
     """
-    weights, state = method.weights(losses, rays, gram, state)
+    scales = state.get(SCALES)
+    if scales is None:
+        weights, after = method.weights(losses, rays, gram, state)
+    else:
+        scale = scales.unsqueeze(-2)  # the same for all groups
+
+        def scaled_gram() -> Tensor:
+            return gram() / (scale.unsqueeze(-1) * scale.unsqueeze(-2))
+
+        own = {name: value for name, value in state.items() if name != SCALES}
+        weights, after = method.weights(losses / scale, rays, scaled_gram, own)
+        weights, after = weights / scale, {**after, SCALES: scales}
     weights = weights.to(losses.dtype)
     # the mean over groups, so that the step's size does not depend on their number
-    return weights / groups if groups > 1 else weights, state
+    return weights / groups if groups > 1 else weights, after
 
 
 def as_called(model: nn.Module, rays: Tensor, samples: int) -> Tensor:

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from paretocosmos.training.engine.adam import Adam
 from paretocosmos.training.engine.feed import Feed
+from paretocosmos.training.engine.optimizer import Optimizer
 from paretocosmos.training.engine.step import Step
 from paretocosmos.types import Batch
 
@@ -21,8 +21,8 @@ class Work:
 
     Attributes:
         step: the pure step, as an engine runs it.
-        parameters: by name, changed in place by `adam`.
-        adam: the optimiser.
+        parameters: by name, changed in place by the optimizer.
+        optimizer: how they are updated.
         state: the method's, changed in place.
         feed: where batches come from, the same for all seeds.
         batch_size: samples per step and seed.
@@ -33,7 +33,7 @@ class Work:
 
     step: Step
     parameters: dict[str, Tensor]
-    adam: Adam
+    optimizer: Optimizer
     state: dict[str, Tensor]
     feed: Feed
     batch_size: int
@@ -57,7 +57,7 @@ class Work:
     def advance(self, batch: Batch, rays: Tensor) -> Tensor:
         """One step on samples ``[..., B]`` and rays ``[..., G, J]``; its losses ``[..., G, J]``."""
         losses, gradients, after = self.step(self.parameters, batch, rays, self.state)
-        self.adam.update(gradients)
+        self.optimizer.update(gradients)
         for name, value in after.items():
             if value is not self.state[name]:
                 # a kernel, where `copy_` would be a transfer, for which a CUDA graph waits longer
@@ -69,7 +69,7 @@ class Work:
         """Whatever is done inside is taken back: trials of an engine must not train."""
         device = next(iter(self.parameters.values())).device
         devices = [device] if device.type == "cuda" else []
-        live = [*self.adam.tensors(), *self.state.values(), *self.buffers]
+        live = [*self.optimizer.tensors(), *self.state.values(), *self.buffers]
         before = [tensor.clone() for tensor in live]
         outside = [vars(thing) for thing in self.from_outside if hasattr(thing, "__dict__")]
         kept = [dict(attributes) for attributes in outside]

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from paretocosmos.training.engine import Adam
+from paretocosmos.training.engine import Optimizer, Recipe
 
 SHAPES = {"a": (3, 4), "b": (4,), "c": (1, 2, 5), "d": ()}
 STEPS = 20
@@ -46,9 +46,9 @@ def _theirs(
 @pytest.mark.parametrize("weight_decay", [0.0, 0.01])
 def test_it_is_the_optimisers_own_step(weight_decay: float) -> None:
     parameters = _start(1)
-    adam = Adam(parameters, weight_decay=weight_decay)
+    adam = Optimizer(parameters, Recipe("adam", weight_decay))
     for step in range(STEPS):
-        adam.set_learning_rate(_rate(step))
+        adam.set_rates([_rate(step)])
         given = _gradients(1, step)
         before = {name: gradient.clone() for name, gradient in given.items()}
         adam.update(given)
@@ -65,8 +65,8 @@ def test_it_is_the_optimisers_own_step(weight_decay: float) -> None:
 
 def test_the_first_step_by_hand() -> None:
     parameter = torch.tensor([1.0, -2.0, 0.5], dtype=torch.float64)
-    adam = Adam({"p": parameter}, weight_decay=0.1)
-    adam.set_learning_rate(0.01)
+    adam = Optimizer({"p": parameter}, Recipe("adam", 0.1))
+    adam.set_rates([0.01])
     gradient = torch.tensor([3.0, -1e-8, 0.0], dtype=torch.float64)
     decayed = gradient + 0.1 * parameter
     # both moments are divided by 1 - beta, so the first step is the sign, nearly
@@ -78,8 +78,8 @@ def test_the_first_step_by_hand() -> None:
 def test_the_order_of_the_gradients_does_not_matter() -> None:
     one, two = _start(1), _start(1)
     for parameters, turned in ((one, False), (two, True)):
-        adam = Adam(parameters, weight_decay=0.0)
-        adam.set_learning_rate(0.1)
+        adam = Optimizer(parameters, Recipe("adam", 0.0))
+        adam.set_rates([0.1])
         given = _gradients(1, 0)
         adam.update(dict(reversed(given.items())) if turned else given)
     assert all(torch.equal(one[name], two[name]) for name in one)
@@ -89,9 +89,9 @@ def test_the_order_of_the_gradients_does_not_matter() -> None:
 def test_stacked_seeds_are_updated_as_each_alone(weight_decay: float) -> None:
     seeds = (1, 2, 3)
     stack = _stacked([_start(seed) for seed in seeds])
-    adam = Adam(stack, weight_decay=weight_decay, stacked=True)
+    adam = Optimizer(stack, Recipe("adam", weight_decay), stacked=True)
     for step in range(STEPS):
-        adam.set_learning_rate(_rate(step))
+        adam.set_rates([_rate(step)])
         adam.update(_stacked([_gradients(seed, step) for seed in seeds]))
     for place, seed in enumerate(seeds):
         expected, state = _theirs(seed, weight_decay, fused=True)
@@ -109,12 +109,12 @@ def _stacked(parts: list[dict[str, Tensor]]) -> dict[str, Tensor]:
 
 def test_a_loaded_state_goes_on() -> None:
     parameters = {"p": torch.ones(3)}
-    adam = Adam(parameters, weight_decay=0.0)
-    adam.set_learning_rate(0.1)
+    adam = Optimizer(parameters, Recipe("adam", 0.0))
+    adam.set_rates([0.1])
     adam.update({"p": torch.ones(3)})
     twin = {"p": parameters["p"].clone()}
-    other = Adam(twin, weight_decay=0.0)
-    other.set_learning_rate(0.1)
+    other = Optimizer(twin, Recipe("adam", 0.0))
+    other.set_rates([0.1])
     for name, value in other.state().items():
         value.copy_(adam.state()[name])
     for one in (adam, other):
@@ -124,7 +124,7 @@ def test_a_loaded_state_goes_on() -> None:
 
 def test_the_state_of_one_seed_is_a_view_of_its_own() -> None:
     stack = _stacked([_start(1), _start(2)])
-    adam = Adam(stack, weight_decay=0.0, stacked=True)
+    adam = Optimizer(stack, Recipe("adam", 0.0), stacked=True)
     moments = [{n: v for n, v in adam.state(at).items() if n != "step"} for at in (0, 1)]
     for value in moments[1].values():
         value.fill_(7.0)
@@ -138,13 +138,13 @@ def test_the_state_of_one_seed_is_a_view_of_its_own() -> None:
 
 def test_everything_that_a_step_changes_is_named() -> None:
     parameters = _start(1)
-    adam = Adam(parameters, weight_decay=0.0)
+    adam = Optimizer(parameters, Recipe("adam", 0.0))
     before = [tensor.clone() for tensor in adam.tensors()]
-    adam.set_learning_rate(0.1)
+    adam.set_rates([0.1])
     adam.update(_gradients(1, 0))
-    assert len(before) == 3 * len(SHAPES) + 1
+    assert len(before) == 3 * len(SHAPES) + 2
     changed = [not torch.equal(a, b) for a, b in zip(before, adam.tensors(), strict=True)]
-    assert all(changed)
+    assert all(changed[:-1])  # the last is the step within an epoch, of a rate that changes
     for tensor, value in zip(adam.tensors(), before, strict=True):  # and can be put back
         tensor.copy_(value)
     assert _equal(parameters, _start(1))
@@ -165,17 +165,15 @@ def test_cut_into_pieces_it_is_the_same_step(piece: int) -> None:
     whole, cut = ({n: p.clone() for n, p in start.items()} for _ in range(2))
     cut["row"] = storage[1]  # a part of something larger, of which the rest is left alone
     rest = storage[[0, 2]].clone()
-    both = [Adam(parameters, weight_decay=0.01) for parameters in (whole, cut)]
+    both = [Optimizer(parameters, Recipe("adam", 0.01)) for parameters in (whole, cut)]
     both[1]._piece = piece
-    both[1]._kept = [
-        both[1]._cut(k) for k in (both[1]._parameters, both[1]._first, both[1]._second)
-    ]
+    both[1]._kept = [both[1]._cut(k) for k in (both[1]._parameters, *both[1]._moments, [])]
     for _ in range(5):
         gradients = {n: torch.randn(p.shape, generator=draw) for n, p in start.items()}
         # with the strides of the parameters, as a step gives them
         laid_out = {n: torch.empty_like(start[n]).copy_(g) for n, g in gradients.items()}
         for adam in both:
-            adam.set_learning_rate(0.1)
+            adam.set_rates([0.1])
             adam.update(laid_out)
     for name, value in whole.items():
         torch.testing.assert_close(cut[name], value)
@@ -183,3 +181,100 @@ def test_cut_into_pieces_it_is_the_same_step(piece: int) -> None:
     for name, value in both[0].state().items():
         torch.testing.assert_close(both[1].state()[name], value)
     assert torch.equal(storage[[0, 2]], rest)
+
+
+RATES = [0.05 * (STEPS - step) / STEPS for step in range(STEPS)]
+
+
+def _advanced(recipe: Recipe, seeds: tuple[int, ...] = (1,)) -> tuple[Optimizer, dict[str, Tensor]]:
+    """An optimiser after all steps, with a rate of its own for each, and its parameters."""
+    stacked = len(seeds) > 1
+    parameters = _stacked([_start(seed) for seed in seeds]) if stacked else _start(1)
+    optimizer = Optimizer(parameters, recipe, stacked=stacked)
+    optimizer.set_rates(RATES)
+    for step in range(STEPS):
+        every = [_gradients(seed, step) for seed in seeds]
+        optimizer.update(_stacked(every) if stacked else every[0])
+    return optimizer, parameters
+
+
+@pytest.mark.parametrize("name", ["adamw", "sgd"])
+def test_decoupled_decay_and_changing_rates_are_the_optimisers_own(name: str) -> None:
+    left_alone = ("b", "d")
+    found, parameters = _advanced(Recipe(name, 0.3, left_alone))
+    leaves = {n: torch.nn.Parameter(p) for n, p in _start(1).items()}
+    groups = [
+        {"params": [p for n, p in leaves.items() if n not in left_alone], "weight_decay": 0.3},
+        {"params": [leaves[n] for n in left_alone], "weight_decay": 0.0},
+    ]
+    if name == "adamw":
+        theirs: torch.optim.Optimizer = torch.optim.AdamW(groups, lr=1.0)
+    else:  # whose own decay is coupled: shrunk by hand
+        plain = [{"params": group["params"]} for group in groups]
+        theirs = torch.optim.SGD(plain, lr=1.0, momentum=0.9, nesterov=True)
+    for step, rate in enumerate(RATES):
+        for group in theirs.param_groups:
+            group["lr"] = rate
+        for n, gradient in _gradients(1, step).items():
+            if name == "sgd" and n not in left_alone:
+                leaves[n].data.mul_(1 - rate * 0.3)
+            leaves[n].grad = gradient
+        theirs.step()
+    for n, leaf in leaves.items():
+        torch.testing.assert_close(parameters[n], leaf.detach(), rtol=1e-5, atol=1e-6)
+    assert "a.average" not in found.state()
+
+
+def test_the_average_is_torchs() -> None:
+    share = 0.1
+    optimizer, parameters = _advanced(Recipe("adamw", 0.1, average=share))
+    module = torch.nn.ParameterDict(_start(1))
+    theirs = torch.optim.swa_utils.AveragedModel(
+        module, multi_avg_fn=torch.optim.swa_utils.get_ema_multi_avg_fn(1 - share)
+    )
+    theirs.update_parameters(module)  # the first call copies
+    other = Optimizer({n: p.data for n, p in module.items()}, Recipe("adamw", 0.1))
+    other.set_rates(RATES)
+    for step in range(STEPS):
+        other.update(_gradients(1, step))
+        theirs.update_parameters(module)
+    raw = {n: p.clone() for n, p in parameters.items()}
+    with optimizer.averaged():
+        for n, value in theirs.module.named_parameters():
+            torch.testing.assert_close(parameters[n], value.detach(), rtol=1e-5, atol=1e-6)
+        assert not _equal(parameters, raw)
+    assert _equal(parameters, raw)  # bit for bit as before
+
+
+def test_without_an_average_the_weights_stay() -> None:
+    optimizer, parameters = _advanced(Recipe("adam"))
+    raw = {n: p.clone() for n, p in parameters.items()}
+    with optimizer.averaged():
+        assert _equal(parameters, raw)
+
+
+def test_clipped_gradients_are_torchs() -> None:
+    optimizer = Optimizer(_start(1), Recipe("adam", clip=0.7))
+    given = _gradients(1, 0)
+    leaves = [torch.nn.Parameter(g) for g in given.values()]
+    for leaf in leaves:
+        leaf.grad = leaf.detach().clone()
+    torch.nn.utils.clip_grad_norm_(leaves, 0.7)
+    for own, leaf in zip(optimizer._clipped(list(given.values())), leaves, strict=True):
+        assert leaf.grad is not None
+        torch.testing.assert_close(own, leaf.grad)
+    short = [1e-3 * g for g in given.values()]
+    for own, gradient in zip(optimizer._clipped(short), short, strict=True):
+        torch.testing.assert_close(own, gradient)
+
+
+@pytest.mark.parametrize("name", ["adamw", "sgd"])
+def test_stacked_seeds_with_all_ingredients_are_as_each_alone(name: str) -> None:
+    recipe = Recipe(name, 0.3, ("b",), 0.1, 0.5)
+    together, stack = _advanced(recipe, (1, 2))
+    alone, parameters = _advanced(recipe)
+    for n, value in parameters.items():
+        torch.testing.assert_close(stack[n][0], value, rtol=1e-5, atol=1e-6)
+    assert together.state(0).keys() == alone.state().keys()
+    for n, value in alone.state().items():
+        torch.testing.assert_close(together.state(0)[n], value, rtol=1e-5, atol=1e-6)

@@ -1,0 +1,149 @@
+"""Presets: whole configurations by name, `default` (this package's) and `paper` (the paper's).
+
+Whatever a caller sets comes on top. `paper` is `paper.toml`, problem by problem. `default` is one
+rule for every problem: its numbers follow from the number of rows, the shape of an input and
+whether the network is the caller's own, never from a data set's name.
+"""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from paretocosmos.config.settings import paper_network, paper_settings
+from paretocosmos.errors import ConfigurationError, unknown
+from paretocosmos.problems import Problem, split_of
+
+__all__ = [
+    "METHODS",
+    "NETWORKS",
+    "PRESETS",
+    "batch_size_for",
+    "preset_for",
+    "preset_network",
+    "preset_settings",
+]
+
+PRESETS = ("default", "paper")
+METHODS = {"default": "linear", "paper": "cosmos"}
+"""The method of a preset, where a caller names none."""
+
+# By the number of an input's axes.
+NETWORKS = {
+    "default": {
+        1: {"backbone": "mlp", "conditioning": "film"},
+        3: {"backbone": "lenet", "conditioning": "film"},
+    },
+    "paper": {
+        1: {"backbone": "mlp", "conditioning": "concat"},
+        3: {"backbone": "lenet", "conditioning": "transposed_conv"},
+    },
+}
+
+# What every training of the default preset has; docs/decisions/0033 has what each is worth.
+_ALWAYS: dict[str, Any] = {
+    "optimizer": "adamw",
+    "schedule": "cosine",
+    "warmup": 0.02,
+    "average": 0.06,
+    "scale_losses": True,
+    "calibrate": True,
+    "weight_decay": 0.25,
+    "alpha": 0.5,
+    "stratified": True,
+    "floor": 0.01,
+    "rank": 1,
+    "evaluate_every": 5,
+}
+_VECTORS = {"learning_rate": 2e-3, "groups": 4}
+_IMAGES = {"learning_rate": 4e-3, "groups": 8, "epochs": 30}
+# A network of one's own may be deep or pretrained: small steps, little decay.
+_OWN = {"learning_rate": 5e-4, "weight_decay": 0.05}
+# Samples of a step at most, by the number of an input's axes; a gap between groups needs many.
+_LARGEST = {1: 2048, 3: 256}
+_SMALLEST = 32
+# Steps that a table takes to train, and epochs at least, where it is large.
+_STEPS, _EPOCHS = 1000, 20
+
+
+def preset_for(asked: str | None, problem: Problem) -> str:
+    """The preset a training has: the one asked for, else the paper's under the paper's protocol."""
+    if asked is None:
+        return "paper" if problem.protocol == "paper" else "default"
+    if asked not in PRESETS:
+        raise unknown("preset", asked, PRESETS)
+    return asked
+
+
+def preset_network(preset: str, problem: Problem) -> dict[str, str]:
+    """The backbone and the conditioning of a problem: those for its shape, or its own backbone."""
+    usual = dict(NETWORKS[preset].get(len(problem.input_shape), {}))
+    named = paper_network(_name(problem))
+    usual |= named if preset == "paper" else {k: v for k, v in named.items() if k == "backbone"}
+    if preset == "default" and "backbone" in usual:
+        usual.setdefault("conditioning", "film")
+    if len(usual) < 2:
+        raise ConfigurationError(
+            f"`{problem.name}` has inputs of shape {problem.input_shape}, for which there is no "
+            "default network: pass `model`, or `backbone` and `conditioning`"
+        )
+    return usual
+
+
+def preset_settings(
+    preset: str,
+    problem: Problem,
+    label: str,
+    *,
+    single: bool,
+    own: bool,
+    given: Mapping[str, Any],
+) -> dict[str, Any]:
+    """The settings a preset has for a problem and what is trained on it.
+
+    Args:
+        preset: its name.
+        problem: what is trained on.
+        label: the method with its conditioning, as the paper calls it.
+        single: whether the method trains one network for each of a few rays.
+        own: whether the network is the caller's.
+        given: what the caller has set, which other settings may follow from.
+    """
+    if preset == "paper":
+        return paper_settings(_name(problem), label)
+    axes, rows = len(problem.input_shape), len(split_of(problem, "train"))
+    found = _ALWAYS | (_VECTORS if axes == 1 else _IMAGES)
+    if own or "backbone" in paper_network(_name(problem)):
+        found |= _OWN
+    size = found["batch_size"] = _whole(given, "batch_size") or batch_size_for(rows, axes)
+    if axes == 1:
+        found["epochs"] = max(_EPOCHS, -(-_STEPS // -(-rows // size)))
+    found["groups"] = 1 if single else math.gcd(found["groups"], size)
+    found["groups"] = _whole(given, "accumulate") or found["groups"]
+    return found
+
+
+def _whole(given: Mapping[str, Any], name: str) -> int:
+    """A whole number that was set, or 0; what is none is refused where it is read."""
+    try:
+        return int(given.get(name, given.get(f"training.{name}", 0)))
+    except (TypeError, ValueError):
+        return 0
+
+
+def batch_size_for(rows: int, axes: int) -> int:
+    """Samples of a step in the default preset: a power of two, some eight steps an epoch.
+
+    Args:
+        rows: samples to train on.
+        axes: of an input; 1 for a row of a table.
+
+    >>> batch_size_for(30_000, 1), batch_size_for(4_000, 1), batch_size_for(60_000, 3)
+    (2048, 256, 256)
+    """
+    wished = 1 << int(math.log2(max(rows / 8, _SMALLEST)))
+    return min(wished, _LARGEST.get(axes, 64), rows)
+
+
+def _name(problem: Problem) -> str:
+    """What the paper's settings know a problem by."""
+    return "" if problem.spec is None else problem.spec.name

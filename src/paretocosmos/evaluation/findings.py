@@ -1,0 +1,234 @@
+"""What is to be said aloud of a finished training: that a ray changes nothing, or the wrong way."""
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Literal
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from paretocosmos.evaluation.evaluate import evaluating, sweep
+from paretocosmos.evaluation.intervals import paired_draws
+from paretocosmos.evaluation.sensitivity import sensitivity
+from paretocosmos.pareto.front import Array, Front
+from paretocosmos.pareto.metrics import BEYOND, monotonicity
+from paretocosmos.problems import Problem
+from paretocosmos.runtime.device import precise
+from paretocosmos.types import Batch, map_tensors
+
+__all__ = ["Examined", "Finding", "examine", "findings"]
+
+Kind = Literal["insensitive", "wrong_order", "drowned", "no_conflict", "no_gradient"]
+
+# Below this the ray moves outputs by less than a hundredth of what another input does.
+INSENSITIVE = 0.01
+# The share of the weighted losses at equal weights from which one drowns the others.
+DROWNING = 0.99
+# Samples that say enough of sensitivity and gradients, and rays between two objectives that say
+# enough of the order: a third of what a validation costs.
+SAMPLES, RAYS = 512, 9
+# How often their values are drawn again: 97.5 % is all but two of them.
+DRAWS = 80
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something about a training that its owner should know.
+
+    Attributes:
+        kind: one word for programs.
+        text: one sentence with the way out.
+    """
+
+    kind: Kind
+    text: str
+
+
+@dataclass(frozen=True)
+class Examined:
+    """What `examine` found.
+
+    Attributes:
+        sensitivity: how much the ray changes outputs; NaN where it cannot be measured.
+        findings: what is to be said aloud.
+    """
+
+    sensitivity: float
+    findings: tuple[Finding, ...]
+
+
+def examine(model: nn.Module, problem: Problem, front_val: Front, batch: Batch) -> Examined:
+    """Sensitivity and findings of one network that takes the ray as an input.
+
+    Args:
+        model: ``forward(inputs, ray) -> outputs``.
+        problem: what it was trained on.
+        front_val: its front on the validation split.
+        batch: that split, targets on the model's device.
+    """
+    count = min(len(front_val), RAYS * (front_val.objectives - 1))
+    front = front_val.take(np.linspace(0, len(front_val) - 1, count).round().astype(int))
+    rays, some = torch.from_numpy(front.rays.copy()), _spread(batch, SAMPLES)
+    moved = sensitivity(model, some.inputs, rays, prepare=problem.prepare)
+    with evaluating(model), precise("fp32"):
+        drawn = paired_draws(
+            [objective.score for objective in problem.objectives],
+            sweep(model, batch.inputs, rays, problem.prepare),
+            batch.targets,
+            score_batch=problem.score_batch,
+            draws=DRAWS,
+        )
+    losses, gradients = _at_equal_weights(model, problem, some)
+    return Examined(moved, tuple(findings(front, moved, drawn, losses=losses, gradients=gradients)))
+
+
+def findings(
+    front_val: Front,
+    sensitivity: float,
+    draws: Array,
+    *,
+    losses: Mapping[str, float] = MappingProxyType({}),
+    gradients: Mapping[str, float] = MappingProxyType({}),
+) -> list[Finding]:
+    """What is to be said of a training, each in a sentence with the way out.
+
+    Args:
+        front_val: the front on the validation split.
+        sensitivity: of the network; NaN if it cannot be measured.
+        draws: the front's values ``[draws, N, J]`` on samples drawn again: its noise.
+        losses: of each objective at equal weights.
+        gradients: the largest entry of each loss's gradient by the outputs there.
+
+    >>> front = Front([[0.9, 0.1], [0.1, 0.9]], [[1, 2], [2, 1]], ("loss", "gap"), (3, 3))
+    >>> [found.kind for found in findings(front, 0.001, np.stack([front.values] * 40))]
+    ['insensitive']
+    >>> findings(front, 0.5, np.stack([front.values] * 40))
+    []
+    """
+    found = [_no_gradient(name) for name, size in gradients.items() if size == 0]
+    order = monotonicity(front_val)
+    if len(front_val) == 1:
+        return found
+    if sensitivity < INSENSITIVE:
+        found.append(_insensitive(sensitivity))
+    else:
+        wrong = _wrong(front_val, order, draws)
+        if wrong:
+            found.append(_wrong_order({front_val.names[j]: order[j] for j in wrong}))
+        elif not _conflict(front_val, draws):
+            found.append(_no_conflict(front_val))
+    # a small loss may be one that is solved, so it is drowned only if its weight does not tell
+    obeyed = dict(zip(front_val.names, order, strict=True))
+    total = math.fsum(losses.values())
+    for name, loss in losses.items():
+        others = [obeyed[other] for other in losses if other != name]
+        if total > 0 and loss / total > DROWNING and min(others, default=1.0) < 0.5:
+            found.append(_drowned(name, loss / total))
+    return found
+
+
+def _wrong(front: Front, order: Array, draws: Array) -> list[int]:
+    """The objectives that more weight raises, in the draws too."""
+    if (order >= 0).all():
+        return []
+    each = np.stack([monotonicity(dataclasses.replace(front, values=drawn)) for drawn in draws])
+    often = (each < 0).mean(axis=0)
+    return [j for j in range(front.objectives) if order[j] < 0 and often[j] >= BEYOND]
+
+
+def _conflict(front: Front, draws: Array) -> bool:
+    """Whether two objectives at least have a range that is beyond noise."""
+    best = np.flatnonzero(front.non_dominated)
+    if not len(best):
+        return False
+    real = 0
+    for j, values in enumerate(front.values[best].T):
+        low, high = best[values.argmin()], best[values.argmax()]
+        real += float((draws[:, high, j] > draws[:, low, j]).mean()) >= BEYOND
+    return real >= 2
+
+
+def _insensitive(sensitivity: float) -> Finding:
+    return Finding(
+        "insensitive",
+        f"the rays change nothing (sensitivity {sensitivity:.4f}): try the conditioning `film` "
+        "with `rank` 1, or several rays a batch (`groups`)",
+    )
+
+
+def _wrong_order(order: Mapping[str, float]) -> Finding:
+    said = ", ".join(f"`{name}` ({value:.2f})" for name, value in order.items())
+    return Finding(
+        "wrong_order",
+        f"more weight raises what it should lower on val, by its rank correlation: {said}; try a "
+        "smaller `penalty`, several rays a batch (`groups`), or an objective whose loss is closer "
+        "to its score",
+    )
+
+
+def _no_conflict(front: Front) -> Finding:
+    return Finding(
+        "no_conflict",
+        f"the goals hardly conflict here: rays trade {', '.join(f'`{n}`' for n in front.names)} by "
+        "no more than chance on val, so take any ray, or more validation data to see smaller "
+        "differences",
+    )
+
+
+def _drowned(name: str, share: float) -> Finding:
+    return Finding(
+        "drowned",
+        f"`{name}` is {share:.1%} of all losses at equal weights and drowns the others: bring the "
+        "losses to one size, or draw rays with less weight on it (`alpha`, one per objective)",
+    )
+
+
+def _no_gradient(name: str) -> Finding:
+    return Finding(
+        "no_gradient",
+        f"`{name}` gives the network no gradient on val, so its weight has no effect: let its loss "
+        "be a differentiable function of the outputs, or take one that is not yet flat there",
+    )
+
+
+def _at_equal_weights(
+    model: nn.Module, problem: Problem, batch: Batch
+) -> tuple[dict[str, float], dict[str, float]]:
+    """Each objective's loss, and the largest entry of its gradient by the outputs."""
+    count = len(problem.objectives)
+    with evaluating(model), precise("fp32"):
+        swept = sweep(model, batch.inputs, torch.full((1, count), 1 / count), problem.prepare)
+    leaves: list[Tensor] = []
+
+    def leaf(out: Tensor) -> Tensor:
+        leaves.append(out[0].clone().requires_grad_(out.is_floating_point()))
+        return leaves[-1]
+
+    losses, gradients = {}, {}
+    with torch.enable_grad():
+        outputs = map_tensors(leaf, swept)
+        known = [one for one in leaves if one.requires_grad]
+        for objective in problem.objectives:
+            loss = objective.loss(outputs, batch.targets)
+            losses[objective.name] = float(loss.detach())
+            found = (
+                torch.autograd.grad(loss, known, allow_unused=True, retain_graph=True)
+                if loss.requires_grad
+                else ()
+            )
+            sizes = [float(one.abs().max()) for one in found if one is not None]
+            gradients[objective.name] = max(sizes, default=0.0)
+    return losses, gradients
+
+
+def _spread(batch: Batch, most: int) -> Batch:
+    """Some samples, evenly spread; not a copy, since a split may not fit into memory."""
+    step = -(-len(batch) // most)
+    return Batch(
+        map_tensors(lambda part: part[::step], batch.inputs),
+        map_tensors(lambda part: part[::step], batch.targets),
+    )

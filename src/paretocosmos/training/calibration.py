@@ -1,0 +1,83 @@
+"""Calibration: which rays are worth asking for, found on validation once a network is trained.
+
+A weight on a gap can be so large that more of it no longer closes the gap and only costs accuracy:
+all rays beyond are dominated. The ends of the simplex are moved to where a weight stops to pay, so
+that every preference somebody can ask for is a choice worth having.
+"""
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+
+from paretocosmos.evaluation.evaluate import evaluate_batch
+from paretocosmos.problems import Problem
+from paretocosmos.types import Batch, map_tensors
+
+__all__ = ["useful_ends"]
+
+# Weights of an objective that are tried, from 0 to 1.
+STEPS = 25
+# Parts of the validation rows, by whose disagreement the noise of a difference is known.
+PARTS = 10
+# Validation rows below which chance decides what pays.
+ENOUGH = 1000
+# How many standard errors make one ray better than another.
+BETTER = 2.0
+# How many make it the same.
+SAME = 0.5
+# The ends are at least this far apart, as a share of the simplex; else the goals hardly conflict.
+LEAST = 0.1
+
+
+def useful_ends(model: nn.Module, problem: Problem, val: Batch) -> Tensor:
+    """For each objective the ray ``[J, J]`` with the largest weight on it that still pays.
+
+    A weight pays as long as no other ray is better in something, beyond the noise of the validation
+    rows, and worse in nothing. Where hardly any does, or on few rows, all of the simplex stays.
+
+    Args:
+        model: the trained network.
+        problem: what it was trained on.
+        val: the validation split, on the network's device.
+    """
+    count = len(problem.objectives)
+    corners, size = torch.eye(count), len(val) // PARTS
+    if len(val) < ENOUGH:
+        return corners
+    others = (1 - corners) / (count - 1)
+    weights = torch.linspace(0, 1, STEPS)[:, None, None]
+    rays = (others + weights * (corners - others)).reshape(-1, count)  # weight by objective
+    whole = evaluate_batch(model, problem, val, rays, split="val").values
+    parts = [
+        evaluate_batch(model, problem, _slice(val, start, size), rays, split="val").values
+        for start in range(0, size * PARTS, size)
+    ]
+    pays = ~_dominated(whole, np.stack(parts)).reshape(STEPS, count)
+    largest = [float(weights[np.flatnonzero(own).max(initial=0)]) for own in pays.T]
+    if sum(largest) - 1 < LEAST:
+        return corners
+    return others + torch.tensor(largest)[:, None] * (corners - others)
+
+
+def _dominated(
+    values: npt.NDArray[np.float64], parts: npt.NDArray[np.float64]
+) -> npt.NDArray[np.bool_]:
+    """Which of N points ``[N, J]`` another beats beyond noise, given them on P parts ``[P, N, J]``.
+
+    Differences are taken part by part: what all rays share is no noise between them.
+    """
+    difference = values[:, None] - values[None]  # [i, k]: how much worse i is than k
+    apart = parts[:, :, None] - parts[:, None]
+    # a part without some group of people says nothing: then nothing is beyond noise
+    noise = np.nan_to_num(apart.std(axis=0, ddof=1) / np.sqrt(len(parts)), nan=np.inf)
+    better = difference > BETTER * noise + 1e-12
+    no_worse = difference >= -SAME * noise
+    return np.asarray((no_worse.all(axis=-1) & better.any(axis=-1)).any(axis=1))
+
+
+def _slice(batch: Batch, start: int, size: int) -> Batch:
+    def some(part: Tensor) -> Tensor:
+        return part[start : start + size]
+
+    return Batch(map_tensors(some, batch.inputs), map_tensors(some, batch.targets))

@@ -1,0 +1,214 @@
+"""Optimisers on named parameters: Adam and AdamW through torch's fused kernel, and SGD.
+
+`torch.optim.Optimizer.step` looks up groups, states and hooks anew each time, which a small network
+feels in every step. Here moments and averages are plain tensors: a captured graph updates them in
+place, several seeds share one update, and a checkpoint takes them by their names.
+"""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from paretocosmos.runtime.torch_private import fused_adam_, lerp_all_, scale_all_
+
+__all__ = ["Optimizer", "Recipe"]
+
+# The CUDA kernel gives 65,536 numbers to one block, which is most of a small network: cut into
+# pieces of this size it keeps a GPU's multiprocessors busy (LeNet, H200: 26 us in one piece).
+PIECE = 4096
+# It takes 36 pieces at a time: more of them cost more than they win (3.2 million numbers, H200:
+# 115 us in pieces of 4096).
+PIECES = 32
+MOMENTUM = 0.9
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How parameters are updated.
+
+    Attributes:
+        optimizer: ``"adam"``, ``"adamw"`` or ``"sgd"``.
+        weight_decay: for `adam`, added to the gradients, times the parameters; for `adamw` and
+            `sgd` decoupled: parameters shrink by rate x decay in every step.
+        undecayed: the parameters that decoupled decay leaves alone, by name.
+        average: how far the averaged weights move towards the weights in a step; 0: no average.
+        clip: the largest norm of all gradients of a network together; 0: any.
+    """
+
+    optimizer: str = "adam"
+    weight_decay: float = 0.0
+    undecayed: Collection[str] = ()
+    average: float = 0.0
+    clip: float = 0.0
+
+
+class Optimizer:
+    """An optimiser with its moments laid out before the first step.
+
+    Args:
+        parameters: by name; updated in place.
+        recipe: how.
+        stacked: whether the parameters of several seeds are stacked along the first axis.
+    """
+
+    def __init__(
+        self, parameters: Mapping[str, Tensor], recipe: Recipe, *, stacked: bool = False
+    ) -> None:
+        self._names = tuple(parameters)
+        self._parameters = [p.detach() for p in parameters.values()]
+        self._recipe, self._stacked = recipe, stacked
+        count = 1 if recipe.optimizer == "sgd" else 2
+        self._moments = [[torch.zeros_like(p) for p in self._parameters] for _ in range(count)]
+        self._average = [p.clone() for p in self._parameters] if recipe.average else []
+        device = self._parameters[0].device
+        self._step = torch.zeros((), device=device)
+        self._at = torch.zeros(1, dtype=torch.long, device=device)
+        """The step within the epoch, where the rate changes from step to step."""
+        self._rates: Tensor | None = None
+        # a captured graph reads the rate from the device; on a CPU a number is faster
+        self._cuda = device.type == "cuda"
+        self._now = torch.zeros(1, device=device)
+        self._rate: Tensor | float = self._now[0] if self._cuda else 0.0
+        total = sum(p.numel() for p in self._parameters)
+        self._piece = max(PIECE, total // PIECES) if self._cuda else None
+        self._kept = [self._cut(k) for k in (self._parameters, *self._moments, self._average)]
+        decayed = recipe.optimizer != "adam" and recipe.weight_decay > 0
+        self._decayed = self._cut(
+            [
+                p
+                for name, p in zip(self._names, self._parameters, strict=True)
+                if decayed and name not in recipe.undecayed
+            ]
+        )
+
+    def set_rates(self, rates: Sequence[float]) -> None:
+        """The learning rates of an epoch's steps: one each, or one for all of them."""
+        self._at.zero_()
+        if len(rates) == 1:
+            self._rates = None
+            if self._cuda:
+                self._now.fill_(rates[0])
+            else:
+                self._rate = rates[0]
+            return
+        given = torch.tensor(rates)
+        if self._rates is None:
+            self._rates = given.to(self._at.device)
+        else:  # where a captured graph reads them
+            self._rates.copy_(given)
+
+    @torch.no_grad()
+    def update(self, gradients: Mapping[str, Tensor]) -> None:
+        """One step, in place; gradients lie in memory as their parameters do."""
+        given = [gradients[name] for name in self._names]
+        if self._recipe.clip:
+            given = self._clipped(given)
+        self._next_rate()
+        self._step.add_(1)
+        if self._decayed:
+            factor = 1 - self._rate * self._recipe.weight_decay
+            scale_all_(self._decayed, factor)
+        parameters, *moments, average = self._kept
+        change = self._sgd if self._recipe.optimizer == "sgd" else self._adam
+        change(parameters, self._cut(given), moments)
+        if average:
+            lerp_all_(average, parameters, self._recipe.average)
+
+    def _next_rate(self) -> None:
+        if self._rates is None:
+            return
+        if self._cuda:
+            torch.index_select(self._rates, 0, self._at, out=self._now)
+        else:
+            self._rate = float(self._rates[int(self._at)])
+        self._at.add_(1)
+
+    def _adam(
+        self, parameters: list[Tensor], gradients: list[Tensor], moments: list[list[Tensor]]
+    ) -> None:
+        """Adam (Kingma and Ba 2015), and AdamW, whose decay is done."""
+        coupled = self._recipe.optimizer == "adam"
+        fused_adam_(
+            parameters,
+            gradients,
+            *moments,
+            [],
+            [self._step] * len(parameters),
+            lr=self._rate,
+            beta1=0.9,
+            beta2=0.999,
+            weight_decay=self._recipe.weight_decay if coupled else 0.0,
+            eps=1e-8,
+            amsgrad=False,
+            maximize=False,
+        )
+
+    def _sgd(
+        self, parameters: list[Tensor], gradients: list[Tensor], moments: list[list[Tensor]]
+    ) -> None:
+        """Stochastic gradient descent with Nesterov's momentum."""
+        (velocity,) = moments
+        for parameter, gradient, speed in zip(parameters, gradients, velocity, strict=True):
+            speed.mul_(MOMENTUM).add_(gradient)
+            parameter.sub_(torch.add(gradient, speed, alpha=MOMENTUM) * self._rate)
+
+    def _clipped(self, gradients: list[Tensor]) -> list[Tensor]:
+        """Gradients no longer than the limit, all of a network's together."""
+        axes = [tuple(range(int(self._stacked), g.ndim)) for g in gradients]
+        squares = [
+            g.square().sum(dim=own) if own else g.square()
+            for g, own in zip(gradients, axes, strict=True)
+        ]
+        norm = torch.stack(squares).sum(dim=0).sqrt()
+        factor = self._recipe.clip / norm.clamp(min=self._recipe.clip)
+        shapes = [(-1, *[1] * len(own)) if self._stacked else () for own in axes]
+        return [g * factor.reshape(shape) for g, shape in zip(gradients, shapes, strict=True)]
+
+    @contextmanager
+    def averaged(self) -> Iterator[None]:
+        """Inside, the networks have their averaged weights, where there is an average."""
+        self._exchange()
+        try:
+            yield
+        finally:
+            self._exchange()
+
+    @torch.no_grad()
+    def _exchange(self) -> None:
+        if not self._average:
+            return
+        for parameter, average in zip(self._parameters, self._average, strict=True):
+            kept = parameter.clone()
+            parameter.copy_(average)
+            average.copy_(kept)
+
+    def tensors(self) -> list[Tensor]:
+        """Everything a step changes, parameters included."""
+        moments = [tensor for kept in self._moments for tensor in kept]
+        return [*self._parameters, *moments, *self._average, self._step, self._at]
+
+    def state(self, seed: int = 0) -> dict[str, Tensor]:
+        """One seed's moments and averages by name, as views: what a checkpoint saves, and loads.
+
+        Args:
+            seed: its place in the stack.
+        """
+        kinds = dict(zip(("exp_avg", "exp_avg_sq"), self._moments, strict=False))
+        if self._average:
+            kinds["average"] = self._average
+        found = {"step": self._step}
+        for kind, kept in kinds.items():
+            for name, value in zip(self._names, kept, strict=True):
+                found[f"{name}.{kind}"] = value[seed] if self._stacked else value
+        return found
+
+    def _cut(self, tensors: Sequence[Tensor]) -> list[Tensor]:
+        """Tensors as the kernel gets them: on a GPU flat and in pieces."""
+        if self._piece is None:
+            return list(tensors)
+        # as they lie in memory, whatever their axes' order
+        flat = (t.as_strided((t.numel(),), (1,), t.storage_offset()) for t in tensors)
+        return [piece for tensor in flat for piece in tensor.split(self._piece)]

@@ -1,0 +1,213 @@
+"""The presets: one rule for every problem, and the paper's settings where they are asked for."""
+
+import dataclasses
+from typing import Any
+
+import pytest
+import torch
+from tests.small import Joined, few_digits, plan_of
+from torch import nn
+
+from paretocosmos.config.plan import Plan
+from paretocosmos.config.presets import batch_size_for, preset_for
+from paretocosmos.errors import ConfigurationError
+from paretocosmos.objectives.mean_squared_error import MeanSquaredError
+from paretocosmos.problems import SPLITS, Problem, load_problem
+from paretocosmos.problems.toys.problem import ToyProblem
+from paretocosmos.types import Batch
+
+
+def _rows(count: int) -> ToyProblem:
+    """A problem with so many rows to train on, which no settings are known for."""
+    point = torch.zeros(count, 2)
+    batch = Batch(torch.ones(count, 4), {"first": point, "second": point + 1})
+    toy = load_problem("toy_convex")
+    assert isinstance(toy, ToyProblem)
+    return dataclasses.replace(toy, spec=None, splits=dict.fromkeys(SPLITS, batch))
+
+
+def _plan(problem: str | Problem = "toy_convex", **changes: Any) -> Plan:
+    return plan_of(problem, **{"preset": "default", "method": None} | changes)
+
+
+@pytest.mark.parametrize(
+    ("rows", "axes", "size"),
+    [
+        (20, 1, 20),
+        (33, 1, 32),
+        (511, 1, 32),
+        (512, 1, 64),
+        (4_000, 1, 256),
+        (30_000, 1, 2048),
+        (1_000_000, 1, 2048),
+        (1_000, 3, 64),
+        (60_000, 3, 256),
+        (60_000, 2, 64),
+    ],
+)
+def test_a_batch_is_a_power_of_two_and_an_eighth_of_the_rows(
+    rows: int, axes: int, size: int
+) -> None:
+    assert batch_size_for(rows, axes) == size
+
+
+@pytest.mark.parametrize(
+    ("rows", "size", "groups", "epochs"),
+    [
+        (30, 30, 2, 1000),  # a single batch, which four rays do not share evenly
+        (100, 32, 4, 250),  # four steps an epoch, the last one short
+        (512, 64, 4, 125),
+        (20_000, 2048, 4, 100),
+        (200_000, 2048, 4, 20),  # 98 steps an epoch: never less than 20 epochs
+    ],
+)
+def test_a_table_is_trained_for_a_thousand_steps(
+    rows: int, size: int, groups: int, epochs: int
+) -> None:
+    training = _plan(_rows(rows)).training
+    assert (training.batch_size, training.groups, training.epochs) == (size, groups, epochs)
+    assert -(-rows // size) * epochs >= 1000
+    assert training.learning_rate == 2e-3
+    assert training.weight_decay == 0.25
+
+
+def test_images_are_trained_for_thirty_epochs() -> None:
+    problem = few_digits(train=700, val=10, test=10)
+    plan = _plan(problem)
+    training = plan.training
+    assert (training.batch_size, training.groups, training.epochs) == (64, 8, 30)
+    assert training.learning_rate == 4e-3
+    assert plan.configuration.backbone is not None
+    assert plan.configuration.conditioning is not None
+    assert plan.configuration.backbone.name == "lenet"
+    assert plan.configuration.conditioning.name == "film"
+
+
+def test_the_rule_knows_rows_and_shapes_but_no_names() -> None:
+    toy = load_problem("toy_convex")
+    named, nameless = _plan(toy), _plan(dataclasses.replace(toy, name="other", spec=None))
+    assert named.training == nameless.training
+    for one in (named, nameless):
+        assert one.configuration.preset == "default"
+        assert one.configuration.method.name == "linear"
+        assert one.configuration.method.settings["floor"] == 0.01
+        assert one.configuration.method.settings["stratified"] is True
+        assert one.configuration.conditioning is not None
+        assert one.configuration.conditioning.name == "film"
+        assert one.configuration.conditioning.settings["rank"] == 1
+        training = one.training
+        assert (training.optimizer, training.schedule) == ("adamw", "cosine")
+        assert training.scale_losses
+        assert training.calibrate
+        assert training.average == 0.06
+
+
+@pytest.mark.parametrize(
+    "given",
+    [{"backbone": nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2))}, {"model": Joined()}],
+    ids=["backbone", "model"],
+)
+def test_a_network_of_ones_own_takes_small_steps(given: dict[str, Any]) -> None:
+    training = _plan(**given).training
+    assert training.learning_rate == 5e-4
+    assert training.weight_decay == 0.05
+    assert training.batch_size == _plan().training.batch_size
+
+
+def test_what_is_given_comes_on_top() -> None:
+    settings = {"learning_rate": 0.5, "rays": 7, "epochs": 3, "alpha": 2.0, "hidden": (9,)}
+    plan = _plan(settings=settings)
+    assert plan.training == dataclasses.replace(
+        _plan().training, learning_rate=0.5, rays=7, epochs=3
+    )
+    assert plan.configuration.method.settings["alpha"] == 2.0
+
+
+# ---------------------------------------------------------------- what follows from what is given
+
+
+@pytest.mark.parametrize("key", ["batch_size", "training.batch_size"])
+@pytest.mark.parametrize(("size", "groups", "epochs"), [(128, 4, 250), (6, 2, 20), (5, 1, 20)])
+def test_groups_divide_a_batch_size_that_is_given(
+    key: str, size: int, groups: int, epochs: int
+) -> None:
+    training = _plan(settings={key: size}).training  # 512 rows
+    assert (training.batch_size, training.groups, training.epochs) == (size, groups, epochs)
+
+
+def test_groups_are_as_many_as_micro_batches() -> None:
+    training = _plan(settings={"accumulate": 8}).training
+    assert (training.groups, training.accumulate) == (8, 8)
+    both = _plan(settings={"accumulate": 2, "groups": 16}).training
+    assert (both.groups, both.accumulate) == (16, 2)
+
+
+def test_a_network_for_one_ray_has_one_ray_in_a_batch() -> None:
+    plan = _plan(method="single_task")
+    assert plan.training.groups == 1
+    assert plan.configuration.conditioning is not None
+    assert plan.configuration.conditioning.name == "none"
+
+
+def test_a_batch_size_that_is_no_number_is_refused_as_one() -> None:
+    with pytest.raises(ConfigurationError, match=r"`batch_size`.*many"):
+        _plan(settings={"batch_size": "many"})
+
+
+# ---------------------------------------------------------------- which preset
+
+
+@pytest.mark.parametrize(
+    ("asked", "protocol", "found"),
+    [
+        (None, "clean", "default"),
+        (None, "paper", "paper"),
+        ("default", "paper", "default"),
+        ("paper", "clean", "paper"),
+    ],
+)
+def test_the_protocol_chooses_the_preset_unless_one_is_named(
+    asked: str | None, protocol: str, found: str
+) -> None:
+    problem = load_problem("toy_convex", protocol=protocol)
+    assert preset_for(asked, problem) == found
+    plan = _plan("toy_convex", preset=asked, protocol=protocol)
+    assert plan.configuration.preset == found
+    assert plan.configuration.method.name == {"default": "linear", "paper": "cosmos"}[found]
+
+
+def test_the_papers_preset_is_what_the_papers_settings_say() -> None:
+    plan = _plan("toy_convex", preset="paper")
+    assert plan.configuration.to_dict() == plan_of("toy_convex").configuration.to_dict()
+    assert plan.training.optimizer == "adam"
+    assert not plan.training.calibrate
+    assert not plan.training.scale_losses
+    assert plan.configuration.conditioning is not None
+    assert plan.configuration.conditioning.name == "concat"
+
+
+def test_an_unknown_preset_is_refused_with_those_there_are() -> None:
+    with pytest.raises(ConfigurationError, match=r"`papr`.*paper"):
+        _plan(preset="papr")
+
+
+@pytest.mark.parametrize("key", ["penalty", "method.penalty"])
+def test_a_penalty_needs_the_method_that_has_one(key: str) -> None:
+    with pytest.raises(ConfigurationError, match=r"`penalty`.*`cosmos`.*`linear`.*name the method"):
+        _plan(settings={key: 2.0})
+    for given in ({"method": "cosmos"}, {"preset": "paper"}):
+        plan = _plan(settings={key: 2.0}, **given)
+        assert plan.configuration.method.settings["penalty"] == 2.0
+
+
+def test_an_input_of_another_shape_needs_a_network_of_ones_own() -> None:
+    toy = load_problem("toy_convex")
+    assert isinstance(toy, ToyProblem)
+    words = dataclasses.replace(
+        toy,
+        spec=None,
+        input_shape=(5, 4),
+        objectives=(MeanSquaredError(name="a"), MeanSquaredError(name="b")),
+    )
+    with pytest.raises(ConfigurationError, match=r"\(5, 4\).*`backbone` and `conditioning`"):
+        _plan(words)

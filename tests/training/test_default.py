@@ -1,0 +1,186 @@
+"""Trainings under the default preset: the same bits, stacks, engines, patience and units."""
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from tests.resumed import results, stop_at
+from torch import Tensor
+
+from paretocosmos.objectives.mean_squared_error import MeanSquaredError
+from paretocosmos.problems import Problem, load_problem
+from paretocosmos.problems.tables.tabular import TabularProblem
+from paretocosmos.runs.checkpoint import load_tensors
+from paretocosmos.runs.run import Run
+from paretocosmos.runs.saved import checkpoint_in
+from paretocosmos.training.fit import fit
+from paretocosmos.types import Outputs, Targets
+
+SEEDS = (1, 2, 3)
+SETTINGS: dict[str, Any] = {"hidden": (8,), "evaluate_every": 2, "rays": 9}
+
+
+@pytest.fixture(scope="module")
+def table() -> TabularProblem:
+    """2800 rows to train on: more than the scales of losses are taken from."""
+    draw = np.random.default_rng(0)
+    frame = pd.DataFrame({name: draw.normal(size=4000) for name in "abc"})
+    frame["sex"] = np.where(frame["b"] + draw.normal(size=4000) > 0, "f", "m")
+    frame["paid"] = frame["a"] + frame["b"] + draw.normal(size=4000) > 0
+    return TabularProblem.from_frame(frame, target="paid", sensitive="sex")
+
+
+def _go(out: Path, problem: str | Problem, **changes: Any) -> list[Run]:
+    given: dict[str, Any] = {"epochs": 4, "device": "cpu", "engine": "eager", "settings": SETTINGS}
+    found: Run | list[Run] = fit(problem, out=out, **given | changes)
+    return found if isinstance(found, list) else [found]
+
+
+def _alone(out: Path, problem: str | Problem, **changes: Any) -> list[Run]:
+    """Every seed by a call of its own."""
+    return [run for seed in SEEDS for run in _go(out / str(seed), problem, seed=seed, **changes)]
+
+
+def _near(ones: list[Run], others: list[Run], *, atol: float = 1e-8) -> None:
+    """Fronts, ends of the simplex and weights, up to rounding in float64."""
+    assert len(ones) == len(others)
+    for one, two in zip(ones, others, strict=True):
+        assert one.record["epoch_selected"] == two.record["epoch_selected"]
+        assert (
+            dict(one.record["evaluations"][-1])["epoch"] == two.record["evaluations"][-1]["epoch"]
+        )
+        states = one.model.state_dict(), two.model.state_dict()
+        assert set(states[0]) == set(states[1])
+        for name, value in states[0].items():
+            torch.testing.assert_close(value, states[1][name], rtol=0, atol=atol, msg=name)
+        for front, other in ((one.front, two.front), (one.front_val, two.front_val)):
+            np.testing.assert_allclose(front.values, other.values, rtol=0, atol=atol)
+
+
+# ---------------------------------------------------------------- the same bits
+
+
+@pytest.mark.parametrize("epoch", [1, 2, 4])
+def test_cut_short_it_goes_on_as_if_it_had_not_been(
+    table: TabularProblem, tmp_path: Path, epoch: int
+) -> None:
+    whole = _go(tmp_path / "whole", table)
+    with pytest.raises(InterruptedError):
+        _go(tmp_path / "cut", table, progress=stop_at(epoch))
+    torch.rand(11)
+    seen: list[int] = []
+    again = _go(tmp_path / "cut", table, resume=True, progress=lambda at: seen.append(at.epoch))
+    assert seen == list(range(epoch + 1, 5))
+    assert results(again[0].folder) == results(whole[0].folder)
+    kept, cut = (load_tensors(checkpoint_in(run[0].folder))[0] for run in (whole, again))
+    assert set(kept) == set(cut)
+    assert any("average" in name for name in kept)
+    assert any("loss_scales" in name for name in kept)
+    assert all(torch.equal(value, cut[name]) for name, value in kept.items())
+
+
+def test_averaged_weights_are_kept_and_those_trained_go_on(
+    table: TabularProblem, tmp_path: Path
+) -> None:
+    (run,) = _go(tmp_path / "run", table, settings=SETTINGS | {"evaluate_every": 4})
+    tensors, _ = load_tensors(checkpoint_in(run.folder))
+    state = run.model.state_dict()
+    for name in (name for name in state if name != "ends"):
+        assert torch.equal(state[name], tensors[f"optimiser.{name}.average"]), name
+        assert not torch.equal(state[name], tensors[f"model.{name}"]), name
+
+
+# ---------------------------------------------------------------- the same up to rounding
+
+
+def test_a_stack_is_each_alone(table: TabularProblem, tmp_path: Path) -> None:
+    stacked = _go(tmp_path / "stack", table, seeds=SEEDS, precision="fp64")
+    assert {run.record["seeds_together"] for run in stacked} == {3}
+    _near(stacked, _alone(tmp_path / "alone", table, precision="fp64"))
+    fronts = [run.front for run in stacked]
+    assert fronts[0] != fronts[1] != fronts[2] != fronts[0]
+
+
+def test_traced_is_eager(table: TabularProblem, tmp_path: Path) -> None:
+    runs = [
+        _go(tmp_path / engine, table, engine=engine, precision="fp64")
+        for engine in ("eager", "traced")
+    ]
+    assert [run[0].record["engine"] for run in runs] == ["eager", "traced"]
+    _near(*runs)
+
+
+def test_patience_ends_early_in_a_stack_as_alone(table: TabularProblem, tmp_path: Path) -> None:
+    settings = SETTINGS | {"patience": 2, "evaluate_every": 1, "learning_rate": 0.1}
+    given: dict[str, Any] = {"epochs": 30, "settings": settings, "precision": "fp64"}
+    stacked = _go(tmp_path / "stack", table, seeds=SEEDS, **given)
+    alone = _alone(tmp_path / "alone", table, **given)
+    ended = []
+    for run in alone:
+        ended.append(run.record["evaluations"][-1]["epoch"])
+        assert ended[-1] == run.record["epoch_selected"] + 2
+        assert len(run.record["evaluations"]) == ended[-1]
+    assert max(ended) < 30
+    assert len(set(ended)) > 1  # one waits for another in the stack, and stays what it was
+    _near(stacked, alone, atol=1e-6)
+    (patient,) = _go(
+        tmp_path / "patient", table, **given | {"settings": settings | {"patience": 0}}
+    )
+    assert len(patient.record["evaluations"]) == 30
+
+
+# ---------------------------------------------------------------- what it promises
+
+
+class ScaledError(MeanSquaredError):
+    """The same in another unit."""
+
+    def __init__(self, factor: float, *, name: str) -> None:
+        super().__init__(name=name, target=name)
+        self.factor = factor
+
+    def loss(self, outputs: Outputs, targets: Targets) -> Tensor:
+        return self.factor * super().loss(outputs, targets)
+
+
+@pytest.mark.parametrize("factor", [1000.0, 0.001])
+def test_a_front_is_the_same_in_any_unit(tmp_path: Path, factor: float) -> None:
+    usual = load_problem("toy_convex")
+    other = dataclasses.replace(
+        usual,
+        objectives=(usual.objectives[0], ScaledError(factor, name="second")),
+        reference=(2.0, 2.0 * factor),
+        spec=None,
+    )
+    given: dict[str, Any] = {"epochs": 12, "precision": "fp64"}
+    (one,) = _go(tmp_path / "one", usual, **given)
+    (two,) = _go(tmp_path / "two", other, **given)
+    back = two.front.values / [1, factor]
+    np.testing.assert_allclose(back, one.front.values, rtol=1e-4, atol=1e-6)
+    assert np.ptp(one.front.values, axis=0).min() > 0.1  # a front, not a point
+    # without scales the preference would mean something else
+    plain = given | {"settings": SETTINGS | {"scale_losses": False}}
+    values = [
+        _go(tmp_path / f"plain-{at}", problem, **plain)[0].front.values / [1, unit]
+        for at, (problem, unit) in enumerate([(usual, 1), (other, factor)])
+    ]
+    assert np.abs(values[0] - values[1]).max() > 0.05
+
+
+def test_the_convex_front_is_found_from_corner_to_corner(tmp_path: Path) -> None:
+    """With nothing set: in order, on the front, and as far as both ends."""
+    run = fit("toy_convex", out=tmp_path / "run", device="cpu")
+    assert run.record["preset"] == "default"
+    assert run.record["method"]["name"] == "linear"
+    assert run.front.rays[[0, -1]].tolist() == [[1, 0], [0, 1]]
+    for split in ("val", "test"):
+        assert run.record["metrics"][split]["monotonicity"] == 1
+    assert (np.diff(run.front.values, axis=0) * [1, -1] > 0).all()
+    first, second = run.front.values.T
+    assert np.abs(np.sqrt(first) + np.sqrt(second) - 1).max() < 0.02
+    assert first[0] < 0.02
+    assert second[-1] < 0.02

@@ -1,0 +1,156 @@
+"""The scale of a loss: against gradients by hand, under other units, and where there is none."""
+
+import copy
+import warnings
+from dataclasses import dataclass, field
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from paretocosmos.errors import FrontWarning
+from paretocosmos.objectives import Objective
+from paretocosmos.objectives.binary_cross_entropy import BinaryCrossEntropy
+from paretocosmos.objectives.tpr_gap import TprGap
+from paretocosmos.problems import Problem, Split
+from paretocosmos.training.scales import loss_scales
+from paretocosmos.types import Batch, Outputs, Targets
+
+ROWS = 60
+
+
+class Net(nn.Module):
+    """A logit for every row; the ray moves it, so that the one it is asked at matters."""
+
+    def __init__(self, *, constant: bool = False) -> None:
+        super().__init__()
+        self.layer = nn.Linear(3, 1)
+        with torch.no_grad():
+            self.layer.weight.copy_(torch.tensor([[0.0, 0.0, 0.0] if constant else [2, -1, 0.5]]))
+            self.layer.bias.fill_(0.0 if constant else 0.3)
+
+    def forward(self, inputs: Tensor, ray: Tensor) -> Tensor:
+        out: Tensor = self.layer(inputs).squeeze(-1) + ray[..., 0] - 0.5
+        return out
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class People(Problem):
+    """Rows of two groups."""
+
+    rows: int = ROWS
+    name: str = "people"
+    reference: tuple[float, ...] = (2.0, 2.0)
+    input_shape: tuple[int, ...] = (3,)
+    outputs: int = 1
+    objectives: tuple[Objective, ...] = field(
+        default_factory=lambda: (BinaryCrossEntropy(name="loss"), TprGap(name="gap"))
+    )
+
+    def split(self, name: Split) -> Batch:
+        draw = torch.Generator().manual_seed(len(name))
+        inputs = torch.randn(self.rows, 3, generator=draw, dtype=torch.float64)
+        label = torch.randint(2, (self.rows,), generator=draw)
+        sensitive = torch.randint(2, (self.rows,), generator=draw)
+        return Batch(inputs, {"label": label, "sensitive": sensitive})
+
+
+class Times(BinaryCrossEntropy):
+    """The same loss in another unit."""
+
+    def __init__(self, factor: float, *, name: str) -> None:
+        super().__init__(name=name)
+        self.factor = factor
+
+    def loss(self, outputs: Outputs, targets: Targets) -> Tensor:
+        return self.factor * super().loss(outputs, targets)
+
+
+def _net(**how: bool) -> Net:
+    return Net(**how).double()
+
+
+def test_scales_are_those_of_gradients_by_hand() -> None:
+    problem, net = People(), _net()
+    batch = problem.split("train")
+    label, sensitive = batch.targets["label"], batch.targets["sensitive"]
+    draw = torch.Generator().manual_seed(1)
+    torch.randperm(ROWS, generator=draw)  # all rows are taken
+    noise = torch.randn(ROWS, generator=draw).double()
+    # the ray of equal weights moves no logit
+    logits = (net.layer(batch.inputs).squeeze(-1).detach() + noise).requires_grad_()
+    chance = 1 / (1 + torch.exp(-logits))
+
+    entropy = -torch.where(label == 1, chance.log(), (1 - chance).log()).sum() / ROWS
+    rates = [chance[(label == 1) & (sensitive == group)].mean() for group in (0, 1)]
+    expected = []
+    for loss in (entropy, (rates[0] - rates[1]).abs()):
+        (pull,) = torch.autograd.grad(loss, logits, retain_graph=True)
+        expected.append((sum((ROWS * one) ** 2 for one in pull.tolist()) / ROWS) ** 0.5)
+
+    found = loss_scales(net, problem, seed=1)
+    assert found.tolist() == pytest.approx(expected, rel=1e-6)
+    # the pull of cross-entropy on a logit, in closed form
+    residual = chance.detach() - label
+    assert expected[0] == pytest.approx(float(residual.square().mean().sqrt()))
+
+
+@pytest.mark.parametrize("factor", [1000.0, 0.001])
+def test_times_a_factor_a_loss_has_the_scale_times_it(factor: float) -> None:
+    usual = loss_scales(_net(), People(), seed=1)
+    other = People(objectives=(Times(factor, name="loss"), TprGap(name="gap")))
+    found = loss_scales(_net(), other, seed=1)
+    assert found.tolist() == pytest.approx([factor * float(usual[0]), float(usual[1])], rel=1e-6)
+
+
+def test_of_many_rows_some_are_drawn_by_the_seed() -> None:
+    many = People(rows=5000)
+    found = [loss_scales(_net(), many, seed=seed) for seed in (1, 1, 2)]
+    assert found[0].tolist() == found[1].tolist()
+    assert found[0].tolist() != found[2].tolist()
+    torch.testing.assert_close(found[0], found[2], rtol=0.1, atol=0)
+
+
+def test_neither_the_network_nor_the_random_numbers_are_touched() -> None:
+    net = _net()
+    before, state = copy.deepcopy(net.state_dict()), torch.get_rng_state()
+    net.train()
+    loss_scales(net, People(), seed=1)
+    assert all(torch.equal(value, before[name]) for name, value in net.state_dict().items())
+    assert all(parameter.grad is None for parameter in net.parameters())
+    assert net.training
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+def test_a_gap_of_equal_outputs_has_a_scale_too() -> None:
+    """Where all logits are equal the gap is 0, a corner without a direction."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", FrontWarning)
+        found = loss_scales(_net(constant=True), People(), seed=1)
+    near = loss_scales(_net(), People(), seed=1)
+    assert bool((found > 0).all())
+    assert 0.2 < float(found[1] / near[1]) < 5  # no nearly infinite weight
+
+
+class Detached(BinaryCrossEntropy):
+    """A loss that forgets where it came from."""
+
+    def loss(self, outputs: Outputs, targets: Targets) -> Tensor:
+        return super().loss(outputs, targets).detach()
+
+
+class Elsewhere(BinaryCrossEntropy):
+    """A loss with a gradient, but not at the outputs."""
+
+    def loss(self, outputs: Outputs, targets: Targets) -> Tensor:
+        return super().loss(outputs, targets).detach() * torch.ones((), requires_grad=True)
+
+
+@pytest.mark.parametrize("kind", [Detached, Elsewhere])
+def test_a_loss_without_a_gradient_is_named(kind: type[BinaryCrossEntropy]) -> None:
+    problem = People(objectives=(BinaryCrossEntropy(name="loss"), kind(name="lost")))
+    with pytest.warns(FrontWarning, match=r"`lost` has no gradient.*without `detach`") as said:
+        found = loss_scales(_net(), problem, seed=1)
+    assert len(said) == 1
+    assert found[1] == 1
+    assert found[0] == loss_scales(_net(), People(), seed=1)[0]

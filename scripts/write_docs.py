@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "scripts"))  # for those who import this file
 
 from faces import celeba_table, faces_short, loader_note, processes_note, steps_table  # noqa: E402
-from fronts_page import fronts_short, fronts_table
+from fronts_page import fronts_short, fronts_table  # noqa: E402
 from images_page import draw_images, fingerprint, images_note, images_seeds, images_table  # noqa: E402
 from method_cards import (  # noqa: E402
     ORDER,

@@ -35,12 +35,12 @@ PRECISIONS: tuple[Precision, ...] = ("tf32", "fp32", "bf16", "fp64")
 # The share of a device's free memory that a split may take: networks and batches need the rest.
 SHARE = 0.4
 
-# Multiply-adds of a forward pass below which networks train faster as a stack, on a CPU too: most of
-# the time goes into asking for operations.
+# Multiply-adds of a forward pass below which networks train faster as a stack, on a CPU too: most
+# of the time goes into asking for operations.
 SMALL_STEP = 3_000_000
-# And below which a step runs on one thread. At 2 million (Adult by the paper's recipe) one is as fast
-# as two on an idle machine, at 27 million (by default) two take 0.75 of the time; on a busy one, where
-# threads wait for each other, they take many times as long as one.
+# And below which a step runs on one thread. At 2 million (Adult by the paper's recipe) one is as
+# fast as two on an idle machine, at 27 million (by default) two take 0.75 of the time; on a busy
+# one, where threads wait for each other, they take many times as long as one.
 ONE_THREAD = 40_000_000
 
 

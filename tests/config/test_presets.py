@@ -118,7 +118,7 @@ def test_what_is_given_comes_on_top() -> None:
     settings = {"learning_rate": 0.5, "rays": 7, "epochs": 3, "alpha": 2.0, "hidden": (9,)}
     plan = _plan(settings=settings)
     assert plan.training == dataclasses.replace(
-        _plan().training, learning_rate=0.5, rays=7, epochs=3
+        _plan().training, learning_rate=0.5, rays=7, epochs=3, evaluate_every=1
     )
     assert plan.configuration.method.settings["alpha"] == 2.0
 

@@ -52,7 +52,6 @@ _ALWAYS: dict[str, Any] = {
     "stratified": True,
     "floor": 0.01,
     "rank": 1,
-    "evaluate_every": 5,
 }
 _VECTORS = {"learning_rate": 2e-3, "groups": 4}
 _IMAGES = {"learning_rate": 4e-3, "groups": 8, "epochs": 30}
@@ -63,6 +62,7 @@ _LARGEST = {1: 2048, 3: 256}
 _SMALLEST = 32
 # Steps that a table takes to train, and epochs at least, where it is large.
 _STEPS, _EPOCHS = 1000, 20
+_VALIDATIONS = 12
 
 
 def preset_for(asked: str | None, problem: Problem) -> str:
@@ -117,6 +117,8 @@ def preset_settings(
     size = found["batch_size"] = _whole(given, "batch_size") or batch_size_for(rows, axes)
     if axes == 1:
         found["epochs"] = max(_EPOCHS, -(-_STEPS // -(-rows // size)))
+    epochs = _whole(given, "epochs") or int(found["epochs"])
+    found["evaluate_every"] = max(1, epochs // _VALIDATIONS)
     found["groups"] = 1 if single else math.gcd(found["groups"], size)
     found["groups"] = _whole(given, "accumulate") or found["groups"]
     return found

@@ -26,15 +26,16 @@ ENOUGH = 1000
 BETTER = 2.0
 # How many make it the same.
 SAME = 0.5
-# The ends are at least this far apart, as a share of the simplex; else the goals hardly conflict.
-LEAST = 0.1
+
+Values = npt.NDArray[np.float64]
 
 
 def useful_ends(model: nn.Module, problem: Problem, val: Batch) -> Tensor:
     """For each objective the ray ``[J, J]`` with the largest weight on it that still pays.
 
     A weight pays as long as no other ray is better in something, beyond the noise of the validation
-    rows, and worse in nothing. Where hardly any does, or on few rows, all of the simplex stays.
+    rows, and worse in nothing. Where the ends found so do not differ beyond noise, or on few rows,
+    all of the simplex stays.
 
     Args:
         model: the trained network.
@@ -53,27 +54,38 @@ def useful_ends(model: nn.Module, problem: Problem, val: Batch) -> Tensor:
         evaluate_batch(model, problem, _slice(val, start, size), rays, split="val").values
         for start in range(0, size * PARTS, size)
     ]
-    pays = ~_dominated(whole, np.stack(parts)).reshape(STEPS, count)
-    largest = [float(weights[np.flatnonzero(own).max(initial=0)]) for own in pays.T]
-    if sum(largest) - 1 < LEAST:
+    noise = _noise(np.stack(parts))
+    pays = ~_dominated(whole, noise).reshape(STEPS, count)
+    largest = [int(np.flatnonzero(own).max(initial=0)) for own in pays.T]
+    places = [step * count + j for j, step in enumerate(largest)]
+    if not _conflict(whole[places], noise[np.ix_(places, places)]):
         return corners
-    return others + torch.tensor(largest)[:, None] * (corners - others)
+    return rays[places]
 
 
-def _dominated(
-    values: npt.NDArray[np.float64], parts: npt.NDArray[np.float64]
-) -> npt.NDArray[np.bool_]:
-    """Which of N points ``[N, J]`` another beats beyond noise, given them on P parts ``[P, N, J]``.
+def _noise(parts: Values) -> Values:
+    """Standard errors of differences between N points ``[N, N, J]``, from P parts ``[P, N, J]``.
 
-    Differences are taken part by part: what all rays share is no noise between them.
+    Differences are taken part by part: what all rays share is no noise between them. A part without
+    some group of people says nothing: then nothing is beyond noise.
     """
-    difference = values[:, None] - values[None]  # [i, k]: how much worse i is than k
     apart = parts[:, :, None] - parts[:, None]
-    # a part without some group of people says nothing: then nothing is beyond noise
-    noise = np.nan_to_num(apart.std(axis=0, ddof=1) / np.sqrt(len(parts)), nan=np.inf)
-    better = difference > BETTER * noise + 1e-12
-    no_worse = difference >= -SAME * noise
-    return np.asarray((no_worse.all(axis=-1) & better.any(axis=-1)).any(axis=1))
+    noise: Values = apart.std(axis=0, ddof=1) / np.sqrt(len(parts))
+    return np.nan_to_num(noise, nan=np.inf)
+
+
+def _dominated(values: Values, noise: Values) -> npt.NDArray[np.bool_]:
+    """Which of N points ``[N, J]`` another beats beyond noise."""
+    worse = values[:, None] - values[None]  # [i, k]: how much worse i is than k
+    better = np.any(worse > BETTER * noise + 1e-12, axis=-1)
+    no_better = np.all(worse >= -SAME * noise, axis=-1)
+    return np.asarray(np.any(no_better & better, axis=1))
+
+
+def _conflict(ends: Values, noise: Values) -> bool:
+    """Whether each objective is smaller at its own end ``[J, J]`` than at another, beyond noise."""
+    gained = ends[None] - ends[:, None] > BETTER * noise + 1e-12  # [own, other, objective]
+    return all(bool(gained[own, :, own].any()) for own in range(len(ends)))
 
 
 def _slice(batch: Batch, start: int, size: int) -> Batch:

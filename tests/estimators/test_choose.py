@@ -69,7 +69,7 @@ def test_a_regressor_is_chosen_in_its_unit(sided: ParetoRegressor, people: Peopl
     chosen = sided.choose(max={"over_rate": 0.2})
     over = (chosen.predict(people.x) > people.income).mean()
     assert chosen.choice_["over_rate"] <= 0.2
-    assert 0.1 < over < 0.3
+    assert 0.05 < over < 0.3
     small = sided.choose(max={"rmse": 80.0}, minimize="over_prediction")
     assert small.choice_["rmse"] <= 80
 

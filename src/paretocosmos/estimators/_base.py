@@ -30,6 +30,7 @@ from paretocosmos.estimators._targets import Column, Numbers, columns_of
 from paretocosmos.estimators._training import EVALUATIONS, passes, train
 from paretocosmos.evaluation.evaluate import evaluating
 from paretocosmos.objectives import Objective
+from paretocosmos.objectives.one_sided_error import OneSidedError
 from paretocosmos.problems.tables.rows import Codes
 from paretocosmos.problems.tables.table import Table
 from paretocosmos.registry import convert
@@ -149,6 +150,9 @@ class ParetoEstimator(Chooses, BaseEstimator, ABC):  # type: ignore[misc]
             "rays": self.rays,
             "evaluate_every": max(1, epochs // EVALUATIONS),
         }
+        if all(isinstance(one, OneSidedError) for one in traded):
+            # they are in one unit, and a ray asks for a quantile or an expectile of just that level
+            settings |= {"scale_losses": False, "calibrate": False}
         metrics = self._metrics(kinds, count)
         name = type(self).__name__
         return problem_of(

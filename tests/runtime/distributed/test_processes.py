@@ -216,7 +216,7 @@ def test_processes_that_disagree_about_data(tmp_path: Path, port: int) -> None:
 
 
 def test_processes_that_disagree_about_settings(tmp_path: Path, port: int) -> None:
-    given = ("toy_convex", "--epochs", "1", "--out", "run")
+    given = ("toy_convex", "--method", "cosmos", "--epochs", "1", "--out", "run")
     both = [_start(rank, port, tmp_path, *given, "--penalty", f"0.{rank + 1}") for rank in (0, 1)]
     (code, said), (other_code, other_said) = (one.ended() for one in both)
     assert (code, other_code) == (2, 2)

@@ -37,7 +37,7 @@ def test_processes_train_the_same_cells(recipe: Write, tmp_path: Path) -> None:
         for name in ("front.json", "front_val.json", "model.safetensors"):
             one, two = (cell.runs(tmp_path / out)[1] / name for out in ("here", "there"))
             assert one.read_bytes() == two.read_bytes()
-    assert there.notes == here.notes
+    assert sorted(there.notes) == sorted(here.notes)  # those of two processes as they come
     # side by side each cell has a part of the time, alone all of it
     shares = [(one.share, one.seconds) for one in there.standings.values()]
     assert all(0 < share <= seconds for share, seconds in shares)

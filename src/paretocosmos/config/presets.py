@@ -2,7 +2,7 @@
 
 Whatever a caller sets comes on top. `paper` is `paper.toml`, problem by problem. `default` is one
 rule for every problem: its numbers follow from the number of rows, the shape of an input and
-whether the network is the caller's own, never from a data set's name.
+whether the network is the caller's own or a deep one, never from a data set's name.
 """
 
 import math
@@ -55,7 +55,7 @@ _ALWAYS: dict[str, Any] = {
 }
 _VECTORS = {"learning_rate": 2e-3, "groups": 4}
 _IMAGES = {"learning_rate": 4e-3, "groups": 8, "epochs": 30}
-# A network of one's own may be deep or pretrained: small steps, little decay.
+# A deep or pretrained network, as one's own may be: small steps, little decay.
 _OWN = {"learning_rate": 5e-4, "weight_decay": 0.05}
 # Samples of a step at most, by the number of an input's axes; a gap between groups needs many.
 _LARGEST = {1: 2048, 3: 256}

@@ -134,7 +134,7 @@ def _logits(outputs: Any) -> Tensor:
 
 
 def _nudged(model: Conditioning) -> Conditioning:
-    new = [p for name, p in model.named_parameters() if "ray." in name or name.startswith("maps.")]
+    new = [p for name, p in model.named_parameters() if name in model.ray_parameters]
     assert new
     with torch.no_grad():
         for parameter in new:

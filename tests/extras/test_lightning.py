@@ -310,7 +310,7 @@ def test_what_cannot_work_is_refused() -> None:
         ParetoModule(nn.Sequential(nn.Linear(3, 1)), OBJECTIVES, reference=REFERENCE)
     with pytest.raises(ConfigurationError, match="at least two, found 1"):
         ParetoModule(_model(), OBJECTIVES[:1], reference=REFERENCE[:1])
-    with pytest.raises(ConfigurationError, match=r"`pareto_mtl`.*their own"):
+    with pytest.raises(ConfigurationError, match=r"`pareto_mtl`.*per ray"):
         _module(method="pareto_mtl")
     with pytest.raises(ConfigurationError, match=r"finite.*per objective.* 2"):
         _module(reference=(2.0,))

@@ -355,7 +355,7 @@ def test_what_cannot_work_is_refused(tmp_path: Path) -> None:
         _trainer(tmp_path, objectives=[])
     with pytest.raises(ConfigurationError, match="at least two, found 1"):
         _trainer(tmp_path, objectives=OBJECTIVES[:1])
-    with pytest.raises(ConfigurationError, match=r"`single_task`.*their own"):
+    with pytest.raises(ConfigurationError, match=r"`single_task`.*per ray"):
         _trainer(tmp_path, method="single_task")
     with pytest.raises(ConfigurationError, match=r"backbone\.gradient_checkpointing_enable"):
         _trainer(tmp_path, gradient_checkpointing=True)

@@ -59,8 +59,6 @@ def main() -> None:
     with multiprocessing.get_context("spawn").Pool(arguments.workers) as pool:
         for found in pool.imap(train, every):
             rows += found
-            for row in found:
-                print(_line(row), flush=True)
             if arguments.out is not None:
                 content = {"seeds": SEEDS, "fronts": rows} | provenance(torch.device(device))
                 arguments.out.write_text(json.dumps(content, indent=1) + "\n")
@@ -90,11 +88,14 @@ def studied(
             runs = fit(problem, seeds=SEEDS, device=device, out=out, **ARMS[arm])
             fronts[arm] = [run.front for run in runs]
             separate = fronts.get("separate", [None] * len(runs))
-            rows += [
+            found = [
                 {"problem": name, "set_up": how, "arm": arm}
                 | _measured(run, problem, beside if arm != "separate" else None)
                 for run, beside in zip(runs, separate, strict=True)
             ]
+        for row in found:  # now: what comes after may be cut off
+            print(_line(row), flush=True)
+        rows += found
     return rows
 
 

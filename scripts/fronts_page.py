@@ -64,8 +64,15 @@ def fronts_short() -> list[str]:
         "With nothing set, more weight on a goal gives less loss on it: on pairs of images the rank correlation of",
         f"weight and minus loss is {order:.2f} on test ({paper:.2f} by the paper's recipe), on Adult with the gap of selection",
         f"rates {ours:.2f} ({theirs:.2f}). The one network's hypervolume is {ahead:+.3f} beside that of nine separate",
-        "networks trained alike ([every number](docs/results.md#fronts-by-default)).",
+        f"networks trained alike. It is weakest on {_weakest()} ([every number](docs/results.md#fronts-by-default)).",
     ]
+
+
+def _weakest() -> str:
+    """Where the order is lowest, and what it is there."""
+    orders = {key: _mean(arms["default"], "monotonicity") for key, arms in _grouped().items()}
+    problem, set_up = min(orders, key=lambda key: orders[key])
+    return f"{PROBLEMS[problem]} with `{set_up}`, {orders[problem, set_up]:.2f}"
 
 
 def _mean(runs: list[dict[str, Any]], name: str) -> float:

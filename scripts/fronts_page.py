@@ -64,7 +64,7 @@ def fronts_short() -> list[str]:
         "With nothing set, more weight on a goal gives less loss on it: on pairs of images the rank correlation of",
         f"weight and minus loss is {order:.2f} on test ({paper:.2f} by the paper's recipe), on Adult with the gap of selection",
         f"rates {ours:.2f} ({theirs:.2f}). The one network's hypervolume is {ahead:+.3f} beside that of nine separate",
-        f"networks trained alike. It is weakest on {_weakest()} ([every number](docs/results.md#fronts-by-default)).",
+        f"networks trained alike. The order is weakest on {_weakest()} ([every number](docs/results.md#fronts-by-default)).",
     ]
 
 

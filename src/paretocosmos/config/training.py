@@ -34,7 +34,7 @@ class Training:
         scale_losses: divide every loss by how strongly it pulls on a fresh network's outputs, so
             that a preference means the same for losses of any size.
         calibrate: at the end, move the ends of the simplex to where more weight on an objective
-            stops to pay on validation; fronts then go from end to end.
+            stops paying off on validation; fronts then go from end to end.
         patience: end after so many validations without a better one; 0: never.
         groups: rays per batch, each for an equal share of it; the paper draws one.
         accumulate: micro-batches per batch, one after the other, so that less memory is needed;

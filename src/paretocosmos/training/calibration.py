@@ -1,8 +1,8 @@
 """Calibration: which rays are worth asking for, found on validation once a network is trained.
 
 A weight on a gap can be so large that more of it no longer closes the gap and only costs accuracy:
-all rays beyond are dominated. The ends of the simplex are moved to where a weight stops paying off, so
-that every preference somebody can ask for is a choice worth having.
+all rays beyond are dominated. The ends of the simplex are moved to where a weight stops paying off,
+so that every preference somebody can ask for is a choice worth having.
 """
 
 import numpy as np

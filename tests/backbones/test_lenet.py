@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from paretocosmos.backbones import _conv_pool
 from paretocosmos.backbones._conv_pool import ConvPool
 from paretocosmos.backbones.lenet import LeNet
+from paretocosmos.conditioning.film import Film
 from paretocosmos.conditioning.transposed_conv import TransposedConv
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.runtime.device import to_device_layout
@@ -191,6 +192,27 @@ def test_a_kernel_gets_a_sweep_ray_by_ray(kernel: Kernel) -> None:
     assert kernel.terms == [(1, 10, 16, 16), None]  # under vmap: one map, all samples
     alone = torch.stack([model(inputs, ray) for ray in rays])
     torch.testing.assert_close(found, alone)
+
+
+@pytest.mark.parametrize("groups", [1, 3])
+def test_a_kernel_gets_the_weights_of_every_ray(kernel: Kernel, groups: int) -> None:
+    model = Film(LeNet((1, 20, 20), 3).to(DOUBLE), 2, rank=2).to(DOUBLE)
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if "writes" in name or "shifts" in name:  # zero at the start
+                parameter.normal_()
+    inputs, rays = torch.randn(24, 1, 20, 20, dtype=DOUBLE), torch.rand(groups, 2, dtype=DOUBLE)
+    found = model(inputs, rays)
+    assert kernel.terms == [None, None]  # under vmap: a call for all rays
+    # in float32 by torch's own operators, whose low rank is never written out
+    torch.testing.assert_close(found.float(), model.float()(inputs.float(), rays.float()))
+    assert len(kernel.terms) == 2
+
+
+def test_a_kernel_gets_no_weights_of_rays_with_few_samples(kernel: Kernel) -> None:
+    model = Film(LeNet((1, 20, 20), 3).to(DOUBLE), 2, rank=1).to(DOUBLE)
+    model(torch.randn(6, 1, 20, 20, dtype=DOUBLE), torch.rand(6, 2, dtype=DOUBLE))
+    assert kernel.terms == []
 
 
 def test_a_kernel_is_not_asked_for_a_layer_it_does_not_know(kernel: Kernel) -> None:

@@ -1,7 +1,8 @@
 """The block small image networks are made of: a convolution, pooled and rectified."""
 
+from collections.abc import Callable
 from functools import partial
-from typing import Protocol, cast
+from typing import Any, Protocol
 
 import torch
 import torch.nn.functional as F
@@ -9,6 +10,9 @@ from torch import Tensor, nn
 
 from paretocosmos.layers.kernels import conv_pool, taken
 from paretocosmos.runtime.torch_private import hooked
+
+# Samples per ray from which on a ray's own weights are worth writing out.
+FEWEST = 8
 
 
 class _Split(Protocol):
@@ -19,6 +23,20 @@ class _Split(Protocol):
 
     def term(self, inputs: Tensor) -> Tensor:
         """What to add to the layer's output: ``[G, O, H', W']``, one per group of samples."""
+        ...
+
+
+class _Moving(Protocol):
+    """What another may put there: a convolution whose weights move with the ray."""
+
+    layer: nn.Conv2d
+
+    def heard(self) -> Tensor:
+        """One row per group of samples, ``[G, J]``."""
+        ...
+
+    def moved(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
+        """The weights and the biases of every group, ``[G, O, C, K, K]`` and ``[G, O]``."""
         ...
 
 
@@ -40,40 +58,46 @@ class ConvPool(nn.Module):
         self.conv = nn.Conv2d(channels_in, channels_out, kernel)
 
     def forward(self, inputs: Tensor) -> Tensor:
-        parts = _parts(self.conv) if taken(inputs) else None
-        if parts is None:
-            return F.relu(F.max_pool2d(self.conv(inputs), 2))
-        layer, split = parts
-        assert layer.bias is not None
-        fused = partial(
-            conv_pool,
-            inputs,
-            layer.weight,
-            layer.bias,
-            precision="tf32" if torch.backends.cudnn.allow_tf32 else "ieee",
-        )
-        if split is None:
-            return fused()
-        term = split.term(inputs)
-        if split.how == "groups":
-            return fused(term)
-        # a sweep: every sample once per ray. Convolving again costs less than moving what a shared
-        # convolution would leave in memory, four times the size of what the pool leaves of it
-        swept: Tensor = torch.vmap(fused)(term.unsqueeze(1))
-        return swept.flatten(0, 1)
+        fused = _fused(self.conv, inputs) if taken(inputs) else None
+        return F.relu(F.max_pool2d(self.conv(inputs), 2)) if fused is None else fused()
 
 
-def _parts(conv: nn.Module) -> tuple[nn.Conv2d, _Split | None] | None:
-    """The convolution itself and what adds to it; `None` where it is something else.
+def _fused(conv: nn.Module, inputs: Tensor) -> Callable[[], Tensor] | None:
+    """The block by one kernel, whatever a conditioning made of its convolution; `None` if not.
 
     Hooks are called by modules, not by kernels.
     """
     if any(hooked(part) for part in conv.modules()):
         return None
-    if type(conv) is nn.Conv2d:
-        return conv, None
+    by_kernel = partial(conv_pool, precision="tf32" if torch.backends.cudnn.allow_tf32 else "ieee")
     # a look at its parts, since backbones do not know conditionings
-    split = cast(_Split, conv)
-    if hasattr(conv, "term") and type(split.layer) is nn.Conv2d:
-        return split.layer, split
+    found: Any = conv
+    if type(conv) is nn.Conv2d:
+        return partial(by_kernel, inputs, conv.weight, found.bias)
+    if type(getattr(conv, "layer", None)) is not nn.Conv2d:
+        return None
+    if hasattr(conv, "term"):
+        return partial(_split, by_kernel, found, inputs)
+    if hasattr(conv, "moved") and inputs.shape[0] >= FEWEST * found.heard().shape[0]:
+        return partial(_moving, by_kernel, found, inputs)
     return None
+
+
+def _split(by_kernel: Callable[..., Tensor], conv: _Split, inputs: Tensor) -> Tensor:
+    assert conv.layer.bias is not None
+    fused = partial(by_kernel, inputs, conv.layer.weight, conv.layer.bias)
+    term = conv.term(inputs)
+    if conv.how == "groups":
+        return fused(term)
+    # a sweep: every sample once per ray. Convolving again costs less than moving what a shared
+    # convolution would leave in memory, four times the size of what the pool leaves of it
+    swept: Tensor = torch.vmap(fused)(term.unsqueeze(1))
+    return swept.flatten(0, 1)
+
+
+def _moving(by_kernel: Callable[..., Tensor], conv: _Moving, inputs: Tensor) -> Tensor:
+    """Every ray's samples by its own weights, all in the same launches."""
+    weights, biases = conv.moved(inputs)
+    grouped = inputs.unflatten(0, (weights.shape[0], -1))
+    moved: Tensor = torch.vmap(by_kernel)(grouped, weights, biases)
+    return moved.flatten(0, 1)

@@ -1,8 +1,9 @@
-"""A layer whose weights move with the ray, by matrices of low rank that are never written out.
+"""A layer whose weights move with the ray, by matrices of low rank.
 
 ``W(r) x`` with ``W(r) = W + Σ_j c_j B_j A_j`` is computed as ``W x + B (c · A x)``: one narrow
 layer reads the samples for all objectives, the ray scales what it gives, and a matrix brings that
-to the layer's outputs. So every sample may have its own ray, and no ray has weights of its own.
+to the layer's outputs. So every sample may have its own ray, and no ray has weights of its own,
+except where a kernel takes them (`LowRankConv.moved`): few rays, many samples each.
 
 Sizes are read as ``x.shape[0]``: ``len(x)`` is a plain number, which an exported model would keep.
 """
@@ -61,16 +62,20 @@ class LowRank(Listener, ABC):
 
     def _added(self, inputs: Tensor) -> Tensor:
         """What the rays add to the layer's outputs, every sample's own."""
-        rays = self.heard().to(self.writes)
-        check_groups(inputs.shape[0], rays.shape[0])
+        rays, scales = self._heard(inputs)
         read: Tensor = self.reads(inputs)
-        ranks = self.writes.shape[1] // rays.shape[1]
-        scales = rays.unsqueeze(-1).expand(-1, -1, ranks).flatten(1)
         shifts = None if self.shifts is None else rays @ self.shifts
         if rays.shape[0] == 1:  # one ray for the whole batch is a matrix and a bias
             return self._write(read, self.writes * scales, None if shifts is None else shifts[0])
         written = self._write(_scaled(read, self._along(scales, read)), self.writes, None)
         return written if shifts is None else spread(written, self._along(shifts, read), "groups")
+
+    def _heard(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
+        """The rays ``[G, J]``, and what they scale what was read by, ``[G, J * rank]``."""
+        rays = self.heard().to(self.writes)
+        check_groups(inputs.shape[0], rays.shape[0])
+        ranks = self.writes.shape[1] // rays.shape[1]
+        return rays, rays.unsqueeze(-1).expand(-1, -1, ranks).flatten(1)
 
     @abstractmethod
     def _write(self, read: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
@@ -114,6 +119,14 @@ class LowRankConv(LowRank):
         )
         super().__init__(layer, reads, layer.out_channels, objectives)
         self._by_points: Any = CONVOLUTIONS[kind]
+
+    def moved(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
+        """The layer at each ray, written out for a kernel: ``[G, O, C, ...]`` and ``[G, O]``."""
+        rays, scales = self._heard(inputs)
+        weight: Tensor = self.layer.weight
+        added = (self.writes * scales.unsqueeze(1)) @ self.reads.weight.flatten(1)
+        shifts = 0 if self.shifts is None else rays @ self.shifts
+        return weight + added.unflatten(-1, weight.shape[1:]), self.layer.bias + shifts
 
     def _write(self, read: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         point = weight[(..., *[None] * (read.ndim - 2))]

@@ -1,6 +1,7 @@
-"""`python -m benchmarks.celeba --data DIR --out FILE`: COSMOS on faces against single tasks.
+"""`python -m benchmarks.celeba --data DIR --out FILE`: one network on faces against single tasks.
 
-Every problem of the paper's CelebA section through the same `fit` as everybody's. COSMOS is judged
+Every problem of the paper's CelebA section through the same `fit` as everybody's, by the paper's
+settings or, with `--preset default --methods linear`, by this package's. One network is judged
 at its 25 rays and at the centre of the simplex, where the paper compares; a single task's network
 on its own task; and both beside a constant that only knows how often an attribute occurs. The JSON
 is written after every cell; `--resume-from FILE` takes over the cells that file has. Run folders
@@ -31,7 +32,7 @@ PROBLEMS = ("easy", "hard", "three", "four", "ten")
 METHODS = ("cosmos", "single_task")
 KEY = ("problem", "method", "seed", "epochs", "batch_size", "precision", "settings", "sha256")
 # Asked for, beside what the record says was used; a cell of before they were written had these.
-ASKED = {"asked_backbone": None, "asked_engine": "auto"}
+ASKED = {"asked_backbone": None, "asked_engine": "auto", "preset": "paper"}
 
 
 def main() -> None:
@@ -70,7 +71,8 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--resume-from", type=Path, help="a JSON whose cells need not be run again")
     parser.add_argument("--only", type=listed, default=list(PROBLEMS), help="easy,hard, ...")
     parser.add_argument("--methods", type=listed, default=list(METHODS), help="not all of them")
-    parser.add_argument("--epochs", type=int, help="else the paper's")
+    parser.add_argument("--preset", default="paper", help="as `fit` takes it")
+    parser.add_argument("--epochs", type=int, help="else the preset's")
     parser.add_argument("--batch-size", type=int, default=256, help="the paper's is 32")
     parser.add_argument("--precision", default="tf32", help="as `fit` takes it")
     parser.add_argument("--engine", default="auto", help="as `fit` takes it")
@@ -107,6 +109,7 @@ def asked(problem: Problem, method: str, arguments: argparse.Namespace) -> dict[
         "sha256": problem.about.get("sha256"),
         "asked_backbone": arguments.backbone,
         "asked_engine": arguments.engine,
+        "preset": arguments.preset,
     }
 
 
@@ -128,7 +131,7 @@ def cell(problem: Problem, wanted: dict[str, Any], arguments: argparse.Namespace
         out = place.runs(arguments.runs or Path(folder))[wanted["seed"]]
         run = fit(
             problem,
-            preset="paper",
+            preset=wanted["preset"],
             method=wanted["method"],
             backbone=wanted["asked_backbone"],
             seed=wanted["seed"],

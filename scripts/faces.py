@@ -174,6 +174,8 @@ def rays_table() -> Iterator[str]:
 
 def how(cell: Any, *, long: bool = False) -> str:
     """How a cell was trained; the longer form is for the middle of a sentence."""
+    if cell["method"] == "linear":
+        return "one network, the default preset"
     if cell["method"] != "cosmos":
         return "a network each"
     settings = f"λ {cell['method_settings']['penalty']:g}, `groups` {cell['training']['groups']}"

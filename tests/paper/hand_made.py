@@ -85,6 +85,7 @@ def record_of(cell: Cell, seed: int, front: Front, *, together: int = 5) -> dict
         "status": "finished",
         "name": cell.problem,
         "label": cell.method,
+        "preset": cell.preset,
         "protocol": cell.protocol or "clean",
         **{role: {"name": name, "settings": own[role]} for role, name in names.items()},
         "training": asdict(Training(**own["training"])),

@@ -50,6 +50,7 @@ def test_there_is_a_recipe_for_every_table_and_figure() -> None:
         *("table_1", "table_1_text", "table_1_small", "table_celeba", "celeba_objectives"),
         *("celeba_small", "figure_vs_sota", "figure_vs_single_task", "figure_convergence"),
         *("figure_ablation", "figure_ablation_text", "figure_celeba", "intuition"),
+        "study_fronts",
     }
 
 
@@ -57,7 +58,7 @@ def test_there_is_a_recipe_for_every_table_and_figure() -> None:
 def test_every_recipe_cites_its_place_and_names_each_cell_once(name: str) -> None:
     recipe = load_recipe(name)
     assert recipe.name == name
-    assert re.search(r"section \d|appendix", recipe.section)
+    assert re.search(r"section \d|appendix|own study", recipe.section)
     assert recipe.title
     names = [cell.name for cell in recipe.cells]
     assert len(set(names)) == len(names)
@@ -81,6 +82,29 @@ def test_the_harder_draw_is_the_pairs_of_table_1_by_another_rule() -> None:
     (one,) = load_recipe("table_1_text").only(["multi_mnist", "cosmos"])
     assert one.name == "multi_mnist-paper/cosmos-rule_text"
     assert not set(_names("table_1_text")) & set(_names("table_1"))
+
+
+def test_the_study_takes_one_ingredient_away_at_a_time() -> None:
+    recipe = load_recipe("study_fronts")
+    ours = [cell for cell in recipe.cells if cell.preset == "default"]
+    taken = {tuple(cell.settings) for cell in ours if cell.problem == "compas"}
+    assert taken == {
+        *((), ("rank",), ("weight_decay",), ("schedule", "warmup"), ("average",)),
+        *(("stratified", "groups"), ("scale_losses",), ("calibrate",)),
+    }
+    both = {cell.method for cell in ours} & {c.method for c in recipe.cells if c not in ours}
+    assert both == {"cosmos", "linear", "phn_ls", "pareto_mtl", "mgda", "single_task"}
+
+
+def test_a_cell_of_another_preset_is_another_cell(tmp_path: Path) -> None:
+    recipe = _written(tmp_path, GOOD + GOOD[GOOD.index("\n[[grid]]") :] + 'preset = "default"\n')
+    assert [cell.name for cell in recipe.cells] == [
+        *("toy_convex/cosmos", "toy_convex/linear"),
+        *("toy_convex/default-cosmos", "toy_convex/default-linear"),
+    ]
+    assert [cell.asked for cell in recipe.cells][2:] == [{}, {}]
+    wrong = _refusal(tmp_path, GOOD + 'preset = "papers"\n')
+    assert "unknown preset `papers`; did you mean `paper`?" in wrong, wrong
 
 
 def test_pareto_mtl_on_images_comes_last() -> None:

@@ -46,6 +46,17 @@ def test_faces_in_table_1_have_the_paper_s_number_without_a_deviation(tmp_path: 
     assert row[3] == "2.221"
 
 
+def test_the_study_sets_fronts_beside_separate_networks(tmp_path: Path) -> None:
+    cells = [Cell("toy_convex", m, preset="default") for m in ("separate", "linear")]
+    cells += [Cell("toy_convex", "single_task", preset="default"), Cell("toy_convex", "linear")]
+    (table,) = tables(collected("study", cells, tmp_path))
+    shown = {row[1]: dict(zip(table.head, row, strict=True)) for row in table.rows}
+    assert set(shown) == {"separate", "Weighted sum, preset default", "Single Task", "Weighted sum"}
+    assert shown["Weighted sum"]["range"] == "100%"  # all fronts made by hand are the same
+    assert shown["Weighted sum"]["order"].startswith("1.00")
+    assert shown["separate"]["range"] == shown["Single Task"]["range"] == "–"
+
+
 @pytest.mark.parametrize(
     ("ratio", "text"),
     [

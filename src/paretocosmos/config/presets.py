@@ -11,6 +11,7 @@ from typing import Any
 
 from paretocosmos.config.settings import paper_network, paper_settings
 from paretocosmos.errors import ConfigurationError, unknown
+from paretocosmos.io.schema import PRESETS
 from paretocosmos.problems import Problem, split_of
 
 __all__ = [
@@ -23,7 +24,6 @@ __all__ = [
     "preset_settings",
 ]
 
-PRESETS = ("default", "paper")
 METHODS = {"default": "linear", "paper": "cosmos"}
 """The method of a preset, where a caller names none."""
 

@@ -96,7 +96,7 @@ def train(
         nonlocal alone
         runs = fit(
             cell.problem,
-            preset="paper",
+            preset=cell.preset,
             method=cell.method,
             protocol=cell.protocol,
             seeds=some,

@@ -172,6 +172,7 @@ def differences(record: Record, cell: Cell, how: ReproduceOptions | None = None)
     facts: list[tuple[str, Any, Any]] = [
         ("problem", (record["problem"] or {}).get("name"), cell.problem),
         ("method", record.get("label"), cell.method),
+        ("preset", record.get("preset", "paper"), cell.preset),
     ]
     if cell.protocol is not None:
         facts.append(("protocol", record.get("protocol"), cell.protocol))

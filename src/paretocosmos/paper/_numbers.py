@@ -51,7 +51,7 @@ def cell_result(
     runs, broken = finished_runs(cell, out, trust, verify)
     kept = read_cell(cell.folder(out))
     told: dict[str, Any] = {
-        **{key: getattr(cell, key) for key in ("name", "problem", "protocol", "method")},
+        **{key: getattr(cell, key) for key in ("name", "problem", "protocol", "method", "preset")},
         "settings": dict(cell.settings),
         "rehearsal": cell.epochs,
         "seeds": list(runs),

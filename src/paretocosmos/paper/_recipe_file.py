@@ -81,7 +81,7 @@ def _mistakes(grid: "Grid", at: int) -> Iterator[str]:
     for problem in found["problems"]:
         for method in found["methods"]:
             for path, key, value in _set_in(grid):
-                for what in _refused(problem, method, key, value):
+                for what in _refused(grid.preset, problem, method, key, value):
                     cell = f"`{method}` on `{problem}`"
                     said.setdefault(f"{path} {what}", f"`grid[{at}].{path}` of {cell}: {what}")
     yield from said.values()
@@ -96,7 +96,7 @@ def _set_in(grid: "Grid") -> Iterator[tuple[str, str, Any]]:
         yield from ((f"vary.{key}", key, value) for value in values)
 
 
-def _refused(problem: str, method: str, key: str, value: Any) -> Iterator[str]:
+def _refused(preset: str, problem: str, method: str, key: str, value: Any) -> Iterator[str]:
     """A setting must be one of the problem, the method, the network or the training."""
     pair = pair_of(method)
     how = registry.find("methods", method if pair is None else pair[0])
@@ -104,7 +104,7 @@ def _refused(problem: str, method: str, key: str, value: Any) -> Iterator[str]:
     network = {
         setting
         for role, room in (("backbone", "backbones"), ("conditioning", "conditioning"))
-        for part in _parts(problem, role, pair)
+        for part in _parts(preset, problem, role, pair)
         for setting in registry.parameters(registry.find(room, part))
     }
     name = key.rpartition(".")[2]
@@ -115,19 +115,22 @@ def _refused(problem: str, method: str, key: str, value: Any) -> Iterator[str]:
         return
     try:
         given = distribute({key: value}, owners)
-        usual = distribute(paper_settings(problem, method), owners, lenient=True)
+        paper = paper_settings(problem, method) if preset == "paper" else {}
+        usual = distribute(paper, owners, lenient=True)
         Training(**(usual["training"] | given["training"]))
         how(**(usual["method"] | given["method"]))
     except ConfigurationError as error:
         yield str(error)
 
 
-def _parts(problem: str, role: str, pair: tuple[str, str] | None) -> list[str]:
+def _parts(preset: str, problem: str, role: str, pair: tuple[str, str] | None) -> list[str]:
     """The backbones or conditionings a network may have; its shape is known with the data only."""
     if pair is not None and role == "conditioning":
         return [pair[1]]
     named = paper_network(problem).get(role)
-    return [named] if named is not None else [usual[role] for usual in NETWORKS["paper"].values()]
+    if named is not None and (preset == "paper" or role == "backbone"):
+        return [named]
+    return [usual[role] for usual in NETWORKS[preset].values()]
 
 
 def _twice(grids: Sequence["Grid"]) -> Iterator[str]:
@@ -136,6 +139,6 @@ def _twice(grids: Sequence["Grid"]) -> Iterator[str]:
     for at, grid in enumerate(grids):
         more = str(sorted(grid.settings.items())), str(sorted(grid.vary.items()))
         for place in itertools.product(grid.problems, grid.protocols or (None,), grid.methods):
-            first = seen.setdefault((*place, *more), at)
+            first = seen.setdefault((*place, grid.preset, *more), at)
             if first != at:
                 yield f"`grid[{at}]`: `{place[2]}` on `{place[0]}` is in `grid[{first}]` too"

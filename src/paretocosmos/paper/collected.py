@@ -36,7 +36,7 @@ FORMAT = 1
 ORDER = (
     *("table_1", "table_1_text", "figure_vs_sota", "figure_vs_single_task"),
     *("figure_convergence", "figure_ablation", "figure_ablation_text", "table_celeba"),
-    *("figure_celeba", "celeba_objectives", "celeba_small", "intuition"),
+    *("figure_celeba", "celeba_objectives", "celeba_small", "intuition", "study_fronts"),
 )
 
 # By what a recipe shows, who judges what the paper says of it.
@@ -77,7 +77,7 @@ def _collected(
         told = cell_result(cell, out, course=course, trust=trust, verify=key)
         # variations are for each other's sake, other images have numbers of their own; faces are
         # compared with whatever settings
-        comparable = not cell.settings or recipe.shows == "celeba"
+        comparable = recipe.shows != "study" and (not cell.settings or recipe.shows == "celeba")
         against = against_paper(told) if comparable else None
         cells.append(told.model_copy(update={"against": against}))
     done = [cell.seconds for cell in cells if cell.seeds]

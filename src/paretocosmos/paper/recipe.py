@@ -29,9 +29,10 @@ class Cell:
         problem: its name.
         method: its name, or a name of the paper for one with its conditioning.
         protocol: ``"paper"`` or ``"clean"``; the problem's default if `None`.
-        settings: what is not as in the paper.
+        settings: what is not as the preset has it.
         seeds: a run for each.
-        epochs: of a rehearsal; `None` for as many as the paper has.
+        epochs: of a rehearsal; `None` for as many as the preset has.
+        preset: what the other settings are.
     """
 
     problem: str
@@ -40,6 +41,7 @@ class Cell:
     settings: Mapping[str, Any] = field(default_factory=dict)
     seeds: tuple[int, ...] = (1,)
     epochs: int | None = None
+    preset: str = "paper"
 
     @property
     def name(self) -> str:
@@ -47,20 +49,25 @@ class Cell:
 
         >>> Cell("adult", "cosmos", "paper", {"penalty": 0.1}).name
         'adult-paper/cosmos-penalty_0.1'
+        >>> Cell("adult", "linear", preset="default").name
+        'adult/default-linear'
         """
         first = self.problem if self.protocol is None else f"{self.problem}-{self.protocol}"
         texts = {k: value_text(v, between="_", digits=".12") for k, v in self.settings.items()}
         varied = [f"{key}_{texts[key]}" for key in sorted(texts)]
-        return f"{_plain(first)}/{_plain('-'.join([self.method, *varied]))}"
+        preset = [] if self.preset == "paper" else [self.preset]
+        return f"{_plain(first)}/{_plain('-'.join([*preset, self.method, *varied]))}"
 
     @property
     def asked(self) -> dict[str, Any]:
-        """All that is set: the paper's settings, over them its own, and a rehearsal's epochs.
+        """All that is known to be set: the paper's settings, its own, and a rehearsal's epochs.
+
+        What the default preset sets follows from the data.
 
         >>> Cell("adult", "cosmos", settings={"alpha": 1.2}, epochs=1).asked["penalty"]
         0.01
         """
-        usual = paper_settings(self.problem, self.method)
+        usual = paper_settings(self.problem, self.method) if self.preset == "paper" else {}
         return (
             usual | dict(self.settings) | ({} if self.epochs is None else {"epochs": self.epochs})
         )
@@ -213,9 +220,10 @@ def _made(name: str, file: "RecipeFile") -> Recipe:
         )
         for problem, protocol, method, values in places:
             given = grid.settings | dict(zip(grid.vary, values, strict=True))
-            usual = defaults_of(problem) | paper_settings(problem, method)
+            usual = defaults_of(problem)
+            usual |= paper_settings(problem, method) if grid.preset == "paper" else {}
             own = {key: value for key, value in given.items() if usual.get(key) != value}
-            cell = Cell(problem, method, protocol, own)
+            cell = Cell(problem, method, protocol, own, preset=grid.preset)
             before = cells[cell.name].seeds if cell.name in cells else ()
             seeds = dict.fromkeys([*before, *(grid.seeds or file.seeds)])
             cells[cell.name] = dataclasses.replace(cell, seeds=tuple(seeds))

@@ -12,6 +12,7 @@ __all__ = [
     "MOST",
     "MOST_WORKERS",
     "NETWORKS",
+    "PRESETS",
     "PROTOCOLS",
     "SETTINGS",
     "SHOWS",
@@ -39,8 +40,11 @@ MOST_WORKERS = 256
 NETWORKS = 10_000
 """Networks of one run."""
 
-SHOWS = ("table", "fronts", "convergence", "ablation", "celeba", "intuition")
+SHOWS = ("table", "fronts", "convergence", "ablation", "celeba", "intuition", "study")
 """What is drawn from a recipe."""
+
+PRESETS = ("default", "paper")
+"""Whole configurations by name."""
 
 PROTOCOLS = ("paper", "clean")
 """How the data of a recipe is split and scored."""

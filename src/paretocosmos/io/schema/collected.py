@@ -163,6 +163,7 @@ class CellResult(SetResult):
 
     name: str
     method: str
+    preset: str = "paper"  # the only one of what was written before
     rehearsal: Size | None
     seeds: Some[Large]
     missing: Some[Large]

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, model_validator
 
 from paretocosmos.errors import unknown
-from paretocosmos.io.schema import PROTOCOLS, SETTINGS
+from paretocosmos.io.schema import PRESETS, PROTOCOLS, SETTINGS
 from paretocosmos.io.schema.kinds import Large, Model, NonEmpty, Shows, few
 from paretocosmos.io.schema.sentence import Place, mistakes_in, shown
 
@@ -47,6 +47,12 @@ def _text(value: str) -> str:
 def _protocol(value: str) -> str:
     if value not in PROTOCOLS:
         raise unknown("protocol", value, PROTOCOLS)
+    return value
+
+
+def _preset(value: str) -> str:
+    if value not in PRESETS:
+        raise unknown("preset", value, PRESETS)
     return value
 
 
@@ -91,6 +97,7 @@ Seeds = Annotated[list[Large], Few, AfterValidator(_different)]
 class Grid(Model, extra="forbid"):
     """Problems by protocols by methods by what is varied: a cell for each."""
 
+    preset: Annotated[Name, AfterValidator(_preset)] = "paper"
     problems: Names
     protocols: Annotated[list[Protocol], Few, AfterValidator(_once)] | None = None
     methods: Names

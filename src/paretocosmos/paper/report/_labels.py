@@ -34,7 +34,7 @@ def labels(cells: Sequence[CellResult], *, aside: Sequence[str] = ()) -> dict[st
     alike: dict[tuple[str, SetKey, tuple[str, ...]], list[dict[str, Any]]] = {}
     for cell in cells:
         shown = tuple(str(cell.varied.get(key)) for key in aside)
-        alike.setdefault((cell.method, set_key(cell), shown), []).append(variation(cell))
+        alike.setdefault((cell.method, set_key(cell), shown), []).append(_own(cell))
     differing: dict[str, set[str]] = {}
     for (method, *_), every in alike.items():
         keys = {key for own in every for key in own if key not in aside}
@@ -42,9 +42,14 @@ def labels(cells: Sequence[CellResult], *, aside: Sequence[str] = ()) -> dict[st
         differing.setdefault(method, set()).update(apart)
     found = {}
     for cell in cells:
-        own = {k: v for k, v in variation(cell).items() if k in differing[cell.method]}
+        own = {k: v for k, v in _own(cell).items() if k in differing[cell.method]}
         found[cell.name] = ", ".join(filter(None, [method_title(cell.method), settings_text(own)]))
     return found
+
+
+def _own(cell: CellResult) -> dict[str, Any]:
+    """What is set of a cell's training, by what is not the paper's preset."""
+    return ({} if cell.preset == "paper" else {"preset": cell.preset}) | variation(cell)
 
 
 def panel_titles(cells: Sequence[CellResult], called: Mapping[str, str]) -> dict[str, str]:

@@ -34,6 +34,7 @@ def figures(result: RecipeResult) -> Iterator[Drawn]:
         "ablation": _ablation,
         "celeba": _faces,
         "intuition": _intuition,
+        "study": _fronts,
     }
     epochs = result.rehearsal
     mark = "" if epochs is None else f"REHEARSAL, {epochs} epoch{'s' * (epochs > 1)}: "

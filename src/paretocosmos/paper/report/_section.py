@@ -10,6 +10,7 @@ from paretocosmos.paper.report import _table_others as others
 from paretocosmos.paper.report._parts import Claim, Picture, Section, Table
 from paretocosmos.paper.report._table_1 import table_1
 from paretocosmos.paper.report._table_faces import tables_of_faces
+from paretocosmos.paper.report._table_study import table_of_study
 from paretocosmos.paper.report._texts import duration
 
 __all__ = ["section"]
@@ -21,6 +22,7 @@ TABLES: dict[str, Callable[[Sequence[CellResult]], list[Table]]] = {
     "ablation": others.table_of_ablation,
     "celeba": tables_of_faces,
     "intuition": others.table_of_intuition,
+    "study": table_of_study,
 }
 
 

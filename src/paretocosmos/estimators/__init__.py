@@ -7,5 +7,10 @@ need("pandas", "tabular", "an estimator")
 
 from paretocosmos.estimators.classifier import ParetoClassifier  # noqa: E402
 from paretocosmos.estimators.regressor import ParetoRegressor  # noqa: E402
+from paretocosmos.estimators.searching import (  # noqa: E402
+    best_within,
+    choose_in,
+    front_hypervolume,
+)
 
-__all__ = ["ParetoClassifier", "ParetoRegressor"]
+__all__ = ["ParetoClassifier", "ParetoRegressor", "best_within", "choose_in", "front_hypervolume"]

@@ -134,7 +134,7 @@ class ParetoEstimator(Chooses, BaseEstimator, ABC):  # type: ignore[misc]
         else:
             numbers = [kind for kind in kinds if isinstance(kind, Numbers)]
             traded = own_objectives(self.objectives, numbers)
-        rays_for(self.preference, len(traded), None, self.off_simplex)
+        rays_for(self.preference, [one.name for one in traded], None, self.off_simplex)
         categorical = columns_in(self.categorical, rows.frame)
         table = Table.fit(known.frame, categorical=categorical, weight=known.weight)
         self._table, self._predicts = table, kinds
@@ -164,7 +164,7 @@ class ParetoEstimator(Chooses, BaseEstimator, ABC):  # type: ignore[misc]
         check_is_fitted(self, "model_")
         frame = frame_of(self, X, reset=False)
         asked = self.preference if preference is None else preference
-        rays = rays_for(asked, self.front_.objectives, len(frame), self.off_simplex).double()
+        rays = rays_for(asked, self.front_.names, len(frame), self.off_simplex).double()
         inputs = torch.from_numpy(features_of(self._table, frame))
         own, found = len(rays) > 1, []
         size = CHUNK_RAYS if own else CHUNK

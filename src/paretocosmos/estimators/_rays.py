@@ -1,5 +1,6 @@
 """The preference to predict at: one for all rows, or one for each."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -11,17 +12,18 @@ from paretocosmos.pareto.rays import as_rays
 __all__ = ["rays_for"]
 
 
-def rays_for(given: Any, objectives: int, rows: int | None, off_simplex: str) -> Tensor:
+def rays_for(given: Any, names: Sequence[str], rows: int | None, off_simplex: str) -> Tensor:
     """Rays ``[1, J]`` or ``[rows, J]``.
 
     Args:
-        given: a ray ``[J]``, rays ``[rows, J]``, or `None` for equal weights.
-        objectives: J.
+        given: a ray ``[J]``, weights by name, rays ``[rows, J]``, or `None` for equal weights.
+        names: of the J objectives.
         rows: how many there are; `None` where only one ray will do.
         off_simplex: ``"refuse"`` or ``"normalise"`` what does not sum to 1.
     """
-    even = torch.full((1, objectives), 1 / objectives)
-    rays = as_rays(even if given is None else given, objectives, off_simplex=off_simplex)
+    even = torch.full((1, len(names)), 1 / len(names))
+    asked = even if given is None else given
+    rays = as_rays(asked, len(names), names=names, off_simplex=off_simplex)
     if len(rays) not in (1, rows or 1):
         wanted = "one ray" if rows is None else f"one ray, or one for each of the {rows} rows"
         raise ConfigurationError(f"`preference` is {wanted}, found {len(rays)}")

@@ -1,6 +1,6 @@
 """A regressor for every preference."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -30,8 +30,9 @@ class ParetoRegressor(RegressorMixin, ParetoEstimator):  # type: ignore[misc]
     Targets are standardised for the network; `front_` and predictions are in their own unit.
 
     Args:
-        preference: the ray to predict at, one entry per objective, summing to 1; equal weights if
-            `None`. `predict` takes another.
+        preference: the ray to predict at, one entry per objective, summing to 1, or weights by
+            name, as ``{"accuracy": 0.7, "tpr_gap": 0.3}``; equal weights if `None`. `predict` takes
+            another.
         objectives: what is traded instead: functions of outputs and targets by name, or
             `Objective`s; each gives one number, to be made small. Targets are a mapping: `label`
             (or the targets' names, where there are several), `sensitive`, `weight`.
@@ -75,7 +76,7 @@ class ParetoRegressor(RegressorMixin, ParetoEstimator):  # type: ignore[misc]
     def __init__(
         self,
         *,
-        preference: Sequence[float] | None = None,
+        preference: Sequence[float] | Mapping[str, float] | None = None,
         objectives: Given | None = None,
         fairness: str | type[GroupObjective] = "error_gap",
         loss: str = "squared",

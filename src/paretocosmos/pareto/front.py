@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from paretocosmos.errors import ConfigurationError, DataError
+from paretocosmos.errors import ConfigurationError, DataError, need
 from paretocosmos.io.files import one_line, parse_json
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from paretocosmos.pareto.selection import Point
 
 __all__ = ["Array", "Front"]
@@ -193,6 +195,21 @@ class Front:
         )
         at = pick(self, criteria)
         return interpolated(self, criteria, at) if interpolate else point_of(self, at)
+
+    def to_frame(self) -> "pd.DataFrame":
+        """A row per ray: its weights, the values and metrics it reaches, and whether it stands.
+
+        >>> front = Front([[1, 0], [0, 1]], [[0.3, 0.2], [0.5, 0.1]], ("loss", "gap"), (2, 2))
+        >>> list(front.to_frame().columns)
+        ['weight_loss', 'weight_gap', 'loss', 'gap', 'non_dominated']
+        """
+        need("pandas", "tabular", "a front as a DataFrame")
+        import pandas as pd
+
+        weights = {f"weight_{name}": w for name, w in zip(self.names, self.rays.T, strict=True)}
+        values = dict(zip(self.names, self.values.T, strict=True))
+        stands = {"non_dominated": self.non_dominated}
+        return pd.DataFrame(weights | values | dict(self.metrics) | stands)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain lists and strings, ready for JSON; a number that does not exist is `None`."""

@@ -2,7 +2,7 @@
 
 import math
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 
 import numpy as np
@@ -10,11 +10,11 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from paretocosmos.errors import ConfigurationError
+from paretocosmos.errors import ConfigurationError, unknown
 from paretocosmos.io.schema import MOST
 from paretocosmos.runtime.torch_private import standard_gamma
 
-__all__ = ["as_rays", "check_alpha", "each_alone", "even_rays", "sample_rays"]
+__all__ = ["Rays", "as_rays", "check_alpha", "each_alone", "even_rays", "sample_rays"]
 
 Alpha = float | Sequence[float]
 
@@ -118,19 +118,29 @@ def _to_the_corners(count: int, objectives: int, seed: int) -> Tensor:
     return torch.cat([corners, even_rays(inner, objectives, seed=seed)])
 
 
+Rays = Tensor | np.ndarray | Sequence[object] | Mapping[str, float]
+"""What a caller may give: numbers in the order of the objectives, or weights by their names."""
+
+
 def as_rays(
-    rays: Tensor | np.ndarray | Sequence[object], objectives: int, *, off_simplex: str = "refuse"
+    rays: Rays, objectives: int, *, names: Sequence[str] = (), off_simplex: str = "refuse"
 ) -> Tensor:
     """Check rays and bring them to ``[N, J]`` float32; a single ``[J]`` becomes ``[1, J]``.
 
     Args:
-        rays: one ``[J]``, or several ``[N, J]``.
+        rays: one ``[J]``, or several ``[N, J]``; or the weights of one by name, where those that
+            are left out are 0. ``"accuracy"`` is the weight of a cross-entropy.
         objectives: entries in a ray, J.
+        names: of the objectives, where weights may have them.
         off_simplex: ``"refuse"`` a ray that does not sum to 1, or ``"normalise"`` it and warn.
 
     >>> as_rays([0.25, 0.75], 2)
     tensor([[0.2500, 0.7500]])
+    >>> as_rays({"tpr_gap": 0.75, "accuracy": 0.25}, 2, names=("binary_cross_entropy", "tpr_gap"))
+    tensor([[0.2500, 0.7500]])
     """
+    if isinstance(rays, Mapping):
+        rays = _by_name(rays, names)
     if off_simplex not in OFF_SIMPLEX:
         raise ConfigurationError(f"`off_simplex` is `refuse` or `normalise`, found `{off_simplex}`")
     try:
@@ -162,6 +172,21 @@ def as_rays(
         raise ConfigurationError(f"{said}: divide the ray by its sum")
     warnings.warn(f"{said}: they are divided by it", UserWarning, stacklevel=3)
     return tensor / total
+
+
+def _by_name(weights: Mapping[str, float], names: Sequence[str]) -> list[float]:
+    """Weights in the order of the objectives."""
+    if not names:
+        raise ConfigurationError(f"a ray is numbers here, one per objective, found {weights!r}")
+    found = dict.fromkeys(names, 0.0)
+    for given, weight in weights.items():
+        entropies = [name for name in names if name.endswith("cross_entropy")]
+        alias = given == "accuracy" and len(entropies) == 1
+        name = entropies[0] if alias and given not in found else given
+        if name not in found:
+            raise unknown("objective", str(given), names)
+        found[name] = weight
+    return list(found.values())
 
 
 def each_alone(rays: npt.ArrayLike | None) -> bool:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from paretocosmos import registry
 from paretocosmos.errors import ConfigurationError, ParetoCosmosError, RunError
@@ -17,7 +17,7 @@ from paretocosmos.evaluation.choice import Choice, choose
 from paretocosmos.io.files import one_line
 from paretocosmos.objectives import Objective, logits_of
 from paretocosmos.pareto.front import Array, Front
-from paretocosmos.pareto.rays import as_rays
+from paretocosmos.pareto.rays import Rays, as_rays
 from paretocosmos.pareto.selection import Criteria
 from paretocosmos.problems import Problem, load_problem
 from paretocosmos.problems.tables.table import Table
@@ -66,14 +66,13 @@ class Run:
         """Of the test front."""
         return float(self.record["metrics"]["test"]["hypervolume"])
 
-    def predict(
-        self, rows: "pd.DataFrame", *, ray: Tensor | Sequence[float], off_simplex: str = "refuse"
-    ) -> Array:
+    def predict(self, rows: "pd.DataFrame", *, ray: Rays, off_simplex: str = "refuse") -> Array:
         """The probability of the positive class for rows of a table, at one preference.
 
         Args:
             rows: a DataFrame with the columns the run was trained on; others are ignored.
-            ray: the preference, one entry per objective, summing to 1.
+            ray: the preference, one entry per objective, summing to 1; or weights by name, as
+                ``{"accuracy": 0.7, "tpr_gap": 0.3}``.
             off_simplex: ``"refuse"`` a ray that does not, or ``"normalise"`` it and warn.
 
         Returns:
@@ -83,7 +82,9 @@ class Run:
             raise ConfigurationError(
                 "`predict` is for tabular problems; call `run.model(inputs, ray)` for this one"
             )
-        checked = as_rays(ray, self.front.objectives, off_simplex=off_simplex)
+        checked = as_rays(
+            ray, self.front.objectives, names=self.front.names, off_simplex=off_simplex
+        )
         if len(checked) > 1:
             raise ConfigurationError(
                 f"`predict` takes one ray, found {len(checked)}: call it once for each"

@@ -156,7 +156,7 @@ def _insensitive(sensitivity: float) -> Finding:
     return Finding(
         "insensitive",
         f"the rays change nothing (sensitivity {sensitivity:.4f}): try the conditioning `film` "
-        "with `rank` 1, or several rays a batch (`groups`)",
+        "with `rank` 1, as the default preset has it, or more `epochs`",
     )
 
 
@@ -164,9 +164,9 @@ def _wrong_order(order: Mapping[str, float]) -> Finding:
     said = ", ".join(f"`{name}` ({value:.2f})" for name, value in order.items())
     return Finding(
         "wrong_order",
-        f"more weight raises what it should lower on val, by its rank correlation: {said}; try a "
-        "smaller `penalty`, several rays a batch (`groups`), or an objective whose loss is closer "
-        "to its score",
+        f"more weight raises what it should lower on val, by its rank correlation: {said}; try the "
+        "method `linear`, as the default preset has it, more `epochs`, or an objective whose loss "
+        "is closer to its score",
     )
 
 

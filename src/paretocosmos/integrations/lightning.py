@@ -113,18 +113,17 @@ class ParetoModule(LightningModule):  # type: ignore[misc]
             for left, decay in ((False, training.weight_decay), (True, 0.0))
         ]
         optimizer = torch.optim.AdamW(groups, lr=self.learning_rate)
-        steps = self.trainer.estimated_stepping_batches
-        if math.isinf(steps):  # nobody said when it ends
-            return optimizer
 
         def share(step: int) -> float:
-            return training.cosine(min(step, int(steps)), int(steps))
+            if step == 0:  # to ask for the end now would load data before a checkpoint is read
+                return 0.0
+            steps = self.trainer.estimated_stepping_batches
+            # nobody may have said when it ends
+            return 1.0 if math.isinf(steps) else training.cosine(min(step, steps), steps)
 
         schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, share)
-        return {
-            "optimizer": optimizer,
-            "lr_scheduler": {"scheduler": schedule, "interval": "step"},
-        }
+        each_step = {"scheduler": schedule, "interval": "step"}
+        return {"optimizer": optimizer, "lr_scheduler": each_step}
 
     def on_before_batch_transfer(self, batch: Any, dataloader_idx: int) -> Any:
         # Lightning moves no frozen dataclass

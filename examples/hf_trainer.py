@@ -18,7 +18,7 @@ comments = [
 
 # from_pretrained(...) just as well; this one is small and knows nothing
 config = DistilBertConfig(vocab_size=20, dim=32, n_layers=2, n_heads=2, hidden_dim=64)
-model = condition(DistilBertForSequenceClassification(config), objectives=2, how="film")
+model = condition(DistilBertForSequenceClassification(config), objectives=2)
 trainer = ParetoTrainer(
     model,
     TrainingArguments(

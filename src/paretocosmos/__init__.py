@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 from paretocosmos._version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from paretocosmos.conditioning import Conditioning, condition
+    from paretocosmos.conditioning import Conditioning
     from paretocosmos.conditioning.concat import Concat
+    from paretocosmos.config.condition import condition
     from paretocosmos.errors import ParetoCosmosError
     from paretocosmos.evaluation.evaluate import evaluate
     from paretocosmos.methods import Method
@@ -47,8 +48,9 @@ __all__ = [
 
 # Imported when they are first asked for: torch takes seconds, and the command line answers before.
 _PLACES = {
-    "conditioning": ("Conditioning", "condition"),
+    "conditioning": ("Conditioning",),
     "conditioning.concat": ("Concat",),
+    "config.condition": ("condition",),
     "errors": ("ParetoCosmosError",),
     "evaluation.evaluate": ("evaluate",),
     "pareto.front": ("Front",),

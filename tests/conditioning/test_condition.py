@@ -12,7 +12,9 @@ from torch import Tensor, nn
 
 from paretocosmos import Conditioning, condition, cosmos_loss, fit, load_problem, registry
 from paretocosmos.backbones.mlp import Mlp
+from paretocosmos.conditioning._low_rank import LowRank
 from paretocosmos.conditioning.concat import Concat
+from paretocosmos.conditioning.film import Film
 from paretocosmos.conditioning.transposed_conv import TransposedConv
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.objectives import pick
@@ -119,10 +121,29 @@ def test_every_conditioning_has_its_name_here(name: str) -> None:
         assert torch.equal(model(inputs, torch.rand(2)), network(inputs))
 
 
+def test_the_default_preset_moves_every_weight_and_the_paper_enters_beside_the_input() -> None:
+    network = Mlp((4,), 1, hidden=(5,))
+    usual, named = condition(network, 2), condition(network, 2, how="film")
+    for model in (usual, named):
+        assert isinstance(model, Film)
+        assert model.places == ("layers.0", "layers.0.layer", "layers.2")
+        ranks = {
+            part.reads.weight.shape[0] // 2 for part in model.modules() if isinstance(part, LowRank)
+        }
+        assert ranks == {1}
+    plain = condition(network, 2, settings={"rank": 0})
+    published = condition(network, 2, preset="paper", how="film")
+    assert plain.places == published.places == ("layers.0",)
+    assert isinstance(condition(network, 2, preset="paper"), Concat)
+    assert isinstance(condition(network, 2, how="input"), Concat)
+    with pytest.raises(ConfigurationError, match=r"preset `own`; .*default, paper"):
+        condition(network, 2, preset="own")
+
+
 def test_one_of_ones_own_and_settings_work() -> None:
     model = condition(Mlp((4,), 1), 2, how="paretocosmos.conditioning.concat:Concat")
     assert isinstance(model, Concat)
-    drawn = condition(Mlp((4,), 1), 2, settings={"zero": False})
+    drawn = condition(Mlp((4,), 1), 2, how="input", settings={"zero": False})
     assert drawn.get_parameter("backbone.layers.0.ray.weight").abs().min() > 0
     narrow: Any = condition(Mlp((4,), 1), 2, how="film", settings={"width": 7})
     assert narrow.perceptron[0].out_features == 7
@@ -138,14 +159,16 @@ def test_by_name_the_papers_weights_are_still_drawn() -> None:
 
 def test_the_first_layer_decides_and_can_be_named(make: Make) -> None:
     images, _ = make("images")
-    assert isinstance(condition(images, J), TransposedConv)
-    assert isinstance(head := condition(images, J, layer="head"), Concat)
+    assert isinstance(condition(images, J, how="input"), TransposedConv)
+    assert isinstance(head := condition(images, J, how="input", layer="head"), Concat)
     assert head.places == ("head",)
-    assert condition(images, J, layer=["rest.0"]).places == ("rest.0",)
+    assert condition(images, J, how="input", layer=["rest.0"]).places == ("rest.0",)
     towers, _ = make("towers")
-    assert condition(towers, J).places == ("user.0",)
-    assert condition(towers, J, how="film").places == ("user.0", "user.2", "item.0")
-    both = condition(towers, J, how="film", layer=("user.0", "item.0"))
+    assert condition(towers, J, preset="paper").places == ("user.0",)
+    plain = {"rank": 0}
+    film = condition(towers, J, how="film", settings=plain)
+    assert film.places == ("user.0", "user.2", "item.0")
+    both = condition(towers, J, how="film", layer=("user.0", "item.0"), settings=plain)
     assert both.places == ("user.0", "item.0")
     assert "after=('user.0', 'item.0')" in repr(both)
     assert "layer='head'" in repr(head)
@@ -262,7 +285,7 @@ def test_what_cannot_be_conditioned_is_refused(
     network: Any, settings: dict[str, Any], says: str
 ) -> None:
     with pytest.raises(ConfigurationError, match=says) as caught:
-        condition(network, **{"objectives": 2} | settings)
+        condition(network, **{"objectives": 2, "how": "input"} | settings)
     assert "\n" not in str(caught.value)
 
 

@@ -47,7 +47,7 @@ def _conditioned(network: nn.Module, how: str, layer: Any = None) -> Conditionin
     """By name; "moved" is FiLM with weights that move with the ray too."""
     if how == "moved":
         return condition(network, J, how="film", layer=layer, settings={"rank": 1})
-    return condition(network, J, how=how, layer=layer)
+    return condition(network, J, how=how, layer=layer, preset="paper")
 
 
 def _gradients(call: Callable[..., Tensor], model: nn.Module, calls: Any) -> list[Tensor]:
@@ -266,7 +266,7 @@ def test_the_gradient_of_the_ray_is_that_of_finite_differences(
 
 def test_a_layer_in_disguise_answers_as_the_layer(make: Make) -> None:
     network, _ = make("images")
-    model = condition(network, J)
+    model = condition(network, J, how="input")
     stand_in: Any = model.backbone.get_submodule("stem.0")
     assert stand_in.weight is stand_in.layer.weight
     assert stand_in.kernel_size == (3, 3)
@@ -284,7 +284,7 @@ def test_a_layer_used_in_two_places_hears_in_both(rays: Rays, nudge: Nudge) -> N
         def forward(self, inputs: Tensor) -> Tensor:
             return torch.cat([self.left(inputs), self.right(-inputs)], dim=1)
 
-    model = condition(Siamese().double(), J)
+    model = condition(Siamese().double(), J, how="input")
     nudge(model)
     inputs, ray = torch.randn(B, 4).double(), rays()
     layer, new = (model.get_parameter(f"backbone.left.{part}") for part in
@@ -296,7 +296,7 @@ def test_a_layer_used_in_two_places_hears_in_both(rays: Rays, nudge: Nudge) -> N
 
 def test_a_hook_on_the_split_layer_is_still_called(make: Make, rays: Rays) -> None:
     network, inputs = make("perceptron")
-    model = condition(network, J)
+    model = condition(network, J, how="input")
     seen: list[torch.Size] = []
     layer = model.get_submodule("backbone.0.layer")
     layer.register_forward_hook(lambda _, __, out: seen.append(out.shape))

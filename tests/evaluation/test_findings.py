@@ -192,6 +192,21 @@ def test_a_network_is_examined(by: float, kinds: list[str]) -> None:
     assert examine(model, problem, front, problem.split("val")) == found
 
 
+class Tiny(MeanSquaredError):  # noqa: N818
+    """In another unit."""
+
+    def loss(self, outputs: Outputs, targets: Targets) -> Tensor:
+        return 1e-6 * super().loss(outputs, targets)
+
+
+@pytest.mark.parametrize("scaled", [False, True])
+def test_losses_that_were_brought_to_one_scale_drown_nobody(scaled: bool) -> None:
+    problem, model = _problem(second=Tiny(name="two", target="two")), Head(-1.0)
+    front = evaluate(model, problem, split="val", rays=9)
+    found = examine(model, problem, front, problem.split("val"), scaled=scaled)
+    assert [one.kind for one in found.findings] == ["wrong_order", *["drowned"] * (not scaled)]
+
+
 def test_what_gives_no_gradient_is_found() -> None:
     problem = _problem(second=Flat(name="flat"))
     front = evaluate(Head(), problem, split="val", rays=9)

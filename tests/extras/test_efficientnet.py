@@ -67,7 +67,7 @@ def test_input_conditioning_adds_less_than_a_thousandth(objectives: int, more: i
     b4 = EfficientNet((3, 64, 64), dict.fromkeys("abcdefghij"[:objectives], 1), weights="random")
     # maps of the ray, 4x4 and 6x6, and 3x3 filters on them in the first layer's 48 channels
     assert objectives**2 * (16 + 36) + objectives * 48 * 9 == more
-    for conditioned in (TransposedConv(b4, objectives), condition(b4, objectives)):
+    for conditioned in (TransposedConv(b4, objectives), condition(b4, objectives, how="input")):
         assert _count(conditioned) - _count(b4) == more < 0.001 * _count(b4)
     small = TransposedConv(backbone, objectives)
     assert _count(small) - _count(backbone) == more - objectives * (48 - 32) * 9

@@ -125,7 +125,7 @@ def _conditioned(network: nn.Module, how: str, **given: Any) -> Conditioning:
     """By name; "moved" is FiLM with weights that move with the ray too."""
     if how == "moved":
         return condition(network, J, how="film", settings={"rank": 1}, **given)
-    return condition(network, J, how=how, **given)
+    return condition(network, J, how=how, preset="paper", **given)
 
 
 def _logits(outputs: Any) -> Tensor:
@@ -255,7 +255,7 @@ def test_token_ids_cannot_be_split_and_it_says_what_to_do() -> None:
     network, _ = distilbert()
     says = r"word_embeddings`: .*how=\"film\".*layer=\"distilbert.*attention\.q_lin\""
     with pytest.raises(ConfigurationError, match=says):
-        condition(network, J)
+        condition(network, J, how="input")
 
 
 @pytest.mark.parametrize(

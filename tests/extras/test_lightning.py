@@ -69,14 +69,15 @@ def _problem() -> TwoTargets:
     )
 
 
-def _model(seed: int = 3) -> nn.Module:
+def _model(seed: int = 3, preset: str = "paper") -> nn.Module:
     torch.manual_seed(seed)
-    return condition(nn.Sequential(nn.Linear(3, 32), nn.Tanh(), nn.Linear(32, 1)), 2)
+    network = nn.Sequential(nn.Linear(3, 32), nn.Tanh(), nn.Linear(32, 1))
+    return condition(network, 2, preset=preset)
 
 
-def _module(model: nn.Module | None = None, **given: Any) -> ParetoModule:
-    model = _model() if model is None else model
-    return ParetoModule(model, OBJECTIVES, **({"reference": REFERENCE} | given))
+def _module(model: nn.Module | None = None, preset: str = "paper", **given: Any) -> ParetoModule:
+    model = _model(preset=preset) if model is None else model
+    return ParetoModule(model, OBJECTIVES, preset=preset, **({"reference": REFERENCE} | given))
 
 
 def _trainer(**given: Any) -> Any:
@@ -109,6 +110,40 @@ def test_the_front_is_the_known_one_and_that_of_fit(tmp_path: Path) -> None:
     assert hypervolume(front) == pytest.approx(hypervolume(known), rel=0.01)
 
 
+class InThousandths(MeanSquaredError):  # noqa: N818
+    """The same in another unit."""
+
+    def loss(self, outputs: Any, targets: Any) -> Tensor:
+        return 1000 * super().loss(outputs, targets)
+
+
+def test_by_default_the_front_is_the_known_one_in_any_unit() -> None:
+    """w·(4 s², 4 (1 - s)²) is smallest at s = 1 - w; with one loss times 1,000 too."""
+    problem, fronts = _problem(), []
+    for second in (OBJECTIVES[1], InThousandths(name="two", target="b")):
+        objectives = (OBJECTIVES[0], second)
+        module = ParetoModule(
+            _model(preset="default"), objectives, reference=REFERENCE, learning_rate=1e-2
+        )
+        trainer = _trainer(max_epochs=40)
+        trainer.fit(module, _loader(problem.split("train")))
+        front = module.front(_loader(problem.split("test"), 150), split="test")
+        unit = 1000 if second is not OBJECTIVES[1] else 1
+        fronts.append(front.values / [1, unit])
+        scales = module._weighing.state["loss_scales"] / torch.tensor([1.0, unit])
+        weights = (0.01 + 0.98 * even_rays(25, 2).double()) / scales
+        shares = (weights / weights.sum(dim=1, keepdim=True)).numpy()
+        np.testing.assert_allclose(fronts[-1], 4 * (1 - shares) ** 2, atol=0.1)
+        rates = trainer.optimizers[0].param_groups
+        assert [group["weight_decay"] for group in rates] == [0.05, 0.0]
+        assert rates[0]["lr"] < 1e-4  # at the end of a cosine
+        kept = {id(p) for p in rates[1]["params"]}
+        reads = module.model.ray_parameters
+        named = dict(module.model.named_parameters())
+        assert kept == {id(p) for n, p in named.items() if n in reads or p.ndim < 2}
+    np.testing.assert_allclose(fronts[1], fronts[0], atol=0.02)
+
+
 def test_what_it_logs_is_what_evaluate_finds(tmp_path: Path) -> None:
     problem = _problem()
     callbacks = lightning.pytorch.callbacks
@@ -126,6 +161,7 @@ def test_what_it_logs_is_what_evaluate_finds(tmp_path: Path) -> None:
     assert {"train_one", "train_two", "train_loss"} <= logged.keys()
 
     given = {"model": _model(4), "objectives": OBJECTIVES, "reference": REFERENCE}
+    given["preset"] = "paper"
     kept = ParetoModule.load_from_checkpoint(best.best_model_path, **given)
     front = evaluate(kept.model, problem, split="val")
     again = kept.front(_loader(problem.split("val")))
@@ -153,7 +189,8 @@ def test_a_step_is_the_gradient_of_the_cosmos_loss(accumulated: int) -> None:
     model = _model()
     before = {name: p.detach().clone() for name, p in model.named_parameters()}
     hook = model.register_forward_pre_hook(lambda _, given: rays.append(given[1].clone()))
-    module = Sgd(model, OBJECTIVES, reference=REFERENCE, method=Cosmos(penalty=2.0))
+    given = {"reference": REFERENCE, "method": Cosmos(penalty=2.0)}
+    module = Sgd(model, OBJECTIVES, preset="paper", **given)
     trainer = _trainer(max_steps=1, accumulate_grad_batches=accumulated)
     trainer.fit(module, _loader(data, 30))
     hook.remove()
@@ -194,11 +231,13 @@ class Resumable:
         self.done = state["done"]
 
 
-@pytest.mark.parametrize("method", ["cosmos", "epo"])
+@pytest.mark.parametrize("method", ["cosmos", "epo", None], ids=["cosmos", "epo", "default"])
 @pytest.mark.parametrize("steps", [8, 11], ids=["after an epoch", "within one"])
 def test_a_resumed_training_ends_with_the_same_bits(
-    method: str, steps: int, tmp_path: Path
+    method: str | None, steps: int, tmp_path: Path
 ) -> None:
+    preset = "paper" if method else "default"
+
     def train(module: ParetoModule, folder: str, checkpoint: Path | None = None) -> None:
         keep = lightning.pytorch.callbacks.ModelCheckpoint(
             tmp_path / folder, "{step}", every_n_train_steps=1, save_top_k=-1
@@ -208,17 +247,17 @@ def test_a_resumed_training_ends_with_the_same_bits(
         loader = Resumable(list(_loader(_data(500))))  # 8 batches, the last one short
         trainer.fit(module, loader, ckpt_path=checkpoint)
 
-    whole, rays = _module(method=method, seed=5), []
+    whole, rays = _module(preset=preset, method=method, seed=5), []
     whole.model.register_forward_pre_hook(lambda _, given: rays.append(given[1].clone()))
     train(whole, "whole")  # 4 epochs of 4 steps
-    assert len(torch.cat(rays).unique(dim=0)) == 32  # another one for every batch
-    resumed = _module(_model(9), method=method, seed=5)
+    assert len(torch.cat([ray[:1] for ray in rays]).unique(dim=0)) == 32  # another for every batch
+    resumed = _module(_model(9, preset), preset, method=method, seed=5)
     train(resumed, "resumed", tmp_path / "whole" / f"step={steps}.ckpt")
     for name, value in whole.state_dict().items():
         assert torch.equal(resumed.state_dict()[name], value), name
     assert resumed._weighing.kept() == whole._weighing.kept()
     assert whole._weighing.kept()["epoch"] == 3
-    assert method == "cosmos" or whole._weighing.kept()["state"]["steps"] == 32
+    assert method != "epo" or whole._weighing.kept()["state"]["steps"] == 32
 
 
 def test_another_seed_draws_other_rays() -> None:
@@ -365,7 +404,9 @@ os._exit(0)  # gloo's threads may abort a process that ends the long way
 
 def _stepper(ranks: Any) -> Sgd:
     method = Cosmos(penalty=2.0)
-    return Sgd(_model(), OBJECTIVES, reference=REFERENCE, method=method, ranks=ranks)
+    return Sgd(
+        _model(), OBJECTIVES, reference=REFERENCE, preset="paper", method=method, ranks=ranks
+    )
 
 
 def test_several_processes_agree_on_a_ray_or_differ(tmp_path: Path) -> None:

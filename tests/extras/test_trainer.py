@@ -18,6 +18,7 @@ from paretocosmos.errors import ConfigurationError, DataError
 from paretocosmos.integrations.transformers import ParetoTrainer
 from paretocosmos.objectives import accuracy
 from paretocosmos.objectives.cross_entropy import CrossEntropy
+from paretocosmos.pareto.metrics import monotonicity
 from paretocosmos.pareto.rays import even_rays
 from paretocosmos.types import Batch
 
@@ -69,23 +70,24 @@ def _problem() -> Opposed:
     )
 
 
-def _model(seed: int = 5, *, dropout: float = 0.0) -> nn.Module:
+def _model(seed: int = 5, *, dropout: float = 0.0, preset: str = "paper") -> nn.Module:
     torch.manual_seed(seed)
     sizes = {"dim": 16, "n_layers": 2, "n_heads": 2, "hidden_dim": 24, "vocab_size": WORDS}
     quiet = {"dropout": dropout, "attention_dropout": dropout, "seq_classif_dropout": dropout}
     config = transformers.DistilBertConfig(
         max_position_embeddings=LENGTH, num_labels=CLASSES, **sizes, **quiet
     )
-    return condition(transformers.DistilBertForSequenceClassification(config), 2, how="film")
+    network = transformers.DistilBertForSequenceClassification(config)
+    return condition(network, 2, how="film", preset=preset)
 
 
 def _trainer(folder: Path, model: nn.Module | None = None, **given: Any) -> ParetoTrainer:
     own = {"objectives", "method", "rays", "optimizers", "metrics", "train_dataset", "eval_dataset"}
-    own |= {"settings", "groups", "ranks", "reference"}
+    own |= {"settings", "groups", "ranks", "reference", "preset"}
     quiet = {"report_to": "none", "disable_tqdm": True, "use_cpu": True, "save_strategy": "no"}
     args = {key: value for key, value in given.items() if key not in own}
     rest = {key: value for key, value in given.items() if key in own}
-    rest = {"objectives": OBJECTIVES, "reference": REFERENCE} | rest
+    rest = {"objectives": OBJECTIVES, "reference": REFERENCE, "preset": "paper"} | rest
     arguments = transformers.TrainingArguments(str(folder), **(quiet | args))
     return ParetoTrainer(_model() if model is None else model, arguments, **rest)
 
@@ -118,6 +120,33 @@ def test_the_front_is_the_known_one_and_that_of_fit(tmp_path: Path) -> None:
     # of any ray: at the simplex' corners one is small and the other large
     for name in ("topic", "tone"):
         assert all(0.05 < entry[f"loss_{name}"] < 5 for entry in logged)
+
+
+def test_by_default_the_front_is_the_known_one_and_what_reads_the_ray_is_not_decayed(
+    tmp_path: Path,
+) -> None:
+    problem = _problem()
+    trainer = _trainer(
+        tmp_path,
+        _model(preset="default"),
+        preset="default",
+        num_train_epochs=16,
+        per_device_train_batch_size=32,
+        learning_rate=3e-3,
+        weight_decay=0.01,
+        train_dataset=_samples(problem.split("train")),
+    )
+    trainer.train()
+    front = trainer.front(_samples(problem.split("test")))
+    known = Front(front.rays, -even_rays(25, 2).double().log().numpy(), front.names, REFERENCE)
+    assert hypervolume(front) == pytest.approx(hypervolume(known), rel=0.02)
+    assert monotonicity(front).min() > 0.95
+    scales = trainer._weighing.state["loss_scales"]
+    assert float(scales.min()) > 0
+    model: Any = trainer.model
+    decayed = set(trainer.get_decay_parameter_names(model))
+    assert decayed.isdisjoint(model.ray_parameters)
+    assert any(name.endswith("q_lin.layer.weight") for name in decayed)
 
 
 def test_evaluate_reports_what_evaluate_finds(tmp_path: Path) -> None:

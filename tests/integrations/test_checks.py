@@ -62,7 +62,7 @@ def test_networks_that_take_none_are_refused(model: nn.Module) -> None:
 
 def test_a_network_for_other_rays_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="3 entries, found 2"):
-        checked_model(condition(nn.Linear(3, 1), 3), 2)
+        checked_model(condition(nn.Linear(3, 1), 3, how="input"), 2)
 
 
 def test_what_is_no_network_is_refused() -> None:
@@ -99,20 +99,20 @@ def test_a_reference_is_a_finite_number_each(reference: tuple[float, ...]) -> No
 def test_methods_with_networks_of_their_own_are_refused_and_the_others_not(name: str) -> None:
     built = registry.find("methods", name)()
     if built.fixed_rays(2) is None:
-        assert method_of(name, None, 2) == built
+        assert method_of(name, None, 2, "paper") == built
         return
     with pytest.raises(ConfigurationError, match=f"`{name}`.*per ray.*`fit`"):
-        method_of(name, None, 2)
+        method_of(name, None, 2, "paper")
     with pytest.raises(ConfigurationError, match=f"`{name}`.*per ray"):
-        method_of(built, None, 2)
+        method_of(built, None, 2, "paper")
 
 
 def test_settings_are_the_named_methods() -> None:
-    assert method_of("cosmos", {"penalty": "2"}, 2) == Cosmos(penalty=2.0)
+    assert method_of("cosmos", {"penalty": "2"}, 2, "paper") == Cosmos(penalty=2.0)
     with pytest.raises(ConfigurationError, match="did you mean `penalty`"):
-        method_of("cosmos", {"penalti": 2}, 2)
+        method_of("cosmos", {"penalti": 2}, 2, "default")
     with pytest.raises(ConfigurationError, match="build it with them"):
-        method_of(Cosmos(), {"penalty": 2}, 2)
+        method_of(Cosmos(), {"penalty": 2}, 2, "default")
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ def test_settings_are_the_named_methods() -> None:
 )
 def test_methods_that_cannot_be_used(method: str | Method, says: str) -> None:
     with pytest.raises(ConfigurationError, match=says):
-        method_of(method, None, 2)
+        method_of(method, None, 2, "default")
 
 
 def test_a_compiled_network_takes_a_ray() -> None:

@@ -20,6 +20,7 @@ from paretocosmos.training.engine import make_step
 from paretocosmos.types import Batch, Targets
 
 B, J = 12, 2
+RAY = torch.tensor([0.5, 0.5])
 OBJECTIVES = tuple(MeanSquaredError(name=name, target=name) for name in ("a", "b"))
 
 
@@ -47,9 +48,10 @@ def _batch() -> Batch:
     return Batch(x, {"a": a + 1, "b": b - 1})
 
 
-def _weighing(model: nn.Module, method: str | Method = "cosmos", **given: Any) -> Weighing:
+def _weighing(model: nn.Module, method: str | Method | None = "cosmos", **given: Any) -> Weighing:
     rest: dict[str, Any] = {"settings": None, "targets": (), "groups": 1, "ranks": "differ"}
-    return Weighing(model, OBJECTIVES, method=method, **(rest | {"seed": 1} | given))
+    rest |= {"preset": "paper", "seed": 1}
+    return Weighing(model, OBJECTIVES, method=method, **(rest | given))
 
 
 def _gradients(model: nn.Module, total: Tensor) -> list[Tensor]:
@@ -107,6 +109,116 @@ def test_both_loops_have_the_same_gradient_to_the_bit(
     found = dict(zip(parameters, _gradients(model, weighed.total), strict=True))
     for name, gradient in expected.gradients.items():
         assert torch.equal(found[name], gradient)
+
+
+# ---------------------------------------------------------------- the default preset
+
+
+def _usual(model: nn.Module, **given: Any) -> Weighing:
+    return _weighing(model, None, **{"preset": "default", "groups": None} | given)
+
+
+def test_what_is_not_said_is_the_presets() -> None:
+    weighing = _usual(_model(False))
+    assert weighing.method == Linear(alpha=0.5, floor=0.01, stratified=True)
+    assert _weighing(_model(False), None).method == Cosmos()
+    assert _usual(_model(False), settings={"floor": 0.2}).method == Linear(
+        alpha=0.5, floor=0.2, stratified=True
+    )
+    with pytest.raises(ConfigurationError, match=r"`penalty` .* `cosmos`.*name the method too"):
+        _usual(_model(False), settings={"penalty": 2.0})
+    with pytest.raises(ConfigurationError, match="preset `own`"):
+        _usual(_model(False), preset="own")
+    rays = weighing.rays((0, 0), 0, 4)
+    # one in each quarter of Beta(.5, .5), whose quantiles are sin² of a quarter turn's parts
+    cuts = torch.sin(torch.pi / 8 * torch.arange(5)).square()
+    assert torch.histogram(rays[:, 0], cuts).hist.tolist() == [1, 1, 1, 1]
+
+
+def test_a_batch_has_four_rays_and_the_papers_one() -> None:
+    model, seen = _model(False), []
+    model.register_forward_pre_hook(lambda _, given: seen.append(len(given[1])))
+    _usual(model)(model, _batch(), epoch=0, place=(0, 0))
+    _weighing(model, groups=None)(model, _batch(), epoch=0, place=(0, 0))
+    assert seen == [4, 1]
+
+
+class Times(MeanSquaredError):  # noqa: N818
+    """The same in another unit."""
+
+    def __init__(self, factor: float, *, name: str) -> None:
+        super().__init__(name=name, target=name)
+        self.factor = factor
+
+    def loss(self, outputs: Any, targets: Targets) -> Tensor:
+        return self.factor * super().loss(outputs, targets)
+
+
+@pytest.mark.parametrize("method", [None, Cosmos(penalty=0.5)], ids=["linear", "cosmos"])
+def test_a_loss_in_another_unit_has_the_same_gradient(method: Method | None) -> None:
+    model, found = _model(False), []
+    for factor in (1.0, 1024.0):
+        weighing = _weighing(model, method, preset="default", groups=None)
+        weighing.objectives = (OBJECTIVES[0], Times(factor, name="b"))
+        for at in range(2):  # the scale is the first batch's
+            weighed = weighing(model, _batch(), epoch=0, place=(0, at))
+        found.append(_gradients(model, weighed.total))
+        missed = model(_batch().inputs, RAY).detach() - _batch().targets["b"]
+        raw = factor * float(missed.square().mean())
+        assert float(weighed.losses[1]) == pytest.approx(raw, rel=1e-4)  # logged as it is
+    for one, other in zip(*found, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-7)
+    assert max(float(one.abs().max()) for one in found[0]) > 0.01
+
+
+def test_scales_are_those_of_gradients_by_hand() -> None:
+    model, batch = _model(False), _batch()
+    weighing = _usual(model)
+    weighing(model, batch, epoch=0, place=(0, 0))
+    noise = torch.randn((B, 2), generator=torch.Generator().manual_seed(1))
+    outputs = model(batch.inputs, RAY).detach() + noise  # film starts deaf
+    expected = [  # B times the gradient of a mean of squares over B x 2 numbers
+        float((outputs - batch.targets[name]).square().sum(dim=1).mean().sqrt()) for name in "ab"
+    ]
+    assert weighing.state["loss_scales"].tolist() == pytest.approx(expected, rel=1e-5)
+
+
+def test_a_loss_without_a_gradient_waits_for_its_scale_and_a_resumed_training_knows() -> None:
+    model, batch = _model(False), _batch()
+    missing = Batch(batch.inputs, {"a": batch.targets["a"], "b": torch.full((B, 2), torch.nan)})
+    weighing = _usual(model)
+    weighing(model, missing, epoch=0, place=(0, 0))
+    first = weighing.state["loss_scales"].tolist()
+    assert first[0] > 0
+    assert first[1] == 0
+    resumed = _usual(model)
+    resumed.restore(json.loads(json.dumps(weighing.kept())))
+    resumed(model, batch, epoch=0, place=(0, 1))
+    after = resumed.state["loss_scales"].tolist()
+    assert after[0] == first[0]
+    assert after[1] > 0
+    resumed(model, Batch(batch.inputs, {"a": 9 * batch.targets["a"], "b": batch.targets["b"]}),
+            epoch=0, place=(0, 2))  # fmt: skip
+    assert resumed.state["loss_scales"].tolist() == after
+    with pytest.raises(ConfigurationError, match="loss_scales, found one that remembers nothing"):
+        _weighing(model, None).restore(weighing.kept())
+
+
+def test_processes_agree_on_scales() -> None:
+    """The mean of those that know one."""
+    model = _model(False)
+
+    def mean(part: Tensor) -> Tensor:
+        return (part + torch.tensor([[4.0, 0.0], [1.0, 0.0]])) / 2
+
+    alone, among = _usual(model), _usual(model)
+    alone(model, _batch(), epoch=0, place=(0, 0))
+    among(model, _batch(), epoch=0, place=(0, 0), mean=mean)
+    own = alone.state["loss_scales"].tolist()
+    assert among.state["loss_scales"].tolist() == pytest.approx([(own[0] + 4) / 2, own[1]])
+
+
+# ---------------------------------------------------------------- whatever the preset
 
 
 def test_a_batch_that_cannot_be_shared_equally_has_fewer_groups() -> None:

@@ -41,7 +41,7 @@ def test_batch_normalisation_is_warned_of_with_the_ways_out(how: str, training: 
         warnings.simplefilter("error")
         for norm in ("keep", "group", "frozen"):
             condition(_network(), 2, how=how, norm=norm)
-        condition(nn.Linear(2, 1), 2)
+        condition(nn.Linear(2, 1), 2, how="input")
 
 
 @pytest.mark.parametrize("how", ["input", "film"])
@@ -88,7 +88,7 @@ def test_a_network_of_one_layer_is_replaced_whole() -> None:
 
 def test_film_goes_after_what_normalises_now() -> None:
     for norm in ("group", "frozen"):
-        model = condition(_network(), 2, how="film", norm=norm)
+        model = condition(_network(), 2, how="film", norm=norm, settings={"rank": 0})
         assert model.places == ("1", "5")
 
 

@@ -21,7 +21,7 @@ from paretocosmos.pareto.front import Front
 from paretocosmos.problems import Problem, Split, load_problem
 from paretocosmos.problems.toys.problem import ToyProblem
 from paretocosmos.runs.load import load_run
-from paretocosmos.training.compare import BASELINES, Comparison, compare
+from paretocosmos.training.compare import BASELINES, COMPARED, Comparison, compare
 from paretocosmos.training.fit import Progress, fit
 from paretocosmos.types import Batch, Outputs, Targets
 
@@ -80,7 +80,9 @@ def test_a_method_is_what_it_would_be_alone(done: Comparison, tmp_path: Path) ->
 
 def test_the_baselines_are_things_there_are() -> None:
     assert {"cosmos", *pairs()} <= set(BASELINES)
-    assert set(BASELINES) <= {*registry.names("methods"), *pairs()}
+    assert set(COMPARED) <= {*registry.names("methods"), *pairs()}
+    assert COMPARED[:2] == ("linear", "separate")
+    assert COMPARED[2:] == BASELINES
 
 
 def test_settings_are_for_all_or_for_one(tmp_path: Path) -> None:

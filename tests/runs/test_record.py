@@ -159,7 +159,7 @@ def test_what_was_found_is_warned_of_recorded_and_read_again(
     trained: Trained, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = Examined(0.004, (Finding("insensitive", "the rays change nothing: try `film`"),))
-    monkeypatch.setattr(validation, "examine", lambda *given: found)
+    monkeypatch.setattr(validation, "examine", lambda *given, **named: found)
     with pytest.warns(FindingWarning, match="the rays change nothing: try `film`"):
         folder = trained(load_problem("toy_convex"))
     record = load_run(folder).record

@@ -109,6 +109,39 @@ def test_a_tail_that_is_dominated_by_chance_stays() -> None:
     assert torch.equal(_ends(curve), torch.eye(2))
 
 
+def _constant_end(gain: float) -> Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]:
+    """From half the weight the second stays, and at the very end it is less by `gain`.
+
+    Rows disagree on the second by up to 0.012 where it is not the end's, so that its standard error
+    is near 0.004.
+    """
+
+    def curve(weight: Tensor, number: Tensor) -> tuple[Tensor, Tensor]:
+        floor = 0.1 + 0.012 * number * (weight < 0.999)
+        second = (0.5 - weight).clamp_min(0) + floor - gain * (weight > 0.999)
+        return weight, second
+
+    return curve
+
+
+def test_a_far_end_that_gains_by_chance_goes_with_the_tail_before_it() -> None:
+    """Constant predictions have a gap of exactly 0, which nothing beats: not a choice by itself."""
+    corner = torch.tensor([1.0, 0.0])
+    torch.testing.assert_close(
+        _ends(_constant_end(0.003)), torch.stack([corner, torch.tensor([0.5, 0.5])])
+    )
+    assert torch.equal(_ends(_constant_end(0.05)), torch.eye(2))  # that is beyond noise
+
+
+def test_neighbours_that_pay_stay_though_each_gains_by_chance() -> None:
+    """A front need not be beyond noise from step to step, only where nothing between pays."""
+
+    def curve(weight: Tensor, number: Tensor) -> tuple[Tensor, Tensor]:
+        return weight, 1 - weight + 0.3 * weight * number
+
+    assert torch.equal(_ends(curve), torch.eye(2))
+
+
 def test_where_hardly_any_weight_pays_all_of_the_simplex_stays() -> None:
     assert torch.equal(_ends(lambda weight, number: (weight, 0 * weight)), torch.eye(2))
 

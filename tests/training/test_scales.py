@@ -1,14 +1,12 @@
 """The scale of a loss: against gradients by hand, under other units, and where there is none."""
 
 import copy
-import warnings
 from dataclasses import dataclass, field
 
 import pytest
 import torch
 from torch import Tensor, nn
 
-from paretocosmos.errors import FrontWarning
 from paretocosmos.objectives import Objective
 from paretocosmos.objectives.binary_cross_entropy import BinaryCrossEntropy
 from paretocosmos.objectives.tpr_gap import TprGap
@@ -124,9 +122,7 @@ def test_neither_the_network_nor_the_random_numbers_are_touched() -> None:
 
 def test_a_gap_of_equal_outputs_has_a_scale_too() -> None:
     """Where all logits are equal the gap is 0, a corner without a direction."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", FrontWarning)
-        found = loss_scales(_net(constant=True), People(), seed=1)
+    found = loss_scales(_net(constant=True), People(), seed=1)
     near = loss_scales(_net(), People(), seed=1)
     assert bool((found > 0).all())
     assert 0.2 < float(found[1] / near[1]) < 5  # no nearly infinite weight
@@ -147,10 +143,9 @@ class Elsewhere(BinaryCrossEntropy):
 
 
 @pytest.mark.parametrize("kind", [Detached, Elsewhere])
-def test_a_loss_without_a_gradient_is_named(kind: type[BinaryCrossEntropy]) -> None:
+def test_a_loss_without_a_gradient_stays_as_it_is(kind: type[BinaryCrossEntropy]) -> None:
+    """Nothing is said here: the end of the training tells, once."""
     problem = People(objectives=(BinaryCrossEntropy(name="loss"), kind(name="lost")))
-    with pytest.warns(FrontWarning, match=r"`lost` has no gradient.*without `detach`") as said:
-        found = loss_scales(_net(), problem, seed=1)
-    assert len(said) == 1
+    found = loss_scales(_net(), problem, seed=1)
     assert found[1] == 1
     assert found[0] == loss_scales(_net(), People(), seed=1)[0]

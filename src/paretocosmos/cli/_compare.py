@@ -13,7 +13,7 @@ from paretocosmos.cli.output._bars import bars
 from paretocosmos.cli.output._console import error, note, notes, print_json, safe, wide
 from paretocosmos.errors import ConfigurationError, MissingExtraError
 from paretocosmos.pareto.metrics import MEANINGS
-from paretocosmos.training.compare import BASELINES, Comparison
+from paretocosmos.training.compare import COMPARED, Comparison
 from paretocosmos.training.compare import compare as compare_methods
 
 
@@ -21,7 +21,7 @@ def compare(
     problem: options.ProblemName,
     methods: Annotated[
         str, typer.Option(help="Names, separated by commas.", callback=options.named)
-    ] = ",".join(BASELINES),
+    ] = ",".join(COMPARED),
     preset: options.Preset = None,
     protocol: options.Protocol = None,
     seed: options.Seed = 1,

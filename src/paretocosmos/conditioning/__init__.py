@@ -1,7 +1,7 @@
 """Conditioning: how a ray enters a network, one file each."""
 
 from paretocosmos.conditioning._base import Conditioning, heads_of, inside
-from paretocosmos.conditioning._condition import condition
+from paretocosmos.conditioning._condition import conditioned
 from paretocosmos.conditioning._emission import Emission
 from paretocosmos.conditioning._per_ray import PerRayEnsemble, networks_of
 
@@ -9,7 +9,7 @@ __all__ = [
     "Conditioning",
     "Emission",
     "PerRayEnsemble",
-    "condition",
+    "conditioned",
     "heads_of",
     "inside",
     "networks_of",

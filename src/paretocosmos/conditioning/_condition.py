@@ -1,4 +1,4 @@
-"""`condition`: any network becomes one that takes a ray."""
+"""How a network that nobody here wrote becomes one that takes a ray."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -12,48 +12,32 @@ from paretocosmos.errors import ConfigurationError, unknown
 from paretocosmos.layers.norms import Norm, with_norm
 from paretocosmos.registry import Spec
 
-__all__ = ["condition"]
+__all__ = ["conditioned"]
 
 ROOM = "conditioning"
 SPLITS: dict[type[nn.Module], str] = {nn.Linear: "concat", nn.Conv2d: "transposed_conv"}
 
 
-def condition(
+def conditioned(
     module: nn.Module,
     objectives: int,
     *,
-    how: str = "input",
-    layer: str | Sequence[str] | None = None,
-    norm: Norm | None = None,
-    settings: Mapping[str, Any] | None = None,
+    how: str,
+    layer: str | Sequence[str] | None,
+    norm: Norm | None,
+    settings: Mapping[str, Any],
+    usual: Mapping[str, Any],
 ) -> Conditioning:
-    """Make of any network one that takes a ray: ``forward(inputs, ray)``.
-
-    The network is copied. What reads the ray starts at zero (but for `hypernet`), so that training
-    starts from the network as it is, its pretrained weights untouched. Inputs are a tensor, or a
-    mapping passed on as keywords; a ray is ``[J]``, ``[G, J]`` or ``[B, J]``; outputs are what the
-    network gives.
+    """A conditioning around a network, whose own parameters of the ray start at zero.
 
     Args:
         module: any network.
         objectives: entries in a ray, J.
-        how: ``"input"``: beside the input, in the layer it enters, `concat` where that is linear
-            and `transposed_conv` where it is a 2d convolution; ``"film"``: a scale and a shift
-            after each block; any other name of a conditioning, or `package.module:Class`.
-        layer: the dotted name of the layer the ray enters; for ``"film"`` one or several; found
-            by itself if `None`.
-        norm: what becomes of batch normalisation, whose statistics mix samples under all rays:
-            ``"group"`` makes it group normalisation with the same scale and shift, ``"frozen"``
-            keeps the running statistics as they are, ``"keep"`` leaves it; `None` leaves it and
-            warns.
-        settings: further settings of the conditioning, by name.
-
-    >>> import torch
-    >>> network = nn.Sequential(nn.Linear(3, 8), nn.ReLU(), nn.Linear(8, 1))
-    >>> model = condition(network, objectives=2)
-    >>> x = torch.randn(4, 3)
-    >>> torch.equal(model(x, torch.tensor([0.5, 0.5])), network(x))
-    True
+        how: ``"input"``, or a conditioning.
+        layer: where the ray enters; found by itself if `None`.
+        norm: what becomes of batch normalisation.
+        settings: of the conditioning, by name.
+        usual: settings that a conditioning has if it takes them and no other were given.
     """
     _check_network(module)
     if how == "input":
@@ -61,7 +45,7 @@ def condition(
     elif ":" not in how and how not in registry.names(ROOM):
         raise unknown("`how`", how, ["input", *registry.names(ROOM)])
     takes = registry.parameters(registry.find(ROOM, how))
-    given: dict[str, Any] = {"zero": True} if "zero" in takes else {}
+    given = {key: value for key, value in ({"zero": True} | dict(usual)).items() if key in takes}
     if layer is not None:
         if "layer" not in takes:
             raise ConfigurationError(
@@ -69,8 +53,8 @@ def condition(
             )
         names = (layer,) if isinstance(layer, str) else tuple(layer)
         given["layer"] = names[0] if len(names) == 1 else names
-    spec = Spec(how, given | dict(settings or {}))
-    network = with_norm(module, norm)
+    spec = Spec(how, given | dict(settings))
+    network = with_norm(module, norm, depth=2)
     built = registry.build(ROOM, spec, backbone=network, objectives=objectives)
     if not isinstance(built, Conditioning):
         raise ConfigurationError(

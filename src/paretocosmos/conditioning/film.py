@@ -142,7 +142,8 @@ class Film(ListeningConditioning):
             raise ConfigurationError(
                 "`film` looked for repeated blocks, normalisation layers, and hidden linear layers "
                 f"or convolutions, found none in {type(self.backbone).__name__}: name what to "
-                'scale and shift, as in `layer=("encoder.first", "encoder.second")`'
+                'scale and shift, as in `layer=("encoder.first", "encoder.second")`, or take '
+                "`concat`, which one layer is enough for"
             )
         return tuple(found)
 

@@ -15,17 +15,24 @@ from paretocosmos.io.schema import PRESETS
 from paretocosmos.problems import Problem, split_of
 
 __all__ = [
+    "CONDITIONINGS",
     "METHODS",
     "NETWORKS",
     "PRESETS",
     "batch_size_for",
+    "check_preset",
+    "loop_groups",
+    "loop_settings",
     "preset_for",
+    "preset_method",
     "preset_network",
     "preset_settings",
 ]
 
 METHODS = {"default": "linear", "paper": "cosmos"}
 """The method of a preset, where a caller names none."""
+CONDITIONINGS = {"default": "film", "paper": "input"}
+"""How a ray enters a network of one's own (`condition`), where a caller does not say."""
 
 # By the number of an input's axes.
 NETWORKS = {
@@ -53,8 +60,8 @@ _ALWAYS: dict[str, Any] = {
     "floor": 0.01,
     "rank": 1,
 }
-_VECTORS = {"learning_rate": 2e-3, "groups": 4}
-_IMAGES = {"learning_rate": 4e-3, "groups": 8, "epochs": 30}
+_VECTORS: dict[str, Any] = {"learning_rate": 2e-3, "groups": 4}
+_IMAGES: dict[str, Any] = {"learning_rate": 4e-3, "groups": 8, "epochs": 30}
 # A deep or pretrained network, as one's own may be: small steps, little decay.
 _OWN = {"learning_rate": 5e-4, "weight_decay": 0.05}
 # Samples of a step at most, by the number of an input's axes; a gap between groups needs many.
@@ -69,9 +76,25 @@ def preset_for(asked: str | None, problem: Problem) -> str:
     """The preset a training has: the one asked for, else the paper's under the paper's protocol."""
     if asked is None:
         return "paper" if problem.protocol == "paper" else "default"
+    return check_preset(asked)
+
+
+def check_preset(asked: str) -> str:
+    """The name, if there is a preset of it."""
     if asked not in PRESETS:
         raise unknown("preset", asked, PRESETS)
     return asked
+
+
+def preset_method(preset: str, settings: Mapping[str, Any]) -> str:
+    """The method of a preset, for a caller who names none and has set this."""
+    usual = METHODS[preset]
+    if usual != "cosmos" and {"penalty", "method.penalty"} & settings.keys():
+        raise ConfigurationError(
+            f"`penalty` is a setting of the method `cosmos`, and the preset `{preset}` trains by "
+            f"`{usual}`: name the method too"
+        ).by({"method": "cosmos"})
+    return usual
 
 
 def preset_network(preset: str, problem: Problem) -> dict[str, str]:
@@ -119,9 +142,36 @@ def preset_settings(
         found["epochs"] = max(_EPOCHS, -(-_STEPS // -(-rows // size)))
     epochs = _whole(given, "epochs") or int(found["epochs"])
     found["evaluate_every"] = max(1, epochs // _VALIDATIONS)
-    found["groups"] = 1 if single else math.gcd(found["groups"], size)
+    found["groups"] = 1 if single else loop_groups(preset, axes, size)
     found["groups"] = _whole(given, "accumulate") or found["groups"]
     return found
+
+
+def loop_settings(preset: str) -> dict[str, Any]:
+    """The settings a preset has for a network of one's own in a loop of one's own.
+
+    Of these a method, a conditioning and a loop take what they know: nothing is said of a problem.
+
+    >>> loop_settings("default")["rank"], loop_settings("paper")
+    (1, {})
+    """
+    return _ALWAYS | _OWN if check_preset(preset) == "default" else {}
+
+
+def loop_groups(preset: str, axes: int, size: int) -> int:
+    """Rays of a batch in such a loop.
+
+    Args:
+        preset: its name.
+        axes: of an input; 1 for a row of a table.
+        size: samples of the batch.
+
+    >>> loop_groups("default", 1, 64), loop_groups("default", 3, 100), loop_groups("paper", 1, 64)
+    (4, 4, 1)
+    """
+    if check_preset(preset) == "paper":
+        return 1
+    return math.gcd((_VECTORS if axes == 1 else _IMAGES)["groups"], size)
 
 
 def _whole(given: Mapping[str, Any], name: str) -> int:

@@ -10,7 +10,7 @@ from torch import nn
 from paretocosmos import registry
 from paretocosmos.config.build import as_built, build_checked, check_pair, for_single_rays
 from paretocosmos.config.plan import Plan, check_seed, networks_for
-from paretocosmos.config.presets import METHODS, preset_for, preset_network, preset_settings
+from paretocosmos.config.presets import preset_for, preset_method, preset_network, preset_settings
 from paretocosmos.config.settings import (
     Configuration,
     distribute,
@@ -116,12 +116,7 @@ def _parts(problem: str | Problem, settings: Mapping[str, Any], options: PlanOpt
     preset = preset_for(options["preset"], loaded)
     asked = options["method"]
     if asked is None:
-        asked = METHODS[preset]
-        if asked != "cosmos" and {"penalty", "method.penalty"} & settings.keys():
-            raise ConfigurationError(
-                f"`penalty` is a setting of the method `cosmos`, and the preset `{preset}` trains "
-                f"by `{asked}`: name the method too"
-            ).by({"method": "cosmos"})
+        asked = preset_method(preset, settings)
     method, conditioning = _pair(asked, model, options["conditioning"])
     if isinstance(method, str):
         owners["method"] = registry.find("methods", method)

@@ -120,11 +120,20 @@ class Training:
         if self.schedule == "steps":
             return [self.learning_rate * self.decay ** sum(epoch >= m for m in self.milestones)]
         steps = -(-samples // self.batch_size)
-        total, rising = steps * self.epochs, self.warmup * steps * self.epochs
+        every = range(epoch * steps, (epoch + 1) * steps)
+        return [self.learning_rate * self.cosine(step, steps * self.epochs) for step in every]
 
-        def share(step: int) -> float:
-            if step < rising:
-                return (step + 1) / (rising + 1)
-            return (1 + math.cos(math.pi * (step - rising) / (total - rising))) / 2
+    def cosine(self, step: int, steps: int) -> float:
+        """The share of the learning rate that a step has under ``"cosine"``.
 
-        return [self.learning_rate * share(epoch * steps + step) for step in range(steps)]
+        Args:
+            step: which, the first being 0.
+            steps: of the whole training.
+
+        >>> Training(warmup=0.5).cosine(0, 2), Training().cosine(1, 2)
+        (0.5, 0.5)
+        """
+        rising = self.warmup * steps
+        if step < rising:
+            return (step + 1) / (rising + 1)
+        return (1 + math.cos(math.pi * (step - rising) / (steps - rising))) / 2

@@ -10,7 +10,7 @@ from typing import Any
 from torch import nn
 
 from paretocosmos.conditioning import PerRayEnsemble
-from paretocosmos.errors import DivergedError, FrontWarning
+from paretocosmos.errors import DivergedError, FindingWarning, FrontWarning
 from paretocosmos.estimators._problem import RowsProblem
 from paretocosmos.evaluation.evaluate import evaluate
 from paretocosmos.methods import Method
@@ -28,6 +28,8 @@ EVALUATIONS = 10
 # What a training draws, and how its steps are recorded, belongs to the whole process: threads (a
 # grid search with that backend) take turns.
 ONE_AT_A_TIME = threading.Lock()
+# Calls between somebody's `fit` and what is said here.
+DEPTH = 5
 # Numbers that a table repeated in this way may take: 16 megabytes.
 REPEATED = 4_000_000
 
@@ -66,7 +68,7 @@ def train(
     """Train a network, bring it to the CPU and look at it there, in float64.
 
     So what it predicts for a row does not depend on the rows beside it, and a front tells exactly
-    what predictions have.
+    what predictions have. What the training found of its front is warned of, in a sentence each.
 
     Args:
         problem: what to train on.
@@ -80,7 +82,8 @@ def train(
     """
     place = tempfile.TemporaryDirectory(prefix="paretocosmos-")
     with ONE_AT_A_TIME, place as folder, warnings.catch_warnings():
-        # the reference point is not the caller's, and no number of an estimator's
+        # the reference point is not the caller's, and no number of an estimator's; what is found is
+        # told once all is done, as of the caller's own line
         warnings.simplefilter("ignore", FrontWarning)
         try:
             run = fit(
@@ -94,6 +97,8 @@ def train(
         except DivergedError as error:  # it speaks of a checkpoint, which is gone with the folder
             what = str(error).partition(";")[0]
             raise DivergedError(f"{what}: lower `learning_rate` or look at the data") from error
+    for finding in run.record["findings"]:
+        warnings.warn(finding["text"], FindingWarning, stacklevel=DEPTH)
     model = run.model.cpu().double()
     rays = [[float(part) for part in ray] for ray in run.front_val.rays]
     origin = dict(run.front_val.provenance)

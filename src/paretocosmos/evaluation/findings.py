@@ -61,7 +61,9 @@ class Examined:
     findings: tuple[Finding, ...]
 
 
-def examine(model: nn.Module, problem: Problem, front_val: Front, batch: Batch) -> Examined:
+def examine(
+    model: nn.Module, problem: Problem, front_val: Front, batch: Batch, *, scaled: bool = False
+) -> Examined:
     """Sensitivity and findings of one network that takes the ray as an input.
 
     Args:
@@ -69,6 +71,7 @@ def examine(model: nn.Module, problem: Problem, front_val: Front, batch: Batch) 
         problem: what it was trained on.
         front_val: its front on the validation split.
         batch: that split, targets on the model's device.
+        scaled: whether losses were brought to one scale in training, where none drowns another.
     """
     count = min(len(front_val), RAYS * (front_val.objectives - 1))
     front = front_val.take(np.linspace(0, len(front_val) - 1, count).round().astype(int))
@@ -83,6 +86,8 @@ def examine(model: nn.Module, problem: Problem, front_val: Front, batch: Batch) 
             draws=DRAWS,
         )
     losses, gradients = _at_equal_weights(model, problem, some)
+    if scaled:
+        losses = {}
     return Examined(moved, tuple(findings(front, moved, drawn, losses=losses, gradients=gradients)))
 
 
@@ -156,7 +161,7 @@ def _insensitive(sensitivity: float) -> Finding:
     return Finding(
         "insensitive",
         f"the rays change nothing (sensitivity {sensitivity:.4f}): try the conditioning `film` "
-        "with `rank` 1, or several rays a batch (`groups`)",
+        "with `rank` 1, as the default preset has it, or more `epochs`",
     )
 
 
@@ -164,9 +169,9 @@ def _wrong_order(order: Mapping[str, float]) -> Finding:
     said = ", ".join(f"`{name}` ({value:.2f})" for name, value in order.items())
     return Finding(
         "wrong_order",
-        f"more weight raises what it should lower on val, by its rank correlation: {said}; try a "
-        "smaller `penalty`, several rays a batch (`groups`), or an objective whose loss is closer "
-        "to its score",
+        f"more weight raises what it should lower on val, by its rank correlation: {said}; try the "
+        "method `linear`, as the default preset has it, more `epochs`, or an objective whose loss "
+        "is closer to its score",
     )
 
 

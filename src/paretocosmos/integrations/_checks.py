@@ -11,7 +11,9 @@ from torch import nn
 from paretocosmos import registry
 from paretocosmos.conditioning import Conditioning
 from paretocosmos.config.build import build_checked
+from paretocosmos.config.presets import check_preset, loop_settings, preset_method
 from paretocosmos.config.settings import distribute, pair_of, spec_name
+from paretocosmos.config.training import Training
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.methods import Method
 from paretocosmos.objectives import Objective
@@ -51,8 +53,12 @@ def checked_reference(reference: Sequence[float], objectives: int) -> tuple[floa
     return point
 
 
-def method_of(method: str | Method, settings: Mapping[str, Any] | None, objectives: int) -> Method:
-    """The method, or the one of that name, if it serves one network that takes a ray."""
+def method_of(
+    method: str | Method | None, settings: Mapping[str, Any] | None, objectives: int, preset: str
+) -> Method:
+    """The method, the one of that name or the preset's, if it serves one network for all rays."""
+    if method is None:
+        method = preset_method(check_preset(preset), settings or {})
     if isinstance(method, str):
         pair = pair_of(method)
         if pair is not None:
@@ -61,8 +67,10 @@ def method_of(method: str | Method, settings: Mapping[str, Any] | None, objectiv
                 f'as `method`: pass "{pair[0]}", and a network made by condition(..., '
                 f'how="{pair[1]}")'
             )
-        own = distribute(settings or {}, {"method": registry.find("methods", method)})["method"]
-        built: Method = build_checked(Method, Spec(method, own), "methods")
+        owner = {"method": registry.find("methods", method)}
+        usual = distribute(loop_settings(preset), owner, lenient=True)["method"]
+        own = distribute(settings or {}, owner)["method"]
+        built: Method = build_checked(Method, Spec(method, usual | own), "methods")
     elif not isinstance(method, Method):
         raise ConfigurationError(f"`method` is a Method or the name of one, found {method!r}")
     elif settings:
@@ -75,10 +83,16 @@ def method_of(method: str | Method, settings: Mapping[str, Any] | None, objectiv
     if built.fixed_rays(objectives) is not None:
         raise ConfigurationError(
             f"`{spec_name('methods', type(built))}` trains a network per ray, found it for one "
-            "that takes a ray: use `fit`, or a method that draws rays, such as `cosmos`"
+            "that takes a ray: use `fit`, or a method that draws rays, such as `linear`"
         )
     built.sample(objectives, 1, torch.Generator())  # its settings may not fit the objectives
     return built
+
+
+def training_of(preset: str) -> Training:
+    """How a preset trains a network of one's own; a loop takes of it what it can do."""
+    owner = {"training": Training}
+    return Training(**distribute(loop_settings(preset), owner, lenient=True)["training"])
 
 
 def checked_model(model: nn.Module, objectives: int) -> nn.Module:

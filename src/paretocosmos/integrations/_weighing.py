@@ -8,15 +8,22 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from paretocosmos.config.presets import loop_groups
 from paretocosmos.errors import ConfigurationError, unknown
 from paretocosmos.integrations._batches import as_batch, targets_of
-from paretocosmos.integrations._checks import checked_model, checked_objectives, method_of
+from paretocosmos.integrations._checks import (
+    checked_model,
+    checked_objectives,
+    method_of,
+    training_of,
+)
 from paretocosmos.methods import Gram, Method
 from paretocosmos.objectives import Objective
 from paretocosmos.training.engine.gradients import LossGradients, head_modules
 from paretocosmos.training.engine.losses import group_losses
-from paretocosmos.training.engine.step import as_called, weigh
-from paretocosmos.types import Batch, Outputs, map_tensors
+from paretocosmos.training.engine.step import SCALES, as_called, weigh
+from paretocosmos.training.scales import pulls
+from paretocosmos.types import Batch, Outputs, Targets, first, map_tensors
 
 Ranks = Literal["differ", "agree"]
 
@@ -44,10 +51,11 @@ class Weighing:
     Args:
         model: ``forward(inputs, ray)``; it is only looked at.
         objectives: what is traded.
-        method: how losses become weights, or its name.
+        preset: what is not said is as this has it.
+        method: how losses become weights, or its name; the preset's if `None`.
         settings: of a method by name.
         targets: those that objectives of one's own read beside their `target`.
-        groups: rays per batch, each for an equal share of it.
+        groups: rays per batch, each for an equal share of it; the preset's if `None`.
         ranks: whether the rays of several processes differ or agree.
         seed: of the rays.
     """
@@ -57,26 +65,29 @@ class Weighing:
         model: nn.Module,
         objectives: Sequence[Objective],
         *,
-        method: str | Method,
+        preset: str,
+        method: str | Method | None,
         settings: Mapping[str, Any] | None,
         targets: Sequence[str],
-        groups: int,
+        groups: int | None,
         ranks: Ranks,
         seed: int,
     ) -> None:
         self.objectives = checked_objectives(objectives)
-        self.method = method_of(method, settings, len(self.objectives))
+        self.method = method_of(method, settings, len(self.objectives), preset)
         checked_model(model, len(self.objectives))
-        if groups < 1:
+        if groups is not None and groups < 1:
             raise ConfigurationError(f"`groups` must be at least 1, found {groups}")
         if ranks not in get_args(Ranks):
             raise unknown("`ranks`", ranks, get_args(Ranks))
         if type(seed) is not int or seed < 0:
             raise ConfigurationError(f"`seed` is a whole number of at least 0, found {seed!r}")
         self.targets = targets_of(self.objectives, targets)
-        self.groups, self.ranks, self.seed = groups, ranks, seed
+        self.preset, self.groups, self.ranks, self.seed = preset, groups, ranks, seed
+        self.training = training_of(preset)
         self.epoch = -1  # none has begun
-        self.state = dict(self.method.init(len(self.objectives)))
+        self.state = self._fresh()
+        self._scaled = not self.training.scale_losses
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -118,28 +129,56 @@ class Weighing:
         """
         network = model if network is None else network
         parameter = next(p for p in network.parameters() if p.is_floating_point())
-        groups = math.gcd(len(batch), self.groups)
+        groups = self._groups(batch)
         rays = self.rays(place, rank, groups).to(parameter.device)
         given = as_called(network, rays.to(parameter.dtype), len(batch))
         outputs: Outputs = model(batch.inputs, given)
         with torch.autocast(parameter.device.type, enabled=False):
             losses = group_losses(self.objectives, full(outputs), batch.targets, groups)
+            if not self._scaled:
+                self._scale(full(outputs), batch.targets, mean)
             seen = losses.detach()
             if mean is not None and self.ranks == "agree":
                 seen = mean(seen)
             self._begin(epoch, seen)
             state = {name: value.to(rays.device) for name, value in self.state.items()}
+            known = {name: value for name, value in state.items() if name == SCALES}
+            # a loss whose scale is not known yet is taken as it is
+            state |= {name: torch.where(value > 0, value, 1.0) for name, value in known.items()}
             gram = self._gram(losses, network)
             weights, after = weigh(self.method, seen, rays, gram, state, groups=groups)
             total = (weights.detach() * losses).sum()
-        self.state = dict(after)
+        self.state = dict(after) | known
         return Weighed(total, losses.detach().mean(dim=0), outputs)
+
+    def _fresh(self) -> dict[str, Tensor]:
+        """What is remembered before the first batch: the method's state, and no scale."""
+        count = len(self.objectives)
+        scales = {SCALES: torch.zeros(count)} if self.training.scale_losses else {}
+        return {**self.method.init(count), **scales}
+
+    def _scale(
+        self, outputs: Outputs, targets: Targets, mean: Callable[[Tensor], Tensor] | None
+    ) -> None:
+        """The scales of losses from the first batch in which each has a gradient."""
+        generator = torch.Generator().manual_seed(self.seed)
+        pulled = pulls(self.objectives, outputs, targets, generator)
+        pulled = torch.stack([pulled, (pulled > 0).float()])
+        pulled, share = pulled if mean is None else mean(pulled)  # the same in all processes
+        before = self.state[SCALES].to(pulled)
+        found = torch.where(before > 0, before, pulled / share.clamp_min(1e-12))
+        self.state[SCALES], self._scaled = found, bool((found > 0).all())
+
+    def _groups(self, batch: Batch) -> int:
+        if self.groups is not None:
+            return math.gcd(len(batch), self.groups)
+        return loop_groups(self.preset, first(batch.inputs).ndim - 1, len(batch))
 
     def _begin(self, epoch: int, losses: Tensor) -> None:
         if self.epoch < 0:
             self.method.check(losses.mean(dim=0), self.names)
         if epoch != self.epoch:
-            self.state = dict(self.method.at_epoch(epoch, self.state))
+            self.state |= self.method.at_epoch(epoch, self.state)
             self.epoch = epoch
 
     def _gram(self, losses: Tensor, network: nn.Module) -> Gram:
@@ -157,17 +196,19 @@ class Weighing:
 
     def restore(self, kept: Mapping[str, Any]) -> None:
         """The inverse of `kept`."""
-        fresh = self.method.init(len(self.objectives))
+        fresh = self._fresh()
         if kept["state"].keys() != fresh.keys():
             raise ConfigurationError(
                 f"the checkpoint's method remembers {', '.join(kept['state']) or 'nothing'}, found "
-                f"one that remembers {', '.join(fresh) or 'nothing'}: resume with the same `method`"
+                f"one that remembers {', '.join(fresh) or 'nothing'}: resume with the same "
+                "`method` and `preset`"
             )
         self.state = {
             name: torch.tensor(kept["state"][name], dtype=value.dtype).reshape(value.shape)
             for name, value in fresh.items()
         }
         self.epoch = int(kept["epoch"])
+        self._scaled = SCALES not in self.state or bool((self.state[SCALES] > 0).all())
 
 
 def full(outputs: Any) -> Any:

@@ -1,5 +1,6 @@
 """A LightningModule that trains one network for the whole front."""
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -15,6 +16,7 @@ from paretocosmos.methods import Method
 from paretocosmos.objectives import Objective
 from paretocosmos.pareto.front import Front
 from paretocosmos.problems import check_split
+from paretocosmos.training.engine.optimizer import undecayed
 from paretocosmos.types import Batch, Inputs, Metric, Outputs
 
 __all__ = ["ParetoModule"]
@@ -31,7 +33,12 @@ class ParetoModule(LightningModule):  # type: ignore[misc]
     ``val_hypervolume``, by which `ModelCheckpoint` and `EarlyStopping` can choose, and every
     objective at the centre of the simplex; in float32, over the whole validation set. Training logs
     every loss as ``train_`` and its name; ``train_loss`` has the method's gradient, and its value
-    means little. Override `configure_optimizers` for another optimiser or a schedule.
+    means little.
+
+    In the default preset every loss is divided by how strongly it pulls on the outputs of the
+    first batch, so that a preference means the same for losses of any size, and AdamW follows a
+    cosine over the Trainer's steps; override `configure_optimizers` for another optimiser or
+    schedule. What needs a whole training stays with `fit`: averaged weights and calibration.
 
     A batch is inputs and a mapping of targets; or inputs and a tensor for each target, in the
     objectives' order; or a mapping, in which the columns called as a target are targets and the
@@ -41,13 +48,14 @@ class ParetoModule(LightningModule):  # type: ignore[misc]
         model: ``forward(inputs, ray) -> outputs``, such as `condition` makes.
         objectives: what is traded, at least two.
         reference: the point hypervolume is measured from, a number per objective.
-        method: a method that draws rays, or its name.
-        settings: of a method by name.
+        preset: what is not said is as it has it: ``"default"``, or ``"paper"`` as published.
+        method: a method that draws rays, or its name; the preset's if `None`.
+        settings: of a method by name; further ones are the preset's.
         metrics: further numbers a front reports, by name.
         targets: those that objectives of one's own read beside their `target`.
-        learning_rate: Adam's.
+        learning_rate: the largest that is reached; the preset's if `None`.
         groups: rays per batch, each for an equal share of it; a batch that cannot be shared
-            equally has fewer.
+            equally has fewer; the preset's if `None`.
         rays: how many even rays a front has, or rays ``[N, J]``.
         ranks: whether several processes draw rays that ``"differ"``, or ``"agree"`` on them and
             weigh the mean of their losses, as one process with the whole batch would.
@@ -61,12 +69,13 @@ class ParetoModule(LightningModule):  # type: ignore[misc]
         objectives: Sequence[Objective],
         *,
         reference: Sequence[float],
-        method: str | Method = "cosmos",
+        preset: str = "default",
+        method: str | Method | None = None,
         settings: Mapping[str, Any] | None = None,
         metrics: Mapping[str, Metric] | None = None,
         targets: Sequence[str] = (),
-        learning_rate: float = 1e-3,
-        groups: int = 1,
+        learning_rate: float | None = None,
+        groups: int | None = None,
         rays: Rays = 25,
         ranks: Ranks = "differ",
         seed: int = 1,
@@ -75,6 +84,7 @@ class ParetoModule(LightningModule):  # type: ignore[misc]
         self._weighing = Weighing(
             model,
             objectives,
+            preset=preset,
             method=method,
             settings=settings,
             targets=targets,
@@ -84,7 +94,8 @@ class ParetoModule(LightningModule):  # type: ignore[misc]
         )
         self._evaluator = Evaluator(self._weighing.objectives, reference, metrics, rays)
         self._gathered = Gathered()
-        self.model, self.learning_rate = model, learning_rate
+        usual = self._weighing.training.learning_rate
+        self.model, self.learning_rate = model, usual if learning_rate is None else learning_rate
 
     def forward(self, inputs: Inputs, ray: Tensor) -> Outputs:
         """What the network gives."""
@@ -92,7 +103,27 @@ class ParetoModule(LightningModule):  # type: ignore[misc]
         return outputs
 
     def configure_optimizers(self) -> Any:
-        return torch.optim.Adam(self.parameters(), lr=self.learning_rate)
+        training = self._weighing.training
+        if training.optimizer == "adam":  # the paper's, at one rate
+            return torch.optim.Adam(self.parameters(), lr=self.learning_rate)
+        spared = undecayed(self.model)
+        named = [(n, p) for n, p in self.model.named_parameters() if p.requires_grad]
+        groups = [
+            {"params": [p for n, p in named if (n in spared) is left], "weight_decay": decay}
+            for left, decay in ((False, training.weight_decay), (True, 0.0))
+        ]
+        optimizer = torch.optim.AdamW(groups, lr=self.learning_rate)
+
+        def share(step: int) -> float:
+            if step == 0:  # to ask for the end now would load data before a checkpoint is read
+                return 0.0
+            steps = self.trainer.estimated_stepping_batches
+            # nobody may have said when it ends
+            return 1.0 if math.isinf(steps) else training.cosine(min(step, steps), steps)
+
+        schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, share)
+        each_step = {"scheduler": schedule, "interval": "step"}
+        return {"optimizer": optimizer, "lr_scheduler": each_step}
 
     def on_before_batch_transfer(self, batch: Any, dataloader_idx: int) -> Any:
         # Lightning moves no frozen dataclass

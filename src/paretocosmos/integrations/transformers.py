@@ -15,6 +15,7 @@ from paretocosmos.integrations._weighing import Ranks, Weighing
 from paretocosmos.methods import Method
 from paretocosmos.objectives import Objective
 from paretocosmos.pareto.front import Front
+from paretocosmos.training.engine.optimizer import undecayed
 from paretocosmos.types import Metric
 
 __all__ = ["ParetoTrainer"]
@@ -32,6 +33,11 @@ class ParetoTrainer(Trainer):  # type: ignore[misc]
     Trainer's precision. Training logs every loss as ``loss_`` and its name; ``loss`` has the
     method's gradient, and its value means little.
 
+    In the default preset every loss is divided by how strongly it pulls on the outputs of the
+    first batch, so that a preference means the same for losses of any size. Optimiser, schedule and
+    decay are those of `args`, but what reads the ray is not decayed. What needs a whole training
+    stays with `fit`: averaged weights and calibration.
+
     The columns of a batch that are called as a target are targets, all others the network's
     inputs, as a mapping; none is removed. ``labels``, as collators write it, is ``label``.
 
@@ -42,12 +48,13 @@ class ParetoTrainer(Trainer):  # type: ignore[misc]
             drawn.
         objectives: what is traded, at least two.
         reference: the point hypervolume is measured from, a number per objective.
-        method: a method that draws rays, or its name.
-        settings: of a method by name.
+        preset: what is not said is as it has it: ``"default"``, or ``"paper"`` as published.
+        method: a method that draws rays, or its name; the preset's if `None`.
+        settings: of a method by name; further ones are the preset's.
         metrics: further numbers a front reports, by name.
         targets: those that objectives of one's own read beside their `target`.
         groups: rays per batch, each for an equal share of it; a batch that cannot be shared
-            equally has fewer.
+            equally has fewer; the preset's if `None`.
         rays: how many even rays a front has, or rays ``[N, J]``.
         ranks: whether several processes draw rays that ``"differ"``, or ``"agree"`` on them and
             weigh the mean of their losses, as one process with the whole batch would.
@@ -66,11 +73,12 @@ class ParetoTrainer(Trainer):  # type: ignore[misc]
         *,
         objectives: Sequence[Objective],
         reference: Sequence[float],
-        method: str | Method = "cosmos",
+        preset: str = "default",
+        method: str | Method | None = None,
         settings: Mapping[str, Any] | None = None,
         metrics: Mapping[str, Metric] | None = None,
         targets: Sequence[str] = (),
-        groups: int = 1,
+        groups: int | None = None,
         rays: Rays = 25,
         ranks: Ranks = "differ",
         train_dataset: Any = None,
@@ -83,6 +91,7 @@ class ParetoTrainer(Trainer):  # type: ignore[misc]
         self._weighing = Weighing(
             model,
             objectives,
+            preset=preset,
             method=method,
             settings=settings,
             targets=targets,
@@ -161,6 +170,11 @@ class ParetoTrainer(Trainer):  # type: ignore[misc]
         finally:
             self._evaluator = before
         return dataclasses.replace(self._front, split=split)
+
+    def get_decay_parameter_names(self, model: nn.Module) -> list[str]:
+        """The parameters that are decayed: the Trainer's, but for those that read the ray."""
+        spared = undecayed(model)
+        return [name for name in super().get_decay_parameter_names(model) if name not in spared]
 
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
         """Log, beside the Trainer's loss, the mean of every objective's since the last time."""

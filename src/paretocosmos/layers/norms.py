@@ -30,8 +30,14 @@ class FrozenNorm(StandIn):
         return out
 
 
-def with_norm(network: nn.Module, norm: Norm | None) -> nn.Module:
-    """A network whose batch normalisation bears rays; itself where there is none, or to be kept."""
+def with_norm(network: nn.Module, norm: Norm | None, *, depth: int = 1) -> nn.Module:
+    """A network whose batch normalisation bears rays; itself where there is none, or to be kept.
+
+    Args:
+        network: any.
+        norm: what becomes of batch normalisation; `None` keeps it and warns.
+        depth: calls between the user's, which the warning points at, and this one.
+    """
     if norm not in (None, "keep", "group", "frozen"):
         raise unknown("`norm`", str(norm), ("keep", "group", "frozen"))
     names = [name for name, part in network.named_modules() if isinstance(part, BatchNorm)]
@@ -42,7 +48,7 @@ def with_norm(network: nn.Module, norm: Norm | None) -> nn.Module:
             'training from random weights), norm="frozen" (running statistics as they are, for '
             'pretrained ones), or norm="keep" if that is meant',
             ConditioningWarning,
-            stacklevel=3,
+            stacklevel=depth + 2,
         )
     if norm in (None, "keep") or not names:
         return network

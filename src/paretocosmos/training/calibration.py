@@ -5,6 +5,8 @@ all rays beyond are dominated. The ends of the simplex are moved to where a weig
 so that every preference somebody can ask for is a choice worth having.
 """
 
+from itertools import pairwise
+
 import numpy as np
 import numpy.typing as npt
 import torch
@@ -34,8 +36,9 @@ def useful_ends(model: nn.Module, problem: Problem, val: Batch) -> Tensor:
     """For each objective the ray ``[J, J]`` with the largest weight on it that still pays.
 
     A weight pays as long as no other ray is better in something, beyond the noise of the validation
-    rows, and worse in nothing. Where the ends found so do not differ beyond noise, or on few rows,
-    all of the simplex stays.
+    rows, and worse in nothing. Beyond weights that do not pay it must also lower its own objective,
+    beyond noise, from where it was before them. Where the ends found so do not differ beyond noise,
+    or on few rows, all of the simplex stays.
 
     Args:
         model: the trained network.
@@ -56,7 +59,11 @@ def useful_ends(model: nn.Module, problem: Problem, val: Batch) -> Tensor:
     ]
     noise = _noise(np.stack(parts))
     pays = ~_dominated(whole, noise).reshape(STEPS, count)
-    largest = [int(np.flatnonzero(own).max(initial=0)) for own in pays.T]
+    own = [np.arange(STEPS) * count + j for j in range(count)]  # by the weight of each
+    largest = [
+        _largest(pays[:, j], whole[at, j], noise[np.ix_(at, at)][..., j])
+        for j, at in enumerate(own)
+    ]
     places = [step * count + j for j, step in enumerate(largest)]
     if not _conflict(whole[places], noise[np.ix_(places, places)]):
         return corners
@@ -80,6 +87,25 @@ def _dominated(values: Values, noise: Values) -> npt.NDArray[np.bool_]:
     better = np.any(worse > BETTER * noise + 1e-12, axis=-1)
     no_better = np.all(worse >= -SAME * noise, axis=-1)
     return np.asarray(np.any(no_better & better, axis=1))
+
+
+def _largest(pays: npt.NDArray[np.bool_], values: Values, noise: Values) -> int:
+    """The largest of S weights of one objective that pays.
+
+    A gap is never below 0 and its noise has one side: where predictions are constant it is 0, which
+    no ray can beat, however dearly it is bought. Between there and the weights that pay nothing
+    does, and what it gains on the last of them is chance.
+
+    Args:
+        pays: ``[S]``, whether no other ray beats it.
+        values: ``[S]``, of that objective.
+        noise: ``[S, S]``, standard errors of their differences.
+    """
+    useful = np.flatnonzero(pays)[::-1]
+    for far, near in pairwise(useful):
+        if far - near == 1 or values[near] - values[far] > BETTER * noise[near, far] + 1e-12:
+            return int(far)
+    return int(useful[-1]) if len(useful) else 0
 
 
 def _conflict(ends: Values, noise: Values) -> bool:

@@ -13,6 +13,7 @@ import torch
 from paretocosmos import registry
 from paretocosmos.conditioning import networks_of
 from paretocosmos.config.plan import Plan
+from paretocosmos.config.presets import METHODS
 from paretocosmos.config.resolve import PlanOptions, make_plan
 from paretocosmos.errors import ConfigurationError, FrontWarning, ParetoCosmosError, RunError
 from paretocosmos.io.files import sweep
@@ -28,15 +29,17 @@ from paretocosmos.training.engine._choose import check_engine
 from paretocosmos.training.fit import FitOptions, Progress, check_seeds, fit
 from paretocosmos.training.preflight import preflight
 
-__all__ = ["BASELINES", "Comparison", "compare"]
+__all__ = ["BASELINES", "COMPARED", "Comparison", "compare"]
 
 BASELINES = ("cosmos", "phn_ls", "phn_epo", "pareto_mtl", "mgda", "single_task", "uniform")
 """The paper's method, its baselines, and two of its code's: MGDA and uniform."""
+COMPARED = (METHODS["default"], "separate", *BASELINES)
+"""What is compared where nobody says: what the default preset trains, the bar for it, and those."""
 
 
 def compare(
     problem: str | Problem,
-    methods: Sequence[str] = BASELINES,
+    methods: Sequence[str] = COMPARED,
     *,
     seeds: Sequence[int] = (1,),
     preset: str | None = None,

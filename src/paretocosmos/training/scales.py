@@ -1,16 +1,16 @@
 """The scale of a loss: how strongly it pulls on the outputs of a fresh network."""
 
-import warnings
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
 
-from paretocosmos.errors import FrontWarning
 from paretocosmos.evaluation.evaluate import evaluating, move
+from paretocosmos.objectives import Objective
 from paretocosmos.problems import Problem, split_of
-from paretocosmos.types import Batch, Outputs, map_tensors
+from paretocosmos.types import Batch, Outputs, Targets, first, map_tensors
 
-__all__ = ["loss_scales"]
+__all__ = ["loss_scales", "pulls"]
 
 # Enough for a gap between groups to have a direction, few enough to cost nothing.
 SAMPLES = 2048
@@ -47,43 +47,39 @@ def loss_scales(model: nn.Module, problem: Problem, *, seed: int) -> Tensor:
     ray = torch.full((len(problem.objectives),), 1 / len(problem.objectives)).to(parameter)
     with evaluating(model):
         outputs = model(problem.prepare(few.inputs, parameter.dtype), ray)
-
-    def shaken(out: Tensor) -> Tensor:
-        if not out.is_floating_point():
-            return out
-        return out + NOISE * torch.randn(out.shape, generator=generator).to(out)
-
-    scales = _pulls(problem, map_tensors(shaken, outputs), few)
-    for name, scale in zip(problem.names, scales.tolist(), strict=True):
-        if not scale > 0:
-            warnings.warn(
-                f"the loss of `{name}` has no gradient at the network's outputs, so that no weight "
-                "on it changes anything: compute it from the outputs, without `detach`, `argmax` "
-                "or another network",
-                FrontWarning,
-                stacklevel=2,
-            )
+    scales = pulls(problem.objectives, outputs, few.targets, generator)
+    # a loss without a gradient is said aloud when the training ends, see `findings`
     return torch.where(scales > 0, scales, 1.0)
 
 
-def _pulls(problem: Problem, outputs: Outputs, batch: Batch) -> Tensor:
-    """The root mean square of a sample's pull on the outputs, for each loss ``[J]``."""
-    wanted: list[Tensor] = []
+def pulls(
+    objectives: Sequence[Objective], outputs: Outputs, targets: Targets, generator: torch.Generator
+) -> Tensor:
+    """How strongly each loss ``[J]`` pulls on outputs, as above; 0 where it has no gradient there.
+
+    Args:
+        objectives: what is traded.
+        outputs: of a fresh network.
+        targets: of the same samples.
+        generator: of the noise, on the CPU.
+    """
+    leaves: list[Tensor] = []
 
     def leaf(out: Tensor) -> Tensor:
         if not out.is_floating_point():
             return out
-        wanted.append(out.detach().clone().requires_grad_())
-        return wanted[-1]
+        noise = torch.randn(out.shape, generator=generator).to(out)
+        leaves.append((out.detach() + NOISE * noise).requires_grad_())
+        return leaves[-1]
 
-    leaves, found = map_tensors(leaf, outputs), []
+    shaken, found = map_tensors(leaf, outputs), []
     with torch.enable_grad():
-        losses = [objective.loss(leaves, batch.targets) for objective in problem.objectives]
+        losses = [objective.loss(shaken, targets) for objective in objectives]
     for loss in losses:
         total = torch.zeros((), device=loss.device, dtype=torch.float64)
         if loss.requires_grad:
-            pulls = torch.autograd.grad(loss, wanted, retain_graph=True, allow_unused=True)
-            squares = [pull.double().square().sum() for pull in pulls if pull is not None]
+            each = torch.autograd.grad(loss, leaves, retain_graph=True, allow_unused=True)
+            squares = [one.double().square().sum() for one in each if one is not None]
             total = torch.stack([total, *squares]).sum()
-        found.append((len(batch) * total).sqrt().float())
+        found.append((len(first(targets)) * total).sqrt().float())
     return torch.stack(found).nan_to_num(0.0, 0.0, 0.0)

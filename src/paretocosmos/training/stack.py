@@ -7,14 +7,13 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from paretocosmos.conditioning import Conditioning
 from paretocosmos.config.plan import Plan
 from paretocosmos.config.promises import from_outside
 from paretocosmos.methods import Method
 from paretocosmos.runtime.distributed import Processes
 from paretocosmos.training.engine._choose import Engine, choose
 from paretocosmos.training.engine.feed import Feed
-from paretocosmos.training.engine.optimizer import Optimizer, Recipe
+from paretocosmos.training.engine.optimizer import Optimizer, Recipe, undecayed
 from paretocosmos.training.engine.recorded import Recorded
 from paretocosmos.training.engine.step import SCALES, make_step
 from paretocosmos.training.engine.work import Work
@@ -133,19 +132,13 @@ def _initial_state(network: nn.Module, plan: Plan) -> dict[str, Tensor]:
 
 
 def _recipe(model: nn.Module, plan: Plan, feed: Feed) -> Recipe:
-    """How a network's parameters are updated.
-
-    Decoupled decay leaves biases and scales alone, and what reads the ray: shrunk, it would be
-    heard less.
-    """
+    """How a network's parameters are updated."""
     training = plan.training
     steps = training.epochs * -(-len(feed) // training.batch_size)
-    vectors = {name for name, parameter in model.named_parameters() if parameter.ndim < 2}
-    reads = model.ray_parameters if isinstance(model, Conditioning) else frozenset()
     return Recipe(
         training.optimizer,
         training.weight_decay,
-        vectors | reads,
+        undecayed(model),
         min(1.0, 1 / (training.average * steps)) if training.average else 0.0,
         training.clip,
     )

@@ -87,7 +87,8 @@ def examined(
     problem = plan.problem
     if plan.method.fixed_rays(len(problem.objectives)) is not None:
         return {"centre": None, "sensitivity": None, "findings": []}
-    found = examine(model, problem, fronts["val"], splits["val"])
+    scaled = plan.training.scale_losses
+    found = examine(model, problem, fronts["val"], splits["val"], scaled=scaled)
     if processes.first:
         for finding in found.findings:
             warnings.warn(finding.text, FindingWarning, stacklevel=2)

@@ -64,7 +64,10 @@ def hypervolume(
         raise ConfigurationError(f"`how` is `auto`, `exact` or `approximate`, found `{how}`")
     if how == "exact" or (how == "auto" and values.shape[1] <= EXACT_UP_TO):
         return float(moocore.hypervolume(inside, ref=point))
-    return float(moocore.hv_approx(inside, ref=point))
+    # it looks along rays from the reference point: in another unit it would see something else
+    low = inside.min(axis=0)
+    size = point - low
+    return float(np.prod(size) * moocore.hv_approx((inside - low) / size, ref=np.ones(len(size))))
 
 
 def ideal(front: Front) -> Array:

@@ -10,11 +10,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
+from paretocosmos.conditioning import Conditioning
 from paretocosmos.runtime.torch_private import fused_adam_, lerp_all_, scale_all_
 
-__all__ = ["Optimizer", "Recipe"]
+__all__ = ["Optimizer", "Recipe", "undecayed"]
 
 # The CUDA kernel gives 65,536 numbers to one block, which is most of a small network: cut into
 # pieces of this size it keeps a GPU's multiprocessors busy (LeNet, H200: 26 us in one piece).
@@ -43,6 +44,16 @@ class Recipe:
     undecayed: Collection[str] = ()
     average: float = 0.0
     clip: float = 0.0
+
+
+def undecayed(model: nn.Module) -> frozenset[str]:
+    """The parameters that decoupled decay leaves alone, by name.
+
+    Biases and scales, and what reads the ray: shrunk, it would be heard less.
+    """
+    vectors = {name for name, parameter in model.named_parameters() if parameter.ndim < 2}
+    reads = model.ray_parameters if isinstance(model, Conditioning) else frozenset()
+    return frozenset(vectors | reads)
 
 
 class Optimizer:

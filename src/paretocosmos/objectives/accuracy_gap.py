@@ -1,0 +1,29 @@
+"""The same share of right decisions in every group."""
+
+from paretocosmos.objectives._rates import ErrorRates
+
+__all__ = ["AccuracyGap"]
+
+
+class AccuracyGap(ErrorRates):
+    r"""The gap between groups in the share that is classified rightly.
+
+    .. math:: \max_g \frac{\sum_{a=g} |y - t|}{\#\{a=g\}}
+              - \min_g \frac{\sum_{a=g} |y - t|}{\#\{a=g\}}
+
+    with t = σ(logit / `sharpness`) as the loss and t = [logit > 0] as the score, which is
+    fairlearn's `accuracy_score_difference`. A group that is absent is left out in a training batch;
+    in the score of a whole split it makes the gap NaN. Several classes: right is who is given his
+    own.
+
+    >>> import torch
+    >>> targets = {"label": torch.ones(4), "sensitive": torch.tensor([0, 0, 1, 1])}
+    >>> AccuracyGap().score(torch.tensor([1.0, 1.0, 1.0, -1.0]), targets)
+    tensor(0.5000, dtype=torch.float64)
+    """
+
+    meaning = (
+        "the share that is classified rightly, largest minus smallest over the groups. It can be "
+        "closed by more mistakes in the group that fares better, and says nothing of which "
+        "mistakes are made"
+    )

@@ -1,5 +1,6 @@
 """As few wrong decisions as possible in the group that has most of them."""
 
+import torch
 from torch import Tensor
 
 from paretocosmos.objectives._rates import ErrorRates
@@ -30,3 +31,10 @@ class WorstGroup(ErrorRates):
 
     def compared(self, rates: Tensor) -> Tensor:
         return rates.amax()
+
+    def leanings(self, rates: Tensor, heat: Tensor, known: Tensor) -> tuple[Tensor, Tensor]:
+        # τ log Σ exp(rate / τ) over the groups
+        taking_part = known | ~known.any()
+        share = torch.where(taking_part, rates / heat, -torch.inf).flatten().softmax(dim=0)
+        share = share.reshape(rates.shape)
+        return share, (share - share.square()) / heat

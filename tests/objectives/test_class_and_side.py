@@ -8,8 +8,6 @@ import pytest
 import torch
 from fairlearn.metrics import (
     MetricFrame,
-    demographic_parity_difference,
-    equal_opportunity_difference,
 )
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,7 +16,6 @@ from sklearn.metrics import log_loss, mean_absolute_error, mean_squared_error
 
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.objectives.class_loss import ClassLoss
-from paretocosmos.objectives.demographic_parity import DemographicParity
 from paretocosmos.objectives.error_gap import ErrorGap
 from paretocosmos.objectives.mean_absolute_error import MeanAbsoluteError
 from paretocosmos.objectives.one_sided_error import OneSidedError

@@ -92,4 +92,4 @@ class MeansObjective(GroupObjective):
             every += [counted * chosen, chosen, counted.square() * chosen, once]
         member = membership(positive, targets, self.sensitive, self.groups)
         sums = torch.stack([one.to(member.dtype) for one in every]) @ member
-        return sums.unflatten(0, (len(self.over), 4)).movedim(1, 0)
+        return sums.reshape(len(self.over), 4, self.groups).movedim(1, 0)

@@ -7,8 +7,8 @@ from paretocosmos.objectives._base import logits_of
 from paretocosmos.objectives._means import MeansObjective
 from paretocosmos.types import Outputs, Targets
 
-# Rank correlation of what is trained and what is counted: docs/decisions/0035.
-SHARPNESS = 0.15
+# The rank correlation of what is trained and what is counted: docs/decisions/0035-gaps-of-rates.md.
+SHARPNESS = 0.05
 
 
 class RateObjective(MeansObjective):

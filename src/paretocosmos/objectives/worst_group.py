@@ -16,10 +16,10 @@ class WorstGroup(MeansObjective):
 
     .. math:: \max_g \frac{1}{\#\{a=g\}} \sum_{a=g} -\log p(y)
 
-    which is fairlearn's `log_loss_group_max`. It is no gap: it is not made smaller by worse predictions
-    for others. The cross-entropy is reported, not the share of wrong decisions: it is what more
-    weight lowers, and it compares with the cross-entropy of all on the other axis. A group that is
-    absent is left out in a training batch; in the score of a whole split it makes the value NaN.
+    which is fairlearn's `log_loss_group_max`. It is no gap: worse predictions for others do not
+    make it smaller. The cross-entropy is reported, not the share of wrong decisions: it is what is
+    trained, and it compares with the cross-entropy of all on the other axis. A group that is absent
+    is left out in a training batch; in the score of a whole split it makes the value NaN.
 
     >>> import torch
     >>> targets = {"label": torch.ones(3), "sensitive": torch.tensor([0, 0, 1])}

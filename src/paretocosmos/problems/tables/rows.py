@@ -13,7 +13,7 @@ from paretocosmos.problems.tables.frames import label_of, labelled
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["check", "check_positives", "groups_of", "labels_of", "split_rows"]
+__all__ = ["check", "check_groups", "groups_of", "labels_of", "split_rows"]
 
 # 70/10/20, as the published code cuts it: 20 % off for test, then an eighth of the rest for val.
 TEST_SHARE, VAL_SHARE = 0.2, 0.125

@@ -114,8 +114,8 @@ class TabularProblem(Problem):
             positive: the class that counts as positive; the second of two by default (`True`, 1,
                 ``">50K"``). Every other class is negative.
             fairness: what is compared between groups: ``"tpr_gap"``, ``"demographic_parity"``,
-                ``"equalized_odds"``, ``"fpr_gap"``, ``"accuracy_gap"``, ``"worst_group"``; ``"deo"``
-                is the paper's difference of counts. Or a class of one's own, derived from
+                ``"equalized_odds"``, ``"fpr_gap"``, ``"accuracy_gap"``, ``"worst_group"``; or the
+                paper's difference of counts, ``"deo"``; or a class of one's own, derived from
                 `RateObjective` or `GroupObjective`.
             categorical: columns to read as categories although they hold numbers.
             drop: columns to leave out.

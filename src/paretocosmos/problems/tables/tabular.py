@@ -155,23 +155,13 @@ class TabularProblem(Problem):
         )
         inputs = table.transform(features)
         objectives = (BinaryCrossEntropy(), gap)
-        metrics: dict[str, Metric] = {
-            "accuracy": accuracy,
-            "misclassification": misclassification,
-            "tpr_gap": TprGap(groups=len(groups)).score,
-            "demographic_parity": DemographicParity(groups=len(groups)).score,
-            "positive_rate": positive_rate,
-        }
-        for code, group in enumerate(groups):
-            metrics[f"selection_rate_{group}"] = partial(selection_rate, group=code)
-        names = [objective.name for objective in objectives]
         return cls(
             name=name,
             objectives=objectives,
             reference=reference,
             input_shape=(inputs.shape[1],),
             outputs=1,
-            metrics={key: metric for key, metric in metrics.items() if key not in names},
+            metrics=_metrics(groups, gap.name),
             protocol=protocol,
             splits={key: _batch(inputs, label, codes, rows[key]) for key in SPLITS},
             table=table,
@@ -212,6 +202,20 @@ def selection_rate(outputs: Outputs, targets: Targets, *, group: int) -> Tensor:
     if "weight" in targets:
         member = member * targets["weight"].reshape(chosen.shape)
     return (chosen * member).sum() / member.sum()
+
+
+def _metrics(groups: tuple[str, ...], traded: str) -> dict[str, Metric]:
+    """What a front tells beside what is traded."""
+    metrics: dict[str, Metric] = {
+        "accuracy": accuracy,
+        "misclassification": misclassification,
+        "tpr_gap": TprGap(groups=len(groups)).score,
+        "demographic_parity": DemographicParity(groups=len(groups)).score,
+        "positive_rate": positive_rate,
+    }
+    for code, group in enumerate(groups):
+        metrics[f"selection_rate_{group}"] = partial(selection_rate, group=code)
+    return {name: metric for name, metric in metrics.items() if name != traded}
 
 
 def _batch(

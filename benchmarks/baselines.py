@@ -43,7 +43,7 @@ def main() -> None:
     results |= provenance(torch.device(arguments.device))
     for protocol in arguments.protocols:
         for name in arguments.only:
-            problem = load_problem(name, protocol=protocol)
+            problem = load_problem(name, protocol=protocol, settings={"fairness": "deo"})
             for method in arguments.methods:
                 results["cells"].append(cell(problem, method, {}, arguments.device))
                 if protocol == "paper" and (name, method) in ALSO:

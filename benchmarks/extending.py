@@ -19,7 +19,7 @@ from typing import Any
 
 import torch
 from examples.own_method import SmoothTchebycheff
-from examples.own_objective import FprGap, people
+from examples.own_objective import CostGap, people
 from examples.own_problem import Stock, stock
 
 from paretocosmos import Problem, TabularProblem, fit
@@ -87,11 +87,11 @@ def _methods() -> dict[str, dict[str, Any]]:
 
 
 def _objectives() -> dict[str, dict[str, Any]]:
-    inside = _inside("objectives", "own_objective").FprGap
+    inside = _inside("objectives", "own_objective").CostGap
     frame = people(4000)
     return {
         kind: {"problem": TabularProblem.from_frame(frame, fairness=make, **COLUMNS)}
-        for kind, make in zip(KINDS, (inside, FprGap, _silent(FprGap)), strict=True)
+        for kind, make in zip(KINDS, (inside, CostGap, _silent(CostGap)), strict=True)
     }
 
 

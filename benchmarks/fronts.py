@@ -10,7 +10,6 @@ or `$PARETOCOSMOS_DATA` for the images. `--out FILE` writes the numbers as JSON,
 """
 
 import argparse
-import dataclasses
 import json
 import multiprocessing
 import tempfile
@@ -26,7 +25,6 @@ import torch
 
 from paretocosmos import fit, load_problem
 from paretocosmos.evaluation.evaluate import evaluate
-from paretocosmos.objectives.demographic_parity import DemographicParity
 from paretocosmos.pareto.metrics import front_report
 from paretocosmos.problems import Problem
 from paretocosmos.runs.provenance import provenance
@@ -102,10 +100,7 @@ def studied(
 def _problem(name: str, how: str, data: str | None) -> Problem:
     if name in IMAGES:
         return load_problem(name, data=data, settings={"rule": how})
-    problem = load_problem(name)
-    if how == "deo":
-        return problem
-    return dataclasses.replace(problem, objectives=(problem.objectives[0], DemographicParity()))
+    return load_problem(name, settings={"fairness": how})
 
 
 def _measured(run: Run, problem: Problem, separate: Any) -> dict[str, Any]:

@@ -144,6 +144,14 @@ def demo() -> str:
         )
         for key, form in (("monotonicity", ".2f"), ("range", ".4f"))
     )
+
+    def from_to(name: str) -> str:
+        first, *_, last = front.metrics[name]
+        return f"{first:.1%} to {last:.1%}"
+
+    shares = ", ".join(
+        f"{group} {from_to(f'selection_rate_{group}')}" for group in ("Male", "Female")
+    )
     return (
         f"order                {order} (1: more weight lowers it)\n"
         f"dominated            {test['dominated_share']:.0%} of {len(front)} rays\n"
@@ -152,6 +160,8 @@ def demo() -> str:
         f"hypervolume          {test['hypervolume']:.4f} test, {val['hypervolume']:.4f} val, at (2, 2)\n"
         f"objectives           {', '.join(front.names)}\n"
         f"ends of the front    {ends}\n"
+        f"accuracy             {from_to('accuracy')}\n"
+        f"told yes             {shares}\n"
         f"training             {record['seconds_training']:.1f} s, epoch {record['epoch_selected']} "
         f"selected, {record['parameters']:,} parameters\n"
         f"scores               {front.provenance['scores']} ({record['protocol']} protocol)"

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 from examples.own_method import SmoothTchebycheff
-from examples.own_objective import FprGap, people
+from examples.own_objective import CostGap, people
 from examples.own_problem import stock
 from tests.inside import example, in_room
 from torch import Tensor, nn
@@ -70,13 +70,13 @@ def test_a_method_from_outside_is_run_as_the_same_file_inside(train: Train, tmp_
 def test_an_objective_from_outside_likewise(train: Train, tmp_path: Path) -> None:
     columns = {"target": "loan", "sensitive": "sex", "positive": "granted"}
     frame = people(1000)
-    problem = TabularProblem.from_frame(frame, fairness=FprGap, **columns)  # type: ignore[arg-type]
+    problem = TabularProblem.from_frame(frame, fairness=CostGap, **columns)  # type: ignore[arg-type]
     outside = train(problem)
-    with in_room("objectives", "fpr_gap", example("own_objective", "FprGap"), tmp_path):
-        own = TabularProblem.from_frame(frame, fairness="fpr_gap", **columns)  # type: ignore[arg-type]
+    with in_room("objectives", "cost_gap", example("own_objective", "CostGap"), tmp_path):
+        own = TabularProblem.from_frame(frame, fairness="cost_gap", **columns)  # type: ignore[arg-type]
         inside = train(own)
-    assert own.names == ("binary_cross_entropy", "fpr_gap")
-    assert problem.names == ("binary_cross_entropy", "FprGap")
+    assert own.names == ("binary_cross_entropy", "cost_gap")
+    assert problem.names == ("binary_cross_entropy", "CostGap")
     assert outside.record["engine"] == inside.record["engine"] == "traced"
     assert _same(outside, inside)
 
@@ -138,20 +138,20 @@ def test_objectives_of_an_estimator_promise_for_themselves() -> None:
     from paretocosmos.config.promises import from_outside, promised
     from paretocosmos.estimators._own import own_objectives
 
-    given: Any = {"gap": FprGap(), "loss": lambda outputs, targets: outputs.mean()}
+    given: Any = {"gap": CostGap(), "loss": lambda outputs, targets: outputs.mean()}
     gap, loss = own_objectives(given, [])
     assert promised(gap)
     assert not promised(loss)
     (checked,) = from_outside(gap)
-    assert isinstance(checked, FprGap)
+    assert isinstance(checked, CostGap)
 
 
 def test_an_estimator_takes_a_gap_of_ones_own() -> None:
     frame = people(400)
     sex, loan = frame.pop("sex"), frame.pop("loan")
-    model = ParetoClassifier(fairness=FprGap, epochs=2, random_state=1)
+    model = ParetoClassifier(fairness=CostGap, epochs=2, random_state=1)
     model.fit(frame, loan == "granted", sensitive=sex)
-    assert model.front_.names == ("binary_cross_entropy", "FprGap")
+    assert model.front_.names == ("binary_cross_entropy", "CostGap")
 
 
 # ---------------------------------------------------------------- promises that are not kept

@@ -278,6 +278,11 @@ def test_a_csv_gives_a_front_and_its_report(cli: Call, people: pd.DataFrame) -> 
     run = load_run(folder)
     assert run.front.names == ("binary_cross_entropy", "tpr_gap")
     assert run.predict(people, ray=[0.5, 0.5]).shape == (300,)
+    shares = [run.front.metrics[f"selection_rate_{sex}"] for sex in ("f", "m")]
+    told = ", ".join(
+        f"{sex} {s[0]:.1%} to {s[-1]:.1%}" for sex, s in zip("fm", shares, strict=True)
+    )
+    assert re.search(rf"told yes +{re.escape(told)}", ended.out)
     # `low` comes after `high`, so it is the positive class unless somebody says otherwise
     ended = cli(
         *("train", "my.csv", "--target", "income", "--sensitive", "sex", "--positive", "high"),

@@ -21,7 +21,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("choose") / "run"
     settings = {"fairness": "tpr_gap", "hidden": "8"}
     with pytest.warns(BenchmarkWarning):
-        fit("compas", preset="paper", epochs=4, settings=settings, out=folder, device="cpu")
+        fit("compas", epochs=20, settings=settings, out=folder, device="cpu")
     return folder
 
 

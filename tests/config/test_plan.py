@@ -87,6 +87,25 @@ def _count(plan: Plan) -> int:
 
 @pytest.mark.filterwarnings("ignore::paretocosmos.errors.BenchmarkWarning")
 @pytest.mark.parametrize(
+    ("how", "compared"),
+    [
+        ({"preset": "default"}, "demographic_parity"),
+        ({"protocol": "paper"}, "deo"),
+        ({"preset": "paper"}, "deo"),  # what it is set to in paper.toml
+        ({"preset": "paper", "protocol": "clean"}, "deo"),
+        ({"preset": "default", "protocol": "paper"}, "deo"),
+        ({"preset": "paper", "settings": {"fairness": "tpr_gap"}}, "tpr_gap"),
+        ({"preset": "default", "settings": {"fairness": "deo"}}, "deo"),
+    ],
+)
+def test_counts_are_compared_as_in_the_paper_or_by_name_only(
+    how: dict[str, Any], compared: str
+) -> None:
+    assert plan_of("compas", **how).problem.names[1] == compared
+
+
+@pytest.mark.filterwarnings("ignore::paretocosmos.errors.BenchmarkWarning")
+@pytest.mark.parametrize(
     ("problem", "features", "alpha"),
     [("adult", 88, 0.5), ("compas", 20, 0.5), ("default_credit", 90, (0.1, 0.5))],
 )

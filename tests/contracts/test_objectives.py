@@ -40,8 +40,9 @@ def _batch(name: str, *leading: int) -> tuple[Tensor, dict[str, Tensor]]:
         "label": torch.randint(0, 2, (*leading, B)),
         "sensitive": torch.randint(0, 2, (*leading, B)),
     }
-    targets["label"][..., :4] = 1  # both groups have positives in every batch
-    targets["sensitive"][..., :4] = torch.tensor([0, 1, 0, 1])
+    # both groups have positives and negatives in every batch
+    targets["label"][..., :8] = torch.tensor([1, 1, 1, 1, 0, 0, 0, 0])
+    targets["sensitive"][..., :8] = torch.tensor([0, 1, 0, 1, 0, 1, 0, 1])
     return outputs, targets
 
 
@@ -114,7 +115,7 @@ def test_the_order_of_samples_does_not_matter(objective: Objective, verb: str) -
 def test_an_integer_weight_is_a_repetition(objective: Objective, verb: str) -> None:
     function: Metric = getattr(objective, verb)
     outputs, targets = _batch(objective.name)
-    weight = torch.arange(B) % 3 + (torch.arange(B) < 4)  # the rest of a split may be left out
+    weight = torch.arange(B) % 3 + (torch.arange(B) < 8)  # the rest of a split may be left out
     repeated = {name: t.repeat_interleave(weight, 0) for name, t in targets.items()}
     torch.testing.assert_close(
         function(outputs, {**targets, "weight": weight.double()}),
@@ -157,14 +158,14 @@ def test_what_compares_groups_is_offered_and_explained(objective: Objective) -> 
 
 
 def test_a_new_file_that_compares_groups_is_found_by_all(tmp_path: Path) -> None:
-    with in_room("objectives", "fpr_gap", example("own_objective", "FprGap"), tmp_path) as kind:
-        assert fairness_objectives("classes")["fpr_gap"] is kind
-        assert fairness_objective("fpr_gap", "classes", what="`fairness`") is kind
-        gap = class_trade([Classes("label", np.array([0, 1]))], 2, "fpr_gap")[1]
+    with in_room("objectives", "cost_gap", example("own_objective", "CostGap"), tmp_path) as kind:
+        assert fairness_objectives("classes")["cost_gap"] is kind
+        assert fairness_objective("cost_gap", "classes", what="`fairness`") is kind
+        gap = class_trade([Classes("label", np.array([0, 1]))], 2, "cost_gap")[1]
     assert type(gap) is kind
 
 
-@pytest.mark.parametrize("given", ["fpr_gap", "error_gap", "os:system", CrossEntropy, 3])
+@pytest.mark.parametrize("given", ["cost_gap", "error_gap", "os:system", CrossEntropy, 3])
 def test_what_does_not_compare_classes_is_no_fairness_of_them(given: Any) -> None:
     with pytest.raises(ConfigurationError, match="`fairness`"):
         fairness_objective(given, "classes", what="`fairness`")

@@ -134,7 +134,7 @@ def test_what_a_card_of_a_table_tells(in_onnx: Exported, trained: Run) -> None:
         r"| 1 | a\|b | number; where missing",
         r"&lt;script&gt;alert(1)&lt;/script&gt;, Private, State, (missing)",
         "problem: people",
-        "tpr_gap: The standard true-positive-rate gap.",
+        "tpr_gap: Equal opportunity: the same true-positive rate in every group.",
         "The groups of sex are compared: f, m. That column is not an input",
         "It says nothing of those wrongly taken for positive",
         "method: cosmos",

@@ -1,3 +1,4 @@
+import dataclasses
 import struct
 from pathlib import Path
 from typing import Any
@@ -68,6 +69,26 @@ def test_two_objectives_have_labels_a_legend_and_three_panels() -> None:
     assert val.startswith("val: hypervolume 3.")
     assert dominated == "dominated"
     assert figure.get_suptitle() == "adult · cosmos"
+
+
+def test_where_groups_are_compared_a_panel_shows_the_share_of_each_that_is_told_yes() -> None:
+    along, front = np.linspace(0, 1, 25), curve()
+    values = front.values.copy()
+    values[3] = np.nan  # cannot be drawn, there too
+    front = dataclasses.replace(front, values=values)
+    shares = {"selection_rate_m": 0.3 - 0.1 * along, "selection_rate_f": 0.1 + 0.1 * along}
+    accuracy = 0.86 - 0.03 * along
+    told = dataclasses.replace(front, metrics={"accuracy": accuracy, **shares})
+    axes = axes_of(front_figure([told]))
+    assert list(axes) == ["front", "rays", "shares"]
+    assert axes["shares"].get_title(loc="left") == "share told yes, test"
+    assert [text.get_text() for text in axes["shares"].texts] == ["m", "f"]
+    keep = np.arange(25) != 3
+    for line, share in zip(axes["shares"].get_lines(), shares.values(), strict=True):
+        np.testing.assert_allclose(line.get_xydata(), np.stack([accuracy, share], axis=1)[keep])
+    many = {f"selection_rate_{group}": along for group in range(5)}
+    crowded = dataclasses.replace(front, metrics={"accuracy": accuracy, **many})
+    assert list(axes_of(front_figure([crowded]))) == ["front", "rays", "box"]
 
 
 def test_the_hypervolume_in_the_legend_is_that_of_the_closed_form() -> None:

@@ -17,6 +17,7 @@ from paretocosmos.config.settings import (
     label_of,
     pair_of,
     pairs,
+    paper_settings,
     spec_of,
 )
 from paretocosmos.config.training import Training
@@ -112,7 +113,8 @@ def _parts(problem: str | Problem, settings: Mapping[str, Any], options: PlanOpt
         _check_method(options["method"])
     if isinstance(problem, str):
         owners["problem"] = registry.find("problems", problem_name(problem))
-    loaded = _problem(problem, owners.get("problem"), settings, options["protocol"])
+    usual = paper_settings(str(problem), "") if options["preset"] == "paper" else {}
+    loaded = _problem(problem, owners.get("problem"), usual | dict(settings), options["protocol"])
     preset = preset_for(options["preset"], loaded)
     asked = options["method"]
     if asked is None:

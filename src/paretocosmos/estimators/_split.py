@@ -1,5 +1,6 @@
 """Which rows train and which validate."""
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,6 +10,7 @@ import pandas as pd
 
 from paretocosmos.errors import ConfigurationError, DataError
 from paretocosmos.estimators._inputs import Floats
+from paretocosmos.objectives import GroupObjective
 from paretocosmos.problems.tables.frames import is_categorical, labelled, numbers_of
 from paretocosmos.problems.tables.rows import Codes
 
@@ -91,26 +93,34 @@ def check_parts(
 
 
 def check_rates(
-    classes: Codes, groups: Codes, called: Sequence[str], parts: tuple[Codes, Codes], name: str
+    classes: Codes,
+    groups: Codes,
+    called: Sequence[str],
+    parts: tuple[Codes, Codes],
+    gap: GroupObjective,
 ) -> None:
-    """Refuse groups whose rates among positives cannot be compared.
+    """Refuse groups that have none of the rows which an objective compares.
 
     Args:
         classes: each row's; of two the second is positive, of several each once.
         groups: each row's.
         called: what the groups are called.
         parts: the rows that train and those that validate.
-        name: of the objective that compares them.
+        gap: the objective that compares them.
     """
     count = int(classes.max()) + 1
-    for rows in parts:
+    others = ~np.eye(count, dtype=bool)
+    for rows, kind in itertools.product(parts, [one for one in gap.over if one != "all"]):
         there = np.zeros((len(called), count), dtype=bool)
         there[groups[rows], classes[rows]] = True
+        there = there @ others if kind == "negatives" else there
         enough = there[:, 1:] if count == 2 else there
         if not enough.all(axis=0).any():
-            what = "positive rows" if count == 2 else "rows of a class that the others have, too"
+            what = f"{kind.removesuffix('s')} rows"
+            if count > 2:
+                what = "rows of a class that the others have, too"
             raise DataError(
-                f"`{name}` compares groups that have {what}, to train on and to validate on, "
+                f"`{gap.name}` compares groups that have {what}, to train on and to validate on, "
                 f"found too few of `{called[int(enough.sum(axis=1).argmin())]}`: merge small "
                 'groups, add rows, or use fairness="demographic_parity"'
             )

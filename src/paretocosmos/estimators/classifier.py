@@ -37,10 +37,13 @@ class ParetoClassifier(ClassifierMixin, ParetoEstimator):  # type: ignore[misc]
         objectives: what is traded instead: functions of outputs and targets by name, or
             `Objective`s; each gives one number, to be made small. Targets are a mapping: `label`
             (or the targets' names, where there are several), `sensitive`, `weight`.
-        fairness: the largest minus the smallest rate of the groups: ``"tpr_gap"``, of positives
-            that are found, or ``"demographic_parity"``, of positive predictions; or ``"deo"``, the
-            paper's difference of counts; or a class of one's own derived from `GroupObjective`.
-            With several classes, the largest over them, each against the rest.
+        fairness: what is compared between groups, the largest rate minus the smallest:
+            ``"tpr_gap"``, of positives that are found; ``"demographic_parity"``, of positive
+            predictions; ``"fpr_gap"``, of negatives taken for positive; ``"equalized_odds"``, the
+            larger of the first and the third; ``"accuracy_gap"``, of right decisions. Or
+            ``"worst_group"``, the largest share of wrong decisions; ``"deo"``, the paper's
+            difference of counts; or a class of one's own derived from `RateObjective`. With
+            several classes, the largest over them, each against the rest.
         method: how rays and losses are weighed: a method or its name; the default preset's if
             `None`.
         penalty: λ of `cosmos`; the library's default if `None`.
@@ -195,9 +198,8 @@ class ParetoClassifier(ClassifierMixin, ParetoEstimator):  # type: ignore[misc]
             check_parts(rows.truth[0], self._classes[0].classes.tolist(), parts, "class")
             return
         gap = fairness_objective(self.fairness, "classes", what="`fairness` of a classifier")
-        if gap.needs_positives:
-            name = gap(groups=len(self.groups_)).name
-            check_rates(rows.truth[0], rows.groups, self.groups_, parts, name)
+        compared = gap(groups=len(self.groups_))
+        check_rates(rows.truth[0], rows.groups, self.groups_, parts, compared)
 
     def _strata(self, rows: Rows) -> Codes:
         groups = np.zeros(len(rows), dtype=np.int64) if rows.groups is None else rows.groups

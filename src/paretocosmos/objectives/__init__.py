@@ -6,21 +6,23 @@ from paretocosmos.objectives._groups import (
     fairness_objective,
     fairness_objectives,
     gap,
+    group_means,
     group_sums,
-    mean_gap,
 )
+from paretocosmos.objectives._rates import RateObjective
 from paretocosmos.objectives._scores import accuracy, misclassification, roc_auc
 
 __all__ = [
     "GroupObjective",
     "Objective",
+    "RateObjective",
     "accuracy",
     "fairness_objective",
     "fairness_objectives",
     "gap",
+    "group_means",
     "group_sums",
     "logits_of",
-    "mean_gap",
     "misclassification",
     "pick",
     "roc_auc",

@@ -1,6 +1,7 @@
 """What the fairness objectives share: predicted positives, compared between groups of people."""
 
 from abc import abstractmethod
+from collections.abc import Callable
 from typing import ClassVar, Literal
 
 import torch
@@ -10,6 +11,8 @@ from paretocosmos.errors import ConfigurationError, unknown
 from paretocosmos.objectives._base import Objective, logits_of
 from paretocosmos.registry import find, names
 from paretocosmos.types import Outputs, Targets
+
+Rows = Literal["all", "positives", "negatives"]
 
 
 class GroupObjective(Objective):
@@ -30,8 +33,9 @@ class GroupObjective(Objective):
     """What it compares between groups: predicted classes or numbers. Tables and estimators offer
     the objectives of what they predict, and say how many `groups` there are."""
 
-    needs_positives: ClassVar[bool] = False
-    """Whether it has no value where a group has no positive rows."""
+    over: ClassVar[tuple[Rows, ...]] = ("all",)
+    """Which rows of a group it is about: all of them, those of the positive class, the others. A
+    split in which a group has none of them is refused; none: it has a value without."""
 
     meaning: ClassVar[str] = ""
     """What a model card says of it: what is measured, and what that leaves open."""
@@ -54,7 +58,7 @@ class GroupObjective(Objective):
         logits = logits_of(outputs, self.output)
         if logits.ndim == 1:
             return self.between(self.relax(torch.sigmoid(logits)), targets)
-        return self._of_classes(self.relax(logits.softmax(dim=-1)), targets).amax()
+        return self.of_classes(self.relax(logits.softmax(dim=-1)), targets, self.between)
 
     def score(self, outputs: Outputs, targets: Targets) -> Tensor:
         logits = logits_of(outputs, self.output)
@@ -62,10 +66,7 @@ class GroupObjective(Objective):
             return self.decided((logits > 0).double(), targets)
         classes = torch.arange(logits.shape[-1], device=logits.device)
         chosen = logits.argmax(dim=-1, keepdim=True) == classes
-        gaps = self._of_classes(chosen.double(), targets, decided=True)
-        # a class of which nothing can be said in some group says nothing of the others
-        largest = torch.where(gaps.isnan(), -torch.inf, gaps).amax()
-        return torch.where(largest.isinf(), torch.nan, largest)
+        return self.of_classes(chosen.double(), targets, self.decided)
 
     def relax(self, probability: Tensor) -> Tensor:
         """How positive a prediction is, differentiable, given its probability: ``[B]`` to ``[B]``.
@@ -82,43 +83,24 @@ class GroupObjective(Objective):
         """The gap of decisions, 0 or 1 for each sample: ``[B]`` to a scalar."""
         return self.between(positive, targets)
 
-    def _of_classes(self, positive: Tensor, targets: Targets, *, decided: bool = False) -> Tensor:
-        """The gap of every class against the rest: ``[B, K]`` to ``[K]``."""
-        between = self.decided if decided else self.between
+    def of_classes(
+        self, positive: Tensor, targets: Targets, between: Callable[[Tensor, Targets], Tensor]
+    ) -> Tensor:
+        """The largest gap of a class against the rest: ``[B, K]`` to a scalar."""
         classes = torch.arange(positive.shape[-1], device=positive.device)
         labels = targets.get(self.target, positive.new_zeros(len(positive)))
 
         def of_one(positive: Tensor, this: Tensor) -> Tensor:
             return between(positive, {**targets, self.target: labels == this})
 
-        return torch.vmap(of_one)(positive.movedim(-1, 0), classes)
+        gaps = torch.vmap(of_one)(positive.movedim(-1, 0), classes)
+        # a class of which nothing can be said in some group says nothing of the others
+        largest = torch.where(gaps.isnan(), -torch.inf, gaps).amax()
+        return torch.where(largest.isinf(), torch.nan, largest)
 
     def label(self, targets: Targets, like: Tensor) -> Tensor:
         """The label as numbers of another tensor's shape and type."""
         return targets[self.target].to(like.dtype).reshape(like.shape)
-
-
-class TanhRelaxed(GroupObjective):
-    """A gap under the paper's relaxation, tanh(c σ(logit)), c being the `steepness`."""
-
-    def __init__(
-        self,
-        *,
-        name: str | None = None,
-        output: str | None = None,
-        target: str = "label",
-        sensitive: str = "sensitive",
-        groups: int = 2,
-        steepness: float = 1.0,
-    ) -> None:
-        super().__init__(
-            name=name, output=output, target=target, sensitive=sensitive, groups=groups
-        )
-        self.steepness = steepness
-
-    def relax(self, probability: Tensor) -> Tensor:
-        # The published code passes the probability through max(0, ·) too, which changes nothing.
-        return torch.tanh(probability if self.steepness == 1 else self.steepness * probability)
 
 
 class MeanGap(GroupObjective):
@@ -137,39 +119,40 @@ class MeanGap(GroupObjective):
         """What is averaged in every group: ``[B]``."""
 
     def between(self, positive: Tensor, targets: Targets) -> Tensor:
-        return mean_gap(*sums_and_sizes(positive, targets, self.sensitive, self.groups))
+        return gap(group_means(*self._sums(positive, targets)))
 
     def decided(self, positive: Tensor, targets: Targets) -> Tensor:
-        sums, there = sums_and_sizes(positive, targets, self.sensitive, self.groups)
+        sums, there = self._sums(positive, targets)
         return gap(sums / there)
 
+    def _sums(self, values: Tensor, targets: Targets) -> tuple[Tensor, Tensor]:
+        sums = group_sums(values, targets, self.sensitive, self.groups)
+        return sums, group_sums(torch.ones_like(values), targets, self.sensitive, self.groups)
 
-def mean_gap(sums: Tensor, there: Tensor) -> Tensor:
-    """The gap between the groups' means, given their sums and sizes ``[groups]``.
+
+def group_means(sums: Tensor, there: Tensor) -> Tensor:
+    """The groups' means, given their sums and sizes ``[..., groups]``.
 
     A group that is absent takes part with the mean of all, which is neither largest nor smallest.
     """
-    mean = sums.sum() / torch.where(there.sum() > 0, there.sum(), 1.0)
-    return gap(torch.where(there > 0, sums / torch.where(there > 0, there, 1.0), mean))
+    every = there.sum(dim=-1, keepdim=True)
+    mean = sums.sum(dim=-1, keepdim=True) / torch.where(every > 0, every, 1.0)
+    return torch.where(there > 0, sums / torch.where(there > 0, there, 1.0), mean)
 
 
 def group_sums(values: Tensor, targets: Targets, sensitive: str, groups: int) -> Tensor:
     """Sums of `values` over the samples of each group: ``[B]`` to ``[groups]``."""
-    weight = targets.get("weight")
-    if weight is not None:
-        values = values * weight.reshape(values.shape)
-    labels = torch.arange(groups, device=values.device)
+    member = membership(values, targets, sensitive, groups)
+    return values.to(member.dtype) @ member
+
+
+def membership(like: Tensor, targets: Targets, sensitive: str, groups: int) -> Tensor:
+    """Who belongs to which group, ``[B, groups]``: 0, or the sample's weight, 1 without any."""
+    labels = torch.arange(groups, device=like.device)
     # not F.one_hot, which reads the data back to check it
-    member = targets[sensitive].reshape(values.shape).unsqueeze(-1) == labels
-    return values @ member.to(values.dtype)
-
-
-def sums_and_sizes(
-    values: Tensor, targets: Targets, sensitive: str, groups: int
-) -> tuple[Tensor, Tensor]:
-    """What `mean_gap` takes: of each group the sum of the values, and how many there are."""
-    sums = group_sums(values, targets, sensitive, groups)
-    return sums, group_sums(torch.ones_like(values), targets, sensitive, groups)
+    member = targets[sensitive].reshape(-1, 1) == labels
+    weight, exact = targets.get("weight"), torch.promote_types(like.dtype, torch.float32)
+    return member.to(exact) if weight is None else member * weight.reshape(-1, 1).to(exact)
 
 
 def samples(values: Tensor, targets: Targets) -> Tensor | int:
@@ -181,17 +164,6 @@ def samples(values: Tensor, targets: Targets) -> Tensor | int:
 def gap(per_group: Tensor) -> Tensor:
     """Largest minus smallest; |a - b| for two groups."""
     return per_group.amax() - per_group.amin()
-
-
-def count_gap(values: Tensor, targets: Targets, sensitive: str, groups: int) -> Tensor:
-    """The gap between the groups' sums, per sample of the batch."""
-    if groups > 2:
-        return gap(group_sums(values, targets, sensitive, groups)) / samples(values, targets)
-    # two groups are one signed sum: half the operations
-    weight, group = targets.get("weight"), targets[sensitive].reshape(values.shape)
-    sign = (group == 0).to(values.dtype) - (group == 1).to(values.dtype)
-    signed = values * sign if weight is None else values * sign * weight.reshape(values.shape)
-    return signed.sum().abs() / samples(values, targets)
 
 
 def fairness_objectives(of: Literal["classes", "numbers"]) -> dict[str, type[GroupObjective]]:

@@ -1,14 +1,15 @@
 """The paper's difference of equality of opportunity."""
 
+import torch
 from torch import Tensor
 
-from paretocosmos.objectives._groups import TanhRelaxed, count_gap
+from paretocosmos.objectives._groups import GroupObjective, gap, group_sums, samples
 from paretocosmos.types import Targets
 
 __all__ = ["Deo"]
 
 
-class Deo(TanhRelaxed):
+class Deo(GroupObjective):
     r"""Difference of equality of opportunity, counted over the batch as in the paper (section 5.3).
 
     .. math:: \frac1B \Big| \sum_{a=0,\,y=1} t - \sum_{a=1,\,y=1} t \Big|
@@ -17,8 +18,16 @@ class Deo(TanhRelaxed):
     the absolute value and the sigmoid, which the printed equation leaves out.
 
     It compares *counts*: a fair classifier scores 0 only if the groups have equally many positives.
-    Use `tpr_gap` for the rate difference that fairness texts mean; use this one to reproduce the
-    paper. Several groups: largest minus smallest.
+    Use `tpr_gap` or `demographic_parity` for the differences of rates that fairness texts mean; use
+    this one to reproduce the paper. Several groups: largest minus smallest.
+
+    Args:
+        name: how fronts call it; the file's name by default.
+        output: which head it reads, where the network has several.
+        target: the label: 0 or 1, or a class.
+        sensitive: which target holds the sensitive groups, numbered from 0.
+        groups: how many sensitive groups there are.
+        steepness: c.
 
     >>> import torch
     >>> targets = {"label": torch.ones(4), "sensitive": torch.tensor([0, 0, 0, 1])}
@@ -26,12 +35,40 @@ class Deo(TanhRelaxed):
     tensor(0.5000, dtype=torch.float64)
     """
 
+    over = ()  # a group that is absent counts 0
     meaning = (
         "the difference of how many positives are found in the groups, over all rows. It compares "
         "counts: groups of different sizes have different ones even where their chances are equal, "
         "so read `tpr_gap` for the gap between rates"
     )
 
+    def __init__(
+        self,
+        *,
+        name: str | None = None,
+        output: str | None = None,
+        target: str = "label",
+        sensitive: str = "sensitive",
+        groups: int = 2,
+        steepness: float = 1.0,
+    ) -> None:
+        super().__init__(
+            name=name, output=output, target=target, sensitive=sensitive, groups=groups
+        )
+        self.steepness = steepness
+
+    def relax(self, probability: Tensor) -> Tensor:
+        # The published code passes the probability through max(0, ·) too, which changes nothing.
+        return torch.tanh(probability if self.steepness == 1 else self.steepness * probability)
+
     def between(self, positive: Tensor, targets: Targets) -> Tensor:
         found = positive * self.label(targets, positive)
-        return count_gap(found, targets, self.sensitive, self.groups)
+        if self.groups > 2:
+            counts = group_sums(found, targets, self.sensitive, self.groups)
+            return gap(counts) / samples(found, targets)
+        # two groups are one signed sum: half the operations
+        weight, group = targets.get("weight"), targets[self.sensitive].reshape(found.shape)
+        signed = found * ((group == 0).to(found.dtype) - (group == 1).to(found.dtype))
+        if weight is not None:
+            signed = signed * weight.reshape(found.shape)
+        return signed.sum().abs() / samples(found, targets)

@@ -51,7 +51,9 @@ def front_figure(fronts: Sequence[Front], *, title: str = "") -> "Figure":
     A point has the colour of its ray, and the small panel shows every ray in that colour, so one
     sees which preference gave which trade-off. The shape of a point tells the fronts apart.
     Dominated points are faded. With two objectives the other points are joined by a line, and a
-    panel shows how far away the reference point is; with more there is one panel per pair.
+    panel shows how far away the reference point is, or, where groups of people are compared, which
+    share of each is told yes and how often that is right; with more objectives there is one panel
+    per pair.
 
     Args:
         fronts: one or more fronts with the same objectives, such as test and val.

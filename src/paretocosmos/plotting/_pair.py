@@ -10,6 +10,7 @@ import numpy as np
 from paretocosmos.pareto.front import Array, Front
 from paretocosmos.pareto.metrics import ideal
 from paretocosmos.pareto.rays import each_alone
+from paretocosmos.plotting._shares import draw_shares, has_shares
 from paretocosmos.plotting._sheet import separate
 from paretocosmos.plotting._style import (
     ANCHORS,
@@ -32,7 +33,7 @@ STAR = 4.0  # the area of a star as large as a point looks
 
 
 def draw_pair(figure: "Figure", fronts: list[Front]) -> None:
-    """The front with its line, and beside it the rays and the way to the reference point."""
+    """The front with its line, and beside it the rays; below, who is told yes or the reference."""
     figure.set_size_inches(7.6, 4.7)
     grid = figure.add_gridspec(2, 2, width_ratios=[3.0, 1.0], wspace=0.06, hspace=0.08)
     main = figure.add_subplot(grid[:, 0], label="front")
@@ -44,7 +45,10 @@ def draw_pair(figure: "Figure", fronts: list[Front]) -> None:
             x, y = in_order(front.values[front.non_dominated]).T
             main.plot(x, y, mark.line, color=MUTED, linewidth=0.9, zorder=2)
     _draw_fan(figure.add_subplot(grid[0, 1], label="rays"), fronts)
-    _draw_box(figure.add_subplot(grid[1, 1], label="box"), fronts, main)
+    if has_shares(fronts[0]):
+        draw_shares(figure.add_subplot(grid[1, 1], label="shares"), fronts[0])
+    else:
+        _draw_box(figure.add_subplot(grid[1, 1], label="box"), fronts, main)
 
 
 def joined(front: Front) -> bool:

@@ -93,7 +93,8 @@ def finite(front: Front) -> Front | None:
     keep = np.isfinite(front.values).all(axis=1)
     if not keep.any():
         return None
-    return replace(front, rays=front.rays[keep], values=front.values[keep], metrics={})
+    metrics = {name: values[keep] for name, values in front.metrics.items()}
+    return replace(front, rays=front.rays[keep], values=front.values[keep], metrics=metrics)
 
 
 def volume(front: Front) -> float:

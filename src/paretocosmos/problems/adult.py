@@ -8,7 +8,7 @@ import numpy as np
 from paretocosmos.errors import BenchmarkWarning
 from paretocosmos.problems._base import Protocol
 from paretocosmos.problems.tables.raw import load
-from paretocosmos.problems.tables.tabular import TabularProblem
+from paretocosmos.problems.tables.tabular import TabularProblem, public_fairness
 
 __all__ = ["adult"]
 
@@ -38,7 +38,7 @@ _MARRIED = ("Married-civ-spouse", "Married-AF-spouse")
 
 
 def adult(
-    *, protocol: Protocol = "clean", data: str | None = None, fairness: str = "deo"
+    *, protocol: Protocol = "clean", data: str | None = None, fairness: str | None = None
 ) -> TabularProblem:
     """Adult: income above 50,000 dollars against the gap between men and women (48,842 rows).
 
@@ -46,7 +46,8 @@ def adult(
         protocol: ``"clean"`` fits the preprocessing on the train rows, ``"paper"`` on all.
         data: a folder with the raw files ``adult.data`` and ``adult.test``, plain or ``.gz``;
             `None` takes the copy in this package.
-        fairness: ``"deo"``, the paper's; ``"tpr_gap"`` or ``"demographic_parity"``.
+        fairness: what is compared between men and women; `None` is ``"demographic_parity"``, and
+            the paper's ``"deo"`` under its protocol. See `TabularProblem.from_frame`.
 
     >>> with warnings.catch_warnings(action="ignore"):
     ...     adult(protocol="paper").input_shape
@@ -67,7 +68,7 @@ def adult(
         target="income",
         positive=">50K",
         sensitive="sex",
-        fairness=fairness,
+        fairness=public_fairness(fairness, protocol),
         name="adult",
         protocol=protocol,
     )

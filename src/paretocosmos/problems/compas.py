@@ -6,7 +6,7 @@ from dataclasses import replace
 from paretocosmos.errors import BenchmarkWarning
 from paretocosmos.problems._base import Protocol
 from paretocosmos.problems.tables.raw import load
-from paretocosmos.problems.tables.tabular import TabularProblem
+from paretocosmos.problems.tables.tabular import TabularProblem, public_fairness
 
 __all__ = ["compas"]
 
@@ -23,7 +23,7 @@ LEAK = (
 
 
 def compas(
-    *, protocol: Protocol = "clean", data: str | None = None, fairness: str = "deo"
+    *, protocol: Protocol = "clean", data: str | None = None, fairness: str | None = None
 ) -> TabularProblem:
     """COMPAS: arrest within two years against the gap between men and women (6,172 rows).
 
@@ -32,7 +32,8 @@ def compas(
             ``"paper"`` keeps `is_recid`, which leaks the label, and fits on all rows.
         data: a folder with the raw file ``compas-scores-two-years.csv``, plain or ``.gz``; `None`
             takes the copy in this package.
-        fairness: ``"deo"``, the paper's; ``"tpr_gap"`` or ``"demographic_parity"``.
+        fairness: what is compared between men and women; `None` is ``"demographic_parity"``, and
+            the paper's ``"deo"`` under its protocol. See `TabularProblem.from_frame`.
 
     >>> with warnings.catch_warnings(action="ignore"):
     ...     compas(protocol="paper").input_shape, compas().input_shape
@@ -47,7 +48,7 @@ def compas(
         target="two_year_recid",
         positive=1,
         sensitive="sex",
-        fairness=fairness,
+        fairness=public_fairness(fairness, protocol),
         drop=() if paper else ("is_recid",),
         name="compas",
         protocol=protocol,

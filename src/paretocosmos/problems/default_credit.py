@@ -6,7 +6,7 @@ from dataclasses import replace
 from paretocosmos.errors import BenchmarkWarning
 from paretocosmos.problems._base import Protocol
 from paretocosmos.problems.tables.raw import load
-from paretocosmos.problems.tables.tabular import TabularProblem
+from paretocosmos.problems.tables.tabular import TabularProblem, public_fairness
 
 __all__ = ["default_credit"]
 
@@ -22,7 +22,7 @@ _CATEGORICAL = ("EDUCATION", "MARRIAGE", "PAY_0", "PAY_2", "PAY_3", "PAY_4", "PA
 
 
 def default_credit(
-    *, protocol: Protocol = "clean", data: str | None = None, fairness: str = "deo"
+    *, protocol: Protocol = "clean", data: str | None = None, fairness: str | None = None
 ) -> TabularProblem:
     """Default: unpaid credit card bills against the gap between men and women (30,000 rows).
 
@@ -31,7 +31,8 @@ def default_credit(
             train rows; ``"paper"`` keeps `ID` and fits on all rows.
         data: a folder with the raw file ``UCI_Credit_Card.csv``, plain or ``.gz``; `None` takes
             the copy in this package.
-        fairness: ``"deo"``, the paper's; ``"tpr_gap"`` or ``"demographic_parity"``.
+        fairness: what is compared between men and women; `None` is ``"demographic_parity"``, and
+            the paper's ``"deo"`` under its protocol. See `TabularProblem.from_frame`.
 
     >>> with warnings.catch_warnings(action="ignore"):
     ...     default_credit(protocol="paper").input_shape
@@ -50,7 +51,7 @@ def default_credit(
             target="default.payment.next.month",
             positive=1,
             sensitive="SEX",
-            fairness=fairness,
+            fairness=public_fairness(fairness, protocol),
             categorical=_CATEGORICAL,
             drop=() if paper else ("ID",),
             name="default_credit",

@@ -29,7 +29,8 @@ def table(
         target: the column to predict.
         sensitive: the column whose groups are compared; it is not a feature.
         positive: the class that counts as positive; the second of two by default.
-        fairness: ``"tpr_gap"``, ``"deo"`` or ``"demographic_parity"``.
+        fairness: what is compared between groups, ``"tpr_gap"`` or another name; see
+            `TabularProblem.from_frame`.
         categorical: columns to read as categories although they hold numbers.
         drop: columns to leave out, such as row numbers and names.
         split_seed: decides which rows are train, val and test.

@@ -57,6 +57,7 @@ def print_run(run: Run) -> None:
         "objectives": ", ".join(front.names),
         **_meaning(run),
         **_ends(front),
+        **_decisions(run),
         "method": f"{numbers['method']} ({numbers['preset']} preset)",
         **_training(record),
         **_infeasible(record),
@@ -140,6 +141,20 @@ def _ends(front: Front) -> dict[str, str]:
     else:
         ends = front.values[[0, -1]]
     return {"ends of the front": f"{_point(ends[0])} to {_point(ends[-1])}"}
+
+
+def _decisions(run: Run) -> dict[str, str]:
+    """From end to end, how often decisions are right and which share of each group is told yes."""
+    front, prefix = run.front, "selection_rate_"
+    groups = [name for name in front.metrics if name.startswith(prefix)]
+    if not groups or len(front) == 1 or front.provenance.get("networks") is not None:
+        return {}
+    accuracy = front.metrics["accuracy"]
+    shares = ", ".join(
+        f"{name.removeprefix(prefix)} {front.metrics[name][0]:.1%} to {front.metrics[name][-1]:.1%}"
+        for name in groups
+    )
+    return {"accuracy": f"{accuracy[0]:.1%} to {accuracy[-1]:.1%}", "told yes": shares}
 
 
 def _point(values: Any) -> str:

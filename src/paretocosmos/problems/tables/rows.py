@@ -13,7 +13,7 @@ from paretocosmos.problems.tables.frames import label_of, labelled
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["check", "check_positives", "groups_of", "labels_of", "split_rows"]
+__all__ = ["check", "check_groups", "groups_of", "labels_of", "split_rows"]
 
 # 70/10/20, as the published code cuts it: 20 % off for test, then an eighth of the rest for val.
 TEST_SHARE, VAL_SHARE = 0.2, 0.125
@@ -114,26 +114,23 @@ def split_rows(count: int, seed: int) -> dict[str, Codes]:
     return {"train": train, "val": val, "test": test}
 
 
-def check_positives(
+def check_groups(
     rows: Mapping[str, Codes],
     label: npt.NDArray[np.float32],
     codes: Codes,
     groups: tuple[str, ...],
     fairness: GroupObjective,
 ) -> None:
-    """Refuse a split in which a group has no positives where an objective needs some of each.
-
-    The other objectives count over the whole split and stay defined; there the gap of the
-    true-positive rates is reported as missing.
-    """
-    if not fairness.needs_positives:
-        return
-    for split, index in rows.items():
-        found = np.bincount(codes[index][label[index] > 0], minlength=len(groups))
-        if not found.all():
-            empty = ", ".join(f"`{groups[at]}`" for at in np.flatnonzero(found == 0)[:5])
-            raise DataError(
-                f"`{fairness.name}` needs positive rows of every group in every split, found "
-                f"none of {empty} in `{split}` ({len(index):,} rows): merge small groups, add "
-                "rows, or take another seed for the split"
-            )
+    """Refuse a split in which a group has none of the rows that an objective compares."""
+    for kind in fairness.over:
+        chosen = {"all": label == label, "positives": label > 0, "negatives": label <= 0}[kind]
+        for split, index in rows.items():
+            found = np.bincount(codes[index][chosen[index]], minlength=len(groups))
+            if not found.all():
+                empty = ", ".join(f"`{groups[at]}`" for at in np.flatnonzero(found == 0)[:5])
+                what = "rows" if kind == "all" else f"{kind.removesuffix('s')} rows"
+                raise DataError(
+                    f"`{fairness.name}` needs {what} of every group in every split, found none of "
+                    f"{empty} in `{split}` ({len(index):,} rows): merge small groups, add rows, or "
+                    "take another seed for the split"
+                )

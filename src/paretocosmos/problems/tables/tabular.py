@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,7 +20,7 @@ from paretocosmos.objectives import (
     weighted_mean,
 )
 from paretocosmos.objectives.binary_cross_entropy import BinaryCrossEntropy
-from paretocosmos.objectives.deo import Deo
+from paretocosmos.objectives.demographic_parity import DemographicParity
 from paretocosmos.objectives.tpr_gap import TprGap
 from paretocosmos.problems._base import (
     SPLITS,
@@ -33,7 +34,7 @@ from paretocosmos.problems.tables.frames import named
 from paretocosmos.problems.tables.rows import (
     Codes,
     check,
-    check_positives,
+    check_groups,
     groups_of,
     labels_of,
     split_rows,
@@ -44,7 +45,7 @@ from paretocosmos.types import Batch, Metric, Outputs, Targets
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["TabularProblem", "positive_rate"]
+__all__ = ["TabularProblem", "positive_rate", "public_fairness", "selection_rate"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -112,8 +113,10 @@ class TabularProblem(Problem):
                 in that of its pandas categories. It is not a feature.
             positive: the class that counts as positive; the second of two by default (`True`, 1,
                 ``">50K"``). Every other class is negative.
-            fairness: ``"tpr_gap"``, ``"deo"`` (the paper's) or ``"demographic_parity"``; or a class
-                of one's own derived from `GroupObjective`.
+            fairness: what is compared between groups: ``"tpr_gap"``, ``"demographic_parity"``,
+                ``"equalized_odds"``, ``"fpr_gap"``, ``"accuracy_gap"``, ``"worst_group"``; or the
+                paper's difference of counts, ``"deo"``; or a class of one's own, derived from
+                `RateObjective` or `GroupObjective`.
             categorical: columns to read as categories although they hold numbers.
             drop: columns to leave out.
             name: how runs call the problem.
@@ -145,28 +148,20 @@ class TabularProblem(Problem):
             )
         rows = split_rows(len(frame), seed)
         gap = compared(groups=len(groups))
-        check_positives(rows, label, codes, groups, gap)
+        check_groups(rows, label, codes, groups, gap)
         table = Table.fit(
             features if protocol == "paper" else features.iloc[rows["train"]],
             categorical=[column for column in categorical if column in features.columns],
         )
         inputs = table.transform(features)
         objectives = (BinaryCrossEntropy(), gap)
-        metrics: dict[str, Metric] = {
-            "accuracy": accuracy,
-            "misclassification": misclassification,
-            "tpr_gap": TprGap(groups=len(groups)).score,
-            "deo": Deo(groups=len(groups)).score,
-            "positive_rate": positive_rate,
-        }
-        names = [objective.name for objective in objectives]
         return cls(
             name=name,
             objectives=objectives,
             reference=reference,
             input_shape=(inputs.shape[1],),
             outputs=1,
-            metrics={key: metric for key, metric in metrics.items() if key not in names},
+            metrics=_metrics(groups, gap.name),
             protocol=protocol,
             splits={key: _batch(inputs, label, codes, rows[key]) for key in SPLITS},
             table=table,
@@ -177,6 +172,15 @@ class TabularProblem(Problem):
         )
 
 
+def public_fairness(fairness: str | None, protocol: Protocol) -> str:
+    """What the public tables compare between groups where nothing is asked for.
+
+    >>> public_fairness(None, "clean"), public_fairness(None, "paper")
+    ('demographic_parity', 'deo')
+    """
+    return fairness or ("deo" if protocol == "paper" else "demographic_parity")
+
+
 def positive_rate(outputs: Outputs, targets: Targets) -> Tensor:
     """The share of samples predicted positive: 0 or 1 means a constant classifier.
 
@@ -184,6 +188,34 @@ def positive_rate(outputs: Outputs, targets: Targets) -> Tensor:
     tensor(0.7500, dtype=torch.float64)
     """
     return weighted_mean((logits_of(outputs, None) > 0).double(), targets)
+
+
+def selection_rate(outputs: Outputs, targets: Targets, *, group: int) -> Tensor:
+    """The share of a group that is predicted positive; NaN where nobody is of that group.
+
+    >>> targets = {"sensitive": torch.tensor([0, 0, 1, 1])}
+    >>> selection_rate(torch.tensor([1.0, -1.0, 2.0, 3.0]), targets, group=0)
+    tensor(0.5000, dtype=torch.float64)
+    """
+    chosen = (logits_of(outputs, None) > 0).double()
+    member = (targets["sensitive"].reshape(chosen.shape) == group).double()
+    if "weight" in targets:
+        member = member * targets["weight"].reshape(chosen.shape)
+    return (chosen * member).sum() / member.sum()
+
+
+def _metrics(groups: tuple[str, ...], traded: str) -> dict[str, Metric]:
+    """What a front tells beside what is traded."""
+    metrics: dict[str, Metric] = {
+        "accuracy": accuracy,
+        "misclassification": misclassification,
+        "tpr_gap": TprGap(groups=len(groups)).score,
+        "demographic_parity": DemographicParity(groups=len(groups)).score,
+        "positive_rate": positive_rate,
+    }
+    for code, group in enumerate(groups):
+        metrics[f"selection_rate_{group}"] = partial(selection_rate, group=code)
+    return {name: metric for name, metric in metrics.items() if name != traded}
 
 
 def _batch(

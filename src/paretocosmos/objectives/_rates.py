@@ -1,0 +1,56 @@
+"""Rates of groups of people: means of decisions, sharp in training."""
+
+from torch import Tensor
+
+from paretocosmos.errors import ConfigurationError
+from paretocosmos.objectives._base import logits_of
+from paretocosmos.objectives._means import MeansObjective
+from paretocosmos.types import Outputs, Targets
+
+# The rank correlation of what is trained and what is counted: docs/decisions/0037-gaps-of-rates.md.
+SHARPNESS = 0.05
+
+
+class RateObjective(MeansObjective):
+    r"""Rates of the groups, compared: the mean of something over some rows of every group.
+
+    A subclass says which rows (`over`) and what is averaged (`counted`): by default all rows, and
+    positive predictions. The value is the largest rate minus the smallest; where `over` names
+    several kinds of rows, the largest of these gaps.
+
+    In training a decision is t = σ(logit / s), s being the `sharpness`; in the score it is
+    [logit > 0]. A group without such rows is left out in a training batch; in the score of a whole
+    split it makes the value NaN, because nothing can be said. The gradient is not bent by the noise
+    of a batch, of which a constant classifier has least.
+
+    Args:
+        name: how fronts call it; the file's name by default.
+        output: which head it reads, where the network has several.
+        target: the label: 0 or 1, or a class.
+        sensitive: which target holds the sensitive groups, numbered from 0.
+        groups: how many sensitive groups there are.
+        sharpness: how close the relaxed decision is to the hard one: smaller is closer. Plain
+            probabilities (1) close a gap that the decisions still have.
+    """
+
+    def __init__(
+        self,
+        *,
+        name: str | None = None,
+        output: str | None = None,
+        target: str = "label",
+        sensitive: str = "sensitive",
+        groups: int = 2,
+        sharpness: float = SHARPNESS,
+    ) -> None:
+        super().__init__(
+            name=name, output=output, target=target, sensitive=sensitive, groups=groups
+        )
+        if not sharpness > 0:
+            raise ConfigurationError(
+                f"`sharpness` must be above 0, found {sharpness}: try {SHARPNESS}"
+            )
+        self.sharpness = sharpness
+
+    def loss(self, outputs: Outputs, targets: Targets) -> Tensor:
+        return super().loss(logits_of(outputs, self.output) / self.sharpness, targets)

@@ -1,0 +1,45 @@
+"""The same share of right decisions in every group."""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from paretocosmos.objectives._rates import RateObjective
+from paretocosmos.types import Targets
+
+__all__ = ["AccuracyGap"]
+
+
+class AccuracyGap(RateObjective):
+    r"""The gap between groups in the share that is classified rightly.
+
+    .. math:: \max_g \frac{\sum_{a=g} |y - t|}{\#\{a=g\}}
+              - \min_g \frac{\sum_{a=g} |y - t|}{\#\{a=g\}}
+
+    with t = σ(logit / `sharpness`) as the loss and t = [logit > 0] as the score, which is
+    fairlearn's `accuracy_score_difference`. A group that is absent is left out in a training batch;
+    in the score of a whole split it makes the gap NaN. Several classes: right is who is given his
+    own.
+
+    >>> import torch
+    >>> targets = {"label": torch.ones(4), "sensitive": torch.tensor([0, 0, 1, 1])}
+    >>> AccuracyGap().score(torch.tensor([1.0, 1.0, 1.0, -1.0]), targets)
+    tensor(0.5000, dtype=torch.float64)
+    """
+
+    meaning = (
+        "the share that is classified rightly, largest minus smallest over the groups. It can be "
+        "closed by more mistakes in the group that fares better, and says nothing of which "
+        "mistakes are made"
+    )
+
+    def of_classes(
+        self, positive: Tensor, targets: Targets, between: Callable[[Tensor, Targets], Tensor]
+    ) -> Tensor:
+        label = targets[self.target].reshape(-1, 1).long()
+        own = positive.gather(-1, label).squeeze(-1)
+        return between(own, {**targets, self.target: torch.ones_like(own)})
+
+    def counted(self, positive: Tensor, targets: Targets) -> Tensor:
+        return (self.label(targets, positive) - positive).abs()

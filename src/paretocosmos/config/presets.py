@@ -30,7 +30,7 @@ METHODS = {"default": "linear", "paper": "cosmos"}
 # By the number of an input's axes.
 NETWORKS = {
     "default": {
-        1: {"backbone": "mlp", "conditioning": "film"},
+        1: {"backbone": "mlp", "conditioning": "film"},  # `tabular` for the rows of a table
         3: {"backbone": "lenet", "conditioning": "film"},
     },
     "paper": {
@@ -54,6 +54,8 @@ _ALWAYS: dict[str, Any] = {
     "rank": 1,
 }
 _VECTORS = {"learning_rate": 2e-3, "groups": 4}
+# Its members are averaged and its weights few for each row, so that it bears large steps.
+_TABLES = {"learning_rate": 6e-3, "weight_decay": 1.0}
 _IMAGES = {"learning_rate": 4e-3, "groups": 8, "epochs": 30}
 # A deep or pretrained network, as one's own may be: small steps, little decay.
 _OWN = {"learning_rate": 5e-4, "weight_decay": 0.05}
@@ -77,6 +79,8 @@ def preset_for(asked: str | None, problem: Problem) -> str:
 def preset_network(preset: str, problem: Problem) -> dict[str, str]:
     """The backbone and the conditioning of a problem: those for its shape, or its own backbone."""
     usual = dict(NETWORKS[preset].get(len(problem.input_shape), {}))
+    if preset == "default" and problem.tabular:
+        usual["backbone"] = "tabular"
     named = paper_network(_name(problem))
     usual |= named if preset == "paper" else {k: v for k, v in named.items() if k == "backbone"}
     if preset == "default" and "backbone" in usual:
@@ -95,7 +99,7 @@ def preset_settings(
     label: str,
     *,
     single: bool,
-    own: bool,
+    backbone: str | None,
     given: Mapping[str, Any],
 ) -> dict[str, Any]:
     """The settings a preset has for a problem and what is trained on it.
@@ -105,14 +109,16 @@ def preset_settings(
         problem: what is trained on.
         label: the method with its conditioning, as the paper calls it.
         single: whether the method trains one network for each of a few rays.
-        own: whether the network is the caller's.
+        backbone: its name; `None` where the network is the caller's.
         given: what the caller has set, which other settings may follow from.
     """
     if preset == "paper":
         return paper_settings(_name(problem), label)
     axes, rows = len(problem.input_shape), len(split_of(problem, "train"))
     found = _ALWAYS | (_VECTORS if axes == 1 else _IMAGES)
-    if own or "backbone" in paper_network(_name(problem)):
+    if backbone == "tabular":
+        found |= _TABLES
+    if backbone is None or "backbone" in paper_network(_name(problem)):
         found |= _OWN
     size = found["batch_size"] = _whole(given, "batch_size") or batch_size_for(rows, axes)
     if axes == 1:

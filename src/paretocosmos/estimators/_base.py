@@ -105,6 +105,7 @@ class ParetoEstimator(Chooses, BaseEstimator, ABC):  # type: ignore[misc]
             "penalty": self.penalty,
             "alpha": self.alpha,
             "learning_rate": self.learning_rate,
+            "hidden": self.hidden,
         }
         self.model_, self.front_, self._fixed = train(
             problem,
@@ -146,7 +147,6 @@ class ParetoEstimator(Chooses, BaseEstimator, ABC):  # type: ignore[misc]
         settings = {
             "epochs": epochs,
             "batch_size": size,
-            "hidden": self.hidden,
             "rays": self.rays,
             "evaluate_every": max(1, epochs // EVALUATIONS),
         }

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -62,6 +62,8 @@ class TabularProblem(Problem):
         sensitive: the column whose groups of people are compared; not a feature.
         groups: the names of the K sensitive groups, in the order of their numbers.
     """
+
+    tabular: ClassVar[bool] = True
 
     splits: Mapping[Split, Batch] = field(repr=False)
     table: Table = field(repr=False)

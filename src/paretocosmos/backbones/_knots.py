@@ -1,6 +1,7 @@
 """Where the pieces of a piecewise-linear encoding meet, found from the rows that train."""
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -49,10 +50,11 @@ def find_knots(inputs: Tensor, targets: Targets) -> Knots:
     >>> find_knots(torch.arange(400.0)[:, None] % 4, {})
     ((0.0, 1.0, 2.0, 3.0),)
     """
-    rows = inputs.flatten(1).double().numpy()
-    wanted = _matrix(targets, len(rows))
-    chosen = _once(rows, wanted)
-    rows, wanted = rows[chosen], wanted[chosen]
+    whole = inputs.flatten(1).numpy()
+    period = _period(whole)  # small tables may be repeated in what counts as an epoch
+    some = slice(0, period, -(-period // SEEN))
+    rows = whole[some].astype(np.float64)
+    wanted = _matrix({name: target[some] for name, target in targets.items()}, len(rows))
     varied = [_varies(column) for column in rows.T]
     most = min(MOST, TOGETHER // max(1, sum(varied)), len(rows) // ROWS)
     found = [
@@ -64,13 +66,15 @@ def find_knots(inputs: Tensor, targets: Targets) -> Knots:
     return tuple(found)
 
 
-def _once(rows: Numbers, wanted: Numbers) -> npt.NDArray[np.int64]:
-    """The rows to look at: some of very many, and of a table that is repeated each row once."""
-    some = np.arange(0, len(rows), -(-len(rows) // SEEN))
-    _, places = np.unique(
-        np.concatenate([rows[some], wanted[some]], axis=1), axis=0, return_index=True
-    )
-    return some[np.sort(places)] if 2 * len(places) <= len(some) else some
+def _period(rows: npt.NDArray[Any]) -> int:
+    """After how many rows a table begins again: as many as there are, if it is not repeated."""
+    count = len(rows)
+    for period in range(1, count // 2 + 1):
+        if count % period or (rows[period] != rows[0]).any():
+            continue
+        if (rows[period:] == rows[:-period]).all():
+            return period
+    return count
 
 
 def _varies(column: Numbers) -> bool:

@@ -18,7 +18,7 @@ from paretocosmos.types import Batch, Inputs, Outputs, first, map_tensors
 
 __all__ = ["Tabular"]
 
-HIDDEN, MEMBERS = (128, 128), 8
+HIDDEN, MEMBERS = (64, 64), 8
 # How differently members see what they share at first: in the embedding, and before the outputs.
 SPREAD, SPREAD_LAST = 0.5, 0.5
 
@@ -40,7 +40,7 @@ class Tabular(Backbone):
     Args:
         input_shape: the shape of one sample.
         outputs: numbers per sample, or numbers per head.
-        hidden: widths of the hidden layers; 128 and 128 if `None`.
+        hidden: widths of the hidden layers; 64 and 64 if `None`.
         embedding: width of what the encoded columns are brought to first.
         members: how many; 8 if `None`.
         knots: of every column, increasing; a column without any enters as it is, as do those after

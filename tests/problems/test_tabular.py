@@ -145,11 +145,11 @@ class TestObjectivesAndMetrics:
     @pytest.mark.parametrize(
         ("fairness", "metrics"),
         [
-            ("tpr_gap", ["accuracy", "misclassification", "deo", "positive_rate"]),
-            ("deo", ["accuracy", "misclassification", "tpr_gap", "positive_rate"]),
+            ("tpr_gap", ["accuracy", "misclassification", "deo", "positive_rate", "calibration_error"]),
+            ("deo", ["accuracy", "misclassification", "tpr_gap", "positive_rate", "calibration_error"]),
             (
                 "demographic_parity",
-                ["accuracy", "misclassification", "tpr_gap", "deo", "positive_rate"],
+                ["accuracy", "misclassification", "tpr_gap", "deo", "positive_rate", "calibration_error"],
             ),
         ],
     )

@@ -9,12 +9,13 @@ from paretocosmos.objectives._groups import (
     group_sums,
     mean_gap,
 )
-from paretocosmos.objectives._scores import accuracy, misclassification, roc_auc
+from paretocosmos.objectives._scores import accuracy, calibration_error, misclassification, roc_auc
 
 __all__ = [
     "GroupObjective",
     "Objective",
     "accuracy",
+    "calibration_error",
     "fairness_objective",
     "fairness_objectives",
     "gap",

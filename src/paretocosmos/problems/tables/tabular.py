@@ -13,6 +13,7 @@ from paretocosmos.errors import DataError
 from paretocosmos.objectives import (
     GroupObjective,
     accuracy,
+    calibration_error,
     fairness_objective,
     logits_of,
     misclassification,
@@ -160,6 +161,7 @@ class TabularProblem(Problem):
             "tpr_gap": TprGap(groups=len(groups)).score,
             "deo": Deo(groups=len(groups)).score,
             "positive_rate": positive_rate,
+            "calibration_error": calibration_error,
         }
         names = [objective.name for objective in objectives]
         return cls(

@@ -145,11 +145,24 @@ class TestObjectivesAndMetrics:
     @pytest.mark.parametrize(
         ("fairness", "metrics"),
         [
-            ("tpr_gap", ["accuracy", "misclassification", "deo", "positive_rate", "calibration_error"]),
-            ("deo", ["accuracy", "misclassification", "tpr_gap", "positive_rate", "calibration_error"]),
+            (
+                "tpr_gap",
+                ["accuracy", "misclassification", "deo", "positive_rate", "calibration_error"],
+            ),
+            (
+                "deo",
+                ["accuracy", "misclassification", "tpr_gap", "positive_rate", "calibration_error"],
+            ),
             (
                 "demographic_parity",
-                ["accuracy", "misclassification", "tpr_gap", "deo", "positive_rate", "calibration_error"],
+                [
+                    "accuracy",
+                    "misclassification",
+                    "tpr_gap",
+                    "deo",
+                    "positive_rate",
+                    "calibration_error",
+                ],
             ),
         ],
     )

@@ -54,8 +54,10 @@ _ALWAYS: dict[str, Any] = {
     "rank": 1,
 }
 _VECTORS = {"learning_rate": 2e-3, "groups": 4}
-# Its members are averaged and its weights few for each row, so that it bears large steps.
-_TABLES = {"learning_rate": 6e-3, "weight_decay": 1.0}
+# Rows of a table at which its network takes the largest steps and has the least decay; q in
+# [0.3, 1], the cube root of a table's share of it, makes the steps smaller and the decay larger, so
+# that 700 rows are not learned by heart (docs/decisions/0035).
+_ROWS, _LEAST = 30_000, 0.3
 _IMAGES = {"learning_rate": 4e-3, "groups": 8, "epochs": 30}
 # A deep or pretrained network, as one's own may be: small steps, little decay.
 _OWN = {"learning_rate": 5e-4, "weight_decay": 0.05}
@@ -117,7 +119,8 @@ def preset_settings(
     axes, rows = len(problem.input_shape), len(split_of(problem, "train"))
     found = _ALWAYS | (_VECTORS if axes == 1 else _IMAGES)
     if backbone == "tabular":
-        found |= _TABLES
+        share = max(_LEAST, min(1.0, (rows / _ROWS) ** (1 / 3)))
+        found |= {"learning_rate": 6e-3 * share, "weight_decay": 1 / share**2}
     if backbone is None or "backbone" in paper_network(_name(problem)):
         found |= _OWN
     size = found["batch_size"] = _whole(given, "batch_size") or batch_size_for(rows, axes)

@@ -11,6 +11,7 @@ Times are of `--threads` threads.
 """
 
 import argparse
+import itertools
 import json
 import shlex
 import statistics
@@ -32,7 +33,6 @@ from sklearn.metrics import log_loss
 from threadpoolctl import threadpool_limits
 
 from paretocosmos import ParetoClassifier, TabularProblem, fit, load_problem
-from paretocosmos.errors import ParetoCosmosWarning
 from paretocosmos.export import export
 from paretocosmos.objectives import calibration_error
 from paretocosmos.runs.provenance import provenance
@@ -54,7 +54,7 @@ def main() -> None:
     arguments = parser.parse_args()
     seeds = [int(seed) for seed in arguments.seeds.split(",")]
     torch.set_num_threads(arguments.threads)
-    warnings.simplefilter("ignore", ParetoCosmosWarning)
+    warnings.simplefilter("ignore", UserWarning)
     parts: dict[str, Callable[[], Any]] = {
         "adult": lambda: adult(seeds),
         "few": lambda: [few(name, seeds) for name in FEW],
@@ -103,7 +103,7 @@ def few(name: str, seeds: list[int]) -> dict[str, Any]:
     for seed in seeds:
         order = torch.randperm(len(every), generator=torch.Generator().manual_seed(seed))
         cuts = np.cumsum([0, ROWS, KEPT, JUDGED])
-        train, val, test = (_cut(every, order[a:b]) for a, b in zip(cuts, cuts[1:], strict=False))
+        train, val, test = (_cut(every, order[a:b]) for a, b in itertools.pairwise(cuts))
         problem = replace(whole, spec=None, splits={"train": train, "val": val, "test": test})
         with tempfile.TemporaryDirectory() as folder:
             run = fit(problem, seed=seed, out=Path(folder) / "run", device="cpu")

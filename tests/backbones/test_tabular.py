@@ -1,3 +1,5 @@
+import itertools
+
 import numpy as np
 import pytest
 import torch
@@ -43,7 +45,7 @@ def test_a_number_is_encoded_piece_by_piece() -> None:
     for row, values in enumerate(inputs.numpy()):
         out = []
         for column, knots in enumerate(KNOTS):
-            for before, after in zip(knots[:-1], knots[1:], strict=True):
+            for before, after in itertools.pairwise(knots):
                 share = (values[column] - before) / (after - before)
                 out.append(min(max(share, 0.0), 1.0))
         expected[row] = [*out, values[1], values[3], values[4]]

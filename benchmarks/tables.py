@@ -32,7 +32,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 from threadpoolctl import threadpool_limits
 
-from paretocosmos import ParetoClassifier, TabularProblem, fit, load_problem
+from paretocosmos import TabularProblem, fit, load_problem
+from paretocosmos.estimators import ParetoClassifier
 from paretocosmos.export import export
 from paretocosmos.objectives import calibration_error
 from paretocosmos.runs.provenance import provenance

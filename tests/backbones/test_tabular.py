@@ -1,4 +1,5 @@
 import itertools
+from typing import Any
 
 import numpy as np
 import pytest
@@ -27,10 +28,9 @@ def _network(members: int = 3, **settings: object) -> Tabular:
 
 def _member(network: Tabular, at: int, inputs: Tensor) -> Tensor:
     """One member as a plain network: the shared matrices, scaled and shifted into its own."""
-    features = network.embed(network.encode(inputs))
-    for layer, (linear, scale, shift) in enumerate(
-        zip(network.layers, network.scales, network.shifts, strict=True)
-    ):
+    features: Tensor = network.embed(network.encode(inputs))
+    every: list[Any] = [*zip(network.layers, network.scales, network.shifts, strict=True)]
+    for layer, (linear, scale, shift) in enumerate(every):
         own, add = (part.numbers.view(part.members, -1)[at] for part in (scale, shift))
         features = F.relu(features) if layer else features
         features = features @ (linear.weight * own).T + linear.bias + add

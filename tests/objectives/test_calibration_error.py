@@ -1,4 +1,5 @@
 import numpy as np
+import numpy.typing as npt
 import pytest
 import torch
 
@@ -7,11 +8,11 @@ from paretocosmos.objectives import calibration_error
 BINS = 15
 
 
-def _by_hand(p: np.ndarray, y: np.ndarray) -> float:
+def _by_hand(p: npt.NDArray[np.float64], y: npt.NDArray[np.float64]) -> float:
     """Fifteen equal parts of the sorted rows, one after the other."""
     order = np.argsort(p)
     parts = zip(np.array_split(p[order], BINS), np.array_split(y[order], BINS), strict=True)
-    return sum(len(a) / len(p) * abs(a.mean() - b.mean()) for a, b in parts)
+    return float(sum(len(a) / len(p) * abs(a.mean() - b.mean()) for a, b in parts))
 
 
 def test_it_is_the_mean_distance_of_bins() -> None:

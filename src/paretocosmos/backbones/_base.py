@@ -49,6 +49,7 @@ class Backbone(nn.Module, ABC):
             train: the rows that train.
             outputs: numbers per sample, or numbers per head.
         """
+        del train, outputs
         return {}
 
     @abstractmethod

@@ -113,7 +113,8 @@ def fitted(spec: Spec | None, problem: Problem) -> Spec | None:
     if spec is None or None not in spec.settings.values():
         return spec
     kind: Any = registry.find("backbones", spec.name)
-    if "fitted" not in dir(kind) or kind.fitted.__func__ is Backbone.fitted.__func__:
+    lineage: tuple[type, ...] = getattr(kind, "__mro__", ())
+    if not any("fitted" in vars(one) for one in lineage if one is not Backbone):
         return spec  # it has no use for rows, which may have to be read first
     found = kind.fitted(split_of(problem, "train"), problem.outputs)
     chosen = {key: found.get(key) if v is None else v for key, v in spec.settings.items()}

@@ -39,8 +39,8 @@ from paretocosmos.types import Metric
 __all__ = ["ParetoEstimator"]
 
 # Rows in one pass of a network; fewer where each has a ray of its own, which a hypernetwork makes
-# a network of.
-CHUNK, CHUNK_RAYS = 16_384, 512
+# a network of. Members of `tabular` make many numbers of a row.
+CHUNK, CHUNK_RAYS = 4096, 512
 
 
 class ParetoEstimator(Chooses, BaseEstimator, ABC):  # type: ignore[misc]

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from torch import nn
 
-from paretocosmos.types import Inputs, Outputs
+from paretocosmos.types import Batch, Inputs, Outputs
 
 
 class Backbone(nn.Module, ABC):
@@ -36,6 +36,21 @@ class Backbone(nn.Module, ABC):
 
     resolved: Mapping[str, Any] = MappingProxyType({})
     """What settings that leave something open came to, by name: what a run folder records."""
+
+    widest: int = 0
+    """Numbers of one sample where there are most, if far more than of the input: so many fewer
+    samples are evaluated at once."""
+
+    @classmethod
+    def fitted(cls, train: Batch, outputs: int | Mapping[str, int]) -> Mapping[str, Any]:
+        """What settings that were left at `None` come to for these rows: none, by default.
+
+        Args:
+            train: the rows that train.
+            outputs: numbers per sample, or numbers per head.
+        """
+        del train, outputs
+        return {}
 
     @abstractmethod
     def forward(self, inputs: Inputs) -> Outputs:

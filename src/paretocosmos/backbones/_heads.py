@@ -44,7 +44,7 @@ class Cut:
         return () if self.names is None else (layer,)
 
     def __call__(self, out: Tensor) -> Outputs:
-        """``[B, total]`` to one tensor per head."""
+        """``[B, ..., total]`` to one tensor per head."""
         if self.names is None:
             return out
-        return dict(zip(self.names, out.split(self.widths, dim=1), strict=True))
+        return dict(zip(self.names, out.split(self.widths, dim=-1), strict=True))

@@ -14,9 +14,10 @@ from paretocosmos.conditioning import Conditioning, PerRayEnsemble
 from paretocosmos.config.settings import spec_name
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.methods import Method
+from paretocosmos.problems import Problem, split_of
 from paretocosmos.registry import Spec
 
-__all__ = ["Blueprint", "as_built", "build_checked", "check_pair", "for_single_rays"]
+__all__ = ["Blueprint", "as_built", "build_checked", "check_pair", "fitted", "for_single_rays"]
 
 
 @dataclass(frozen=True)
@@ -105,6 +106,19 @@ def as_built(spec: Spec | None, network: nn.Module) -> Spec | None:
         return spec
     settings = {key: built.resolved.get(key, value) for key, value in spec.settings.items()}
     return Spec(spec.name, settings)
+
+
+def fitted(spec: Spec | None, problem: Problem) -> Spec | None:
+    """A backbone's spec with what its open settings come to for the rows of a problem."""
+    if spec is None or None not in spec.settings.values():
+        return spec
+    kind: Any = registry.find("backbones", spec.name)
+    lineage: tuple[type, ...] = getattr(kind, "__mro__", ())
+    if not any("fitted" in vars(one) for one in lineage if one is not Backbone):
+        return spec  # it has no use for rows, which may have to be read first
+    found = kind.fitted(split_of(problem, "train"), problem.outputs)
+    chosen = {key: found.get(key) if v is None else v for key, v in spec.settings.items()}
+    return Spec(spec.name, chosen)
 
 
 def for_single_rays(kind: Any) -> bool:

@@ -67,15 +67,15 @@ class Plan:
     def stackable(self) -> bool:
         """Whether several networks can train as one stack and each be what it would be alone.
 
-        Not with buffers or frozen weights, which they would share, nor with dropout, whose draws
-        they would.
+        Not with buffers that a state dict has or frozen weights, which they would share, nor with
+        dropout, whose draws they would.
         """
         network = networks_of(self.model)[0]
         random = (nn.RReLU, nn.MultiheadAttention, nn.FractionalMaxPool2d, nn.FractionalMaxPool3d)
         kinds = (Dropout, nn.RNNBase, *random)
         return (
             self.traceable
-            and next(network.buffers(), None) is None
+            and network.state_dict().keys() <= dict(network.named_parameters()).keys()
             and all(p.requires_grad for p in network.parameters())
             and not any(isinstance(module, kinds) for module in network.modules())
         )

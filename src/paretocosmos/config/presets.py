@@ -37,7 +37,7 @@ CONDITIONINGS = {"default": "film", "paper": "input"}
 # By the number of an input's axes.
 NETWORKS = {
     "default": {
-        1: {"backbone": "mlp", "conditioning": "film"},
+        1: {"backbone": "mlp", "conditioning": "film"},  # `tabular` for the rows of a table
         3: {"backbone": "lenet", "conditioning": "film"},
     },
     "paper": {
@@ -61,6 +61,10 @@ _ALWAYS: dict[str, Any] = {
     "rank": 1,
 }
 _VECTORS: dict[str, Any] = {"learning_rate": 2e-3, "groups": 4}
+# Rows of a table at which its network takes the largest steps and has the least decay; q in
+# [0.3, 1], the cube root of a table's share of it, makes the steps smaller and the decay larger, so
+# that 700 rows are not learned by heart (docs/decisions/0035).
+_ROWS, _LEAST = 30_000, 0.3
 _IMAGES: dict[str, Any] = {"learning_rate": 4e-3, "groups": 8, "epochs": 30}
 # A deep or pretrained network, as one's own may be: small steps, little decay.
 _OWN = {"learning_rate": 5e-4, "weight_decay": 0.05}
@@ -100,6 +104,8 @@ def preset_method(preset: str, settings: Mapping[str, Any]) -> str:
 def preset_network(preset: str, problem: Problem) -> dict[str, str]:
     """The backbone and the conditioning of a problem: those for its shape, or its own backbone."""
     usual = dict(NETWORKS[preset].get(len(problem.input_shape), {}))
+    if preset == "default" and problem.tabular:
+        usual["backbone"] = "tabular"
     named = paper_network(_name(problem))
     usual |= named if preset == "paper" else {k: v for k, v in named.items() if k == "backbone"}
     if preset == "default" and "backbone" in usual:
@@ -118,7 +124,7 @@ def preset_settings(
     label: str,
     *,
     single: bool,
-    own: bool,
+    backbone: str | None,
     given: Mapping[str, Any],
 ) -> dict[str, Any]:
     """The settings a preset has for a problem and what is trained on it.
@@ -128,14 +134,17 @@ def preset_settings(
         problem: what is trained on.
         label: the method with its conditioning, as the paper calls it.
         single: whether the method trains one network for each of a few rays.
-        own: whether the network is the caller's.
+        backbone: its name; `None` where the network is the caller's.
         given: what the caller has set, which other settings may follow from.
     """
     if preset == "paper":
         return paper_settings(_name(problem), label)
     axes, rows = len(problem.input_shape), len(split_of(problem, "train"))
     found = _ALWAYS | (_VECTORS if axes == 1 else _IMAGES)
-    if own or "backbone" in paper_network(_name(problem)):
+    if backbone == "tabular":
+        share = max(_LEAST, min(1.0, (rows / _ROWS) ** (1 / 3)))
+        found |= {"learning_rate": 6e-3 * share, "weight_decay": 1 / share**2}
+    if backbone is None or "backbone" in paper_network(_name(problem)):
         found |= _OWN
     size = found["batch_size"] = _whole(given, "batch_size") or batch_size_for(rows, axes)
     if axes == 1:

@@ -8,7 +8,7 @@ from typing import Any, TypedDict, Unpack
 from torch import nn
 
 from paretocosmos import registry
-from paretocosmos.config.build import as_built, build_checked, check_pair, for_single_rays
+from paretocosmos.config.build import as_built, build_checked, check_pair, fitted, for_single_rays
 from paretocosmos.config.plan import Plan, check_seed, networks_for
 from paretocosmos.config.presets import preset_for, preset_method, preset_network, preset_settings
 from paretocosmos.config.settings import (
@@ -80,7 +80,7 @@ def make_plan(problem: str | Problem, *, seed: int, **options: Unpack[PlanOption
         problem=parts.problem.spec,
         method=how,
         conditioning=_spec(parts.conditioning, "conditioning", parts, resolved),
-        backbone=_spec(parts.backbone, "backbone", parts, resolved),
+        backbone=fitted(_spec(parts.backbone, "backbone", parts, resolved), parts.problem),
         training=training,
         seed=seed,
         device=str(where),
@@ -190,7 +190,7 @@ def _resolved(parts: _Parts, given: Mapping[str, Any]) -> dict[str, dict[str, An
         parts.problem,
         label,
         single=_for_single_rays(method, given),
-        own=not isinstance(parts.backbone, str),
+        backbone=parts.backbone if isinstance(parts.backbone, str) else None,
         given=given,
     )
     if not isinstance(parts.backbone, str):  # one's own may be trained: it is not scaled

@@ -39,8 +39,8 @@ from paretocosmos.types import Metric
 __all__ = ["ParetoEstimator"]
 
 # Rows in one pass of a network; fewer where each has a ray of its own, which a hypernetwork makes
-# a network of.
-CHUNK, CHUNK_RAYS = 16_384, 512
+# a network of. Members of `tabular` make many numbers of a row.
+CHUNK, CHUNK_RAYS = 4096, 512
 
 
 class ParetoEstimator(Chooses, BaseEstimator, ABC):  # type: ignore[misc]
@@ -105,6 +105,7 @@ class ParetoEstimator(Chooses, BaseEstimator, ABC):  # type: ignore[misc]
             "penalty": self.penalty,
             "alpha": self.alpha,
             "learning_rate": self.learning_rate,
+            "hidden": self.hidden,
         }
         self.model_, self.front_, self._fixed = train(
             problem,
@@ -146,7 +147,6 @@ class ParetoEstimator(Chooses, BaseEstimator, ABC):  # type: ignore[misc]
         settings = {
             "epochs": epochs,
             "batch_size": size,
-            "hidden": self.hidden,
             "rays": self.rays,
             "evaluate_every": max(1, epochs // EVALUATIONS),
         }

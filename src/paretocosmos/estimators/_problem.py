@@ -3,7 +3,7 @@
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -63,6 +63,8 @@ class Rows:
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RowsProblem(Problem):
     """Rows in memory. The validation rows stand for test, too: an estimator shows no test front."""
+
+    tabular: ClassVar[bool] = True
 
     splits: Mapping[Split, Batch] = field(repr=False)
 

@@ -14,6 +14,7 @@ from paretocosmos.objectives import (
     GroupObjective,
     Objective,
     accuracy,
+    calibration_error,
     fairness_objective,
     fairness_objectives,
     logits_of,
@@ -71,8 +72,10 @@ def class_metrics(targets: Sequence[Classes], groups: int) -> dict[str, Metric]:
     else:
         for place, name in enumerate(target.classes):
             found[f"recall_{name}"] = partial(_recall, of=place)
-    two = len(target.classes) == 2
-    return found | ({"positive_rate": positive_rate} if two else {"largest_share": _largest_share})
+    if len(target.classes) == 2:
+        rates = {"positive_rate": positive_rate, "calibration_error": calibration_error}
+        return found | rates
+    return found | {"largest_share": _largest_share}
 
 
 def number_trade(

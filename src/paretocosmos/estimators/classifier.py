@@ -48,7 +48,7 @@ class ParetoClassifier(ClassifierMixin, ParetoEstimator):  # type: ignore[misc]
             `None`.
         penalty: λ of `cosmos`; the library's default if `None`.
         alpha: the Dirichlet parameter of the rays in training; the library's default if `None`.
-        hidden: widths of the network's hidden layers.
+        hidden: widths of the network's hidden layers; those of the backbone `tabular` if `None`.
         epochs: passes over the data; 50 if `None`, or as many as 1,000 steps take on small data,
             300 on fewer than 100 rows.
         batch_size: rows per step; by the number of rows if `None`.
@@ -87,7 +87,7 @@ class ParetoClassifier(ClassifierMixin, ParetoEstimator):  # type: ignore[misc]
         method: str | Method | None = None,
         penalty: float | None = None,
         alpha: float | tuple[float, ...] | None = None,
-        hidden: tuple[int, ...] = (60, 25),
+        hidden: tuple[int, ...] | None = None,
         epochs: int | None = None,
         batch_size: int | None = None,
         learning_rate: float | None = None,

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from paretocosmos.backbones import Backbone
 from paretocosmos.conditioning import Conditioning
 from paretocosmos.objectives import Objective
 from paretocosmos.pareto.front import Front
@@ -163,7 +164,9 @@ def sweep(
     parameter = next(model.parameters(), torch.zeros((), device=some.device))
     device, dtype = parameter.device, parameter.dtype
     numbers = CHUNK_CUDA if device.type == "cuda" else CHUNK_IMAGES if some.ndim > 2 else CHUNK
-    size = max(1, numbers // (len(rays) * math.prod(some.shape[1:])))
+    inside = (part.widest for part in model.modules() if isinstance(part, Backbone))
+    widest = max(math.prod(some.shape[1:]), *inside, 1)
+    size = max(1, numbers // (len(rays) * widest))
     rays = rays.to(device, dtype)
     every: Any = None
     for start in range(0, len(some), size):

@@ -10,13 +10,14 @@ from paretocosmos.objectives._groups import (
     group_sums,
 )
 from paretocosmos.objectives._rates import RateObjective
-from paretocosmos.objectives._scores import accuracy, misclassification, roc_auc
+from paretocosmos.objectives._scores import accuracy, calibration_error, misclassification, roc_auc
 
 __all__ = [
     "GroupObjective",
     "Objective",
     "RateObjective",
     "accuracy",
+    "calibration_error",
     "fairness_objective",
     "fairness_objectives",
     "gap",

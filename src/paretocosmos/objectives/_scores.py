@@ -6,6 +6,9 @@ from torch import Tensor
 from paretocosmos.objectives._base import logits_of, pick, weighted_mean
 from paretocosmos.types import Outputs, Targets
 
+# Of a calibration error: the usual number (Guo et al. 2017), of equal mass.
+BINS = 15
+
 
 def accuracy(
     outputs: Outputs, targets: Targets, *, output: str | None = None, target: str = "label"
@@ -56,3 +59,33 @@ def roc_auc(
     below = right.cumsum(0) - right / 2
     area = (up * below).sum() / (up.sum() * right.sum())
     return torch.where(logits.isnan().any(), torch.nan, area).to(logits.dtype)
+
+
+def calibration_error(
+    outputs: Outputs, targets: Targets, *, output: str | None = None, target: str = "label"
+) -> Tensor:
+    r"""How far predicted probabilities of one logit per sample lie from what happens, in the mean.
+
+    .. math:: \sum_{b=1}^{15} \frac{|\sum_{i \in b} (p_i - y_i)|}{n}
+
+    over 15 bins of equally many samples, in the order of their probabilities (the expected
+    calibration error). Equal probabilities share a bin. Weighted where the targets hold a
+    ``weight``.
+
+    >>> calibration_error(torch.zeros(4), {"label": torch.tensor([1.0, 0.0, 1.0, 1.0])})
+    tensor(0.2500, dtype=torch.float64)
+    """
+    logits = logits_of(outputs, output)
+    weight = targets.get("weight")
+    weight = torch.ones_like(logits) if weight is None else weight.reshape(logits.shape)
+    ordered, order = logits.double().sort()
+    mass, truth = (
+        part.double().gather(0, order) for part in (weight, targets[target].reshape(logits.shape))
+    )
+    total, before = mass.sum(), mass.cumsum(0) - mass
+    # of equal logits all are where the first is
+    fresh = torch.cat([torch.ones_like(order[:1]), (ordered[1:] != ordered[:-1]).long()]) > 0
+    before = torch.where(fresh, before, 0.0).cummax(0).values
+    places = (before * (BINS / total) + 1e-9).floor().clamp(0, BINS - 1).long()
+    off = mass * (ordered.sigmoid() - truth)
+    return logits.new_zeros(BINS).double().scatter_add(0, places, off).abs().sum() / total

@@ -43,6 +43,9 @@ class Problem(ABC):
     and keeps no Python state between steps, so that fast engines and stacks of seeds may run it; a
     subclass declares it anew."""
 
+    tabular: ClassVar[bool] = False
+    """Whether inputs are rows of a table: a column for each number, and for each category one."""
+
     name: str
     objectives: tuple[Objective, ...]
     reference: tuple[float, ...]

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,7 @@ from paretocosmos.errors import DataError
 from paretocosmos.objectives import (
     GroupObjective,
     accuracy,
+    calibration_error,
     fairness_objective,
     logits_of,
     misclassification,
@@ -63,6 +64,8 @@ class TabularProblem(Problem):
         sensitive: the column whose groups of people are compared; not a feature.
         groups: the names of the K sensitive groups, in the order of their numbers.
     """
+
+    tabular: ClassVar[bool] = True
 
     splits: Mapping[Split, Batch] = field(repr=False)
     table: Table = field(repr=False)
@@ -215,6 +218,7 @@ def _metrics(groups: tuple[str, ...], traded: str) -> dict[str, Metric]:
     }
     for code, group in enumerate(groups):
         metrics[f"selection_rate_{group}"] = partial(selection_rate, group=code)
+    metrics["calibration_error"] = calibration_error
     return {name: metric for name, metric in metrics.items() if name != traded}
 
 

@@ -1,0 +1,172 @@
+"""A network for tables."""
+
+import math
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Any, ClassVar
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from paretocosmos.backbones._base import Backbone
+from paretocosmos.backbones._heads import Cut
+from paretocosmos.backbones._knots import Knots, find_knots
+from paretocosmos.backbones._members import Average, Scale, Shift, averaged
+from paretocosmos.errors import ConfigurationError
+from paretocosmos.types import Batch, Inputs, Outputs, first, map_tensors
+
+__all__ = ["Tabular"]
+
+HIDDEN, MEMBERS = (64, 64), 8
+# How differently members see what they share at first: in the embedding, and before the outputs.
+SPREAD, SPREAD_LAST = 0.5, 0.5
+
+
+class Tabular(Backbone):
+    """Numbers encoded piece by piece, and members that share their weights: made for tables.
+
+    A number x becomes one input for each piece between two knots, from 0 to 1 while x passes it
+    (piecewise-linear encoding, Gorishniy et al. 2022). A linear layer embeds these and all other
+    columns. Then come `members` networks that share their matrices: each scales what enters a
+    layer and shifts what leaves it by numbers of its own (Gorishniy et al. 2024, after Wen et al.
+    2020).
+
+    Members learn apart and answer together: in training mode the rows of a batch take turns, one
+    member each; in evaluation mode all answer and their predictions are averaged.
+
+    Settings that are `None` follow from the training rows, where there are any: `fitted`.
+
+    Args:
+        input_shape: the shape of one sample.
+        outputs: numbers per sample, or numbers per head.
+        hidden: widths of the hidden layers; 64 and 64 if `None`.
+        embedding: width of what the encoded columns are brought to first.
+        members: how many; 8 if `None`.
+        knots: of every column, increasing; a column without any enters as it is, as do those after
+            the last that is named.
+        averages: what of the members is averaged: ``"outputs"``, or the probabilities that logits
+            mean, ``"sigmoid"`` of one or ``"softmax"`` of several; outputs if `None`.
+
+    >>> network = Tabular((2,), 1, knots=((0.0, 1.0, 4.0),)).eval()
+    >>> network.encode(torch.tensor([[2.5, 7.0]]))
+    tensor([[1.0000, 0.5000, 7.0000]])
+    """
+
+    traceable: ClassVar[bool] = True
+
+    starts: Tensor
+    widths: Tensor
+    read: Tensor
+    rest: Tensor
+
+    def __init__(
+        self,
+        input_shape: Sequence[int],
+        outputs: int | Mapping[str, int],
+        *,
+        hidden: tuple[int, ...] | None = None,
+        embedding: int = 32,
+        members: int | None = None,
+        knots: Knots | None = None,
+        averages: Average | None = None,
+    ) -> None:
+        super().__init__()
+        self.resolved = {
+            "hidden": HIDDEN if hidden is None else hidden,
+            "members": MEMBERS if members is None else members,
+            "knots": knots or (),
+            "averages": averages or "outputs",
+        }
+        hidden, self.members = self.resolved["hidden"], self.resolved["members"]
+        self.averages: Average = self.resolved["averages"]
+        for name, sizes in {
+            "hidden": hidden,
+            "embedding": (embedding,),
+            "members": (self.members,),
+        }.items():
+            if any(size < 1 for size in sizes):
+                raise ConfigurationError(f"`{name}` is at least 1, found {min(sizes)}")
+        self.cut = Cut.of(outputs)
+        encoded = self._lay_out(math.prod(input_shape), self.resolved["knots"])
+        self.embed = nn.Linear(encoded, embedding)
+        widths = [embedding, *hidden, self.cut.total]
+        self.layers = nn.ModuleList(nn.Linear(*pair) for pair in pairwise(widths))
+        self.scales, self.shifts = nn.ModuleList(), nn.ModuleList()
+        for at, (before, after) in enumerate(pairwise(widths) if self.members > 1 else ()):
+            spread = SPREAD if at == 0 else SPREAD_LAST if at == len(hidden) else 0.0
+            self.scales.append(Scale(self.members, before, spread=spread))
+            self.shifts.append(Shift(self.members, after))
+        self.widest = max(encoded, self.members * max(widths))
+        self.first_layer = "embed"
+        self.heads = self.cut.heads(f"layers.{len(hidden)}")
+
+    @classmethod
+    def fitted(cls, train: Batch, outputs: int | Mapping[str, int]) -> Mapping[str, Any]:
+        return {
+            "knots": find_knots(first(train.inputs), train.targets),
+            "averages": _averages(train, outputs),
+        }
+
+    def forward(self, inputs: Inputs) -> Outputs:
+        assert isinstance(inputs, Tensor)
+        features: Tensor = self.embed(self.encode(inputs.flatten(1)))
+        together = self.members > 1 and not self.training
+        if together:
+            features = features.unsqueeze(1)
+        for at, layer in enumerate(self.layers):
+            features = F.relu(features) if at > 0 else features
+            if self.members > 1:
+                features = self.shifts[at](layer(self.scales[at](features)))
+            else:
+                features = layer(features)
+        found = self.cut(features)
+        if not together:
+            return found
+        said: Outputs = map_tensors(lambda out: averaged(out, self.averages), found)
+        return said
+
+    def encode(self, inputs: Tensor) -> Tensor:
+        """Columns ``[B, columns]`` to what the first layer reads, ``[B, pieces + others]``."""
+        others = inputs.index_select(1, self.rest)
+        if not len(self.read):
+            return others
+        passed = (inputs.index_select(1, self.read) - self.starts) / self.widths
+        return torch.cat([passed.clamp(0.0, 1.0), others], dim=1)
+
+    def _lay_out(self, columns: int, knots: Knots) -> int:
+        """Note where the pieces lie and which columns have none; how many inputs that gives."""
+        if len(knots) > columns:
+            raise ConfigurationError(
+                f"`knots` are those of each column, found {len(knots)} lists for {columns} columns"
+            )
+        for column, own in enumerate(knots):
+            if any(after <= before for before, after in pairwise(own)) or len(own) == 1:
+                raise ConfigurationError(
+                    f"`knots` of a column are two or more and increase, found {own} for column "
+                    f"{column}"
+                )
+        pieces = [(at, *piece) for at, own in enumerate(knots) for piece in pairwise(own)]
+        rest = [at for at in range(columns) if at >= len(knots) or not knots[at]]
+        read, starts, ends = zip(*pieces, strict=True) if pieces else ((), (), ())
+        # they follow from the settings, so that a state dict need not have them
+        places = {"read": read, "rest": tuple(rest)}
+        for name, where in places.items():
+            self.register_buffer(name, torch.tensor(where, dtype=torch.int64), persistent=False)
+        starts_, ends_ = (torch.tensor(some, dtype=torch.float64) for some in (starts, ends))
+        for name, some in {"starts": starts_, "widths": ends_ - starts_}.items():
+            self.register_buffer(name, some.float(), persistent=False)
+        return len(pieces) + len(rest)
+
+
+def _averages(train: Batch, outputs: int | Mapping[str, int]) -> Average:
+    """What to average for these targets: probabilities, where all of them are classes."""
+    widths = outputs.values() if isinstance(outputs, Mapping) else (outputs,)
+    labels = [t for name, t in train.targets.items() if name not in ("sensitive", "weight")]
+    if len(labels) != len(widths):
+        return "outputs"
+    if set(widths) == {1}:
+        bits = all(bool(((label == 0) | (label == 1)).all()) for label in labels)
+        return "sigmoid" if bits else "outputs"
+    classes = all(not label.is_floating_point() for label in labels) and min(widths) > 1
+    return "softmax" if classes else "outputs"

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.evaluation.evaluate import bring, evaluate, evaluating, scored, sweep
-from paretocosmos.evaluation.intervals import bootstrap
+from paretocosmos.evaluation.intervals import intervals
 from paretocosmos.evaluation.refine import refine
 from paretocosmos.pareto.front import Front
 from paretocosmos.pareto.selection import Criteria, Point, pick, point_of
@@ -113,10 +113,10 @@ def look(model: nn.Module, problem: Problem, ray: tuple[float, ...], *, split: s
             score_batch=problem.score_batch,
             split=split,
         )
-        intervals = bootstrap(
+        ends = intervals(
             every | dict(problem.metrics),
             map_tensors(lambda out: out[0], outputs),
             batch.targets,
             score_batch=problem.score_batch,
         )
-    return dataclasses.replace(point_of(front, 0), intervals=intervals)
+    return dataclasses.replace(point_of(front, 0), intervals=ends)

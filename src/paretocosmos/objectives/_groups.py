@@ -87,16 +87,22 @@ class GroupObjective(Objective):
         self, positive: Tensor, targets: Targets, between: Callable[[Tensor, Targets], Tensor]
     ) -> Tensor:
         """The largest gap of a class against the rest: ``[B, K]`` to a scalar."""
+        gaps = self.each_class(positive, targets, between)
+        # a class of which nothing can be said in some group says nothing of the others
+        largest = torch.where(gaps.isnan(), -torch.inf, gaps).amax()
+        return torch.where(largest.isinf(), torch.nan, largest)
+
+    def each_class(
+        self, positive: Tensor, targets: Targets, function: Callable[[Tensor, Targets], Tensor]
+    ) -> Tensor:
+        """A function of decisions for every class against the rest: ``[B, K]`` to ``[K, ...]``."""
         classes = torch.arange(positive.shape[-1], device=positive.device)
         labels = targets.get(self.target, positive.new_zeros(len(positive)))
 
         def of_one(positive: Tensor, this: Tensor) -> Tensor:
-            return between(positive, {**targets, self.target: labels == this})
+            return function(positive, {**targets, self.target: labels == this})
 
-        gaps = torch.vmap(of_one)(positive.movedim(-1, 0), classes)
-        # a class of which nothing can be said in some group says nothing of the others
-        largest = torch.where(gaps.isnan(), -torch.inf, gaps).amax()
-        return torch.where(largest.isinf(), torch.nan, largest)
+        return torch.vmap(of_one)(positive.movedim(-1, 0), classes)
 
     def label(self, targets: Targets, like: Tensor) -> Tensor:
         """The label as numbers of another tensor's shape and type."""
@@ -117,6 +123,10 @@ class MeanGap(GroupObjective):
     @abstractmethod
     def value(self, outputs: Outputs, targets: Targets) -> Tensor:
         """What is averaged in every group: ``[B]``."""
+
+    def moments(self, outputs: Outputs, targets: Targets) -> Tensor:
+        value = self.value(outputs, targets).double()
+        return group_moments(value, torch.ones_like(value), targets, self).unsqueeze(0)
 
     def between(self, positive: Tensor, targets: Targets) -> Tensor:
         return gap(group_means(*self._sums(positive, targets)))
@@ -148,6 +158,25 @@ def group_sums(values: Tensor, targets: Targets, sensitive: str, groups: int) ->
     # not F.one_hot, which reads the data back to check it
     member = targets[sensitive].reshape(values.shape).unsqueeze(-1) == labels
     return values @ member.to(values.dtype)
+
+
+def group_moments(
+    values: Tensor, rows: Tensor, targets: Targets, of: GroupObjective
+) -> Tensor:
+    """Sums, sums of squares and sizes of some `rows` of each group: ``[groups, 3]``.
+
+    Weighted rows count as many as tell as much (Kish 1965): (sum of w)² / (sum of w²).
+    """
+    total, squares, size = (
+        group_sums(part, targets, of.sensitive, of.groups)
+        for part in (values * rows, values.square() * rows, rows)
+    )
+    weight = targets.get("weight")
+    scale = torch.ones_like(size)
+    if weight is not None:
+        squared = {**targets, "weight": weight.square()}
+        scale = size / group_sums(rows, squared, of.sensitive, of.groups)
+    return torch.stack([total * scale, squares * scale, size * scale], dim=-1)
 
 
 def samples(values: Tensor, targets: Targets) -> Tensor | int:

@@ -1,13 +1,19 @@
 """Rates of groups of people, and what the objectives that compare them share."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import torch
 from torch import Tensor
 
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.objectives._base import logits_of
-from paretocosmos.objectives._groups import GroupObjective, gap, group_means, group_sums
+from paretocosmos.objectives._groups import (
+    GroupObjective,
+    gap,
+    group_means,
+    group_moments,
+    group_sums,
+)
 from paretocosmos.types import Outputs, Targets
 
 # Rank correlation of what is trained and what is counted: docs/decisions/0035.
@@ -73,28 +79,48 @@ class RateObjective(GroupObjective):
         sums = self._sums(positive, targets)
         return torch.stack([self.compared(total / there) for total, there in sums]).amax()
 
+    def moments(self, outputs: Outputs, targets: Targets) -> Tensor | None:
+        if type(self).compared is not RateObjective.compared:
+            return None
+
+        def of_one(positive: Tensor, targets: Targets) -> Tensor:
+            counted, rows = self.counted(positive, targets), self._rows(positive, targets)
+            return torch.stack([group_moments(counted, these, targets, self) for these in rows])
+
+        logits = logits_of(outputs, self.output)
+        if logits.ndim == 1:
+            return of_one((logits > 0).double(), targets)
+        classes = torch.arange(logits.shape[-1], device=logits.device)
+        chosen = (logits.argmax(dim=-1, keepdim=True) == classes).double()
+        return self.each_class(chosen, targets, of_one).flatten(0, 1)
+
     def _sums(self, positive: Tensor, targets: Targets) -> list[tuple[Tensor, Tensor]]:
         """Of each kind of rows the groups' sums and sizes."""
         counted, found = self.counted(positive, targets), []
-        for rows in self.over:
-            chosen = torch.ones_like(positive)
-            if rows != "all":
-                label = self.label(targets, positive)
-                chosen = label if rows == "positives" else 1 - label
+        for chosen in self._rows(positive, targets):
             total = group_sums(counted * chosen, targets, self.sensitive, self.groups)
             found.append((total, group_sums(chosen, targets, self.sensitive, self.groups)))
         return found
+
+    def _rows(self, positive: Tensor, targets: Targets) -> Iterator[Tensor]:
+        """Of each kind of rows which they are, 0 or 1: ``[B]``."""
+        for rows in self.over:
+            if rows == "all":
+                yield torch.ones_like(positive)
+            else:
+                label = self.label(targets, positive)
+                yield label if rows == "positives" else 1 - label
 
 
 class ErrorRates(RateObjective):
     """Rates of wrong decisions: with several classes the share that is not given its own."""
 
-    def of_classes(
-        self, positive: Tensor, targets: Targets, between: Callable[[Tensor, Targets], Tensor]
+    def each_class(
+        self, positive: Tensor, targets: Targets, function: Callable[[Tensor, Targets], Tensor]
     ) -> Tensor:
         label = targets[self.target].reshape(-1, 1).long()
         own = positive.gather(-1, label).squeeze(-1)
-        return between(own, {**targets, self.target: torch.ones_like(own)})
+        return function(own, {**targets, self.target: torch.ones_like(own)}).unsqueeze(0)
 
     def counted(self, positive: Tensor, targets: Targets) -> Tensor:
         return (self.label(targets, positive) - positive).abs()

@@ -131,9 +131,7 @@ def test_the_score_is_fairlearns(kind: type[RateObjective], groups: int, weighte
 
 @pytest.mark.parametrize("kind", RATES)
 @pytest.mark.parametrize("groups", GROUPS)
-def test_the_score_of_several_classes_is_fairlearns(
-    kind: type[RateObjective], groups: int
-) -> None:
+def test_the_score_of_several_classes_is_fairlearns(kind: type[RateObjective], groups: int) -> None:
     """One against the rest, the largest; who is right is no question of one class."""
     draw = np.random.default_rng(groups)
     cells = np.array([(c, g) for c in range(3) for g in range(groups)])

@@ -28,6 +28,7 @@ def intervals(
     *,
     score_batch: int | None = None,
     level: float = 0.95,
+    chosen: bool = False,
     seed: int = 0,
 ) -> dict[str, tuple[float, float]]:
     """Intervals of metrics at one ray, each by the method that suits it.
@@ -43,6 +44,7 @@ def intervals(
         targets: what they are compared with.
         score_batch: samples per score, whose mean is taken; `None` for all at once.
         level: how often an interval is to hold the true number.
+        chosen: whether the ray was chosen by these very samples (`rates.gap_interval`).
         seed: of the bootstrap's draws.
 
     Returns:
@@ -55,15 +57,13 @@ def intervals(
     """
     found = {}
     for name, metric in metrics.items() if score_batch is None else ():
-        known = _of_gap(metric, outputs, targets, level)
+        known = _of_gap(metric, outputs, targets, level, chosen)
         known = _of_share(metric, outputs, targets, level) if known is None else known
         if known is not None:
             found[name] = known
     rest = {name: metric for name, metric in metrics.items() if name not in found}
     if rest:
-        found |= bootstrap(
-            rest, outputs, targets, score_batch=score_batch, level=level, seed=seed
-        )
+        found |= bootstrap(rest, outputs, targets, score_batch=score_batch, level=level, seed=seed)
     return {name: found[name] for name in metrics}
 
 
@@ -84,12 +84,12 @@ def moments_of(metric: Metric, outputs: Outputs, targets: Targets) -> Array | No
 
 
 def _of_gap(
-    metric: Metric, outputs: Outputs, targets: Targets, level: float
+    metric: Metric, outputs: Outputs, targets: Targets, level: float, chosen: bool
 ) -> tuple[float, float] | None:
     moments = moments_of(metric, outputs, targets)
     if moments is None or bool(metric(outputs, targets).isnan()):
         return None
-    low, high = gap_interval(moments, level=level)
+    low, high = gap_interval(moments, level=level, chosen=chosen)
     return float(low), float(high)
 
 

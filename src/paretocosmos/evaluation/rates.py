@@ -16,6 +16,7 @@ from functools import cache
 from statistics import NormalDist
 
 import numpy as np
+import numpy.typing as npt
 import torch
 
 from paretocosmos.pareto.front import Array
@@ -32,7 +33,9 @@ STEPS = 30
 TINY = 1e-12
 
 
-def gap_interval(moments: Array, *, level: float = 0.95) -> tuple[Array, Array]:
+def gap_interval(
+    moments: Array, *, level: float = 0.95, chosen: bool = False
+) -> tuple[Array, Array]:
     """The ends of intervals of the largest gap between rates, or between means.
 
     Args:
@@ -40,6 +43,8 @@ def gap_interval(moments: Array, *, level: float = 0.95) -> tuple[Array, Array]:
             how many rows there are (not 0), ``[..., rates, groups, 3]``, as `Objective.moments`
             gives them. Where every sum is that of its squares, 0 or 1 is averaged.
         level: how often an interval is to hold the true gap.
+        chosen: whether the gap was found by looking for one below a bound in these very rows. Then
+            it lies close to the bound and the true one around it, as a plain normal number does.
 
     Returns:
         Two arrays ``[...]``.
@@ -49,9 +54,9 @@ def gap_interval(moments: Array, *, level: float = 0.95) -> tuple[Array, Array]:
     (0.0, 0.152)
     """
     pairs = Pairs(moments)
-    count = pairs.found.shape[-1]
-    low = pairs.end(_folded(1 - (1 - level) / count), below=True)
-    return low.max(axis=-1), pairs.end(_folded(level), below=False).max(axis=-1)
+    count, reach = pairs.found.shape[-1], _plain if chosen else _folded
+    low = pairs.end(reach(1 - (1 - level) / count), below=True)
+    return low.max(axis=-1), pairs.end(reach(level), below=False).max(axis=-1)
 
 
 def gap_limit(moments: Array, *, reach: float | Array) -> Array:
@@ -62,7 +67,8 @@ def gap_limit(moments: Array, *, reach: float | Array) -> Array:
         reach: standard errors, such as 1.28 for a confidence of 90 %; one for all, or ``[...]``.
     """
     wide = np.asarray(reach, dtype=np.float64)[..., None]
-    return Pairs(moments).end(lambda _: wide, below=False).max(axis=-1)
+    limits: Array = Pairs(moments).end(lambda _: wide, below=False).max(axis=-1)
+    return limits
 
 
 def share_interval(share: Array, size: Array, *, level: float = 0.95) -> tuple[Array, Array]:
@@ -104,12 +110,18 @@ def _table(level: float) -> tuple[Array, Array]:
     return m.numpy(), high.numpy()
 
 
+def _plain(level: float) -> Reach:
+    """The critical value of a normal number, whatever the gap."""
+    wide = np.asarray(NormalDist().inv_cdf((1 + level) / 2))
+    return lambda _: wide
+
+
 def _folded(level: float) -> Reach:
     """The critical value of a test of |d|, given how many standard errors that is."""
 
     def reach(distance: Array) -> Array:
         around = (critical(distance * (1 + s), level=level) for s in (-SLACK, 0, SLACK))
-        return np.maximum.reduce([*around])
+        return np.asarray(np.maximum.reduce([*around]))
 
     return reach
 
@@ -136,12 +148,12 @@ class Pairs:
         self.found: Array = self._means[..., 0] - self._means[..., 1]
         self._shares = bool(np.allclose(self._sums, squares))
         spread = np.maximum(squares / self._sizes - self._means**2, 0)
-        self._plain = np.sqrt((spread / np.maximum(self._sizes - 1, 1)).sum(axis=-1))
+        self._constant: Array = np.sqrt((spread / np.maximum(self._sizes - 1, 1)).sum(axis=-1))
 
     def error(self, gap: Array) -> Array:
         """The standard errors of the differences if they were `gap` in truth."""
         if not self._shares:
-            return self._plain
+            return self._constant
         return _error(self._sums, self._sizes, gap)
 
     def end(self, reach: Reach, *, below: bool) -> Array:
@@ -151,11 +163,11 @@ class Pairs:
             reach: standard errors to the end, given how many the gap there is.
             below: the lower end instead of the upper.
         """
-        most = 1.0 if self._shares else self.found + 10 * self._plain
+        most = 1.0 if self._shares else self.found + 10 * self._constant
         kept, out = self.found, np.zeros_like(self.found) + (0.0 if below else most)
         furthest = out
 
-        def rejected(gap: Array) -> Array:
+        def rejected(gap: Array) -> npt.NDArray[np.bool_]:
             error = np.maximum(self.error(gap), TINY)
             return np.asarray(np.abs(self.found - gap) > reach(gap / error) * error)
 

@@ -160,9 +160,7 @@ def group_sums(values: Tensor, targets: Targets, sensitive: str, groups: int) ->
     return values @ member.to(values.dtype)
 
 
-def group_moments(
-    values: Tensor, rows: Tensor, targets: Targets, of: GroupObjective
-) -> Tensor:
+def group_moments(values: Tensor, rows: Tensor, targets: Targets, of: GroupObjective) -> Tensor:
     """Sums, sums of squares and sizes of some `rows` of each group: ``[groups, 3]``.
 
     Weighted rows count as many as tell as much (Kish 1965): (sum of w)² / (sum of w²).

@@ -1,4 +1,4 @@
-"""`python -m benchmarks.intervals --out results/intervals.json`: how often intervals hold the truth.
+"""`python -m benchmarks.intervals --out results/intervals.json`: do intervals hold the truth?
 
 Tables are drawn whose true gap is known: half of the rows are positives, of whom 80 % are found in
 the larger group and less, by the gap, in the smaller. Intervals of `tpr_gap` are computed as
@@ -6,10 +6,11 @@ the larger group and less, by the gap, in the smaller. Intervals of `tpr_gap` ar
 
 - fixed: one classifier, given beforehand.
 - chosen: the best of 25 rays whose gap is at most the bound, by the same rows (val), and the same
-  ray on as many other rows (test). A row's scores at two rays are correlated, those of neighbours
-  by 0.999. On a `flat` front every ray has the true gap of the cell, so that the choice follows
-  noise alone; on a `sloped` one it falls from twice that to 0. The bound is the cell's gap, 0.02
-  where that is 0. Tables in which no ray keeps it are left out.
+  ray on as many other rows (test). A row's scores at two rays are correlated, those at the ends of
+  the front by 0.9, which leaves its gaps correlated by 0.6 and those of neighbours by 0.98. On a
+  `flat` front every ray has the true gap of the cell, so that the choice follows noise alone; on a
+  `sloped` one it falls from twice that to 0. The bound is the cell's gap, 0.02 where that is 0.
+  Tables in which no ray keeps it are left out.
 - confidence: on sloped fronts, how often `choose(..., confidence=0.9)` finds a ray, and how often
   that breaks the bound in truth; beside it the same for a choice without confidence.
 - more: four groups, equalized odds, and a share (accuracy).
@@ -38,6 +39,7 @@ from paretocosmos.runs.provenance import provenance
 TABLES, ORACLE = 2000, 40_000
 ROWS, GAPS, SHARES = (300, 1500, 5000), (0.0, 0.02, 0.1), (0.5, 0.1)
 POSITIVES, FOUND = 0.5, 0.8
+MORE = 1500  # rows, where there is more than a pair of rates
 RAYS, BOUND_AT_0, CONFIDENCE = 25, 0.02, 0.9
 # Of a row's score at a ray, the share of the variance that changes with the ray.
 OWN = 0.1
@@ -167,24 +169,14 @@ def chosen(
 
 
 def more(tables: int, seed: int) -> Iterator[dict[str, Any]]:
-    """Four groups, equalized odds, and a share: fixed points of 1,500 rows."""
-    rows = 1500
+    """Four groups, equalized odds, and a share: given points."""
     for number, gap in enumerate(GAPS):
         draw = np.random.default_rng([seed, 100 + number])
-        for kind, groups in (("four groups", 4), ("equalized odds", 2)):
-            shares = [1 / groups] * groups
-
-            def drawn(count: int, kind: str = kind, shares: list[float] = shares) -> Array:
-                first = moments(draw, count, rows, shares, gap)
-                if kind == "four groups":
-                    return first
-                # false-positive rates without a gap
-                return np.concatenate([first, moments(draw, count, rows, shares, 0.0)], axis=1)
-
-            oracle = float(np.diff(np.quantile(_gap(drawn(ORACLE)), [0.025, 0.975]))[0])
-            ends = gap_interval(drawn(tables))
-            about = {"rows": rows, "smaller_group": shares[0], "gap": gap}
-            yield about | judged(kind, ends, np.full(tables, gap), oracle)
+        for kind in ("four groups", "equalized odds"):
+            known, drawn = (several(draw, count, kind, gap) for count in (ORACLE, tables))
+            oracle = float(np.diff(np.quantile(_gap(known), [0.025, 0.975]))[0])
+            truth = np.full(tables, gap)
+            yield {"rows": MORE, "gap": gap} | judged(kind, gap_interval(drawn), truth, oracle)
     for number, right in enumerate((0.5, 0.85, 0.98)):
         draw = np.random.default_rng([seed, 200 + number])
         for rows in ROWS:
@@ -193,6 +185,14 @@ def more(tables: int, seed: int) -> Iterator[dict[str, Any]]:
             oracle = float(np.diff(np.quantile(spread, [0.025, 0.975]))[0])
             truth = np.full(tables, right)
             yield {"rows": rows, "share": right} | judged("a share", ends, truth, oracle)
+
+
+def several(draw: np.random.Generator, tables: int, kind: str, gap: float) -> Array:
+    """Counts of four groups, or of two groups and two rates, the second without a gap."""
+    if kind == "four groups":
+        return moments(draw, tables, MORE, [0.25] * 4, gap)
+    both = [moments(draw, tables, MORE, [0.5, 0.5], each) for each in (gap, 0.0)]
+    return np.concatenate(both, axis=1)
 
 
 def _gap(counts: Array) -> Array:

@@ -100,7 +100,7 @@ def test_a_bound_kept_with_confidence(fair: ParetoClassifier) -> None:
     bound = float(fair.front_.values[:, 1].max() + 0.2)
     point = fair.choose(max={"tpr_gap": bound}, confidence=0.9).choice_
     assert point["tpr_gap"] < point.limits["tpr_gap"] <= bound
-    with pytest.raises(InfeasibleError, match="with a confidence of 0.9 on val"):
+    with pytest.raises(InfeasibleError, match=r"with a confidence of 0\.9 on val"):
         fair.choose(max={"tpr_gap": 1e-4}, confidence=0.9)
     read = pickle.loads(pickle.dumps(fair))
     with pytest.raises(ConfigurationError, match="not part of a pickle"):

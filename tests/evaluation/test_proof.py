@@ -119,7 +119,7 @@ def test_a_constant_classifier_proves_nothing() -> None:
 
 @pytest.mark.parametrize("confidence", [0.5, 1.0, 90, True, "much", float("nan")])
 def test_a_confidence_is_a_share(confidence: object) -> None:
-    with pytest.raises(ConfigurationError, match="above 0.5 and below 1"):
+    with pytest.raises(ConfigurationError, match=r"above 0\.5 and below 1"):
         Criteria(max={"gap": 0.1}, confidence=confidence)  # type: ignore[arg-type]
 
 

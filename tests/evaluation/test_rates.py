@@ -1,5 +1,7 @@
 """Intervals of gaps and shares: textbook values, brute force, and how often they hold the truth."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from scipy import optimize, stats
@@ -14,7 +16,7 @@ def counts(*groups: tuple[float, float]) -> Array:
 
 
 def test_the_published_interval_of_two_proportions() -> None:
-    # Miettinen and Nurminen as in Newcombe (1998), method 6: 56 of 70 against 48 of 80: 0.0528 to 0.3382
+    # Newcombe (1998), method 6: 56 of 70 against 48 of 80 gives 0.0528 to 0.3382
     assert float(gap_limit(counts((56, 70), (48, 80)), reach=1.959964)) == pytest.approx(
         0.3382, abs=5e-5
     )
@@ -39,7 +41,7 @@ def test_the_standard_error_is_that_of_the_likeliest_rates() -> None:
         hits = np.sort(draw.uniform(0.05, 0.95, 2))[::-1] * sizes
         gap = float(draw.uniform(0, 0.8))
 
-        def unlikely(rate: float, hits: Array = hits, sizes: Array = sizes, g: float = gap) -> float:
+        def unlikely(rate: float, hits: Array = hits, sizes: Any = sizes, g: float = gap) -> float:
             rates = np.array([rate, rate - g])
             return -float((hits * np.log(rates) + (sizes - hits) * np.log1p(-rates)).sum())
 

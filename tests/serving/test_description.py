@@ -92,8 +92,8 @@ def test_choosing_is_what_the_run_chooses(server: Any, run: Run) -> None:
     answer = server.ask("/choose", {"max": {"tpr_gap": bound}, "evaluations": 8})
     assert answer.status == 200
     assert answer.json == run.choose(max={"tpr_gap": bound}, evaluations=8).to_dict()
-    asked = {"max": {"tpr_gap": 0.9}, "confidence": 0.9}
-    assert server.ask("/choose", asked).json == run.choose(**asked).to_dict()
+    sure = server.ask("/choose", {"max": {"tpr_gap": 0.9}, "confidence": 0.9})
+    assert sure.json == run.choose(max={"tpr_gap": 0.9}, confidence=0.9).to_dict()
     refused = server.ask("/choose", {"max": {"tpr_gap": 1e-4}, "confidence": 0.9})
     assert "hold out more rows" in refused.error
     assert answer.json["val"]["values"]["tpr_gap"] <= bound

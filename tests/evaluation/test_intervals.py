@@ -95,7 +95,8 @@ def test_a_bootstrap_holds_its_own_estimate() -> None:
         logits = torch.randn(50, generator=torch.Generator().manual_seed(seed))
         for name, metric in {"deo": Deo().score, "worst": WorstGroup().score}.items():
             low, high = bootstrap({name: metric}, logits, few, resamples=100)[name]
-            assert low <= metric(logits, few) <= high
+            estimate = float(metric(logits, few))
+            assert low - 1e-6 <= estimate <= high + 1e-6  # float32, batched there
 
 
 def table(rows: torch.Tensor) -> np.ndarray[Any, Any]:

@@ -7,11 +7,12 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from fairlearn.metrics import equal_opportunity_difference
+from fairlearn.metrics import MetricFrame, equal_opportunity_difference, selection_rate
 from sklearn.model_selection import train_test_split
 from torch import Tensor
 
 from paretocosmos.errors import ConfigurationError, DataError, MissingExtraError
+from paretocosmos.objectives import fairness_objectives
 from paretocosmos.problems import SPLITS, Split
 from paretocosmos.problems.tables.tabular import TabularProblem
 
@@ -142,21 +143,31 @@ class TestTarget:
 
 
 class TestObjectivesAndMetrics:
-    @pytest.mark.parametrize(
-        ("fairness", "metrics"),
-        [
-            ("tpr_gap", ["accuracy", "misclassification", "deo", "positive_rate"]),
-            ("deo", ["accuracy", "misclassification", "tpr_gap", "positive_rate"]),
-            (
-                "demographic_parity",
-                ["accuracy", "misclassification", "tpr_gap", "deo", "positive_rate"],
-            ),
-        ],
-    )
-    def test_names(self, fairness: str, metrics: list[str]) -> None:
+    @pytest.mark.parametrize("fairness", fairness_objectives("classes"))
+    def test_names(self, fairness: str) -> None:
         problem = build(fairness=fairness)
         assert problem.names == ("binary_cross_entropy", fairness)
-        assert list(problem.metrics) == metrics
+        gaps = [name for name in ("tpr_gap", "demographic_parity") if name != fairness]
+        shares = ["positive_rate", *(f"selection_rate_{group}" for group in problem.groups)]
+        assert list(problem.metrics) == ["accuracy", "misclassification", *gaps, *shares]
+
+    def test_the_shares_of_the_groups_are_fairlearns(self) -> None:
+        problem = build(people(1500, 3))
+        targets = problem.split("train").targets
+        logits = torch.randn(
+            len(problem.split("train")), 1, generator=torch.Generator().manual_seed(0)
+        )
+        for weight in (None, torch.rand(len(logits))):
+            expected = MetricFrame(
+                metrics=selection_rate,
+                y_true=targets["label"].int().numpy(),
+                y_pred=(logits[:, 0] > 0).int().numpy(),
+                sensitive_features=targets["sensitive"].numpy(),
+                sample_params={} if weight is None else {"sample_weight": weight.numpy()},
+            ).by_group
+            given = targets if weight is None else {**targets, "weight": weight}
+            found = [problem.metrics[f"selection_rate_{g}"](logits, given) for g in problem.groups]
+            assert [float(one) for one in found] == pytest.approx(expected.tolist(), abs=1e-6)
 
     @pytest.mark.parametrize("groups", [2, 4])
     def test_the_gap_is_fairlearns(self, groups: int) -> None:

@@ -126,7 +126,13 @@ class MeanGap(GroupObjective):
 
     def moments(self, outputs: Outputs, targets: Targets) -> Tensor:
         value = self.value(outputs, targets).double()
-        return group_moments(value, torch.ones_like(value), targets, self).unsqueeze(0)
+        total, there = self._sums(value, targets)
+        squares, _ = self._sums(value.square(), targets)
+        weight = targets.get("weight")
+        once = torch.ones_like(value) if weight is None else weight.reshape(value.shape).double()
+        # rows count as many as tell as much (Kish 1965): (sum of w)² / (sum of w²)
+        scale = there / group_sums(once, targets, self.sensitive, self.groups)
+        return (torch.stack([total, squares, there], dim=-1) * scale.unsqueeze(-1)).unsqueeze(0)
 
     def between(self, positive: Tensor, targets: Targets) -> Tensor:
         return gap(group_means(*self._sums(positive, targets)))
@@ -141,40 +147,28 @@ class MeanGap(GroupObjective):
 
 
 def group_means(sums: Tensor, there: Tensor) -> Tensor:
-    """The groups' means, given their sums and sizes ``[groups]``.
+    """The groups' means, given their sums and sizes ``[..., groups]``.
 
     A group that is absent takes part with the mean of all, which is neither largest nor smallest.
     """
-    mean = sums.sum() / torch.where(there.sum() > 0, there.sum(), 1.0)
+    every = there.sum(dim=-1, keepdim=True)
+    mean = sums.sum(dim=-1, keepdim=True) / torch.where(every > 0, every, 1.0)
     return torch.where(there > 0, sums / torch.where(there > 0, there, 1.0), mean)
 
 
 def group_sums(values: Tensor, targets: Targets, sensitive: str, groups: int) -> Tensor:
     """Sums of `values` over the samples of each group: ``[B]`` to ``[groups]``."""
-    weight = targets.get("weight")
-    if weight is not None:
-        values = values * weight.reshape(values.shape)
-    labels = torch.arange(groups, device=values.device)
+    member = membership(values, targets, sensitive, groups)
+    return values.to(member.dtype) @ member
+
+
+def membership(like: Tensor, targets: Targets, sensitive: str, groups: int) -> Tensor:
+    """Who belongs to which group, ``[B, groups]``: 0, or the sample's weight, 1 without any."""
+    labels = torch.arange(groups, device=like.device)
     # not F.one_hot, which reads the data back to check it
-    member = targets[sensitive].reshape(values.shape).unsqueeze(-1) == labels
-    return values @ member.to(values.dtype)
-
-
-def group_moments(values: Tensor, rows: Tensor, targets: Targets, of: GroupObjective) -> Tensor:
-    """Sums, sums of squares and sizes of some `rows` of each group: ``[groups, 3]``.
-
-    Weighted rows count as many as tell as much (Kish 1965): (sum of w)² / (sum of w²).
-    """
-    total, squares, size = (
-        group_sums(part, targets, of.sensitive, of.groups)
-        for part in (values * rows, values.square() * rows, rows)
-    )
-    weight = targets.get("weight")
-    scale = torch.ones_like(size)
-    if weight is not None:
-        squared = {**targets, "weight": weight.square()}
-        scale = size / group_sums(rows, squared, of.sensitive, of.groups)
-    return torch.stack([total * scale, squares * scale, size * scale], dim=-1)
+    member = targets[sensitive].reshape(-1, 1) == labels
+    weight, exact = targets.get("weight"), torch.promote_types(like.dtype, torch.float32)
+    return member.to(exact) if weight is None else member * weight.reshape(-1, 1).to(exact)
 
 
 def samples(values: Tensor, targets: Targets) -> Tensor | int:

@@ -1,11 +1,17 @@
 """The same share of right decisions in every group."""
 
-from paretocosmos.objectives._rates import ErrorRates
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from paretocosmos.objectives._rates import RateObjective
+from paretocosmos.types import Targets
 
 __all__ = ["AccuracyGap"]
 
 
-class AccuracyGap(ErrorRates):
+class AccuracyGap(RateObjective):
     r"""The gap between groups in the share that is classified rightly.
 
     .. math:: \max_g \frac{\sum_{a=g} |y - t|}{\#\{a=g\}}
@@ -27,3 +33,13 @@ class AccuracyGap(ErrorRates):
         "closed by more mistakes in the group that fares better, and says nothing of which "
         "mistakes are made"
     )
+
+    def each_class(
+        self, positive: Tensor, targets: Targets, function: Callable[[Tensor, Targets], Tensor]
+    ) -> Tensor:
+        label = targets[self.target].reshape(-1, 1).long()
+        own = positive.gather(-1, label).squeeze(-1)
+        return function(own, {**targets, self.target: torch.ones_like(own)}).unsqueeze(0)
+
+    def counted(self, positive: Tensor, targets: Targets) -> Tensor:
+        return (self.label(targets, positive) - positive).abs()

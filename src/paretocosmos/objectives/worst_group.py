@@ -1,32 +1,56 @@
-"""As few wrong decisions as possible in the group that has most of them."""
+"""As small a loss as possible in the group that has the largest."""
 
+import torch
+import torch.nn.functional as F
 from torch import Tensor
 
-from paretocosmos.objectives._rates import ErrorRates
+from paretocosmos.objectives._base import logits_of
+from paretocosmos.objectives._means import MeansObjective
+from paretocosmos.types import Outputs, Targets
 
 __all__ = ["WorstGroup"]
 
 
-class WorstGroup(ErrorRates):
-    r"""The largest share of a group that is classified wrongly.
+class WorstGroup(MeansObjective):
+    r"""The largest cross-entropy of a group, as loss and as score.
 
-    .. math:: \max_g \frac{\sum_{a=g} |y - t|}{\#\{a=g\}}
+    .. math:: \max_g \frac{1}{\#\{a=g\}} \sum_{a=g} -\log p(y)
 
-    with t = σ(logit / `sharpness`) as the loss and t = [logit > 0] as the score, which is
-    fairlearn's `zero_one_loss_group_max`. No gap: it is not made smaller by worse decisions for
-    others. A group that is absent is left out in a training batch; in the score of a whole split it
-    makes the value NaN. Several classes: wrong is who is not given his own.
+    which is fairlearn's `log_loss_group_max`. It is no gap: it is not made smaller by worse predictions
+    for others. The cross-entropy is reported, not the share of wrong decisions: it is what more
+    weight lowers, and it compares with the cross-entropy of all on the other axis. A group that is
+    absent is left out in a training batch; in the score of a whole split it makes the value NaN.
 
     >>> import torch
-    >>> targets = {"label": torch.ones(4), "sensitive": torch.tensor([0, 0, 1, 1])}
-    >>> WorstGroup().score(torch.tensor([1.0, 1.0, 1.0, -1.0]), targets)
-    tensor(0.5000, dtype=torch.float64)
+    >>> targets = {"label": torch.ones(3), "sensitive": torch.tensor([0, 0, 1])}
+    >>> WorstGroup().score(torch.tensor([9.0, 9.0, 0.0]), targets)
+    tensor(0.6931)
     """
 
     meaning = (
-        "the share that is classified wrongly in the group where it is largest. It says nothing of "
-        "the other groups but that they fare no worse"
+        "the cross-entropy in the group where it is largest. It says nothing of the other groups "
+        "but that they fare no worse"
     )
+
+    def loss(self, outputs: Outputs, targets: Targets) -> Tensor:
+        return self.between(self._entropies(outputs, targets), targets)
+
+    def score(self, outputs: Outputs, targets: Targets) -> Tensor:
+        return self.decided(self._entropies(outputs, targets), targets)
+
+    def _entropies(self, outputs: Outputs, targets: Targets) -> Tensor:
+        logits = logits_of(outputs, self.output)
+        if logits.ndim == 1:
+            label = self.label(targets, logits)
+            return F.binary_cross_entropy_with_logits(logits, label, reduction="none")
+        return F.cross_entropy(logits, targets[self.target].reshape(-1).long(), reduction="none")
 
     def compared(self, rates: Tensor) -> Tensor:
         return rates.amax()
+
+    def leanings(self, rates: Tensor, heat: Tensor, known: Tensor) -> tuple[Tensor, Tensor]:
+        # τ log Σ exp(rate / τ) over the groups
+        taking_part = known | ~known.any()
+        share = torch.where(taking_part, rates / heat, -torch.inf).flatten().softmax(dim=0)
+        share = share.reshape(rates.shape)
+        return share, (share - share.square()) / heat

@@ -17,6 +17,8 @@ SAMPLES = 2048
 # Noise on the outputs of a fresh network, of which some losses are flat: a gap where all outputs
 # are equal, a square near its minimum.
 NOISE = 1.0
+# How often it is drawn: a gap that happens to be nearly closed pulls less.
+DRAWS = 8
 
 
 def loss_scales(model: nn.Module, problem: Problem, *, seed: int) -> Tensor:
@@ -53,7 +55,8 @@ def loss_scales(model: nn.Module, problem: Problem, *, seed: int) -> Tensor:
             return out
         return out + NOISE * torch.randn(out.shape, generator=generator).to(out)
 
-    scales = _pulls(problem, map_tensors(shaken, outputs), few)
+    pulls = [_pulls(problem, map_tensors(shaken, outputs), few) for _ in range(DRAWS)]
+    scales = torch.stack(pulls).square().mean(dim=0).sqrt()
     for name, scale in zip(problem.names, scales.tolist(), strict=True):
         if not scale > 0:
             warnings.warn(

@@ -115,6 +115,17 @@ def test_a_constant_classifier_proves_nothing() -> None:
     bound = limit_of(FALLING[3]) + 0.001
     point = proven(Drawn(), problem, front, Criteria(max={"tpr_gap": bound}, confidence=0.9))
     assert point.ray == (0.25, 0.75)
+    every = Front(
+        front.rays,
+        front.values,
+        front.names,
+        front.reference,
+        metrics={"positive_rate": np.ones(5)},
+        split="val",
+    )
+    with pytest.raises(InfeasibleError, match="every ray gives a constant classifier") as refused:
+        proven(Drawn(), problem, every, Criteria(max={"tpr_gap": bound}, confidence=0.9))
+    assert refused.value.ways == {"allow_constant": True}
 
 
 @pytest.mark.parametrize("confidence", [0.5, 1.0, 90, True, "much", float("nan")])

@@ -41,6 +41,8 @@ def proven(model: nn.Module, problem: Problem, front: Front, criteria: Criteria)
         criteria: what is asked, with a confidence.
     """
     criteria.check(front)
+    if constant(front).all() and not criteria.allow_constant:
+        pick(front, criteria)  # which refuses, with the way out
     parameter = next(model.parameters(), torch.zeros(()))
     batch = bring(problem.split("val"), parameter.device, parameter.dtype)
     with evaluating(model), precise("fp32"):
@@ -132,15 +134,13 @@ class BoundTest:
 
     def why(self) -> str:
         """What the first ray has and may have, and what the rows can support."""
-        order = self.order()
-        if not order:
-            return f"every ray gives a constant classifier on {self.front.split}"
-        point, limit = point_of(self.front, order[0]), self.limit(order[0])
+        first = self.order()[0]
+        point, limit = point_of(self.front, first), self.limit(first)
         ray = ",".join(f"{part:.4g}" for part in point.ray)
         direction = "up" if self.side > 0 else "down"
         return (
             f"the ray {ray}, tested first, has `{self.name}` {point[self.name]:.3g} there, in "
-            f"truth {direction} to {limit:.3g}{self.supported(order[0])}"
+            f"truth {direction} to {limit:.3g}{self.supported(first)}"
         )
 
     def supported(self, at: int) -> str:

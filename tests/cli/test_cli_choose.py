@@ -61,6 +61,14 @@ def test_json(cli: Call, finished: Path) -> None:
     assert {"tpr_gap", "accuracy"} <= found["test"]["intervals"].keys()
 
 
+def test_a_confidence_prints_the_limit(cli: Call, finished: Path) -> None:
+    options = ("--max", "tpr_gap=0.9", "--confidence", "0.9", "--allow-constant")
+    limit = json.loads(cli("choose", str(finished), *options, "--json").out)["val"]["limits"]
+    done = cli("choose", str(finished), *options)
+    told = f"tpr_gap may be as far as {limit['tpr_gap']:.4f}, with a confidence of 90%"
+    assert told in done.out
+
+
 @pytest.mark.parametrize(
     ("options", "says"),
     [
@@ -74,6 +82,12 @@ def test_json(cli: Call, finished: Path) -> None:
         (["--knee", "--maximize", "accuracy"], "by one thing"),
         (["--max", "tpr_gap=-0.5"], "closest has `tpr_gap` 0."),
         (["--knee", "--evaluations", "1"], "`evaluations` are at least 2"),
+        (["--knee", "--confidence", "0.9"], "`confidence` is that of a bound"),
+        (["--max", "tpr_gap=0.5", "--confidence", "90"], "above 0.5 and below 1"),
+        (
+            ["--max", "tpr_gap=0.0001", "--confidence", "0.9", "--allow-constant"],
+            "positives in `",
+        ),
     ],
 )
 def test_bad_input_is_one_sentence(

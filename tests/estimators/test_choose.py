@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from tests.estimators.conftest import People
 
-from paretocosmos.errors import FrontWarning
+from paretocosmos.errors import ConfigurationError, FrontWarning, InfeasibleError
 from paretocosmos.estimators import ParetoClassifier, ParetoRegressor
 from paretocosmos.evaluation.evaluate import evaluate
 from paretocosmos.pareto.selection import Point
@@ -94,3 +94,14 @@ def test_networks_for_single_rays_are_chosen_among(people: People) -> None:
 def test_it_can_be_chosen_from_again(fair: ParetoClassifier) -> None:
     once = fair.choose(max={"tpr_gap": 0.08})
     assert once.choose(knee=True).choice_ == fair.choose(knee=True).choice_
+
+
+def test_a_bound_kept_with_confidence(fair: ParetoClassifier) -> None:
+    bound = float(fair.front_.values[:, 1].max() + 0.2)
+    point = fair.choose(max={"tpr_gap": bound}, confidence=0.9).choice_
+    assert point["tpr_gap"] < point.limits["tpr_gap"] <= bound
+    with pytest.raises(InfeasibleError, match=r"with a confidence of 0\.9 on val"):
+        fair.choose(max={"tpr_gap": 1e-4}, confidence=0.9)
+    read = pickle.loads(pickle.dumps(fair))
+    with pytest.raises(ConfigurationError, match="not part of a pickle"):
+        read.choose(max={"tpr_gap": bound}, confidence=0.9)

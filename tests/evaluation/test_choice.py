@@ -110,3 +110,17 @@ def test_a_chosen_ray_predicts(run: Run, people: pd.DataFrame) -> None:
     np.testing.assert_allclose(
         run.predict(rows, ray=choice.ray), torch.sigmoid(logits.squeeze(1)).numpy(), rtol=1e-5
     )
+
+
+def test_a_bound_kept_with_confidence(run: Run) -> None:
+    bound = float(run.front_val.values[:, 1].max() + 0.2)
+    choice = run.choose(max={"tpr_gap": bound}, confidence=0.9)
+    limit = choice.val.limits["tpr_gap"]
+    assert choice.val["tpr_gap"] < limit <= bound
+    assert choice.to_dict()["val"]["limits"] == {"tpr_gap": limit}
+    assert not choice.test.limits
+    # every ray passes, so that the best of the front is taken
+    best = run.front_val.choose(minimize="binary_cross_entropy")
+    assert choice.ray == best.ray
+    with pytest.raises(InfeasibleError, match=r"positives in `[fm]`.*hold out more rows"):
+        run.choose(max={"tpr_gap": 1e-4}, confidence=0.9)

@@ -1,4 +1,4 @@
-"""Bootstrap intervals, beside scipy's and what the binomial distribution says."""
+"""Intervals of metrics: each by its method; the bootstrap beside scipy's and the binomial."""
 
 import math
 from typing import Any
@@ -9,10 +9,16 @@ import torch
 from scipy import stats
 from sklearn.metrics import roc_auc_score
 
-from paretocosmos.evaluation.intervals import bootstrap
-from paretocosmos.objectives import accuracy, roc_auc
+from paretocosmos.estimators._own import in_unit
+from paretocosmos.evaluation.intervals import bootstrap, intervals
+from paretocosmos.evaluation.rates import gap_interval, share_interval
+from paretocosmos.objectives import accuracy, misclassification, roc_auc
+from paretocosmos.objectives.accuracy_gap import AccuracyGap
 from paretocosmos.objectives.deo import Deo
+from paretocosmos.objectives.equalized_odds import EqualizedOdds
+from paretocosmos.objectives.prediction_gap import PredictionGap
 from paretocosmos.objectives.tpr_gap import TprGap
+from paretocosmos.objectives.worst_group import WorstGroup
 
 DRAW = torch.Generator().manual_seed(0)
 LOGITS = torch.randn(800, generator=DRAW)
@@ -82,16 +88,97 @@ def test_heads_by_name() -> None:
     )
 
 
-def test_a_gap_of_nothing_is_hardly_ever_denied() -> None:
-    # the same chance in both groups: an interval that ignored its bias would never begin near 0
-    near, draw = 0, torch.Generator().manual_seed(4)
-    for _ in range(20):
-        targets = {"label": torch.ones(1000), "sensitive": (torch.arange(1000) < 150).long()}
-        logits = torch.randn(1000, generator=draw)
-        low, high = bootstrap({"gap": TprGap().score}, logits, targets, resamples=300)["gap"]
-        assert low <= high
-        near += low < 0.005
-    assert near >= 17
+def test_a_bootstrap_holds_its_own_estimate() -> None:
+    # one person in fifty: a gap of counts whose draws lie to one side
+    few = {"label": torch.ones(50), "sensitive": (torch.arange(50) < 1).long()}
+    for seed in range(5):
+        logits = torch.randn(50, generator=torch.Generator().manual_seed(seed))
+        for name, metric in {"deo": Deo().score, "worst": WorstGroup().score}.items():
+            low, high = bootstrap({name: metric}, logits, few, resamples=100)[name]
+            estimate = float(metric(logits, few))
+            assert low - 1e-6 <= estimate <= high + 1e-6  # float32, batched there
+
+
+def table(rows: torch.Tensor) -> np.ndarray[Any, Any]:
+    """Hits and positives of both groups, counted in numpy: what a gap's interval follows from."""
+    found = (LOGITS > 0).numpy()
+    each = []
+    for group in (0, 1):
+        inside = (TARGETS["sensitive"] == group).numpy() & rows.numpy()
+        each.append([found[inside].sum(), found[inside].sum(), inside.sum()])
+    return np.array(each, dtype=float)
+
+
+def test_every_metric_by_its_method() -> None:
+    positives = TARGETS["label"] == 1
+    several = {
+        "tpr_gap": TprGap().score,
+        "equalized_odds": EqualizedOdds().score,
+        "accuracy": accuracy,
+        "misclassification": misclassification,
+        "auc": roc_auc,
+        "worst_group": WorstGroup().score,
+    }
+    found = intervals(several, LOGITS, TARGETS)
+    assert list(found) == list(several)
+    hits, misses = table(positives), table(~positives)
+    assert found["tpr_gap"] == pytest.approx(gap_interval(hits[None]))
+    assert found["equalized_odds"] == pytest.approx(gap_interval(np.stack([hits, misses])))
+    right = np.array(float(accuracy(LOGITS, TARGETS)))
+    assert found["accuracy"] == pytest.approx(share_interval(right, np.array(800.0)))
+    assert found["misclassification"] == pytest.approx([1 - end for end in found["accuracy"][::-1]])
+    rest = {name: several[name] for name in ("auc", "worst_group")}
+    assert {name: found[name] for name in rest} == bootstrap(rest, LOGITS, TARGETS)
+
+
+def test_scores_of_batches_have_a_bootstrap() -> None:
+    one = {"gap": TprGap().score}
+    found = intervals(one, LOGITS, TARGETS, score_batch=100)
+    assert found == bootstrap(one, LOGITS, TARGETS, score_batch=100)
+
+
+def test_several_classes_are_as_many_rates() -> None:
+    draw = torch.Generator().manual_seed(3)
+    logits, label = torch.randn(600, 3, generator=draw), torch.randint(3, (600,), generator=draw)
+    targets = {"label": label, "sensitive": torch.randint(2, (600,), generator=draw)}
+    objective = TprGap()
+    low, high = intervals({"gap": objective.score}, logits, targets)["gap"]
+    each = np.zeros((3, 2, 3))
+    chosen = logits.argmax(dim=1)
+    for kind in range(3):
+        for group in (0, 1):
+            inside = (label == kind) & (targets["sensitive"] == group)
+            hits = int(((chosen == kind) & inside).sum())
+            each[kind, group] = hits, hits, int(inside.sum())
+    assert (low, high) == pytest.approx(gap_interval(each))
+    assert low <= objective.score(logits, targets) <= high
+    right = AccuracyGap().moments(logits, targets)
+    assert right is not None
+    assert right[..., 0].sum() == (chosen != label).sum()  # counted once, not class by class
+
+
+def test_weighted_rows_count_as_many_as_tell_as_much() -> None:
+    twice = {**TARGETS, "weight": torch.full((800,), 2.0)}
+    one = {"gap": TprGap().score, "accuracy": accuracy}
+    same = intervals(one, LOGITS, TARGETS)
+    for name, ends in intervals(one, LOGITS, twice).items():
+        assert ends == pytest.approx(same[name])
+    # half of the rows do not count: as if they were not there
+    half = torch.arange(800) % 2
+    part = {name: target[half == 1] for name, target in TARGETS.items()}
+    fewer = intervals(one, LOGITS[half == 1], part)
+    for name, ends in intervals(one, LOGITS, {**TARGETS, "weight": half.float()}).items():
+        assert ends == pytest.approx(fewer[name])
+
+
+def test_a_gap_of_numbers_in_their_unit() -> None:
+    plain, scaled = PredictionGap(), in_unit(PredictionGap(), 100.0)
+    ends = intervals({"gap": plain.score}, LOGITS, TARGETS)["gap"]
+    many = intervals({"gap": scaled.score}, LOGITS, TARGETS)["gap"]
+    assert many == pytest.approx([100 * end for end in ends])
+    first, second = (LOGITS[TARGETS["sensitive"] == group].numpy() for group in (0, 1))
+    error = math.sqrt(first.var() / len(first) + second.var() / len(second))
+    assert 1.6 * error < ends[1] - abs(first.mean() - second.mean()) < 2 * error
 
 
 def test_a_metric_that_picks_rows_by_a_mask() -> None:

@@ -92,6 +92,10 @@ def test_choosing_is_what_the_run_chooses(server: Any, run: Run) -> None:
     answer = server.ask("/choose", {"max": {"tpr_gap": bound}, "evaluations": 8})
     assert answer.status == 200
     assert answer.json == run.choose(max={"tpr_gap": bound}, evaluations=8).to_dict()
+    sure = server.ask("/choose", {"max": {"tpr_gap": 0.9}, "confidence": 0.9})
+    assert sure.json == run.choose(max={"tpr_gap": 0.9}, confidence=0.9).to_dict()
+    refused = server.ask("/choose", {"max": {"tpr_gap": 1e-4}, "confidence": 0.9})
+    assert "hold out more rows" in refused.error
     assert answer.json["val"]["values"]["tpr_gap"] <= bound
 
 
@@ -104,6 +108,7 @@ def test_without_the_data_a_ray_of_the_front_is_chosen(
     with serving(Settings(folder=tmp_path / "run", port=0, data=gone)) as server:
         said = server.ask("/choose", {"max": {"tpr_gap": bound}, "evaluations": 8}).json
         refused = server.ask("/choose", {"max": {"tpr_gap": -1}})
+        unsure = server.ask("/choose", {"max": {"tpr_gap": 0.9}, "confidence": 0.9})
     expected = run.front_val.choose(max={"tpr_gap": bound})
     assert said["val"] == expected.to_dict()
     at = run.front_val.rays.tolist().index(list(expected.ray))
@@ -111,3 +116,5 @@ def test_without_the_data_a_ray_of_the_front_is_chosen(
     assert said["evaluations"] == 0
     assert said["note"] == "chosen among the rays of the front: the data could not be read here"
     assert refused.status == 422
+    assert unsure.status == 422
+    assert "a `confidence` needs the data" in unsure.error

@@ -50,6 +50,10 @@ def choose(
     allow_constant: Annotated[
         bool, typer.Option("--allow-constant", help="Take a constant classifier, too.")
     ] = False,
+    confidence: Annotated[
+        float | None,
+        typer.Option(help="With which the bounds are to hold for new people, as 0.9."),
+    ] = None,
     evaluations: Annotated[int, typer.Option(help="Rays to evaluate at most.")] = 20,
     data: MovedData = None,
     device: RunDevice = "cpu",
@@ -69,16 +73,17 @@ def choose(
             weights=None if weights is None else numbers_of(weights, "--weights"),
             near=named_numbers("--near", near) or None,
             allow_constant=allow_constant,
+            confidence=confidence,
             evaluations=evaluations,
             problem=run.problem(data=data),
         )
     if as_json:
         print_json({"run": str(folder), **choice.to_dict()})
     else:
-        print_choice(run, choice)
+        print_choice(run, choice, confidence)
 
 
-def print_choice(run: Run, choice: Choice) -> None:
+def print_choice(run: Run, choice: Choice, confidence: float | None = None) -> None:
     """The ray, its numbers on val and on test with their intervals, and the code to use it."""
     ray = ", ".join(f"{part:.4f}" for part in choice.ray)
     console = Console(highlight=False)
@@ -94,9 +99,15 @@ def print_choice(run: Run, choice: Choice) -> None:
         if name != "misclassification":  # 1 - accuracy
             table.add_row(safe(name), *(_number(p, name) for p in (choice.val, choice.test)))
     wide().print(table)
+    for name, limit in choice.val.limits.items():
+        console.print(
+            f"[bold]{safe(name)}[/] may be as far as {limit:.4f}, with a confidence of "
+            f"{confidence:.0%}.",
+            soft_wrap=True,
+        )
     console.print(
-        "In brackets: 95 % intervals (bootstrap), for samples as large as this one. The choice was "
-        "made on val, so its numbers there are too good.",
+        "In brackets: 95 % intervals. The choice was made on val, so its numbers there are too "
+        "good.",
         soft_wrap=True,
     )
     console.print("\n".join(["", *map(safe, _code(run, choice))]), soft_wrap=True)

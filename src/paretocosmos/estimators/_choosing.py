@@ -9,10 +9,11 @@ from typing import Any, Self
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
-from paretocosmos.errors import FrontWarning
+from paretocosmos.errors import ConfigurationError, FrontWarning
 from paretocosmos.estimators._problem import RowsProblem
 from paretocosmos.evaluation.choice import look
 from paretocosmos.evaluation.evaluate import evaluate
+from paretocosmos.evaluation.proof import proven
 from paretocosmos.evaluation.refine import refine
 from paretocosmos.pareto.front import Front
 from paretocosmos.pareto.selection import Criteria, Point, pick, point_of
@@ -49,6 +50,7 @@ class Chooses:
         weights: Sequence[float] | None = None,
         near: Mapping[str, float] | Sequence[float] | None = None,
         allow_constant: bool = False,
+        confidence: float | None = None,
     ) -> Self:
         """An estimator that predicts at the preference that meets the criteria best.
 
@@ -64,6 +66,9 @@ class Chooses:
             weights: how much each objective matters (pseudo-weights).
             near: a point to come close to: values by name, or one per objective.
             allow_constant: take a classifier that gives everybody the same answer, too.
+            confidence: with which bounds are to hold for new people, such as 0.9: then a bound is
+                kept by the upper limit of what is bounded, and the rays of `front_` are tested
+                instead of new ones looked for. `None`: bounds hold on the validation rows.
 
         Returns:
             A fitted copy with the chosen ray as its `preference`, and the point as `choice_`; the
@@ -79,6 +84,7 @@ class Chooses:
             weights=weights,
             near=near,
             allow_constant=allow_constant,
+            confidence=confidence,
         )
         chosen = copy.copy(self)
         chosen._judging = self._judging  # which a copy leaves behind, as a pickle does
@@ -88,6 +94,11 @@ class Chooses:
 
     def _chosen(self, criteria: Criteria) -> Point:
         problem = self._judging
+        if problem is None and criteria.confidence is not None:
+            raise ConfigurationError(
+                "the validation rows, which a `confidence` needs, are not part of a pickle: choose "
+                "before the estimator is saved, or leave `confidence` out"
+            )
         if problem is None:
             warnings.warn(
                 "the validation rows are not part of a pickle: the preference is chosen among the "
@@ -95,7 +106,9 @@ class Chooses:
                 FrontWarning,
                 stacklevel=3,
             )
-        if problem is None or self._fixed:
+        if problem is not None and criteria.confidence is not None:
+            point = proven(self.model_, problem, self.front_, criteria)
+        elif problem is None or self._fixed:
             point = point_of(self.front_, pick(self.front_, criteria))
         else:
 
@@ -105,5 +118,5 @@ class Chooses:
             point, _ = refine(self.front_, at, criteria, evaluations=EVALUATIONS)
         if problem is None:
             return point
-        seen = look(self.model_, problem, point.ray, split="val")
+        seen = look(self.model_, problem, point.ray, split="val", chosen=True)
         return dataclasses.replace(point, intervals=seen.intervals)

@@ -4,6 +4,7 @@ import copy
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from paretocosmos.config.promises import promised
@@ -41,6 +42,11 @@ class InUnit(Objective):
 
     def score(self, outputs: Outputs, targets: Targets) -> Tensor:
         return self.inner.score(outputs, targets) * self.factor
+
+    def moments(self, outputs: Outputs, targets: Targets) -> Tensor | None:
+        found = self.inner.moments(outputs, targets)
+        unit = torch.tensor([self.factor, self.factor**2, 1.0], dtype=torch.float64)
+        return None if found is None else found * unit.to(found.device)
 
 
 def in_unit(objective: Objective, scale: float) -> InUnit:

@@ -9,7 +9,8 @@ from torch import Tensor, nn
 
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.evaluation.evaluate import bring, evaluate, evaluating, scored, sweep
-from paretocosmos.evaluation.intervals import bootstrap
+from paretocosmos.evaluation.intervals import intervals
+from paretocosmos.evaluation.proof import proven
 from paretocosmos.evaluation.refine import refine
 from paretocosmos.pareto.front import Front
 from paretocosmos.pareto.selection import Criteria, Point, pick, point_of
@@ -29,7 +30,8 @@ class Choice:
 
     Attributes:
         ray: the preference to predict with.
-        val: the point on the validation data, by which it was chosen: it keeps the bounds there.
+        val: the point on the validation data, by which it was chosen: it keeps the bounds there,
+            and so do its `limits`, where a confidence was asked for.
         test: the same ray on the test data, which had no say.
         evaluations: rays evaluated for it, those on test included.
     """
@@ -85,18 +87,28 @@ def choose(
     def at(rays: Tensor) -> Front:
         return evaluate(model, problem, split="val", rays=rays)
 
-    if fixed:
+    if criteria.confidence is not None:
+        point, spent = proven(model, problem, front, criteria), 0
+    elif fixed:
         point, spent = point_of(front, pick(front, criteria)), 0
     else:
         point, spent = refine(front, at, criteria, evaluations=evaluations - LOOKS)
-    seen, test = (look(model, problem, point.ray, split=split) for split in ("val", "test"))
+    seen = look(model, problem, point.ray, split="val", chosen=True)
+    test = look(model, problem, point.ray, split="test")
     # as it was judged: alone, a ray's numbers may differ in the last digit
     val = dataclasses.replace(point, intervals=seen.intervals)
     return Choice(point.ray, val, test, spent + LOOKS)
 
 
-def look(model: nn.Module, problem: Problem, ray: tuple[float, ...], *, split: str) -> Point:
-    """One ray on a split, with intervals."""
+def look(
+    model: nn.Module,
+    problem: Problem,
+    ray: tuple[float, ...],
+    *,
+    split: str,
+    chosen: bool = False,
+) -> Point:
+    """One ray on a split, with intervals; those of a ray that was `chosen` on that split."""
     parameter = next(model.parameters(), torch.zeros(()))
     batch = bring(problem.split(check_split(split)), parameter.device, parameter.dtype)
     rays = torch.tensor([ray])
@@ -113,10 +125,11 @@ def look(model: nn.Module, problem: Problem, ray: tuple[float, ...], *, split: s
             score_batch=problem.score_batch,
             split=split,
         )
-        intervals = bootstrap(
+        ends = intervals(
             every | dict(problem.metrics),
             map_tensors(lambda out: out[0], outputs),
             batch.targets,
             score_batch=problem.score_batch,
+            chosen=chosen,
         )
-    return dataclasses.replace(point_of(front, 0), intervals=intervals)
+    return dataclasses.replace(point_of(front, 0), intervals=ends)

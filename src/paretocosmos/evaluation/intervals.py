@@ -8,15 +8,110 @@ import torch
 from torch import Tensor
 
 from paretocosmos.evaluation.evaluate import score
+from paretocosmos.evaluation.rates import gap_interval, share_interval
+from paretocosmos.objectives import Objective
 from paretocosmos.pareto.front import Array
 from paretocosmos.types import Metric, Outputs, Targets, first, map_tensors
 
-__all__ = ["bootstrap", "paired_draws"]
+__all__ = ["bootstrap", "intervals", "moments_of", "paired_draws"]
 
 # Samples drawn in one pass, times samples in a split: what it gathers stays in a few megabytes.
 CHUNK = 500_000
 # With several rays, where every sample is scored at each of them: what stays in a CPU's cache.
 CHUNK_RAYS = 50_000
+
+
+def intervals(
+    metrics: Mapping[str, Metric],
+    outputs: Outputs,
+    targets: Targets,
+    *,
+    score_batch: int | None = None,
+    level: float = 0.95,
+    chosen: bool = False,
+    seed: int = 0,
+) -> dict[str, tuple[float, float]]:
+    """Intervals of metrics at one ray, each by the method that suits it.
+
+    A gap between groups' rates or means (an objective that knows its `moments`) has a score
+    interval for the absolute value of a difference (`evaluation.rates`). A share of all rows, such
+    as the accuracy, has Wilson's. Whatever else there is has a bootstrap's. An interval holds what
+    the rows show.
+
+    Args:
+        metrics: what to compute, by name.
+        outputs: of the network at one ray, ``[B, ...]``.
+        targets: what they are compared with.
+        score_batch: samples per score, whose mean is taken; `None` for all at once.
+        level: how often an interval is to hold the true number.
+        chosen: whether the ray was chosen by these very samples (`rates.gap_interval`).
+        seed: of the bootstrap's draws.
+
+    Returns:
+        The ends of each interval; NaN where the metric has no value.
+
+    >>> from paretocosmos.objectives import accuracy
+    >>> right = intervals({"accuracy": accuracy}, torch.ones(50), {"label": torch.ones(50)})
+    >>> [round(end, 3) for end in right["accuracy"]]
+    [0.929, 1.0]
+    """
+    found = {}
+    for name, metric in metrics.items() if score_batch is None else ():
+        known = _of_gap(metric, outputs, targets, level, chosen)
+        known = _of_share(metric, outputs, targets, level) if known is None else known
+        if known is not None:
+            found[name] = known
+    rest = {name: metric for name, metric in metrics.items() if name not in found}
+    if rest:
+        found |= bootstrap(rest, outputs, targets, score_batch=score_batch, level=level, seed=seed)
+    return {name: found[name] for name in metrics}
+
+
+def moments_of(metric: Metric, outputs: Outputs, targets: Targets) -> Array | None:
+    """What `rates.gap_interval` takes, where a metric is the score of an objective that knows it.
+
+    Without the rates that a group has no rows for; `None` where nothing is left.
+    """
+    owner = getattr(metric, "__self__", None)
+    if not isinstance(owner, Objective) or metric != owner.score:
+        return None
+    moments = owner.moments(outputs, targets)
+    if moments is None:
+        return None
+    known = (moments[..., 2] > 0).all(dim=-1)
+    whole: Array = moments[known].cpu().numpy()
+    return whole if len(whole) else None
+
+
+def _of_gap(
+    metric: Metric, outputs: Outputs, targets: Targets, level: float, chosen: bool
+) -> tuple[float, float] | None:
+    moments = moments_of(metric, outputs, targets)
+    if moments is None or bool(metric(outputs, targets).isnan()):
+        return None
+    low, high = gap_interval(moments, level=level, chosen=chosen)
+    return float(low), float(high)
+
+
+def _of_share(
+    metric: Metric, outputs: Outputs, targets: Targets, level: float
+) -> tuple[float, float] | None:
+    """Wilson's interval, if the metric is a mean over the samples of what is 0 or 1 for each."""
+    alone = map_tensors(lambda out: out.unsqueeze(1), outputs)
+    try:
+        each = torch.vmap(metric)(alone, {k: t.unsqueeze(1) for k, t in targets.items()}).double()
+    except (RuntimeError, IndexError, ValueError):  # somebody's own, or one of several samples
+        return None
+    share = metric(outputs, targets).double()
+    weight = targets.get("weight", torch.ones_like(each)).reshape(each.shape).double()
+    total = weight.sum()
+    if not bool(((each == 0) | (each == 1)).all()):
+        return None
+    if not bool(torch.isclose((each * weight).sum() / total, share, rtol=0, atol=1e-6)):
+        return None
+    size = total.square() / weight.square().sum()
+    low, high = share_interval(share.cpu().numpy(), size.cpu().numpy(), level=level)
+    return float(low), float(high)
 
 
 def bootstrap(
@@ -33,9 +128,9 @@ def bootstrap(
 
     Efron's bias-corrected bootstrap (1981): the spread over samples drawn from the sample is taken
     for the spread over samples of the same size, moved by as much as the draws lie to one side of
-    what the sample itself gives. A gap needs that: a draw's largest minus its smallest rate is
-    larger than the sample's on average. A draw in which a metric does not exist (a group without
-    positives) does not count.
+    what the sample itself gives. A draw in which a metric does not exist (a group without
+    positives) does not count. What a sample cannot show, such as a gap that is 0 in it, no draw
+    from it shows: `intervals` has better ways where it can.
 
     Args:
         metrics: what to compute, by name.
@@ -123,4 +218,4 @@ def _ends(drawn: Array, estimate: float, level: float) -> tuple[float, float]:
     reach = normal.inv_cdf((1 + level) / 2)
     shares = [normal.cdf(shift - reach), normal.cdf(shift + reach)]
     low, high = np.quantile(drawn, shares)
-    return float(low), float(high)
+    return min(float(low), estimate), max(float(high), estimate)

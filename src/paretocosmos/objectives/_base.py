@@ -50,6 +50,15 @@ class Objective(ABC):
         """What a front reports; the loss, unless the objective knows better."""
         return self.loss(outputs, targets)
 
+    def moments(self, outputs: Outputs, targets: Targets) -> Tensor | None:
+        """What an interval of the score follows from, where that is a gap between groups' means.
+
+        Of each mean that is compared the groups' sums, sums of squares and sizes,
+        ``[means, groups, 3]``; the score is the largest gap. `None` where it is anything else: then
+        the interval is a bootstrap's.
+        """
+        return None
+
     def unit(self, scale: float) -> float:
         """What a score of 1 is worth where targets are numbers in units of `scale`.
 

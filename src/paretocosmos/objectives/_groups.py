@@ -87,16 +87,22 @@ class GroupObjective(Objective):
         self, positive: Tensor, targets: Targets, between: Callable[[Tensor, Targets], Tensor]
     ) -> Tensor:
         """The largest gap of a class against the rest: ``[B, K]`` to a scalar."""
+        gaps = self.each_class(positive, targets, between)
+        # a class of which nothing can be said in some group says nothing of the others
+        largest = torch.where(gaps.isnan(), -torch.inf, gaps).amax()
+        return torch.where(largest.isinf(), torch.nan, largest)
+
+    def each_class(
+        self, positive: Tensor, targets: Targets, function: Callable[[Tensor, Targets], Tensor]
+    ) -> Tensor:
+        """A function of decisions for every class against the rest: ``[B, K]`` to ``[K, ...]``."""
         classes = torch.arange(positive.shape[-1], device=positive.device)
         labels = targets.get(self.target, positive.new_zeros(len(positive)))
 
         def of_one(positive: Tensor, this: Tensor) -> Tensor:
-            return between(positive, {**targets, self.target: labels == this})
+            return function(positive, {**targets, self.target: labels == this})
 
-        gaps = torch.vmap(of_one)(positive.movedim(-1, 0), classes)
-        # a class of which nothing can be said in some group says nothing of the others
-        largest = torch.where(gaps.isnan(), -torch.inf, gaps).amax()
-        return torch.where(largest.isinf(), torch.nan, largest)
+        return torch.vmap(of_one)(positive.movedim(-1, 0), classes)
 
     def label(self, targets: Targets, like: Tensor) -> Tensor:
         """The label as numbers of another tensor's shape and type."""
@@ -117,6 +123,16 @@ class MeanGap(GroupObjective):
     @abstractmethod
     def value(self, outputs: Outputs, targets: Targets) -> Tensor:
         """What is averaged in every group: ``[B]``."""
+
+    def moments(self, outputs: Outputs, targets: Targets) -> Tensor:
+        value = self.value(outputs, targets).double()
+        total, there = self._sums(value, targets)
+        squares, _ = self._sums(value.square(), targets)
+        weight = targets.get("weight")
+        once = torch.ones_like(value) if weight is None else weight.reshape(value.shape).double()
+        # rows count as many as tell as much (Kish 1965): (sum of w)² / (sum of w²)
+        scale = there / group_sums(once, targets, self.sensitive, self.groups)
+        return (torch.stack([total, squares, there], dim=-1) * scale.unsqueeze(-1)).unsqueeze(0)
 
     def between(self, positive: Tensor, targets: Targets) -> Tensor:
         return gap(group_means(*self._sums(positive, targets)))

@@ -1,5 +1,6 @@
 """Rates of groups of people: means of decisions, sharp in training."""
 
+import torch
 from torch import Tensor
 
 from paretocosmos.errors import ConfigurationError
@@ -54,3 +55,21 @@ class RateObjective(MeansObjective):
 
     def loss(self, outputs: Outputs, targets: Targets) -> Tensor:
         return super().loss(logits_of(outputs, self.output) / self.sharpness, targets)
+
+    def moments(self, outputs: Outputs, targets: Targets) -> Tensor | None:
+        if type(self).compared is not MeansObjective.compared:
+            return None
+
+        def of_one(positive: Tensor, targets: Targets) -> Tensor:
+            total, there, squares, weights = self._sums(positive, targets)
+            # rows count as many as tell as much
+            scale = there / torch.where(weights > 0, weights, 1.0)
+            found: Tensor = torch.stack([total, squares, there], dim=-1) * scale.unsqueeze(-1)
+            return found
+
+        logits = logits_of(outputs, self.output)
+        if logits.ndim == 1:
+            return of_one((logits > 0).double(), targets)
+        classes = torch.arange(logits.shape[-1], device=logits.device)
+        chosen = (logits.argmax(dim=-1, keepdim=True) == classes).double()
+        return self.each_class(chosen, targets, of_one).flatten(0, 1)

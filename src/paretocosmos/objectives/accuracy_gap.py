@@ -34,12 +34,12 @@ class AccuracyGap(RateObjective):
         "mistakes are made"
     )
 
-    def of_classes(
-        self, positive: Tensor, targets: Targets, between: Callable[[Tensor, Targets], Tensor]
+    def each_class(
+        self, positive: Tensor, targets: Targets, function: Callable[[Tensor, Targets], Tensor]
     ) -> Tensor:
         label = targets[self.target].reshape(-1, 1).long()
         own = positive.gather(-1, label).squeeze(-1)
-        return between(own, {**targets, self.target: torch.ones_like(own)})
+        return function(own, {**targets, self.target: torch.ones_like(own)}).unsqueeze(0)
 
     def counted(self, positive: Tensor, targets: Targets) -> Tensor:
         return (self.label(targets, positive) - positive).abs()

@@ -106,6 +106,7 @@ class Run:
         weights: Sequence[float] | None = None,
         near: Mapping[str, float] | Sequence[float] | None = None,
         allow_constant: bool = False,
+        confidence: float | None = None,
         evaluations: int = 20,
         problem: Problem | None = None,
     ) -> Choice:
@@ -123,12 +124,15 @@ class Run:
             weights: how much each objective matters (pseudo-weights).
             near: a point to come close to: values by name, or one per objective.
             allow_constant: take a classifier that gives everybody the same answer, too.
+            confidence: with which bounds are to hold for new people, such as 0.9: then a bound is
+                kept by the upper limit of what is bounded, and the rays of the front are tested
+                instead of new ones looked for. `None`: bounds hold on the validation data.
             evaluations: rays to evaluate at most.
             problem: what the run was trained on, where its folder cannot say.
 
         Returns:
-            The ray, and the point on val and on test, with bootstrap intervals. Refused where no
-            ray keeps the bounds, saying how close one comes.
+            The ray, and the point on val and on test, with 95 % intervals. Refused where no ray
+            keeps the bounds, saying how close one comes, or which bound the rows can support.
 
         >>> import tempfile
         >>> from paretocosmos import fit
@@ -145,6 +149,7 @@ class Run:
             weights=weights,
             near=near,
             allow_constant=allow_constant,
+            confidence=confidence,
         )
         criteria.check(self.front_val)
         if problem is not None:

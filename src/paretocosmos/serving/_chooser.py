@@ -8,7 +8,7 @@ from typing import Any, final
 import numpy as np
 from starlette.exceptions import HTTPException
 
-from paretocosmos.errors import ParetoCosmosError
+from paretocosmos.errors import ConfigurationError, ParetoCosmosError
 from paretocosmos.pareto.selection import point_of
 from paretocosmos.problems import Problem
 from paretocosmos.runs.run import Run
@@ -59,6 +59,9 @@ class Chooser:
                 logging.getLogger("uvicorn.error").warning("choosing without data: %s", error)
         if not isinstance(self._problem, str):
             return self._run.choose(**criteria, problem=self._problem).to_dict()
+        if "confidence" in criteria:
+            why = "a `confidence` needs the data, which could not be read here: leave it out"
+            raise ConfigurationError(why)
         held = {key: value for key, value in criteria.items() if key != "evaluations"}
         val = self._run.front_val.choose(**held)
         same = np.isclose(self._run.front.rays, val.ray, atol=1e-6).all(axis=1)

@@ -115,6 +115,7 @@ def criteria_model(names: Sequence[str]) -> type[BaseModel]:
         "weights": (weights, by_place),
         "near": (weights | bounds, f"{by_place}, or {by_name}"),
         "allow_constant": (bool, truth),
+        "confidence": (Finite, "a number above 0.5 and below 1"),
         "evaluations": (count, f"a whole number from 2 to {EVALUATIONS}"),
     }
     optional: dict[str, Any] = {

@@ -32,6 +32,8 @@ class Criteria:
             8.5) are nearest.
         near: a point to come close to: values by name, or one per objective.
         allow_constant: take a classifier that gives everybody the same answer, too.
+        confidence: with which the bounds are to hold for more people than were looked at, above
+            0.5 and below 1; `None`: on the data at hand.
     """
 
     max: Mapping[str, float] = field(default_factory=dict)
@@ -42,6 +44,7 @@ class Criteria:
     weights: Sequence[float] | None = None
     near: Mapping[str, float] | Sequence[float] | None = None
     allow_constant: bool = False
+    confidence: float | None = None
 
     def __post_init__(self) -> None:
         asked = [n for n in KINDS if not (getattr(self, n) is None or getattr(self, n) is False)]
@@ -55,6 +58,7 @@ class Criteria:
                 "`choose` needs to know what to choose by: a bound such as "
                 "max={'tpr_gap': 0.02}, knee=True, weights or near"
             )
+        self._check_confidence()
         for role in ("max", "min", "near"):
             given = getattr(self, role)
             if isinstance(given, Mapping):
@@ -67,6 +71,20 @@ class Criteria:
             given = getattr(self, role)
             if given is not None and not isinstance(given, Mapping):
                 object.__setattr__(self, role, _numbers(role, given))
+
+    def _check_confidence(self) -> None:
+        given: object = self.confidence
+        if given is None:
+            return
+        if isinstance(given, bool) or not isinstance(given, Real) or not 0.5 < float(given) < 1:
+            raise ConfigurationError(
+                f"`confidence` is above 0.5 and below 1, such as 0.9, found {given!r}"
+            )
+        if not self.max and not self.min:
+            raise ConfigurationError(
+                "`confidence` is that of a bound, and there is none: add one, such as "
+                "max={'tpr_gap': 0.02}"
+            )
 
     def bounds(self) -> list[tuple[str, float, int]]:
         """Every bound: the name, the number, and 1 if the value may not be above it, else -1."""

@@ -21,7 +21,8 @@ class Point:
         metrics: further numbers, by name.
         split: the data they were measured on.
         interpolated: whether they were guessed between two rays instead of measured.
-        intervals: 95 % bootstrap intervals of the numbers, where they are known.
+        intervals: 95 % intervals of the numbers, where they are known.
+        limits: how far a bounded number may be with the confidence asked for, where one was.
 
     >>> front = Front([[0.9, 0.1], [0.1, 0.9]], [[0.3, 0.2], [0.5, 0.1]], ("loss", "gap"), (2, 2))
     >>> point = front.choose(max={"gap": 0.15})
@@ -35,6 +36,7 @@ class Point:
     split: str
     interpolated: bool = False
     intervals: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    limits: Mapping[str, float] = field(default_factory=dict)
 
     def __getitem__(self, name: str) -> float:
         every = {**self.metrics, **self.values}
@@ -55,6 +57,7 @@ class Point:
             "split": self.split,
             "interpolated": self.interpolated,
             "intervals": {n: [plain(end) for end in ends] for n, ends in self.intervals.items()},
+            "limits": {name: plain(limit) for name, limit in self.limits.items()},
         }
 
 

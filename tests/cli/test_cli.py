@@ -442,7 +442,7 @@ REFUSED: dict[str, tuple[tuple[str, ...], str]] = {
     "batch": (("toy_convex", "--set", "batch_size=513"), "at most the 512 training samples"),
     "reference": (("toy_convex", "--set", "reference=2"), "here 2; found 1"),
     "data": (("toy_convex", "--data", "somewhere"), "unknown setting `data`"),
-    "target": (("toy_convex", "--target", "income"), "--target is for CSV files"),
+    "target": (("toy_convex", "--target", "income"), "--target is for tables"),
     "resume": (("toy_convex", "--resume"), "`resume` needs `out`.*--out"),
     "own problem": (("nowhere:Thing",), "see that the package is installed"),
     "no file": (("absent.csv", "--target", "a", "--sensitive", "b"), "does not exist"),

@@ -42,6 +42,10 @@ def train(
     sensitive: options.Sensitive = None,
     positive: options.Positive = None,
     drop: options.Drop = None,
+    keep: options.Keep = None,
+    separator: options.Separator = None,
+    decimal: options.Decimal = None,
+    encoding: options.Encoding = None,
     backbone: options.Backbone = None,
     conditioning: Annotated[
         str | None, typer.Option(help="How the ray enters it.", callback=options.named)
@@ -71,6 +75,10 @@ def train(
         sensitive=sensitive,
         positive=positive,
         drop=drop,
+        keep=keep,
+        separator=separator,
+        decimal=decimal,
+        encoding=encoding,
         data=data,
     )
     key = None if sign is None else read_private_key(sign)  # hours later would be too late

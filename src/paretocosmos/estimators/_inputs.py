@@ -12,9 +12,10 @@ import pandas as pd
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_consistent_length, validate_data
 
-from paretocosmos.errors import ConfigurationError, DataError, ParetoCosmosError
+from paretocosmos.errors import ConfigurationError, DataError, DataWarning, ParetoCosmosError
 from paretocosmos.io.files import one_line
-from paretocosmos.problems.tables.frames import named, numbers_of
+from paretocosmos.problems.tables.columns import identifiers, read_columns
+from paretocosmos.problems.tables.frames import as_pandas, named, numbers_of
 from paretocosmos.problems.tables.rows import Codes, groups_of
 from paretocosmos.problems.tables.table import Table
 
@@ -56,7 +57,8 @@ def frame_of(estimator: Any, rows: Any, *, reset: bool) -> pd.DataFrame:
 
     Args:
         estimator: gets `n_features_in_` and `feature_names_in_`, or is asked for them.
-        rows: a DataFrame, of any columns a `Table` takes; or numbers ``[n, features]``.
+        rows: a DataFrame of pandas or polars, of any columns a `Table` takes; or numbers
+            ``[n, features]``.
         reset: whether these are the rows it is fitted on.
     """
     if getattr(getattr(rows, "dtype", None), "kind", "") in ("U", "S"):
@@ -64,10 +66,11 @@ def frame_of(estimator: Any, rows: Any, *, reset: bool) -> pd.DataFrame:
             "an array `X` holds numbers, found text: give a pandas DataFrame, whose columns may be "
             "text or categories"
         )
+    rows = as_pandas(rows)
     with ours("" if reset else "give the columns that `fit` had"):
         if isinstance(rows, pd.DataFrame):
             validate_data(estimator, rows, reset=reset, skip_check_array=True)
-            frame = named(rows)
+            frame = _read(named(rows), estimator.categorical) if reset else named(rows)
         else:
             plain = validate_data(
                 estimator, rows, reset=reset, dtype="numeric", ensure_all_finite=False
@@ -80,6 +83,21 @@ def frame_of(estimator: Any, rows: Any, *, reset: bool) -> pd.DataFrame:
         )
     # by their place, as scikit-learn does where names are missing on one side (it has warned)
     return frame if reset else frame.set_axis(estimator._columns, axis=1)
+
+
+def _read(frame: pd.DataFrame, categorical: Collection[Any]) -> pd.DataFrame:
+    """A frame to be fitted on: text that is numbers as numbers, identifiers noticed."""
+    chosen = columns_in(categorical, frame)
+    frame = read_columns(frame, as_they_are=chosen)
+    for name, why in identifiers(frame).items():
+        if name not in chosen:
+            warnings.warn(
+                f"`{name}` seems to name rows rather than to describe them ({why}): leave it out "
+                "of `X`, or name it in `categorical` if it is meant",
+                DataWarning,
+                stacklevel=5,
+            )
+    return frame
 
 
 def features_of(table: Table, frame: pd.DataFrame) -> npt.NDArray[np.float32]:

@@ -1,10 +1,10 @@
-"""A CSV file of yours."""
+"""A table of yours, in a file."""
 
 from pathlib import Path
 
 from paretocosmos.errors import DataError
 from paretocosmos.problems._base import Protocol
-from paretocosmos.problems.tables.frames import CSV_ENDINGS, read_csv
+from paretocosmos.problems.tables.files import read_table
 from paretocosmos.problems.tables.tabular import TabularProblem
 
 __all__ = ["table"]
@@ -19,34 +19,39 @@ def table(
     fairness: str = "tpr_gap",
     categorical: tuple[str, ...] = (),
     drop: tuple[str, ...] = (),
+    keep: tuple[str, ...] = (),
+    separator: str | None = None,
+    decimal: str | None = None,
+    encoding: str | None = None,
     split_seed: int = 1,
     protocol: Protocol = "clean",
 ) -> TabularProblem:
-    """A CSV file: predict one column and treat the groups of another alike.
+    """A table in a file: predict one column and treat the groups of another alike.
 
     Args:
-        data: the file, ``.csv``, ``.csv.gz`` or ``.csv.xz``, with a header and commas.
+        data: the file: ``.csv`` or ``.tsv``, also packed as ``.gz`` or ``.xz``, or ``.parquet``;
+            it has a header.
         target: the column to predict.
         sensitive: the column whose groups are compared; it is not a feature.
-        positive: the class that counts as positive; the second of two by default.
+        positive: the class that counts as positive; it may be left out where the classes say so
+            themselves, as no and yes do.
         fairness: ``"tpr_gap"``, ``"deo"`` or ``"demographic_parity"``.
         categorical: columns to read as categories although they hold numbers.
-        drop: columns to leave out, such as row numbers and names.
+        drop: columns to leave out.
+        keep: columns to learn from although they seem to be identifiers.
+        separator: between two columns, ``"tab"`` for a tab; found out if left out.
+        decimal: the decimal mark, ``"."`` or ``","``; found out if left out.
+        encoding: of the text, such as ``"cp1252"``; found out if left out.
         split_seed: decides which rows are train, val and test.
         protocol: ``"clean"`` fits the preprocessing on the train rows, ``"paper"`` on all.
     """
     path = Path(data).expanduser()
-    if not path.name.lower().endswith(CSV_ENDINGS):
-        raise DataError(f"a table is a file {', '.join(CSV_ENDINGS)}, found `{data}`")
-    if not path.is_file():
-        raise DataError(f"`{data}` does not exist or is no file; give the path of a CSV file")
-    frame = read_csv(path, "a table is text in UTF-8 with a header and commas")
+    frame = read_table(path, separator=separator, decimal=decimal, encoding=encoding)
     if frame.shape[1] < 2:
         raise DataError(
-            "a table has several columns separated by commas, found only "
-            f"`{str(frame.columns[0])[:60]}` in "
-            f"`{data}`: if it uses another separator, save it with commas"
-        )
+            "a table has several columns, found only "
+            f"`{str(frame.columns[0])[:60]}` in `{data}`: say what is between them with `separator`"
+        ).by({"separator": None})
     return TabularProblem.from_frame(
         frame,
         target=target,
@@ -55,6 +60,7 @@ def table(
         fairness=fairness,
         categorical=categorical,
         drop=drop,
+        keep=keep,
         name=path.name.partition(".")[0],
         seed=split_seed,
         protocol=protocol,

@@ -21,6 +21,12 @@ MIN_ROWS = 10
 # More groups than this is a number or a name, not a sensitive attribute.
 MAX_GROUPS = 50
 
+# Classes that need no explanation: the negative one, the positive one.
+PAIRS = (
+    *(("0", "1"), ("-1", "1"), ("false", "true"), ("f", "t"), ("no", "yes"), ("n", "y")),
+    *(("negative", "positive"), ("neg", "pos")),
+)
+
 Codes = npt.NDArray[np.int64]
 
 
@@ -30,11 +36,12 @@ def check(
     sensitive: str,
     categorical: Collection[str],
     drop: Collection[str],
+    keep: Collection[str],
     seed: int,
 ) -> None:
     """Refuse what can be seen from names and sizes."""
     need("sklearn", "tabular", "splitting a table")
-    for key, listed in (("categorical", categorical), ("drop", drop)):
+    for key, listed in (("categorical", categorical), ("drop", drop), ("keep", keep)):
         if isinstance(listed, str):
             raise ConfigurationError(
                 f"`{key}` is a list of columns, found {listed!r}: [{listed!r}]"
@@ -44,6 +51,7 @@ def check(
         ("sensitive column", (sensitive,)),
         ("categorical column", categorical),
         ("column to drop", drop),
+        ("column to keep", keep),
     ):
         for column in columns:
             if column not in frame.columns:
@@ -82,11 +90,29 @@ def labels_of(series: "pd.Series[Any]", positive: object) -> tuple[str, npt.NDAr
                 f"the target `{series.name}` has two classes, found {len(classes):,} values "
                 f"({few}): name the positive class with `positive`, or cut a number in two first"
             )
-        positive = classes[1]
+        positive = _second(series, classes)
     chosen = label_of(positive)
     if chosen not in classes:
         raise unknown(f"class of `{series.name}`", chosen, classes[:MAX_GROUPS])
     return chosen, (codes == classes.index(chosen)).astype(np.float32)
+
+
+def _second(series: "pd.Series[Any]", classes: list[str]) -> str:
+    """The positive one of two classes that say so themselves, or by their order; else a refusal."""
+    import pandas as pd
+
+    ordered = isinstance(series.dtype, pd.CategoricalDtype) and series.cat.ordered
+    by_name = {label.strip().lower(): label for label in classes}
+    for negative, positive in PAIRS:
+        if by_name.keys() == {negative, positive}:
+            return by_name[positive]
+    if ordered:
+        return classes[1]
+    raise ConfigurationError(
+        f"the target `{series.name}` has the classes `{classes[0]}` and `{classes[1]}`, of which "
+        "one is the positive one, the answer that people hope for or that is looked for: name it "
+        "with `positive`"
+    ).by({"positive": None})
 
 
 def groups_of(series: "pd.Series[Any]") -> tuple[tuple[str, ...], Codes]:

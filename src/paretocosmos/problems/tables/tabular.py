@@ -29,6 +29,7 @@ from paretocosmos.problems._base import (
     check_protocol,
     check_split,
 )
+from paretocosmos.problems.tables.columns import read_columns, without_identifiers
 from paretocosmos.problems.tables.frames import named
 from paretocosmos.problems.tables.rows import (
     Codes,
@@ -98,6 +99,7 @@ class TabularProblem(Problem):
         fairness: str | type[GroupObjective] = "tpr_gap",
         categorical: Collection[str] = (),
         drop: Collection[str] = (),
+        keep: Collection[str] = (),
         name: str = "table",
         seed: int = 1,
         reference: tuple[float, float] = (2.0, 2.0),
@@ -110,12 +112,15 @@ class TabularProblem(Problem):
             target: the column to predict.
             sensitive: the column whose groups are compared; two groups or more, in sorted order or
                 in that of its pandas categories. It is not a feature.
-            positive: the class that counts as positive; the second of two by default (`True`, 1,
-                ``">50K"``). Every other class is negative.
+            positive: the class that counts as positive; every other class is negative. It may be
+                left out where two classes say it themselves (`True`, 1, ``"yes"``), or are pandas
+                categories in order, of which the second is positive.
             fairness: ``"tpr_gap"``, ``"deo"`` (the paper's) or ``"demographic_parity"``; or a class
                 of one's own derived from `GroupObjective`.
             categorical: columns to read as categories although they hold numbers.
             drop: columns to leave out.
+            keep: columns to learn from although they seem to be identifiers (a number of its own
+                in every row, text that differs in most), which are left out with a warning.
             name: how runs call the problem.
             seed: decides which rows are train, val and test.
             reference: the point hypervolume is measured from.
@@ -125,8 +130,8 @@ class TabularProblem(Problem):
             The problem.
 
         >>> import pandas as pd
-        >>> people = pd.DataFrame({"age": range(200), "sex": ["f", "m"] * 100})
-        >>> people["rich"] = people["age"] % 7 > 3
+        >>> people = pd.DataFrame({"age": [20, 30, 40, 50] * 50, "sex": ["f", "m", "m", "f"] * 50})
+        >>> people["rich"] = people["age"] > 30
         >>> problem = TabularProblem.from_frame(people, target="rich", sensitive="sex")
         >>> problem.names, problem.groups, len(problem.split("train"))
         (('binary_cross_entropy', 'tpr_gap'), ('f', 'm'), 140)
@@ -134,10 +139,13 @@ class TabularProblem(Problem):
         frame, target, sensitive = named(frame), str(target), str(sensitive)
         compared = fairness_objective(fairness, "classes", what="fairness objective")
         check_protocol(protocol)
-        check(frame, target, sensitive, categorical, drop, seed)
+        check(frame, target, sensitive, categorical, drop, keep, seed)
         chosen, label = labels_of(frame[target], positive)
         groups, codes = groups_of(frame[sensitive])
         features = frame.drop(columns=[*{target, sensitive, *drop}])
+        if protocol == "clean":
+            features = read_columns(features, as_they_are=categorical)
+            features = without_identifiers(features, keep=(*keep, *categorical))
         if features.shape[1] == 0:
             raise DataError(
                 f"a table needs a feature beside the target `{target}` and the sensitive column "

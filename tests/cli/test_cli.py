@@ -264,7 +264,10 @@ def test_seeds_end_with_a_row_each_and_their_mean(cli: Call) -> None:
 
 def test_a_csv_gives_a_front_and_its_report(cli: Call, people: pd.DataFrame) -> None:
     people.to_csv("my.csv", index=False)
-    ended = cli("train", "my.csv", "--target", "income", "--sensitive", "sex", *SMALL)
+    columns = ("--target", "income", "--sensitive", "sex")
+    asked = cli("train", "my.csv", *columns, *SMALL)
+    _one_sentence(asked, "classes `high` and `low`.* line: --positive ...")
+    ended = cli("train", "my.csv", *columns, "--positive", "low", *SMALL)
     assert ended.code == 0, ended.err
     folder = Path("runs", "my-linear-1")
     assert {file.name for file in folder.iterdir()} == {
@@ -278,17 +281,13 @@ def test_a_csv_gives_a_front_and_its_report(cli: Call, people: pd.DataFrame) -> 
     run = load_run(folder)
     assert run.front.names == ("binary_cross_entropy", "tpr_gap")
     assert run.predict(people, ray=[0.5, 0.5]).shape == (300,)
-    # `low` comes after `high`, so it is the positive class unless somebody says otherwise
-    ended = cli(
-        *("train", "my.csv", "--target", "income", "--sensitive", "sex", "--positive", "high"),
-        *(*SMALL, "--json"),
-    )
+    ended = cli("train", "my.csv", *columns, "--positive", "high", *SMALL, "--json")
     assert json.loads(ended.out)["run"] == "runs/my-linear-1-2"
     rates = [
         load_run(path).record["problem"]["settings"]["positive"]
         for path in ("runs/my-linear-1", "runs/my-linear-1-2")
     ]
-    assert rates == [None, "high"]
+    assert rates == ["low", "high"]
 
 
 def test_evaluate_reproduces_the_front(cli: Call, finished: Path) -> None:
@@ -329,7 +328,7 @@ def test_the_table_of_a_front_loses_no_number(cli: Call, finished: Path) -> None
 
 def test_what_a_table_predicts_is_said_and_recorded(cli: Call, people: pd.DataFrame) -> None:
     people.to_csv("my.csv", index=False)
-    columns = ("--target", "income", "--sensitive", "sex")
+    columns = ("--target", "income", "--sensitive", "sex", "--positive", "high")
     ended = cli("train", "my.csv", *columns, "--drop", "age", "--out", "run", *SMALL)
     assert ended.code == 0, ended.err
     record = json.loads(Path("run", "run.json").read_text())
@@ -552,7 +551,8 @@ def test_a_bad_table_is_one_sentence(
     says: str,
 ) -> None:
     change(people).to_csv("my.csv", index=False)
-    _one_sentence(cli("train", "my.csv", "--target", "income", "--sensitive", "sex"), says)
+    columns = ("--target", "income", "--sensitive", "sex", "--positive", "high")
+    _one_sentence(cli("train", "my.csv", *columns), says)
     assert [file.name for file in tmp_path.iterdir()] == ["my.csv"]
 
 
@@ -571,7 +571,7 @@ def test_the_papers_scores_of_a_table_with_a_rare_group(cli: Call, people: pd.Da
     many.to_csv("my.csv", index=False)
     ended = cli(
         *("train", "my.csv", "--target", "income", "--sensitive", "sex", "--protocol", "paper"),
-        *(*SMALL, "--out", "run", "--json"),
+        *("--positive", "low", *SMALL, "--out", "run", "--json"),
     )
     _one_sentence(ended, r"score of `tpr_gap` on `val` is not a number.*protocol `clean`")
 

@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.markup import escape
 
-from paretocosmos.errors import DataWarning
 from paretocosmos.io.text import printable
 from paretocosmos.runtime.distributed import launched_rank
 
@@ -72,14 +71,9 @@ def wide() -> Console:
 
 @contextmanager
 def notes() -> Iterator[None]:
-    """Show warnings as notes on stderr, each once; an error drops all but those about data."""
-    shown: type[Warning] = DataWarning  # what was assumed of data may be why it is refused
-    try:
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always", UserWarning)
-            yield
-        shown = Warning
-    finally:
-        told = [one for one in caught if issubclass(one.category, shown)]
-        for message in dict.fromkeys(str(warning.message) for warning in told):
-            note(message)
+    """Show warnings as notes on stderr, each once; an error drops them."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        yield
+    for message in dict.fromkeys(str(warning.message) for warning in caught):
+        note(message)

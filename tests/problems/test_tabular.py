@@ -11,7 +11,7 @@ from fairlearn.metrics import equal_opportunity_difference
 from sklearn.model_selection import train_test_split
 from torch import Tensor
 
-from paretocosmos.errors import ConfigurationError, DataError, MissingExtraError
+from paretocosmos.errors import ConfigurationError, DataError, DataWarning, MissingExtraError
 from paretocosmos.problems import SPLITS, Split
 from paretocosmos.problems.tables.tabular import TabularProblem
 
@@ -231,20 +231,33 @@ class TestRefusals:
                 {"sex": [None, "a", "b", "b"] * 100},
                 "`sex` .*100 missing.*leave",
             ),
-            ({"sex": np.linspace(0, 1, 400)}, "50 groups, found 400: .*pandas.cut"),
-            ({"sex": ["a"] * 399 + ["b"]}, "`tpr_gap` .*positive rows .*none of `b`"),
+            (
+                {"sex": np.linspace(0, 1, 400)},
+                "50 groups, found 400: .*`sex:4`.*`sex:30/60`",
+            ),
         ],
     )
     def test_data(self, change: dict[str, Any], sentence: str) -> None:
         with pytest.raises(DataError, match=sentence):
             build(people().assign(**change), positive=None if "rich" in change else ">50K")
 
+    def test_a_group_without_positives(self) -> None:
+        frame = people().assign(sex=["a"] * 399 + ["b"])
+        with (
+            pytest.warns(DataWarning, match="groups are small.*`b` .*without positives"),
+            pytest.raises(DataError, match=r"`tpr_gap` .*positive rows .*none of `b`") as refused,
+        ):
+            build(frame)
+        assert refused.value.ways == {"small_groups": "pool"}
+
     def test_too_few_rows(self) -> None:
         with pytest.raises(DataError, match=r"at least 10 rows .*found 9"):
             build(people(9))
 
     def test_ten_rows_are_split(self) -> None:
-        problem = build(people(10), fairness="deo")
+        with pytest.warns(DataWarning) as told:
+            problem = build(people(10), fairness="deo")
+        assert "table of 10 rows leaves a handful" in str(told[0].message)
         assert [len(problem.split(name)) for name in SPLITS] == [7, 1, 2]
 
     def test_no_feature_left(self) -> None:
@@ -253,7 +266,8 @@ class TestRefusals:
 
     def test_a_group_without_positives_is_no_matter_to_counts(self) -> None:
         frame = people().assign(sex=["a"] * 399 + ["b"])
-        assert build(frame, fairness="deo").groups == ("a", "b")
+        with pytest.warns(DataWarning, match=r"groups are small.*`b` \(\d rows\)"):
+            assert build(frame, fairness="deo").groups == ("a", "b")
 
     @pytest.mark.parametrize("package", ["pandas", "sklearn"])
     def test_without_the_extra(self, package: str, monkeypatch: pytest.MonkeyPatch) -> None:

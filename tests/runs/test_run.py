@@ -465,9 +465,7 @@ def test_the_problem_of_a_run_is_loaded_again(table_run: Run, tmp_path: Path) ->
 
 
 def test_a_problem_built_by_hand_cannot_be(people: pd.DataFrame, tmp_path: Path) -> None:
-    problem = TabularProblem.from_frame(
-        people, target="income", positive="high", sensitive="sex"
-    )
+    problem = TabularProblem.from_frame(people, target="income", positive="high", sensitive="sex")
     run = fit(problem, preset="paper", epochs=1, out=tmp_path / "run", device="cpu")
     loaded = load_run(run.folder)
     assert loaded.predict(people, ray=[0.5, 0.5]).shape == (400,)

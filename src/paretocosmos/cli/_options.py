@@ -57,7 +57,16 @@ Seeds = Annotated[
 ]
 Epochs = Annotated[int | None, typer.Option(help="Passes over the data.")]
 Target = Annotated[str | None, typer.Option(help="Table: the column to predict.")]
-Sensitive = Annotated[str | None, typer.Option(help="Table: the column to be fair to.")]
+Sensitive = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Table: a column to be fair to, as `sex`, or cut, as `age:5`; repeatable for groups "
+        "of several."
+    ),
+]
+SmallGroups = Annotated[
+    str | None, typer.Option(help="Table: keep, pool or refuse groups of few rows.")
+]
 Positive = Annotated[str | None, typer.Option(help="Table: the target's positive class.")]
 Drop = Annotated[list[str] | None, typer.Option(help="Table: a column to leave out; repeatable.")]
 Keep = Annotated[
@@ -99,7 +108,7 @@ Changes = Annotated[
 
 
 OF_TABLES = (
-    *("target", "sensitive", "positive", "drop", "keep"),
+    *("target", "sensitive", "positive", "drop", "keep", "small_groups"),
     *("separator", "decimal", "encoding"),
 )
 """Options that are settings of the problem `table`."""
@@ -128,7 +137,7 @@ def settings_of(
     for key, _ in changed:
         if key in given:
             raise ConfigurationError(f"`{key}` is set twice: give it once")
-    for_tables = [f"--{key}" for key in OF_TABLES if key in settings]
+    for_tables = [f"--{key.replace('_', '-')}" for key in OF_TABLES if key in settings]
     if for_tables and problem_name(problem) != "table":
         raise ConfigurationError(f"{', '.join(for_tables)} is for tables, not for `{problem}`")
     return settings | dict(changed)

@@ -5,6 +5,7 @@ from pathlib import Path
 from paretocosmos.errors import DataError
 from paretocosmos.problems._base import Protocol
 from paretocosmos.problems.tables.files import read_table
+from paretocosmos.problems.tables.small_groups import SmallGroups
 from paretocosmos.problems.tables.tabular import TabularProblem
 
 __all__ = ["table"]
@@ -14,7 +15,8 @@ def table(
     *,
     data: str,
     target: str,
-    sensitive: str,
+    sensitive: tuple[str, ...],
+    small_groups: SmallGroups = "keep",
     positive: str | bool | int | float | None = None,
     fairness: str = "tpr_gap",
     categorical: tuple[str, ...] = (),
@@ -32,7 +34,11 @@ def table(
         data: the file: ``.csv`` or ``.tsv``, also packed as ``.gz`` or ``.xz``, or ``.parquet``;
             it has a header.
         target: the column to predict.
-        sensitive: the column whose groups are compared; it is not a feature.
+        sensitive: the columns whose groups are compared; they are no features. Of several, the
+            groups are their combinations, and each alone is reported. ``age:5`` cuts a number into
+            five groups of about equal size, ``age:30/60`` at these values.
+        small_groups: groups with fewer than 30 rows to train on, or without positive rows where
+            some are needed: ``"keep"`` them and warn, ``"pool"`` them into one, or ``"refuse"``.
         positive: the class that counts as positive; it may be left out where the classes say so
             themselves, as no and yes do.
         fairness: ``"tpr_gap"``, ``"deo"`` or ``"demographic_parity"``.
@@ -56,6 +62,7 @@ def table(
         frame,
         target=target,
         sensitive=sensitive,
+        small_groups=small_groups,
         positive=positive,
         fairness=fairness,
         categorical=categorical,

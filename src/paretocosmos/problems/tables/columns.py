@@ -158,10 +158,12 @@ def without_identifiers(frame: "pd.DataFrame", *, keep: Collection[str]) -> "pd.
     if not found:
         return frame
     every = ", ".join(f"`{name}` ({why})" for name, why in found.items())
+    says = "names rows rather than describing them, and is"
+    if len(found) > 1:
+        says = "name rows rather than describing them, and are"
     warnings.warn(
-        f"{every} {'names' if len(found) == 1 else 'name'} rows rather than describing them, and "
-        "is left out: name it in `keep` to learn from it, or in `drop` to leave it out without "
-        "this note",
+        f"{every} {says} left out: list in `keep` what is to be learnt from, or in `drop` what is "
+        "to be left out without this note",
         DataWarning,
         stacklevel=3,
     )

@@ -1,25 +1,27 @@
 """Labels, sensitive groups and splits of a table, and every way in which they can be wrong."""
 
-from collections.abc import Collection, Mapping
+import warnings
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from paretocosmos.errors import ConfigurationError, DataError, need, unknown
+from paretocosmos.errors import ConfigurationError, DataError, DataWarning, need, unknown
 from paretocosmos.objectives import GroupObjective
 from paretocosmos.problems.tables.frames import label_of, labelled
+from paretocosmos.problems.tables.groups import Codes
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["check", "check_positives", "groups_of", "labels_of", "split_rows"]
+__all__ = ["Codes", "check", "check_positives", "labels_of", "split_rows"]
 
 # 70/10/20, as the published code cuts it: 20 % off for test, then an eighth of the rest for val.
 TEST_SHARE, VAL_SHARE = 0.2, 0.125
-MIN_ROWS = 10
-# More groups than this is a number or a name, not a sensitive attribute.
-MAX_GROUPS = 50
+MIN_ROWS, FEW_ROWS = 10, 100
+# Classes that are listed where another one is asked for.
+LISTED = 50
 
 # Classes that need no explanation: the negative one, the positive one.
 PAIRS = (
@@ -27,13 +29,11 @@ PAIRS = (
     *(("negative", "positive"), ("neg", "pos")),
 )
 
-Codes = npt.NDArray[np.int64]
-
 
 def check(
     frame: "pd.DataFrame",
     target: str,
-    sensitive: str,
+    sensitive: Sequence[str],
     categorical: Collection[str],
     drop: Collection[str],
     keep: Collection[str],
@@ -48,7 +48,7 @@ def check(
             )
     for role, columns in (
         ("target column", (target,)),
-        ("sensitive column", (sensitive,)),
+        ("sensitive column", sensitive),
         ("categorical column", categorical),
         ("column to drop", drop),
         ("column to keep", keep),
@@ -56,7 +56,7 @@ def check(
         for column in columns:
             if column not in frame.columns:
                 raise unknown(role, column, frame.columns)
-    if target == sensitive:
+    if target in sensitive:
         raise ConfigurationError(
             f"`target` and `sensitive` are two columns, found `{target}` for both"
         )
@@ -66,7 +66,14 @@ def check(
         raise DataError(
             f"a table needs at least {MIN_ROWS} rows to be split 70/10/20, found {len(frame)}"
         )
-    for role, column in (("target", target), ("sensitive column", sensitive)):
+    if len(frame) < FEW_ROWS:
+        warnings.warn(
+            f"a table of {len(frame)} rows leaves a handful to validate and to test on, so that "
+            f"every number of its front is mostly noise: {FEW_ROWS} rows are few",
+            DataWarning,
+            stacklevel=3,
+        )
+    for role, column in (("target", target), *(("sensitive column", s) for s in sensitive)):
         missing = int(frame[column].isna().sum())
         if missing:
             raise DataError(
@@ -93,7 +100,7 @@ def labels_of(series: "pd.Series[Any]", positive: object) -> tuple[str, npt.NDAr
         positive = _second(series, classes)
     chosen = label_of(positive)
     if chosen not in classes:
-        raise unknown(f"class of `{series.name}`", chosen, classes[:MAX_GROUPS])
+        raise unknown(f"class of `{series.name}`", chosen, classes[:LISTED])
     return chosen, (codes == classes.index(chosen)).astype(np.float32)
 
 
@@ -113,22 +120,6 @@ def _second(series: "pd.Series[Any]", classes: list[str]) -> str:
         "one is the positive one, the answer that people hope for or that is looked for: name it "
         "with `positive`"
     ).by({"positive": None})
-
-
-def groups_of(series: "pd.Series[Any]") -> tuple[tuple[str, ...], Codes]:
-    """The names of the sensitive groups, and each row's number."""
-    codes, groups = labelled(series, own_order=True)
-    if len(groups) < 2:
-        raise DataError(
-            f"the sensitive column `{series.name}` has at least two groups to compare, found only "
-            f"`{groups[0]}`: take another column"
-        )
-    if len(groups) > MAX_GROUPS:
-        raise DataError(
-            f"the sensitive column `{series.name}` has at most {MAX_GROUPS} groups, found "
-            f"{len(groups):,}: put its values into a few, for example with pandas.cut"
-        )
-    return tuple(groups), codes
 
 
 def split_rows(count: int, seed: int) -> dict[str, Codes]:
@@ -160,6 +151,6 @@ def check_positives(
             empty = ", ".join(f"`{groups[at]}`" for at in np.flatnonzero(found == 0)[:5])
             raise DataError(
                 f"`{fairness.name}` needs positive rows of every group in every split, found "
-                f"none of {empty} in `{split}` ({len(index):,} rows): merge small groups, add "
-                "rows, or take another seed for the split"
-            )
+                f"none of {empty} in `{split}` ({len(index):,} rows): pool small groups with "
+                '`small_groups="pool"`, add rows, or take another seed for the split'
+            ).by({"small_groups": "pool"})

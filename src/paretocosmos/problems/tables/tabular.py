@@ -1,8 +1,8 @@
 """A problem made of a table: predict a class, and treat sensitive groups alike."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -31,14 +31,15 @@ from paretocosmos.problems._base import (
 )
 from paretocosmos.problems.tables.columns import read_columns, without_identifiers
 from paretocosmos.problems.tables.frames import named
+from paretocosmos.problems.tables.groups import Grouping, column_of
 from paretocosmos.problems.tables.rows import (
     Codes,
     check,
     check_positives,
-    groups_of,
     labels_of,
     split_rows,
 )
+from paretocosmos.problems.tables.small_groups import SmallGroups, pooled
 from paretocosmos.problems.tables.table import Table
 from paretocosmos.types import Batch, Metric, Outputs, Targets
 
@@ -60,8 +61,9 @@ class TabularProblem(Problem):
         table: the preprocessing, for rows to come.
         target: the column that is predicted.
         positive: the class that a positive logit means.
-        sensitive: the column whose groups of people are compared; not a feature.
+        sensitive: the columns whose groups of people are compared; no features.
         groups: the names of the K sensitive groups, in the order of their numbers.
+        grouping: which group a row belongs to.
     """
 
     splits: Mapping[Split, Batch] = field(repr=False)
@@ -70,6 +72,7 @@ class TabularProblem(Problem):
     positive: str
     sensitive: str
     groups: tuple[str, ...]
+    grouping: Grouping = field(repr=False)
 
     def split(self, name: Split) -> Batch:
         check_split(name)
@@ -82,6 +85,7 @@ class TabularProblem(Problem):
             "positive": self.positive,
             "sensitive": self.sensitive,
             "groups": list(self.groups),
+            "grouping": self.grouping.to_dict(),
         }
 
     def inputs_for(self, frame: "pd.DataFrame") -> Tensor:
@@ -94,7 +98,8 @@ class TabularProblem(Problem):
         frame: "pd.DataFrame",
         *,
         target: str,
-        sensitive: str,
+        sensitive: str | Sequence[str],
+        small_groups: SmallGroups = "keep",
         positive: object = None,
         fairness: str | type[GroupObjective] = "tpr_gap",
         categorical: Collection[str] = (),
@@ -111,7 +116,13 @@ class TabularProblem(Problem):
             frame: one row per person; never modified.
             target: the column to predict.
             sensitive: the column whose groups are compared; two groups or more, in sorted order or
-                in that of its pandas categories. It is not a feature.
+                in that of its pandas categories. It is not a feature. Of several columns the
+                groups are their combinations, and the gaps by each column alone are metrics.
+                Numbers may be cut: ``"age:5"`` makes five groups of about equal size,
+                ``"age:30/60"`` cuts at these values.
+            small_groups: groups with fewer than 30 rows to train on, or without positive rows
+                where the objective needs some: ``"keep"`` them and warn, ``"pool"`` them into one,
+                or ``"refuse"``.
             positive: the class that counts as positive; every other class is negative. It may be
                 left out where two classes say it themselves (`True`, 1, ``"yes"``), or are pandas
                 categories in order, of which the second is positive.
@@ -136,22 +147,31 @@ class TabularProblem(Problem):
         >>> problem.names, problem.groups, len(problem.split("train"))
         (('binary_cross_entropy', 'tpr_gap'), ('f', 'm'), 140)
         """
-        frame, target, sensitive = named(frame), str(target), str(sensitive)
+        frame, target = named(frame), str(target)
+        several = [sensitive] if isinstance(sensitive, str | int) else list(sensitive)
+        asked = [str(one) for one in several]
+        people = [column_of(one, list(frame.columns))[0] for one in asked]
         compared = fairness_objective(fairness, "classes", what="fairness objective")
         check_protocol(protocol)
-        check(frame, target, sensitive, categorical, drop, keep, seed)
+        check(frame, target, people, categorical, drop, keep, seed)
         chosen, label = labels_of(frame[target], positive)
-        groups, codes = groups_of(frame[sensitive])
-        features = frame.drop(columns=[*{target, sensitive, *drop}])
+        grouping = Grouping.fit(frame, asked)
+        codes = grouping.codes(frame)
+        features = frame.drop(columns=[*{target, *people, *drop}])
         if protocol == "clean":
             features = read_columns(features, as_they_are=categorical)
             features = without_identifiers(features, keep=(*keep, *categorical))
         if features.shape[1] == 0:
             raise DataError(
-                f"a table needs a feature beside the target `{target}` and the sensitive column "
-                f"`{sensitive}`, found none left: drop fewer columns"
+                f"a table needs a feature beside the target `{target}` and the sensitive "
+                f"{grouping.called}, found none left: drop fewer columns"
             )
         rows = split_rows(len(frame), seed)
+        if protocol == "clean":
+            grouping, codes = pooled(
+                grouping, codes, label, rows, how=small_groups, positives=compared.needs_positives
+            )
+        groups = grouping.names
         gap = compared(groups=len(groups))
         check_positives(rows, label, codes, groups, gap)
         table = Table.fit(
@@ -167,6 +187,11 @@ class TabularProblem(Problem):
             "deo": Deo(groups=len(groups)).score,
             "positive_rate": positive_rate,
         }
+        targets = {"label": label, "sensitive": codes}
+        for one, alone in grouping.alone(frame):
+            targets[f"sensitive_{one.name}"] = alone
+            of_one = compared(groups=len(one.labels), sensitive=f"sensitive_{one.name}")
+            metrics[f"{gap.name}_{one.name}"] = of_one.score
         names = [objective.name for objective in objectives]
         return cls(
             name=name,
@@ -176,12 +201,13 @@ class TabularProblem(Problem):
             outputs=1,
             metrics={key: metric for key, metric in metrics.items() if key not in names},
             protocol=protocol,
-            splits={key: _batch(inputs, label, codes, rows[key]) for key in SPLITS},
+            splits={key: _batch(inputs, targets, rows[key]) for key in SPLITS},
             table=table,
             target=target,
             positive=chosen,
-            sensitive=sensitive,
+            sensitive=grouping.called,
             groups=groups,
+            grouping=grouping,
         )
 
 
@@ -195,9 +221,7 @@ def positive_rate(outputs: Outputs, targets: Targets) -> Tensor:
 
 
 def _batch(
-    inputs: npt.NDArray[np.float32], label: npt.NDArray[np.float32], codes: Codes, rows: Codes
+    inputs: npt.NDArray[np.float32], targets: Mapping[str, npt.NDArray[Any]], rows: Codes
 ) -> Batch:
-    return Batch(
-        torch.from_numpy(inputs[rows]),
-        {"label": torch.from_numpy(label[rows]), "sensitive": torch.from_numpy(codes[rows])},
-    )
+    some = {name: torch.from_numpy(column[rows]) for name, column in targets.items()}
+    return Batch(torch.from_numpy(inputs[rows]), some)

@@ -12,7 +12,9 @@ from paretocosmos.problems import Problem, load_problem, problem_name
 from paretocosmos.problems.tables.tabular import TabularProblem
 from paretocosmos.problems.toy_convex import toy_convex
 
-CSV = "x,sex,paid\n" + "".join(f"{at},{'fm'[at % 2]},{at // 2 % 2}\n" for at in range(200))
+CSV = "x,sex,paid\n" + "".join(
+    f"{at * 7 % 200},{'fm'[at % 2]},{at // 2 % 2}\n" for at in range(200)
+)
 
 
 @pytest.fixture
@@ -54,11 +56,14 @@ def test_the_spec_loads_it_again(csv: Path) -> None:
     assert problem.spec.settings == {
         "data": str(csv),
         "target": "paid",
-        "sensitive": "sex",
+        "sensitive": ("sex",),
+        "small_groups": "keep",
         "positive": 0,
         "fairness": "tpr_gap",
         "categorical": (),
         "drop": (),
+        "keep": (),
+        **dict.fromkeys(("separator", "decimal", "encoding", "val", "test")),
         "split_seed": 7,
         "protocol": "clean",
     }

@@ -78,6 +78,8 @@ Separator = Annotated[
 ]
 Decimal = Annotated[str | None, typer.Option(help="Table: the decimal mark, `.` or `,`.")]
 Encoding = Annotated[str | None, typer.Option(help="Table: of its text, as `cp1252`.")]
+Val = Annotated[str | None, typer.Option(help="Table: a file of rows to validate on.")]
+Test = Annotated[str | None, typer.Option(help="Table: a file of rows to test on.")]
 Backbone = Annotated[str | None, typer.Option(help="The network, by name.", callback=named)]
 Data = Annotated[str | None, typer.Option(help="Where the problem's data lies.")]
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1.")]
@@ -109,7 +111,7 @@ Changes = Annotated[
 
 OF_TABLES = (
     *("target", "sensitive", "positive", "drop", "keep", "small_groups"),
-    *("separator", "decimal", "encoding"),
+    *("separator", "decimal", "encoding", "val", "test"),
 )
 """Options that are settings of the problem `table`."""
 

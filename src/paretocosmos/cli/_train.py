@@ -47,6 +47,8 @@ def train(
     separator: options.Separator = None,
     decimal: options.Decimal = None,
     encoding: options.Encoding = None,
+    val: options.Val = None,
+    test: options.Test = None,
     backbone: options.Backbone = None,
     conditioning: Annotated[
         str | None, typer.Option(help="How the ray enters it.", callback=options.named)
@@ -81,6 +83,8 @@ def train(
         separator=separator,
         decimal=decimal,
         encoding=encoding,
+        val=val,
+        test=test,
         data=data,
     )
     key = None if sign is None else read_private_key(sign)  # hours later would be too late

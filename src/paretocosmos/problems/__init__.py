@@ -78,8 +78,9 @@ def load_problem(
     thing = find("problems", known)
     takes = parameters(thing)
     _check(known, takes, given)
-    if given.get("data") is not None:  # absolute, so that a run can be read from elsewhere
-        given["data"] = str(Path(str(given["data"])).expanduser().absolute())
+    for key in ("data", "val", "test"):  # absolute, so that a run can be read from elsewhere
+        if given.get(key) is not None and key in takes:
+            given[key] = str(Path(str(given[key])).expanduser().absolute())
     hints = typing.get_type_hints(thing.__init__ if inspect.isclass(thing) else thing)
     # a problem of one's own that knows no protocols is clean
     values = {

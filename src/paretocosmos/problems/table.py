@@ -15,7 +15,7 @@ def table(
     *,
     data: str,
     target: str,
-    sensitive: tuple[str, ...],
+    sensitive: tuple[str, ...] | str,
     small_groups: SmallGroups = "keep",
     positive: str | bool | int | float | None = None,
     fairness: str = "tpr_gap",
@@ -25,6 +25,8 @@ def table(
     separator: str | None = None,
     decimal: str | None = None,
     encoding: str | None = None,
+    val: str | None = None,
+    test: str | None = None,
     split_seed: int = 1,
     protocol: Protocol = "clean",
 ) -> TabularProblem:
@@ -48,11 +50,21 @@ def table(
         separator: between two columns, ``"tab"`` for a tab; found out if left out.
         decimal: the decimal mark, ``"."`` or ``","``; found out if left out.
         encoding: of the text, such as ``"cp1252"``; found out if left out.
+        val: a file with the rows to validate on; a share of those in `data` if left out.
+        test: a file with the rows to test on, likewise.
         split_seed: decides which rows are train, val and test.
         protocol: ``"clean"`` fits the preprocessing on the train rows, ``"paper"`` on all.
     """
     path = Path(data).expanduser()
-    frame = read_table(path, separator=separator, decimal=decimal, encoding=encoding)
+    frame, *others = (
+        None
+        if file is None
+        else read_table(
+            Path(file).expanduser(), separator=separator, decimal=decimal, encoding=encoding
+        )
+        for file in (data, val, test)
+    )
+    assert frame is not None
     if frame.shape[1] < 2:
         raise DataError(
             "a table has several columns, found only "
@@ -70,5 +82,7 @@ def table(
         keep=keep,
         name=path.name.partition(".")[0],
         seed=split_seed,
+        val=others[0],
+        test=others[1],
         protocol=protocol,
     )

@@ -1,6 +1,7 @@
 """A run: one training and its folder."""
 
 import dataclasses
+import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -12,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from paretocosmos import registry
-from paretocosmos.errors import ConfigurationError, ParetoCosmosError, RunError
+from paretocosmos.errors import ConfigurationError, DataWarning, ParetoCosmosError, RunError
 from paretocosmos.evaluation.choice import Choice, choose
 from paretocosmos.io.files import one_line
 from paretocosmos.objectives import Objective, logits_of
@@ -30,7 +31,7 @@ from paretocosmos.types import Outputs
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Run"]
+__all__ = ["Run", "objective_of"]
 
 
 @dataclass(frozen=True)
@@ -198,7 +199,10 @@ class Run:
     def _loaded(self, name: str, settings: Mapping[str, Any]) -> Problem:
         """The problem of the record, if it is one that the network can have been trained on."""
         try:
-            problem = load_problem(name, settings=settings)
+            with warnings.catch_warnings():
+                # what was assumed of the data was said when it was trained on
+                warnings.simplefilter("ignore", DataWarning)
+                problem = load_problem(name, settings=settings)
         except ParetoCosmosError:
             raise
         except (LookupError, OSError, TypeError, ValueError) as error:
@@ -233,7 +237,7 @@ class Run:
             )
         if {spec.name for spec in specs} <= {*registry.names("objectives")}:
             with suppress(ConfigurationError):
-                objectives = tuple(_objective(spec) for spec in specs)
+                objectives = tuple(objective_of(spec) for spec in specs)
                 rebuilt = dataclasses.replace(problem, objectives=objectives)
                 if not other_objectives(self.record, rebuilt):
                     return rebuilt
@@ -255,7 +259,7 @@ def _unknown_settings(specs: Sequence[Spec]) -> str:
     )
 
 
-def _objective(spec: Spec) -> Objective:
+def objective_of(spec: Spec) -> Objective:
     """An objective of this package from a record, each setting of the kind it is declared with."""
     known = registry.parameters(registry.find("objectives", spec.name))
     settings = {

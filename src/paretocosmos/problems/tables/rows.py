@@ -9,13 +9,21 @@ import numpy.typing as npt
 
 from paretocosmos.errors import ConfigurationError, DataError, DataWarning, need, unknown
 from paretocosmos.objectives import GroupObjective
-from paretocosmos.problems.tables.frames import label_of, labelled
-from paretocosmos.problems.tables.groups import Codes
+from paretocosmos.problems.tables.frames import label_of, labelled, named
+from paretocosmos.problems.tables.groups import Codes, Grouping
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Codes", "check", "check_positives", "labels_of", "split_rows"]
+__all__ = [
+    "Codes",
+    "check",
+    "check_positives",
+    "known_targets",
+    "labels_of",
+    "split_rows",
+    "together",
+]
 
 # 70/10/20, as the published code cuts it: 20 % off for test, then an eighth of the rest for val.
 TEST_SHARE, VAL_SHARE = 0.2, 0.125
@@ -82,8 +90,10 @@ def check(
             )
 
 
-def labels_of(series: "pd.Series[Any]", positive: object) -> tuple[str, npt.NDArray[np.float32]]:
-    """The positive class and 0/1 labels."""
+def labels_of(
+    series: "pd.Series[Any]", positive: object
+) -> tuple[str, str, npt.NDArray[np.float32]]:
+    """The positive class, the other one or what stands for all others, and 0/1 labels."""
     codes, classes = labelled(series, own_order=True)
     if len(classes) < 2:
         raise DataError(
@@ -101,7 +111,45 @@ def labels_of(series: "pd.Series[Any]", positive: object) -> tuple[str, npt.NDAr
     chosen = label_of(positive)
     if chosen not in classes:
         raise unknown(f"class of `{series.name}`", chosen, classes[:LISTED])
-    return chosen, (codes == classes.index(chosen)).astype(np.float32)
+    others = [label for label in classes if label != chosen]
+    other = others[0] if len(others) == 1 else f"not {chosen}"
+    return chosen, other, (codes == classes.index(chosen)).astype(np.float32)
+
+
+def known_targets(
+    frame: "pd.DataFrame", target: str, classes: tuple[str, str], grouping: Grouping
+) -> dict[str, npt.NDArray[Any]]:
+    """What rows with known answers are compared with, by classes and groups that are known."""
+    for role, columns in (
+        ("target column", [target]),
+        ("sensitive column", [one.name for one in grouping.attributes]),
+    ):
+        for column in columns:
+            if column not in frame.columns:
+                raise unknown(role, column, frame.columns)
+    codes, labels = labelled(frame[target])
+    positive, negative = classes
+    strange = [label for label in labels if label not in classes]
+    if negative == f"not {positive}":
+        strange = []
+    if strange or (codes < 0).any():
+        found = f"`{strange[0]}`" if strange else f"{int((codes < 0).sum()):,} missing"
+        raise DataError(
+            f"the target `{target}` is `{positive}` or `{negative}` in every row, found {found}: "
+            "leave such rows out"
+        )
+    chosen = np.array([label == positive for label in labels])[codes].astype(np.float32)
+    groups = grouping.codes(frame)
+    lost = np.flatnonzero(groups < 0)
+    if len(lost):
+        cells = " & ".join(str(frame[one.name].iloc[lost[0]]) for one in grouping.attributes)
+        raise DataError(
+            f"every row belongs to a group of `{grouping.called}` that was trained on, found "
+            f"{len(lost):,} that do not, such as row {lost[0] + 1:,} with `{cells}`: leave such "
+            "rows out"
+        )
+    alone = {f"sensitive_{one.name}": codes for one, codes in grouping.alone(frame)}
+    return {"label": chosen, "sensitive": groups, **alone}
 
 
 def _second(series: "pd.Series[Any]", classes: list[str]) -> str:
@@ -122,13 +170,43 @@ def _second(series: "pd.Series[Any]", classes: list[str]) -> str:
     ).by({"positive": None})
 
 
-def split_rows(count: int, seed: int) -> dict[str, Codes]:
-    """The rows of each split, by position."""
+def together(
+    parts: "Mapping[str, pd.DataFrame | None]",
+) -> "tuple[pd.DataFrame, dict[str, int]]":
+    """The rows of all files one below the other, and how many of them each has."""
+    frames = {key: named(part) for key, part in parts.items() if part is not None}
+    import pandas as pd
+
+    first = frames["train"]
+    for key, frame in frames.items():
+        absent = [f"`{name}`" for name in first.columns if name not in frame.columns]
+        if absent:
+            raise DataError(
+                f"the rows of `{key}` have the columns of those to train on, found none called "
+                f"{', '.join(absent[:3])}: give the same columns"
+            )
+    sizes = {key: len(frame) for key, frame in frames.items()}
+    if len(frames) == 1:
+        return first, sizes
+    every = [frame[list(first.columns)] for frame in frames.values()]
+    return pd.concat(every, ignore_index=True), sizes
+
+
+def split_rows(sizes: Mapping[str, int], seed: int) -> dict[str, Codes]:
+    """The rows of each split, by position; those that were not given are drawn from train."""
     from sklearn.model_selection import train_test_split
 
-    rest, test = train_test_split(np.arange(count), test_size=TEST_SHARE, random_state=seed)
-    train, val = train_test_split(rest, test_size=VAL_SHARE, random_state=seed)
-    return {"train": train, "val": val, "test": test}
+    rest, start = np.arange(sizes["train"]), sizes["train"]
+    found: dict[str, Codes] = {}
+    for key in ("val", "test"):
+        if key in sizes:
+            found[key] = np.arange(start, start + sizes[key])
+            start += sizes[key]
+    if "test" not in found:
+        rest, found["test"] = train_test_split(rest, test_size=TEST_SHARE, random_state=seed)
+    if "val" not in found:
+        rest, found["val"] = train_test_split(rest, test_size=VAL_SHARE, random_state=seed)
+    return {"train": rest, "val": found["val"], "test": found["test"]}
 
 
 def check_positives(

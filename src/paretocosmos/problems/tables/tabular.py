@@ -12,6 +12,7 @@ from torch import Tensor
 from paretocosmos.errors import DataError
 from paretocosmos.objectives import (
     GroupObjective,
+    Objective,
     accuracy,
     fairness_objective,
     logits_of,
@@ -36,8 +37,10 @@ from paretocosmos.problems.tables.rows import (
     Codes,
     check,
     check_positives,
+    known_targets,
     labels_of,
     split_rows,
+    together,
 )
 from paretocosmos.problems.tables.small_groups import SmallGroups, pooled
 from paretocosmos.problems.tables.table import Table
@@ -46,7 +49,7 @@ from paretocosmos.types import Batch, Metric, Outputs, Targets
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["TabularProblem", "positive_rate"]
+__all__ = ["TabularProblem", "labelled_rows", "positive_rate"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -61,6 +64,7 @@ class TabularProblem(Problem):
         table: the preprocessing, for rows to come.
         target: the column that is predicted.
         positive: the class that a positive logit means.
+        negative: the other class, or what stands for all the others.
         sensitive: the columns whose groups of people are compared; no features.
         groups: the names of the K sensitive groups, in the order of their numbers.
         grouping: which group a row belongs to.
@@ -70,6 +74,7 @@ class TabularProblem(Problem):
     table: Table = field(repr=False)
     target: str
     positive: str
+    negative: str
     sensitive: str
     groups: tuple[str, ...]
     grouping: Grouping = field(repr=False)
@@ -83,6 +88,7 @@ class TabularProblem(Problem):
         return {
             "target": self.target,
             "positive": self.positive,
+            "negative": self.negative,
             "sensitive": self.sensitive,
             "groups": list(self.groups),
             "grouping": self.grouping.to_dict(),
@@ -107,6 +113,8 @@ class TabularProblem(Problem):
         keep: Collection[str] = (),
         name: str = "table",
         seed: int = 1,
+        val: "pd.DataFrame | None" = None,
+        test: "pd.DataFrame | None" = None,
         reference: tuple[float, float] = (2.0, 2.0),
         protocol: Protocol = "clean",
     ) -> "TabularProblem":
@@ -134,6 +142,8 @@ class TabularProblem(Problem):
                 in every row, text that differs in most), which are left out with a warning.
             name: how runs call the problem.
             seed: decides which rows are train, val and test.
+            val: rows to validate on; a share of `frame` if `None`.
+            test: rows to test on; a share of `frame` if `None`.
             reference: the point hypervolume is measured from.
             protocol: ``"clean"`` fits the preprocessing on the train rows, ``"paper"`` on all.
 
@@ -147,14 +157,15 @@ class TabularProblem(Problem):
         >>> problem.names, problem.groups, len(problem.split("train"))
         (('binary_cross_entropy', 'tpr_gap'), ('f', 'm'), 140)
         """
-        frame, target = named(frame), str(target)
+        frame, sizes = together({"train": frame, "val": val, "test": test})
+        target = str(target)
         several = [sensitive] if isinstance(sensitive, str | int) else list(sensitive)
         asked = [str(one) for one in several]
         people = [column_of(one, list(frame.columns))[0] for one in asked]
         compared = fairness_objective(fairness, "classes", what="fairness objective")
         check_protocol(protocol)
         check(frame, target, people, categorical, drop, keep, seed)
-        chosen, label = labels_of(frame[target], positive)
+        chosen, other, label = labels_of(frame[target], positive)
         grouping = Grouping.fit(frame, asked)
         codes = grouping.codes(frame)
         features = frame.drop(columns=[*{target, *people, *drop}])
@@ -166,7 +177,7 @@ class TabularProblem(Problem):
                 f"a table needs a feature beside the target `{target}` and the sensitive "
                 f"{grouping.called}, found none left: drop fewer columns"
             )
-        rows = split_rows(len(frame), seed)
+        rows = split_rows(sizes, seed)
         if protocol == "clean":
             grouping, codes = pooled(
                 grouping, codes, label, rows, how=small_groups, positives=compared.needs_positives
@@ -180,35 +191,90 @@ class TabularProblem(Problem):
         )
         inputs = table.transform(features)
         objectives = (BinaryCrossEntropy(), gap)
-        metrics: dict[str, Metric] = {
-            "accuracy": accuracy,
-            "misclassification": misclassification,
-            "tpr_gap": TprGap(groups=len(groups)).score,
-            "deo": Deo(groups=len(groups)).score,
-            "positive_rate": positive_rate,
-        }
-        targets = {"label": label, "sensitive": codes}
-        for one, alone in grouping.alone(frame):
-            targets[f"sensitive_{one.name}"] = alone
-            of_one = compared(groups=len(one.labels), sensitive=f"sensitive_{one.name}")
-            metrics[f"{gap.name}_{one.name}"] = of_one.score
-        names = [objective.name for objective in objectives]
+        targets: dict[str, npt.NDArray[Any]] = {"label": label, "sensitive": codes}
+        targets |= {f"sensitive_{one.name}": alone for one, alone in grouping.alone(frame)}
         return cls(
             name=name,
             objectives=objectives,
             reference=reference,
             input_shape=(inputs.shape[1],),
             outputs=1,
-            metrics={key: metric for key, metric in metrics.items() if key not in names},
+            metrics=_metrics(objectives, compared, grouping),
             protocol=protocol,
             splits={key: _batch(inputs, targets, rows[key]) for key in SPLITS},
             table=table,
             target=target,
             positive=chosen,
+            negative=other,
             sensitive=grouping.called,
             groups=groups,
             grouping=grouping,
         )
+
+
+def labelled_rows(
+    frame: "pd.DataFrame",
+    *,
+    table: Table,
+    about: Mapping[str, Any],
+    objectives: tuple[Objective, ...],
+    reference: tuple[float, ...],
+    name: str,
+) -> TabularProblem:
+    """The problem of a finished training on other rows, whose answers and groups are known.
+
+    All of the rows are `test`.
+
+    Args:
+        frame: has the columns of the table, the target and the sensitive columns.
+        table: the fitted preprocessing.
+        about: what the training's problem said of itself.
+        objectives: what was traded, the gap between groups last.
+        reference: the point hypervolume is measured from.
+        name: what to call it.
+    """
+    grouping = Grouping.from_dict(about["grouping"])
+    target, positive, negative = (str(about[key]) for key in ("target", "positive", "negative"))
+    frame, compared = named(frame), type(objectives[-1])
+    assert issubclass(compared, GroupObjective)
+    targets = known_targets(frame, target, (positive, negative), grouping)
+    inputs = table.transform(frame)
+    return TabularProblem(
+        name=name,
+        objectives=objectives,
+        reference=reference,
+        input_shape=(inputs.shape[1],),
+        outputs=1,
+        metrics=_metrics(objectives, compared, grouping),
+        splits={"test": _batch(inputs, targets, np.arange(len(frame)))},
+        table=table,
+        target=target,
+        positive=positive,
+        negative=negative,
+        sensitive=grouping.called,
+        groups=grouping.names,
+        grouping=grouping,
+    )
+
+
+def _metrics(
+    objectives: Sequence[Objective], compared: type[GroupObjective], grouping: Grouping
+) -> dict[str, Metric]:
+    """The further numbers of a front; of several sensitive columns, the gap by each alone."""
+    groups = len(grouping.names)
+    metrics: dict[str, Metric] = {
+        "accuracy": accuracy,
+        "misclassification": misclassification,
+        "tpr_gap": TprGap(groups=groups).score,
+        "deo": Deo(groups=groups).score,
+        "positive_rate": positive_rate,
+    }
+    if len(grouping.attributes) > 1:
+        for one in grouping.attributes:
+            alone = compared(groups=len(one.labels), sensitive=f"sensitive_{one.name}")
+            metrics[f"{alone.name}_{one.name}"] = alone.score
+    names = [objective.name for objective in objectives]
+    return {key: metric for key, metric in metrics.items() if key not in names}
 
 
 def positive_rate(outputs: Outputs, targets: Targets) -> Tensor:

@@ -446,7 +446,7 @@ REFUSED: dict[str, tuple[tuple[str, ...], str]] = {
     "resume": (("toy_convex", "--resume"), "`resume` needs `out`.*--out"),
     "own problem": (("nowhere:Thing",), "see that the package is installed"),
     "no file": (("absent.csv", "--target", "a", "--sensitive", "b"), "does not exist"),
-    "no columns": (("absent.csv",), r"--target \.\.\., --sensitive \.\.\."),
+    "no columns": (("absent.csv",), r"`table` needs `target`.*--target \.\.\."),
     "parent": (("toy_convex", "--out", "/dev/null/run"), "choose another `out`.*--out"),
     "kernel's": (("toy_convex", "--out", "/proc/run"), "choose another `out`.*--out"),
 }

@@ -48,6 +48,15 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "run"
 
 
+@pytest.fixture(scope="module")
+def ages(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("ages")
+    people(400).to_csv(folder / "people.csv", index=False)
+    settings = {"target": "age", "task": "number", "sensitive": "sex"}
+    fit(str(folder / "people.csv"), epochs=2, settings=settings, out=folder / "run", device="cpu")
+    return folder / "run"
+
+
 def refused(ended: Any, says: str) -> None:
     assert ended.code == 2, ended
     assert ended.out == ""
@@ -174,3 +183,35 @@ class TestOwnFiles:
         people(300).to_csv("a.csv", index=False)
         people(50).drop(columns="work").to_csv("b.csv", index=False)
         refused(cli("train", "a.csv", *COLUMNS, "--val", "b.csv"), "none called `work`")
+
+
+class TestOtherTables:
+    def test_a_number(self, cli: Call, ages: Path) -> None:
+        new = people(100, seed=1)
+        new.to_csv("new.csv", index=False)
+        found = pd.read_csv(io.StringIO(cli("predict", str(ages), "new.csv", "--ray", "1,0").out))
+        assert list(found.columns) == [*new.columns, "prediction"]
+        ended = cli("evaluate", str(ages), "--data", "new.csv", "--ray", "1,0", "--json")
+        mae = json.loads(ended.out)["metrics"]["mae"][0]
+        assert mae == pytest.approx((found["prediction"] - new["age"]).abs().mean(), rel=1e-5)
+        assert load_run(ages).record["about"]["answer"]["task"] == "number"
+
+    def test_it_is_not_served(self, cli: Call, ages: Path) -> None:
+        refused(cli("serve", str(ages)), "a server answers for two classes")
+
+    def test_several_classes_without_groups(self, cli: Call) -> None:
+        frame = people(400)
+        frame["income"] = np.where(frame["age"] > 65, "pension", frame["income"])
+        frame.to_csv("people.csv", index=False)
+        ended = cli(
+            *("train", "people.csv", "--target", "income", "--task", "classes"),
+            *("--class-weight", "balanced", "--epochs", "2", "--out", "run"),
+        )
+        assert ended.code == 0, ended.err
+        assert "`income`: high, low, pension" in ended.out
+        assert "what is traded is `loss_high` against `loss_low` against" in ended.err
+        ended = cli("predict", "run", "people.csv", "--ray", "0.2,0.2,0.6")
+        found = pd.read_csv(io.StringIO(ended.out))
+        chances = found[[f"probability_{name}" for name in ("high", "low", "pension")]]
+        np.testing.assert_allclose(chances.sum(axis=1), 1, rtol=1e-5)
+        assert ("probability_" + found["prediction"]).tolist() == chances.idxmax(axis=1).tolist()

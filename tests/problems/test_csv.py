@@ -52,7 +52,7 @@ def test_packed(csv: Path, end: str) -> None:
 def test_the_home_folder(csv: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(csv.parent))
     found = table(data="~/loans.csv", target="paid", sensitive="sex", drop=("id",))
-    assert found.positive == "yes"
+    assert found.about["positive"] == "yes"
 
 
 @pytest.mark.parametrize(

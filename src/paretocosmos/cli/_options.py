@@ -78,6 +78,11 @@ Separator = Annotated[
 ]
 Decimal = Annotated[str | None, typer.Option(help="Table: the decimal mark, `.` or `,`.")]
 Encoding = Annotated[str | None, typer.Option(help="Table: of its text, as `cp1252`.")]
+Task = Annotated[str | None, typer.Option(help="Table: binary, which is usual, classes or number.")]
+ClassWeight = Annotated[
+    str | None, typer.Option(help="Table: balanced, for rare classes to weigh as much.")
+]
+Fairness = Annotated[str | None, typer.Option(help="What is compared between groups, by name.")]
 Val = Annotated[str | None, typer.Option(help="Table: a file of rows to validate on.")]
 Test = Annotated[str | None, typer.Option(help="Table: a file of rows to test on.")]
 Backbone = Annotated[str | None, typer.Option(help="The network, by name.", callback=named)]
@@ -111,6 +116,7 @@ Changes = Annotated[
 
 OF_TABLES = (
     *("target", "sensitive", "positive", "drop", "keep", "small_groups"),
+    *("task", "class_weight"),
     *("separator", "decimal", "encoding", "val", "test"),
 )
 """Options that are settings of the problem `table`."""

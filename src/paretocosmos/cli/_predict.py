@@ -1,8 +1,9 @@
 """`paretocosmos predict`."""
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -10,13 +11,14 @@ from paretocosmos.cli import _options as options
 from paretocosmos.cli.output._console import note, notes
 from paretocosmos.errors import ConfigurationError, DataError, RunError
 from paretocosmos.io.files import replacing
+from paretocosmos.pareto.front import Array
+from paretocosmos.problems.tables.answers import Answer
 from paretocosmos.problems.tables.files import read_table
 from paretocosmos.problems.tables.frames import named
 from paretocosmos.runs.load import load_run
 from paretocosmos.runs.run import Run
 
 Bounds = list[str] | None
-ADDED = ("probability", "prediction")
 
 
 def predict(
@@ -50,7 +52,8 @@ def predict(
 ) -> None:
     """Predict for the rows of a table, at a trade-off of a RUN that is given or chosen.
 
-    Writes the rows as CSV with a `probability` of the positive class and a `prediction`.
+    Writes the rows as CSV with a column `prediction`, and with `probability` of the positive class,
+    or a column for each of several classes.
     """
     chosen = any((at_most, at_least, minimize, maximize))
     if (ray is not None) == chosen:
@@ -65,25 +68,40 @@ def predict(
         raise ConfigurationError(f"`{folder}` was not trained on a table, so it has no rows")
     with notes():
         frame = named(read_table(rows, separator=separator, decimal=decimal, encoding=encoding))
-        taken = [name for name in ADDED if name in frame.columns]
-        if taken:
-            raise DataError(f"`{rows}` has a column `{taken[0]}` already: rename it")
         weights = options.numbers_of(ray) if ray is not None else None
         if weights is None:
             weights = _chosen(run, at_most, at_least, minimize, maximize, data)
-        probability = run.predict(frame, ray=weights)
-    about = run.record["about"]
-    positive = about.get("positive", "1")
-    negative = about.get("negative", f"not {positive}")
-    answers = [positive if one > 0.5 else negative for one in probability]
-    text = frame.assign(probability=probability, prediction=answers).to_csv(index=False)
+        added = _columns(run.record["about"], run.predict(frame, ray=weights))
+        taken = [name for name in added if name in frame.columns]
+        if taken:
+            raise DataError(f"`{rows}` has a column `{taken[0]}` already: rename it")
+    text = frame.assign(**added).to_csv(index=False)
     if out is None:
         sys.stdout.write(text)
         return
     with replacing(out, way_out="choose another place for it") as temporary:
         temporary.write_text(text, encoding="utf-8")
-    count = sum(one > 0.5 for one in probability)
-    note(f"`{out}`: {len(frame):,} rows, {count:,} of them predicted `{positive}`")
+    note(f"`{out}`: {len(frame):,} rows{_counted(run, added)}")
+
+
+def _columns(about: Mapping[str, Any], found: Array) -> dict[str, Any]:
+    """What is added to the rows: the answer, and how sure it is where it is a class."""
+    answer = Answer.from_about(about)
+    if answer.task == "number":
+        return {"prediction": found}
+    if answer.task == "classes":
+        every = {f"probability_{one}": found[:, at] for at, one in enumerate(answer.classes)}
+        return every | {"prediction": [answer.classes[at] for at in found.argmax(axis=1)]}
+    positive = about.get("positive", "1")
+    classes = about.get("negative", f"not {positive}"), positive
+    return {"probability": found, "prediction": [classes[int(one > 0.5)] for one in found]}
+
+
+def _counted(run: Run, added: Mapping[str, Any]) -> str:
+    if "probability" not in added:
+        return ""
+    positive = run.record["about"].get("positive", "1")
+    return f", {added['prediction'].count(positive):,} of them predicted `{positive}`"
 
 
 def _chosen(

@@ -4,7 +4,8 @@ from typing import TYPE_CHECKING
 
 from paretocosmos import registry
 from paretocosmos.errors import RunError
-from paretocosmos.problems.tables.tabular import TabularProblem, labelled_rows
+from paretocosmos.problems.tables.other import other_labelled_rows
+from paretocosmos.problems.tables.tabular import TableProblem, labelled_rows
 from paretocosmos.registry import Spec
 from paretocosmos.runs.run import Run, objective_of
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["labelled"]
 
 
-def labelled(run: Run, frame: "pd.DataFrame") -> TabularProblem:
+def labelled(run: Run, frame: "pd.DataFrame") -> TableProblem:
     """The problem of a run on other rows: all of them `test`, to be handed to `evaluate`.
 
     The data of the training is not needed.
@@ -24,7 +25,7 @@ def labelled(run: Run, frame: "pd.DataFrame") -> TabularProblem:
         frame: rows with the columns the run was trained on, the target and the sensitive columns.
     """
     about = run.record["about"]
-    if run.table is None or "grouping" not in about:
+    if run.table is None or not {"grouping", "answer"} & about.keys():
         raise RunError(
             f"`{run.folder}` does not say which column holds answers and which groups: it was "
             "trained on something else than a table, or by an earlier version; train again"
@@ -36,7 +37,8 @@ def labelled(run: Run, frame: "pd.DataFrame") -> TabularProblem:
             f"`{run.folder}` was trained on `{own[0]}`, an objective of your own that its folder "
             "cannot rebuild: use `run.predict` and measure it yourself"
         )
-    return labelled_rows(
+    made = other_labelled_rows if "answer" in about else labelled_rows
+    return made(
         frame,
         table=run.table,
         about=about,

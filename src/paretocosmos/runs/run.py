@@ -16,13 +16,14 @@ from paretocosmos import registry
 from paretocosmos.errors import ConfigurationError, DataWarning, ParetoCosmosError, RunError
 from paretocosmos.evaluation.choice import Choice, choose
 from paretocosmos.io.files import one_line
-from paretocosmos.objectives import Objective, logits_of
+from paretocosmos.objectives import Objective
 from paretocosmos.pareto.front import Array, Front
 from paretocosmos.pareto.rays import as_rays
 from paretocosmos.pareto.selection import Criteria
 from paretocosmos.problems import Problem, load_problem
+from paretocosmos.problems.tables.answers import Answer
 from paretocosmos.problems.tables.table import Table
-from paretocosmos.problems.tables.tabular import TabularProblem
+from paretocosmos.problems.tables.tabular import TableProblem
 from paretocosmos.registry import Spec
 from paretocosmos.runs.provenance import answers_of
 from paretocosmos.runs.record import check_objectives, other_objectives
@@ -70,7 +71,7 @@ class Run:
     def predict(
         self, rows: "pd.DataFrame", *, ray: Tensor | Sequence[float], off_simplex: str = "refuse"
     ) -> Array:
-        """The probability of the positive class for rows of a table, at one preference.
+        """What is predicted for rows of a table, at one preference.
 
         Args:
             rows: a DataFrame with the columns the run was trained on; others are ignored.
@@ -78,7 +79,8 @@ class Run:
             off_simplex: ``"refuse"`` a ray that does not, or ``"normalise"`` it and warn.
 
         Returns:
-            One probability per row.
+            The probability of the positive class, one per row; of several classes that of each,
+            ``[rows, classes]``; or the number.
         """
         if self.table is None:
             raise ConfigurationError(
@@ -93,7 +95,8 @@ class Run:
         inputs = torch.from_numpy(self.table.transform(rows)).to(parameter)
         with torch.inference_mode():
             outputs: Outputs = self.model(inputs, checked[0].to(parameter))
-        return torch.sigmoid(logits_of(outputs, None)).double().cpu().numpy().astype(np.float64)
+            found = Answer.from_about(self.record["about"]).read(outputs)
+        return found.double().cpu().numpy().astype(np.float64)
 
     def choose(
         self,
@@ -177,7 +180,7 @@ class Run:
         if data is not None:
             settings["data"] = data
         problem = self._loaded(saved["name"], settings)
-        if isinstance(problem, TabularProblem) and (
+        if isinstance(problem, TableProblem) and (
             problem.table != self.table or answers_of(problem) != self.record.get("answers")
         ):
             raise RunError(

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 __all__ = [
     "Codes",
     "check",
+    "check_columns",
     "check_positives",
+    "group_targets",
     "known_targets",
     "labels_of",
     "split_rows",
@@ -120,13 +122,7 @@ def known_targets(
     frame: "pd.DataFrame", target: str, classes: tuple[str, str], grouping: Grouping
 ) -> dict[str, npt.NDArray[Any]]:
     """What rows with known answers are compared with, by classes and groups that are known."""
-    for role, columns in (
-        ("target column", [target]),
-        ("sensitive column", [one.name for one in grouping.attributes]),
-    ):
-        for column in columns:
-            if column not in frame.columns:
-                raise unknown(role, column, frame.columns)
+    check_columns(frame, target, grouping)
     codes, labels = labelled(frame[target])
     positive, negative = classes
     strange = [label for label in labels if label not in classes]
@@ -139,6 +135,25 @@ def known_targets(
             "leave such rows out"
         )
     chosen = np.array([label == positive for label in labels])[codes].astype(np.float32)
+    return {"label": chosen, **group_targets(frame, grouping)}
+
+
+def check_columns(frame: "pd.DataFrame", target: str, grouping: Grouping | None) -> None:
+    """Refuse rows without the column of the answers or one of the groups."""
+    people = () if grouping is None else grouping.attributes
+    for role, columns in (
+        ("target column", [target]),
+        ("sensitive column", [one.name for one in people]),
+    ):
+        for column in columns:
+            if column not in frame.columns:
+                raise unknown(role, column, frame.columns)
+
+
+def group_targets(frame: "pd.DataFrame", grouping: Grouping | None) -> dict[str, Codes]:
+    """The group of every row, together and by each column alone; a group that is new is refused."""
+    if grouping is None:
+        return {}
     groups = grouping.codes(frame)
     lost = np.flatnonzero(groups < 0)
     if len(lost):
@@ -149,7 +164,7 @@ def known_targets(
             "rows out"
         )
     alone = {f"sensitive_{one.name}": codes for one, codes in grouping.alone(frame)}
-    return {"label": chosen, "sensitive": groups, **alone}
+    return {"sensitive": groups, **alone}
 
 
 def _second(series: "pd.Series[Any]", classes: list[str]) -> str:

@@ -49,19 +49,45 @@ from paretocosmos.types import Batch, Metric, Outputs, Targets
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["TabularProblem", "labelled_rows", "positive_rate"]
+__all__ = [
+    "TableProblem",
+    "TabularProblem",
+    "batch_of",
+    "features_in",
+    "labelled_rows",
+    "positive_rate",
+]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class TabularProblem(Problem):
+class TableProblem(Problem):
+    """A problem whose inputs are the columns of a table, float32 ``[B, features]``.
+
+    Attributes:
+        splits: train, val and test.
+        table: the preprocessing, for rows to come.
+    """
+
+    splits: Mapping[Split, Batch] = field(repr=False)
+    table: Table = field(repr=False)
+
+    def split(self, name: Split) -> Batch:
+        check_split(name)
+        return self.splits[name]
+
+    def inputs_for(self, frame: "pd.DataFrame") -> Tensor:
+        """A network's inputs for new rows: ``[rows, features]``."""
+        return torch.from_numpy(self.table.transform(frame))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TabularProblem(TableProblem):
     """A two-class problem on a table, traded against the gap between groups of people.
 
     Inputs are float32 ``[B, features]``; targets are `label`, float32 0 or 1, and `sensitive`,
     int64 from 0 to K - 1. A network gives one logit per row.
 
     Attributes:
-        splits: train, val and test.
-        table: the preprocessing, for rows to come.
         target: the column that is predicted.
         positive: the class that a positive logit means.
         negative: the other class, or what stands for all the others.
@@ -70,18 +96,12 @@ class TabularProblem(Problem):
         grouping: which group a row belongs to.
     """
 
-    splits: Mapping[Split, Batch] = field(repr=False)
-    table: Table = field(repr=False)
     target: str
     positive: str
     negative: str
     sensitive: str
     groups: tuple[str, ...]
     grouping: Grouping = field(repr=False)
-
-    def split(self, name: Split) -> Batch:
-        check_split(name)
-        return self.splits[name]
 
     @property
     def about(self) -> Mapping[str, object]:
@@ -93,10 +113,6 @@ class TabularProblem(Problem):
             "groups": list(self.groups),
             "grouping": self.grouping.to_dict(),
         }
-
-    def inputs_for(self, frame: "pd.DataFrame") -> Tensor:
-        """A network's inputs for new rows: ``[rows, features]``."""
-        return torch.from_numpy(self.table.transform(frame))
 
     @classmethod
     def from_frame(
@@ -168,15 +184,13 @@ class TabularProblem(Problem):
         chosen, other, label = labels_of(frame[target], positive)
         grouping = Grouping.fit(frame, asked)
         codes = grouping.codes(frame)
-        features = frame.drop(columns=[*{target, *people, *drop}])
-        if protocol == "clean":
-            features = read_columns(features, as_they_are=categorical)
-            features = without_identifiers(features, keep=(*keep, *categorical))
-        if features.shape[1] == 0:
-            raise DataError(
-                f"a table needs a feature beside the target `{target}` and the sensitive "
-                f"{grouping.called}, found none left: drop fewer columns"
-            )
+        features = features_in(
+            frame,
+            leave=(target, *people, *drop),
+            categorical=categorical,
+            keep=keep,
+            read=protocol == "clean",
+        )
         rows = split_rows(sizes, seed)
         if protocol == "clean":
             grouping, codes = pooled(
@@ -201,7 +215,7 @@ class TabularProblem(Problem):
             outputs=1,
             metrics=_metrics(objectives, compared, grouping),
             protocol=protocol,
-            splits={key: _batch(inputs, targets, rows[key]) for key in SPLITS},
+            splits={key: batch_of(inputs, targets, rows[key]) for key in SPLITS},
             table=table,
             target=target,
             positive=chosen,
@@ -210,6 +224,35 @@ class TabularProblem(Problem):
             groups=groups,
             grouping=grouping,
         )
+
+
+def features_in(
+    frame: "pd.DataFrame",
+    *,
+    leave: Collection[str],
+    categorical: Collection[str],
+    keep: Collection[str],
+    read: bool = True,
+) -> "pd.DataFrame":
+    """The columns of a table to learn from.
+
+    Args:
+        frame: the table.
+        leave: columns that are no features.
+        categorical: columns to read as categories.
+        keep: columns to keep although they seem to be identifiers.
+        read: whether text may be numbers, and identifiers are left out.
+    """
+    features = frame.drop(columns=[*{*leave}])
+    if read:
+        features = read_columns(features, as_they_are=categorical)
+        features = without_identifiers(features, keep=(*keep, *categorical))
+    if features.shape[1] == 0:
+        raise DataError(
+            f"a table needs a feature beside {', '.join(f'`{name}`' for name in leave)}, found "
+            "none left: drop fewer columns"
+        )
+    return features
 
 
 def labelled_rows(
@@ -246,7 +289,7 @@ def labelled_rows(
         input_shape=(inputs.shape[1],),
         outputs=1,
         metrics=_metrics(objectives, compared, grouping),
-        splits={"test": _batch(inputs, targets, np.arange(len(frame)))},
+        splits={"test": batch_of(inputs, targets, np.arange(len(frame)))},
         table=table,
         target=target,
         positive=positive,
@@ -286,8 +329,9 @@ def positive_rate(outputs: Outputs, targets: Targets) -> Tensor:
     return weighted_mean((logits_of(outputs, None) > 0).double(), targets)
 
 
-def _batch(
+def batch_of(
     inputs: npt.NDArray[np.float32], targets: Mapping[str, npt.NDArray[Any]], rows: Codes
 ) -> Batch:
+    """Some of the rows, as tensors."""
     some = {name: torch.from_numpy(column[rows]) for name, column in targets.items()}
     return Batch(torch.from_numpy(inputs[rows]), some)

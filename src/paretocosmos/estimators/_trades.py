@@ -25,8 +25,8 @@ from paretocosmos.objectives.cross_entropy import CrossEntropy
 from paretocosmos.objectives.mean_absolute_error import MeanAbsoluteError
 from paretocosmos.objectives.mean_squared_error import MeanSquaredError
 from paretocosmos.objectives.one_sided_error import OneSidedError
-from paretocosmos.problems.tables.other import largest_share, recall
 from paretocosmos.problems.tables.tabular import positive_rate
+from paretocosmos.problems.tables.trades import largest_share, recall
 from paretocosmos.registry import find, parameters
 from paretocosmos.types import Metric, Outputs, Targets
 

@@ -1,6 +1,7 @@
 """A table of yours, in a file."""
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -68,15 +69,8 @@ def table(
         protocol: ``"clean"`` fits the preprocessing on the train rows, ``"paper"`` on all.
     """
     path = Path(data).expanduser()
-    frame, *others = (
-        None
-        if file is None
-        else read_table(
-            Path(file).expanduser(), separator=separator, decimal=decimal, encoding=encoding
-        )
-        for file in (data, val, test)
-    )
-    assert frame is not None
+    read = partial(read_table, separator=separator, decimal=decimal, encoding=encoding)
+    frame = read(path)
     if frame.shape[1] < 2:
         raise DataError(
             "a table has several columns, found only "
@@ -93,8 +87,10 @@ def table(
         "keep": keep,
         "name": path.name.partition(".")[0],
         "seed": split_seed,
-        "val": others[0],
-        "test": others[1],
+        **{
+            key: None if file is None else read(Path(file).expanduser())
+            for key, file in (("val", val), ("test", test))
+        },
     }
     if task == "binary" and people:
         given |= {"fairness": fairness or "tpr_gap", "protocol": protocol}

@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING
 
 from paretocosmos import registry
 from paretocosmos.errors import RunError
-from paretocosmos.problems.tables.other import other_labelled_rows
-from paretocosmos.problems.tables.tabular import TableProblem, labelled_rows
+from paretocosmos.problems.tables.base import TableProblem
+from paretocosmos.problems.tables.labelled import labelled_rows
 from paretocosmos.registry import Spec
 from paretocosmos.runs.run import Run, objective_of
 
@@ -37,8 +37,7 @@ def labelled(run: Run, frame: "pd.DataFrame") -> TableProblem:
             f"`{run.folder}` was trained on `{own[0]}`, an objective of your own that its folder "
             "cannot rebuild: use `run.predict` and measure it yourself"
         )
-    made = other_labelled_rows if "answer" in about else labelled_rows
-    return made(
+    return labelled_rows(
         frame,
         table=run.table,
         about=about,

@@ -22,8 +22,8 @@ from paretocosmos.pareto.rays import as_rays
 from paretocosmos.pareto.selection import Criteria
 from paretocosmos.problems import Problem, load_problem
 from paretocosmos.problems.tables.answers import Answer
+from paretocosmos.problems.tables.base import TableProblem
 from paretocosmos.problems.tables.table import Table
-from paretocosmos.problems.tables.tabular import TableProblem
 from paretocosmos.registry import Spec
 from paretocosmos.runs.provenance import answers_of
 from paretocosmos.runs.record import check_objectives, other_objectives

@@ -19,7 +19,7 @@ from paretocosmos.io.files import write_json
 from paretocosmos.pareto import metrics
 from paretocosmos.pareto.front import Front
 from paretocosmos.pareto.rays import even_rays
-from paretocosmos.problems.tables.tabular import TableProblem
+from paretocosmos.problems.tables.base import TableProblem
 from paretocosmos.runs.checkpoint import (
     TrainingState,
     flaw_of,

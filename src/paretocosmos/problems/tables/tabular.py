@@ -2,14 +2,10 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import numpy as np
-import numpy.typing as npt
-import torch
 from torch import Tensor
 
-from paretocosmos.errors import DataError
 from paretocosmos.objectives import (
     GroupObjective,
     Objective,
@@ -23,61 +19,22 @@ from paretocosmos.objectives.binary_cross_entropy import BinaryCrossEntropy
 from paretocosmos.objectives.deo import Deo
 from paretocosmos.objectives.tpr_gap import TprGap
 from paretocosmos.problems._base import (
-    SPLITS,
-    Problem,
     Protocol,
-    Split,
     check_protocol,
-    check_split,
 )
-from paretocosmos.problems.tables.columns import read_columns, without_identifiers
-from paretocosmos.problems.tables.frames import named
-from paretocosmos.problems.tables.groups import Grouping, column_of
+from paretocosmos.problems.tables.base import TableProblem, prepared
+from paretocosmos.problems.tables.groups import Grouping
 from paretocosmos.problems.tables.rows import (
-    Codes,
-    check,
     check_positives,
-    known_targets,
     labels_of,
-    split_rows,
-    together,
 )
-from paretocosmos.problems.tables.small_groups import SmallGroups, pooled
-from paretocosmos.problems.tables.table import Table
-from paretocosmos.types import Batch, Metric, Outputs, Targets
+from paretocosmos.problems.tables.small_groups import SmallGroups
+from paretocosmos.types import Metric, Outputs, Targets
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = [
-    "TableProblem",
-    "TabularProblem",
-    "batch_of",
-    "features_in",
-    "labelled_rows",
-    "positive_rate",
-]
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class TableProblem(Problem):
-    """A problem whose inputs are the columns of a table, float32 ``[B, features]``.
-
-    Attributes:
-        splits: train, val and test.
-        table: the preprocessing, for rows to come.
-    """
-
-    splits: Mapping[Split, Batch] = field(repr=False)
-    table: Table = field(repr=False)
-
-    def split(self, name: Split) -> Batch:
-        check_split(name)
-        return self.splits[name]
-
-    def inputs_for(self, frame: "pd.DataFrame") -> Tensor:
-        """A network's inputs for new rows: ``[rows, features]``."""
-        return torch.from_numpy(self.table.transform(frame))
+__all__ = ["TabularProblem", "class_metrics", "positive_rate"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -173,134 +130,49 @@ class TabularProblem(TableProblem):
         >>> problem.names, problem.groups, len(problem.split("train"))
         (('binary_cross_entropy', 'tpr_gap'), ('f', 'm'), 140)
         """
-        frame, sizes = together({"train": frame, "val": val, "test": test})
-        target = str(target)
-        several = [sensitive] if isinstance(sensitive, str | int) else list(sensitive)
+        target, clean = str(target), protocol == "clean"
+        several = [sensitive] if isinstance(sensitive, str | int) else sensitive
         asked = [str(one) for one in several]
-        people = [column_of(one, list(frame.columns))[0] for one in asked]
         compared = fairness_objective(fairness, "classes", what="fairness objective")
         check_protocol(protocol)
-        check(frame, target, people, categorical, drop, keep, seed)
-        chosen, other, label = labels_of(frame[target], positive)
-        grouping = Grouping.fit(frame, asked)
-        codes = grouping.codes(frame)
-        features = features_in(
-            frame,
-            leave=(target, *people, *drop),
+        made = prepared(
+            {"train": frame, "val": val, "test": test},
+            target=target,
+            sensitive=asked,
             categorical=categorical,
+            drop=drop,
             keep=keep,
-            read=protocol == "clean",
+            seed=seed,
+            read=clean,
         )
-        rows = split_rows(sizes, seed)
-        if protocol == "clean":
-            grouping, codes = pooled(
-                grouping, codes, label, rows, how=small_groups, positives=compared.needs_positives
-            )
-        groups = grouping.names
-        gap = compared(groups=len(groups))
-        check_positives(rows, label, codes, groups, gap)
-        table = Table.fit(
-            features if protocol == "paper" else features.iloc[rows["train"]],
-            categorical=[column for column in categorical if column in features.columns],
-        )
-        inputs = table.transform(features)
+        chosen, other, label = labels_of(made.frame[target], positive)
+        how, positives = small_groups if clean else None, compared.needs_positives
+        grouping, people = made.grouped(asked, label, how=how, positives=positives)
+        gap = compared(groups=len(grouping.names))
+        check_positives(made.rows, label, people["sensitive"], grouping.names, gap)
+        targets = {"label": label, **people}
+        table, splits = made.encoded(targets, categorical=categorical, on_all=not clean)
         objectives = (BinaryCrossEntropy(), gap)
-        targets: dict[str, npt.NDArray[Any]] = {"label": label, "sensitive": codes}
-        targets |= {f"sensitive_{one.name}": alone for one, alone in grouping.alone(frame)}
         return cls(
             name=name,
             objectives=objectives,
             reference=reference,
-            input_shape=(inputs.shape[1],),
+            input_shape=(len(table.features),),
             outputs=1,
-            metrics=_metrics(objectives, compared, grouping),
+            metrics=class_metrics(objectives, compared, grouping),
             protocol=protocol,
-            splits={key: batch_of(inputs, targets, rows[key]) for key in SPLITS},
+            splits=splits,
             table=table,
             target=target,
             positive=chosen,
             negative=other,
             sensitive=grouping.called,
-            groups=groups,
+            groups=grouping.names,
             grouping=grouping,
         )
 
 
-def features_in(
-    frame: "pd.DataFrame",
-    *,
-    leave: Collection[str],
-    categorical: Collection[str],
-    keep: Collection[str],
-    read: bool = True,
-) -> "pd.DataFrame":
-    """The columns of a table to learn from.
-
-    Args:
-        frame: the table.
-        leave: columns that are no features.
-        categorical: columns to read as categories.
-        keep: columns to keep although they seem to be identifiers.
-        read: whether text may be numbers, and identifiers are left out.
-    """
-    features = frame.drop(columns=[*{*leave}])
-    if read:
-        features = read_columns(features, as_they_are=categorical)
-        features = without_identifiers(features, keep=(*keep, *categorical))
-    if features.shape[1] == 0:
-        raise DataError(
-            f"a table needs a feature beside {', '.join(f'`{name}`' for name in leave)}, found "
-            "none left: drop fewer columns"
-        )
-    return features
-
-
-def labelled_rows(
-    frame: "pd.DataFrame",
-    *,
-    table: Table,
-    about: Mapping[str, Any],
-    objectives: tuple[Objective, ...],
-    reference: tuple[float, ...],
-    name: str,
-) -> TabularProblem:
-    """The problem of a finished training on other rows, whose answers and groups are known.
-
-    All of the rows are `test`.
-
-    Args:
-        frame: has the columns of the table, the target and the sensitive columns.
-        table: the fitted preprocessing.
-        about: what the training's problem said of itself.
-        objectives: what was traded, the gap between groups last.
-        reference: the point hypervolume is measured from.
-        name: what to call it.
-    """
-    grouping = Grouping.from_dict(about["grouping"])
-    target, positive, negative = (str(about[key]) for key in ("target", "positive", "negative"))
-    frame, compared = named(frame), type(objectives[-1])
-    assert issubclass(compared, GroupObjective)
-    targets = known_targets(frame, target, (positive, negative), grouping)
-    inputs = table.transform(frame)
-    return TabularProblem(
-        name=name,
-        objectives=objectives,
-        reference=reference,
-        input_shape=(inputs.shape[1],),
-        outputs=1,
-        metrics=_metrics(objectives, compared, grouping),
-        splits={"test": batch_of(inputs, targets, np.arange(len(frame)))},
-        table=table,
-        target=target,
-        positive=positive,
-        negative=negative,
-        sensitive=grouping.called,
-        groups=grouping.names,
-        grouping=grouping,
-    )
-
-
-def _metrics(
+def class_metrics(
     objectives: Sequence[Objective], compared: type[GroupObjective], grouping: Grouping
 ) -> dict[str, Metric]:
     """The further numbers of a front; of several sensitive columns, the gap by each alone."""
@@ -323,15 +195,8 @@ def _metrics(
 def positive_rate(outputs: Outputs, targets: Targets) -> Tensor:
     """The share of samples predicted positive: 0 or 1 means a constant classifier.
 
+    >>> import torch
     >>> positive_rate(torch.tensor([1.0, -1.0, 2.0, 3.0]), {})
     tensor(0.7500, dtype=torch.float64)
     """
     return weighted_mean((logits_of(outputs, None) > 0).double(), targets)
-
-
-def batch_of(
-    inputs: npt.NDArray[np.float32], targets: Mapping[str, npt.NDArray[Any]], rows: Codes
-) -> Batch:
-    """Some of the rows, as tensors."""
-    some = {name: torch.from_numpy(column[rows]) for name, column in targets.items()}
-    return Batch(torch.from_numpy(inputs[rows]), some)

@@ -16,6 +16,7 @@ __all__ = [
     "ConditioningWarning",
     "ConfigurationError",
     "DataError",
+    "DataWarning",
     "DivergedError",
     "EngineWarning",
     "FrontWarning",
@@ -128,6 +129,10 @@ class CheckpointWarning(UserWarning):
 
 class ConditioningWarning(UserWarning):
     """A network that will do something else with rays than its owner may expect."""
+
+
+class DataWarning(UserWarning):
+    """What was assumed of data, or passed over in it, so that its owner can say otherwise."""
 
 
 class EngineWarning(UserWarning):

@@ -264,7 +264,10 @@ def test_seeds_end_with_a_row_each_and_their_mean(cli: Call) -> None:
 
 def test_a_csv_gives_a_front_and_its_report(cli: Call, people: pd.DataFrame) -> None:
     people.to_csv("my.csv", index=False)
-    ended = cli("train", "my.csv", "--target", "income", "--sensitive", "sex", *SMALL)
+    columns = ("--target", "income", "--sensitive", "sex")
+    asked = cli("train", "my.csv", *columns, *SMALL)
+    _one_sentence(asked, "classes `high` and `low`.* line: --positive ...")
+    ended = cli("train", "my.csv", *columns, "--positive", "low", *SMALL)
     assert ended.code == 0, ended.err
     folder = Path("runs", "my-linear-1")
     assert {file.name for file in folder.iterdir()} == {
@@ -283,17 +286,13 @@ def test_a_csv_gives_a_front_and_its_report(cli: Call, people: pd.DataFrame) -> 
         f"{sex} {s[0]:.1%} to {s[-1]:.1%}" for sex, s in zip("fm", shares, strict=True)
     )
     assert re.search(rf"told yes +{re.escape(told)}", ended.out)
-    # `low` comes after `high`, so it is the positive class unless somebody says otherwise
-    ended = cli(
-        *("train", "my.csv", "--target", "income", "--sensitive", "sex", "--positive", "high"),
-        *(*SMALL, "--json"),
-    )
+    ended = cli("train", "my.csv", *columns, "--positive", "high", *SMALL, "--json")
     assert json.loads(ended.out)["run"] == "runs/my-linear-1-2"
     rates = [
         load_run(path).record["problem"]["settings"]["positive"]
         for path in ("runs/my-linear-1", "runs/my-linear-1-2")
     ]
-    assert rates == [None, "high"]
+    assert rates == ["low", "high"]
 
 
 def test_evaluate_reproduces_the_front(cli: Call, finished: Path) -> None:
@@ -334,7 +333,7 @@ def test_the_table_of_a_front_loses_no_number(cli: Call, finished: Path) -> None
 
 def test_what_a_table_predicts_is_said_and_recorded(cli: Call, people: pd.DataFrame) -> None:
     people.to_csv("my.csv", index=False)
-    columns = ("--target", "income", "--sensitive", "sex")
+    columns = ("--target", "income", "--sensitive", "sex", "--positive", "high")
     ended = cli("train", "my.csv", *columns, "--drop", "age", "--out", "run", *SMALL)
     assert ended.code == 0, ended.err
     record = json.loads(Path("run", "run.json").read_text())
@@ -344,7 +343,8 @@ def test_what_a_table_predicts_is_said_and_recorded(cli: Call, people: pd.DataFr
     assert f"`{about['positive']}` of `income`" in ended.out
     assert "age" not in json.loads(Path("run", "table.json").read_text())["numeric"]
     people.sample(frac=0.9, random_state=1).to_csv("other.csv", index=False)
-    _one_sentence(cli("evaluate", "run", "--data", "other.csv"), "not what it was trained on")
+    ended = cli("evaluate", "run", "--data", "other.csv", "--split", "test")
+    _one_sentence(ended, "not what it was trained on")
 
 
 def test_version(cli: Call) -> None:
@@ -447,11 +447,11 @@ REFUSED: dict[str, tuple[tuple[str, ...], str]] = {
     "batch": (("toy_convex", "--set", "batch_size=513"), "at most the 512 training samples"),
     "reference": (("toy_convex", "--set", "reference=2"), "here 2; found 1"),
     "data": (("toy_convex", "--data", "somewhere"), "unknown setting `data`"),
-    "target": (("toy_convex", "--target", "income"), "--target is for CSV files"),
+    "target": (("toy_convex", "--target", "income"), "--target is for tables"),
     "resume": (("toy_convex", "--resume"), "`resume` needs `out`.*--out"),
     "own problem": (("nowhere:Thing",), "see that the package is installed"),
     "no file": (("absent.csv", "--target", "a", "--sensitive", "b"), "does not exist"),
-    "no columns": (("absent.csv",), r"--target \.\.\., --sensitive \.\.\."),
+    "no columns": (("absent.csv",), r"`table` needs `target`.*--target \.\.\."),
     "parent": (("toy_convex", "--out", "/dev/null/run"), "choose another `out`.*--out"),
     "kernel's": (("toy_convex", "--out", "/proc/run"), "choose another `out`.*--out"),
 }
@@ -557,7 +557,8 @@ def test_a_bad_table_is_one_sentence(
     says: str,
 ) -> None:
     change(people).to_csv("my.csv", index=False)
-    _one_sentence(cli("train", "my.csv", "--target", "income", "--sensitive", "sex"), says)
+    columns = ("--target", "income", "--sensitive", "sex", "--positive", "high")
+    _one_sentence(cli("train", "my.csv", *columns), says)
     assert [file.name for file in tmp_path.iterdir()] == ["my.csv"]
 
 
@@ -576,7 +577,7 @@ def test_the_papers_scores_of_a_table_with_a_rare_group(cli: Call, people: pd.Da
     many.to_csv("my.csv", index=False)
     ended = cli(
         *("train", "my.csv", "--target", "income", "--sensitive", "sex", "--protocol", "paper"),
-        *(*SMALL, "--out", "run", "--json"),
+        *("--positive", "low", *SMALL, "--out", "run", "--json"),
     )
     _one_sentence(ended, r"score of `tpr_gap` on `val` is not a number.*protocol `clean`")
 

@@ -116,7 +116,7 @@ REFUSED: dict[str, tuple[tuple[str, ...], str]] = {
         "exclude each other",
     ),
     "protocol": (("toy_convex", "--protocol", "papr"), "did you mean `paper`"),
-    "target": (("toy_convex", "--target", "income"), "--target is for CSV files"),
+    "target": (("toy_convex", "--target", "income"), "--target is for tables"),
     "parent": (("toy_convex", "--methods", "mgda", "--out", "/dev/null/x"), "another `out`.*--out"),
 }
 

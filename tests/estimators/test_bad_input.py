@@ -23,6 +23,8 @@ x = DRAW.normal(size=(120, 3))
 y = DRAW.integers(0, 2, 120)
 number = DRAW.normal(size=120)
 sex = DRAW.integers(0, 2, 120)
+FRAME = pd.DataFrame(x, columns=list("abc"))
+SHUFFLED = pd.Series(sex).sample(frac=1, random_state=0)
 few: dict[str, Any] = {"epochs": 1, "random_state": 0}
 
 
@@ -59,9 +61,14 @@ def with_one(values: Any, at: int, value: Any) -> Any:
             id="few-groups",
         ),
         pytest.param(
-            lambda: classifier().fit(x, y, sensitive=np.ones((120, 2))),
-            "found shape (120, 2): join",
-            id="two-columns-of-groups",
+            lambda: classifier().fit(x, y, sensitive=np.ones((120, 2, 2))),
+            "one column or several, found shape (120, 2, 2)",
+            id="a-cube-of-groups",
+        ),
+        pytest.param(
+            lambda: classifier().fit(FRAME, y, sensitive=SHUFFLED),
+            "different labels in their index, so that rows may belong to others",
+            id="shuffled-groups",
         ),
         pytest.param(
             lambda: classifier().fit(x, y, sensitive=number),

@@ -90,8 +90,8 @@ class TestMissing:
             assert len(fair.predict(new)) == 4
 
     def test_a_category_that_only_validation_rows_have_is_not(self) -> None:
-        """Every row has its own: those that validate have none that train."""
-        x = pd.DataFrame({"name": [f"n{k}" for k in range(120)], "x": np.arange(120.0)})
+        """Three rows have each: among those that validate are some that none has that trains."""
+        x = pd.DataFrame({"name": [f"n{k % 40}" for k in range(120)], "x": np.arange(120.0)})
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             ParetoClassifier(**few).fit(x, np.arange(120) % 2)
@@ -126,3 +126,25 @@ class TestWeights:
         heavy = np.where((x[:, 0] == 0) == (y == 10), 9.0, 1.0)
         fitted = ParetoRegressor(random_state=0).fit(x, y, sample_weight=heavy)
         np.testing.assert_allclose(fitted.predict([[0.0], [1.0]]), [11, 19], atol=0.7)
+
+
+class TestSensitive:
+    def test_several_columns_are_their_combinations(self, people: People) -> None:
+        city = pd.Series(np.resize(["x", "y"], len(people.x)), index=people.x.index)
+        both = pd.DataFrame({"sex": people.sex, "city": city})
+        joined = both["sex"].astype(str) + " & " + both["city"]
+        several = ParetoClassifier(**few).fit(people.x, people.rich, sensitive=both)
+        one = ParetoClassifier(**few).fit(people.x, people.rich, sensitive=joined)
+        assert several.groups_ == one.groups_ == tuple(sorted(set(joined)))
+        assert several.front_ == one.front_
+
+    def test_rows_with_labels_of_their_own(self) -> None:
+        """Plain numbers for rows that have other labels are in the order of the rows."""
+        x = pd.DataFrame({"a": np.random.default_rng(0).normal(size=200)}, index=range(500, 700))
+        sex = np.arange(200) // 2 % 2
+        y = np.arange(200) % 2
+        found = [
+            ParetoClassifier(**few).fit(x, y, sensitive=given).front_
+            for given in (sex, pd.Series(sex), pd.Series(sex, index=x.index))
+        ]
+        assert found[0] == found[1] == found[2]

@@ -84,7 +84,7 @@ def test_samples_are_rows_of_the_test_data_as_they_were(view: View, frame: pd.Da
     assert samples is not None
     assert len(samples.rows) == len(set(samples.rows)) == 12
     assert samples.columns == ("sex", "age", "weight", "rate", "work")
-    rows = frame.iloc[split_rows(len(frame), 1)["test"]].iloc[list(samples.rows)]
+    rows = frame.iloc[split_rows({"train": len(frame)}, 1)["test"]].iloc[list(samples.rows)]
     for (_, row), cells, truth in zip(
         rows.iterrows(), samples.texts, samples.truth[0], strict=True
     ):
@@ -99,7 +99,7 @@ def test_chances_are_what_predict_says(view: View, run: Run, frame: pd.DataFrame
     samples, answers = view.samples, view.looks[0].answers
     assert samples is not None
     assert answers is not None
-    rows = frame.iloc[split_rows(len(frame), 1)["test"]].iloc[list(samples.rows)]
+    rows = frame.iloc[split_rows({"train": len(frame)}, 1)["test"]].iloc[list(samples.rows)]
     for at in (0, 7, 24):
         wanted = run.predict(rows, ray=run.front.rays[at].tolist())
         np.testing.assert_allclose(answers.chances[0][:, at], wanted, atol=1e-6)

@@ -96,7 +96,9 @@ def strangers() -> pd.DataFrame:
 @pytest.fixture(scope="session")
 def trained(tmp_path_factory: pytest.TempPathFactory, frame: pd.DataFrame) -> Run:
     """A finished run; look, do not touch but to export it."""
-    problem = TabularProblem.from_frame(frame, target="income", sensitive="sex", name="people")
+    problem = TabularProblem.from_frame(
+        frame, target="income", positive="low", sensitive="sex", name="people"
+    )
     torch.manual_seed(0)
     folder = tmp_path_factory.mktemp("trained") / "run"
     return fit(

@@ -12,7 +12,9 @@ from paretocosmos.problems import Problem, load_problem, problem_name
 from paretocosmos.problems.tables.tabular import TabularProblem
 from paretocosmos.problems.toy_convex import toy_convex
 
-CSV = "x,sex,paid\n" + "".join(f"{at},{'fm'[at % 2]},{at // 2 % 2}\n" for at in range(200))
+CSV = "x,sex,paid\n" + "".join(
+    f"{at * 7 % 200 * 3},{'fm'[at % 2]},{at // 2 % 2}\n" for at in range(200)
+)
 
 
 @pytest.fixture
@@ -54,11 +56,16 @@ def test_the_spec_loads_it_again(csv: Path) -> None:
     assert problem.spec.settings == {
         "data": str(csv),
         "target": "paid",
-        "sensitive": "sex",
+        "sensitive": ("sex",),
+        "small_groups": "keep",
         "positive": 0,
-        "fairness": "tpr_gap",
+        "task": "binary",
+        "fairness": None,
+        "class_weight": None,
         "categorical": (),
         "drop": (),
+        "keep": (),
+        **dict.fromkeys(("separator", "decimal", "encoding", "val", "test")),
         "split_seed": 7,
         "protocol": "clean",
     }
@@ -118,11 +125,11 @@ class TestRefusals:
             )
 
     def test_what_is_missing_is_named(self, csv: Path) -> None:
-        with pytest.raises(ConfigurationError, match="needs `target` and `sensitive`") as caught:
+        with pytest.raises(ConfigurationError, match="needs `target`") as caught:
             load_problem(str(csv))
-        assert caught.value.ways == {"target": None, "sensitive": None}
-        with pytest.raises(ConfigurationError, match="needs `data` and `sensitive`"):
-            load_problem("table", settings={"target": "paid"})
+        assert caught.value.ways == {"target": None}
+        with pytest.raises(ConfigurationError, match="needs `data` and `target`"):
+            load_problem("table")
 
     def test_every_mistake_at_once(self, csv: Path) -> None:
         with pytest.raises(ConfigurationError, match=r"`tagret`.*`target`.*`table` nee"):

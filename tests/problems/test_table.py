@@ -13,7 +13,7 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from paretocosmos.errors import ConfigurationError, DataError, MissingExtraError
+from paretocosmos.errors import ConfigurationError, DataError, DataWarning, MissingExtraError
 from paretocosmos.problems.tables.moments import MAX_CATEGORIES
 from paretocosmos.problems.tables.table import Table
 
@@ -196,8 +196,17 @@ class TestRefusals:
 
     @pytest.mark.parametrize("kind", [object, "str", "category"])
     def test_text_in_a_column_of_numbers(self, kind: Any) -> None:
-        rows = people(3).assign(age=pd.Series(["1", "2", "old"], dtype=kind))
-        with pytest.raises(DataError, match=r"`age` was numbers .*'1'"):
+        table = Table.fit(people())
+        rows = people(3).assign(age=pd.Series(["31", "2", "old"], dtype=kind))
+        with pytest.warns(DataWarning, match=r"`age` has 1 cell without a number.*row 3 `old`"):
+            found = table.transform(rows)
+        expected = table.transform(rows.assign(age=[31.0, 2.0, np.nan]))
+        np.testing.assert_array_equal(found, expected)
+
+    @pytest.mark.parametrize("kind", [object, "str", "category"])
+    def test_nothing_but_text_in_a_column_of_numbers(self, kind: Any) -> None:
+        rows = people(2).assign(age=pd.Series(["young", "old"], dtype=kind))
+        with pytest.raises(DataError, match=r"`age` was numbers .*'young'"):
             Table.fit(people()).transform(rows)
 
     @pytest.mark.parametrize("values", [pd.to_datetime(["2020-01-01"] * 2), [1j, 2j]])
@@ -232,7 +241,7 @@ class TestRefusals:
             Table.fit(people(), categorical=["wrok"])
 
     def test_an_array(self) -> None:
-        with pytest.raises(ConfigurationError, match="a pandas DataFrame, found ndarray"):
+        with pytest.raises(ConfigurationError, match="of pandas or polars, found ndarray"):
             Table.fit(np.zeros((2, 2)))  # type: ignore[arg-type]
 
     def test_without_pandas(self, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ from fairlearn.metrics import MetricFrame, equal_opportunity_difference, selecti
 from sklearn.model_selection import train_test_split
 from torch import Tensor
 
-from paretocosmos.errors import ConfigurationError, DataError, MissingExtraError
+from paretocosmos.errors import ConfigurationError, DataError, DataWarning, MissingExtraError
 from paretocosmos.objectives import fairness_objectives
 from paretocosmos.problems import SPLITS, Split
 from paretocosmos.problems.tables.tabular import TabularProblem
@@ -32,7 +32,7 @@ def people(rows: int = 400, groups: int = 2, seed: int = 0) -> pd.DataFrame:
 
 
 def build(frame: pd.DataFrame | None = None, **changes: Any) -> TabularProblem:
-    options: dict[str, Any] = {"target": "rich", "sensitive": "sex"} | changes
+    options: dict[str, Any] = {"target": "rich", "sensitive": "sex", "positive": ">50K"} | changes
     return TabularProblem.from_frame(people() if frame is None else frame, **options)
 
 
@@ -101,7 +101,8 @@ class TestContents:
 
     def test_columns_named_by_numbers(self) -> None:
         frame = people().set_axis(range(4), axis=1)
-        assert TabularProblem.from_frame(frame, target=3, sensitive=2).positive == ">50K"  # type: ignore[arg-type]
+        options: dict[str, Any] = {"target": 3, "sensitive": 2, "positive": ">50K"}
+        assert TabularProblem.from_frame(frame, **options).positive == ">50K"
 
 
 class TestTarget:
@@ -111,17 +112,28 @@ class TestTarget:
             ([False, True], "True"),
             ([0, 1], "1"),
             ([0.0, 1.0], "1"),
-            ([2, 10], "10"),
+            ([-1, 1], "1"),
             (["no", "yes"], "yes"),
+            (["N", "Y"], "Y"),
+            (["FALSE", "TRUE"], "TRUE"),
         ],
     )
-    def test_the_second_of_two_is_positive(self, values: list[object], positive: str) -> None:
+    def test_classes_that_say_which_is_positive(self, values: list[object], positive: str) -> None:
         frame = people()
         frame["rich"] = pd.Series([values[text == ">50K"] for text in frame["rich"]])
-        problem = build(frame)
+        problem = build(frame, positive=None)
         assert problem.positive == positive
         label = problem.split("test").targets["label"]
         assert torch.equal(label, build().split("test").targets["label"])
+
+    @pytest.mark.parametrize("values", [["high", "low"], [2, 10], ["yes", "maybe"], [">50K", "0"]])
+    def test_any_other_two_are_asked_about(self, values: list[object]) -> None:
+        frame = people()
+        frame["rich"] = pd.Series([values[text == ">50K"] for text in frame["rich"]])
+        with pytest.raises(ConfigurationError, match="`positive`") as refused:
+            build(frame, positive=None)
+        assert all(f"`{value}`" in str(refused.value) for value in values)
+        assert refused.value.ways == {"positive": None}
 
     @pytest.mark.parametrize("positive", [0, 0.0, "0"])
     def test_positive_by_value_or_by_text(self, positive: object) -> None:
@@ -136,9 +148,9 @@ class TestTarget:
 
     def test_pandas_categories_keep_their_order(self) -> None:
         frame = people()
-        frame["rich"] = pd.Categorical(frame["rich"], [">50K", "other", "<=50K"])
+        frame["rich"] = pd.Categorical(frame["rich"], [">50K", "other", "<=50K"], ordered=True)
         frame["sex"] = pd.Categorical(frame["sex"], ["b", "a"])
-        problem = build(frame)
+        problem = build(frame, positive=None)
         assert (problem.positive, problem.groups) == ("<=50K", ("b", "a"))
 
 
@@ -232,20 +244,33 @@ class TestRefusals:
                 {"sex": [None, "a", "b", "b"] * 100},
                 "`sex` .*100 missing.*leave",
             ),
-            ({"sex": np.linspace(0, 1, 400)}, "50 groups, found 400: .*pandas.cut"),
-            ({"sex": ["a"] * 399 + ["b"]}, "`tpr_gap` .*positive rows .*none of `b`"),
+            (
+                {"sex": np.linspace(0, 1, 400)},
+                "50 groups, found 400: .*`sex:4`.*`sex:30/60`",
+            ),
         ],
     )
     def test_data(self, change: dict[str, Any], sentence: str) -> None:
         with pytest.raises(DataError, match=sentence):
-            build(people().assign(**change))
+            build(people().assign(**change), positive=None if "rich" in change else ">50K")
+
+    def test_a_group_without_positives(self) -> None:
+        frame = people().assign(sex=["a"] * 399 + ["b"])
+        with (
+            pytest.warns(DataWarning, match="groups are small.*`b` .*without positives"),
+            pytest.raises(DataError, match=r"`tpr_gap` .*positive rows .*none of `b`") as refused,
+        ):
+            build(frame)
+        assert refused.value.ways == {"small_groups": "pool"}
 
     def test_too_few_rows(self) -> None:
         with pytest.raises(DataError, match=r"at least 10 rows .*found 9"):
             build(people(9))
 
     def test_ten_rows_are_split(self) -> None:
-        problem = build(people(10), fairness="deo")
+        with pytest.warns(DataWarning) as told:
+            problem = build(people(10), fairness="deo")
+        assert "table of 10 rows leaves a handful" in str(told[0].message)
         assert [len(problem.split(name)) for name in SPLITS] == [7, 1, 2]
 
     def test_no_feature_left(self) -> None:
@@ -254,7 +279,8 @@ class TestRefusals:
 
     def test_a_group_without_positives_is_no_matter_to_counts(self) -> None:
         frame = people().assign(sex=["a"] * 399 + ["b"])
-        assert build(frame, fairness="deo").groups == ("a", "b")
+        with pytest.warns(DataWarning, match=r"groups are small.*`b` \(\d rows\)"):
+            assert build(frame, fairness="deo").groups == ("a", "b")
 
     @pytest.mark.parametrize("package", ["pandas", "sklearn"])
     def test_without_the_extra(self, package: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -371,7 +371,7 @@ def test_a_run_comes_back_as_it_was(table_run: Run) -> None:
 
 def test_a_run_in_double_comes_back_in_double(people: pd.DataFrame, tmp_path: Path) -> None:
     people.to_csv(tmp_path / "people.csv", index=False)
-    settings = {"target": "income", "sensitive": "sex", "fairness": "deo"}
+    settings = {"target": "income", "positive": "high", "sensitive": "sex", "fairness": "deo"}
     given: dict[str, Any] = {"epochs": 1, "settings": settings, "precision": "fp64"}
     run = fit(
         str(tmp_path / "people.csv"), preset="paper", out=tmp_path / "run", device="cpu", **given
@@ -465,7 +465,7 @@ def test_the_problem_of_a_run_is_loaded_again(table_run: Run, tmp_path: Path) ->
 
 
 def test_a_problem_built_by_hand_cannot_be(people: pd.DataFrame, tmp_path: Path) -> None:
-    problem = TabularProblem.from_frame(people, target="income", sensitive="sex")
+    problem = TabularProblem.from_frame(people, target="income", positive="high", sensitive="sex")
     run = fit(problem, preset="paper", epochs=1, out=tmp_path / "run", device="cpu")
     loaded = load_run(run.folder)
     assert loaded.predict(people, ray=[0.5, 0.5]).shape == (400,)

@@ -16,6 +16,7 @@ from paretocosmos.cli._explore import explore
 from paretocosmos.cli._export import export
 from paretocosmos.cli._list import ROOMS, list_things
 from paretocosmos.cli._options import how_to_trust
+from paretocosmos.cli._predict import predict
 from paretocosmos.cli._report import report
 from paretocosmos.cli._reproduce import reproduce, with_address
 from paretocosmos.cli._serve import serve
@@ -38,6 +39,7 @@ app.command("list")(list_things)
 app.command()(train)
 app.command()(evaluate)
 app.command()(choose)
+app.command()(predict)
 app.command()(export)
 app.command()(explore)
 app.command()(compare)

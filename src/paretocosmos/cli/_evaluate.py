@@ -1,5 +1,6 @@
 """`paretocosmos evaluate`."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -8,42 +9,57 @@ from rich.table import Table
 
 from paretocosmos.cli._options import (
     AsJson,
-    MovedData,
+    Decimal,
+    Encoding,
     RunDevice,
     RunFolder,
+    Separator,
     Trust,
     Verify,
     numbers_of,
 )
-from paretocosmos.cli.output._console import notes, print_json, safe, wide
-from paretocosmos.errors import ConfigurationError
+from paretocosmos.cli.output._console import note, notes, print_json, safe, wide
+from paretocosmos.errors import ConfigurationError, ParetoCosmosError
 from paretocosmos.evaluation.evaluate import evaluate as evaluate_model
 from paretocosmos.pareto.front import Front
 from paretocosmos.pareto.metrics import front_report
+from paretocosmos.problems import Problem
+from paretocosmos.problems.tables.files import read_table
+from paretocosmos.runs.labelled import labelled
 from paretocosmos.runs.load import load_run
+from paretocosmos.runs.run import Run
 
 
 def evaluate(
     folder: RunFolder,
-    split: Annotated[str, typer.Option(help="train, val or test.")] = "test",
+    split: Annotated[str | None, typer.Option(help="train, val or test, which is usual.")] = None,
     rays: Annotated[int | None, typer.Option(help="How many even rays; the run's own.")] = None,
     ray: Annotated[list[str] | None, typer.Option(help="One ray, as 0.3,0.7; repeatable.")] = None,
-    data: MovedData = None,
+    data: Annotated[
+        str | None,
+        typer.Option(help="Where the data lies now, or a table of other rows with their answers."),
+    ] = None,
+    separator: Separator = None,
+    decimal: Decimal = None,
+    encoding: Encoding = None,
     device: RunDevice = "cpu",
     trust: Trust = None,
     verify: Verify = None,
     as_json: AsJson = False,
 ) -> None:
-    """Evaluate a RUN again: reproduces its front, or gives other rays and splits."""
+    """Evaluate a RUN again: reproduces its front, or gives other rays, splits and rows."""
     if ray and rays is not None:
         raise ConfigurationError("--ray and --rays exclude each other: give one of them")
     run = load_run(folder, trust=trust or (), verify=verify, device=device)
     with notes():
-        problem = run.problem(data=data)
+        form = {"separator": separator, "decimal": decimal, "encoding": encoding}
+        problem, where = _problem(run, data, split, form)
         own = run.front.rays.tolist() if rays is None else rays
         wanted = [numbers_of(text) for text in ray] if ray else own
         origin = {key: run.front.provenance.get(key) for key in ("method", "seed", "networks")}
-        front = evaluate_model(run.model, problem, split=split, rays=wanted, provenance=origin)
+        front = evaluate_model(
+            run.model, problem, split=split or "test", rays=wanted, provenance=origin
+        )
         report = front_report(front)
     if as_json:
         print_json(front.to_dict())
@@ -58,8 +74,24 @@ def evaluate(
     console.print(
         f"{shape if len(front) > 1 else ''}"  # one point is no front
         f"hypervolume {report.numbers['hypervolume']:.4f} at {front.reference.tolist()} on "
-        f"{split}; scores: {safe(front.provenance['scores'])}"
+        f"{safe(where)}; scores: {safe(front.provenance['scores'])}"
     )
+
+
+def _problem(
+    run: Run, data: str | None, split: str | None, form: dict[str, str | None]
+) -> tuple[Problem, str]:
+    """What to evaluate on, and what it is called: the run's own data, or other rows."""
+    said = split or "test"
+    if data is None or run.table is None or split is not None:
+        return run.problem(data=data), said
+    try:
+        return run.problem(data=data), said
+    except ParetoCosmosError:  # other rows, or a mistake in them, which is told next
+        frame = read_table(Path(data).expanduser(), **form)
+        problem = labelled(run, frame)
+    note(f"`{data}` is not the table of this run: all of its {len(frame):,} rows are evaluated")
+    return problem, Path(data).name
 
 
 def print_front(front: Front) -> None:

@@ -38,7 +38,11 @@ MovedData = Annotated[str | None, typer.Option(help="Where the data lies now, if
 RunDevice = Annotated[str, typer.Option(help="cpu, cuda, cuda:1.")]
 ProblemName = Annotated[
     str,
-    typer.Argument(metavar="PROBLEM", help="A name from `list`, or a CSV file.", callback=named),
+    typer.Argument(
+        metavar="PROBLEM",
+        help="A name from `list`, or a table: a CSV, TSV or Parquet file.",
+        callback=named,
+    ),
 ]
 Preset = Annotated[
     str | None,
@@ -52,10 +56,35 @@ Seeds = Annotated[
     str | None, typer.Option(help="Several, as 1,2,3: one run each, trained together.")
 ]
 Epochs = Annotated[int | None, typer.Option(help="Passes over the data.")]
-Target = Annotated[str | None, typer.Option(help="CSV: the column to predict.")]
-Sensitive = Annotated[str | None, typer.Option(help="CSV: the column to be fair to.")]
-Positive = Annotated[str | None, typer.Option(help="CSV: the target's positive class.")]
-Drop = Annotated[list[str] | None, typer.Option(help="CSV: a column to leave out; repeatable.")]
+Target = Annotated[str | None, typer.Option(help="Table: the column to predict.")]
+Sensitive = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Table: a column to be fair to, as `sex`, or cut, as `age:5`; repeatable for groups "
+        "of several."
+    ),
+]
+SmallGroups = Annotated[
+    str | None, typer.Option(help="Table: keep, pool or refuse groups of few rows.")
+]
+Positive = Annotated[str | None, typer.Option(help="Table: the target's positive class.")]
+Drop = Annotated[list[str] | None, typer.Option(help="Table: a column to leave out; repeatable.")]
+Keep = Annotated[
+    list[str] | None,
+    typer.Option(help="Table: a column to keep that looks like an identifier; repeatable."),
+]
+Separator = Annotated[
+    str | None, typer.Option(help="Table: what is between columns, as `;` or `tab`.")
+]
+Decimal = Annotated[str | None, typer.Option(help="Table: the decimal mark, `.` or `,`.")]
+Encoding = Annotated[str | None, typer.Option(help="Table: of its text, as `cp1252`.")]
+Task = Annotated[str | None, typer.Option(help="Table: binary, which is usual, classes or number.")]
+ClassWeight = Annotated[
+    str | None, typer.Option(help="Table: balanced, for rare classes to weigh as much.")
+]
+Fairness = Annotated[str | None, typer.Option(help="What is compared between groups, by name.")]
+Val = Annotated[str | None, typer.Option(help="Table: a file of rows to validate on.")]
+Test = Annotated[str | None, typer.Option(help="Table: a file of rows to test on.")]
 Backbone = Annotated[str | None, typer.Option(help="The network, by name.", callback=named)]
 Data = Annotated[str | None, typer.Option(help="Where the problem's data lies.")]
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1.")]
@@ -85,6 +114,14 @@ Changes = Annotated[
 ]
 
 
+OF_TABLES = (
+    *("target", "sensitive", "positive", "drop", "keep", "small_groups"),
+    *("task", "class_weight"),
+    *("separator", "decimal", "encoding", "val", "test"),
+)
+"""Options that are settings of the problem `table`."""
+
+
 def how_to_trust(packages: Iterable[str]) -> str:
     """How to allow here what the library lets a caller allow in Python."""
     options = " ".join(f"--trust {package}" for package in packages)
@@ -97,7 +134,7 @@ def settings_of(
     """Options that are settings, those that were given, and what `--set` adds to them.
 
     Args:
-        problem: its name, or a CSV file.
+        problem: its name, or a table.
         changes: of `--set`.
         epochs: of `--epochs`, which `--set` must not say again.
         options: those that are settings, by their names; `None` for what was not given.
@@ -108,9 +145,9 @@ def settings_of(
     for key, _ in changed:
         if key in given:
             raise ConfigurationError(f"`{key}` is set twice: give it once")
-    for_csv = [f"--{key}" for key in ("target", "sensitive", "positive", "drop") if key in settings]
-    if for_csv and problem_name(problem) != "table":
-        raise ConfigurationError(f"{', '.join(for_csv)} is for CSV files, not for `{problem}`")
+    for_tables = [f"--{key.replace('_', '-')}" for key in OF_TABLES if key in settings]
+    if for_tables and problem_name(problem) != "table":
+        raise ConfigurationError(f"{', '.join(for_tables)} is for tables, not for `{problem}`")
     return settings | dict(changed)
 
 

@@ -2,7 +2,7 @@
 
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -16,6 +16,9 @@ from paretocosmos.runs.signing import sign_run
 from paretocosmos.runtime.device import sigterm_as_interrupt
 from paretocosmos.runtime.distributed import launched_rank
 from paretocosmos.training.fit import fit
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 
 def train(
@@ -39,9 +42,19 @@ def train(
         str | None, typer.Option(help="Dirichlet parameter: 0.5, or one per objective: 0.1,0.5.")
     ] = None,
     target: options.Target = None,
+    task: options.Task = None,
     sensitive: options.Sensitive = None,
+    small_groups: options.SmallGroups = None,
     positive: options.Positive = None,
     drop: options.Drop = None,
+    keep: options.Keep = None,
+    separator: options.Separator = None,
+    decimal: options.Decimal = None,
+    encoding: options.Encoding = None,
+    class_weight: options.ClassWeight = None,
+    fairness: options.Fairness = None,
+    val: options.Val = None,
+    test: options.Test = None,
     backbone: options.Backbone = None,
     conditioning: Annotated[
         str | None, typer.Option(help="How the ray enters it.", callback=options.named)
@@ -68,9 +81,19 @@ def train(
         penalty=penalty,
         alpha=alpha,
         target=target,
+        task=task,
         sensitive=sensitive,
+        small_groups=small_groups,
         positive=positive,
         drop=drop,
+        keep=keep,
+        separator=separator,
+        decimal=decimal,
+        encoding=encoding,
+        class_weight=class_weight,
+        fairness=fairness,
+        val=val,
+        test=test,
         data=data,
     )
     key = None if sign is None else read_private_key(sign)  # hours later would be too late
@@ -102,17 +125,26 @@ def train(
             )
             if launched_rank():  # the first of several processes draws and prints
                 return
-            for run in runs:
-                options.draw(run)
-                if key is not None:
-                    sign_run(run.folder, key)
+            _finish(runs, key)
     except KeyboardInterrupt:
         # several seeds have a folder each, in one that holds them all
         begun = seen[-1] if seen and seeds is None else seen[-1].parent if seen else out
         raise options.interrupted(
             begun, "the last checkpoint is kept" if seen else "no epoch is done yet"
         ) from None
-    if seeds is None:
-        print_json(numbers_of_run(runs[0])) if as_json else print_run(runs[0])
-    else:
+    _print(runs, several=seeds is not None, as_json=as_json)
+
+
+def _finish(runs: list[Run], key: "Ed25519PrivateKey | None") -> None:
+    """Draw what was trained, and sign it."""
+    for run in runs:
+        options.draw(run)
+        if key is not None:
+            sign_run(run.folder, key)
+
+
+def _print(runs: list[Run], *, several: bool, as_json: bool) -> None:
+    if several:
         print_json([numbers_of_run(run) for run in runs]) if as_json else print_runs(runs)
+    else:
+        print_json(numbers_of_run(runs[0])) if as_json else print_run(runs[0])

@@ -80,7 +80,7 @@ class ParetoEstimator(Chooses, BaseEstimator, ABC):  # type: ignore[misc]
         groups: Codes | None = None
         kept = np.ones(len(frame), dtype=bool) if weight is None else weight > 0
         if sensitive is not None:
-            called, groups = groups_in(sensitive, kept)
+            called, groups = groups_in(sensitive, kept, X)
         if not kept.all():
             frame, columns = frame.loc[kept], [column[kept] for column in columns]
             weight = None if weight is None else weight[kept]

@@ -12,10 +12,12 @@ import pandas as pd
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_consistent_length, validate_data
 
-from paretocosmos.errors import ConfigurationError, DataError, ParetoCosmosError
+from paretocosmos.errors import ConfigurationError, DataError, DataWarning, ParetoCosmosError
 from paretocosmos.io.files import one_line
-from paretocosmos.problems.tables.frames import named, numbers_of
-from paretocosmos.problems.tables.rows import Codes, groups_of
+from paretocosmos.problems.tables.columns import identifiers, read_columns
+from paretocosmos.problems.tables.frames import as_pandas, named, numbers_of
+from paretocosmos.problems.tables.groups import Grouping
+from paretocosmos.problems.tables.rows import Codes
 from paretocosmos.problems.tables.table import Table
 
 __all__ = [
@@ -56,7 +58,8 @@ def frame_of(estimator: Any, rows: Any, *, reset: bool) -> pd.DataFrame:
 
     Args:
         estimator: gets `n_features_in_` and `feature_names_in_`, or is asked for them.
-        rows: a DataFrame, of any columns a `Table` takes; or numbers ``[n, features]``.
+        rows: a DataFrame of pandas or polars, of any columns a `Table` takes; or numbers
+            ``[n, features]``.
         reset: whether these are the rows it is fitted on.
     """
     if getattr(getattr(rows, "dtype", None), "kind", "") in ("U", "S"):
@@ -64,10 +67,11 @@ def frame_of(estimator: Any, rows: Any, *, reset: bool) -> pd.DataFrame:
             "an array `X` holds numbers, found text: give a pandas DataFrame, whose columns may be "
             "text or categories"
         )
+    rows = as_pandas(rows)
     with ours("" if reset else "give the columns that `fit` had"):
         if isinstance(rows, pd.DataFrame):
             validate_data(estimator, rows, reset=reset, skip_check_array=True)
-            frame = named(rows)
+            frame = _read(named(rows), estimator.categorical) if reset else named(rows)
         else:
             plain = validate_data(
                 estimator, rows, reset=reset, dtype="numeric", ensure_all_finite=False
@@ -80,6 +84,21 @@ def frame_of(estimator: Any, rows: Any, *, reset: bool) -> pd.DataFrame:
         )
     # by their place, as scikit-learn does where names are missing on one side (it has warned)
     return frame if reset else frame.set_axis(estimator._columns, axis=1)
+
+
+def _read(frame: pd.DataFrame, categorical: Collection[Any]) -> pd.DataFrame:
+    """A frame to be fitted on: text that is numbers as numbers, identifiers noticed."""
+    chosen = columns_in(categorical, frame)
+    frame = read_columns(frame, as_they_are=chosen)
+    for name, why in identifiers(frame).items():
+        if name not in chosen:
+            warnings.warn(
+                f"`{name}` seems to name rows rather than to describe them ({why}): leave it out "
+                "of `X`, or name it in `categorical` if it is meant",
+                DataWarning,
+                stacklevel=5,
+            )
+    return frame
 
 
 def features_of(table: Table, frame: pd.DataFrame) -> npt.NDArray[np.float32]:
@@ -125,24 +144,54 @@ def weights_of(given: Any, count: int) -> Floats | None:
     return None if (weight == weight[0]).all() else weight
 
 
-def groups_in(given: Any, kept: npt.NDArray[np.bool_]) -> tuple[tuple[str, ...], Codes]:
-    """What the groups are called, and that of each row that is kept."""
-    values = given.to_numpy() if isinstance(given, pd.DataFrame) else given
-    if np.ndim(values) == 2 and np.shape(values)[1] == 1:
-        values = np.asarray(values).ravel()
-    if np.ndim(values) != 1:
-        raise DataError(
-            f"`sensitive` is one column, found shape {np.shape(values)}: join several into one, "
-            "for example as text"
-        )
-    series = pd.Series(values, name="sensitive").loc[kept]
-    missing = int(series.isna().sum())
+def groups_in(given: Any, kept: npt.NDArray[np.bool_], rows: Any) -> tuple[tuple[str, ...], Codes]:
+    """What the groups are called, and that of each row that is kept.
+
+    Args:
+        given: a column, or several, whose combinations are the groups.
+        kept: which rows.
+        rows: the features; if they have an index, so that of `given` must be theirs.
+    """
+    given = as_pandas(given)
+    _check_index(given, as_pandas(rows))
+    if isinstance(given, pd.DataFrame):
+        frame = named(given).reset_index(drop=True)
+    else:
+        values = given.to_numpy() if isinstance(given, pd.Series) else np.asarray(given)
+        categories = isinstance(getattr(given, "dtype", None), pd.CategoricalDtype)
+        if values.ndim not in (1, 2):
+            raise DataError(
+                f"`sensitive` is one column or several, found shape {values.shape}: give the group "
+                "of every row"
+            )
+        if values.ndim == 1:
+            frame = pd.DataFrame({"sensitive": given.array if categories else values})
+        else:
+            names = [f"sensitive_{k}" for k in range(values.shape[1])]
+            frame = pd.DataFrame(values, columns=names if len(names) > 1 else ["sensitive"])
+    frame = frame.loc[kept]
+    missing = int(frame.isna().any(axis=1).sum())
     if missing:
         raise DataError(
-            f"`sensitive` is known in every row, found {missing:,} missing of {len(series):,}: "
+            f"`sensitive` is known in every row, found {missing:,} missing of {len(frame):,}: "
             "leave those rows out, or make them a group of their own"
         )
-    return groups_of(series)
+    grouping = Grouping.fit(frame, list(frame.columns))
+    return grouping.names, grouping.codes(frame)
+
+
+def _check_index(given: Any, rows: Any) -> None:
+    """Refuse groups whose rows are in another order than the features', going by their labels."""
+    both = (pd.Series, pd.DataFrame)
+    if not isinstance(given, both) or not isinstance(rows, both) or len(given) != len(rows):
+        return
+    plain = given.index.equals(pd.RangeIndex(len(given))) and not rows.index.isin(given.index).all()
+    if not given.index.equals(rows.index) and not plain:
+        raise DataError(
+            "`sensitive` and `X` have different labels in their index, so that rows may belong to "
+            "others: give `sensitive.loc[X.index]`, or `sensitive.to_numpy()` if they are in the "
+            "same order"
+        )
 
 
 def seed_of(random_state: Any) -> int:

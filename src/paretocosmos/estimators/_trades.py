@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from paretocosmos.errors import unknown
@@ -19,7 +18,6 @@ from paretocosmos.objectives import (
     fairness_objectives,
     logits_of,
     misclassification,
-    pick,
     weighted_mean,
 )
 from paretocosmos.objectives.binary_cross_entropy import BinaryCrossEntropy
@@ -29,6 +27,7 @@ from paretocosmos.objectives.mean_absolute_error import MeanAbsoluteError
 from paretocosmos.objectives.mean_squared_error import MeanSquaredError
 from paretocosmos.objectives.one_sided_error import OneSidedError
 from paretocosmos.problems.tables.tabular import positive_rate
+from paretocosmos.problems.tables.trades import largest_share, recall
 from paretocosmos.registry import find, parameters
 from paretocosmos.types import Metric, Outputs, Targets
 
@@ -63,7 +62,7 @@ def class_metrics(targets: Sequence[Classes], groups: int) -> dict[str, Metric]:
         every: dict[str, Metric] = {}
         for one in targets:
             every[f"accuracy_{one.name}"] = partial(accuracy, output=one.name, target=one.name)
-            every[f"largest_share_{one.name}"] = partial(_largest_share, output=one.name)
+            every[f"largest_share_{one.name}"] = partial(largest_share, output=one.name)
         return every
     (target,) = targets
     found: dict[str, Metric] = {"accuracy": accuracy, "misclassification": misclassification}
@@ -71,11 +70,11 @@ def class_metrics(targets: Sequence[Classes], groups: int) -> dict[str, Metric]:
         found["tpr_gap"] = find("objectives", "tpr_gap")(groups=groups).score
     else:
         for place, name in enumerate(target.classes):
-            found[f"recall_{name}"] = partial(_recall, of=place)
+            found[f"recall_{name}"] = partial(recall, of=place)
     if len(target.classes) == 2:
         rates = {"positive_rate": positive_rate, "calibration_error": calibration_error}
         return found | rates
-    return found | {"largest_share": _largest_share}
+    return found | {"largest_share": largest_share}
 
 
 def number_trade(
@@ -135,26 +134,6 @@ def _power(loss: str) -> int:
 
 def _loss(target: Classes) -> type[Objective]:
     return BinaryCrossEntropy if target.width == 1 else CrossEntropy
-
-
-def _recall(outputs: Outputs, targets: Targets, *, of: int) -> Tensor:
-    """The share of a class that is found; NaN where it is missing."""
-    scores = logits_of(outputs, None)
-    chosen = scores.argmax(dim=-1) == of if scores.ndim > 1 else (scores > 0) == bool(of)
-    member = (targets["label"].reshape(chosen.shape) == of).to(scores.dtype)
-    if "weight" in targets:
-        member = member * targets["weight"]
-    return (chosen * member).sum() / member.sum()
-
-
-def _largest_share(outputs: Outputs, targets: Targets, *, output: str | None = None) -> Tensor:
-    """The share of samples predicted as the class predicted most: 1 betrays a constant one."""
-    scores = pick(outputs, output)
-    if scores.ndim == 1 or scores.shape[-1] == 1:  # one logit stands for two classes
-        scores = torch.stack([-scores.flatten(), scores.flatten()], dim=-1)
-    classes = torch.arange(scores.shape[-1], device=scores.device)
-    chosen = (scores.argmax(dim=-1, keepdim=True) == classes).to(scores.dtype)
-    return torch.stack([weighted_mean(one, targets) for one in chosen.unbind(-1)]).amax()
 
 
 def _root(outputs: Outputs, targets: Targets, *, of: Objective) -> Tensor:

@@ -11,6 +11,7 @@ from torch import Tensor
 from paretocosmos.explorer._view import Head
 from paretocosmos.objectives import logits_of, pick
 from paretocosmos.problems import Problem
+from paretocosmos.problems.tables.other import OtherTable
 from paretocosmos.problems.tables.tabular import TabularProblem
 from paretocosmos.types import Batch, Outputs, Targets
 
@@ -57,10 +58,12 @@ def readers_of(problem: Problem, outputs: Outputs, batch: Batch) -> list[Reader]
         logits = logits_of(outputs, output)
         name = target if tabular is None else tabular.target
         if logits.ndim == 2 and truth.numel() == len(batch) and _yes_or_no(truth):
-            classes = ("no", "yes") if tabular is None else _classes(tabular)
+            classes = _named(problem, 2) or ("no", "yes")
+            classes = classes if tabular is None else _classes(tabular)
             head = Head(name, classes, binary=True)
         elif scores.ndim == 3 and truth.ndim == 1 and not truth.is_floating_point():
-            head = Head(name, tuple(map(str, range(scores.shape[-1]))), binary=False)
+            classes = _named(problem, scores.shape[-1]) or tuple(map(str, range(scores.shape[-1])))
+            head = Head(name, classes, binary=False)
         else:
             continue
         found.append(Reader(head, output, target, len(tabular.groups) if tabular else 0))
@@ -91,6 +94,12 @@ def count(
 
 def _yes_or_no(truth: Tensor) -> bool:
     return bool(((truth == 0) | (truth == 1)).all())
+
+
+def _named(problem: Problem, count: int) -> tuple[str, ...]:
+    """The names of the classes of a table, if it is one and has as many."""
+    found = problem.answer.classes if isinstance(problem, OtherTable) else ()
+    return found if len(found) == count else ()
 
 
 def _classes(problem: TabularProblem) -> tuple[str, str]:

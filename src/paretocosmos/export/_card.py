@@ -14,6 +14,7 @@ from paretocosmos.export._usage import usage
 from paretocosmos.export.metadata import TAKES, Takes
 from paretocosmos.pareto.front import Front
 from paretocosmos.pareto.selection import constant
+from paretocosmos.problems.tables.answers import Answer
 from paretocosmos.runs.run import Run
 
 SHOWN = 7  # rays of the front
@@ -56,6 +57,10 @@ def _opening(run: Run) -> Iterator[str]:
         yield (
             f"It gives the probability that {plain(about['target'])} is {plain(about['positive'])}."
         )
+    elif {"target", "answer"} <= about.keys():
+        classes = ", ".join(plain(one) for one in about["answer"]["classes"])
+        what = f"the probabilities of its classes, {classes}" if classes else "it as a number"
+        yield f"It predicts {plain(about['target'])}: {what}."
 
 
 def _calling(run: Run, shared: Shared, name: str, takes: Takes) -> Iterator[str]:
@@ -67,7 +72,9 @@ def _calling(run: Run, shared: Shared, name: str, takes: Takes) -> Iterator[str]
         "0 that sum to 1, how much each objective counts, in the order of the objectives below."
     )
     if run.table is not None:
-        yield "- gives `probability`, float32 [N]; the preprocessing is inside."
+        answer = Answer.from_about(run.record["about"])
+        shape = f"[N, {answer.outputs}]" if answer.outputs > 1 else "[N]"
+        yield f"- gives `{answer.called}`, float32 {shape}; the preprocessing is inside."
     else:
         names = ", ".join(plain(output) for output in shared.outputs)
         yield f"- gives the network's outputs, float32 with N rows: {names}. They are logits, not"

@@ -13,7 +13,7 @@ from paretocosmos.conditioning import Conditioning, PerRayEnsemble
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.export._preprocessing import Preprocessing
 from paretocosmos.io.files import one_line
-from paretocosmos.objectives import logits_of
+from paretocosmos.problems.tables.answers import Answer
 from paretocosmos.runs.run import Run
 from paretocosmos.types import Outputs, map_tensors
 
@@ -30,12 +30,15 @@ class Deployed(nn.Module):
 
     Args:
         model: ``forward(inputs, ray) -> outputs``; float32, on the CPU.
-        preprocessing: what comes before it, where the rows are those of a table; the output is then
-            the probability of the positive class.
+        preprocessing: what comes before it, where the rows are those of a table.
+        answer: what the output then is, such as the probability of the positive class.
     """
 
-    def __init__(self, model: nn.Module, preprocessing: Preprocessing | None) -> None:
+    def __init__(
+        self, model: nn.Module, preprocessing: Preprocessing | None, answer: Answer
+    ) -> None:
         super().__init__()
+        self.answer = answer
         self.model = model
         self.preprocessing = preprocessing
 
@@ -52,7 +55,7 @@ class Deployed(nn.Module):
         ray = preference[0] if preference.shape[0] == 1 else preference
         if self.preprocessing is not None:
             outputs: Outputs = self.model(self.preprocessing(x), ray)
-            return {"probability": torch.sigmoid(logits_of(outputs, None))}
+            return {self.answer.called: self.answer.read(outputs)}
         # a dataclass becomes a mapping, a list a tuple
         plain = map_tensors(lambda out: out, self.model(x, ray))
         if isinstance(plain, Tensor):
@@ -101,7 +104,8 @@ def deployed(run: Run) -> Shared:
         )
     model = copy.deepcopy(run.model).cpu().float().eval().requires_grad_(False)
     table = run.table
-    network = Deployed(model, None if table is None else Preprocessing(table)).eval()
+    preprocessing = None if table is None else Preprocessing(table)
+    network = Deployed(model, preprocessing, Answer.from_about(run.record["about"])).eval()
     shape = run.record["input_shape"] if table is None else [len(table.columns)]
     row, objectives = tuple(shape), run.front.objectives
     even = torch.full((1, objectives), 1 / objectives)

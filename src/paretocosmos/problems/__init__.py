@@ -16,7 +16,7 @@ from paretocosmos.problems._base import (
     check_split,
     split_of,
 )
-from paretocosmos.problems.tables.frames import CSV_ENDINGS
+from paretocosmos.problems.tables.files import TABLE_ENDINGS
 from paretocosmos.registry import Spec, convert, find, parameters
 
 __all__ = [
@@ -33,12 +33,12 @@ __all__ = [
 
 
 def problem_name(name: str) -> str:
-    """The name of a problem in this room: the path of a CSV file means `table`.
+    """The name of a problem in this room: the path of a table means `table`.
 
     >>> problem_name("loans.csv"), problem_name("adult")
     ('table', 'adult')
     """
-    return "table" if name.lower().endswith(CSV_ENDINGS) else name
+    return "table" if name.lower().endswith(TABLE_ENDINGS) else name
 
 
 def load_problem(
@@ -51,8 +51,8 @@ def load_problem(
     """Load a problem by name.
 
     Args:
-        name: a file of this room, ``package.module:function``, or the path of a CSV file, which is
-            the problem `table`.
+        name: a file of this room, ``package.module:function``, or the path of a table (a CSV,
+            TSV or Parquet file), which is the problem `table`.
         protocol: ``"clean"`` or ``"paper"``; the problem's own default if left out.
         data: where the problem's files are, for those that read any.
         settings: further arguments of the problem, as values or as text.
@@ -78,8 +78,9 @@ def load_problem(
     thing = find("problems", known)
     takes = parameters(thing)
     _check(known, takes, given)
-    if given.get("data") is not None:  # absolute, so that a run can be read from elsewhere
-        given["data"] = str(Path(str(given["data"])).expanduser().absolute())
+    for key in ("data", "val", "test"):  # absolute, so that a run can be read from elsewhere
+        if given.get(key) is not None and key in takes:
+            given[key] = str(Path(str(given[key])).expanduser().absolute())
     hints = typing.get_type_hints(thing.__init__ if inspect.isclass(thing) else thing)
     # a problem of one's own that knows no protocols is clean
     values = {

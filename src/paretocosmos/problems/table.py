@@ -1,10 +1,16 @@
-"""A CSV file of yours."""
+"""A table of yours, in a file."""
 
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import Any, Literal
 
-from paretocosmos.errors import DataError
+from paretocosmos.errors import ConfigurationError, DataError
 from paretocosmos.problems._base import Protocol
-from paretocosmos.problems.tables.frames import CSV_ENDINGS, read_csv
+from paretocosmos.problems.tables.answers import Answer, Task
+from paretocosmos.problems.tables.files import read_table
+from paretocosmos.problems.tables.other import OtherTable, other_table, with_weights
+from paretocosmos.problems.tables.small_groups import SmallGroups
 from paretocosmos.problems.tables.tabular import TabularProblem
 
 __all__ = ["table"]
@@ -14,49 +20,89 @@ def table(
     *,
     data: str,
     target: str,
-    sensitive: str,
+    task: Task = "binary",
+    sensitive: tuple[str, ...] | str = (),
+    small_groups: SmallGroups = "keep",
     positive: str | bool | int | float | None = None,
-    fairness: str = "tpr_gap",
+    fairness: str | None = None,
     categorical: tuple[str, ...] = (),
     drop: tuple[str, ...] = (),
+    keep: tuple[str, ...] = (),
+    class_weight: Literal["balanced"] | None = None,
+    separator: str | None = None,
+    decimal: str | None = None,
+    encoding: str | None = None,
+    val: str | None = None,
+    test: str | None = None,
     split_seed: int = 1,
     protocol: Protocol = "clean",
-) -> TabularProblem:
-    """A CSV file: predict one column and treat the groups of another alike.
+) -> TabularProblem | OtherTable:
+    """A table in a file: predict one column and treat the groups of others alike.
 
     Args:
-        data: the file, ``.csv``, ``.csv.gz`` or ``.csv.xz``, with a header and commas.
+        data: the file: ``.csv`` or ``.tsv``, also packed as ``.gz`` or ``.xz``, or ``.parquet``;
+            it has a header.
         target: the column to predict.
-        sensitive: the column whose groups are compared; it is not a feature.
-        positive: the class that counts as positive; the second of two by default.
-        fairness: what is compared between groups, ``"tpr_gap"`` or another name; see
-            `TabularProblem.from_frame`.
+        task: what it holds: ``"binary"``, two classes or one against the rest; ``"classes"``,
+            several; or a ``"number"``.
+        sensitive: the columns whose groups are compared; they are no features. Of several, the
+            groups are their combinations, and each alone is reported. ``age:5`` cuts a number into
+            five groups of about equal size, ``age:30/60`` at these values. Without any, what is
+            traded is the loss of every class, or too high against too low a number.
+        small_groups: groups with fewer than 30 rows to train on, or without positive rows where
+            some are needed: ``"keep"`` them and warn, ``"pool"`` them into one, or ``"refuse"``.
+        positive: the class that counts as positive; it may be left out where the classes say so
+            themselves, as no and yes do.
+        fairness: what is compared between groups; ``"tpr_gap"`` for classes and ``"error_gap"``
+            for numbers if left out, else see `TabularProblem.from_frame`.
         categorical: columns to read as categories although they hold numbers.
-        drop: columns to leave out, such as row numbers and names.
+        drop: columns to leave out.
+        keep: columns to learn from although they seem to be identifiers.
+        class_weight: ``"balanced"`` lets all classes weigh the same in training, however rare;
+            what is reported counts every row once.
+        separator: between two columns, ``"tab"`` for a tab; found out if left out.
+        decimal: the decimal mark, ``"."`` or ``","``; found out if left out.
+        encoding: of the text, such as ``"cp1252"``; found out if left out.
+        val: a file with the rows to validate on; a share of those in `data` if left out.
+        test: a file with the rows to test on, likewise.
         split_seed: decides which rows are train, val and test.
         protocol: ``"clean"`` fits the preprocessing on the train rows, ``"paper"`` on all.
     """
     path = Path(data).expanduser()
-    if not path.name.lower().endswith(CSV_ENDINGS):
-        raise DataError(f"a table is a file {', '.join(CSV_ENDINGS)}, found `{data}`")
-    if not path.is_file():
-        raise DataError(f"`{data}` does not exist or is no file; give the path of a CSV file")
-    frame = read_csv(path, "a table is text in UTF-8 with a header and commas")
+    read = partial(read_table, separator=separator, decimal=decimal, encoding=encoding)
+    frame = read(path)
     if frame.shape[1] < 2:
         raise DataError(
-            "a table has several columns separated by commas, found only "
-            f"`{str(frame.columns[0])[:60]}` in "
-            f"`{data}`: if it uses another separator, save it with commas"
+            "a table has several columns, found only "
+            f"`{str(frame.columns[0])[:60]}` in `{data}`: say what is between them with `separator`"
+        ).by({"separator": None})
+    people = (sensitive,) if isinstance(sensitive, str) else sensitive
+    given: dict[str, Any] = {
+        "target": target,
+        "sensitive": people,
+        "small_groups": small_groups,
+        "positive": positive,
+        "categorical": categorical,
+        "drop": drop,
+        "keep": keep,
+        "name": path.name.partition(".")[0],
+        "seed": split_seed,
+        **{
+            key: None if file is None else read(Path(file).expanduser())
+            for key, file in (("val", val), ("test", test))
+        },
+    }
+    if task == "binary" and people:
+        given |= {"fairness": fairness or "tpr_gap", "protocol": protocol}
+        problem = TabularProblem.from_frame(frame, **given)
+        if class_weight is None:
+            return problem
+        weighed = with_weights(problem.split("train"), Answer())
+        return replace(problem, splits={**problem.splits, "train": weighed})
+    if protocol != "clean":
+        raise ConfigurationError(
+            "the protocol `paper` is for two classes and groups, as the paper has them: use `clean`"
         )
-    return TabularProblem.from_frame(
-        frame,
-        target=target,
-        sensitive=sensitive,
-        positive=positive,
-        fairness=fairness,
-        categorical=categorical,
-        drop=drop,
-        name=path.name.partition(".")[0],
-        seed=split_seed,
-        protocol=protocol,
+    return other_table(
+        frame, task=task, fairness=fairness, balanced=class_weight is not None, **given
     )

@@ -17,8 +17,8 @@ from paretocosmos.io.trust import check_names, check_trust
 from paretocosmos.pareto import metrics
 from paretocosmos.pareto.front import Front
 from paretocosmos.problems import Problem
+from paretocosmos.problems.tables.base import TableProblem
 from paretocosmos.problems.tables.table import Table
-from paretocosmos.problems.tables.tabular import TabularProblem
 from paretocosmos.runs.checkpoint import save_tensors
 from paretocosmos.runs.provenance import answers_of, provenance
 
@@ -78,7 +78,7 @@ def record_of(plan: Plan, fixed: Tensor | None, status: str) -> dict[str, Any]:
         "fixed_rays": None if fixed is None else fixed.tolist(),
         "parameters": sum(p.numel() for p in plan.model.parameters()),
         "caveats": list(plan.problem.caveats),
-        "answers": answers_of(plan.problem) if isinstance(plan.problem, TabularProblem) else None,
+        "answers": answers_of(plan.problem) if isinstance(plan.problem, TableProblem) else None,
         **provenance(plan.device),
     }
 

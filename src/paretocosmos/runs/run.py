@@ -1,6 +1,7 @@
 """A run: one training and its folder."""
 
 import dataclasses
+import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -12,16 +13,17 @@ import torch
 from torch import nn
 
 from paretocosmos import registry
-from paretocosmos.errors import ConfigurationError, ParetoCosmosError, RunError
+from paretocosmos.errors import ConfigurationError, DataWarning, ParetoCosmosError, RunError
 from paretocosmos.evaluation.choice import Choice, choose
 from paretocosmos.io.files import one_line
-from paretocosmos.objectives import Objective, logits_of
+from paretocosmos.objectives import Objective
 from paretocosmos.pareto.front import Array, Front
 from paretocosmos.pareto.rays import Rays, as_rays
 from paretocosmos.pareto.selection import Criteria
 from paretocosmos.problems import Problem, load_problem
+from paretocosmos.problems.tables.answers import Answer
+from paretocosmos.problems.tables.base import TableProblem
 from paretocosmos.problems.tables.table import Table
-from paretocosmos.problems.tables.tabular import TabularProblem
 from paretocosmos.registry import Spec
 from paretocosmos.runs.provenance import answers_of
 from paretocosmos.runs.record import check_objectives, other_objectives
@@ -30,7 +32,7 @@ from paretocosmos.types import Outputs
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Run"]
+__all__ = ["Run", "objective_of"]
 
 
 @dataclass(frozen=True)
@@ -67,7 +69,7 @@ class Run:
         return float(self.record["metrics"]["test"]["hypervolume"])
 
     def predict(self, rows: "pd.DataFrame", *, ray: Rays, off_simplex: str = "refuse") -> Array:
-        """The probability of the positive class for rows of a table, at one preference.
+        """What is predicted for rows of a table, at one preference.
 
         Args:
             rows: a DataFrame with the columns the run was trained on; others are ignored.
@@ -76,7 +78,8 @@ class Run:
             off_simplex: ``"refuse"`` a ray that does not, or ``"normalise"`` it and warn.
 
         Returns:
-            One probability per row.
+            The probability of the positive class, one per row; of several classes that of each,
+            ``[rows, classes]``; or the number.
         """
         if self.table is None:
             raise ConfigurationError(
@@ -93,7 +96,8 @@ class Run:
         inputs = torch.from_numpy(self.table.transform(rows)).to(parameter)
         with torch.inference_mode():
             outputs: Outputs = self.model(inputs, checked[0].to(parameter))
-        return torch.sigmoid(logits_of(outputs, None)).double().cpu().numpy().astype(np.float64)
+            found = Answer.from_about(self.record["about"]).read(outputs)
+        return found.double().cpu().numpy().astype(np.float64)
 
     def choose(
         self,
@@ -182,7 +186,7 @@ class Run:
         if data is not None:
             settings["data"] = data
         problem = self._loaded(saved["name"], settings)
-        if isinstance(problem, TabularProblem) and (
+        if isinstance(problem, TableProblem) and (
             problem.table != self.table or answers_of(problem) != self.record.get("answers")
         ):
             raise RunError(
@@ -204,7 +208,10 @@ class Run:
     def _loaded(self, name: str, settings: Mapping[str, Any]) -> Problem:
         """The problem of the record, if it is one that the network can have been trained on."""
         try:
-            problem = load_problem(name, settings=settings)
+            with warnings.catch_warnings():
+                # what was assumed of the data was said when it was trained on
+                warnings.simplefilter("ignore", DataWarning)
+                problem = load_problem(name, settings=settings)
         except ParetoCosmosError:
             raise
         except (LookupError, OSError, TypeError, ValueError) as error:
@@ -239,7 +246,7 @@ class Run:
             )
         if {spec.name for spec in specs} <= {*registry.names("objectives")}:
             with suppress(ConfigurationError):
-                objectives = tuple(_objective(spec) for spec in specs)
+                objectives = tuple(objective_of(spec) for spec in specs)
                 rebuilt = dataclasses.replace(problem, objectives=objectives)
                 if not other_objectives(self.record, rebuilt):
                     return rebuilt
@@ -261,7 +268,7 @@ def _unknown_settings(specs: Sequence[Spec]) -> str:
     )
 
 
-def _objective(spec: Spec) -> Objective:
+def objective_of(spec: Spec) -> Objective:
     """An objective of this package from a record, each setting of the kind it is declared with."""
     known = registry.parameters(registry.find("objectives", spec.name))
     settings = {

@@ -12,7 +12,8 @@ from torch.nn import functional as F
 
 from paretocosmos.conditioning import PerRayEnsemble
 from paretocosmos.conditioning.hypernet import Hypernet
-from paretocosmos.objectives import logits_of
+from paretocosmos.errors import ConfigurationError
+from paretocosmos.problems.tables.answers import Answer
 from paretocosmos.runs.run import Run
 from paretocosmos.serving._rows import Numbers, Rows
 from paretocosmos.types import Outputs
@@ -87,7 +88,13 @@ class TorchNetwork(Network):
 
     def __init__(self, run: Run, rows: Rows) -> None:
         self._model, self._rows = run.model, rows
-        self._table = run.table is not None
+        self._table, self._answer = run.table is not None, Answer.from_about(run.record["about"])
+        if self._answer.task != "binary":
+            raise ConfigurationError(
+                f"a server answers for two classes, and `{run.folder}` predicts "
+                f"{'a number' if self._answer.task == 'number' else 'several'}: predict for tables "
+                "of rows, or export it"
+            )
         parameter = next(run.model.parameters())
         self._device, self._dtype = parameter.device, parameter.dtype
         self._several = run.model if isinstance(run.model, PerRayEnsemble) else None
@@ -109,7 +116,7 @@ class TorchNetwork(Network):
             ray = torch.from_numpy(rays[0] if len(rays) == 1 else rays)
             outputs: Outputs = self._model(inputs, ray.to(self._device, self._dtype))
             if self._table:
-                outputs = {"probability": torch.sigmoid(logits_of(outputs, None))}
+                outputs = {self._answer.called: self._answer.read(outputs)}
             named = outputs if isinstance(outputs, Mapping) else {"outputs": outputs}
             return {head: out.float().cpu().numpy() for head, out in named.items()}
 

@@ -19,7 +19,7 @@ from paretocosmos.io.files import write_json
 from paretocosmos.pareto import metrics
 from paretocosmos.pareto.front import Front
 from paretocosmos.pareto.rays import even_rays
-from paretocosmos.problems.tables.tabular import TabularProblem
+from paretocosmos.problems.tables.base import TableProblem
 from paretocosmos.runs.checkpoint import (
     TrainingState,
     flaw_of,
@@ -264,7 +264,7 @@ class SeedRun:
             self.at.best = dict(self.model.state_dict())
             fronts["val"] = self._front(val, "val")
         fronts["test"] = self._front(test, "test")
-        table = plan.problem.table if isinstance(plan.problem, TabularProblem) else None
+        table = plan.problem.table if isinstance(plan.problem, TableProblem) else None
         record = record_of(plan, self.fixed, "finished") | {
             **measured(fronts),
             **examined(self.model, plan, fronts, {"val": val, "test": test}, self.processes),

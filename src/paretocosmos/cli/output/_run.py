@@ -222,6 +222,10 @@ def _meaning(run: Run) -> dict[str, str]:
     said = {}
     if {"positive", "target"} <= about.keys():
         said["predicts"] = f"`{about['positive']}` of `{about['target']}`"
+    elif {"answer", "target"} <= about.keys():
+        answer = about["answer"]
+        what = "a number" if answer["task"] == "number" else ", ".join(answer["classes"])
+        said["predicts"] = f"`{about['target']}`: {what}"
     if {"sensitive", "groups"} <= about.keys():
         groups = about["groups"] if isinstance(about["groups"], list | tuple) else [about["groups"]]
         said["compares"] = f"`{about['sensitive']}`: {', '.join(map(str, groups))}"

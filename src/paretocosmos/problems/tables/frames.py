@@ -2,32 +2,27 @@
 
 import numbers
 import warnings
-import zlib
-from lzma import LZMAError
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from paretocosmos.errors import ConfigurationError, DataError, need
-from paretocosmos.io.packed import check_lines
+from paretocosmos.errors import ConfigurationError, DataError, DataWarning, need
+from paretocosmos.problems.tables.cells import days_of, parse_dates, parse_numbers, some_of
 
 if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = [
-    "CSV_ENDINGS",
+    "as_pandas",
+    "holds_dates",
     "is_categorical",
     "label_of",
     "labelled",
     "named",
     "numbers_of",
-    "read_csv",
     "single_of",
 ]
-
-CSV_ENDINGS = (".csv", ".csv.gz", ".csv.xz")
 
 # A number that float32 moves by more than this share of its column's deviation is warned about: a
 # prediction may move as far.
@@ -35,13 +30,14 @@ ROUNDED = 1e-4
 
 
 def named(frame: "pd.DataFrame") -> "pd.DataFrame":
-    """The frame with its column names as text; a name that occurs twice is refused."""
+    """A frame of pandas or polars as one of pandas, its column names as text and all different."""
     need("pandas", "tabular", "a table")
     import pandas as pd
 
+    frame = as_pandas(frame)
     if not isinstance(frame, pd.DataFrame):
         raise ConfigurationError(
-            f"a table is a pandas DataFrame, found {type(frame).__name__}: "
+            f"a table is a DataFrame of pandas or polars, found {type(frame).__name__}: "
             "wrap it in pandas.DataFrame with column names"
         )
     frame = frame.set_axis([str(name) for name in frame.columns], axis=1)
@@ -51,34 +47,23 @@ def named(frame: "pd.DataFrame") -> "pd.DataFrame":
     return frame
 
 
-def read_csv(path: Path, way_out: str, *, own: bool = False, **options: Any) -> "pd.DataFrame":
-    """Read a CSV file, packed or plain; whatever is wrong with it is one sentence.
+def as_pandas(frame: Any) -> Any:
+    """A DataFrame of polars as one of pandas; anything else as it is.
 
-    Args:
-        path: the file.
-        way_out: what to do where it cannot be read.
-        own: whether it came with this package, so that its size is known.
-        options: of pandas.
+    Through plain lists: polars itself would ask for pyarrow.
     """
-    need("pandas", "tabular", f"reading `{path}`")
     import pandas as pd
 
-    try:
-        if not own:
-            check_lines(path)
-        with warnings.catch_warnings(action="error", category=pd.errors.ParserWarning):
-            # without `index_col`, rows with more fields than the header would shift every name
-            frame: pd.DataFrame = pd.read_csv(path, index_col=False, low_memory=False, **options)
-    except pd.errors.ParserWarning as error:
-        raise DataError(
-            f"the rows of `{path}` have more fields than its header: name every column"
-        ) from error
-    except DataError:
-        raise
-    except (OSError, EOFError, ValueError, LZMAError, zlib.error) as error:
-        what = " ".join(str(error).split())  # pandas ends some of its messages with a newline
-        raise DataError(f"`{path}` cannot be read ({what}); {way_out}") from error
-    return frame
+    if type(frame).__module__.partition(".")[0] != "polars" or not hasattr(frame, "to_dict"):
+        return frame
+    return pd.DataFrame(frame.to_dict(as_series=False))
+
+
+def holds_dates(series: "pd.Series[Any]") -> bool:
+    """Whether a column is dates or durations by its type."""
+    import pandas as pd
+
+    return series.dtype.kind in "mM" or isinstance(series.dtype, pd.PeriodDtype)
 
 
 def is_categorical(series: "pd.Series[Any]") -> bool:
@@ -140,20 +125,46 @@ def labelled(
 
 
 def numbers_of(series: "pd.Series[Any]") -> npt.NDArray[np.float64]:
-    """A column as float64 ``[rows]``, NaN where missing or infinite."""
-    import pandas as pd
+    """A column as float64 ``[rows]``, NaN where missing or infinite; dates as days.
 
-    if is_categorical(series):
-        series = series.astype(object)
-        text = series[series.map(lambda value: isinstance(value, str))]
-        if len(text):
-            raise DataError(
-                f"the column `{series.name}` was numbers when this table was fitted, found the "
-                f"text {text.iloc[0]!r}: convert it with pandas.to_numeric"
-            )
-        series = pd.to_numeric(series, errors="coerce")
-    values = series.to_numpy(dtype=np.float64, na_value=np.nan)
+    Text that is no number counts as missing, with a warning; a column of nothing else is refused.
+    """
+    from pandas.api import types
+
+    if holds_dates(series):
+        return days_of(series)
+    if is_categorical(series) and not types.is_bool_dtype(series.dtype):
+        return _finite(_read_numbers(series))
+    return _finite(series.to_numpy(dtype=np.float64, na_value=np.nan))
+
+
+def _finite(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     return np.where(np.isfinite(values), values, np.nan)
+
+
+def _read_numbers(series: "pd.Series[Any]") -> npt.NDArray[np.float64]:
+    parsed = parse_numbers(series)
+    wrong = parsed.bad & ~parsed.marks
+    if not wrong.any():
+        return parsed.values
+    if parsed.share == 0:
+        parsed = parse_dates(series)
+        wrong = parsed.bad & ~parsed.marks
+        if not wrong.any():
+            return parsed.values
+    if parsed.share == 0:
+        raise DataError(
+            f"the column `{series.name}` was numbers when this table was fitted, found the text "
+            f"{series[wrong].iloc[0]!r}: convert it with pandas.to_numeric"
+        )
+    count = int(wrong.sum())
+    warnings.warn(
+        f"the column `{series.name}` has {count:,} cell{'s' * (count > 1)} without a number, "
+        f"counted as missing: {some_of(series, wrong)}{', ...' * (count > 3)}",
+        DataWarning,
+        stacklevel=4,
+    )
+    return parsed.values
 
 
 def single_of(name: str, values: npt.NDArray[np.float64], scale: float) -> npt.NDArray[np.float32]:

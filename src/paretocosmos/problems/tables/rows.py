@@ -1,54 +1,72 @@
 """Labels, sensitive groups and splits of a table, and every way in which they can be wrong."""
 
-from collections.abc import Collection, Mapping
+import warnings
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from paretocosmos.errors import ConfigurationError, DataError, need, unknown
+from paretocosmos.errors import ConfigurationError, DataError, DataWarning, need, unknown
 from paretocosmos.objectives import GroupObjective
-from paretocosmos.problems.tables.frames import label_of, labelled
+from paretocosmos.problems.tables.frames import label_of, labelled, named
+from paretocosmos.problems.tables.groups import Codes, Grouping
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["check", "check_groups", "groups_of", "labels_of", "split_rows"]
+__all__ = [
+    "Codes",
+    "check",
+    "check_columns",
+    "check_groups",
+    "group_targets",
+    "known_targets",
+    "labels_of",
+    "split_rows",
+    "together",
+]
 
 # 70/10/20, as the published code cuts it: 20 % off for test, then an eighth of the rest for val.
 TEST_SHARE, VAL_SHARE = 0.2, 0.125
-MIN_ROWS = 10
-# More groups than this is a number or a name, not a sensitive attribute.
-MAX_GROUPS = 50
+MIN_ROWS, FEW_ROWS = 10, 100
+# Classes that are listed where another one is asked for.
+LISTED = 50
 
-Codes = npt.NDArray[np.int64]
+# Classes that need no explanation: the negative one, the positive one.
+PAIRS = (
+    *(("0", "1"), ("-1", "1"), ("false", "true"), ("f", "t"), ("no", "yes"), ("n", "y")),
+    *(("negative", "positive"), ("neg", "pos")),
+)
 
 
 def check(
     frame: "pd.DataFrame",
     target: str,
-    sensitive: str,
+    sensitive: Sequence[str],
     categorical: Collection[str],
     drop: Collection[str],
+    keep: Collection[str],
     seed: int,
 ) -> None:
     """Refuse what can be seen from names and sizes."""
     need("sklearn", "tabular", "splitting a table")
-    for key, listed in (("categorical", categorical), ("drop", drop)):
+    for key, listed in (("categorical", categorical), ("drop", drop), ("keep", keep)):
         if isinstance(listed, str):
             raise ConfigurationError(
                 f"`{key}` is a list of columns, found {listed!r}: [{listed!r}]"
             )
     for role, columns in (
         ("target column", (target,)),
-        ("sensitive column", (sensitive,)),
+        ("sensitive column", sensitive),
         ("categorical column", categorical),
         ("column to drop", drop),
+        ("column to keep", keep),
     ):
         for column in columns:
             if column not in frame.columns:
                 raise unknown(role, column, frame.columns)
-    if target == sensitive:
+    if target in sensitive:
         raise ConfigurationError(
             f"`target` and `sensitive` are two columns, found `{target}` for both"
         )
@@ -58,7 +76,14 @@ def check(
         raise DataError(
             f"a table needs at least {MIN_ROWS} rows to be split 70/10/20, found {len(frame)}"
         )
-    for role, column in (("target", target), ("sensitive column", sensitive)):
+    if len(frame) < FEW_ROWS:
+        warnings.warn(
+            f"a table of {len(frame)} rows leaves a handful to validate and to test on, so that "
+            f"every number of its front is mostly noise: {FEW_ROWS} rows are few",
+            DataWarning,
+            stacklevel=3,
+        )
+    for role, column in (("target", target), *(("sensitive column", s) for s in sensitive)):
         missing = int(frame[column].isna().sum())
         if missing:
             raise DataError(
@@ -67,8 +92,10 @@ def check(
             )
 
 
-def labels_of(series: "pd.Series[Any]", positive: object) -> tuple[str, npt.NDArray[np.float32]]:
-    """The positive class and 0/1 labels."""
+def labels_of(
+    series: "pd.Series[Any]", positive: object
+) -> tuple[str, str, npt.NDArray[np.float32]]:
+    """The positive class, the other one or what stands for all others, and 0/1 labels."""
     codes, classes = labelled(series, own_order=True)
     if len(classes) < 2:
         raise DataError(
@@ -82,36 +109,119 @@ def labels_of(series: "pd.Series[Any]", positive: object) -> tuple[str, npt.NDAr
                 f"the target `{series.name}` has two classes, found {len(classes):,} values "
                 f"({few}): name the positive class with `positive`, or cut a number in two first"
             )
-        positive = classes[1]
+        positive = _second(series, classes)
     chosen = label_of(positive)
     if chosen not in classes:
-        raise unknown(f"class of `{series.name}`", chosen, classes[:MAX_GROUPS])
-    return chosen, (codes == classes.index(chosen)).astype(np.float32)
+        raise unknown(f"class of `{series.name}`", chosen, classes[:LISTED])
+    others = [label for label in classes if label != chosen]
+    other = others[0] if len(others) == 1 else f"not {chosen}"
+    return chosen, other, (codes == classes.index(chosen)).astype(np.float32)
 
 
-def groups_of(series: "pd.Series[Any]") -> tuple[tuple[str, ...], Codes]:
-    """The names of the sensitive groups, and each row's number."""
-    codes, groups = labelled(series, own_order=True)
-    if len(groups) < 2:
+def known_targets(
+    frame: "pd.DataFrame", target: str, classes: tuple[str, str], grouping: Grouping
+) -> dict[str, npt.NDArray[Any]]:
+    """What rows with known answers are compared with, by classes and groups that are known."""
+    check_columns(frame, target, grouping)
+    codes, labels = labelled(frame[target])
+    positive, negative = classes
+    strange = [label for label in labels if label not in classes]
+    if negative == f"not {positive}":
+        strange = []
+    if strange or (codes < 0).any():
+        found = f"`{strange[0]}`" if strange else f"{int((codes < 0).sum()):,} missing"
         raise DataError(
-            f"the sensitive column `{series.name}` has at least two groups to compare, found only "
-            f"`{groups[0]}`: take another column"
+            f"the target `{target}` is `{positive}` or `{negative}` in every row, found {found}: "
+            "leave such rows out"
         )
-    if len(groups) > MAX_GROUPS:
+    chosen = np.array([label == positive for label in labels])[codes].astype(np.float32)
+    return {"label": chosen, **group_targets(frame, grouping)}
+
+
+def check_columns(frame: "pd.DataFrame", target: str, grouping: Grouping | None) -> None:
+    """Refuse rows without the column of the answers or one of the groups."""
+    people = () if grouping is None else grouping.attributes
+    for role, columns in (
+        ("target column", [target]),
+        ("sensitive column", [one.name for one in people]),
+    ):
+        for column in columns:
+            if column not in frame.columns:
+                raise unknown(role, column, frame.columns)
+
+
+def group_targets(frame: "pd.DataFrame", grouping: Grouping | None) -> dict[str, Codes]:
+    """The group of every row, together and by each column alone; a group that is new is refused."""
+    if grouping is None:
+        return {}
+    groups = grouping.codes(frame)
+    lost = np.flatnonzero(groups < 0)
+    if len(lost):
+        cells = " & ".join(str(frame[one.name].iloc[lost[0]]) for one in grouping.attributes)
         raise DataError(
-            f"the sensitive column `{series.name}` has at most {MAX_GROUPS} groups, found "
-            f"{len(groups):,}: put its values into a few, for example with pandas.cut"
+            f"every row belongs to a group of `{grouping.called}` that was trained on, found "
+            f"{len(lost):,} that do not, such as row {lost[0] + 1:,} with `{cells}`: leave such "
+            "rows out"
         )
-    return tuple(groups), codes
+    alone = {f"sensitive_{one.name}": codes for one, codes in grouping.alone(frame)}
+    return {"sensitive": groups, **alone}
 
 
-def split_rows(count: int, seed: int) -> dict[str, Codes]:
-    """The rows of each split, by position."""
+def _second(series: "pd.Series[Any]", classes: list[str]) -> str:
+    """The positive one of two classes that say so themselves, or by their order; else a refusal."""
+    import pandas as pd
+
+    ordered = isinstance(series.dtype, pd.CategoricalDtype) and series.cat.ordered
+    by_name = {label.strip().lower(): label for label in classes}
+    for negative, positive in PAIRS:
+        if by_name.keys() == {negative, positive}:
+            return by_name[positive]
+    if ordered:
+        return classes[1]
+    raise ConfigurationError(
+        f"the target `{series.name}` has the classes `{classes[0]}` and `{classes[1]}`, of which "
+        "one is the positive one, the answer that people hope for or that is looked for: name it "
+        "with `positive`"
+    ).by({"positive": None})
+
+
+def together(
+    parts: "Mapping[str, pd.DataFrame | None]",
+) -> "tuple[pd.DataFrame, dict[str, int]]":
+    """The rows of all files one below the other, and how many of them each has."""
+    frames = {key: named(part) for key, part in parts.items() if part is not None}
+    import pandas as pd
+
+    first = frames["train"]
+    for key, frame in frames.items():
+        absent = [f"`{name}`" for name in first.columns if name not in frame.columns]
+        if absent:
+            raise DataError(
+                f"the rows of `{key}` have the columns of those to train on, found none called "
+                f"{', '.join(absent[:3])}: give the same columns"
+            )
+    sizes = {key: len(frame) for key, frame in frames.items()}
+    if len(frames) == 1:
+        return first, sizes
+    every = [frame[list(first.columns)] for frame in frames.values()]
+    return pd.concat(every, ignore_index=True), sizes
+
+
+def split_rows(sizes: Mapping[str, int], seed: int) -> dict[str, Codes]:
+    """The rows of each split, by position; those that were not given are drawn from train."""
     from sklearn.model_selection import train_test_split
 
-    rest, test = train_test_split(np.arange(count), test_size=TEST_SHARE, random_state=seed)
-    train, val = train_test_split(rest, test_size=VAL_SHARE, random_state=seed)
-    return {"train": train, "val": val, "test": test}
+    rest, start = np.arange(sizes["train"]), sizes["train"]
+    found: dict[str, Codes] = {}
+    for key in ("val", "test"):
+        if key in sizes:
+            found[key] = np.arange(start, start + sizes[key])
+            start += sizes[key]
+    if "test" not in found:
+        rest, found["test"] = train_test_split(rest, test_size=TEST_SHARE, random_state=seed)
+    if "val" not in found:
+        rest, found["val"] = train_test_split(rest, test_size=VAL_SHARE, random_state=seed)
+    return {"train": rest, "val": found["val"], "test": found["test"]}
 
 
 def check_groups(
@@ -131,6 +241,6 @@ def check_groups(
                 what = "rows" if kind == "all" else f"{kind.removesuffix('s')} rows"
                 raise DataError(
                     f"`{fairness.name}` needs {what} of every group in every split, found none of "
-                    f"{empty} in `{split}` ({len(index):,} rows): merge small groups, add rows, or "
-                    "take another seed for the split"
-                )
+                    f"{empty} in `{split}` ({len(index):,} rows): pool small groups with "
+                    '`small_groups="pool"`, add rows, or take another seed for the split'
+                ).by({"small_groups": "pool"})

@@ -1,0 +1,124 @@
+"""`paretocosmos predict`."""
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from paretocosmos.cli import _options as options
+from paretocosmos.cli.output._console import note, notes
+from paretocosmos.errors import ConfigurationError, DataError, RunError
+from paretocosmos.io.files import replacing
+from paretocosmos.pareto.front import Array
+from paretocosmos.problems.tables.answers import Answer
+from paretocosmos.problems.tables.files import read_table
+from paretocosmos.problems.tables.frames import named
+from paretocosmos.runs.load import load_run
+from paretocosmos.runs.run import Run
+
+Bounds = list[str] | None
+
+
+def predict(
+    folder: options.RunFolder,
+    rows: Annotated[Path, typer.Argument(metavar="ROWS", help="A table of new rows.")],
+    ray: Annotated[str | None, typer.Option(help="The trade-off, as 0.3,0.7.")] = None,
+    at_most: Annotated[
+        Bounds,
+        typer.Option(
+            "--max", metavar="NAME=NUMBER", help="Choose it: the largest allowed; repeatable."
+        ),
+    ] = None,
+    at_least: Annotated[
+        Bounds,
+        typer.Option(
+            "--min", metavar="NAME=NUMBER", help="Choose it: the smallest allowed; repeatable."
+        ),
+    ] = None,
+    minimize: Annotated[str | None, typer.Option(help="Choose it: what is to be small.")] = None,
+    maximize: Annotated[str | None, typer.Option(help="Choose it: what is to be large.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="A CSV file to write, new; standard output if left out.")
+    ] = None,
+    separator: options.Separator = None,
+    decimal: options.Decimal = None,
+    encoding: options.Encoding = None,
+    data: options.MovedData = None,
+    device: options.RunDevice = "cpu",
+    trust: options.Trust = None,
+    verify: options.Verify = None,
+) -> None:
+    """Predict for the rows of a table, at a trade-off of a RUN that is given or chosen.
+
+    Writes the rows as CSV with a column `prediction`, and with `probability` of the positive class,
+    or a column for each of several classes.
+    """
+    chosen = any((at_most, at_least, minimize, maximize))
+    if (ray is not None) == chosen:
+        raise ConfigurationError(
+            "a trade-off is given by --ray 0.3,0.7, or chosen, as by --max tpr_gap=0.02 and "
+            f"--maximize accuracy; found {'both' if chosen else 'neither'}"
+        )
+    if out is not None and out.exists():
+        raise RunError(f"`{out}` exists: choose another name with --out")
+    run = load_run(folder, trust=trust or (), verify=verify, device=device)
+    if run.table is None:
+        raise ConfigurationError(f"`{folder}` was not trained on a table, so it has no rows")
+    with notes():
+        frame = named(read_table(rows, separator=separator, decimal=decimal, encoding=encoding))
+        weights = options.numbers_of(ray) if ray is not None else None
+        if weights is None:
+            weights = _chosen(run, at_most, at_least, minimize, maximize, data)
+        added = _columns(run.record["about"], run.predict(frame, ray=weights))
+        taken = [name for name in added if name in frame.columns]
+        if taken:
+            raise DataError(f"`{rows}` has a column `{taken[0]}` already: rename it")
+    text = frame.assign(**added).to_csv(index=False)
+    if out is None:
+        sys.stdout.write(text)
+        return
+    with replacing(out, way_out="choose another place for it") as temporary:
+        temporary.write_text(text, encoding="utf-8")
+    note(f"`{out}`: {len(frame):,} rows{_counted(run, added)}")
+
+
+def _columns(about: Mapping[str, Any], found: Array) -> dict[str, Any]:
+    """What is added to the rows: the answer, and how sure it is where it is a class."""
+    answer = Answer.from_about(about)
+    if answer.task == "number":
+        return {"prediction": found}
+    if answer.task == "classes":
+        every = {f"probability_{one}": found[:, at] for at, one in enumerate(answer.classes)}
+        return every | {"prediction": [answer.classes[at] for at in found.argmax(axis=1)]}
+    positive = about.get("positive", "1")
+    classes = about.get("negative", f"not {positive}"), positive
+    return {"probability": found, "prediction": [classes[int(one > 0.5)] for one in found]}
+
+
+def _counted(run: Run, added: Mapping[str, Any]) -> str:
+    if "probability" not in added:
+        return ""
+    positive = run.record["about"].get("positive", "1")
+    return f", {added['prediction'].count(positive):,} of them predicted `{positive}`"
+
+
+def _chosen(
+    run: Run,
+    at_most: Bounds,
+    at_least: Bounds,
+    minimize: str | None,
+    maximize: str | None,
+    data: str | None,
+) -> list[float]:
+    """The ray that meets the criteria best on the run's own validation rows, which is said."""
+    choice = run.choose(
+        max=options.named_numbers("--max", at_most),
+        min=options.named_numbers("--min", at_least),
+        minimize=minimize,
+        maximize=maximize,
+        problem=run.problem(data=data),
+    )
+    note(f"predicted at the ray {', '.join(f'{part:.4f}' for part in choice.ray)}")
+    return list(choice.ray)

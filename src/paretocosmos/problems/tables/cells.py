@@ -1,0 +1,159 @@
+"""Single cells of a column: text that is a number or a date, and text that is neither."""
+
+import datetime
+import re
+from dataclasses import dataclass
+from numbers import Real
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Parsed", "days_of", "parse_dates", "parse_numbers", "some_of", "with_slashes"]
+
+# What people write where they do not know a number.
+MARKS = {"", "?", "-", "--", ".", "na", "n/a", "#n/a", "nan", "none", "null", "unknown", "missing"}
+_THOUSANDS = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d*)?")
+_DECIMAL_COMMA = re.compile(r"[+-]?(\d{1,3}(\.\d{3})+|\d+),\d+([eE][+-]?\d+)?")
+_CODE = re.compile(r"[+-]?0\d+")
+_ISO = re.compile(
+    r"\d{4}[-/]\d{1,2}[-/]\d{1,2}([ T]\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:?\d{2})?)?"
+)
+_POINTS = re.compile(r"\d{1,2}\.\d{1,2}\.\d{4}")
+_SLASHES = re.compile(r"\d{1,2}/\d{1,2}/(\d{4}|\d{2})")
+
+
+@dataclass(frozen=True)
+class Parsed:
+    """A column's cells as numbers.
+
+    Attributes:
+        values: float64 ``[rows]``, NaN where missing or bad.
+        bad: bool ``[rows]``, where there is something that is no number.
+        marks: bool ``[rows]``, those of `bad` that only say "not known", as `?` does.
+        codes: whether some begin with a zero, as postcodes do and numbers do not.
+        commas: whether commas were taken for marks within a number, and for which.
+    """
+
+    values: npt.NDArray[np.float64]
+    bad: npt.NDArray[np.bool_]
+    marks: npt.NDArray[np.bool_]
+    codes: bool = False
+    commas: str = ""
+
+    @property
+    def share(self) -> float:
+        """Of the cells that say something, how many were read."""
+        read = int((~np.isnan(self.values)).sum())
+        asked = read + int((self.bad & ~self.marks).sum())
+        return read / asked if asked else 0.0
+
+
+def parse_numbers(series: "pd.Series[Any]") -> Parsed:
+    """Cells as numbers: numbers, and text that is one.
+
+    Commas in numbers are thousands where all of them can be (``1,234,567.8``), else decimal marks.
+
+    >>> import pandas as pd
+    >>> parse_numbers(pd.Series(["1.5", " 2 ", "?", "many", None])).values
+    array([1.5, 2. , nan, nan, nan])
+    >>> parse_numbers(pd.Series(["1.234,5", "7,25"])).values
+    array([1234.5 ,    7.25])
+    """
+    import pandas as pd
+
+    cells = [cell.strip() if isinstance(cell, str) else cell for cell in series.astype(object)]
+    commas = [cell for cell in cells if isinstance(cell, str) and "," in cell]
+    meaning = ""
+    if commas and all(map(_THOUSANDS.fullmatch, commas)):
+        meaning = "thousands"
+        cells = [cell.replace(",", "") if isinstance(cell, str) else cell for cell in cells]
+    elif commas and any(map(_DECIMAL_COMMA.fullmatch, commas)):
+        meaning = "decimals"
+        cells = [_with_point(cell) if isinstance(cell, str) else cell for cell in cells]
+    plain = [cell if isinstance(cell, str | Real) else _number(cell) for cell in cells]
+    values = pd.to_numeric(pd.Series(plain, dtype=object), errors="coerce").to_numpy(np.float64)
+    bad = np.isnan(values) & series.notna().to_numpy()
+    marks = bad & np.array([_is_mark(cell) for cell in cells], dtype=bool)
+    codes = any(isinstance(cell, str) and _CODE.fullmatch(cell) for cell in cells)
+    return Parsed(values, bad, marks, codes, meaning)
+
+
+def parse_dates(series: "pd.Series[Any]") -> Parsed:
+    """Cells as days since 1970-01-01: dates, and text such as 2024-02-29 or 29.2.2024.
+
+    >>> import pandas as pd
+    >>> parse_dates(pd.Series(["1970-01-02", "1.2.1970 ", "soon"])).values
+    array([ 1., 31., nan])
+    """
+    import pandas as pd
+
+    cells = [cell.strip() if isinstance(cell, str) else cell for cell in series.astype(object)]
+    iso = [_iso(cell) for cell in cells]
+    points = [cell if isinstance(cell, str) and _POINTS.fullmatch(cell) else None for cell in cells]
+    found = pd.to_datetime(
+        pd.Series(iso, dtype=object), format="ISO8601", errors="coerce", utc=True
+    )
+    other = pd.to_datetime(
+        pd.Series(points, dtype=object), format="%d.%m.%Y", errors="coerce", utc=True
+    )
+    values = days_of(found.fillna(other))
+    bad = np.isnan(values) & series.notna().to_numpy()
+    return Parsed(values, bad, bad & np.array([_is_mark(cell) for cell in cells], dtype=bool))
+
+
+def days_of(series: "pd.Series[Any]") -> npt.NDArray[np.float64]:
+    """A column of dates or durations as days, dates since 1970-01-01."""
+    import pandas as pd
+
+    if isinstance(series.dtype, pd.PeriodDtype):
+        series = series.dt.to_timestamp()
+    if series.dtype.kind == "M":
+        aware = pd.to_datetime(series, utc=True)
+        series = aware - pd.Timestamp("1970-01-01", tz="UTC")
+    return pd.to_timedelta(series).dt.total_seconds().to_numpy(np.float64) / 86_400
+
+
+def with_slashes(series: "pd.Series[Any]") -> str | None:
+    """A date such as 3/4/2024, if all of a column's cells are written so: day and month unclear."""
+    cells = [str(cell).strip() for cell in series.dropna()]
+    return cells[0] if cells and all(map(_SLASHES.fullmatch, cells)) else None
+
+
+def some_of(series: "pd.Series[Any]", chosen: npt.NDArray[np.bool_]) -> str:
+    """A few cells with different content, by their row, counted from 1."""
+    found: dict[str, int] = {}
+    for at in np.flatnonzero(chosen):
+        found.setdefault(str(series.iloc[at])[:40], int(at) + 1)
+        if len(found) == 3:
+            break
+    return ", ".join(f"row {row:,} `{cell}`" for cell, row in found.items())
+
+
+def _with_point(cell: str) -> str:
+    if not _DECIMAL_COMMA.fullmatch(cell):
+        return cell
+    return cell.replace(".", "").replace(",", ".")
+
+
+def _number(cell: object) -> float | None:
+    """What else can be a number, such as a Decimal; a missing value is none."""
+    try:
+        return float(cell)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return None
+
+
+def _iso(cell: object) -> object:
+    if isinstance(cell, datetime.date):  # a Timestamp is one, too
+        return cell.isoformat()
+    if isinstance(cell, str) and _ISO.fullmatch(cell):
+        return cell.replace("/", "-")
+    return None
+
+
+def _is_mark(cell: object) -> bool:
+    return isinstance(cell, str) and cell.lower() in MARKS

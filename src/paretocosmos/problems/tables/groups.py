@@ -1,0 +1,197 @@
+"""Sensitive groups: those of one column, of cut numbers, or of several columns together."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+import numpy.typing as npt
+
+from paretocosmos.errors import ConfigurationError, DataError
+from paretocosmos.problems.tables.frames import labelled, numbers_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Codes", "Grouping", "column_of"]
+
+# More groups than this is a number or a name, not a sensitive attribute.
+MAX_GROUPS = 50
+AND = " & "
+
+Codes = npt.NDArray[np.int64]
+
+
+def column_of(asked: str, known: Sequence[str]) -> tuple[str, str]:
+    """The column that is asked for, and how it is to be cut: `age:5` is `age` cut by `5`.
+
+    >>> column_of("age:5", ["age"]), column_of("age:5", ["age:5"])
+    (('age', '5'), ('age:5', ''))
+    """
+    if asked in known or ":" not in asked:
+        return asked, ""
+    name, _, cut = asked.rpartition(":")
+    return name, cut
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """One sensitive column.
+
+    Attributes:
+        name: of the column.
+        labels: what its groups are called.
+        edges: where a number is cut; empty for categories.
+    """
+
+    name: str
+    labels: tuple[str, ...]
+    edges: tuple[float, ...] = ()
+
+    def codes(self, series: "pd.Series[Any]") -> Codes:
+        """Every row's group, -1 where it is none of the known."""
+        if self.edges:
+            values = numbers_of(series)
+            return np.where(np.isnan(values), -1, np.digitize(values, self.edges))
+        codes, labels = labelled(series)
+        places = {label: place for place, label in enumerate(self.labels)}
+        lookup = np.array([*(places.get(label, -1) for label in labels), -1], dtype=np.int64)
+        return lookup[codes]
+
+
+@final
+@dataclass(frozen=True)
+class Grouping:
+    """Which group a row belongs to, by its sensitive columns.
+
+    Attributes:
+        attributes: the columns.
+        names: what the groups are called.
+        cells: the combinations of the columns' groups that there are, by their numbers.
+        places: of each combination, the group it belongs to.
+
+    >>> import pandas as pd
+    >>> people = pd.DataFrame({"sex": ["f", "m", "f"], "age": [20, 30, 70]})
+    >>> Grouping.fit(people, ["sex", "age:40/"]).names
+    ('f & < 40', 'f & >= 40', 'm & < 40')
+    """
+
+    attributes: tuple[Attribute, ...]
+    names: tuple[str, ...]
+    cells: tuple[tuple[int, ...], ...]
+    places: tuple[int, ...]
+
+    @classmethod
+    def fit(cls, frame: "pd.DataFrame", asked: Sequence[str]) -> "Grouping":
+        """The groups of a table.
+
+        Args:
+            frame: has the columns, known in every row.
+            asked: the columns; one of numbers may be cut, into five groups of about equal size by
+                ``age:5``, or at given values by ``age:30/60``; ``age:40/`` cuts at one value.
+        """
+        attributes = []
+        for one in asked:
+            name, cut = column_of(one, list(frame.columns))
+            attributes.append(_cut(frame[name], cut) if cut else _categories(frame[name]))
+        codes = np.stack([one.codes(frame[one.name]) for one in attributes], axis=1)
+        cells = [tuple(cell) for cell in np.unique(codes, axis=0).tolist()]
+        if len(cells) > MAX_GROUPS:
+            every = AND.join(f"`{one.name}`" for one in attributes)
+            raise DataError(
+                f"{every} have at most {MAX_GROUPS} groups together, found {len(cells):,}: take "
+                "fewer columns, or cut numbers into fewer"
+            )
+        called = (
+            AND.join(one.labels[at] for one, at in zip(attributes, cell, strict=True))
+            for cell in cells
+        )
+        return cls(tuple(attributes), tuple(called), tuple(cells), tuple(range(len(cells))))
+
+    @property
+    def called(self) -> str:
+        """The columns' names."""
+        return AND.join(one.name for one in self.attributes)
+
+    def codes(self, frame: "pd.DataFrame") -> Codes:
+        """Every row's group, -1 where it belongs to none."""
+        every = np.stack([one.codes(frame[one.name]) for one in self.attributes], axis=1)
+        found = dict(zip(self.cells, self.places, strict=True))
+        cells, which = np.unique(every, axis=0, return_inverse=True)
+        places = [found.get(tuple(cell), -1) for cell in cells.tolist()]
+        return np.array(places, dtype=np.int64)[which.reshape(-1)]
+
+    def alone(self, frame: "pd.DataFrame") -> Iterator[tuple[Attribute, Codes]]:
+        """Of several columns, every row's group by each of them alone."""
+        if len(self.attributes) > 1:
+            for one in self.attributes:
+                yield one, one.codes(frame[one.name])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain lists and text, ready for JSON."""
+        return {
+            "attributes": [
+                {"name": one.name, "labels": list(one.labels), "edges": list(one.edges)}
+                for one in self.attributes
+            ],
+            "names": list(self.names),
+            "cells": [list(cell) for cell in self.cells],
+            "places": list(self.places),
+        }
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> "Grouping":
+        """The inverse of `to_dict`."""
+        attributes = (
+            Attribute(str(one["name"]), tuple(one["labels"]), tuple(map(float, one["edges"])))
+            for one in content["attributes"]
+        )
+        return cls(
+            tuple(attributes),
+            tuple(content["names"]),
+            tuple(tuple(cell) for cell in content["cells"]),
+            tuple(content["places"]),
+        )
+
+
+def _categories(series: "pd.Series[Any]") -> Attribute:
+    _, labels = labelled(series, own_order=True)
+    if len(labels) < 2:
+        raise DataError(
+            f"the sensitive column `{series.name}` has at least two groups to compare, found only "
+            f"`{labels[0]}`: take another column"
+        )
+    if len(labels) > MAX_GROUPS:
+        raise DataError(
+            f"the sensitive column `{series.name}` has at most {MAX_GROUPS} groups, found "
+            f"{len(labels):,}: cut a number into groups of equal size, as `{series.name}:4`, or "
+            f"at values of yours, as `{series.name}:30/60`"
+        )
+    return Attribute(str(series.name), tuple(labels))
+
+
+def _cut(series: "pd.Series[Any]", cut: str) -> Attribute:
+    """A column of numbers, cut."""
+    try:
+        parts = [float(part) for part in cut.split("/") if part.strip()]
+        if not parts or ("/" not in cut and (parts[0] < 2 or parts[0] != int(parts[0]))):
+            raise ValueError
+    except ValueError as error:
+        raise ConfigurationError(
+            f"`{series.name}` is cut into groups of equal size, as `{series.name}:4`, or at values "
+            f"of yours, as `{series.name}:30/60`, found `{series.name}:{cut}`"
+        ) from error
+    values = numbers_of(series)
+    if "/" not in cut:
+        count = int(parts[0])
+        parts = np.quantile(values, np.arange(1, count) / count, method="higher").tolist()
+    edges = tuple(sorted({part for part in parts if values.min() < part <= values.max()}))
+    if not edges or len(edges) >= MAX_GROUPS:
+        raise DataError(
+            f"the sensitive column `{series.name}`, cut by `{cut}`, has 2 to {MAX_GROUPS} groups, "
+            f"found {len(edges) + 1}: cut it elsewhere"
+        )
+    middle = [f"{low:g} to < {high:g}" for low, high in pairwise(edges)]
+    labels = (f"< {edges[0]:g}", *middle, f">= {edges[-1]:g}")
+    return Attribute(str(series.name), labels, edges)

@@ -1,0 +1,47 @@
+"""A finished run on rows it has not seen, whose answers are known."""
+
+from typing import TYPE_CHECKING
+
+from paretocosmos import registry
+from paretocosmos.errors import RunError
+from paretocosmos.problems.tables.base import TableProblem
+from paretocosmos.problems.tables.labelled import labelled_rows
+from paretocosmos.registry import Spec
+from paretocosmos.runs.run import Run, objective_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["labelled"]
+
+
+def labelled(run: Run, frame: "pd.DataFrame") -> TableProblem:
+    """The problem of a run on other rows: all of them `test`, to be handed to `evaluate`.
+
+    The data of the training is not needed.
+
+    Args:
+        run: of a table.
+        frame: rows with the columns the run was trained on, the target and the sensitive columns.
+    """
+    about = run.record["about"]
+    if run.table is None or not {"grouping", "answer"} & about.keys():
+        raise RunError(
+            f"`{run.folder}` does not say which column holds answers and which groups: it was "
+            "trained on something else than a table, or by an earlier version; train again"
+        )
+    specs = [Spec(**spec) for spec in run.record["objective_specs"]]
+    own = [spec.name for spec in specs if spec.name not in registry.names("objectives")]
+    if own:
+        raise RunError(
+            f"`{run.folder}` was trained on `{own[0]}`, an objective of your own that its folder "
+            "cannot rebuild: use `run.predict` and measure it yourself"
+        )
+    return labelled_rows(
+        frame,
+        table=run.table,
+        about=about,
+        objectives=tuple(objective_of(spec) for spec in specs),
+        reference=tuple(run.front.reference.tolist()),
+        name=run.record["name"],
+    )

@@ -1,0 +1,202 @@
+"""What columns hold: numbers and dates that arrive as text, cells that are neither, identifiers."""
+
+import datetime
+import warnings
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from paretocosmos.errors import DataError, DataWarning
+from paretocosmos.problems.tables.columns import identifiers, read_columns, without_identifiers
+from paretocosmos.problems.tables.tabular import TabularProblem
+
+
+def read(values: Any, **given: Any) -> "pd.Series[Any]":
+    return read_columns(pd.DataFrame({"a": values}), as_they_are=(), **given)["a"]
+
+
+class TestNumbers:
+    @pytest.mark.parametrize(
+        "values",
+        [
+            ["1", "2.5", " 3e2 ", "-4"],
+            pd.Series(["1", "2.5", "300", "-4"], dtype="string"),
+            pd.Series([1, 2.5, 300.0, -4], dtype=object),
+            pd.Series([Decimal(1), Decimal("2.5"), 300, -4], dtype=object),
+            pd.Series(["1", 2.5, "300", -4], dtype=object),
+        ],
+    )
+    def test_text_and_objects_that_are_numbers(self, values: Any) -> None:
+        with warnings.catch_warnings(action="error"):
+            assert read(values).tolist() == [1.0, 2.5, 300.0, -4.0]
+
+    def test_bad_cells_are_named_and_missing(self) -> None:
+        values = [str(k) for k in range(100)]
+        values[16], values[40], values[41] = "unknown", "12k", "?"
+        with pytest.warns(
+            DataWarning,
+            match=r"`a` is read as numbers, 3 of its 100 cells as missing \(row 17 `unknown`, "
+            r"row 41 `12k`, row 42 `\?`\): correct it, or read it as categories",
+        ):
+            found = read(values)
+        expected = pd.to_numeric(pd.Series(values), errors="coerce")
+        np.testing.assert_array_equal(found, expected)
+
+    def test_marks_for_missing_do_not_count_against_it(self) -> None:
+        with pytest.warns(
+            DataWarning, match=r"50 of its 100 cells as missing \(row 2 `\?`\, ...\)"
+        ):
+            found = read(["1", "?"] * 50)
+        assert found.isna().sum() == 50
+
+    def test_empty_text_is_missing_without_a_word(self) -> None:
+        with warnings.catch_warnings(action="error"):
+            np.testing.assert_array_equal(read(["1", "", None, " 2"]), [1, np.nan, np.nan, 2])
+
+    def test_thousands(self) -> None:
+        with pytest.warns(DataWarning, match="its commas before thousands"):
+            assert read(["1,234", "12,000,000.5", "7"]).tolist() == [1234, 12e6 + 0.5, 7]
+
+    def test_decimal_commas(self) -> None:
+        with pytest.warns(DataWarning, match="its commas before decimals"):
+            assert read(["1,5", "1.234,25", "7"]).tolist() == [1.5, 1234.25, 7]
+
+    @pytest.mark.parametrize(
+        "values",
+        [
+            ["red", "green", "3"],
+            ["1"] * 90 + ["many"] * 10,
+            ["01234", "09999", "10115"],
+            [True, False, None],
+            pd.Categorical(["1", "2", "1"]),
+            [None, None, None],
+        ],
+    )
+    def test_what_stays_as_it_is(self, values: Any) -> None:
+        frame = pd.DataFrame({"a": values})
+        with warnings.catch_warnings(action="error"):
+            pd.testing.assert_frame_equal(read_columns(frame, as_they_are=()), frame)
+
+    def test_a_column_can_be_left_alone(self) -> None:
+        frame = pd.DataFrame({"a": ["1", "2"], "b": ["1", "2"]})
+        found = read_columns(frame, as_they_are=["a"])
+        assert found["a"].tolist() == ["1", "2"]
+        assert found["b"].tolist() == [1.0, 2.0]
+        assert frame["b"].tolist() == ["1", "2"]
+
+
+class TestDates:
+    @pytest.mark.parametrize(
+        "values",
+        [
+            ["1970-01-02", "1971-01-01", "1969-12-31"],
+            ["2.1.1970", "01.01.1971", "31.12.1969"],
+            ["1970-01-02T00:00:00Z", "1971-01-01 00:00", "1969/12/31"],
+            pd.to_datetime(["1970-01-02", "1971-01-01", "1969-12-31"]),
+            pd.to_datetime(["1970-01-02", "1971-01-01", "1969-12-31"], utc=True),
+            [datetime.date(1970, 1, 2), datetime.date(1971, 1, 1), datetime.date(1969, 12, 31)],
+            pd.PeriodIndex(["1970-01-02", "1971-01-01", "1969-12-31"], freq="D"),
+            pd.to_timedelta([1, 365, -1], unit="D"),
+        ],
+    )
+    def test_days(self, values: Any) -> None:
+        with pytest.warns(DataWarning, match="`a` holds dates, read as days since 1970-01-01"):
+            assert read(values).tolist() == [1.0, 365.0, -1.0]
+
+    def test_hours_are_parts_of_days(self) -> None:
+        with pytest.warns(DataWarning):
+            assert read(["1970-01-01 12:00", "1970-01-02 06:00"]).tolist() == [0.5, 1.25]
+
+    def test_a_bad_date_is_named(self) -> None:
+        with pytest.warns(DataWarning) as told:
+            found = read([*["2020-02-03"] * 40, "2020-02-30"])
+        assert "read as dates, 1 of its 41 cells as missing (row 41 `2020-02-30`)" in str(told[0])
+        assert found.isna().sum() == 1
+
+    def test_day_or_month(self) -> None:
+        with pytest.raises(DataError, match=r"`a` holds dates such as 3/4/2024.*2024-12-31"):
+            read(["3/4/2024", "12/11/2023"])
+
+
+class TestIdentifiers:
+    def test_what_names_rows(self) -> None:
+        draw = np.random.default_rng(0)
+        frame = pd.DataFrame(
+            {
+                "Unnamed: 0": draw.permutation(200),
+                "customer_id": draw.choice(10**6, 200, replace=False),
+                "when": np.cumsum(draw.integers(1, 50, 200)),
+                "name": [f"n{k}" for k in range(200)],
+                "remark": [f"n{k % 120}" for k in range(200)],
+            }
+        )
+        assert list(identifiers(frame)) == list(frame.columns)
+
+    def test_what_describes_them(self) -> None:
+        draw = np.random.default_rng(0)
+        frame = pd.DataFrame(
+            {
+                "income": draw.choice(10**6, 200, replace=False),  # all differ, and in no order
+                "age": draw.integers(18, 90, 200),
+                "score": draw.normal(size=200),
+                "city": draw.choice(list("abcdefgh"), 200),
+                "paid": [1, 2] * 100,
+            }
+        )
+        assert identifiers(frame) == {}
+
+    def test_few_rows_may_all_differ(self) -> None:
+        assert identifiers(pd.DataFrame({"id": range(30), "name": list(map(str, range(30)))})) == {}
+
+    def test_left_out_and_said(self) -> None:
+        frame = pd.DataFrame({"id": range(100), "x": [1.0, 2.0] * 50})
+        with pytest.warns(DataWarning, match=r"`id` \(a whole number .*\) names rows .*`keep`"):
+            assert list(without_identifiers(frame, keep=())) == ["x"]
+        with warnings.catch_warnings(action="error"):
+            assert list(without_identifiers(frame, keep=["id"])) == ["id", "x"]
+
+
+def loans() -> pd.DataFrame:
+    draw = np.random.default_rng(0)
+    return pd.DataFrame(
+        {
+            "id": range(300),
+            "income": draw.integers(1000, 9000, 300).astype(str),
+            "joined": ["2020-01-01", "2021-06-30", "1999-12-31"] * 100,
+            "sex": draw.choice(["f", "m"], 300),
+            "paid": draw.choice(["no", "yes"], 300),
+        }
+    )
+
+
+class TestProblem:
+    def test_the_whole_way(self) -> None:
+        frame = loans()
+        frame.loc[7, "income"] = "a lot"
+        with pytest.warns(DataWarning) as told:
+            problem = TabularProblem.from_frame(frame, target="paid", sensitive="sex")
+        assert problem.table.columns == ("income", "joined")
+        said = " ".join(str(one.message) for one in told)
+        assert all(part in said for part in ("row 8 `a lot`", "`joined` holds dates", "`id` (a"))
+
+    def test_keep_and_categorical(self) -> None:
+        problem = TabularProblem.from_frame(
+            loans(), target="paid", sensitive="sex", keep=["id"], categorical=["joined"]
+        )
+        assert list(problem.table.numeric) == ["id", "income"]
+        assert problem.table.categorical == {"joined": ("1999-12-31", "2020-01-01", "2021-06-30")}
+
+    def test_new_rows_may_arrive_as_text(self) -> None:
+        with pytest.warns(DataWarning):
+            problem = TabularProblem.from_frame(loans(), target="paid", sensitive="sex")
+        rows = pd.DataFrame({"income": ["4000", 4000], "joined": ["2020-01-01"] * 2}, dtype=object)
+        same = pd.DataFrame({"income": [4000.0] * 2, "joined": pd.to_datetime(["2020-01-01"] * 2)})
+        np.testing.assert_array_equal(problem.inputs_for(rows), problem.inputs_for(same))
+
+    def test_the_paper_s_protocol_reads_as_the_paper_does(self) -> None:
+        frame = loans().drop(columns=["income", "joined"])
+        problem = TabularProblem.from_frame(frame, target="paid", sensitive="sex", protocol="paper")
+        assert problem.table.columns == ("id",)

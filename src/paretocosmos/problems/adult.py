@@ -38,7 +38,11 @@ _MARRIED = ("Married-civ-spouse", "Married-AF-spouse")
 
 
 def adult(
-    *, protocol: Protocol = "clean", data: str | None = None, fairness: str | None = None
+    *,
+    protocol: Protocol = "clean",
+    data: str | None = None,
+    fairness: str | None = None,
+    split_seed: int = 1,
 ) -> TabularProblem:
     """Adult: income above 50,000 dollars against the gap between men and women (48,842 rows).
 
@@ -48,6 +52,7 @@ def adult(
             `None` takes the copy in this package.
         fairness: what is compared between men and women; `None` is ``"demographic_parity"``, and
             the paper's ``"deo"`` under its protocol. See `TabularProblem.from_frame`.
+        split_seed: decides which rows are train, val and test; the paper has 1.
 
     >>> with warnings.catch_warnings(action="ignore"):
     ...     adult(protocol="paper").input_shape
@@ -70,6 +75,7 @@ def adult(
         sensitive="sex",
         fairness=public_fairness(fairness, protocol),
         name="adult",
+        seed=split_seed,
         protocol=protocol,
     )
     return replace(problem, caveats=CAVEATS)

@@ -23,7 +23,11 @@ LEAK = (
 
 
 def compas(
-    *, protocol: Protocol = "clean", data: str | None = None, fairness: str | None = None
+    *,
+    protocol: Protocol = "clean",
+    data: str | None = None,
+    fairness: str | None = None,
+    split_seed: int = 1,
 ) -> TabularProblem:
     """COMPAS: arrest within two years against the gap between men and women (6,172 rows).
 
@@ -34,6 +38,7 @@ def compas(
             takes the copy in this package.
         fairness: what is compared between men and women; `None` is ``"demographic_parity"``, and
             the paper's ``"deo"`` under its protocol. See `TabularProblem.from_frame`.
+        split_seed: decides which rows are train, val and test; the paper has 1.
 
     >>> with warnings.catch_warnings(action="ignore"):
     ...     compas(protocol="paper").input_shape, compas().input_shape
@@ -51,6 +56,7 @@ def compas(
         fairness=public_fairness(fairness, protocol),
         drop=() if paper else ("is_recid",),
         name="compas",
+        seed=split_seed,
         protocol=protocol,
     )
     return replace(problem, caveats=caveats)

@@ -22,7 +22,11 @@ _CATEGORICAL = ("EDUCATION", "MARRIAGE", "PAY_0", "PAY_2", "PAY_3", "PAY_4", "PA
 
 
 def default_credit(
-    *, protocol: Protocol = "clean", data: str | None = None, fairness: str | None = None
+    *,
+    protocol: Protocol = "clean",
+    data: str | None = None,
+    fairness: str | None = None,
+    split_seed: int = 1,
 ) -> TabularProblem:
     """Default: unpaid credit card bills against the gap between men and women (30,000 rows).
 
@@ -33,6 +37,7 @@ def default_credit(
             the copy in this package.
         fairness: what is compared between men and women; `None` is ``"demographic_parity"``, and
             the paper's ``"deo"`` under its protocol. See `TabularProblem.from_frame`.
+        split_seed: decides which rows are train, val and test; the paper has 1.
 
     >>> with warnings.catch_warnings(action="ignore"):
     ...     default_credit(protocol="paper").input_shape
@@ -55,6 +60,7 @@ def default_credit(
             categorical=_CATEGORICAL,
             drop=() if paper else ("ID",),
             name="default_credit",
+            seed=split_seed,
             protocol=protocol,
         )
     return replace(problem, caveats=caveats)

@@ -26,7 +26,7 @@ __all__ = ["Pairs", "critical", "gap_interval", "gap_limit", "share_interval"]
 Reach = Callable[[Array], Array]
 
 # The standard error is itself estimated: the critical value is the largest within this of it.
-# Without it the worst cell of benchmarks/intervals.py covers 93.0 %, with it 94.5 %.
+# Without it a cell of benchmarks/intervals.py covers 93.0 % (1,500 rows, 90/10, gap 0.1).
 SLACK = 0.1
 # Halvings of [0, 1]: ends are right to nine digits.
 STEPS = 30

@@ -284,8 +284,9 @@ def test_fit_takes_a_conditioned_network(tmp_path: Any) -> None:
 def test_what_cannot_be_conditioned_is_refused(
     network: Any, settings: dict[str, Any], says: str
 ) -> None:
+    usual: dict[str, Any] = {"objectives": 2, "how": "input"}
     with pytest.raises(ConfigurationError, match=says) as caught:
-        condition(network, **{"objectives": 2, "how": "input"} | settings)
+        condition(network, **usual | settings)
     assert "\n" not in str(caught.value)
 
 

@@ -138,7 +138,7 @@ def test_by_default_the_front_is_the_known_one_in_any_unit() -> None:
         assert [group["weight_decay"] for group in rates] == [0.05, 0.0]
         assert rates[0]["lr"] < 1e-4  # at the end of a cosine
         kept = {id(p) for p in rates[1]["params"]}
-        reads = module.model.ray_parameters
+        reads: Any = module.model.ray_parameters
         named = dict(module.model.named_parameters())
         assert kept == {id(p) for n, p in named.items() if n in reads or p.ndim < 2}
     np.testing.assert_allclose(fronts[1], fronts[0], atol=0.02)
@@ -160,8 +160,8 @@ def test_what_it_logs_is_what_evaluate_finds(tmp_path: Path) -> None:
     assert [logged["val_one"], logged["val_two"]] == pytest.approx(centre, rel=1e-5)
     assert {"train_one", "train_two", "train_loss"} <= logged.keys()
 
-    given = {"model": _model(4), "objectives": OBJECTIVES, "reference": REFERENCE}
-    given["preset"] = "paper"
+    given: dict[str, Any] = {"model": _model(4), "objectives": OBJECTIVES}
+    given |= {"reference": REFERENCE, "preset": "paper"}
     kept = ParetoModule.load_from_checkpoint(best.best_model_path, **given)
     front = evaluate(kept.model, problem, split="val")
     again = kept.front(_loader(problem.split("val")))
@@ -189,7 +189,7 @@ def test_a_step_is_the_gradient_of_the_cosmos_loss(accumulated: int) -> None:
     model = _model()
     before = {name: p.detach().clone() for name, p in model.named_parameters()}
     hook = model.register_forward_pre_hook(lambda _, given: rays.append(given[1].clone()))
-    given = {"reference": REFERENCE, "method": Cosmos(penalty=2.0)}
+    given: dict[str, Any] = {"reference": REFERENCE, "method": Cosmos(penalty=2.0)}
     module = Sgd(model, OBJECTIVES, preset="paper", **given)
     trainer = _trainer(max_steps=1, accumulate_grad_batches=accumulated)
     trainer.fit(module, _loader(data, 30))

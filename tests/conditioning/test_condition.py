@@ -286,7 +286,7 @@ def test_what_cannot_be_conditioned_is_refused(
 ) -> None:
     usual: dict[str, Any] = {"objectives": 2, "how": "input"}
     with pytest.raises(ConfigurationError, match=says) as caught:
-        condition(network, **(usual | settings))
+        condition(network, **usual | settings)
     assert "\n" not in str(caught.value)
 
 

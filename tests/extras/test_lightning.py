@@ -160,8 +160,8 @@ def test_what_it_logs_is_what_evaluate_finds(tmp_path: Path) -> None:
     assert [logged["val_one"], logged["val_two"]] == pytest.approx(centre, rel=1e-5)
     assert {"train_one", "train_two", "train_loss"} <= logged.keys()
 
-    given = {"model": _model(4), "objectives": OBJECTIVES, "reference": REFERENCE}
-    given["preset"] = "paper"
+    given: dict[str, Any] = {"model": _model(4), "objectives": OBJECTIVES}
+    given |= {"reference": REFERENCE, "preset": "paper"}
     kept = ParetoModule.load_from_checkpoint(best.best_model_path, **given)
     front = evaluate(kept.model, problem, split="val")
     again = kept.front(_loader(problem.split("val")))

@@ -85,8 +85,8 @@ def test_more_weight_on_any_of_seven_losses_lowers_it(tmp_path: Path) -> None:
         assert monotonicity(own)[j] >= 0.9  # measured: 0.998 at least
     # over all of the simplex the others' weights tell too: the order is that of the exact front
     front = _plain(run, SIZES)
-    asked = front.rays
-    exact = ((asked**2).sum(axis=1, keepdims=True) - 2 * asked + 1) / J + 0.05**2
+    weights = front.rays
+    exact = ((weights**2).sum(axis=1, keepdims=True) - 2 * weights + 1) / J + 0.05**2
     assert np.abs(front.values - exact).mean() < 0.05 * np.ptp(exact)
     known = monotonicity(dataclasses.replace(front, values=exact))
     np.testing.assert_allclose(monotonicity(front), known, atol=0.15)
@@ -100,7 +100,7 @@ def test_no_unit_changes_the_front(tmp_path: Path) -> None:
         "one larger": SIZES * [1000, *[1] * (J - 1)],
         "one smaller": SIZES * [*[1] * (J - 1), 0.001],
     }
-    runs = {name: _trained(sizes, tmp_path / name, 6) for name, sizes in units.items()}
+    runs = {name: _trained(sizes, tmp_path / name, 4) for name, sizes in units.items()}
     fronts = [_plain(run, units[name]) for name, run in runs.items()]
     box = (np.zeros(J), np.full(J, 0.5))
     reached = [normalised_hypervolume(front, box) for front in fronts]

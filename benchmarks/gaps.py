@@ -3,7 +3,7 @@
 Trains the public tables with each fairness objective, nothing else set, and tells for every split
 the rank correlation of loss and score along the front, that of weight and minus the score (the
 order), the gap at both ends and the smallest, and the accuracy at both ends. `--sharpness` tries
-another one, `--out FILE` writes the numbers as JSON.
+another one, `--out FILE` writes the numbers as JSON and keeps those of other seeds that it holds.
 """
 
 import argparse
@@ -39,6 +39,9 @@ def main() -> None:
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     rows: list[dict[str, Any]] = []
+    if arguments.out is not None and arguments.out.exists():
+        held = json.loads(arguments.out.read_text())["gaps"]
+        rows = [row for row in held if row["seed"] != arguments.seed]
     for table in arguments.tables.split(","):
         for gap in arguments.gaps.split(","):
             row = studied(table, gap, arguments.sharpness, arguments.seed)

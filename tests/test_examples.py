@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from examples.own_objective import CostGap
+from examples.own_objective import MISSED, CostGap
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 
@@ -94,7 +94,7 @@ def test_own_objective_is_the_difference_of_costs() -> None:
     generator = np.random.default_rng(1)
     logits = generator.normal(size=200)
     label, group = generator.integers(0, 2, 200), generator.integers(0, 3, 200)
-    cost = np.where(label == 1, 3.0 * (logits <= 0), logits > 0)
+    cost = np.where(label == 1, MISSED * (logits <= 0), logits > 0)
     rates = [cost[group == g].mean() for g in range(3)]
     targets = {"label": torch.tensor(label), "sensitive": torch.tensor(group)}
     score = CostGap(groups=3).score(torch.tensor(logits), targets)

@@ -158,7 +158,7 @@ def test_the_score_of_several_classes_is_fairlearns(kind: type[RateObjective], g
 @pytest.mark.parametrize("groups", GROUPS)
 @pytest.mark.parametrize("classes", [2, 3])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_the_worst_group_is_sklearns(groups: int, classes: int, weighted: bool) -> None:
+def test_the_worst_group_is_sklearns_and_fairlearns(groups: int, classes: int, weighted: bool) -> None:
     draw = np.random.default_rng(groups)
     label, sensitive = draw.integers(0, classes, 60), np.arange(60) % groups
     logits = draw.normal(size=(60, classes))
@@ -169,6 +169,9 @@ def test_the_worst_group_is_sklearns(groups: int, classes: int, weighted: bool) 
         log_loss(label[g], chance[g], labels=range(classes), sample_weight=weight[g]) for g in own
     )
     targets = {"label": torch.from_numpy(label), "sensitive": torch.from_numpy(sensitive)}
+    if classes == 2:
+        told = {"sensitive_features": sensitive, "sample_weight": weight}
+        assert metrics.log_loss_group_max(label, chance[:, 1], **told) == pytest.approx(expected)
     targets["weight"] = torch.from_numpy(weight)
     outputs = torch.from_numpy(logits)
     for same in (outputs, outputs[:, 1] - outputs[:, 0]) if classes == 2 else (outputs,):

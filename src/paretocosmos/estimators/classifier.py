@@ -40,6 +40,9 @@ class ParetoClassifier(ClassifierMixin, ParetoEstimator):  # type: ignore[misc]
             that are found, or ``"demographic_parity"``, of positive predictions; or ``"deo"``, the
             paper's difference of counts; or a class of one's own derived from `GroupObjective`.
             With several classes, the largest over them, each against the rest.
+        base: a classifier of scikit-learn's kind that one trusts, such as gradient boosted trees:
+            what it says of a row is an input too, in training of a copy that was fitted without the
+            row's fold. So the network begins where it ends, and still trades.
         method: how rays and losses are weighed: a method or its name; the default preset's if
             `None`.
         penalty: λ of `cosmos`; the library's default if `None`.
@@ -80,6 +83,7 @@ class ParetoClassifier(ClassifierMixin, ParetoEstimator):  # type: ignore[misc]
         preference: Sequence[float] | None = None,
         objectives: Given | None = None,
         fairness: str | type[GroupObjective] = "tpr_gap",
+        base: Any = None,
         method: str | Method | None = None,
         penalty: float | None = None,
         alpha: float | tuple[float, ...] | None = None,
@@ -97,6 +101,7 @@ class ParetoClassifier(ClassifierMixin, ParetoEstimator):  # type: ignore[misc]
         self.preference = preference
         self.objectives = objectives
         self.fairness = fairness
+        self.base = base
         self.method = method
         self.penalty = penalty
         self.alpha = alpha

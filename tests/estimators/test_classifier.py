@@ -80,7 +80,8 @@ class TestGroups:
     def test_several_classes(self, people: People) -> None:
         fitted = ParetoClassifier(random_state=0).fit(people.x, people.kind, sensitive=people.sex)
         assert fitted.front_.names == ("cross_entropy", "tpr_gap")
-        assert fitted.front_.metrics["largest_share"].max() < 1
+        # at the end where the gap alone counts a constant classifier is the right answer
+        assert (fitted.front_.metrics["largest_share"] < 1).mean() > 0.8
 
         def gap(ray: list[float]) -> float:
             said = fitted.predict(people.x, preference=ray)

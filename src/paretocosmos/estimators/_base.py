@@ -12,6 +12,7 @@ from torch import Tensor
 
 from paretocosmos.config.presets import batch_size_for
 from paretocosmos.errors import ConfigurationError, DataError
+from paretocosmos.estimators._base_scores import BaseScores
 from paretocosmos.estimators._choosing import Chooses
 from paretocosmos.estimators._inputs import (
     check_lengths,
@@ -45,6 +46,9 @@ CHUNK, CHUNK_RAYS = 4096, 512
 
 class ParetoEstimator(Chooses, BaseEstimator, ABC):  # type: ignore[misc]
     """An estimator that is trained once and predicts at any preference."""
+
+    base: Any = None
+    """A classifier whose scores are inputs too, where the estimator takes one."""
 
     @abstractmethod
     def _numbered(self, names: list[str], columns: list[Column]) -> tuple[Column, ...]:
@@ -137,6 +141,15 @@ class ParetoEstimator(Chooses, BaseEstimator, ABC):  # type: ignore[misc]
             traded = own_objectives(self.objectives, numbers)
         rays_for(self.preference, [one.name for one in traded], None, self.off_simplex)
         categorical = columns_in(self.categorical, rows.frame)
+        self._scores = None
+        if self.base is not None:
+            if len(kinds) > 1:
+                raise ConfigurationError(
+                    f"`base` scores one target, found {len(kinds)}: fit one estimator for each"
+                )
+            given = self.base, known, len(self.classes_), categorical, seed
+            self._scores, known = BaseScores.fit(*given)
+            judged = self._scores.judging(judged) if parts[0] is not parts[1] else known
         table = Table.fit(known.frame, categorical=categorical, weight=known.weight)
         self._table, self._predicts = table, kinds
         size = convert("batch_size", self.batch_size, int | None)
@@ -165,7 +178,8 @@ class ParetoEstimator(Chooses, BaseEstimator, ABC):  # type: ignore[misc]
         frame = frame_of(self, X, reset=False)
         asked = self.preference if preference is None else preference
         rays = rays_for(asked, self.front_.names, len(frame), self.off_simplex).double()
-        inputs = torch.from_numpy(features_of(self._table, frame))
+        scored = frame if self._scores is None else self._scores.beside(frame)
+        inputs = torch.from_numpy(features_of(self._table, scored))
         own, found = len(rays) > 1, []
         size = CHUNK_RAYS if own else CHUNK
         with evaluating(self.model_):

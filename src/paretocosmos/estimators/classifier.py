@@ -44,6 +44,9 @@ class ParetoClassifier(ClassifierMixin, ParetoEstimator):  # type: ignore[misc]
             ``"worst_group"``, the largest share of wrong decisions; ``"deo"``, the paper's
             difference of counts; or a class of one's own derived from `RateObjective`. With
             several classes, the largest over them, each against the rest.
+        base: a classifier of scikit-learn's kind that one trusts, such as gradient boosted trees:
+            what it says of a row is an input too, in training of a copy that was fitted without the
+            row's fold. So the network begins where it ends, and still trades.
         method: how rays and losses are weighed: a method or its name; the default preset's if
             `None`.
         penalty: λ of `cosmos`; the library's default if `None`.
@@ -84,6 +87,7 @@ class ParetoClassifier(ClassifierMixin, ParetoEstimator):  # type: ignore[misc]
         preference: Sequence[float] | Mapping[str, float] | None = None,
         objectives: Given | None = None,
         fairness: str | type[GroupObjective] = "tpr_gap",
+        base: Any = None,
         method: str | Method | None = None,
         penalty: float | None = None,
         alpha: float | tuple[float, ...] | None = None,
@@ -101,6 +105,7 @@ class ParetoClassifier(ClassifierMixin, ParetoEstimator):  # type: ignore[misc]
         self.preference = preference
         self.objectives = objectives
         self.fairness = fairness
+        self.base = base
         self.method = method
         self.penalty = penalty
         self.alpha = alpha

@@ -2,8 +2,9 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import numpy.typing as npt
 from torch import Tensor
 
 from paretocosmos.objectives import (
@@ -150,7 +151,7 @@ class TabularProblem(TableProblem):
         grouping, people = made.grouped(asked, label, how=how, positives=positives)
         gap = compared(groups=len(grouping.names))
         check_positives(made.rows, label, people["sensitive"], grouping.names, gap)
-        targets = {"label": label, **people}
+        targets: dict[str, npt.NDArray[Any]] = {"label": label, **people}
         table, splits = made.encoded(targets, categorical=categorical, on_all=not clean)
         objectives = (BinaryCrossEntropy(), gap)
         return cls(

@@ -85,7 +85,8 @@ def test_where_groups_are_compared_a_panel_shows_the_share_of_each_that_is_told_
     assert [text.get_text() for text in axes["shares"].texts] == ["m", "f"]
     keep = np.arange(25) != 3
     for line, share in zip(axes["shares"].get_lines(), shares.values(), strict=True):
-        np.testing.assert_allclose(line.get_xydata(), np.stack([accuracy, share], axis=1)[keep])
+        drawn = np.asarray(line.get_xydata(), dtype=float)
+        np.testing.assert_allclose(drawn, np.stack([accuracy, share], axis=1)[keep])
     many = {f"selection_rate_{group}": along for group in range(5)}
     crowded = dataclasses.replace(front, metrics={"accuracy": accuracy, **many})
     assert list(axes_of(front_figure([crowded]))) == ["front", "rays", "box"]

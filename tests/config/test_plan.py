@@ -429,7 +429,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "seeds' truth": ({"seeds": (2, True)}, "`seed`.*found True"),
     "seeds no list": ({"seeds": 3}, "`seeds`.*found 3"),
     "seeds within seeds": ({"seeds": ([1], [2])}, "whole number"),
-    "no columns": ({"problem": "my.csv"}, "needs `target` and `sensitive`"),
+    "no columns": ({"problem": "my.csv"}, "needs `target`"),
     "no file": (
         {"problem": "absent.csv", "settings": {"target": "a", "sensitive": "b"}},
         "does not exist",

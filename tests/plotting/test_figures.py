@@ -85,11 +85,7 @@ def test_where_groups_are_compared_a_panel_shows_the_share_of_each_that_is_told_
     assert [text.get_text() for text in axes["shares"].texts] == ["m", "f"]
     keep = np.arange(25) != 3
     for line, share in zip(axes["shares"].get_lines(), shares.values(), strict=True):
-<<<<<<< HEAD
-        drawn = np.asarray(line.get_xydata())
-=======
         drawn = np.asarray(line.get_xydata(), dtype=float)
->>>>>>> h-objectives
         np.testing.assert_allclose(drawn, np.stack([accuracy, share], axis=1)[keep])
     many = {f"selection_rate_{group}": along for group in range(5)}
     crowded = dataclasses.replace(front, metrics={"accuracy": accuracy, **many})

@@ -282,7 +282,9 @@ def test_a_csv_gives_a_front_and_its_report(cli: Call, people: pd.DataFrame) -> 
     assert run.front.names == ("binary_cross_entropy", "tpr_gap")
     assert run.predict(people, ray=[0.5, 0.5]).shape == (300,)
     ended = cli("train", "my.csv", *columns, "--positive", "high", *SMALL, "--json")
-    assert json.loads(ended.out)["run"] == "runs/my-linear-1-2"
+    printed = json.loads(ended.out)
+    assert printed["run"] == "runs/my-linear-1-2"
+    assert (printed["target"], printed["positive"]) == ("income", "high")
     rates = [
         load_run(path).record["problem"]["settings"]["positive"]
         for path in ("runs/my-linear-1", "runs/my-linear-1-2")

@@ -287,7 +287,9 @@ def test_a_csv_gives_a_front_and_its_report(cli: Call, people: pd.DataFrame) -> 
     )
     assert re.search(rf"told yes +{re.escape(told)}", ended.out)
     ended = cli("train", "my.csv", *columns, "--positive", "high", *SMALL, "--json")
-    assert json.loads(ended.out)["run"] == "runs/my-linear-1-2"
+    printed = json.loads(ended.out)
+    assert printed["run"] == "runs/my-linear-1-2"
+    assert (printed["target"], printed["positive"]) == ("income", "high")
     rates = [
         load_run(path).record["problem"]["settings"]["positive"]
         for path in ("runs/my-linear-1", "runs/my-linear-1-2")

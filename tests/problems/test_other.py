@@ -19,6 +19,8 @@ from sklearn.utils.class_weight import compute_sample_weight
 
 from paretocosmos.errors import ConfigurationError, DataError, DataWarning
 from paretocosmos.problems.table import table
+from paretocosmos.problems.tables.answers import Answer
+from paretocosmos.problems.tables.groups import Grouping
 from paretocosmos.problems.tables.other import OtherTable
 
 
@@ -172,3 +174,24 @@ class TestWeights:
         np.testing.assert_allclose(targets["weight"], expected, rtol=1e-6)
         assert "weight" not in problem.split("val").targets
         assert "weight" not in problem.split("test").targets
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        7,
+        {"task": "classes"},
+        {"task": "poem", "classes": [], "mean": 0, "scale": 1},
+        {"task": "classes", "classes": ["a"], "mean": 0, "scale": 1},
+    ],
+)
+def test_a_damaged_record_is_one_sentence(damage: Any) -> None:
+    with pytest.raises(DataError, match="says of its answers is damaged"):
+        Answer.from_about({"answer": damage})
+
+
+@pytest.mark.parametrize("damage", [{"places": [0, 7]}, {"cells": 3}, {"attributes": [{}]}])
+def test_damaged_groups_are_one_sentence(damage: Any) -> None:
+    fine = Grouping.fit(people(), ["sex"]).to_dict()
+    with pytest.raises(DataError, match="says of its groups is damaged"):
+        Grouping.from_dict(fine | damage)

@@ -58,7 +58,7 @@ def _opening(run: Run) -> Iterator[str]:
             f"It gives the probability that {plain(about['target'])} is {plain(about['positive'])}."
         )
     elif {"target", "answer"} <= about.keys():
-        classes = ", ".join(plain(one) for one in about["answer"]["classes"])
+        classes = ", ".join(plain(one) for one in Answer.from_about(about).classes)
         what = f"the probabilities of its classes, {classes}" if classes else "it as a number"
         yield f"It predicts {plain(about['target'])}: {what}."
 

@@ -14,6 +14,7 @@ from paretocosmos.errors import FrontWarning
 from paretocosmos.pareto.front import Front
 from paretocosmos.pareto.metrics import front_report
 from paretocosmos.pareto.rays import each_alone
+from paretocosmos.problems.tables.answers import Answer
 from paretocosmos.runs.run import Run
 from paretocosmos.training.progress import unit_of
 
@@ -34,6 +35,7 @@ def numbers_of_run(run: Run) -> dict[str, Any]:
         "method": record["label"],
         "preset": record.get("preset", "paper"),  # the only one of earlier releases
         **{key: record[key] for key in ("protocol", "seed", "parameters")},
+        **{key: record["about"][key] for key in ("target", "positive") if key in record["about"]},
         **test,
         "by_objective": _by_objective(run.front),
         "sensitivity": record.get("sensitivity"),
@@ -223,8 +225,8 @@ def _meaning(run: Run) -> dict[str, str]:
     if {"positive", "target"} <= about.keys():
         said["predicts"] = f"`{about['positive']}` of `{about['target']}`"
     elif {"answer", "target"} <= about.keys():
-        answer = about["answer"]
-        what = "a number" if answer["task"] == "number" else ", ".join(answer["classes"])
+        answer = Answer.from_about(about)
+        what = "a number" if answer.task == "number" else ", ".join(answer.classes)
         said["predicts"] = f"`{about['target']}`: {what}"
     if {"sensitive", "groups"} <= about.keys():
         groups = about["groups"] if isinstance(about["groups"], list | tuple) else [about["groups"]]

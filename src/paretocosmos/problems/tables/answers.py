@@ -75,7 +75,14 @@ class Answer:
         said = about.get("answer")
         if said is None:
             return cls()
-        return cls(said["task"], tuple(said["classes"]), float(said["mean"]), float(said["scale"]))
+        try:
+            classes = tuple(str(one) for one in said["classes"])
+            found = cls(said["task"], classes, float(said["mean"]), float(said["scale"]))
+        except (KeyError, TypeError, ValueError) as error:
+            raise DataError(f"what a run says of its answers is damaged ({error!r})") from error
+        if found.task not in TASKS or (found.task == "classes") > (len(classes) > 1):
+            raise DataError(f"what a run says of its answers is damaged ({found})")
+        return found
 
     def to_dict(self) -> dict[str, Any]:
         """Plain lists and numbers, ready for JSON."""

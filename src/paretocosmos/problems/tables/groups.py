@@ -143,16 +143,19 @@ class Grouping:
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> "Grouping":
         """The inverse of `to_dict`."""
-        attributes = (
-            Attribute(str(one["name"]), tuple(one["labels"]), tuple(map(float, one["edges"])))
-            for one in content["attributes"]
-        )
-        return cls(
-            tuple(attributes),
-            tuple(content["names"]),
-            tuple(tuple(cell) for cell in content["cells"]),
-            tuple(content["places"]),
-        )
+        try:
+            attributes = tuple(
+                Attribute(str(one["name"]), tuple(one["labels"]), tuple(map(float, one["edges"])))
+                for one in content["attributes"]
+            )
+            cells = tuple(tuple(map(int, cell)) for cell in content["cells"])
+            names, places = tuple(map(str, content["names"])), tuple(map(int, content["places"]))
+            found = cls(attributes, names, cells, places)
+        except (KeyError, TypeError, ValueError) as error:
+            raise DataError(f"what a run says of its groups is damaged ({error!r})") from error
+        if len(cells) != len(places) or not {*places} <= {*range(len(names))}:
+            raise DataError("what a run says of its groups is damaged (cells without a place)")
+        return found
 
 
 def _categories(series: "pd.Series[Any]") -> Attribute:

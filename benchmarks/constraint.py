@@ -4,7 +4,8 @@ Six real tables, two gaps (true-positive rates, selection rates), bounds of .02 
 splits: one run of ours and `choose` for both bounds, beside fairlearn's `ExponentiatedGradient` and
 `ThresholdOptimizer`, on the same rows and features. We and `ThresholdOptimizer` choose on the
 validation rows; `ExponentiatedGradient` has no use for them and keeps the bound on the training
-rows, and has gradient boosting on the smaller tables only, since it trains some fifty models. Judged on test: accuracy, the gap, and whether the bound is kept. Times are a core's seconds.
+rows, and has gradient boosting on the smaller tables only, since it trains some fifty models.
+Judged on test: accuracy, the gap, and whether the bound is kept. Times are a core's seconds.
 
 `--methods` trains some of them, and `--resume-from FILE` takes over what that file has.
 """

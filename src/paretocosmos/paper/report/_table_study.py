@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from paretocosmos.io.schema.collected import CellResult
 from paretocosmos.paper._fronts import front_of
-from paretocosmos.paper.names import SetKey, set_key, set_title
+from paretocosmos.paper.names import SetKey, set_key, set_title, variation
 from paretocosmos.paper.report._labels import labels
 from paretocosmos.paper.report._parts import NONE, Columns, Table, table_of
 from paretocosmos.paper.report._texts import duration, in_order, mean
@@ -28,7 +28,7 @@ def table_of_study(cells: Sequence[CellResult]) -> list[Table]:
     """Order, range and height of every front, a row per cell."""
     done, called = [cell for cell in cells if cell.seeds], labels(cells)
     separate = {
-        set_key(cell): cell for cell in done if cell.method == "separate" and not cell.settings
+        set_key(cell): cell for cell in done if cell.method == "separate" and not variation(cell)
     }
     beside = {cell.name: _beside(cell, separate) for cell in done}
     columns: Columns = [

@@ -220,3 +220,28 @@ def test_an_input_of_another_shape_needs_a_network_of_ones_own() -> None:
     )
     with pytest.raises(ConfigurationError, match=r"\(5, 4\).*`backbone` and `conditioning`"):
         _plan(words)
+
+
+@pytest.mark.parametrize(
+    ("rows", "rate", "decay", "epochs", "every"),
+    [(700, 0.0018, 1 / 0.09, 46, 46), (3750, 0.003, 4.0, 34, 2), (30_000, 0.006, 1.0, 67, 5)],
+)
+def test_the_network_of_a_table_goes_by_its_rows(
+    rows: int, rate: float, decay: float, epochs: int, every: int
+) -> None:
+    batch = _rows(rows).split("train")
+    few = _rows(rows // 7).split("train")
+    splits = {"train": batch, "val": few, "test": few}
+    plan = _plan(Tabled(**vars(_rows(2)) | {"splits": splits}))
+    assert plan.configuration.backbone is not None
+    assert plan.configuration.backbone.name == "tabular"
+    training = plan.training
+    assert training.learning_rate == pytest.approx(rate)
+    assert training.weight_decay == pytest.approx(decay)
+    assert (training.epochs, training.evaluate_every) == (epochs, every)
+
+
+class Tabled(ToyProblem):
+    """A problem whose inputs are the rows of a table."""
+
+    tabular = True

@@ -63,8 +63,10 @@ _ALWAYS: dict[str, Any] = {
 _VECTORS: dict[str, Any] = {"learning_rate": 2e-3, "groups": 4}
 # Rows of a table at which its network takes the largest steps and has the least decay; q in
 # [0.3, 1], the cube root of a table's share of it, makes the steps smaller and the decay larger, so
-# that 700 rows are not learned by heart (docs/decisions/0035).
-_ROWS, _LEAST = 30_000, 0.3
+# that 700 rows are not learned by heart (docs/decisions/0035). A small table takes half the steps.
+_ROWS, _LEAST, _HALF = 30_000, 0.3, 0.5
+# Validation rows from which they select the best epoch of a table; of fewer, noise would.
+_SELECTING = 500
 _IMAGES: dict[str, Any] = {"learning_rate": 4e-3, "groups": 8, "epochs": 30}
 # A deep or pretrained network, as one's own may be: small steps, little decay.
 _OWN = {"learning_rate": 5e-4, "weight_decay": 0.05}
@@ -140,17 +142,20 @@ def preset_settings(
     if preset == "paper":
         return paper_settings(_name(problem), label)
     axes, rows = len(problem.input_shape), len(split_of(problem, "train"))
+    steps, validations = _STEPS, _VALIDATIONS
     found = _ALWAYS | (_VECTORS if axes == 1 else _IMAGES)
     if backbone == "tabular":
         share = max(_LEAST, min(1.0, (rows / _ROWS) ** (1 / 3)))
         found |= {"learning_rate": 6e-3 * share, "weight_decay": 1 / share**2}
+        steps = round(_STEPS * max(_HALF, share))
+        validations = _VALIDATIONS if len(split_of(problem, "val")) >= _SELECTING else 1
     if backbone is None or "backbone" in paper_network(_name(problem)):
         found |= _OWN
     size = found["batch_size"] = _whole(given, "batch_size") or batch_size_for(rows, axes)
     if axes == 1:
-        found["epochs"] = max(_EPOCHS, -(-_STEPS // -(-rows // size)))
+        found["epochs"] = max(_EPOCHS, -(-steps // -(-rows // size)))
     epochs = _whole(given, "epochs") or int(found["epochs"])
-    found["evaluate_every"] = max(1, epochs // _VALIDATIONS)
+    found["evaluate_every"] = max(1, epochs // validations)
     found["groups"] = 1 if single else loop_groups(preset, axes, size)
     found["groups"] = _whole(given, "accumulate") or found["groups"]
     return found

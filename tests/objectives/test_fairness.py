@@ -158,7 +158,9 @@ def test_the_score_of_several_classes_is_fairlearns(kind: type[RateObjective], g
 @pytest.mark.parametrize("groups", GROUPS)
 @pytest.mark.parametrize("classes", [2, 3])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_the_worst_group_is_sklearns_and_fairlearns(groups: int, classes: int, weighted: bool) -> None:
+def test_the_worst_group_is_sklearns_and_fairlearns(
+    groups: int, classes: int, weighted: bool
+) -> None:
     draw = np.random.default_rng(groups)
     label, sensitive = draw.integers(0, classes, 60), np.arange(60) % groups
     logits = draw.normal(size=(60, classes))

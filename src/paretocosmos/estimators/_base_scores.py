@@ -97,7 +97,7 @@ class BaseScores:
         if hasattr(self.model, "predict_proba"):
             chance = np.full((len(features), self.classes), NEAREST)
             chance[:, known] = self.model.predict_proba(features)
-            logs = np.log(chance.clip(NEAREST, 1 - NEAREST))
+            logs: Floats = np.log(chance.clip(NEAREST, 1 - NEAREST))
             return logs[:, 1:] - logs[:, :1] if self.classes == 2 else logs
         decided = self.model.decision_function(features)
         return np.asarray(decided, dtype=np.float64).reshape(len(features), self.columns)

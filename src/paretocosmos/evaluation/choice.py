@@ -197,7 +197,7 @@ def _warn_of_constant(point: Point) -> None:
             f"the chosen point is a constant classifier: everybody gets the same answer on "
             f"{point.split}; leave `allow_constant` out, or give a `threshold`",
             FrontWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
 
 

@@ -63,17 +63,23 @@ def takes_threshold(problem: Problem) -> bool:
     return problem.outputs == 1 and any(map(decides, _scores(problem).values()))
 
 
-def check_threshold(problem: Problem, threshold: float) -> None:
-    """Refuse what is no probability, and problems that decide otherwise."""
-    given: object = threshold
-    if isinstance(given, bool) or not isinstance(given, Real) or not 0 < float(given) < 1:
+def check_threshold(threshold: object, *, decided: bool, what: str) -> None:
+    """Refuse what is no probability, and a threshold where nothing is decided by one.
+
+    Args:
+        threshold: what was given.
+        decided: whether decisions between two classes are made.
+        what: it was given for.
+    """
+    number = float(threshold) if isinstance(threshold, Real) else 0.0
+    if isinstance(threshold, bool) or not 0 < number < 1:
         raise ConfigurationError(
             f"`threshold` is a probability above 0 and below 1, such as 0.3, found {threshold!r}"
         )
-    if threshold != MIDDLE and not takes_threshold(problem):
+    if threshold != MIDDLE and not decided:
         raise ConfigurationError(
-            f"`{problem.name}` has no decision between two classes, which a `threshold` is for: "
-            "leave it out"
+            f"`{what}` has no decision between two classes, which a `threshold` is for: leave it "
+            "out"
         )
 
 
@@ -90,7 +96,7 @@ def at_threshold(problem: Problem, threshold: float) -> Problem:
     >>> strict.metrics["accuracy"](torch.tensor([1.0, 3.0]), targets)
     tensor(0.5000, dtype=torch.float64)
     """
-    check_threshold(problem, threshold)
+    check_threshold(threshold, decided=takes_threshold(problem), what=problem.name)
     if threshold == MIDDLE:
         return problem
     offset = _logit(threshold)

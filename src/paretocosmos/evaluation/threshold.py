@@ -25,7 +25,7 @@ __all__ = ["MIDDLE", "at_threshold", "check_threshold", "other_threshold", "take
 
 MIDDLE = 0.5
 # Thresholds that are tried at every ray.
-TRIED = 49
+TRIED = 99
 # Of those whom an answer is true of, as many are given it at least: with 10 % positives, yes is
 # said to between 2.5 and 77.5 %.
 LEAST = 0.25
@@ -253,9 +253,9 @@ def _scores(problem: Problem) -> Mapping[str, Metric]:
 
 
 def _rounded(likely: float) -> float:
-    """A probability to three digits of what it lacks to 0 or to 1."""
+    """A probability to four digits of what it lacks to 0 or to 1."""
     inside = min(max(likely, 1e-6), 1 - 1e-6)
-    return float(f"{inside:.3g}") if inside < 0.5 else 1 - float(f"{1 - inside:.3g}")
+    return float(f"{inside:.4g}") if inside < 0.5 else round(1 - float(f"{1 - inside:.4g}"), 10)
 
 
 def _logit(threshold: float) -> float:

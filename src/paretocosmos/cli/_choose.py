@@ -6,18 +6,10 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from paretocosmos.cli._options import (
-    AsJson,
-    MovedData,
-    RunDevice,
-    RunFolder,
-    Trust,
-    Verify,
-    named_numbers,
-    numbers_of,
-)
+from paretocosmos.cli import _options as options
 from paretocosmos.cli.output._console import notes, print_json, safe, wide
 from paretocosmos.evaluation.choice import Choice
+from paretocosmos.evaluation.threshold import MIDDLE
 from paretocosmos.io.trust import modules_of
 from paretocosmos.pareto.selection import Point
 from paretocosmos.runs.load import load_run
@@ -27,7 +19,7 @@ Bounds = list[str] | None
 
 
 def choose(
-    folder: RunFolder,
+    folder: options.RunFolder,
     at_most: Annotated[
         Bounds,
         typer.Option("--max", metavar="NAME=NUMBER", help="The largest allowed; repeatable."),
@@ -54,26 +46,28 @@ def choose(
         float | None,
         typer.Option(help="With which the bounds are to hold for new people, as 0.9."),
     ] = None,
+    threshold: options.Threshold = None,
     evaluations: Annotated[int, typer.Option(help="Rays to evaluate at most.")] = 20,
-    data: MovedData = None,
-    device: RunDevice = "cpu",
-    trust: Trust = None,
-    verify: Verify = None,
-    as_json: AsJson = False,
+    data: options.MovedData = None,
+    device: options.RunDevice = "cpu",
+    trust: options.Trust = None,
+    verify: options.Verify = None,
+    as_json: options.AsJson = False,
 ) -> None:
     """Choose a point of a RUN: the best under a constraint, the knee, or one near given values."""
     run = load_run(folder, trust=trust or (), verify=verify, device=device)
     with notes():
         choice = run.choose(
-            max=named_numbers("--max", at_most),
-            min=named_numbers("--min", at_least),
+            max=options.named_numbers("--max", at_most),
+            min=options.named_numbers("--min", at_least),
             minimize=minimize,
             maximize=maximize,
             knee=knee,
-            weights=None if weights is None else numbers_of(weights, "--weights"),
-            near=named_numbers("--near", near) or None,
+            weights=None if weights is None else options.numbers_of(weights, "--weights"),
+            near=options.named_numbers("--near", near) or None,
             allow_constant=allow_constant,
             confidence=confidence,
+            threshold=threshold,
             evaluations=evaluations,
             problem=run.problem(data=data),
         )
@@ -91,6 +85,12 @@ def print_choice(run: Run, choice: Choice, confidence: float | None = None) -> N
         f"{part:.1%} on {name}" for part, name in zip(choice.ray, run.front.names, strict=True)
     )
     console.print(f"[bold]ray[/] {ray} ({safe(weights)})", soft_wrap=True)
+    if choice.threshold != MIDDLE:
+        console.print(
+            f"[bold]threshold[/] {choice.threshold:g}: the probability above which everybody's "
+            "decision is positive",
+            soft_wrap=True,
+        )
     table = Table(box=None, padding=(0, 2), header_style="bold")
     table.add_column("")
     for heading in ("val, by which it was chosen", "test, not used to choose"):
@@ -126,5 +126,6 @@ def _code(run: Run, choice: Choice) -> list[str]:
     folder = f"{str(run.folder)!r}" + (f", trust={list(own)}" if own else "")
     load = ["from paretocosmos import load_run", "", f"run = load_run({folder})"]
     if run.table is not None:
-        return [*load, f"run.predict(rows, ray=[{ray}])  # rows: a DataFrame"]
+        decided = "" if choice.threshold == MIDDLE else f" > {choice.threshold!r}"
+        return [*load, f"run.predict(rows, ray=[{ray}]){decided}  # rows: a DataFrame"]
     return ["import torch", *load, f"run.model(inputs, torch.tensor([{ray}]))"]

@@ -5,8 +5,9 @@ from typing import Annotated, cast
 
 import typer
 
-from paretocosmos.cli._options import AsJson, RunFolder, Trust, Verify
+from paretocosmos.cli._options import AsJson, RunFolder, Threshold, Trust, Verify
 from paretocosmos.cli.output._console import print_json, safe, wide
+from paretocosmos.evaluation.threshold import MIDDLE
 from paretocosmos.export import Exported, Format
 from paretocosmos.export import export as export_run
 from paretocosmos.runs.load import load_run
@@ -20,13 +21,15 @@ def export(
     out: Annotated[
         Path | None, typer.Option(help="The file, .onnx or .pt2; else in the run folder.")
     ] = None,
+    threshold: Threshold = None,
     trust: Trust = None,
     verify: Verify = None,
     as_json: AsJson = False,
 ) -> None:
     """Write a RUN as one file with the inputs x and preference, and a model card beside it."""
     run = load_run(folder, trust=trust or (), verify=verify)
-    exported = export_run(run, format=cast(Format, form), out=out)
+    decided = MIDDLE if threshold is None else threshold
+    exported = export_run(run, format=cast(Format, form), out=out, threshold=decided)
     if as_json:
         print_json(
             {

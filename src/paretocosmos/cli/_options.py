@@ -34,6 +34,10 @@ def _look_here() -> None:
 
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.")]
 RunFolders = Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run folders.")]
+Threshold = Annotated[
+    float | None,
+    typer.Option(help="The probability above which a decision is positive, as 0.3."),
+]
 MovedData = Annotated[str | None, typer.Option(help="Where the data lies now, if moved.")]
 RunDevice = Annotated[str, typer.Option(help="cpu, cuda, cuda:1.")]
 ProblemName = Annotated[

@@ -10,6 +10,8 @@ import typer
 from paretocosmos.cli import _options as options
 from paretocosmos.cli.output._console import note, notes
 from paretocosmos.errors import ConfigurationError, DataError, RunError
+from paretocosmos.evaluation.choice import Choice
+from paretocosmos.evaluation.threshold import MIDDLE, check_threshold
 from paretocosmos.io.files import replacing
 from paretocosmos.pareto.front import Array
 from paretocosmos.problems.tables.answers import Answer
@@ -39,6 +41,7 @@ def predict(
     ] = None,
     minimize: Annotated[str | None, typer.Option(help="Choose it: what is to be small.")] = None,
     maximize: Annotated[str | None, typer.Option(help="Choose it: what is to be large.")] = None,
+    threshold: options.Threshold = None,
     out: Annotated[
         Path | None, typer.Option(help="A CSV file to write, new; standard output if left out.")
     ] = None,
@@ -53,7 +56,8 @@ def predict(
     """Predict for the rows of a table, at a trade-off of a RUN that is given or chosen.
 
     Writes the rows as CSV with a column `prediction`, and with `probability` of the positive class,
-    or a column for each of several classes.
+    or a column for each of several classes. Of two classes, the prediction is positive above the
+    threshold: the one given, the chosen one, or 0.5.
     """
     chosen = any((at_most, at_least, minimize, maximize))
     if (ray is not None) == chosen:
@@ -68,10 +72,22 @@ def predict(
         raise ConfigurationError(f"`{folder}` was not trained on a table, so it has no rows")
     with notes():
         frame = named(read_table(rows, separator=separator, decimal=decimal, encoding=encoding))
-        weights = options.numbers_of(ray) if ray is not None else None
-        if weights is None:
-            weights = _chosen(run, at_most, at_least, minimize, maximize, data)
-        added = _columns(run.record["about"], run.predict(frame, ray=weights))
+        if ray is not None:
+            weights, decided = options.numbers_of(ray), MIDDLE if threshold is None else threshold
+            binary = Answer.from_about(run.record["about"]).task == "binary"
+            check_threshold(decided, decided=binary, what=run.record["name"])
+        else:
+            choice = run.choose(
+                max=options.named_numbers("--max", at_most),
+                min=options.named_numbers("--min", at_least),
+                minimize=minimize,
+                maximize=maximize,
+                threshold=threshold,
+                problem=run.problem(data=data),
+            )
+            weights, decided = list(choice.ray), choice.threshold
+            _tell(choice)
+        added = _columns(run.record["about"], run.predict(frame, ray=weights), decided)
         taken = [name for name in added if name in frame.columns]
         if taken:
             raise DataError(f"`{rows}` has a column `{taken[0]}` already: rename it")
@@ -84,7 +100,7 @@ def predict(
     note(f"`{out}`: {len(frame):,} rows{_counted(run, added)}")
 
 
-def _columns(about: Mapping[str, Any], found: Array) -> dict[str, Any]:
+def _columns(about: Mapping[str, Any], found: Array, threshold: float) -> dict[str, Any]:
     """What is added to the rows: the answer, and how sure it is where it is a class."""
     answer = Answer.from_about(about)
     if answer.task == "number":
@@ -94,7 +110,7 @@ def _columns(about: Mapping[str, Any], found: Array) -> dict[str, Any]:
         return every | {"prediction": [answer.classes[at] for at in found.argmax(axis=1)]}
     positive = about.get("positive", "1")
     classes = about.get("negative", f"not {positive}"), positive
-    return {"probability": found, "prediction": [classes[int(one > 0.5)] for one in found]}
+    return {"probability": found, "prediction": [classes[int(one > threshold)] for one in found]}
 
 
 def _counted(run: Run, added: Mapping[str, Any]) -> str:
@@ -104,21 +120,8 @@ def _counted(run: Run, added: Mapping[str, Any]) -> str:
     return f", {added['prediction'].count(positive):,} of them predicted `{positive}`"
 
 
-def _chosen(
-    run: Run,
-    at_most: Bounds,
-    at_least: Bounds,
-    minimize: str | None,
-    maximize: str | None,
-    data: str | None,
-) -> list[float]:
-    """The ray that meets the criteria best on the run's own validation rows, which is said."""
-    choice = run.choose(
-        max=options.named_numbers("--max", at_most),
-        min=options.named_numbers("--min", at_least),
-        minimize=minimize,
-        maximize=maximize,
-        problem=run.problem(data=data),
-    )
-    note(f"predicted at the ray {', '.join(f'{part:.4f}' for part in choice.ray)}")
-    return list(choice.ray)
+def _tell(choice: Choice) -> None:
+    """Say which trade-off was chosen."""
+    ray = ", ".join(f"{part:.4f}" for part in choice.ray)
+    moved = "" if choice.threshold == MIDDLE else f", with the threshold {choice.threshold:g}"
+    note(f"predicted at the ray {ray}{moved}")

@@ -96,7 +96,8 @@ class ParetoEstimator(Chooses, BaseEstimator, ABC):  # type: ignore[misc]
                 f"`sensitive` is traded against one target, found {len(names)}: fit one estimator "
                 "for each, or say with `objectives` what is traded"
             )
-        self.__dict__.pop("choice_", None)  # of the network that was before
+        for name in ("choice_", "threshold_"):  # of the network that was before
+            self.__dict__.pop(name, None)
         self.groups_ = called
         self._columns = list(frame.columns)
         return self._learn(names, rows)

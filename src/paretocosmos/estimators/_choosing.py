@@ -7,14 +7,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 from sklearn.utils.validation import check_is_fitted
-from torch import Tensor, nn
+from torch import nn
 
 from paretocosmos.errors import ConfigurationError, FrontWarning
 from paretocosmos.estimators._problem import RowsProblem
-from paretocosmos.evaluation.choice import look
-from paretocosmos.evaluation.evaluate import evaluate
-from paretocosmos.evaluation.proof import proven
-from paretocosmos.evaluation.refine import refine
+from paretocosmos.evaluation.choice import look, settle
+from paretocosmos.evaluation.threshold import MIDDLE
 from paretocosmos.pareto.front import Front
 from paretocosmos.pareto.selection import Criteria, Point, pick, point_of
 
@@ -30,11 +28,14 @@ class Chooses:
     Attributes:
         choice_: the point that was chosen, on the validation rows; of an estimator that `choose`
             has returned.
+        threshold_: the probability above which `predict` says the second of two classes, at any
+            preference: 0.5, or what `choose` found.
     """
 
     front_: Front
     model_: nn.Module
     choice_: Point
+    threshold_: float = MIDDLE
     preference: Any
     _judging: RowsProblem | None
     _fixed: bool
@@ -51,6 +52,7 @@ class Chooses:
         near: Mapping[str, float] | Sequence[float] | None = None,
         allow_constant: bool = False,
         confidence: float | None = None,
+        threshold: float | None = None,
     ) -> Self:
         """An estimator that predicts at the preference that meets the criteria best.
 
@@ -69,10 +71,14 @@ class Chooses:
             confidence: with which bounds are to hold for new people, such as 0.9: then a bound is
                 kept by the upper limit of what is bounded, and the rays of `front_` are tested
                 instead of new ones looked for. `None`: bounds hold on the validation rows.
+            threshold: the probability above which `predict` says the second of two classes. `None`
+                is 0.5, or another where no ray keeps the bounds at 0.5 but by giving everybody the
+                same answer, or where it gains more of what is maximised than chance explains.
 
         Returns:
-            A fitted copy with the chosen ray as its `preference`, and the point as `choice_`; the
-            network is shared. Refused where no ray keeps the bounds, saying how close one comes.
+            A fitted copy with the chosen ray as its `preference`, the point as `choice_` and
+            the threshold as `threshold_`; the network is shared. Refused where no ray keeps the
+            bounds, saying how close one comes.
         """
         check_is_fitted(self, "model_")
         criteria = Criteria(
@@ -88,35 +94,35 @@ class Chooses:
         )
         chosen = copy.copy(self)
         chosen._judging = self._judging  # which a copy leaves behind, as a pickle does
-        chosen.choice_ = self._chosen(criteria)
+        chosen.choice_, chosen.threshold_ = self._chosen(criteria, threshold)
         chosen.preference = chosen.choice_.ray
         return chosen
 
-    def _chosen(self, criteria: Criteria) -> Point:
+    def _chosen(self, criteria: Criteria, threshold: float | None) -> tuple[Point, float]:
+        """The point and the threshold."""
         problem = self._judging
-        if problem is None and criteria.confidence is not None:
+        if problem is not None:
+            found = settle(
+                self.model_,
+                problem,
+                self.front_,
+                criteria,
+                fixed=self._fixed,
+                evaluations=EVALUATIONS,
+                threshold=threshold,
+            )
+            seen = look(self.model_, found.problem, found.point.ray, split="val", chosen=True)
+            return dataclasses.replace(found.point, intervals=seen.intervals), found.threshold
+        given = {"confidence": criteria.confidence, "threshold": threshold}
+        for name in (name for name, value in given.items() if value is not None):
             raise ConfigurationError(
-                "the validation rows, which a `confidence` needs, are not part of a pickle: choose "
-                "before the estimator is saved, or leave `confidence` out"
+                f"the validation rows, which a `{name}` needs, are not part of a pickle: choose "
+                f"before the estimator is saved, or leave `{name}` out"
             )
-        if problem is None:
-            warnings.warn(
-                "the validation rows are not part of a pickle: the preference is chosen among the "
-                f"{len(self.front_)} rays of `front_` instead of between them, too",
-                FrontWarning,
-                stacklevel=3,
-            )
-        if problem is not None and criteria.confidence is not None:
-            point = proven(self.model_, problem, self.front_, criteria)
-        elif problem is None or self._fixed:
-            point = point_of(self.front_, pick(self.front_, criteria))
-        else:
-
-            def at(rays: Tensor) -> Front:
-                return evaluate(self.model_, problem, split="val", rays=rays)
-
-            point, _ = refine(self.front_, at, criteria, evaluations=EVALUATIONS)
-        if problem is None:
-            return point
-        seen = look(self.model_, problem, point.ray, split="val", chosen=True)
-        return dataclasses.replace(point, intervals=seen.intervals)
+        warnings.warn(
+            "the validation rows are not part of a pickle: the preference is chosen among the "
+            f"{len(self.front_)} rays of `front_` instead of between them, too",
+            FrontWarning,
+            stacklevel=3,
+        )
+        return point_of(self.front_, pick(self.front_, criteria)), MIDDLE

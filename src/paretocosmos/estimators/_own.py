@@ -10,7 +10,7 @@ from torch import Tensor
 from paretocosmos.config.promises import promised
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.estimators._targets import LABEL, Numbers
-from paretocosmos.objectives import Objective
+from paretocosmos.objectives import Objective, decides
 from paretocosmos.types import Metric, Outputs, Targets, map_tensors
 
 __all__ = ["Given", "InUnit", "Own", "in_unit", "own_objectives"]
@@ -63,6 +63,7 @@ class _Wrapped(Objective):
         super().__init__(name=name)
         self.wrapped, self.traceable = own, promised(own)  # which may decide things in Python
         loss, score = (own.loss, own.score) if isinstance(own, Objective) else (own, own)
+        self.decides = decides(score)
         self._loss, self._score = (_in_unit(_flat(f), numbers) for f in (loss, score))
 
     def loss(self, outputs: Outputs, targets: Targets) -> Tensor:

@@ -1,5 +1,6 @@
 """What an estimator predicts: classes or numbers, one of them or several."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -62,9 +63,10 @@ class Classes:
         positive = torch.sigmoid(logits)
         return torch.cat([torch.sigmoid(-logits), positive], dim=1).numpy()
 
-    def predicted(self, logits: Tensor) -> Column:
-        """``[n, width]`` to the classes ``[n]``."""
-        codes = logits.argmax(dim=1) if self.width > 1 else (logits[:, 0] > 0).long()
+    def predicted(self, logits: Tensor, threshold: float = 0.5) -> Column:
+        """``[n, width]`` to the classes ``[n]``; of two, the second above a probability."""
+        offset = math.log(threshold / (1 - threshold))
+        codes = logits.argmax(dim=1) if self.width > 1 else (logits[:, 0] > offset).long()
         chosen: Column = self.classes[codes.numpy()]
         return chosen
 

@@ -139,13 +139,14 @@ class ParetoClassifier(ClassifierMixin, ParetoEstimator):  # type: ignore[misc]
         return self._fit(X, y, sensitive, sample_weight)
 
     def predict(self, X: Any, *, preference: Any = None) -> npt.NDArray[Any]:  # noqa: N803
-        """The class of every row, ``[n]`` or ``[n, targets]``.
+        """The class of every row, ``[n]`` or ``[n, targets]``; of two, decided at `threshold_`.
 
         Args:
             X: rows like those of `fit`.
             preference: a ray ``[J]``, or one for each row ``[n, J]``; the estimator's if `None`.
         """
-        return side_by_side([kind.predicted(out) for kind, out in self._answers(X, preference)])
+        found = self._answers(X, preference)
+        return side_by_side([kind.predicted(out, self.threshold_) for kind, out in found])
 
     def predict_proba(self, X: Any, *, preference: Any = None) -> Any:  # noqa: N803
         """The probability of every class, ``[n, K]``; a list of them with several targets.

@@ -12,7 +12,6 @@ from paretocosmos.errors import InfeasibleError
 from paretocosmos.evaluation.evaluate import bring, evaluating, sweep
 from paretocosmos.evaluation.intervals import intervals, moments_of
 from paretocosmos.evaluation.rates import gap_limit
-from paretocosmos.objectives import RateObjective
 from paretocosmos.pareto.front import Array, Front
 from paretocosmos.pareto.selection import Criteria, Point, constant, pick, point_of
 from paretocosmos.problems import Problem
@@ -156,7 +155,7 @@ class BoundTest:
             return ""
         rate, group = np.unravel_index(sizes.argmin(), sizes.shape)
         owner, names = getattr(self.metric, "__self__", None), getattr(self.problem, "groups", ())
-        over = owner.over if isinstance(owner, RateObjective) else ("all",)
+        over = getattr(owner, "over", None) or ("all",)
         where = f"in `{names[group]}`" if len(names) == sizes.shape[1] else "in one group"
         return (
             f"; with {sizes.min():.0f} {ROWS[over[int(rate) % len(over)]]} {where}, the smallest "

@@ -6,12 +6,13 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from paretocosmos.errors import ParetoCosmosError, RunError, unknown
+from paretocosmos.evaluation.threshold import MIDDLE, check_threshold
 from paretocosmos.export._card import card
 from paretocosmos.export._check import LIMIT, difference
 from paretocosmos.export._deployed import Call, Shared, deployed
 from paretocosmos.export._onnx import loaded_onnx, need_onnx, onnx_bytes
 from paretocosmos.export._program import loaded_program, program_bytes
-from paretocosmos.export.metadata import TAKES, Takes, about
+from paretocosmos.export.metadata import TAKES, Takes, about, decides_by_one
 from paretocosmos.io.files import exists, made, one_line, replacing
 from paretocosmos.runs.run import Run
 
@@ -58,7 +59,13 @@ _WAYS: dict[str, _Way] = {
 }
 
 
-def export(run: Run, *, format: Format = "onnx", out: str | Path | None = None) -> Exported:  # noqa: A002
+def export(
+    run: Run,
+    *,
+    format: Format = "onnx",  # noqa: A002
+    out: str | Path | None = None,
+    threshold: float = MIDDLE,
+) -> Exported:
     """Write a run's network as one file that needs no paretocosmos, and a card beside it.
 
     Inputs: `x`, float32, any number of rows; `preference`, float32 ``[1, J]`` for all rows or
@@ -81,19 +88,24 @@ def export(run: Run, *, format: Format = "onnx", out: str | Path | None = None) 
             a preference for each row and no other number of them.
         out: the file, ``.onnx`` or ``.pt2``; must not exist. By default ``export/model.onnx`` or
             ``export/model.pt2`` in the run folder, which is written anew.
+        threshold: the probability above which decisions between two classes are to be positive,
+            such as `Choice.threshold`; the card and the file's metadata say it.
 
     Returns:
         The file, its card (the same name and ``.md``), and the difference.
     """
     if format not in _WAYS:
         raise unknown("format", format, _WAYS)
+    check_threshold(threshold, decided=decides_by_one(run), what=run.record["name"])
     way = _WAYS[format]
     path = _place(run, way.ending, out)
     with made(path.parent):  # before the work is done
         if format == "onnx":
             need_onnx()
         shared = deployed(run)
-        content, several = way.write(shared, lambda free: about(run, shared, way.takes[free]))
+        content, several = way.write(
+            shared, lambda free: about(run, shared, way.takes[free], threshold)
+        )
         takes = way.takes[several]
         with replacing(path, way_out=WAY_OUT) as temporary:
             temporary.write_bytes(content)
@@ -101,7 +113,7 @@ def export(run: Run, *, format: Format = "onnx", out: str | Path | None = None) 
     said = TAKES[takes].format(j=shared.objectives)
     result = Exported(path, path.with_name(f"{path.name}.md"), found, said)
     with replacing(result.card, way_out=WAY_OUT) as temporary:
-        temporary.write_bytes(card(run, shared, path.name, takes, found).encode())
+        temporary.write_bytes(card(run, shared, path.name, takes, found, threshold).encode())
     return result
 
 

@@ -7,11 +7,12 @@ import numpy as np
 
 from paretocosmos import registry
 from paretocosmos._version import __version__
+from paretocosmos.evaluation.threshold import MIDDLE
 from paretocosmos.export._deployed import Shared
 from paretocosmos.export._fairness import fairness
 from paretocosmos.export._markdown import code, plain, table
 from paretocosmos.export._usage import usage
-from paretocosmos.export.metadata import TAKES, Takes
+from paretocosmos.export.metadata import TAKES, Takes, decides_by_one
 from paretocosmos.pareto.front import Front
 from paretocosmos.pareto.selection import constant
 from paretocosmos.problems.tables.answers import Answer
@@ -20,7 +21,9 @@ from paretocosmos.runs.run import Run
 SHOWN = 7  # rays of the front
 
 
-def card(run: Run, shared: Shared, name: str, takes: Takes, difference: float) -> str:
+def card(
+    run: Run, shared: Shared, name: str, takes: Takes, difference: float, threshold: float
+) -> str:
     """Markdown, from what the run folder knows.
 
     Args:
@@ -29,10 +32,11 @@ def card(run: Run, shared: Shared, name: str, takes: Takes, difference: float) -
         name: the file's.
         takes: how many preferences it takes.
         difference: the largest found between the file and PyTorch.
+        threshold: the probability above which decisions are to be positive.
     """
     sections = {
         f"Model card: {plain(name)}": _opening(run),
-        "How to call it": _calling(run, shared, name, takes),
+        "How to call it": _calling(run, shared, name, takes, threshold),
         "Columns": _columns(run),
         "Data": _data(run),
         "Objectives": _objectives(run),
@@ -63,7 +67,7 @@ def _opening(run: Run) -> Iterator[str]:
         yield f"It predicts {plain(about['target'])}: {what}."
 
 
-def _calling(run: Run, shared: Shared, name: str, takes: Takes) -> Iterator[str]:
+def _calling(run: Run, shared: Shared, name: str, takes: Takes, threshold: float) -> Iterator[str]:
     size = " x ".join(map(str, shared.row))
     what = "one column each, see below" if run.table is not None else "what the network takes"
     yield f"- `x`: float32, N rows of {size}: {what}."
@@ -75,6 +79,10 @@ def _calling(run: Run, shared: Shared, name: str, takes: Takes) -> Iterator[str]
         answer = Answer.from_about(run.record["about"])
         shape = f"[N, {answer.outputs}]" if answer.outputs > 1 else "[N]"
         yield f"- gives `{answer.called}`, float32 {shape}; the preprocessing is inside."
+        if decides_by_one(run):
+            yield f"- A decision is positive above the probability {threshold:g}, for everybody."
+            if threshold != MIDDLE:
+                yield f"  The numbers below were measured at {MIDDLE}: evaluate at {threshold:g}."
     else:
         names = ", ".join(plain(output) for output in shared.outputs)
         yield f"- gives the network's outputs, float32 with N rows: {names}. They are logits, not"

@@ -4,12 +4,13 @@ import json
 from typing import TYPE_CHECKING, Any, Literal
 
 from paretocosmos._version import __version__
+from paretocosmos.problems.tables.answers import Answer
 
 if TYPE_CHECKING:
     from paretocosmos.export._deployed import Shared
     from paretocosmos.runs.run import Run
 
-__all__ = ["KEY", "TAKES", "Takes", "about"]
+__all__ = ["KEY", "TAKES", "Takes", "about", "decides_by_one"]
 
 KEY = "paretocosmos"
 """Its key in the file's metadata."""
@@ -24,7 +25,12 @@ TAKES: dict[Takes, str] = {
 """How many preferences a file takes, in words."""
 
 
-def about(run: "Run", shared: "Shared", takes: Takes) -> str:
+def decides_by_one(run: "Run") -> bool:
+    """Whether the file gives the probability of one class, which a decision follows from."""
+    return run.table is not None and Answer.from_about(run.record["about"]).task == "binary"
+
+
+def about(run: "Run", shared: "Shared", takes: Takes, threshold: float) -> str:
     """JSON: columns and categories, objectives, the meaning of the output, the version."""
     record = run.record
     said: dict[str, Any] = {
@@ -37,6 +43,8 @@ def about(run: "Run", shared: "Shared", takes: Takes) -> str:
     }
     if run.table is not None:
         said |= {key: record["about"].get(key) for key in ("target", "positive")}
+        if decides_by_one(run):
+            said["threshold"] = threshold
         said["columns"] = [
             {"name": name, "categories": run.table.categorical.get(name)}
             for name in run.table.columns

@@ -1,6 +1,7 @@
 """Objectives: what a model is trained for, one file each, and the metrics reported beside them."""
 
 from paretocosmos.objectives._base import Objective, logits_of, pick, weighted_mean
+from paretocosmos.objectives._deciding import decides, deciding
 from paretocosmos.objectives._groups import (
     GroupObjective,
     fairness_objective,
@@ -18,6 +19,8 @@ __all__ = [
     "RateObjective",
     "accuracy",
     "calibration_error",
+    "decides",
+    "deciding",
     "fairness_objective",
     "fairness_objectives",
     "gap",

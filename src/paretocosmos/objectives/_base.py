@@ -34,6 +34,11 @@ class Objective(ABC):
     `target`, so that several of a kind on heads alike are computed in one go; a subclass declares
     it anew."""
 
+    decides: bool = False
+    """`True` says that `score` is of decisions: of one logit per sample it reads ``logit > 0``
+    alone, so that it can be had at another threshold; a subclass with a score of its own declares
+    it anew."""
+
     def __init__(
         self, *, name: str | None = None, output: str | None = None, target: str = "label"
     ) -> None:

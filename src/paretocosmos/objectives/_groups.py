@@ -37,6 +37,8 @@ class GroupObjective(Objective):
     """Which rows of a group it is about: all of them, those of the positive class, the others. A
     split in which a group has none of them is refused; none: it has a value without."""
 
+    decides = True
+
     meaning: ClassVar[str] = ""
     """What a model card says of it: what is measured, and what that leaves open."""
 

@@ -4,12 +4,14 @@ import torch
 from torch import Tensor
 
 from paretocosmos.objectives._base import logits_of, pick, weighted_mean
+from paretocosmos.objectives._deciding import deciding
 from paretocosmos.types import Outputs, Targets
 
 # Of a calibration error: the usual number (Guo et al. 2017), of equal mass.
 BINS = 15
 
 
+@deciding
 def accuracy(
     outputs: Outputs, targets: Targets, *, output: str | None = None, target: str = "label"
 ) -> Tensor:
@@ -26,6 +28,7 @@ def accuracy(
     return weighted_mean(right.double(), targets)
 
 
+@deciding
 def misclassification(
     outputs: Outputs, targets: Targets, *, output: str | None = None, target: str = "label"
 ) -> Tensor:

@@ -111,6 +111,7 @@ class Run:
         near: Mapping[str, float] | Sequence[float] | None = None,
         allow_constant: bool = False,
         confidence: float | None = None,
+        threshold: float | None = None,
         evaluations: int = 20,
         problem: Problem | None = None,
     ) -> Choice:
@@ -131,6 +132,10 @@ class Run:
             confidence: with which bounds are to hold for new people, such as 0.9: then a bound is
                 kept by the upper limit of what is bounded, and the rays of the front are tested
                 instead of new ones looked for. `None`: bounds hold on the validation data.
+            threshold: the probability above which a decision between two classes is positive, for
+                everybody. `None` is 0.5, or another where no ray keeps the bounds at 0.5 but by
+                giving all the same answer, or where it gains more of what is maximised than chance
+                explains.
             evaluations: rays to evaluate at most.
             problem: what the run was trained on, where its folder cannot say.
 
@@ -165,6 +170,7 @@ class Run:
             criteria,
             fixed=self.record["fixed_rays"] is not None,
             evaluations=evaluations,
+            threshold=threshold,
         )
 
     def problem(self, *, data: str | None = None) -> Problem:

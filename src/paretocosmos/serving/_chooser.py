@@ -9,6 +9,7 @@ import numpy as np
 from starlette.exceptions import HTTPException
 
 from paretocosmos.errors import ConfigurationError, ParetoCosmosError
+from paretocosmos.evaluation.threshold import MIDDLE
 from paretocosmos.pareto.selection import point_of
 from paretocosmos.problems import Problem
 from paretocosmos.runs.run import Run
@@ -59,8 +60,8 @@ class Chooser:
                 logging.getLogger("uvicorn.error").warning("choosing without data: %s", error)
         if not isinstance(self._problem, str):
             return self._run.choose(**criteria, problem=self._problem).to_dict()
-        if "confidence" in criteria:
-            why = "a `confidence` needs the data, which could not be read here: leave it out"
+        for name in {"confidence", "threshold"} & criteria.keys():
+            why = f"a `{name}` needs the data, which could not be read here: leave it out"
             raise ConfigurationError(why)
         held = {key: value for key, value in criteria.items() if key != "evaluations"}
         val = self._run.front_val.choose(**held)
@@ -71,5 +72,6 @@ class Chooser:
             "val": val.to_dict(),
             "test": test,
             "evaluations": 0,
+            "threshold": MIDDLE,
             "note": "chosen among the rays of the front: the data could not be read here",
         }

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, create_model
 
+from paretocosmos.evaluation.threshold import MIDDLE
 from paretocosmos.io.schema.kinds import Finite
 from paretocosmos.pareto.rays import CLOSE
 from paretocosmos.serving._rows import Rows
@@ -14,6 +15,7 @@ __all__ = ["Chosen", "Outputs", "Probabilities", "Refusal", "criteria_model", "q
 STRICT = ConfigDict(strict=True, extra="forbid")
 # Rays that one request to choose may ask for.
 EVALUATIONS = 100
+PROBABILITY: Any = Annotated[float, Field(gt=0, lt=1, allow_inf_nan=False)]
 
 
 class Refusal(BaseModel):
@@ -33,7 +35,8 @@ class Probabilities(_Prediction):
     """What a network says of the rows of a table."""
 
     probabilities: list[float]
-    decisions: list[bool]
+    decisions: list[bool] = Field(description="Whether the probability is above the threshold.")
+    threshold: float
     target: str | None
     positive: str | None
 
@@ -52,6 +55,7 @@ class Chosen(BaseModel):
     val: dict[str, Any]
     test: dict[str, Any] | None
     evaluations: int
+    threshold: float = Field(description="To predict with, beside the ray.")
     note: str = Field("", description="Where the data could not be had.")
 
 
@@ -72,12 +76,14 @@ def question_model(rows: Rows, *, names: Sequence[str], most: int) -> Any:
     def is_ray(given: object) -> bool:
         return not (isinstance(given, list) and given and isinstance(given[0], list))
 
-    return create_model(
-        "Question",
-        __config__=STRICT,
-        inputs=(_several(rows.row, rows.is_one, most), Field(description=rows.rule)),
-        preference=(_several(ray, is_ray, most), Field(description=about)),
-    )
+    fields: dict[str, Any] = {
+        "inputs": (_several(rows.row, rows.is_one, most), Field(description=rows.rule)),
+        "preference": (_several(ray, is_ray, most), Field(description=about)),
+    }
+    if rows.columns:
+        decided = "the probability above which a decision is positive"
+        fields["threshold"] = (PROBABILITY, Field(MIDDLE, description=decided))
+    return create_model("Question", __config__=STRICT, **fields)
 
 
 def _several(one: Any, is_one: Callable[[object], bool], most: int) -> Any:
@@ -116,6 +122,7 @@ def criteria_model(names: Sequence[str]) -> type[BaseModel]:
         "near": (weights | bounds, f"{by_place}, or {by_name}"),
         "allow_constant": (bool, truth),
         "confidence": (Finite, "a number above 0.5 and below 1"),
+        "threshold": (PROBABILITY, "a number above 0 and below 1"),
         "evaluations": (count, f"a whole number from 2 to {EVALUATIONS}"),
     }
     optional: dict[str, Any] = {

@@ -7,6 +7,7 @@ import numpy as np
 import torch
 from starlette.exceptions import HTTPException
 
+from paretocosmos.evaluation.threshold import MIDDLE
 from paretocosmos.runs.load import load_run
 from paretocosmos.runs.run import Run
 from paretocosmos.runtime.device import SMALL_STEP
@@ -56,30 +57,35 @@ class Service:
         self.chooser = Chooser(self.run, data=settings.data, timeout=settings.timeout)
         self._classes = classified(self.run)
 
-    def question(self, body: bytes) -> tuple[Numbers, Rays, list[str]]:
-        """The rows and rays of a body; whatever is wrong with it is refused."""
+    def question(self, body: bytes) -> tuple[Numbers, Rays, list[str], float]:
+        """The rows, rays and threshold of a body; whatever is wrong with it is refused."""
         asked = read_json(self.question_model, body, columns=self.rows.columns)
         rows, warnings = self.rows.numbers(asked.inputs)
         if len(asked.preference) not in (1, len(rows)):
             rule = f"`preference` is one ray for all rows or one for each, here {len(rows)}"
             raise HTTPException(422, f"{rule}; found {len(asked.preference)}")
         rays = np.array(asked.preference, dtype=np.float32)
-        return rows, self.network.used(rays), warnings
+        threshold: float = getattr(asked, "threshold", MIDDLE)
+        return rows, self.network.used(rays), warnings, threshold
 
     def criteria(self, body: bytes) -> dict[str, Any]:
         """The arguments of `run.choose` in a body."""
         return read_json(self.criteria_model, body).model_dump(exclude_none=True)
 
-    async def predict(self, rows: Numbers, rays: Rays, warnings: list[str]) -> dict[str, Any]:
+    async def predict(
+        self, rows: Numbers, rays: Rays, warnings: list[str], threshold: float
+    ) -> dict[str, Any]:
         """The answer to `/predict`, for what `question` gave."""
         try:
             async with asyncio.timeout(self.settings.timeout):
                 answers = await self.batcher.answer(rows, rays)
         except TimeoutError as error:
             raise HTTPException(503, "the server is too busy: try again later") from error
-        return self._said(answers, rays, warnings)
+        return self._said(answers, rays, warnings, threshold)
 
-    def _said(self, answers: Answers, rays: Rays, warnings: list[str]) -> dict[str, Any]:
+    def _said(
+        self, answers: Answers, rays: Rays, warnings: list[str], threshold: float
+    ) -> dict[str, Any]:
         for out in answers.values():
             finite = np.isfinite(out).reshape(len(out), -1).all(axis=1)
             if not finite.all():
@@ -90,8 +96,8 @@ class Service:
         if self.run.table is not None:
             likely = answers["probability"]
             about = {key: self.run.record["about"].get(key) for key in ("target", "positive")}
-            decisions = (likely > 0.5).tolist()
-            return {"probabilities": likely.tolist(), "decisions": decisions, **about, **shared}
+            decided = {"decisions": (likely > threshold).tolist(), "threshold": threshold}
+            return {"probabilities": likely.tolist(), **decided, **about, **shared}
         said = {"outputs": {head: out.tolist() for head, out in answers.items()}}
         if self._classes:
             of_classes = {head: answers[head] for head in answers if head in self._classes}

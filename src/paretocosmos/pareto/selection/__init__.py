@@ -2,7 +2,14 @@
 
 from paretocosmos.pareto.selection._between import interpolated, neighbours
 from paretocosmos.pareto.selection._criteria import Criteria
-from paretocosmos.pareto.selection._pick import closest, constant, cost_of, pick, within
+from paretocosmos.pareto.selection._pick import (
+    closest,
+    constant,
+    cost_of,
+    is_constant,
+    pick,
+    within,
+)
 from paretocosmos.pareto.selection._point import Point, columns, point_of
 
 __all__ = [
@@ -13,6 +20,7 @@ __all__ = [
     "constant",
     "cost_of",
     "interpolated",
+    "is_constant",
     "neighbours",
     "pick",
     "point_of",

@@ -8,9 +8,9 @@ import numpy.typing as npt
 from paretocosmos.errors import InfeasibleError
 from paretocosmos.pareto.front import Array, Front
 from paretocosmos.pareto.selection._criteria import Criteria
-from paretocosmos.pareto.selection._point import columns, point_of
+from paretocosmos.pareto.selection._point import Point, columns, point_of
 
-__all__ = ["closest", "constant", "cost_of", "pick", "within"]
+__all__ = ["closest", "constant", "cost_of", "is_constant", "pick", "within"]
 
 Mask = npt.NDArray[np.bool_]
 # Metrics that betray a classifier which gives everybody the same answer, and the numbers that do.
@@ -75,8 +75,17 @@ def cost_of(front: Front, criteria: Criteria) -> Array:
 
 def constant(front: Front) -> Mask:
     """``[N]``: which points are classifiers that give everybody the same answer."""
-    found = np.zeros(len(front), dtype=bool)
-    for name, values in front.metrics.items():
+    return _same_answer(front.metrics, len(front))
+
+
+def is_constant(point: Point) -> bool:
+    """Whether a point is a classifier that gives everybody the same answer."""
+    return bool(_same_answer(point.metrics, 1)[0])
+
+
+def _same_answer(metrics: Mapping[str, Array] | Mapping[str, float], count: int) -> Mask:
+    found = np.zeros(count, dtype=bool)
+    for name, values in metrics.items():
         for betraying, numbers in BETRAYING.items():
             # of one of several targets: `largest_share_income`
             if name == betraying or name.startswith(f"{betraying}_"):

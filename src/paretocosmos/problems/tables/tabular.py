@@ -13,6 +13,7 @@ from paretocosmos.objectives import (
     Objective,
     accuracy,
     calibration_error,
+    deciding,
     fairness_objective,
     logits_of,
     misclassification,
@@ -209,6 +210,7 @@ def class_metrics(
     return {key: metric for key, metric in metrics.items() if key not in names}
 
 
+@deciding
 def positive_rate(outputs: Outputs, targets: Targets) -> Tensor:
     """The share of samples predicted positive: 0 or 1 means a constant classifier.
 
@@ -219,6 +221,7 @@ def positive_rate(outputs: Outputs, targets: Targets) -> Tensor:
     return weighted_mean((logits_of(outputs, None) > 0).double(), targets)
 
 
+@deciding
 def selection_rate(outputs: Outputs, targets: Targets, *, group: int) -> Tensor:
     """The share of a group that is predicted positive; NaN where nobody is of that group.
 

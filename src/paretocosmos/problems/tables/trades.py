@@ -15,6 +15,7 @@ from paretocosmos.objectives import (
     GroupObjective,
     Objective,
     accuracy,
+    deciding,
     fairness_objective,
     fairness_objectives,
     logits_of,
@@ -105,6 +106,7 @@ def reference_of(objective: Objective, answer: Answer) -> float:
     return max(2.0, round(2 * math.log(answer.outputs), 2)) if losses else 2.0
 
 
+@deciding
 def recall(outputs: Outputs, targets: Targets, *, of: int) -> Tensor:
     """The share of a class that is found; NaN where it is missing.
 
@@ -119,6 +121,7 @@ def recall(outputs: Outputs, targets: Targets, *, of: int) -> Tensor:
     return (chosen * member).sum() / member.sum()
 
 
+@deciding
 def largest_share(outputs: Outputs, targets: Targets, *, output: str | None = None) -> Tensor:
     """The share of samples predicted as the class predicted most: 1 betrays a constant one.
 

@@ -70,7 +70,7 @@ LEARNERS: dict[str, Callable[[], Any]] = {
     "gradient boosting": lambda: HistGradientBoostingClassifier(random_state=1),
 }
 # Some fifty trainings for one bound: on more rows than these it would take hours.
-SLOW, FEW = "gradient boosting", 10_000
+SLOW, FEW = "gradient boosting", 5_000
 METHODS = (OURS, "ThresholdOptimizer", "ExponentiatedGradient")
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-__all__ = ["fronts_short", "fronts_table"]
+__all__ = ["fronts_short", "fronts_table", "study_table"]
 
 RESULTS = Path(__file__).parents[1] / "results"
 ARMS = {
@@ -14,6 +14,14 @@ ARMS = {
     "paper": "one network, the paper's recipe",
 }
 GOALS = {"published": "both tasks", "text": "both tasks, a harder draw"}
+METHODS = {
+    "linear": "the default",
+    "separate": "method `separate`: a network for each of nine rays",
+    "cosmos": "method `cosmos`",
+    "smooth_tchebycheff": "method `smooth_tchebycheff`",
+    "phn_ls": "method `phn_ls`",
+    "single_task": "method `single_task`: the ideal point of two networks",
+}
 PROBLEMS = {
     "adult": "Adult",
     "compas": "COMPAS",
@@ -45,6 +53,19 @@ def fronts_table() -> list[str]:
                 f"{means['dominated_share']:.0%} | {means['expected_utility']:.4f} | "
                 f"{means['hypervolume']:.3f} |"
             )
+    return rows
+
+
+def study_table() -> list[str]:
+    """What each ingredient is worth on Multi-Fashion, from `results/study_fronts.json`."""
+    cells = json.loads((RESULTS / "study_fronts.json").read_text())["cells"]
+    (whole,) = (c["hypervolume"] for c in cells if c["method"] == "linear" and not c["settings"])
+    rows = ["| Multi-Fashion, default preset | hypervolume | beside the default |", "|---|---|---|"]
+    for cell in cells:
+        told = ", ".join(f"`{key}={value}`" for key, value in cell["settings"].items())
+        name = f"the default with {told}" if told else METHODS.get(cell["method"], cell["method"])
+        volume = cell["hypervolume"]
+        rows.append(f"| {name} | {volume:.3f} | {volume - whole:+.3f} |")
     return rows
 
 

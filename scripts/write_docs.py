@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "scripts"))  # for those who import this file
 
 from faces import celeba_table, faces_short, loader_note, processes_note, steps_table  # noqa: E402
-from fronts_page import fronts_short, fronts_table  # noqa: E402
+from fronts_page import fronts_short, fronts_table, study_table  # noqa: E402
 from images_page import draw_images, fingerprint, images_note, images_seeds, images_table  # noqa: E402
 from intervals_page import intervals_note, intervals_table  # noqa: E402
 from method_cards import (  # noqa: E402
@@ -248,7 +248,12 @@ def results() -> str:
             "",
             *fronts_table(),
             "",
-            "Pairs of images: rule `published`, pixels 0..1, trained on one NVIDIA H200 (Fashion+MNIST was cut off and is missing); tables on a CPU.",
+            "`paretocosmos reproduce study_fronts` takes every ingredient away alone and trains every method under the paper's settings and the",
+            "default preset's. What of it has been trained so far, five seeds each:",
+            "",
+            *study_table(),
+            "",
+            "Pairs of images: rule `published`, pixels 0..1, trained on one NVIDIA H200; tables on a CPU.",
             "",
             "## By the paper's recipe",
             "",

@@ -29,7 +29,7 @@ TRIED = 99
 # Of those whom an answer is true of, as many are given it at least: with 10 % positives, yes is
 # said to between 2.5 and 77.5 %.
 LEAST = 0.25
-# How sure a gain is to be, all thresholds of a ray together.
+# How sure a gain is to be: docs/decisions/0038-a-threshold-for-all.md.
 SURE = 0.975
 
 
@@ -231,9 +231,8 @@ def _gains(problem: Problem, asked: Criteria, both: Tensor, batch: Batch) -> boo
     metric = _scores(problem)[asked.maximize or ""]
     found = score(metric, both, batch.targets, problem.score_batch)
     drawn = paired_draws([metric], both, batch.targets, score_batch=problem.score_batch)[:, :, 0]
-    # the best of many thresholds is the luckiest, too (Bonferroni)
-    reach = NormalDist().inv_cdf(1 - (1 - SURE) / TRIED)
-    return float(found[1] - found[0]) > reach * float(np.nanstd(drawn[:, 1] - drawn[:, 0]))
+    noise = float(np.nanstd(drawn[:, 1] - drawn[:, 0]))
+    return float(found[1] - found[0]) > NormalDist().inv_cdf(SURE) * noise
 
 
 def _of_decisions(problem: Problem, criteria: Criteria) -> Criteria | None:

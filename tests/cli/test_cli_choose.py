@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from paretocosmos import fit, load_run
+from paretocosmos import evaluate, fit, load_run
 from paretocosmos.errors import BenchmarkWarning
+from paretocosmos.evaluation.threshold import at_threshold
 
 Call = Callable[..., Any]
 
@@ -69,10 +70,27 @@ def test_a_confidence_prints_the_limit(cli: Call, finished: Path) -> None:
     assert told in done.out
 
 
+def test_a_threshold_is_printed_and_in_the_code(cli: Call, finished: Path) -> None:
+    options = ("--maximize", "accuracy", "--threshold", "0.4")
+    found = json.loads(cli("choose", str(finished), *options, "--json").out)
+    assert found["threshold"] == 0.4
+    done = cli("choose", str(finished), *options)
+    assert "threshold 0.4: the probability above which" in done.out
+    scope: dict[str, Any] = {"rows": _row(load_run(finished))}
+    code = done.out[done.out.index("from paretocosmos") :]
+    exec(code.replace("run.predict", "decided = run.predict"), scope)
+    assert scope["decided"].dtype == bool
+    with pytest.warns(BenchmarkWarning):
+        problem = at_threshold(load_run(finished).problem(), 0.4)
+    again = evaluate(load_run(finished).model, problem, split="test", rays=[found["ray"]])
+    assert found["test"]["metrics"]["accuracy"] == pytest.approx(again.metrics["accuracy"][0])
+
+
 @pytest.mark.parametrize(
     ("options", "says"),
     [
         ([], "what to choose by"),
+        (["--knee", "--threshold", "1"], "`threshold` is a probability above 0 and below 1"),
         (["--max", "tpr_gap"], "NAME=NUMBER, as tpr_gap=0.02, found `tpr_gap`"),
         (["--max", "tpr_gap=2%"], "--max takes NAME=NUMBER"),
         (["--max", "gap=0.02"], "`gap`; did you mean `tpr_gap`"),

@@ -89,6 +89,21 @@ class TestPredict:
         count = int((found["prediction"] == "high").sum())
         assert f"`found.csv`: 50 rows, {count} of them predicted `high`" in ended.err
 
+    def test_decisions_at_another_threshold(self, cli: Call, trained: Path) -> None:
+        people(50, seed=1).to_csv("new.csv", index=False)
+        wishes = (("--ray", "0.3,0.7"), ("--max", "tpr_gap=1", "--minimize", "tpr_gap"))
+        likely = load_run(trained).predict(people(50, seed=1), ray=[0.3, 0.7])
+        middle = round(float(np.median(likely)), 3)
+        for wish in wishes:
+            ended = cli("predict", str(trained), "new.csv", *wish, "--threshold", str(middle))
+            assert ended.code == 0, ended.err
+            found = pd.read_csv(io.StringIO(ended.out))
+            answers = np.where(found["probability"] > middle, "high", "low")
+            assert found["prediction"].tolist() == answers.tolist()
+        assert f"with the threshold {middle:g}" in ended.err
+        wrong = cli("predict", str(trained), "new.csv", "--ray", "0.3,0.7", "--threshold", "80")
+        refused(wrong, "above 0 and below 1, such as 0.3, found 80.0")
+
     def test_refusals(self, cli: Call, trained: Path) -> None:
         people(50).to_csv("new.csv", index=False)
         people(50).assign(prediction=1).to_csv("again.csv", index=False)

@@ -105,3 +105,37 @@ def test_a_bound_kept_with_confidence(fair: ParetoClassifier) -> None:
     read = pickle.loads(pickle.dumps(fair))
     with pytest.raises(ConfigurationError, match="not part of a pickle"):
         read.choose(max={"tpr_gap": bound}, confidence=0.9)
+
+
+def test_a_threshold_decides_what_is_predicted(fair: ParetoClassifier, people: People) -> None:
+    chosen = fair.choose(maximize="accuracy", threshold=0.8)
+    assert (chosen.threshold_, fair.threshold_) == (0.8, 0.5)
+    likely = chosen.predict_proba(people.x)[:, 1]
+    said = np.where(likely > 0.8, "yes", "no")
+    np.testing.assert_array_equal(chosen.predict(people.x), said)
+    assert chosen.score(people.x, people.rich) == (said == people.rich).mean()
+    assert chosen.choice_["accuracy"] < fair.choose(maximize="accuracy").choice_["accuracy"]
+    read = pickle.loads(pickle.dumps(chosen))
+    np.testing.assert_array_equal(read.predict(people.x), said)
+    with pytest.raises(ConfigurationError, match="a `threshold` needs, are not part of a pickle"):
+        read.choose(knee=True, threshold=0.3)
+
+
+def test_a_threshold_is_looked_for_where_one_half_keeps_no_bound(people: People) -> None:
+    rows = people.x["skill"].notna()
+    x, sex = people.x.loc[rows, ["skill"]], people.sex[rows]
+    rare = np.random.default_rng(0).random(len(x)) < 0.05 + 0.08 * (x["skill"] > 1.0)
+    fitted = ParetoClassifier(random_state=0, epochs=5, preference=[1, 0])
+    fitted.fit(x, rare, sensitive=sex)
+    assert not fitted.predict(x).any()
+    chosen = fitted.choose(maximize="accuracy")
+    assert 0 < chosen.threshold_ < 0.5
+    assert 0 < chosen.predict(x).mean() < 0.8
+    chosen.fit(x, rare, sensitive=sex)
+    assert chosen.threshold_ == 0.5
+
+
+def test_no_threshold_between_more_classes_or_numbers(sided: ParetoRegressor) -> None:
+    assert sided.choose(knee=True).threshold_ == 0.5
+    with pytest.raises(ConfigurationError, match="no decision between two classes"):
+        sided.choose(knee=True, threshold=0.3)

@@ -1,5 +1,6 @@
 """Decisions at another probability than 0.5: what they are worth, and when they are taken."""
 
+import dataclasses
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from paretocosmos.evaluation.choice import choose
 from paretocosmos.evaluation.threshold import at_threshold, takes_threshold
 from paretocosmos.pareto.selection import Criteria
 from paretocosmos.problems import Split
+from paretocosmos.types import Batch
 
 Floats = npt.NDArray[np.float64]
 
@@ -161,6 +163,25 @@ def test_another_threshold_for_a_gain_that_is_no_chance() -> None:
     assert moved.test["accuracy"] > choice.test["accuracy"] - 0.05
     # what is to be small, or is no decision, is chosen at 0.5
     assert chosen(Known(shift=2.7), problem, minimize="binary_cross_entropy").threshold == 0.5
+    assert chosen(Known(shift=2.7), problem, maximize="calibration_error").threshold == 0.5
+
+
+def test_weighted_rows_count_as_much() -> None:
+    plain, model = table(3000, positives=0.1), Known(shift=-6.0)
+    draw = torch.Generator().manual_seed(0)
+    splits = {
+        name: Batch(one.inputs, {**one.targets, "weight": torch.rand(len(one), generator=draw)})
+        for name, one in plain.splits.items()
+    }
+    problem = dataclasses.replace(plain, splits=splits)
+    choice = chosen(model, problem, max={"tpr_gap": 0.4})
+    (label, _), weight = truth(problem), splits["val"].targets["weight"].numpy()
+    said = chances(model, problem, choice.ray) > choice.threshold
+    right = accuracy_score(label, said, sample_weight=weight)
+    assert choice.threshold < 0.1
+    assert choice.val["accuracy"] == pytest.approx(right, abs=1e-6)
+    share = np.average(said, weights=weight)
+    assert share >= 0.25 * np.average(label, weights=weight)
 
 
 @pytest.mark.parametrize("confidence", [None, 0.9])

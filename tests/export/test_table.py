@@ -78,6 +78,7 @@ def test_the_file_says_what_it_is(in_onnx: Exported) -> None:
     assert about["version"] == paretocosmos.__version__
     assert about["objectives"] == ["binary_cross_entropy", "tpr_gap"]
     assert (about["target"], about["positive"]) == ("income", "low")
+    assert about["threshold"] == 0.5
     assert about["columns"] == [
         {"name": "age", "categories": None},
         {"name": "a|b", "categories": None},
@@ -90,6 +91,18 @@ def test_the_file_says_what_it_is(in_onnx: Exported) -> None:
     model = onnx.load(in_onnx)
     onnx.checker.check_model(model, full_check=True)
     assert not any(tensor.external_data for tensor in model.graph.initializer)
+
+
+def test_the_threshold_is_said(trained: Run, tmp_path: Path) -> None:
+    path = tmp_path / "strict.onnx"
+    written = export(trained, out=path, threshold=0.7)
+    meta = onnxruntime.InferenceSession(str(path)).get_modelmeta().custom_metadata_map
+    assert json.loads(meta["paretocosmos"])["threshold"] == 0.7
+    card = written.card.read_text()
+    assert "A decision is positive above the probability 0.7, for everybody." in card
+    assert "measured at 0.5: evaluate at 0.7" in card
+    with pytest.raises(ConfigurationError, match="`threshold` is a probability"):
+        export(trained, out=tmp_path / "none.onnx", threshold=7)
 
 
 def test_the_same_run_gives_the_same_file(

@@ -108,6 +108,7 @@ def test_without_the_data_a_ray_of_the_front_is_chosen(
     with serving(Settings(folder=tmp_path / "run", port=0, data=gone)) as server:
         said = server.ask("/choose", {"max": {"tpr_gap": bound}, "evaluations": 8}).json
         refused = server.ask("/choose", {"max": {"tpr_gap": -1}})
+        moved = server.ask("/choose", {"max": {"tpr_gap": 0.9}, "threshold": 0.4})
         unsure = server.ask("/choose", {"max": {"tpr_gap": 0.9}, "confidence": 0.9})
     expected = run.front_val.choose(max={"tpr_gap": bound})
     assert said["val"] == expected.to_dict()
@@ -116,5 +117,7 @@ def test_without_the_data_a_ray_of_the_front_is_chosen(
     assert said["evaluations"] == 0
     assert said["note"] == "chosen among the rays of the front: the data could not be read here"
     assert refused.status == 422
+    assert said["threshold"] == 0.5
+    assert (moved.status, moved.error.partition(" needs")[0]) == (422, "a `threshold`")
     assert unsure.status == 422
     assert "a `confidence` needs the data" in unsure.error

@@ -33,6 +33,22 @@ def test_many_rows_at_one_preference(server: Any, run: Run, rows: list[Row]) -> 
     assert said["warnings"] == []
 
 
+def test_decisions_at_another_threshold(server: Any, run: Run, rows: list[Row]) -> None:
+    asked = {"inputs": rows[:50], "preference": [0.3, 0.7]}
+    plain = server.ask("/predict", asked).json
+    said = server.ask("/predict", asked | {"threshold": 0.2}).json
+    assert (plain["threshold"], said["threshold"]) == (0.5, 0.2)
+    assert said["probabilities"] == plain["probabilities"]
+    assert said["decisions"] == [value > 0.2 for value in said["probabilities"]]
+    assert said["decisions"] != plain["decisions"]
+    for wrong in (0, 1, -1, "0.3"):
+        assert server.ask("/predict", asked | {"threshold": wrong}).status == 422
+    middle = round(float(np.median(plain["probabilities"])), 3)
+    chosen = server.ask("/choose", {"maximize": "accuracy", "threshold": middle})
+    assert chosen.json == run.choose(maximize="accuracy", threshold=middle).to_dict()
+    assert chosen.json["threshold"] == middle
+
+
 def test_a_preference_for_each_row(server: Any, run: Run, rows: list[Row]) -> None:
     rays = np.random.default_rng(1).dirichlet([1, 1], 90).tolist()
     said = server.ask("/predict", {"inputs": rows[:90], "preference": rays}).json

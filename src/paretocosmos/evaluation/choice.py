@@ -13,12 +13,8 @@ from paretocosmos.evaluation.evaluate import bring, evaluate, evaluating, scored
 from paretocosmos.evaluation.intervals import intervals
 from paretocosmos.evaluation.proof import proven
 from paretocosmos.evaluation.refine import refine
-from paretocosmos.evaluation.threshold import (
-    MIDDLE,
-    at_threshold,
-    other_threshold,
-    takes_threshold,
-)
+from paretocosmos.evaluation.threshold import MIDDLE, at_threshold, takes_threshold
+from paretocosmos.evaluation.threshold_search import other_threshold
 from paretocosmos.pareto.front import Front
 from paretocosmos.pareto.selection import Criteria, Point, is_constant, pick, point_of
 from paretocosmos.problems import Problem, check_split

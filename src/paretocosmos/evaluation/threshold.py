@@ -5,32 +5,24 @@ import math
 from collections.abc import Mapping
 from functools import partial
 from numbers import Real
-from statistics import NormalDist
 
-import numpy as np
-import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from paretocosmos.errors import ConfigurationError, InfeasibleError
-from paretocosmos.evaluation.evaluate import bring, evaluating, score, scored, sweep
-from paretocosmos.evaluation.intervals import paired_draws
+from paretocosmos.errors import ConfigurationError
 from paretocosmos.objectives import Objective, decides
-from paretocosmos.pareto.front import Array, Front
-from paretocosmos.pareto.selection import Criteria, Point, pick, point_of
 from paretocosmos.problems import Problem
-from paretocosmos.runtime.device import precise
-from paretocosmos.types import Batch, Metric, Outputs, Targets, map_tensors
+from paretocosmos.types import Metric, Outputs, Targets, map_tensors
 
-__all__ = ["MIDDLE", "at_threshold", "check_threshold", "other_threshold", "takes_threshold"]
+__all__ = [
+    "MIDDLE",
+    "at_threshold",
+    "check_threshold",
+    "logit_of",
+    "scores_of",
+    "takes_threshold",
+]
 
 MIDDLE = 0.5
-# Thresholds that are tried at every ray.
-TRIED = 99
-# Of those whom an answer is true of, as many are given it at least: with 10 % positives, yes is
-# said to between 2.5 and 77.5 %.
-LEAST = 0.25
-# How sure a gain is to be, all thresholds of a ray together.
-SURE = 0.975
 
 
 class AtThreshold(Objective):
@@ -60,7 +52,7 @@ class AtThreshold(Objective):
 
 def takes_threshold(problem: Problem) -> bool:
     """Whether decisions are made of one logit, so that they can be made at another probability."""
-    return problem.outputs == 1 and any(map(decides, _scores(problem).values()))
+    return problem.outputs == 1 and any(map(decides, scores_of(problem).values()))
 
 
 def check_threshold(threshold: object, *, decided: bool, what: str) -> None:
@@ -88,8 +80,8 @@ def at_threshold(problem: Problem, threshold: float) -> Problem:
 
     Losses, and metrics of probabilities, are as they were.
 
+    >>> import torch, warnings
     >>> from paretocosmos import load_problem
-    >>> import warnings
     >>> with warnings.catch_warnings(action="ignore"):
     ...     strict = at_threshold(load_problem("compas"), 0.9)
     >>> targets = {"label": torch.ones(2)}
@@ -99,7 +91,7 @@ def at_threshold(problem: Problem, threshold: float) -> Problem:
     check_threshold(threshold, decided=takes_threshold(problem), what=problem.name)
     if threshold == MIDDLE:
         return problem
-    offset = _logit(threshold)
+    offset = logit_of(threshold)
 
     def metric(one: Metric) -> Metric:
         owner = getattr(one, "__self__", None)
@@ -118,147 +110,13 @@ def at_threshold(problem: Problem, threshold: float) -> Problem:
     )
 
 
-def other_threshold(
-    model: nn.Module,
-    problem: Problem,
-    front: Front,
-    criteria: Criteria,
-    *,
-    beyond: Point | None = None,
-) -> tuple[Point, float] | None:
-    """The best point of a front's rays at any threshold, if it is worth another than 0.5.
-
-    At every ray thresholds are tried that say yes to at least a quarter as many as are positive,
-    and no to a quarter as many as are negative: further ones would meet any bound on a gap, by
-    hardly deciding.
-    Where what is asked for is not of decisions, as a loss, which cannot see a threshold, the
-    accuracy is to be large.
-
-    Args:
-        model: the network.
-        problem: what it was trained on.
-        front: its validation front, at 0.5.
-        criteria: what is asked.
-        beyond: what was chosen at 0.5; then the gain in what is to be large must be one that chance
-            does not explain. Else none keeps the bounds at 0.5.
-
-    Returns:
-        The point on the validation data and its threshold, or `None`.
-    """
-    asked = _of_decisions(problem, criteria)
-    parameter = next(model.parameters(), torch.zeros(()))
-    batch = bring(problem.split("val"), parameter.device, parameter.dtype)
-    if asked is None or "label" not in batch.targets:
-        return None
-    rays = torch.tensor(front.rays).float()
-    with evaluating(model), precise("fp32"):
-        outputs = sweep(model, batch.inputs, rays, problem.prepare)
-        assert isinstance(outputs, Tensor)
-        thresholds, tried = _tried(problem, front, asked, outputs, batch)
-        if tried is None:
-            return None
-        try:
-            place = pick(tried, asked)
-        except InfeasibleError:
-            return None
-        at, threshold = int(tried.metrics["place"][place]), float(thresholds[place])
-        moved = at_threshold(problem, threshold)
-        found = scored(
-            moved.objectives,
-            outputs[at : at + 1],
-            batch.targets,
-            rays[at : at + 1],
-            metrics=moved.metrics,
-            reference=moved.reference,
-            score_batch=moved.score_batch,
-            split="val",
-        )
-        if beyond is not None:
-            before = sweep(model, batch.inputs, torch.tensor([beyond.ray]), problem.prepare)
-            assert isinstance(before, Tensor)
-            both = torch.cat([before, outputs[at : at + 1] - _logit(threshold)])
-            if not _gains(problem, asked, both, batch):
-                return None
-    return dataclasses.replace(point_of(found, 0), ray=point_of(front, at).ray), threshold
-
-
-def _tried(
-    problem: Problem, front: Front, asked: Criteria, outputs: Tensor, batch: Batch
-) -> tuple[Array, Front | None]:
-    """The thresholds, and what each has at its ray, a point each; its `place` is the ray's."""
-    weight = batch.targets.get("weight", torch.ones(len(batch))).reshape(-1).double().cpu()
-    positive = batch.targets["label"].reshape(-1).cpu() > 0.5
-    base = float((positive * weight).sum() / weight.sum())
-    shares = np.linspace(LEAST * base, 1 - LEAST * (1 - base), TRIED)
-    asking = {*asked.max, *asked.min, asked.maximize, asked.minimize}
-    named = [name for name in problem.metrics if name in asking and name not in problem.names]
-    wanted = {name: _scores(problem)[name] for name in (*problem.names, *named)}
-    thresholds, columns = [], []
-    for place, out in enumerate(outputs):
-        likely = torch.sigmoid(out.double()).flatten().cpu()
-        each = np.array([_rounded(p) for p in np.quantile(likely.numpy(), 1 - shares)])
-        offsets = torch.tensor([_logit(t) for t in each]).to(out).reshape(-1, *[1] * out.ndim)
-        moved = out.unsqueeze(0) - offsets
-        yes = ((moved.flatten(1) > 0).double().cpu() @ weight / weight.sum()).numpy()
-        kept = (yes > 0) & (yes < 1) & (yes >= shares[0]) & (yes <= shares[-1])
-        found = {
-            name: score(
-                metric, moved if decides(metric) else out[None], batch.targets, problem.score_batch
-            )
-            .double()
-            .expand(TRIED)
-            .cpu()
-            .numpy()[kept]
-            for name, metric in wanted.items()
-        }
-        thresholds.append(each[kept])
-        columns.append(found | {"place": np.full(int(kept.sum()), float(place))})
-    every = {name: np.concatenate([one[name] for one in columns]) for name in columns[0]}
-    if not len(every["place"]):
-        return np.empty(0), None
-    return np.concatenate(thresholds), Front(
-        rays=front.rays[every["place"].astype(int)],
-        values=np.stack([every[name] for name in problem.names], axis=1),
-        names=problem.names,
-        reference=front.reference,
-        metrics={name: every[name] for name in (*named, "place")},
-        split="val",
-    )
-
-
-def _gains(problem: Problem, asked: Criteria, both: Tensor, batch: Batch) -> bool:
-    """Whether the second of two has more of what is to be large than chance explains."""
-    metric = _scores(problem)[asked.maximize or ""]
-    found = score(metric, both, batch.targets, problem.score_batch)
-    drawn = paired_draws([metric], both, batch.targets, score_batch=problem.score_batch)[:, :, 0]
-    # the best of many thresholds is the luckiest, too (Bonferroni)
-    reach = NormalDist().inv_cdf(1 - (1 - SURE) / TRIED)
-    return float(found[1] - found[0]) > reach * float(np.nanstd(drawn[:, 1] - drawn[:, 0]))
-
-
-def _of_decisions(problem: Problem, criteria: Criteria) -> Criteria | None:
-    """The same bounds, and something of decisions to choose by; `None` where there is nothing."""
-    scores, wish = _scores(problem), criteria.maximize or criteria.minimize
-    if wish is not None and decides(scores[wish]):
-        return criteria
-    if "accuracy" not in problem.metrics:
-        return None
-    return dataclasses.replace(
-        criteria, minimize=None, maximize="accuracy", knee=False, weights=None, near=None
-    )
-
-
-def _scores(problem: Problem) -> Mapping[str, Metric]:
+def scores_of(problem: Problem) -> Mapping[str, Metric]:
+    """Everything that a front reports, by name."""
     return dict(problem.metrics) | {o.name: o.score for o in problem.objectives}
 
 
-def _rounded(likely: float) -> float:
-    """A probability to four digits of what it lacks to 0 or to 1."""
-    inside = min(max(likely, 1e-6), 1 - 1e-6)
-    return float(f"{inside:.4g}") if inside < 0.5 else round(1 - float(f"{1 - inside:.4g}"), 10)
-
-
-def _logit(threshold: float) -> float:
+def logit_of(threshold: float) -> float:
+    """The logit of a probability."""
     return math.log(threshold / (1 - threshold))
 
 

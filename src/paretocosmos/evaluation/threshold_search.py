@@ -1,0 +1,166 @@
+"""Looking for another threshold than 0.5, on the validation data."""
+
+import dataclasses
+from statistics import NormalDist
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from paretocosmos.errors import InfeasibleError
+from paretocosmos.evaluation.evaluate import bring, evaluating, score, scored, sweep
+from paretocosmos.evaluation.intervals import paired_draws
+from paretocosmos.evaluation.threshold import at_threshold, logit_of, scores_of
+from paretocosmos.objectives import decides
+from paretocosmos.pareto.front import Array, Front
+from paretocosmos.pareto.selection import Criteria, Point, pick, point_of
+from paretocosmos.problems import Problem
+from paretocosmos.runtime.device import precise
+from paretocosmos.types import Batch
+
+__all__ = ["other_threshold"]
+
+# Thresholds that are tried at every ray.
+TRIED = 99
+# Of those whom an answer is true of, as many are given it at least: with 10 % positives, yes is
+# said to between 2.5 and 77.5 %.
+LEAST = 0.25
+# How sure a gain is to be: docs/decisions/0038-a-threshold-for-all.md.
+SURE = 0.975
+
+
+def other_threshold(
+    model: nn.Module,
+    problem: Problem,
+    front: Front,
+    criteria: Criteria,
+    *,
+    beyond: Point | None = None,
+) -> tuple[Point, float] | None:
+    """The best point of a front's rays at any threshold, if it is worth another than 0.5.
+
+    At every ray thresholds are tried that say yes to at least a quarter as many as are positive,
+    and no to a quarter as many as are negative: further ones would meet any bound on a gap, by
+    hardly deciding.
+    Where what is asked for is not of decisions, as a loss, which cannot see a threshold, the
+    accuracy is to be large.
+
+    Args:
+        model: the network.
+        problem: what it was trained on.
+        front: its validation front, at 0.5.
+        criteria: what is asked.
+        beyond: what was chosen at 0.5; then the gain in what is to be large must be one that chance
+            does not explain. Else none keeps the bounds at 0.5.
+
+    Returns:
+        The point on the validation data and its threshold, or `None`.
+    """
+    asked = _of_decisions(problem, criteria)
+    if beyond is not None and asked is not criteria:
+        return None  # what is to be large cannot see a threshold
+    parameter = next(model.parameters(), torch.zeros(()))
+    batch = bring(problem.split("val"), parameter.device, parameter.dtype)
+    if asked is None or "label" not in batch.targets:
+        return None
+    rays = torch.tensor(front.rays).float()
+    with evaluating(model), precise("fp32"):
+        outputs = sweep(model, batch.inputs, rays, problem.prepare)
+        assert isinstance(outputs, Tensor)
+        thresholds, tried = _tried(problem, front, asked, outputs, batch)
+        if tried is None:
+            return None
+        try:
+            place = pick(tried, asked)
+        except InfeasibleError:
+            return None
+        at, threshold = int(tried.metrics["place"][place]), float(thresholds[place])
+        moved = at_threshold(problem, threshold)
+        found = scored(
+            moved.objectives,
+            outputs[at : at + 1],
+            batch.targets,
+            rays[at : at + 1],
+            metrics=moved.metrics,
+            reference=moved.reference,
+            score_batch=moved.score_batch,
+            split="val",
+        )
+        if beyond is not None:
+            before = sweep(model, batch.inputs, torch.tensor([beyond.ray]), problem.prepare)
+            assert isinstance(before, Tensor)
+            both = torch.cat([before, outputs[at : at + 1] - logit_of(threshold)])
+            if not _gains(problem, asked, both, batch):
+                return None
+    return dataclasses.replace(point_of(found, 0), ray=point_of(front, at).ray), threshold
+
+
+def _tried(
+    problem: Problem, front: Front, asked: Criteria, outputs: Tensor, batch: Batch
+) -> tuple[Array, Front | None]:
+    """The thresholds, and what each has at its ray, a point each; its `place` is the ray's."""
+    weight = batch.targets.get("weight", torch.ones(len(batch))).reshape(-1).double().cpu()
+    positive = batch.targets["label"].reshape(-1).cpu() > 0.5
+    base = float((positive * weight).sum() / weight.sum())
+    shares = np.linspace(LEAST * base, 1 - LEAST * (1 - base), TRIED)
+    asking = {*asked.max, *asked.min, asked.maximize, asked.minimize}
+    named = [name for name in problem.metrics if name in asking and name not in problem.names]
+    wanted = {name: scores_of(problem)[name] for name in (*problem.names, *named)}
+    thresholds, columns = [], []
+    for place, out in enumerate(outputs):
+        likely = torch.sigmoid(out.double()).flatten().cpu()
+        each = np.array([_rounded(p) for p in np.quantile(likely.numpy(), 1 - shares)])
+        offsets = torch.tensor([logit_of(t) for t in each]).to(out).reshape(-1, *[1] * out.ndim)
+        moved = out.unsqueeze(0) - offsets
+        yes = ((moved.flatten(1) > 0).double().cpu() @ weight / weight.sum()).numpy()
+        kept = (yes > 0) & (yes < 1) & (yes >= shares[0]) & (yes <= shares[-1])
+        found = {
+            name: score(
+                metric, moved if decides(metric) else out[None], batch.targets, problem.score_batch
+            )
+            .double()
+            .expand(TRIED)
+            .cpu()
+            .numpy()[kept]
+            for name, metric in wanted.items()
+        }
+        thresholds.append(each[kept])
+        columns.append(found | {"place": np.full(int(kept.sum()), float(place))})
+    every = {name: np.concatenate([one[name] for one in columns]) for name in columns[0]}
+    if not len(every["place"]):
+        return np.empty(0), None
+    return np.concatenate(thresholds), Front(
+        rays=front.rays[every["place"].astype(int)],
+        values=np.stack([every[name] for name in problem.names], axis=1),
+        names=problem.names,
+        reference=front.reference,
+        metrics={name: every[name] for name in (*named, "place")},
+        split="val",
+    )
+
+
+def _gains(problem: Problem, asked: Criteria, both: Tensor, batch: Batch) -> bool:
+    """Whether the second of two has more of what is to be large than chance explains."""
+    metric = scores_of(problem)[asked.maximize or ""]
+    found = score(metric, both, batch.targets, problem.score_batch)
+    drawn = paired_draws([metric], both, batch.targets, score_batch=problem.score_batch)[:, :, 0]
+    noise = float(np.nanstd(drawn[:, 1] - drawn[:, 0]))
+    return float(found[1] - found[0]) > NormalDist().inv_cdf(SURE) * noise
+
+
+def _of_decisions(problem: Problem, criteria: Criteria) -> Criteria | None:
+    """The same bounds, and something of decisions to choose by; `None` where there is nothing."""
+    scores, wish = scores_of(problem), criteria.maximize or criteria.minimize
+    if wish is not None and decides(scores[wish]):
+        return criteria
+    if "accuracy" not in problem.metrics:
+        return None
+    return dataclasses.replace(
+        criteria, minimize=None, maximize="accuracy", knee=False, weights=None, near=None
+    )
+
+
+def _rounded(likely: float) -> float:
+    """A probability to four digits of what it lacks to 0 or to 1."""
+    inside = min(max(likely, 1e-6), 1 - 1e-6)
+    return float(f"{inside:.4g}") if inside < 0.5 else round(1 - float(f"{1 - inside:.4g}"), 10)

@@ -41,6 +41,7 @@ GOOD: dict[str, Words] = {
     "train": ("train", "toy_convex", "--epochs", "1"),
     "evaluate": ("evaluate", RUN),
     "choose": ("choose", RUN),
+    "predict": ("predict", RUN, PEOPLE, "--ray", "0.5,0.5"),
     "export": ("export", RUN),
     "explore": ("explore", RUN, "--no-open"),
     "compare": ("compare", "toy_convex", "--epochs", "1", "--methods", "cosmos"),
@@ -163,6 +164,18 @@ BAD: dict[str, Words] = {
     "sensitive": NO_TEXT[:-1],
     "positive": (*NO_TEXT[:-1], "2", "yes"),
     "drop": (*NO_TEXT[:-1], "nobody"),
+    "keep": (*NO_TEXT[:-1], "nobody"),
+    "task": NO_NAME[:-1],
+    "small_groups": NO_NAME[:-1],
+    "class_weight": NO_NAME[:-1],
+    "fairness": NO_NAME[:-1],
+    "separator": ("", "ab", "a", LONG, "\n"),
+    "decimal": ("", ";", "ab", LONG),
+    "encoding": ("", "utf-99", LONG, "🙂"),
+    "val": _at(NO_PLACE),
+    "test": _at(NO_PLACE),
+    "confidence": (*NO_NUMBER, "nan", "0", "1", "-1", "2"),
+    "threshold": (*NO_NUMBER, "nan", "0", "1", "-1", "2"),
     "host": (
         "",
         " ",
@@ -200,12 +213,20 @@ BAD: dict[str, Words] = {
 }
 """Values that are wrong for an option, whatever the command, by the name of its parameter."""
 
+OF_TABLES = (
+    *("positive", "drop", "keep", "task", "small_groups", "class_weight", "fairness"),
+    *("separator", "decimal", "encoding", "val", "test"),
+)
+"""Options that say something of a table."""
+
 NOT_BAD = {
     # of its own kind in that command
     ("report", "out"),
     ("reproduce", "cluster"),
     # a place may have data where another has none; refused only by what reads data
     *((name, "data") for name in ("evaluate", "choose", "explore", "serve", "reproduce")),
+    # refused only beside a file to read
+    *(("evaluate", how) for how in ("separator", "decimal", "encoding")),
     # what is continued or written anew
     ("reproduce", "out"),
     ("explore", "out"),
@@ -258,7 +279,7 @@ def _of_options() -> Iterator[Line]:
                 base = (name, "toy_convex")
             if option.name == "penalty":
                 base = (*GOOD[name], "--method", "cosmos")
-            if option.name in ("positive", "drop"):
+            if option.name in OF_TABLES:
                 base = ON_TABLE if name == "train" else ("compare", *ON_TABLE[1:])
             for value in BAD[option.name]:
                 yield Line(

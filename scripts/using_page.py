@@ -32,7 +32,7 @@ def constraint_table() -> Iterator[str]:
     yield (
         f"The most accurate model whose gap is at most a bound, {splits} splits of every table, judged on the same test rows "
         "(`python -m benchmarks.constraint`). *Kept* is how often the test rows keep the bound, too. fairlearn's best is the most accurate on test of "
-        "`ThresholdOptimizer` and `ExponentiatedGradient`, each with logistic regression and with gradient boosting: a choice made in its favour."
+        "`ThresholdOptimizer` with logistic regression and with gradient boosting, a choice made in its favour; `ExponentiatedGradient` was trained on some splits only, and is in the JSON."
     )
     yield ""
     yield "| table | gap | bound | ours: accuracy | gap | kept | fairlearn's best: accuracy | gap | kept | which | with logistic regression |"
@@ -79,13 +79,14 @@ def constraint_rows() -> Iterator[dict[str, Any]]:
     """Means over splits for every table, gap and bound."""
     cases = load("constraint.json")["cases"]
     keys = dict.fromkeys((case["table"], case["gap"], case["bound"]) for case in cases)
+    splits = len({case["split"] for case in cases})
     for table, gap, bound in keys:
         here = [c for c in cases if (c["table"], c["gap"], c["bound"]) == (table, gap, bound)]
         every: dict[tuple[str, str], dict[str, float]] = {}
         for case in here:
             name = (case["method"], case["learner"])
             same = [c for c in here if (c["method"], c["learner"]) == name and c["found"]]
-            if same:
+            if (name[0] == OURS and same) or len(same) == splits:
                 every[name] = {
                     "accuracy": fmean(c["accuracy"] for c in same),
                     "gap": fmean(c["gap_test"] for c in same),

@@ -51,7 +51,7 @@ def test_goals_that_hardly_conflict() -> None:
     draw = np.random.default_rng(1)
     x, group = draw.normal(size=(1500, 3)), draw.integers(0, 2, 1500)
     y = (x[:, 0] + draw.normal(size=1500) > 0).astype(int)
-    (said,) = _told(ParetoClassifier(random_state=0, epochs=2), x, y, sensitive=group)
+    (said,) = _told(ParetoClassifier(random_state=0, epochs=20), x, y, sensitive=group)
     assert said.startswith("the goals hardly conflict here")
 
 

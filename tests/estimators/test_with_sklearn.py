@@ -1,6 +1,7 @@
 """Pipelines, searches, copies, pickles and metadata: what people do with estimators."""
 
 import pickle
+import warnings
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -19,7 +20,7 @@ from sklearn.preprocessing import StandardScaler
 from tests.estimators.conftest import People
 from torch import Tensor
 
-from paretocosmos.errors import DataError
+from paretocosmos.errors import DataError, FrontWarning
 from paretocosmos.estimators import ParetoClassifier, ParetoRegressor
 
 few: dict[str, Any] = {"epochs": 2, "random_state": 0}
@@ -57,13 +58,14 @@ class TestPickles:
         fitted = ParetoClassifier(**few).fit(x, people.rich, sensitive=people.sex)
         found = pickle.dumps(fitted)
         weights = sum(p.nbytes for p in fitted.model_.parameters())
-        assert len(found) < weights + 20_000
+        assert len(found) < weights + 25_000  # the rest: the front, and where numbers are encoded
         assert fitted._judging is not None
         inputs = fitted._judging.split("val").inputs
         assert isinstance(inputs, Tensor)
         assert inputs.numpy().tobytes() not in found
         assert inputs[0].numpy().tobytes() not in found
-        assert fitted.choose(knee=True, allow_constant=True)._judging is fitted._judging
+        with warnings.catch_warnings(action="ignore", category=FrontWarning):  # it may be constant
+            assert fitted.choose(knee=True, allow_constant=True)._judging is fitted._judging
 
 
 class TestPipelines:
@@ -72,7 +74,8 @@ class TestPipelines:
         first = make_column_transformer(
             (numbers, ["age", "skill"]), remainder="passthrough", verbose_feature_names_out=False
         )
-        whole = make_pipeline(first, ParetoClassifier(**few)).set_output(transform="pandas")
+        last = ParetoClassifier(random_state=0, epochs=8)
+        whole = make_pipeline(first, last).set_output(transform="pandas")
         whole.fit(people.x, people.rich, paretoclassifier__sensitive=people.sex)
         assert whole[-1].feature_names_in_.tolist() == ["age", "skill", "work", "size"]
         assert whole.score(people.x, people.rich) > 0.6

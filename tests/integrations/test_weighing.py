@@ -17,6 +17,7 @@ from paretocosmos.methods.epo import Epo
 from paretocosmos.methods.linear import Linear
 from paretocosmos.objectives.mean_squared_error import MeanSquaredError
 from paretocosmos.training.engine import make_step
+from paretocosmos.training.scales import DRAWS
 from paretocosmos.types import Batch, Targets
 
 B, J = 12, 2
@@ -175,10 +176,11 @@ def test_scales_are_those_of_gradients_by_hand() -> None:
     model, batch = _model(False), _batch()
     weighing = _usual(model)
     weighing(model, batch, epoch=0, place=(0, 0))
-    noise = torch.randn((B, 2), generator=torch.Generator().manual_seed(1))
+    drawn = torch.Generator().manual_seed(1)
+    noise = torch.stack([torch.randn((B, 2), generator=drawn) for _ in range(DRAWS)])
     outputs = model(batch.inputs, RAY).detach() + noise  # film starts deaf
     expected = [  # B times the gradient of a mean of squares over B x 2 numbers
-        float((outputs - batch.targets[name]).square().sum(dim=1).mean().sqrt()) for name in "ab"
+        float((outputs - batch.targets[name]).square().sum(dim=-1).mean().sqrt()) for name in "ab"
     ]
     assert weighing.state["loss_scales"].tolist() == pytest.approx(expected, rel=1e-5)
 

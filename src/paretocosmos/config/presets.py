@@ -76,6 +76,8 @@ _SMALLEST = 32
 # Steps that a table takes to train, and epochs at least, where it is large.
 _STEPS, _EPOCHS = 1000, 20
 _VALIDATIONS = 12
+# Targets that nothing predicts.
+BESIDE = ("sensitive", "weight")
 
 
 def preset_for(asked: str | None, problem: Problem) -> str:
@@ -106,7 +108,8 @@ def preset_method(preset: str, settings: Mapping[str, Any]) -> str:
 def preset_network(preset: str, problem: Problem) -> dict[str, str]:
     """The backbone and the conditioning of a problem: those for its shape, or its own backbone."""
     usual = dict(NETWORKS[preset].get(len(problem.input_shape), {}))
-    if preset == "default" and problem.tabular:
+    # a number that follows others in a straight line is better served by a plain network
+    if preset == "default" and problem.tabular and not _numbers(problem):
         usual["backbone"] = "tabular"
     named = paper_network(_name(problem))
     usual |= named if preset == "paper" else {k: v for k, v in named.items() if k == "backbone"}
@@ -186,6 +189,12 @@ def loop_groups(preset: str, axes: int, size: int) -> int:
     if check_preset(preset) == "paper":
         return 1
     return math.gcd((_VECTORS if axes == 1 else _IMAGES)["groups"], size)
+
+
+def _numbers(problem: Problem) -> bool:
+    """Whether numbers are predicted rather than classes, by what is aimed at."""
+    aims = [v for k, v in split_of(problem, "train").targets.items() if k not in BESIDE]
+    return any(v.is_floating_point() and not bool(((v == 0) | (v == 1)).all()) for v in aims)
 
 
 def _whole(given: Mapping[str, Any], name: str) -> int:

@@ -225,6 +225,7 @@ def positive_rate(outputs: Outputs, targets: Targets) -> Tensor:
 def selection_rate(outputs: Outputs, targets: Targets, *, group: int) -> Tensor:
     """The share of a group that is predicted positive; NaN where nobody is of that group.
 
+    >>> import torch
     >>> targets = {"sensitive": torch.tensor([0, 0, 1, 1])}
     >>> selection_rate(torch.tensor([1.0, -1.0, 2.0, 3.0]), targets, group=0)
     tensor(0.5000, dtype=torch.float64)

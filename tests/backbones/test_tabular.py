@@ -15,11 +15,11 @@ from paretocosmos.types import Batch
 KNOTS = ((-1.0, 0.0, 0.001, 2.0), (), (0.5, 0.75))
 
 
-def _network(members: int = 3, **settings: object) -> Tabular:
+def _network(members: int = 3, outputs: int = 2, **settings: object) -> Tabular:
     """A small network whose members differ everywhere."""
     torch.manual_seed(0)
     given = {"hidden": (6, 5), "embedding": 4, "knots": KNOTS} | settings
-    network = Tabular((5,), 2, members=members, **given).double()  # type: ignore[arg-type]
+    network = Tabular((5,), outputs, members=members, **given).double()  # type: ignore[arg-type]
     for part in network.modules():
         if isinstance(part, Scale | Shift):
             nn.init.normal_(part.numbers, 1.0, 0.5)
@@ -71,14 +71,16 @@ def test_rows_take_turns_while_members_learn() -> None:
     torch.testing.assert_close(network(inputs), expected)
 
 
-@pytest.mark.parametrize("averages", ["outputs", "sigmoid", "softmax"])
-def test_members_answer_together(averages: str) -> None:
-    network = _network(averages=averages).eval()
+@pytest.mark.parametrize(
+    ("averages", "outputs"), [("outputs", 2), ("probabilities", 1), ("probabilities", 2)]
+)
+def test_members_answer_together(averages: str, outputs: int) -> None:
+    network = _network(outputs=outputs, averages=averages).eval()
     inputs = torch.randn(8, 5, dtype=torch.float64)
     each = [_member(network, at, inputs) for at in range(3)]
     if averages == "outputs":
         torch.testing.assert_close(network(inputs), sum(each) / 3)
-    elif averages == "sigmoid":
+    elif outputs == 1:
         torch.testing.assert_close(
             network(inputs).sigmoid(), sum(one.sigmoid() for one in each) / 3
         )
@@ -90,17 +92,21 @@ def test_members_answer_together(averages: str) -> None:
 
 def test_sure_members_give_no_infinite_logit() -> None:
     sure = torch.tensor([[[200.0], [90.0]]])
-    found = averaged(sure, "sigmoid")
+    found = averaged(sure, "probabilities")
     assert 90 < float(found) < 91  # log 2 more than the less sure one, whose doubt is half of all
 
 
 @pytest.mark.parametrize(
     ("targets", "outputs", "averages"),
     [
-        ({"label": torch.tensor([0.0, 1.0]), "sensitive": torch.tensor([3, 4])}, 1, "sigmoid"),
+        (
+            {"label": torch.tensor([0.0, 1.0]), "sensitive": torch.tensor([3, 4])},
+            1,
+            "probabilities",
+        ),
         ({"price": torch.tensor([0.5, 1.0]), "weight": torch.tensor([3.0, 4.0])}, 1, "outputs"),
-        ({"label": torch.tensor([0, 2])}, 3, "softmax"),
-        ({"a": torch.tensor([0, 2]), "b": torch.tensor([0, 1])}, {"a": 3, "b": 2}, "softmax"),
+        ({"label": torch.tensor([0, 2])}, 3, "probabilities"),
+        ({"a": torch.tensor([0, 2]), "b": torch.tensor([0, 1])}, {"a": 3, "b": 2}, "probabilities"),
         ({"a": torch.tensor([0, 2]), "b": torch.tensor([0.0, 1])}, {"a": 3, "b": 1}, "outputs"),
         ({"x": torch.tensor([[0.0, 1.0], [1.0, 0.5]])}, 2, "outputs"),
         ({}, 1, "outputs"),

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 __all__ = ["Average", "Scale", "Shift", "averaged"]
 
-Average = Literal["outputs", "sigmoid", "softmax"]
+Average = Literal["outputs", "probabilities"]
 
 
 class PerMember(nn.Module):
@@ -63,16 +63,16 @@ def averaged(outputs: Tensor, average: Average) -> Tensor:
 
     Args:
         outputs: of each.
-        average: ``"outputs"``: their mean; ``"sigmoid"`` and ``"softmax"``: the logits of the mean
-            of the probabilities that the members' logits mean.
+        average: ``"outputs"``: their mean; ``"probabilities"``: the logits of the mean of the
+            probabilities that the members' logits mean, one for yes or no, several for classes.
 
     >>> sure = torch.tensor([[[0.0], [20.0]]])
-    >>> averaged(sure, "sigmoid").sigmoid()
+    >>> averaged(sure, "probabilities").sigmoid()
     tensor([[0.7500]])
     """
     if average == "outputs":
         return outputs.mean(dim=1)
-    if average == "sigmoid":
+    if outputs.shape[-1] == 1:
         yes, no = (F.logsigmoid(sign * outputs).logsumexp(dim=1) for sign in (1, -1))
         return yes - no
     return outputs.log_softmax(dim=-1).logsumexp(dim=1) - math.log(outputs.shape[1])

@@ -21,6 +21,8 @@ __all__ = ["Tabular"]
 HIDDEN, MEMBERS = (64, 64), 8
 # How differently members see what they share at first: in the embedding, and before the outputs.
 SPREAD, SPREAD_LAST = 0.5, 0.5
+# Targets that nothing predicts begin so.
+BESIDE = ("sensitive", "weight")
 
 
 class Tabular(Backbone):
@@ -45,8 +47,8 @@ class Tabular(Backbone):
         members: how many; 8 if `None`.
         knots: of every column, increasing; a column without any enters as it is, as do those after
             the last that is named.
-        averages: what of the members is averaged: ``"outputs"``, or the probabilities that logits
-            mean, ``"sigmoid"`` of one or ``"softmax"`` of several; outputs if `None`.
+        averages: what of the members is averaged: ``"outputs"``, or the ``"probabilities"`` that
+            logits mean; outputs if `None`.
 
     >>> network = Tabular((2,), 1, knots=((0.0, 1.0, 4.0),)).eval()
     >>> network.encode(torch.tensor([[2.5, 7.0]]))
@@ -162,11 +164,11 @@ class Tabular(Backbone):
 def _averages(train: Batch, outputs: int | Mapping[str, int]) -> Average:
     """What to average for these targets: probabilities, where all of them are classes."""
     widths = outputs.values() if isinstance(outputs, Mapping) else (outputs,)
-    labels = [t for name, t in train.targets.items() if name not in ("sensitive", "weight")]
+    labels = [t for name, t in train.targets.items() if not name.startswith(BESIDE)]
     if len(labels) != len(widths):
         return "outputs"
     if set(widths) == {1}:
         bits = all(bool(((label == 0) | (label == 1)).all()) for label in labels)
-        return "sigmoid" if bits else "outputs"
+        return "probabilities" if bits else "outputs"
     classes = all(not label.is_floating_point() for label in labels) and min(widths) > 1
-    return "softmax" if classes else "outputs"
+    return "probabilities" if classes else "outputs"

@@ -4,13 +4,19 @@ from paretocosmos.conditioning._base import Conditioning, heads_of, inside
 from paretocosmos.conditioning._condition import conditioned
 from paretocosmos.conditioning._emission import Emission
 from paretocosmos.conditioning._per_ray import PerRayEnsemble, networks_of
+from paretocosmos.conditioning._tilted import ANSWER, OF_NO, OF_YES, likely, tilted
 
 __all__ = [
+    "ANSWER",
+    "OF_NO",
+    "OF_YES",
     "Conditioning",
     "Emission",
     "PerRayEnsemble",
     "conditioned",
     "heads_of",
     "inside",
+    "likely",
     "networks_of",
+    "tilted",
 ]

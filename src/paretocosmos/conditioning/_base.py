@@ -47,6 +47,10 @@ class Conditioning(nn.Module, ABC):
     values of tensors and keeps no Python state between steps, so that fast engines and stacks of
     seeds may run it; a subclass declares it anew."""
 
+    closed_form: ClassVar[bool] = False
+    """`True` says that training hears nothing of a ray: what it means is found afterwards, by a
+    formula."""
+
     def __init__(self, backbone: nn.Module, objectives: int) -> None:
         super().__init__()
         self.ends: Tensor | None
@@ -61,6 +65,14 @@ class Conditioning(nn.Module, ABC):
                 f"a network is copied before it is conditioned, which {type(backbone).__name__} "
                 f"does not allow ({error}): take off it what earlier calls left there"
             ) from error
+
+    @classmethod
+    def outputs_for(
+        cls, outputs: int | Mapping[str, int], settings: Mapping[str, Any]
+    ) -> int | Mapping[str, int]:
+        """What its backbone gives per sample, where a problem asks for these outputs: the same."""
+        del settings
+        return outputs
 
     @property
     def heads(self) -> tuple[str, ...]:

@@ -60,10 +60,21 @@ class Blueprint:
         kind: Any = registry.find("backbones", self.backbone.name)
         return Spec(self.backbone.name, {**self.backbone.settings, **getattr(kind, "blank", {})})
 
+    def _outputs(self) -> int | Mapping[str, int]:
+        """What the backbone gives, which a conditioning may want more of than the problem."""
+        if self.conditioning is None:
+            return self.outputs
+        kind: Any = registry.find("conditioning", self.conditioning.name)
+        outputs_for = getattr(kind, "outputs_for", None)
+        if outputs_for is None:
+            return self.outputs
+        found: int | Mapping[str, int] = outputs_for(self.outputs, self.conditioning.settings)
+        return found
+
     def _one(self, spec: Spec | None) -> nn.Module:
         backbone = self.given
         if spec is not None:
-            shapes = {"input_shape": tuple(self.input_shape), "outputs": self.outputs}
+            shapes = {"input_shape": tuple(self.input_shape), "outputs": self._outputs()}
             backbone = build_checked(nn.Module, spec, "backbones", **shapes)
         assert backbone is not None
         if self.conditioning is None:

@@ -12,6 +12,8 @@ from typing import Any
 from paretocosmos.config.settings import paper_network, paper_settings
 from paretocosmos.errors import ConfigurationError, unknown
 from paretocosmos.io.schema import PRESETS
+from paretocosmos.objectives import RateObjective
+from paretocosmos.objectives.binary_cross_entropy import BinaryCrossEntropy
 from paretocosmos.problems import Problem, split_of
 
 __all__ = [
@@ -105,12 +107,14 @@ def preset_method(preset: str, settings: Mapping[str, Any]) -> str:
     return usual
 
 
-def preset_network(preset: str, problem: Problem) -> dict[str, str]:
+def preset_network(preset: str, problem: Problem, method: object) -> dict[str, str]:
     """The backbone and the conditioning of a problem: those for its shape, or its own backbone."""
     usual = dict(NETWORKS[preset].get(len(problem.input_shape), {}))
     # a number that follows others in a straight line is better served by a plain network
     if preset == "default" and problem.tabular and not _numbers(problem):
         usual["backbone"] = "tabular"
+        if method == METHODS["default"] and gap_of(problem) is not None:
+            usual["conditioning"] = "tilt"
     named = paper_network(_name(problem))
     usual |= named if preset == "paper" else {k: v for k, v in named.items() if k == "backbone"}
     if preset == "default" and "backbone" in usual:
@@ -130,6 +134,7 @@ def preset_settings(
     *,
     single: bool,
     backbone: str | None,
+    conditioning: str | None,
     given: Mapping[str, Any],
 ) -> dict[str, Any]:
     """The settings a preset has for a problem and what is trained on it.
@@ -140,6 +145,7 @@ def preset_settings(
         label: the method with its conditioning, as the paper calls it.
         single: whether the method trains one network for each of a few rays.
         backbone: its name; `None` where the network is the caller's.
+        conditioning: its name; `None` where the whole network is the caller's.
         given: what the caller has set, which other settings may follow from.
     """
     if preset == "paper":
@@ -161,7 +167,20 @@ def preset_settings(
     found["evaluate_every"] = max(1, epochs // validations)
     found["groups"] = 1 if single else loop_groups(preset, axes, size)
     found["groups"] = _whole(given, "accumulate") or found["groups"]
+    gap = gap_of(problem)
+    if conditioning == "tilt" and gap is not None:  # it hears of no rays while it learns
+        found |= {"groups": 1, "scale_losses": False, "sensitive_groups": gap.groups}
     return found
+
+
+def gap_of(problem: Problem) -> RateObjective | None:
+    """The gap that is traded for the cross-entropy of yes and no, and nothing else; else `None`."""
+    if problem.outputs != 1 or len(problem.objectives) != 2:
+        return None
+    answer, gap = problem.objectives
+    if type(answer) is BinaryCrossEntropy and isinstance(gap, RateObjective) and gap.linear:
+        return gap
+    return None
 
 
 def loop_settings(preset: str) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from paretocosmos.config.settings import (
 )
 from paretocosmos.config.training import Training
 from paretocosmos.errors import ConfigurationError, joined, unknown
+from paretocosmos.io.doing import doing
 from paretocosmos.methods import Method
 from paretocosmos.problems import Problem, load_problem, problem_name, split_of
 from paretocosmos.registry import Spec
@@ -58,6 +59,7 @@ class _Parts:
     owners: Mapping[str, Callable[..., Any]]
 
 
+@doing("planning")
 def make_plan(problem: str | Problem, *, seed: int, **options: Unpack[PlanOptions]) -> Plan:
     """Resolve names, distribute settings, load the problem and build the network."""
     given = dict(options["settings"] or {})
@@ -130,7 +132,7 @@ def _parts(problem: str | Problem, settings: Mapping[str, Any], options: PlanOpt
         if conditioning is None and _for_single_rays(method, settings):
             conditioning = "none"
         if backbone is None or conditioning is None:
-            usual = preset_network(preset, loaded)
+            usual = preset_network(preset, loaded, method)
             backbone = usual["backbone"] if backbone is None else backbone
             conditioning = usual["conditioning"] if conditioning is None else conditioning
         owners["conditioning"] = registry.find("conditioning", conditioning)
@@ -191,6 +193,7 @@ def _resolved(parts: _Parts, given: Mapping[str, Any]) -> dict[str, dict[str, An
         label,
         single=_for_single_rays(method, given),
         backbone=parts.backbone if isinstance(parts.backbone, str) else None,
+        conditioning=parts.conditioning,
         given=given,
     )
     if not isinstance(parts.backbone, str):  # one's own may be trained: it is not scaled

@@ -7,6 +7,7 @@ what the caller gives comes on top.
 """
 
 import dataclasses
+import inspect
 import tomllib
 import typing
 from collections.abc import Callable, Mapping
@@ -171,13 +172,15 @@ def distribute(
 def spec_of(room: str, thing: object) -> Spec:
     """The name and settings of a thing that was built by hand.
 
-    A dataclass's fields; else the constructor's arguments that the thing keeps under their names.
+    The constructor's arguments that the thing keeps under their names: keywords, and fields of a
+    dataclass.
     """
-    name = spec_name(room, type(thing))
-    if dataclasses.is_dataclass(thing) and not isinstance(thing, type):
-        return Spec(name, dataclasses.asdict(thing))
-    kept = getattr(thing, "__dict__", {})
-    return Spec(name, {key: kept[key] for key in registry.parameters(type(thing)) if key in kept})
+    kept, keys = getattr(thing, "__dict__", {}), set(registry.parameters(type(thing)))
+    if dataclasses.is_dataclass(thing):
+        keys |= {field.name for field in dataclasses.fields(thing)}
+    taken = inspect.signature(type(thing)).parameters
+    settings = {key: kept[key] for key in taken if key in keys and key in kept}
+    return Spec(spec_name(room, type(thing)), settings)
 
 
 def spec_name(room: str, kind: type) -> str:

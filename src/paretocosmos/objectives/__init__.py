@@ -12,11 +12,15 @@ from paretocosmos.objectives._groups import (
 )
 from paretocosmos.objectives._rates import RateObjective
 from paretocosmos.objectives._scores import accuracy, calibration_error, misclassification, roc_auc
+from paretocosmos.objectives._words import measure_of, sentence
+from paretocosmos.types import Measure, Unit
 
 __all__ = [
     "GroupObjective",
+    "Measure",
     "Objective",
     "RateObjective",
+    "Unit",
     "accuracy",
     "calibration_error",
     "decides",
@@ -27,8 +31,10 @@ __all__ = [
     "group_means",
     "group_sums",
     "logits_of",
+    "measure_of",
     "misclassification",
     "pick",
     "roc_auc",
+    "sentence",
     "weighted_mean",
 ]

@@ -2,21 +2,25 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import is_dataclass
+from dataclasses import dataclass, field, is_dataclass
 from typing import ClassVar
 
 import torch
 from torch import Tensor
 
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.types import Outputs, Targets
+from paretocosmos.types import Measure, Outputs, Targets
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class Objective(ABC):
     """A loss to train on and a score to report, both pure functions of outputs and targets.
 
     Both give one number for a whole batch. They are vmapped over ray groups and rays, so they use
     masked sums instead of boolean indexing and never read a number back.
+
+    Settings are fields of a dataclass: a subclass with more of them is one too, and checks them in
+    `__post_init__`; or it has an `__init__` of its own, which calls this one.
 
     Args:
         name: how fronts call it; the file's name by default, the class's outside this package.
@@ -24,7 +28,7 @@ class Objective(ABC):
         target: which target it compares with.
     """
 
-    traceable: bool = False
+    traceable: bool = field(default=False, init=False)
     """`True` promises that `loss` decides nothing in Python from values of tensors and keeps no
     Python state between steps, so that fast engines and stacks of seeds may run it; a subclass
     declares it anew."""
@@ -34,18 +38,22 @@ class Objective(ABC):
     `target`, so that several of a kind on heads alike are computed in one go; a subclass declares
     it anew."""
 
-    decides: bool = False
+    decides: bool = field(default=False, init=False)
     """`True` says that `score` is of decisions: of one logit per sample it reads ``logit > 0``
     alone, so that it can be had at another threshold; a subclass with a score of its own declares
     it anew."""
 
-    def __init__(
-        self, *, name: str | None = None, output: str | None = None, target: str = "label"
-    ) -> None:
+    measure: ClassVar[Measure | None] = None
+    """Its score in plain words, for pages, tables and pictures; `None`: its name must do."""
+
+    name: str = ""
+    output: str | None = None
+    target: str = "label"
+
+    def __post_init__(self) -> None:
         home, _, file = type(self).__module__.rpartition(".")
-        self.name = name or (file if home == "paretocosmos.objectives" else type(self).__name__)
-        self.output = output
-        self.target = target
+        own = file if home == "paretocosmos.objectives" else type(self).__name__
+        self.name = self.name or own
 
     @abstractmethod
     def loss(self, outputs: Outputs, targets: Targets) -> Tensor:

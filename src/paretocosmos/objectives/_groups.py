@@ -2,6 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import torch
@@ -15,6 +16,7 @@ from paretocosmos.types import Outputs, Targets
 Rows = Literal["all", "positives", "negatives"]
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class GroupObjective(Objective):
     """A gap between sensitive groups: of probabilities in training, of decisions in the score.
 
@@ -42,19 +44,15 @@ class GroupObjective(Objective):
     meaning: ClassVar[str] = ""
     """What a model card says of it: what is measured, and what that leaves open."""
 
-    def __init__(
-        self,
-        *,
-        name: str | None = None,
-        output: str | None = None,
-        target: str = "label",
-        sensitive: str = "sensitive",
-        groups: int = 2,
-    ) -> None:
-        super().__init__(name=name, output=output, target=target)
-        if groups < 2:
-            raise ConfigurationError(f"`groups` must be at least 2 to have a gap, found {groups}")
-        self.sensitive, self.groups = sensitive, groups
+    sensitive: str = "sensitive"
+    groups: int = 2
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.groups < 2:
+            raise ConfigurationError(
+                f"`groups` must be at least 2 to have a gap, found {self.groups}"
+            )
 
     def loss(self, outputs: Outputs, targets: Targets) -> Tensor:
         logits = logits_of(outputs, self.output)

@@ -55,8 +55,18 @@ class MeansObjective(GroupObjective):
         return self._steady(rates, noise, known)
 
     def decided(self, positive: Tensor, targets: Targets) -> Tensor:
+        return self.compared(self.rates(positive, targets))
+
+    def rates(self, positive: Tensor, targets: Targets) -> Tensor:
+        """The means ``[kinds of rows, groups]`` of decisions, 0 or 1 for each sample."""
         total, there, *_ = self._sums(positive, targets)
-        return self.compared(total / there)
+        found: Tensor = total / there
+        return found
+
+    def sizes(self, like: Tensor, targets: Targets) -> Tensor:
+        """How many samples each mean is over, by their weights, ``[kinds of rows, groups]``."""
+        there: Tensor = self._sums(like, targets)[1]
+        return there
 
     def _steady(self, rates: Tensor, noise: Tensor, known: Tensor) -> Tensor:
         r"""The value of `compared`, with a gradient that the noise of a batch does not bend.

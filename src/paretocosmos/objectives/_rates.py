@@ -1,5 +1,7 @@
 """Rates of groups of people: means of decisions, sharp in training."""
 
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor
 
@@ -12,6 +14,7 @@ from paretocosmos.types import Outputs, Targets
 SHARPNESS = 0.05
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class RateObjective(MeansObjective):
     r"""Rates of the groups, compared: the mean of something over some rows of every group.
 
@@ -34,30 +37,25 @@ class RateObjective(MeansObjective):
             probabilities (1) close a gap that the decisions still have.
     """
 
-    def __init__(
-        self,
-        *,
-        name: str | None = None,
-        output: str | None = None,
-        target: str = "label",
-        sensitive: str = "sensitive",
-        groups: int = 2,
-        sharpness: float = SHARPNESS,
-    ) -> None:
-        super().__init__(
-            name=name, output=output, target=target, sensitive=sensitive, groups=groups
-        )
-        if not sharpness > 0:
+    sharpness: float = SHARPNESS
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.sharpness > 0:
             raise ConfigurationError(
-                f"`sharpness` must be above 0, found {sharpness}: try {SHARPNESS}"
+                f"`sharpness` must be above 0, found {self.sharpness}: try {SHARPNESS}"
             )
-        self.sharpness = sharpness
+
+    @property
+    def linear(self) -> bool:
+        """Whether it compares rates as they are, so that a formula says how to close the gap."""
+        return type(self).compared is MeansObjective.compared
 
     def loss(self, outputs: Outputs, targets: Targets) -> Tensor:
         return super().loss(logits_of(outputs, self.output) / self.sharpness, targets)
 
     def moments(self, outputs: Outputs, targets: Targets) -> Tensor | None:
-        if type(self).compared is not MeansObjective.compared:
+        if not self.linear:
             return None
 
         def of_one(positive: Tensor, targets: Targets) -> Tensor:

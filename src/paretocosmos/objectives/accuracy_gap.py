@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from paretocosmos.objectives._rates import RateObjective
-from paretocosmos.types import Targets
+from paretocosmos.types import Measure, Targets
 
 __all__ = ["AccuracyGap"]
 
@@ -28,6 +28,7 @@ class AccuracyGap(RateObjective):
     tensor(0.5000, dtype=torch.float64)
     """
 
+    measure = Measure("gap in wrong answers", "a smaller gap in wrong answers", unit="points")
     meaning = (
         "the share that is classified rightly, largest minus smallest over the groups. It can be "
         "closed by more mistakes in the group that fares better, and says nothing of which "

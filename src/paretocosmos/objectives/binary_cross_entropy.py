@@ -4,7 +4,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from paretocosmos.objectives._base import Objective, logits_of, weighted_mean
-from paretocosmos.types import Outputs, Targets
+from paretocosmos.types import Measure, Outputs, Targets
 
 __all__ = ["BinaryCrossEntropy"]
 
@@ -16,6 +16,12 @@ class BinaryCrossEntropy(Objective):
     >>> BinaryCrossEntropy().loss(torch.zeros(4), {"label": torch.tensor([0.0, 1.0, 1.0, 0.0])})
     tensor(0.6931)
     """
+
+    measure = Measure(
+        "loss (cross-entropy)",
+        "fewer and less certain mistakes",
+        "How surprised the answers are by the truth: a sure mistake costs most.",
+    )
 
     def loss(self, outputs: Outputs, targets: Targets) -> Tensor:
         logits = logits_of(outputs, self.output)

@@ -1,5 +1,7 @@
 """The cross-entropy of one class."""
 
+from dataclasses import dataclass
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -7,11 +9,12 @@ from torch import Tensor
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.objectives._base import Objective, logits_of
 from paretocosmos.objectives._groups import samples
-from paretocosmos.types import Outputs, Targets
+from paretocosmos.types import Measure, Outputs, Targets
 
 __all__ = ["ClassLoss"]
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class ClassLoss(Objective):
     r"""Cross-entropy averaged over the samples of one class: what it costs to miss that class.
 
@@ -34,21 +37,21 @@ class ClassLoss(Objective):
     tensor(0.6931)
     """
 
-    def __init__(
-        self,
-        *,
-        name: str | None = None,
-        output: str | None = None,
-        target: str = "label",
-        of: int = 1,
-        share: float | None = None,
-    ) -> None:
-        super().__init__(name=name, output=output, target=target)
-        if of < 0:
-            raise ConfigurationError(f"`of` is a class, numbered from 0, found {of}")
-        if share is not None and not 0 < share <= 1:
-            raise ConfigurationError(f"`share` lies between 0 and 1, found {share}")
-        self.of, self.share = of, share
+    measure = Measure(
+        "loss of one class",
+        "fewer misses of the class",
+        "What it costs to miss a class: the cross-entropy over its own rows.",
+    )
+
+    of: int = 1
+    share: float | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.of < 0:
+            raise ConfigurationError(f"`of` is a class, numbered from 0, found {self.of}")
+        if self.share is not None and not 0 < self.share <= 1:
+            raise ConfigurationError(f"`share` lies between 0 and 1, found {self.share}")
 
     def loss(self, outputs: Outputs, targets: Targets) -> Tensor:
         total, there = self._sums(outputs, targets)

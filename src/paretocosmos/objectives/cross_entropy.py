@@ -4,7 +4,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from paretocosmos.objectives._base import Objective, pick, weighted_mean
-from paretocosmos.types import Outputs, Targets
+from paretocosmos.types import Measure, Outputs, Targets
 
 __all__ = ["CrossEntropy"]
 
@@ -16,6 +16,12 @@ class CrossEntropy(Objective):
     >>> CrossEntropy().loss(torch.zeros(4, 2), {"label": torch.tensor([0, 1, 1, 0])})
     tensor(0.6931)
     """
+
+    measure = Measure(
+        "loss (cross-entropy)",
+        "fewer and less certain mistakes",
+        "How surprised the answers are by the truth: a sure mistake costs most.",
+    )
 
     def loss(self, outputs: Outputs, targets: Targets) -> Tensor:
         # not F.cross_entropy, which under vmap asks twice for labels to ignore: on a GPU half of

@@ -1,6 +1,7 @@
 """Demographic parity: the same rate of positive predictions in every group."""
 
 from paretocosmos.objectives._rates import RateObjective
+from paretocosmos.types import Measure
 
 __all__ = ["DemographicParity"]
 
@@ -20,6 +21,7 @@ class DemographicParity(RateObjective):
     tensor(0., dtype=torch.float64)
     """
 
+    measure = Measure("gap in who is told yes", "a smaller gap in who is told yes", unit="points")
     meaning = (
         "the share that is predicted positive, largest minus smallest over the groups, whether "
         "rightly or not"

@@ -1,14 +1,17 @@
 """The paper's difference of equality of opportunity."""
 
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor
 
 from paretocosmos.objectives._groups import GroupObjective, gap, group_sums, samples
-from paretocosmos.types import Targets
+from paretocosmos.types import Measure, Targets
 
 __all__ = ["Deo"]
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class Deo(GroupObjective):
     r"""Difference of equality of opportunity, counted over the batch as in the paper (section 5.3).
 
@@ -36,26 +39,18 @@ class Deo(GroupObjective):
     """
 
     over = ()  # a group that is absent counts 0
+    measure = Measure(
+        "difference in how many are found",
+        "a smaller difference in how many are found",
+        unit="points",
+    )
     meaning = (
         "the difference of how many positives are found in the groups, over all rows. It compares "
         "counts: groups of different sizes have different ones even where their chances are equal, "
         "so read `tpr_gap` for the gap between rates"
     )
 
-    def __init__(
-        self,
-        *,
-        name: str | None = None,
-        output: str | None = None,
-        target: str = "label",
-        sensitive: str = "sensitive",
-        groups: int = 2,
-        steepness: float = 1.0,
-    ) -> None:
-        super().__init__(
-            name=name, output=output, target=target, sensitive=sensitive, groups=groups
-        )
-        self.steepness = steepness
+    steepness: float = 1.0
 
     def relax(self, probability: Tensor) -> Tensor:
         # The published code passes the probability through max(0, ·) too, which changes nothing.

@@ -1,6 +1,7 @@
 """Equalized odds: the same true-positive and false-positive rates in every group."""
 
 from paretocosmos.objectives._rates import RateObjective
+from paretocosmos.types import Measure
 
 __all__ = ["EqualizedOdds"]
 
@@ -23,6 +24,11 @@ class EqualizedOdds(RateObjective):
     """
 
     over = ("positives", "negatives")
+    measure = Measure(
+        "larger gap of those found and those wrongly told yes",
+        "smaller gaps in who is found and who is wrongly told yes",
+        unit="points",
+    )
     meaning = (
         "the share that is predicted positive, once among those who belong to the positive class "
         "and once among the others: the larger of the two gaps, each the largest rate minus the "

@@ -1,15 +1,18 @@
 """The gap between groups in how wrong the predictions are."""
 
+from dataclasses import dataclass
+
 from torch import Tensor
 
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.objectives._base import logits_of
 from paretocosmos.objectives._groups import MeanGap
-from paretocosmos.types import Outputs, Targets
+from paretocosmos.types import Measure, Outputs, Targets
 
 __all__ = ["ErrorGap"]
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class ErrorGap(MeanGap):
     """Largest minus smallest mean error of a group, for predictions that are numbers ``[B]``.
 
@@ -30,27 +33,18 @@ class ErrorGap(MeanGap):
     tensor(8.)
     """
 
+    measure = Measure("gap in errors", "a smaller gap in errors")
     meaning = (
         "the mean error of a group, largest minus smallest over the groups. It says nothing of "
         "whether predictions are too high for one group and too low for another"
     )
 
-    def __init__(
-        self,
-        *,
-        name: str | None = None,
-        output: str | None = None,
-        target: str = "label",
-        sensitive: str = "sensitive",
-        groups: int = 2,
-        power: int = 2,
-    ) -> None:
-        super().__init__(
-            name=name, output=output, target=target, sensitive=sensitive, groups=groups
-        )
-        if power not in (1, 2):
-            raise ConfigurationError(f"`power` is 1 or 2, found {power}")
-        self.power = power
+    power: int = 2
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.power not in (1, 2):
+            raise ConfigurationError(f"`power` is 1 or 2, found {self.power}")
 
     def value(self, outputs: Outputs, targets: Targets) -> Tensor:
         output = logits_of(outputs, self.output)

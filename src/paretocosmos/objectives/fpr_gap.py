@@ -1,6 +1,7 @@
 """Predictive equality: the same false-positive rate in every group."""
 
 from paretocosmos.objectives._rates import RateObjective
+from paretocosmos.types import Measure
 
 __all__ = ["FprGap"]
 
@@ -23,6 +24,11 @@ class FprGap(RateObjective):
     """
 
     over = ("negatives",)
+    measure = Measure(
+        "gap in who is wrongly told yes",
+        "a smaller gap in who is wrongly told yes",
+        unit="points",
+    )
     meaning = (
         "of those who do not belong to the positive class, the share that is wrongly taken for "
         "positive, largest minus smallest over the groups (predictive equality). It says nothing "

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from paretocosmos.objectives._base import Objective, pick, weighted_mean
-from paretocosmos.types import Outputs, Targets
+from paretocosmos.types import Measure, Outputs, Targets
 
 __all__ = ["GaussianWell"]
 
@@ -19,6 +19,12 @@ class GaussianWell(Objective):
     >>> GaussianWell().loss(torch.ones(2, 3), {"label": torch.ones(2, 3)})
     tensor(0.)
     """
+
+    measure = Measure(
+        "distance from a point",
+        "closer to a point",
+        "A made-up loss with a known front.",
+    )
 
     def loss(self, outputs: Outputs, targets: Targets) -> Tensor:
         output = pick(outputs, self.output)

@@ -3,7 +3,7 @@
 from torch import Tensor
 
 from paretocosmos.objectives._base import Objective, pick, weighted_mean
-from paretocosmos.types import Outputs, Targets
+from paretocosmos.types import Measure, Outputs, Targets
 
 __all__ = ["MeanAbsoluteError"]
 
@@ -15,6 +15,12 @@ class MeanAbsoluteError(Objective):
     >>> MeanAbsoluteError().loss(torch.zeros(2, 3), {"label": -torch.ones(2, 3)})
     tensor(1.)
     """
+
+    measure = Measure(
+        "mean error",
+        "a smaller mean error",
+        "The mean distance of a prediction from the truth, in units of the target's deviation.",
+    )
 
     def loss(self, outputs: Outputs, targets: Targets) -> Tensor:
         output, target = pick(outputs, self.output), targets[self.target]

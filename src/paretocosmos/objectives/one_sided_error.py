@@ -1,5 +1,6 @@
 """The error of predictions that are too high, or of those that are too low."""
 
+from dataclasses import dataclass
 from typing import Literal
 
 import torch.nn.functional as F
@@ -7,11 +8,12 @@ from torch import Tensor
 
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.objectives._base import Objective, logits_of, weighted_mean
-from paretocosmos.types import Outputs, Targets
+from paretocosmos.types import Measure, Outputs, Targets
 
 __all__ = ["OneSidedError"]
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class OneSidedError(Objective):
     r"""The mean of the positive, or of the negative part of prediction - target, to a power.
 
@@ -34,21 +36,21 @@ class OneSidedError(Objective):
     tensor(2.)
     """
 
-    def __init__(
-        self,
-        *,
-        name: str | None = None,
-        output: str | None = None,
-        target: str = "label",
-        side: Literal["over", "under"] = "over",
-        power: int = 2,
-    ) -> None:
-        super().__init__(name=name, output=output, target=target)
-        if side not in ("over", "under"):
-            raise ConfigurationError(f"`side` is `over` or `under`, found `{side}`")
-        if power not in (1, 2):
-            raise ConfigurationError(f"`power` is 1 or 2, found {power}")
-        self.side, self.power = side, power
+    measure = Measure(
+        "error to one side",
+        "less error to one side",
+        "The mean distance of predictions from the truth on one side of it: too high, or too low.",
+    )
+
+    side: Literal["over", "under"] = "over"
+    power: int = 2
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.side not in ("over", "under"):
+            raise ConfigurationError(f"`side` is `over` or `under`, found `{self.side}`")
+        if self.power not in (1, 2):
+            raise ConfigurationError(f"`power` is 1 or 2, found {self.power}")
 
     def loss(self, outputs: Outputs, targets: Targets) -> Tensor:
         output = logits_of(outputs, self.output)

@@ -4,7 +4,7 @@ from torch import Tensor
 
 from paretocosmos.objectives._base import logits_of
 from paretocosmos.objectives._groups import MeanGap
-from paretocosmos.types import Outputs, Targets
+from paretocosmos.types import Measure, Outputs, Targets
 
 __all__ = ["PredictionGap"]
 
@@ -20,6 +20,7 @@ class PredictionGap(MeanGap):
     tensor(3.5000)
     """
 
+    measure = Measure("gap in mean predictions", "a smaller gap in predictions")
     meaning = (
         "the mean prediction for a group, largest minus smallest over the groups, whether the "
         "groups differ in truth or not"

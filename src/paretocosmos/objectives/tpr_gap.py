@@ -1,6 +1,7 @@
 """Equal opportunity: the same true-positive rate in every group."""
 
 from paretocosmos.objectives._rates import RateObjective
+from paretocosmos.types import Measure
 
 __all__ = ["TprGap"]
 
@@ -23,6 +24,7 @@ class TprGap(RateObjective):
     """
 
     over = ("positives",)
+    measure = Measure("gap in who is found", "a smaller gap in who is found", unit="points")
     meaning = (
         "of those who belong to the positive class, the share that is found, largest minus "
         "smallest over the groups (equal opportunity). It says nothing of those wrongly taken for "

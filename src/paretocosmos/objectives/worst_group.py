@@ -6,7 +6,7 @@ from torch import Tensor
 
 from paretocosmos.objectives._base import logits_of
 from paretocosmos.objectives._means import MeansObjective
-from paretocosmos.types import Outputs, Targets
+from paretocosmos.types import Measure, Outputs, Targets
 
 __all__ = ["WorstGroup"]
 
@@ -27,6 +27,10 @@ class WorstGroup(MeansObjective):
     tensor(0.6931)
     """
 
+    measure = Measure(
+        "loss of the group that fares worst",
+        "a smaller loss of the group that fares worst",
+    )
     meaning = (
         "the cross-entropy in the group where it is largest. It says nothing of the other groups "
         "but that they fare no worse"

@@ -1,0 +1,93 @@
+"""The words for the numbers of this package, by their names in fronts."""
+
+import dataclasses
+from collections.abc import Mapping
+
+from paretocosmos import registry
+from paretocosmos.types import Measure
+
+_SHARE: Mapping[str, Measure] = {
+    "accuracy": Measure(
+        "right answers",
+        "more right answers",
+        "The share of answers that are right.",
+        "of 100",
+        True,
+    ),
+    "misclassification": Measure(
+        "wrong answers", "fewer wrong answers", "The share of answers that are wrong.", "of 100"
+    ),
+    "positive_rate": Measure(
+        "told yes", "", "The share of all rows that are given the positive class.", "of 100"
+    ),
+    "selection_rate": Measure(
+        "told yes", "", "The share of a group that is given the positive class.", "of 100"
+    ),
+    "recall": Measure(
+        "found", "", "Of those who belong to a class, the share that is found.", "of 100", True
+    ),
+    "largest_share": Measure(
+        "given the commonest answer",
+        "",
+        "The share of rows that get the answer given most; 100 of 100 is no choice at all.",
+        "of 100",
+    ),
+    "calibration_error": Measure(
+        "error of the probabilities",
+        "",
+        "How far a stated probability lies from what happens, in the mean.",
+        "points",
+    ),
+    "roc_auc": Measure(
+        "area under the ROC curve",
+        "",
+        "The chance that a positive row is scored above a negative one.",
+        larger=True,
+    ),
+    "rmse": Measure(
+        "typical error (root mean square)",
+        "a smaller typical error",
+        "The root of the mean squared error, in the unit of what is predicted.",
+    ),
+    "mae": Measure(
+        "mean error",
+        "a smaller mean error",
+        "The mean distance of a prediction from the truth, in the unit of what is predicted.",
+    ),
+}
+
+
+def measure_of(name: str) -> Measure:
+    """The words for an objective or a metric of this package, by its name in a front.
+
+    What follows a known name, as in ``accuracy_top_left``, says of what; a name that nobody knows
+    is its own label.
+
+    >>> measure_of("demographic_parity").unit, measure_of("accuracy_top_left").label
+    ('points', 'right answers, top left')
+    """
+    if name in registry.names("objectives"):
+        kind = registry.find("objectives", name)
+        found: Measure = getattr(kind, "measure", None) or Measure(name.replace("_", " "))
+        said = found.meaning or str(getattr(kind, "meaning", ""))
+        return dataclasses.replace(found, meaning=sentence(said))
+    for known, measure in _SHARE.items():
+        if name == known:
+            return measure
+        if name.startswith(f"{known}_"):
+            of = name.removeprefix(f"{known}_").replace("_", " ")
+            return dataclasses.replace(measure, label=f"{measure.label}, {of}", goal="")
+    gap, _, of = name.rpartition("_in_units")
+    if gap and not of and gap in registry.names("objectives"):
+        return dataclasses.replace(measure_of(gap), unit="")
+    return Measure(name.replace("_", " "))
+
+
+def sentence(text: str) -> str:
+    """A text with a capital letter and a full stop.
+
+    >>> sentence("the share that is found")
+    'The share that is found.'
+    """
+    whole = text.strip()
+    return f"{whole[:1].upper()}{whole[1:].rstrip('.')}." if whole else ""

@@ -1,0 +1,201 @@
+"""What a network that leans by a formula learns, and how far it leans at every preference."""
+
+import copy
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from paretocosmos.conditioning import ANSWER, OF_NO, OF_YES, likely, tilted
+from paretocosmos.conditioning.tilt import Tilt
+from paretocosmos.errors import ConfigurationError
+from paretocosmos.evaluation.evaluate import evaluating
+from paretocosmos.objectives import Objective, RateObjective, weighted_mean
+from paretocosmos.pareto.front import Array
+from paretocosmos.problems import Problem
+from paretocosmos.runtime.device import precise
+from paretocosmos.types import Batch, Outputs, Targets, map_tensors
+
+__all__ = ["lean", "trained"]
+
+# Rows the path is found on at most, and rows a network sees at once.
+ROWS, CHUNK = 65_536, 8_192
+# Steps against the largest gap, each a share of it, until it is closed; they grow while it has one
+# direction, and are halved when they went too far.
+STEPS, SHARE, BOLDER, CLOSED = 200, 0.1, 1.1, 0.001
+# The rarer answer stays at least so frequent as this share of what it is without a wish: a gap can
+# always be closed by giving everybody the same answer.
+RAREST = 0.02
+# Places along the way from no weight on the gap to all of it, between which it is straight.
+PLACES = 33
+# Points at which the way is looked at again: a step can pass the place where the gap is closed.
+FINE = 100
+
+
+class GroupEntropy(Objective):
+    """Cross-entropy of the groups, given the inputs and the class: what closing a gap takes."""
+
+    traceable = True
+
+    def __init__(self, gap: RateObjective) -> None:
+        super().__init__(name="group_entropy", target=gap.target)
+        self.sensitive = gap.sensitive
+
+    def loss(self, outputs: Outputs, targets: Targets) -> Tensor:
+        assert not isinstance(outputs, Tensor)
+        yes = targets[self.target].reshape(-1, 1) > 0.5
+        logits = torch.where(yes, outputs[OF_YES], outputs[OF_NO])
+        groups = targets[self.sensitive].reshape(-1).long()
+        return weighted_mean(F.cross_entropy(logits, groups, reduction="none"), targets)
+
+
+def trained(model: nn.Module, objectives: Sequence[Objective]) -> tuple[Objective, ...]:
+    """What a network is trained on: the objectives, unless it follows them by a formula."""
+    if not isinstance(model, Tilt):
+        return tuple(objectives)
+    gap = _gap(objectives[1])
+    if gap.groups != model.sensitive_groups:
+        raise ConfigurationError(
+            f"`sensitive_groups` is {model.sensitive_groups}, but `{gap.name}` compares "
+            f"{gap.groups} groups: leave it out"
+        )
+    answer = copy.copy(objectives[0])
+    answer.output = ANSWER
+    return answer, GroupEntropy(gap)
+
+
+def lean(model: nn.Module, problem: Problem, train: Batch) -> None:
+    """Let a network that leans by a formula find out how far, on the training rows.
+
+    The multipliers start at 0 and grow step by step where the largest gap is, until it is closed:
+    steps up the dual of the constrained problem. Then the places of the path are spread so that the
+    gap of the training rows falls evenly.
+
+    Args:
+        model: any network; others are left alone.
+        problem: what it is trained on.
+        train: its training rows.
+    """
+    if not isinstance(model, Tilt):
+        return
+    gap, rows = _gap(problem.objectives[1]), _some(train)
+    answer, joint = _known(model, problem, rows)
+    targets = {name: target.to(answer.device) for name, target in rows.targets.items()}
+
+    def rates_at(against: Tensor) -> tuple[Tensor, float]:
+        """The rates with these multipliers, and how frequent the rarer answer is."""
+        decided = (tilted(answer, (joint * against).sum(dim=(-2, -1))) > 0).double()
+        yes = float(decided.mean())
+        return gap.rates(decided, targets), min(yes, 1 - yes)
+
+    way = _walked(_pull(gap, targets, answer), rates_at)
+    if way:
+        fine = _between(torch.stack(way), np.linspace(0, len(way) - 1, FINE))
+        gaps = np.array([_largest(rates_at(one)[0])[1] for one in fine])
+        falls = gaps <= np.minimum.accumulate(np.r_[np.inf, gaps[:-1]])
+        model.follow(_spread(fine[torch.from_numpy(falls)], gaps[falls]))
+
+
+def _walked(pull: Tensor, rates_at: Callable[[Tensor], tuple[Tensor, float]]) -> list[Tensor]:
+    """Multipliers ``[2, groups]`` from none to those that close the gap, a smaller one each."""
+    multipliers = torch.zeros_like(pull[0])
+    way: list[Tensor] = []
+    share, smallest, before, rarest = SHARE, np.inf, (0, 0, 0), 0.0
+    for _ in range(STEPS):
+        against = torch.einsum("kg,ykg->yg", multipliers, pull)
+        rates, rarer = rates_at(against)
+        kind, largest = _largest(rates)
+        if not np.isfinite(largest) or rarer <= rarest:
+            break  # nothing can be said, or hardly anything is decided
+        if largest < smallest:
+            way.append(against)
+            smallest = largest
+        if largest <= CLOSED:
+            break
+        high, low = int(rates[kind].argmax()), int(rates[kind].argmin())
+        if before == (kind, high, low):
+            share *= BOLDER
+        elif before == (kind, low, high):
+            share /= 2
+        before, rarest = (kind, high, low), rarest or RAREST * rarer
+        multipliers[kind, high] += share * largest
+        multipliers[kind, low] -= share * largest
+    return way
+
+
+def _largest(rates: Tensor) -> tuple[int, float]:
+    """The kind of rows with the largest gap, and that gap."""
+    apart = rates.amax(dim=-1) - rates.amin(dim=-1)
+    return int(apart.argmax()), float(apart.max())
+
+
+def _gap(objective: Objective) -> RateObjective:
+    if not (isinstance(objective, RateObjective) and objective.linear):
+        raise ConfigurationError(
+            f"`tilt` closes a gap between rates of groups, found `{objective.name}`: leave "
+            "`conditioning` out"
+        )
+    return objective
+
+
+def _some(train: Batch) -> Batch:
+    """As many rows as are needed, always the same."""
+    if len(train) <= ROWS:
+        return train
+    order = torch.randperm(len(train), generator=torch.Generator().manual_seed(0))[:ROWS]
+
+    def picked(part: Tensor) -> Tensor:
+        return part[order.to(part.device)]
+
+    return Batch(map_tensors(picked, train.inputs), map_tensors(picked, train.targets))
+
+
+def _known(model: Tilt, problem: Problem, rows: Batch) -> tuple[Tensor, Tensor]:
+    """The answer's logit and the probability of every class and group, in double."""
+    parameter = next(model.parameters())
+    found = []
+    with evaluating(model), precise("fp32"):
+        for start in range(0, len(rows), CHUNK):
+
+            def part(whole: Tensor, start: int = start) -> Tensor:
+                return whole[start : start + CHUNK].to(parameter.device)
+
+            inputs = problem.prepare(map_tensors(part, rows.inputs), parameter.dtype)
+            outputs = map_tensors(lambda out: out.double(), model.call(inputs))
+            found.append(likely(outputs))
+    answers, joints = zip(*found, strict=True)
+    return torch.cat(answers), torch.cat(joints)
+
+
+def _pull(gap: RateObjective, targets: Targets, like: Tensor) -> Tensor:
+    """What a yes adds to every rate, by class: ``[2, kinds of rows, groups]``.
+
+    A rate is the mean of something over some rows; the probability of class and group times this,
+    summed over the classes, is what the rate gains by a yes.
+    """
+    size = gap.sizes(like, targets)
+    share = size / targets.get("weight", torch.ones_like(like)).sum().to(like)
+    classes = torch.tensor([0.0, 1.0]).to(like)
+    label = {gap.target: classes}
+    slope = gap.counted(torch.ones_like(classes), label) - gap.counted(
+        torch.zeros_like(classes), label
+    )
+    of = {"all": torch.ones_like(classes), "positives": classes, "negatives": 1 - classes}
+    chosen = torch.stack([of[rows] * slope for rows in gap.over], dim=-1)
+    return chosen.unsqueeze(-1) / share
+
+
+def _spread(way: Tensor, gaps: Array) -> Tensor:
+    """Places ``[PLACES, ...]`` along a way, between which its gap falls evenly."""
+    wanted = np.linspace(gaps[0], gaps[-1], PLACES)
+    return _between(way, np.interp(-wanted, -gaps, np.arange(len(gaps))))
+
+
+def _between(way: Tensor, at: Array) -> Tensor:
+    """Points of a way at these places, straight between its own, which are 0, 1, 2 and so on."""
+    low = np.floor(at).astype(int)
+    high = np.minimum(low + 1, len(way) - 1)
+    part = torch.from_numpy(at - low).to(way).reshape(-1, *[1] * (way.ndim - 1))
+    return torch.lerp(way[low], way[high], part)

@@ -1,6 +1,6 @@
 """Views to show, and a real browser to show them in."""
 
-import shutil
+import dataclasses
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,15 +9,21 @@ from typing import Any
 import numpy as np
 import pytest
 
-from paretocosmos.explorer import Answers, Head, Look, Samples, View, write_report
+from paretocosmos.explorer import (
+    Answers,
+    Cell,
+    Head,
+    Look,
+    Outcome,
+    Samples,
+    View,
+    Words,
+    write_report,
+)
 from paretocosmos.explorer._samples import png
+from paretocosmos.objectives import Measure
 from paretocosmos.pareto.front import Front
 from paretocosmos.pareto.rays import even_rays
-
-OPTIONS = [
-    *("--no-sandbox", "--disable-gpu", "--disable-background-networking"),
-    *("--disable-component-update", "--disable-sync", "--no-first-run"),
-]
 
 
 @pytest.fixture
@@ -61,6 +67,53 @@ def seen(made: Callable[..., Front]) -> Callable[..., View]:
         cells = tuple((f"{30 + row}", "<i>Private</i>") for row in range(4))
         samples = Samples((1, 2, 3, 4), ("age", "work"), cells, (), np.array([[1, 0, 0, 1]]), 2, 2)
         return View(looks, (Head("income", ("no", "yes"), binary=True),), (), samples)
+
+    return view
+
+
+@pytest.fixture
+def people(seen: Callable[..., View]) -> Callable[..., View]:
+    """A view of two groups: who is told yes, with intervals, and the gap between them."""
+
+    def view(*, count: int = 25, runs: int = 1, **record: Any) -> View:
+        bare = seen(count=count, runs=runs, **record)
+        cells = tuple(
+            Cell(who, f"of 100 {who} # are told yes", 0, at, (0, 1), "positive")
+            for at, who in enumerate(("men", "women"), start=1)
+        )
+        wrong = Cell("all", "# of 100 answers are wrong", 0, 0, (0, 1), "wrong")
+        outcomes = (
+            Outcome("Are told yes", "Who is told yes.", "gap", cells),
+            Outcome("Get a wrong answer", "Who is told what is wrong.", "", (wrong,), lead=True),
+        )
+        step = np.linspace(0, 1, count)
+        middle = np.stack([0.2 + 0.1 * step, 0.1 + 0.2 * step, 0.15 + 0 * step])
+        shares = np.stack([middle, middle - 0.02, middle + 0.03], axis=-1)
+        gaps = {"gap": np.stack([0.1 * step, 0.2 + 0.1 * step], axis=-1)}
+        words = Words(
+            title="Who pays back?",
+            rows="people",
+            groups=("men", "women"),
+            measures={
+                "loss": Measure("wrong answers", "fewer wrong answers", unit="of 100"),
+                "gap": Measure("gap in who is told yes", "a smaller gap", unit="points"),
+            },
+            outcomes=outcomes,
+            sizes={"val": 200, "test": 400},
+        )
+        looks = [
+            dataclasses.replace(
+                look,
+                answers=look.answers
+                and dataclasses.replace(
+                    look.answers,
+                    shares={"val": shares, "test": shares + 0.01},
+                    gaps={"val": gaps, "test": gaps},
+                ),
+            )
+            for look in bare.looks
+        ]
+        return dataclasses.replace(bare, looks=looks, groups=(), words=words)
 
     return view
 
@@ -130,19 +183,6 @@ class Shown:
         """The preference, as the code on the page has it."""
         inside = self.text("#command").rpartition("--ray ")[2]
         return [float(part) for part in inside.split(",")]
-
-
-@pytest.fixture(scope="session")
-def chromium() -> Iterator[Any]:
-    """A real browser, headless."""
-    where = shutil.which("chromium")
-    if where is None:
-        pytest.skip("chromium is not installed (Debian: apt-get install chromium)")
-    api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    with api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=where, args=OPTIONS)
-        yield browser
-        browser.close()
 
 
 @pytest.fixture

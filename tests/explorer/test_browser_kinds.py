@@ -43,7 +43,7 @@ def test_three_objectives_in_space(show: Open, seen: See) -> None:
     assert shown.ray()[2] == pytest.approx(top - 0.02, abs=1e-3)
     assert "Interpolated" in shown.text("#point-state")
     # a bound, by the handle on an axis
-    shown.page.get_by_role("slider", name="Bound on third, at most").focus()
+    shown.page.get_by_role("slider", name="Limit on third, at most").focus()
     for _ in range(5):
         shown.page.keyboard.press("PageDown")
     shown.settle()

@@ -29,7 +29,7 @@ def test_everything_can_be_done_with_the_keyboard(show: Open, seen: See) -> None
                 " || e.getAttribute('aria-label') || e.textContent.slice(0, 20); })()"
             )
         )
-    wanted = ["theme", "run", "best", "add-bound", "Bound on loss, at most", "slider", "python"]
+    wanted = ["theme", "slider", "run", "best", "add-bound", "Limit on loss, at most", "python"]
     places = [order.index(one) if one != "theme" else 0 for one in wanted]
     assert places == sorted(places)
     # named, all of them
@@ -40,16 +40,16 @@ def test_everything_can_be_done_with_the_keyboard(show: Open, seen: See) -> None
     )
     assert nameless == 0
     # a bound by arrow keys, spoken, and taken away again
-    grip = shown.page.get_by_role("slider", name="Bound on gap, at most")
+    grip = shown.page.get_by_role("slider", name="Limit on gap, at most")
     grip.focus()
-    assert grip.get_attribute("aria-valuetext") == "no bound"
+    assert grip.get_attribute("aria-valuetext") == "no limit"
     for _ in range(3):
         keyboard.press("PageDown")
     shown.settle()
     value = float(shown.page.locator(".chip input").input_value())
     assert str(grip.get_attribute("aria-valuetext")).startswith("at most")
     assert float(str(grip.get_attribute("aria-valuenow"))) == value
-    shown.until(lambda: "rays that keep it" in shown.text("#live"))
+    shown.until(lambda: "choices that keep it" in shown.text("#live"))
     keyboard.press("Delete")
     shown.settle()
     assert shown.page.locator(".chip").count() == 0
@@ -119,7 +119,7 @@ def test_dark_by_the_system_and_by_the_switch(show: Open, seen: See) -> None:
 def test_it_fits_a_phone(show: Open, seen: See, objectives: int) -> None:
     shown = show(seen(objectives=objectives, runs=2), width=360, height=780)
     assert shown.page.evaluate("document.documentElement.scrollWidth") <= 360
-    for selector in ("#canvas", "aside", "#preference", ".snippet >> nth=0"):
+    for selector in ("#canvas", "#decision", "#preference", ".snippet >> nth=0"):
         box = shown.page.locator(selector).bounding_box()
         assert box["x"] >= 0
         assert box["x"] + box["width"] <= 360

@@ -19,6 +19,7 @@ from paretocosmos.errors import InfeasibleError
 from paretocosmos.pareto.front import Front
 from paretocosmos.pareto.rays import as_rays, even_rays
 from paretocosmos.pareto.selection import Criteria, closest, constant, within
+from paretocosmos.plotting._limits import limits
 
 LOGIC = files("paretocosmos.explorer").joinpath("page", "logic.js").read_text(encoding="utf-8")
 NODE = shutil.which("node")
@@ -235,3 +236,17 @@ def test_ticks_lie_inside_and_say_what_they_are(js: Script, low: float) -> None:
     for value, text in ticks:
         assert low - 1e-9 <= value <= high + 1e-9
         assert math.isclose(float(text.replace("−", "-")), value, rel_tol=1e-6, abs_tol=1e-12)
+
+
+def test_a_picture_reaches_as_far_as_that_of_a_comparison(js: Script) -> None:
+    draw = np.random.default_rng(3)
+    cases = []
+    for _ in range(200):
+        sizes = draw.integers(1, 9, 5)
+        parts = [draw.random((int(size), 2)) * draw.choice([1.0, 40.0]) for size in sizes]
+        few = int(draw.integers(1, 4))
+        cases.append((parts[:few], parts[few:4], parts[4:]))
+    sent = [[[part.tolist() for part in kind] for kind in case] for case in cases]
+    found = js("data.map((one) => limitsOf(...one))", sent)
+    for case, got in zip(cases, found, strict=True):
+        np.testing.assert_allclose(got, limits(*case))

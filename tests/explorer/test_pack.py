@@ -26,7 +26,7 @@ def test_answers_are_thinned_before_a_page_is_refused(
     path = tmp_path / "report.html"
     write_report(path, seen())
     whole = path.stat().st_size
-    monkeypatch.setattr("paretocosmos.explorer.LARGEST", whole - 100)
+    monkeypatch.setattr("paretocosmos.explorer._write.LARGEST", whole - 100)
     write_report(path, seen())
     answers = data_of(path)["runs"][0]["answers"]
     assert answers["at"] == list(range(0, 25, 2))
@@ -34,7 +34,7 @@ def test_answers_are_thinned_before_a_page_is_refused(
     counts = np.frombuffer(bytes_of_val, dtype="<u4").reshape(-1, 2, 2)
     assert counts[:, 0, 1].tolist() == answers["at"]
     path.unlink()
-    monkeypatch.setattr("paretocosmos.explorer.LARGEST", 1000)
+    monkeypatch.setattr("paretocosmos.explorer._write.LARGEST", 1000)
     with pytest.raises(ConfigurationError, match=r"0\.001 MB.*fewer"):
         write_report(path, seen())
     assert list(tmp_path.iterdir()) == []

@@ -47,7 +47,7 @@ def test_a_living_process_keeps_others_out_and_a_dead_one_does_not(tmp_path: Pat
 def test_two_trainings_in_one_process_do_not_share_a_folder(tmp_path: Path) -> None:
     refused: list[str] = []
 
-    def go(seeds: tuple[int, ...], progress: Callable[[Progress], None] | None = None) -> None:
+    def go(seeds: tuple[int, ...], progress: Callable[[Progress], None] | bool = False) -> None:
         given: dict[str, Any] = {"epochs": 1, "settings": {"hidden": (4,)}, "device": "cpu"}
         fit(
             "toy_convex",

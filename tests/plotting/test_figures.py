@@ -81,12 +81,13 @@ def test_where_groups_are_compared_a_panel_shows_the_share_of_each_that_is_told_
     told = dataclasses.replace(front, metrics={"accuracy": accuracy, **shares})
     axes = axes_of(front_figure([told]))
     assert list(axes) == ["front", "rays", "shares"]
-    assert axes["shares"].get_title(loc="left") == "share told yes, test"
+    assert axes["shares"].get_title(loc="left") == "of 100, told yes (test)"
     assert [text.get_text() for text in axes["shares"].texts] == ["m", "f"]
     keep = np.arange(25) != 3
     for line, share in zip(axes["shares"].get_lines(), shares.values(), strict=True):
         drawn = np.asarray(line.get_xydata(), dtype=float)
-        np.testing.assert_allclose(drawn, np.stack([accuracy, share], axis=1)[keep])
+        wanted = 100 * np.stack([1 - accuracy, share], axis=1)
+        np.testing.assert_allclose(drawn, wanted[keep])
     many = {f"selection_rate_{group}": along for group in range(5)}
     crowded = dataclasses.replace(front, metrics={"accuracy": accuracy, **many})
     assert list(axes_of(front_figure([crowded]))) == ["front", "rays", "box"]

@@ -30,8 +30,8 @@ def texts(figure: Figure) -> list[str]:
 def test_exactly_these_names_are_exported() -> None:
     assert paretocosmos.plotting.__all__ == [
         *("Known", "ablation_figure", "comparison_figure", "convergence_figure", "front_figure"),
-        *("fronts_figure", "intuition_figure", "save_comparison", "save_figure", "save_front"),
-        "three_figure",
+        *("fronts_figure", "intuition_figure", "save_comparison", "save_dark", "save_figure"),
+        *("save_front", "three_figure"),
     ]
 
 
@@ -76,7 +76,7 @@ def test_no_global_state_is_read_or_changed(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "read"),
     [
-        ("binary_cross_entropy", "binary cross entropy"),
+        ("binary_cross_entropy", "loss (cross-entropy)"),
         ("  two\n lines ", "two lines"),
         ("perte d'écart Δλ", "perte d'écart Δλ"),
         ("交叉熵", "objective 1"),
@@ -110,7 +110,7 @@ def test_no_figure_shows_an_underscore(objectives: int) -> None:
     names = ("binary_cross_entropy", "tpr_gap", "mean_squared_error")[:objectives]
     drawn = " ".join(texts(front_figure([front(*names)])))
     assert "_" not in drawn
-    assert "binary cross entropy" in drawn
+    assert "loss (cross-entropy)" in drawn
 
 
 def test_a_dollar_is_no_formula_and_a_long_name_is_cut(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 import torch
-from tests.small import files_at_most
+from tests.small import files_at_most, seen
 
 from paretocosmos.problems.celeba_easy import celeba_easy
 from paretocosmos.problems.celeba_hard import celeba_hard
@@ -271,7 +271,7 @@ def test_the_bar_is_on_stderr_and_for_people(
     assert capsys.readouterr() == ("", "")  # it was once
     for path in cache.iterdir():
         path.unlink()
-    monkeypatch.setenv("FORCE_COLOR", "1")
+    seen(monkeypatch)
     load()
     out, err = capsys.readouterr()
     assert out == ""

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.small import seen
 
 from paretocosmos.errors import DataError
 from paretocosmos.io.download import TIMEOUT, Remote, fetch, sha256_of
@@ -277,7 +278,7 @@ class TestDownload:
         remote = Remote(f"{server.url}a", hashlib.sha256(b"a").hexdigest(), 1)
         fetch(remote, tmp_path / "a.bin")
         assert capsys.readouterr() == ("", "")
-        monkeypatch.setenv("FORCE_COLOR", "1")
+        seen(monkeypatch)
         fetch(remote, tmp_path / "a.bin")
         out, err = capsys.readouterr()
         assert out == ""

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from paretocosmos.explorer._view import Head
+from paretocosmos.explorer._words import groups_of
 from paretocosmos.objectives import logits_of, pick
 from paretocosmos.problems import Problem
 from paretocosmos.problems.tables.other import OtherTable
@@ -66,7 +67,7 @@ def readers_of(problem: Problem, outputs: Outputs, batch: Batch) -> list[Reader]
             head = Head(name, classes, binary=False)
         else:
             continue
-        found.append(Reader(head, output, target, len(tabular.groups) if tabular else 0))
+        found.append(Reader(head, output, target, len(groups_of(problem))))
     return found
 
 

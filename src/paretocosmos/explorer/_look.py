@@ -11,8 +11,11 @@ import torch
 from paretocosmos.errors import ConfigurationError, ParetoCosmosError
 from paretocosmos.evaluation.evaluate import bring, evaluating, sweep
 from paretocosmos.explorer._heads import Reader, count, readers_of
+from paretocosmos.explorer._outcomes import gap_ends, outcome_gaps, outcomes_of, shares_of, sizes_of
 from paretocosmos.explorer._samples import chosen, pool_of, samples_of
-from paretocosmos.explorer._view import Answers, Look, Samples, View
+from paretocosmos.explorer._view import Answers, Look, Outcome, Samples, View
+from paretocosmos.explorer._words import words_of
+from paretocosmos.pareto.front import Array, Front
 from paretocosmos.problems import Problem, Split
 from paretocosmos.problems.tables.tabular import TabularProblem
 from paretocosmos.runs.run import Run
@@ -40,13 +43,23 @@ def look_at(runs: Sequence[Run], *, data: str | None = None, samples: bool = Tru
         The view; without answers and samples, and saying why, where the problem cannot be had.
     """
     _check(runs)
+    problem: Problem | None = None
     try:
         problem = runs[0].problem(data=data)
         view = _seen(runs, problem)
     except ParetoCosmosError as error:
-        bare = [Look(run.record, (run.front_val, run.front), str(run.folder)) for run in runs]
-        return View(bare, without=NOTHING, why=str(error))
+        bare = [Look(run.record, _fronts(run), str(run.folder)) for run in runs]
+        words = words_of(problem, _quantities(runs), _name(runs[0]))
+        return View(bare, without=NOTHING, why=str(error), words=words)
     return view if samples else _without_samples(view)
+
+
+def _quantities(runs: Sequence[Run]) -> list[str]:
+    return [*dict.fromkeys(name for run in runs for name in (*run.front.names, *run.front.metrics))]
+
+
+def _name(run: Run) -> str:
+    return str(run.record.get("name") or "")
 
 
 def _without_samples(view: View) -> View:
@@ -90,18 +103,29 @@ def _seen(runs: Sequence[Run], problem: Problem) -> View:
     people = test.targets["sensitive"][pool] if isinstance(problem, TabularProblem) else None
     rows, moved = chosen(pool, [reader.chances(found)[0] for reader in readers], people)
     samples = samples_of(problem, test, rows, moved, readers)
+    words = words_of(problem, _quantities(runs), _name(runs[0]))
+    outcomes = outcomes_of(problem, readers, words.groups)
     looks = [
         Look(
             run.record,
-            (run.front_val, run.front),
+            _fronts(run),
             str(run.folder),
-            _answers(run, problem, test, samples, readers) if _same(run, runs[0]) else None,
+            _answers(run, problem, test, samples, readers, outcomes)
+            if _same(run, runs[0])
+            else None,
         )
         for run in runs
     ]
-    groups = problem.groups if isinstance(problem, TabularProblem) else ()
+    seen = next(look.answers for look in looks if look.answers is not None)
+    words = dataclasses.replace(words, outcomes=outcomes, sizes=sizes_of(seen.confusion))
     without = "" if samples.texts or samples.images else "These samples cannot be shown as text."
-    return View(looks, tuple(one.head for one in readers), groups, samples, without)
+    heads = tuple(one.head for one in readers)
+    return View(looks, heads, words.groups, samples, without, words=words)
+
+
+def _fronts(run: Run) -> tuple[Front, ...]:
+    """On val and on test; an estimator has no rows to test on."""
+    return (run.front_val, run.front) if run.front.split == "test" else (run.front_val,)
 
 
 def _same(run: Run, other: Run) -> bool:
@@ -110,18 +134,28 @@ def _same(run: Run, other: Run) -> bool:
 
 
 def _answers(
-    run: Run, problem: Problem, test: Batch, samples: Samples, readers: Sequence[Reader]
+    run: Run,
+    problem: Problem,
+    test: Batch,
+    samples: Samples,
+    readers: Sequence[Reader],
+    outcomes: Sequence[Outcome],
 ) -> Answers:
     every = np.arange(len(run.front))
     where = np.unique(np.linspace(0, len(every) - 1, COUNTED).round().astype(np.int64))
     confusion: dict[str, tuple[npt.NDArray[np.int64], ...]] = {}
-    for split in SPLITS:
+    gaps: dict[str, dict[str, Array]] = {}
+    for split in SPLITS if run.front.split == "test" else SPLITS[:1]:
         batch = problem.split(split)
-        parts = [
-            count(readers, _outputs(run, problem, batch, _rays(run, some)), batch.targets)
-            for some in np.split(where, range(TOGETHER, len(where), TOGETHER))
-        ]
+        parts, ends = [], []
+        for some in np.split(where, range(TOGETHER, len(where), TOGETHER)):
+            outputs = _outputs(run, problem, batch, _rays(run, some))
+            parts.append(count(readers, outputs, batch.targets))
+            ends.append(gap_ends(problem, outputs, batch.targets, chosen=split == "val"))
         confusion[split] = tuple(np.concatenate(of_head) for of_head in zip(*parts, strict=True))
+        counted = outcome_gaps(outcomes, confusion[split], chosen=split == "val")
+        measured = {name: np.concatenate([one[name] for one in ends]) for name in ends[0]}
+        gaps[split] = counted | measured
     outputs = _outputs(run, problem, test, _rays(run, every), torch.tensor(samples.rows))
     read = [reader.chances(outputs) for reader in readers]
     return Answers(
@@ -129,6 +163,8 @@ def _answers(
         confusion=confusion,
         chances=tuple(chance.T.double().numpy() for chance, _ in read),
         answers=tuple(answer.T.numpy() for _, answer in read),
+        shares={split: shares_of(outcomes, counts) for split, counts in confusion.items()},
+        gaps=gaps,
     )
 
 

@@ -13,14 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 from paretocosmos.errors import FrontWarning
-from paretocosmos.explorer._view import Answers, Look, Samples, View
+from paretocosmos.explorer._view import Answers, Look, Samples, View, Words
 from paretocosmos.io.files import json_value
+from paretocosmos.objectives import measure_of
 from paretocosmos.pareto.front import Front
 from paretocosmos.pareto.metrics import MEANINGS, front_report
 from paretocosmos.pareto.selection import constant
-
-# Metrics of which more is better; of all others, and of every objective, less is.
-LARGER = ("accuracy", "roc_auc")
 
 
 def packed(view: View, *, thin: int = 1) -> dict[str, Any]:
@@ -32,6 +30,9 @@ def packed(view: View, *, thin: int = 1) -> dict[str, Any]:
     """
     metrics = {name: None for look in view.looks for f in look.fronts for name in f.metrics}
     labels = _labels(view.looks)
+    measures = {
+        name: view.words.measures.get(name) or measure_of(name) for name in (*view.names, *metrics)
+    }
     separate = {
         front.split: front
         for look in view.looks
@@ -41,7 +42,9 @@ def packed(view: View, *, thin: int = 1) -> dict[str, Any]:
     return {
         "names": list(view.names),
         "metrics": list(metrics),
-        "larger": [name for name in metrics if name.startswith(LARGER)],
+        "larger": [name for name in metrics if measures[name].larger],
+        "measures": {name: measure.to_dict() for name, measure in measures.items()},
+        "words": _words(view.words),
         "meanings": dict(MEANINGS),
         "runs": [
             _run(look, label, thin, separate)
@@ -52,6 +55,30 @@ def packed(view: View, *, thin: int = 1) -> dict[str, Any]:
         "groups": list(view.groups),
         "samples": None if view.samples is None else _samples(view.samples),
         "without": view.without,
+    }
+
+
+def _words(words: Words) -> dict[str, Any]:
+    return {
+        "title": words.title,
+        "rows": words.rows,
+        "data": words.data,
+        "groups": list(words.groups),
+        "instead": dict(words.instead),
+        "sizes": dict(words.sizes),
+        "outcomes": [
+            {
+                "title": one.title,
+                "meaning": one.meaning,
+                "gap": one.gap,
+                "larger": one.larger,
+                "lead": one.lead,
+                "cells": [
+                    {"who": c.who, "sentence": c.sentence, "group": c.group} for c in one.cells
+                ],
+            }
+            for one in words.outcomes
+        ],
     }
 
 
@@ -104,6 +131,11 @@ def _answers(answers: Answers, thin: int) -> dict[str, Any]:
         },
         "chances": [_base64((65535 * one).round(), "<u2") for one in answers.chances],
         "answers": [_base64(one, "<u2") for one in answers.answers],
+        "shares": {split: _base64(one[:, ::thin], "<f4") for split, one in answers.shares.items()},
+        "gaps": {
+            split: {name: _base64(ends[::thin], "<f4") for name, ends in by_name.items()}
+            for split, by_name in answers.gaps.items()
+        },
     }
 
 

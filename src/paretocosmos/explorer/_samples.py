@@ -12,6 +12,7 @@ from torch import Tensor
 from paretocosmos.explorer._heads import Reader
 from paretocosmos.explorer._view import Samples
 from paretocosmos.problems import Problem
+from paretocosmos.problems.tables.base import TableProblem
 from paretocosmos.problems.tables.moments import MISSING
 from paretocosmos.problems.tables.table import Table
 from paretocosmos.problems.tables.tabular import TabularProblem
@@ -72,14 +73,15 @@ def samples_of(
     texts: tuple[tuple[str, ...], ...] = ()
     images: tuple[bytes, ...] = ()
     whole = 0
-    if isinstance(problem, TabularProblem) and isinstance(inputs, Tensor):
-        people = batch.targets["sensitive"][where].tolist()
+    if isinstance(problem, TableProblem) and isinstance(inputs, Tensor):
         rest = texts_of(problem.table, inputs[where].numpy())
-        columns = (problem.sensitive, *problem.table.columns)
-        texts = tuple(
-            (problem.groups[group], *row)[: COLUMNS + 1]
-            for group, row in zip(people, rest, strict=True)
-        )
+        columns = problem.table.columns
+        first: list[tuple[str, ...]] = [()] * len(where)
+        if isinstance(problem, TabularProblem):
+            columns = (problem.sensitive, *columns)
+            people = batch.targets["sensitive"][where].tolist()
+            first = [(problem.groups[group],) for group in people]
+        texts = tuple((*who, *row)[: COLUMNS + 1] for who, row in zip(first, rest, strict=True))
         columns, whole = columns[: COLUMNS + 1], len(columns)
     elif isinstance(inputs, Tensor) and inputs.ndim == 4 and inputs.shape[1] in (1, 3):
         images = tuple(png(_bytes(inputs[row].cpu())) for row in where)

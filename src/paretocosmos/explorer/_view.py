@@ -1,14 +1,15 @@
 """What a page shows: runs on one problem, and what can be seen of their answers."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.pareto.front import Front
+from paretocosmos.objectives import Measure
+from paretocosmos.pareto.front import Array, Front
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,73 @@ class Head:
     name: str
     classes: tuple[str, ...]
     binary: bool
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A share that people understand: of 100 of somebody, so many.
+
+    Attributes:
+        who: of whom, or of what.
+        sentence: with ``#`` for the number.
+        head: which question is counted.
+        group: 0 for everybody, else the sensitive group, from 1.
+        of: the true classes of the rows that are counted; empty for all.
+        hit: what is counted among them: ``"positive"`` answers, ``"wrong"`` or ``"right"`` ones.
+    """
+
+    who: str
+    sentence: str
+    head: int
+    group: int
+    of: tuple[int, ...]
+    hit: str
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A consequence of a choice, told for each group or task.
+
+    Attributes:
+        title: what happens to them.
+        meaning: one sentence.
+        gap: the metric that is the gap between the groups, if there is one.
+        cells: one per group or task.
+        larger: whether more of it is better; `None` where that is for others to say.
+        lead: whether the first cell belongs into the first sentence of a page.
+    """
+
+    title: str
+    meaning: str
+    gap: str
+    cells: tuple[Cell, ...]
+    larger: bool | None = None
+    lead: bool = False
+
+
+@dataclass(frozen=True)
+class Words:
+    """What a page calls things.
+
+    Attributes:
+        title: what is asked.
+        rows: what the samples are.
+        data: where they come from.
+        groups: the sensitive groups.
+        measures: objectives and metrics by name.
+        instead: the metric that tells of an objective in plainer numbers.
+        outcomes: what is counted, the most telling first.
+        sizes: how many rows each split has.
+    """
+
+    title: str = ""
+    rows: str = "rows"
+    data: str = ""
+    groups: tuple[str, ...] = ()
+    measures: Mapping[str, Measure] = field(default_factory=dict)
+    instead: Mapping[str, str] = field(default_factory=dict)
+    outcomes: tuple[Outcome, ...] = ()
+    sizes: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -59,12 +127,17 @@ class Answers:
             class (rows) and the answer (columns), first of everybody.
         chances: one ``[S, N]`` per head: the probability of the positive class, or of the answer.
         answers: one ``[S, N]`` per head: the place of the answer.
+        shares: by split, ``[cells, rays, 3]``: the share of every cell of the page's outcomes, and
+            the ends of its interval.
+        gaps: by split and name, ``[rays, 2]``: the ends of the intervals of gaps.
     """
 
     at: npt.NDArray[np.int64]
     confusion: Mapping[str, tuple[npt.NDArray[np.int64], ...]]
     chances: tuple[npt.NDArray[np.float64], ...] = ()
     answers: tuple[npt.NDArray[np.int64], ...] = ()
+    shares: Mapping[str, Array] = field(default_factory=dict)
+    gaps: Mapping[str, Mapping[str, Array]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,6 +168,7 @@ class View:
         samples: where some can be shown.
         without: that there are no samples, a sentence for the page.
         why: the reason, for the maker of the page.
+        words: what the page calls things.
 
     >>> front = Front([[0.9, 0.1], [0.1, 0.9]], [[0.3, 0.2], [0.5, 0.1]], ("loss", "gap"), (2, 2))
     >>> View([Look({"name": "adult"}, [front])]).names
@@ -107,6 +181,7 @@ class View:
     samples: Samples | None = None
     without: str = ""
     why: str = ""
+    words: Words = field(default_factory=Words)
 
     def __post_init__(self) -> None:
         if not self.looks or not all(look.fronts for look in self.looks):

@@ -1,7 +1,9 @@
-"""A bar on stderr for what takes minutes; nothing where stderr is no terminal."""
+"""A bar for what takes minutes, in a terminal or a notebook; nothing where nobody looks."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+
+from paretocosmos.io.display import showing
 
 __all__ = ["bar"]
 
@@ -20,16 +22,10 @@ def bar(what: str, total: int | None, *, of_bytes: bool = False) -> Iterator[Cal
     """
     # `import paretocosmos` draws in no console
     from rich import progress
-    from rich.console import Console
 
-    console = Console(stderr=True)
     count = progress.DownloadColumn() if of_bytes else progress.MofNCompleteColumn()
     columns = (progress.TextColumn("{task.description}"), progress.BarColumn(), count)
-    with progress.Progress(
-        *columns,
-        progress.TimeRemainingColumn(),
-        console=console,
-        disable=not console.is_terminal,
-    ) as shown:
-        task = shown.add_task(what, total=total)
+    shown = progress.Progress(*columns, progress.TimeRemainingColumn(), auto_refresh=False)
+    task = shown.add_task(what, total=total)
+    with showing(shown.get_renderable):
         yield lambda done: shown.advance(task, done)

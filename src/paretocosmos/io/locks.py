@@ -13,7 +13,7 @@ try:
 except ImportError:  # on Windows, where a folder has no lock
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["locked"]
+__all__ = ["held", "locked"]
 
 NAME = ".lock"
 
@@ -49,6 +49,30 @@ def locked(folder: Path) -> Iterator[None]:
                 with suppress(OSError):  # while it is held: nobody else's file is removed
                     (folder / NAME).unlink()
                 os.close(handle)
+
+
+def held(folder: Path) -> bool:
+    """Whether a process that lives keeps others from a folder; yes where that cannot be known.
+
+    >>> import tempfile
+    >>> held(Path(tempfile.mkdtemp()))
+    False
+    """
+    return fcntl is None or _is_locked(folder / NAME)
+
+
+def _is_locked(path: Path) -> bool:
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(handle)
+    return False
 
 
 def _acquire(path: Path) -> int:

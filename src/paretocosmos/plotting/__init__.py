@@ -17,6 +17,7 @@ from paretocosmos.pareto.rays import each_alone
 from paretocosmos.plotting._ablation import ablation_figure
 from paretocosmos.plotting._comparison import comparison_figure, save_comparison
 from paretocosmos.plotting._convergence import convergence_figure
+from paretocosmos.plotting._dark import save_dark
 from paretocosmos.plotting._fronts import fronts_figure
 from paretocosmos.plotting._grid import draw_grid
 from paretocosmos.plotting._intuition import Known, intuition_figure
@@ -39,6 +40,7 @@ __all__ = [
     "fronts_figure",
     "intuition_figure",
     "save_comparison",
+    "save_dark",
     "save_figure",
     "save_front",
     "three_figure",

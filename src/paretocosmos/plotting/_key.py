@@ -56,6 +56,7 @@ def key(
         handles.append(dominated(20, "dominated by its own front"))
     if any(len(method.fronts) > 1 for method in methods):
         handles.append(mark("other seeds than the first", MUTED, "o", 10, PALE))
+        handles[-1].set_linewidth(0.8)
     if outside:
         points = "1 point lies" if outside == 1 else f"{outside} points lie"
         handles.append(mark(f"{points} outside", MUTED, (3, 0, -90), 30))

@@ -74,7 +74,9 @@ def box_of(methods: list[Method]) -> tuple[Array, Array]:
     several = [m for m in methods if not (m.is_point or m.ideal)]
     leading = several or [m for m in methods if not m.ideal] or methods
     beside, always = [m.points for m in methods], [m.ideals for m in methods]
-    return padded(*limits([m.best for m in leading], beside, always))
+    # a front of one point says nothing of how far the others may lie
+    fronts = [m.best if len(m.best) > 1 else m.points for m in leading]
+    return padded(*limits(fronts, beside, always))
 
 
 def draw_methods(
@@ -108,6 +110,8 @@ def _draw_front(
             zorder=3 if first else 2,
             label=f"{method.name} line{seed}",
         )
+    if method.joined and not first:
+        return  # its line says enough
     for select, shade, order, kind in (
         (~keep, faded(colour), 2, "dominated"),
         (keep, colour, 4, "non-dominated"),

@@ -34,8 +34,12 @@ STAR = 4.0  # the area of a star as large as a point looks
 
 def draw_pair(figure: "Figure", fronts: list[Front]) -> None:
     """The front with its line, and beside it the rays; below, who is told yes or the reference."""
-    figure.set_size_inches(7.6, 4.7)
-    grid = figure.add_gridspec(2, 2, width_ratios=[3.0, 1.0], wspace=0.06, hspace=0.08)
+    figure.set_size_inches(8.2, 4.7)
+    shares = has_shares(fronts[0])
+    wide, high = ([2.1, 1.0], [1.0, 1.5]) if shares else ([3.0, 1.0], [1.0, 1.0])
+    grid = figure.add_gridspec(
+        2, 2, width_ratios=wide, height_ratios=high, wspace=0.06, hspace=0.08
+    )
     main = figure.add_subplot(grid[:, 0], label="front")
     # The arrow points to smaller values on both axes, the turned one included.
     labels = [f"{name}   ← smaller is better" for name in shown_names(fronts[0], 40)]
@@ -45,7 +49,7 @@ def draw_pair(figure: "Figure", fronts: list[Front]) -> None:
             x, y = in_order(front.values[front.non_dominated]).T
             main.plot(x, y, mark.line, color=MUTED, linewidth=0.9, zorder=2)
     _draw_fan(figure.add_subplot(grid[0, 1], label="rays"), fronts)
-    if has_shares(fronts[0]):
+    if shares:
         draw_shares(figure.add_subplot(grid[1, 1], label="shares"), fronts[0])
     else:
         _draw_box(figure.add_subplot(grid[1, 1], label="box"), fronts, main)

@@ -9,13 +9,14 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from paretocosmos.errors import need
+from paretocosmos.io.palette import LIGHT, RUNS
+from paretocosmos.objectives import measure_of
 from paretocosmos.pareto.front import Array, Front
 
 DPI = 200
-INK, MUTED, HAIRLINE = "#22262b", "#6b7280", "#d9dce1"
+INK, MUTED, HAIRLINE = LIGHT["ink"], LIGHT["quiet"], LIGHT["line"]
 FADED = 0.38  # how much of its colour a dominated point has
-# Okabe and Ito's colours (2008) stay apart for every common kind of colour blindness.
-ANCHORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
+ANCHORS = RUNS["light"][:6]
 # The end of viridis is too bright on white.
 BRIGHTEST = 0.9
 FONT = "DejaVu Sans"  # comes with matplotlib: the same letters on every machine
@@ -154,7 +155,7 @@ def lines_of(text: str, width: int) -> str:
 
 def shown_names(front: Front, width: int) -> list[str]:
     """The objectives in words; one of which no letter can be shown goes by its number."""
-    names = [shown(name.replace("_", " "), width) for name in front.names]
+    names = [shown(measure_of(name).label, width) for name in front.names]
     return [
         name if name.strip(f"{ABSENT}… ") else f"objective {number}"
         for number, name in enumerate(names, start=1)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from paretocosmos.errors import ConfigurationError, unknown
+from paretocosmos.io.doing import doing
 from paretocosmos.problems._base import (
     SPLITS,
     Problem,
@@ -16,6 +17,7 @@ from paretocosmos.problems._base import (
     check_split,
     split_of,
 )
+from paretocosmos.problems._wording import Wording
 from paretocosmos.problems.tables.files import TABLE_ENDINGS
 from paretocosmos.registry import Spec, convert, find, parameters
 
@@ -24,6 +26,7 @@ __all__ = [
     "Problem",
     "Protocol",
     "Split",
+    "Wording",
     "check_protocol",
     "check_split",
     "load_problem",
@@ -88,7 +91,8 @@ def load_problem(
         for key, value in given.items()
         if key in takes
     }
-    problem = thing(**values)
+    with doing(f"loading {Path(name).name}"):
+        problem = thing(**values)
     if not isinstance(problem, Problem):
         raise ConfigurationError(
             f"`{known}` must give a paretocosmos Problem, found {type(problem).__name__}"

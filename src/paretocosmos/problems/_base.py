@@ -10,6 +10,7 @@ import torch
 
 from paretocosmos.errors import ConfigurationError, unknown
 from paretocosmos.objectives import Objective
+from paretocosmos.problems._wording import Wording
 from paretocosmos.registry import Spec
 from paretocosmos.types import Batch, Inputs, Metric, map_tensors
 
@@ -36,6 +37,7 @@ class Problem(ABC):
         protocol: ``"clean"``, or ``"paper"`` with the published evaluation's quirks.
         caveats: what its users should know of it, a sentence each.
         spec: the name and settings that load it again; `None` for one built by hand.
+        wording: how it is told to whoever decides.
     """
 
     traceable: ClassVar[bool] = False
@@ -55,6 +57,7 @@ class Problem(ABC):
     protocol: Protocol = "clean"
     caveats: tuple[str, ...] = ()
     spec: Spec | None = None
+    wording: Wording = field(default_factory=Wording, repr=False)
 
     @abstractmethod
     def split(self, name: Split) -> Batch:

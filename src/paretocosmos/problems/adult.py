@@ -7,6 +7,7 @@ import numpy as np
 
 from paretocosmos.errors import BenchmarkWarning
 from paretocosmos.problems._base import Protocol
+from paretocosmos.problems._wording import Wording
 from paretocosmos.problems.tables.raw import load
 from paretocosmos.problems.tables.tabular import TabularProblem, public_fairness
 
@@ -16,6 +17,14 @@ CAVEATS = (
     "`adult` is the US census of 1994 and its threshold of 50,000 dollars is arbitrary: how unfair "
     "a model looks depends on where it is put (Ding et al. 2021, Retiring Adult). Use it to "
     "compare methods, not to conclude about people.",
+)
+WORDING = Wording(
+    title="Who earns more than 50,000 dollars a year?",
+    rows="people",
+    data="the US census of 1994",
+    groups=("men", "women"),
+    positive="earn more than 50,000",
+    told="told “over 50,000”",
 )
 
 # What `?` becomes, and how education and marital status are merged: the published preprocessing.
@@ -78,4 +87,4 @@ def adult(
         seed=split_seed,
         protocol=protocol,
     )
-    return replace(problem, caveats=CAVEATS)
+    return replace(problem, caveats=CAVEATS, wording=WORDING)

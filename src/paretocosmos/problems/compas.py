@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from paretocosmos.errors import BenchmarkWarning
 from paretocosmos.problems._base import Protocol
+from paretocosmos.problems._wording import Wording
 from paretocosmos.problems.tables.raw import load
 from paretocosmos.problems.tables.tabular import TabularProblem, public_fairness
 
@@ -15,6 +16,14 @@ CAVEATS = (
     "ProPublica kept re-offenders beyond the two-year cutoff that others are held to, which "
     "overstates re-arrest (Barenboim 2019). Use it to compare methods, not to conclude about "
     "people.",
+)
+WORDING = Wording(
+    title="Who is arrested again within two years?",
+    rows="defendants",
+    data="Broward County, Florida, 2013 and 2014",
+    groups=("men", "women"),
+    positive="are arrested again",
+    told="told “will be arrested again”",
 )
 LEAK = (
     "Under the protocol `paper` the feature `is_recid` all but is the label: the published figures "
@@ -59,4 +68,4 @@ def compas(
         seed=split_seed,
         protocol=protocol,
     )
-    return replace(problem, caveats=caveats)
+    return replace(problem, caveats=caveats, wording=WORDING)

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from paretocosmos.errors import BenchmarkWarning
 from paretocosmos.problems._base import Protocol
+from paretocosmos.problems._wording import Wording
 from paretocosmos.problems.tables.raw import load
 from paretocosmos.problems.tables.tabular import TabularProblem, public_fairness
 
@@ -14,6 +15,14 @@ CAVEATS = (
     "`default_credit` is Taiwan in 2005, during a card-debt crisis; EDUCATION (0, 5, 6), MARRIAGE "
     "(0) and PAY_* (-2, 0) hold codes its documentation does not explain. Use it to compare "
     "methods, not to conclude about people.",
+)
+WORDING = Wording(
+    title="Who will not pay the credit card bill next month?",
+    rows="card holders",
+    data="a bank in Taiwan, 2005",
+    groups=("men", "women"),
+    positive="do not pay",
+    told="told “will not pay”",
 )
 LEAK = ("Under the protocol `paper` the row number `ID` is a feature, as in the published code.",)
 
@@ -63,4 +72,4 @@ def default_credit(
             seed=split_seed,
             protocol=protocol,
         )
-    return replace(problem, caveats=caveats)
+    return replace(problem, caveats=caveats, wording=WORDING)

@@ -165,14 +165,16 @@ def test_a_wrong_kind_of_value_is_one_sentence_in_every_place(
     assert all(at == ("outputs",) and odd == {} for at, odd in surprising), surprising
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("odd", [*ODD, GONE], ids=repr)
+@pytest.mark.parametrize(
+    ("kind", "odd"),
+    # TOML has no null
+    [(k, odd) for k in KINDS for odd in (*ODD, GONE) if (k, odd) != ("recipe", None)],
+    ids=repr,
+)
 def test_whatever_is_odd_is_read_or_one_sentence(
     kinds: dict[str, Kind], kind: str, odd: object
 ) -> None:
     content, read, refuses, _ = kinds[kind]
-    if kind == "recipe" and odd is None:
-        pytest.skip("TOML has no null")
     said = []
     for at in places(content):
         try:

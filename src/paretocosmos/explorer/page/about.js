@@ -6,7 +6,7 @@ const epochsOf = (record) => {
 const listed = (numbers) => (numbers.length < 7 ? numbers.join(", ") : `${numbers[0]} to ${numbers[numbers.length - 1]}`);
 const showFacts = () => {
   const { record, label } = active();
-  const facts = [label, named(record.conditioning), named(record.backbone), isGroup(record.protocol) ? null : record.protocol,
+  const facts = [named(record.name), label, named(record.conditioning), named(record.backbone), isGroup(record.protocol) ? null : record.protocol,
     runs.length > 1 || !isNumber(record.seed) ? null : `seed ${record.seed}`,
     `${active().fronts[0].count} ${active().networks ? "networks" : "rays"}`];
   say($("facts"), facts.filter((one) => one && typeof one === "string").join("  ·  "));
@@ -23,8 +23,8 @@ const showQuality = () => {
   const costs = [["sensitivity (0: the ray changes nothing)", (run) => plain(run.record.sensitivity)], ["training time", (run) => duration(run.record.seconds_training)], ["parameters", (run) => plain(run.record.parameters)]];
   const infeasible = (run) => Math.max(0, ...(Array.isArray(run.record.networks) ? run.record.networks : []).map((one) => Number(one?.infeasible_share) || 0));
   if (runs.some((run) => infeasible(run) > 0)) costs.push(["steps without a solution, where the ray weighed the losses", (run) => percent(infeasible(run), 1)]);
-  $("quality-body").replaceChildren(make("div", { class: "sideways" }, make("table", { class: "numbers wide" },
-    make("thead", {}, make("tr", {}, make("th", { scope: "col" }, ""), ...head.map((text) => make("th", { scope: "col" }, text)))),
+  $("quality-body").replaceChildren(make("div", { class: "sideways", tabindex: 0, role: "region", "aria-label": "How good the front is" }, make("table", { class: "numbers wide" },
+    make("thead", {}, make("tr", {}, make("th", { scope: "col" }, "number"), ...head.map((text) => make("th", { scope: "col" }, text)))),
     make("tbody", {}, ...rows.map(([key, why]) => make("tr", {}, make("th", { scope: "row" }, nice(key), make("small", {}, why)),
       ...every.map((report) => cell(report, key)))),
     ...costs.map(([name, of]) => make("tr", {}, make("th", { scope: "row" }, name), ...runs.flatMap((run) => run.fronts.map((_, at) => make("td", {}, at ? "" : of(run))))))))));

@@ -13,7 +13,7 @@ const buildAnswers = () => {
     counted.push({ split, cells });
     const small = classes.length > 4;
     return make("figure", { class: small ? "confusion many" : "confusion" }, make("figcaption", {}, splitName(split)),
-      make("div", { class: "sideways" }, make("table", {}, make("thead", {}, make("tr", {}, make("th", { scope: "col" }, small ? "" : "true ↓ answer →"), ...classes.map((name) => make("th", { scope: "col" }, name)))),
+      make("div", { class: "sideways", tabindex: 0, role: "region", "aria-label": `Answers, ${splitName(split)}` }, make("table", {}, make("thead", {}, make("tr", {}, make("th", { scope: "col" }, small ? "true" : "true ↓ answer →"), ...classes.map((name) => make("th", { scope: "col" }, name)))),
         make("tbody", {}, ...classes.map((name, row) => make("tr", {}, make("th", { scope: "row" }, name), ...cells[row]))))));
   }));
   shownAt = null;

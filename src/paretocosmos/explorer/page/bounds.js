@@ -1,10 +1,15 @@
 // ---- the criteria, as a sentence with bounds in it ----
-const way = (name) => `${isLarger(name) ? "highest" : "lowest"} ${nice(name)}`;
+const way = (name) => {
+  const { label } = measureOf(name);
+  if (/ answers/.test(label)) return `${isLarger(name) ? "most" : "fewest"} ${label}`;
+  return `${isLarger(name) ? "most" : label.startsWith("gap") || label.startsWith("difference") ? "smallest" : "lowest"} ${label}`;
+};
 const setUpCriteria = () => {
   $("criteria").addEventListener("submit", (event) => event.preventDefault());
   $("criteria-run").hidden = runs.length < 2;
-  if (runs.length < 2) say($("criteria-verb"), "Take the point with the");
+  if (runs.length < 2) say($("criteria-verb"), "Take the");
   options($("run"), runs.map((run) => [run.index, run.label]), state.run);
+  if (runs.length > 1) say($("criteria-verb"), "take the");
   $("run").addEventListener("change", (event) => {
     state.run = Number(event.target.value);
     state.shown[state.run] = true;
@@ -39,40 +44,42 @@ const showCriteria = () => {
   }
   for (const name of bounded) {
     const field = $("bounds").querySelector(`input[data-at="${quantities.indexOf(name)}"]`);
-    if (field !== document.activeElement && field.value !== String(boundOf(name))) field.value = boundOf(name);
+    if (field !== document.activeElement && Number(field.value) !== written(name)) field.value = written(name);
   }
   const free = quantities.filter((name) => boundOf(name) === undefined);
-  options($("add-bound"), [["", bounded.length ? "and a bound on …" : "with a bound on …"], ...free.map((name) => [name, `${nice(name)} ${isLarger(name) ? "≥" : "≤"}`])], "");
+  options($("add-bound"), [["", bounded.length ? "and a limit on …" : "with a limit on …"], ...free.map((name) => [name, `${labelOf(name)} at ${isLarger(name) ? "least" : "most"}`])], "");
   $("add-bound").hidden = !free.length;
 };
+// A limit in the unit of its metric.
+const written = (name) => Number((boundOf(name) * scaleOf(name)).toPrecision(8));
 const chip = (name) => {
-  const sign = isLarger(name) ? "≥" : "≤";
-  const field = make("input", { type: "number", step: "any", "data-at": quantities.indexOf(name), "aria-label": `${nice(name)} ${isLarger(name) ? "at least" : "at most"}` });
-  field.value = boundOf(name);
-  field.addEventListener("input", () => { if (field.value !== "" && isNumber(Number(field.value))) setBound(name, Number(field.value)); });
-  const remove = make("button", { type: "button", class: "remove", "aria-label": `Remove the bound on ${nice(name)}` }, "×");
+  const sign = isLarger(name) ? "at least" : "at most";
+  const field = make("input", { type: "number", step: "any", "data-at": quantities.indexOf(name), "aria-label": `${labelOf(name)} ${sign}${unitOf(name) ? `, ${unitOf(name)}` : ""}` });
+  field.value = written(name);
+  field.addEventListener("input", () => { if (field.value !== "" && isNumber(Number(field.value))) setBound(name, Number((Number(field.value) / scaleOf(name)).toPrecision(12))); });
+  const remove = make("button", { type: "button", class: "remove", "aria-label": `Remove the limit on ${labelOf(name)}` }, "×");
   remove.addEventListener("click", () => { setBound(name, null); showCriteria(); $("add-bound").focus(); });
-  return make("span", { class: "chip" }, `${nice(name)} ${sign}`, field, remove);
+  return make("span", { class: "chip" }, `${labelOf(name)} ${sign}`, make("span", { class: "amount" }, field, make("span", {}, unitOf(name)), remove));
 };
 
-const many = (count) => (count === 1 ? "the one ray that keeps it" : `${count} rays that keep it`);
+const many = (count) => (count === 1 ? "the one choice that keeps it" : `${count} choices that keep it`);
 // What came of it: chosen, moved away from, or refused, with how close one comes.
 const showVerdict = () => {
   const front = chosenFrom();
   const found = pick(front, criteria());
   const box = $("verdict");
   box.classList.toggle("refused", found.at < 0);
-  const words = boundsOf(criteria()).map(({ name, bound, side }) => `${nice(name)} at ${side > 0 ? "most" : "least"} ${bound}`).join(" and ");
+  const wanted = boundsOf(criteria()).map(({ name, bound, side }) => `${labelOf(name)} at ${side > 0 ? "most" : "least"} ${inUnits(name, bound, 2).replace(/\.?0+(?=\u00a0|$)/, "")}`).join(" and ");
   const button = (text, act) => {
     const made = make("button", { type: "button", class: "link" }, text);
     made.addEventListener("click", act);
     return made;
   };
   if (found.at < 0) {
-    const near = boundsOf(criteria()).map(({ name }) => `${nice(name)} ${plain(front.columns[name][found.closest])}`).join(" and ");
-    const parts = [words ? `No ray has ${words} on ${choosingName} data; the closest has ${near}. ` : `Every ray gives a constant classifier on ${choosingName} data. `];
-    if (found.closest !== undefined && words) parts.push(button("Show the closest", () => setRay(front.ray(found.closest))), " ");
-    if (found.constant && !state.constants) parts.push("A classifier that gives everybody the same answer would keep it. ", button("Take such ones, too", () => { state.constants = true; choose(); }));
+    const near = boundsOf(criteria()).map(({ name }) => `${inUnits(name, front.columns[name][found.closest])}`).join(" and ");
+    const parts = [wanted ? `No choice has ${wanted} on ${choosingName} data; the closest has ${near}. ` : `Every choice gives everybody the same answer on ${choosingName} data. `];
+    if (found.closest !== undefined && wanted) parts.push(button("Show the closest", () => setRay(front.ray(found.closest))), " ");
+    if (found.constant && !state.constants) parts.push("Giving everybody the same answer would keep it. ", button("Take such ones, too", () => { state.constants = true; choose(); }));
     box.replaceChildren(...parts);
     return;
   }
@@ -80,9 +87,9 @@ const showVerdict = () => {
   const there = mixOf(active(), choosingSplit);
   const same = there.length === 1 && there[0][0] === found.at;
   if (same && (state.byBounds || hasBounds())) parts.push(hasBounds() ? `The best of ${many(kept[state.run].reduce((sum, one) => sum + one, 0))} on ${choosingName} data, out of ${front.count}. ` : "");
-  else if (hasBounds()) parts.push("You moved away from it. ", button(`Back to the ${way(bestName())} with ${words}`, () => choose()));
-  else parts.push("Drag a handle on an axis, or add a bound, and the best point that keeps it is taken.");
-  if (state.constants) parts.push(" Constant classifiers count, too. ", button("Pass them over", () => { state.constants = false; choose(); }));
+  else if (hasBounds()) parts.push("You moved away from your limit. ", button(`Back to the ${way(bestName())} with ${wanted}`, () => choose()));
+  else parts.push("Set a limit, and the best choice that keeps it is taken.");
+  if (state.constants) parts.push(" Choices that give everybody the same answer count, too. ", button("Pass them over", () => { state.constants = false; choose(); }));
   box.replaceChildren(...parts);
 };
 on("criteria run", showCriteria);

@@ -34,8 +34,8 @@ const placeHandles = () => {
     const less = isLarger(one.name) ? "at least" : "at most";
     for (const [key, text] of Object.entries({
       class: `grip ${one.side}${bound === undefined ? " open" : ""}${isLarger(one.name) ? " from" : ""}`,
-      "aria-label": `Bound on ${nice(one.name)}, ${less}`, "aria-valuemin": one.low, "aria-valuemax": one.high, "aria-valuenow": value,
-      "aria-valuetext": bound === undefined ? "no bound" : `${less} ${plain(bound)}`,
+      "aria-label": `Limit on ${labelOf(one.name)}, ${less}`, "aria-valuemin": one.low, "aria-valuemax": one.high, "aria-valuenow": value,
+      "aria-valuetext": bound === undefined ? "no limit" : `${less} ${inUnits(one.name, bound)}`,
       "aria-orientation": one.side === "below" ? "horizontal" : "vertical",
     })) if (grip.node.getAttribute(key) !== String(text)) grip.node.setAttribute(key, text);
   }
@@ -107,9 +107,8 @@ const showTip = (found) => {
   const { run, at, where } = found;
   const front = shownFront(run);
   const row = (label, value) => make("div", {}, make("span", {}, label), make("span", {}, value));
-  $("tip").replaceChildren(...(runs.length > 1 ? [row(run.label, "")] : []), row("ray", front.ray(at).map((one) => one.toFixed(3)).join(", ")),
-    ...quantities.slice(0, 8).map((name) => row(nice(name), plain(front.columns[name][at]))),
-    ...(front.constant[at] ? [row("the same answer for everybody", "")] : front.dominated[at] ? [row("dominated", "")] : []));
+  $("tip").replaceChildren(...(runs.length > 1 ? [row(run.label, "")] : []), ...[...new Set([...traded, ...quantities.filter((name) => !names.includes(name))])].slice(0, 7).map((name) => row(labelOf(name), inUnits(name, front.columns[name][at]))),
+    ...(front.constant[at] ? [row("the same answer for everybody", "")] : front.dominated[at] ? [row("another choice is better", "")] : []));
   const [w, h] = [$("tip").offsetWidth, $("tip").offsetHeight];
   $("tip").style.left = `${clamp(where[0] + 16, 0, Math.max(0, size[0] - w))}px`;
   $("tip").style.top = `${where[1] - h - 14 > 0 ? where[1] - h - 14 : where[1] + 18}px`;
@@ -156,7 +155,7 @@ const listenToPointer = () => {
   });
 };
 const describe = () => {
-  const kinds = { plane: `${nice(state.y)} against ${nice(state.x)}`, space: `${names.map(nice).join(", ")} in three dimensions; arrow keys turn it`, lines: `${names.map(nice).join(", ")} side by side` };
+  const kinds = { plane: `${labelOf(state.y)} against ${labelOf(state.x)}`, space: `${names.map(labelOf).join(", ")} in three dimensions; arrow keys turn it`, lines: `${names.map(labelOf).join(", ")} side by side` };
   const over = $("over");
   over.setAttribute("aria-label", `The front on ${state.split} data: ${kinds[state.view]}. ${visible().map((run) => `${run.label}: ${shownFront(run).count} points`).join("; ")}.`);
   over.setAttribute("role", state.view === "space" ? "application" : "img");
@@ -168,9 +167,15 @@ const describe = () => {
 // ---- what is shown ----
 const setUpChart = () => {
   $("axes").hidden = state.view !== "plane";
+  // as Back has it
+  on("view", () => {
+    $("axes").hidden = state.view !== "plane";
+    for (const key of ["x", "y"]) $(`axis-${key}`).value = state[key];
+    for (const key of ["view", "split"]) for (const radio of $(key).querySelectorAll("input")) radio.checked = radio.value === state[key];
+  });
   for (const key of ["x", "y"]) {
-    options($(`axis-${key}`), quantities.map((name) => [name, nice(name)]), state[key]);
-    $(`axis-${key}`).addEventListener("change", (event) => { state[key] = event.target.value; changed("view"); });
+    options($(`axis-${key}`), quantities.map((name) => [name, capital(labelOf(name))]), state[key]);
+    $(`axis-${key}`).addEventListener("change", (event) => { state[key] = event.target.value; [state.zoom, state.centre] = [0, null]; changed("view"); });
   }
   const kinds = J === 2 ? ["plane"] : J === 3 ? ["space", "plane", "lines"] : ["lines", "plane"];
   segments("view", kinds.map((kind) => [kind, { plane: "Two axes", space: "Space", lines: "All axes" }[kind]]), state.view, (kind) => {
@@ -197,10 +202,16 @@ const setUpChart = () => {
       changed("run", "criteria", "ray");
     });
     const swatch = draw("svg", { class: "swatch", viewBox: "-8 -8 16 16", "aria-hidden": "true" }, svgMark(run));
-    $("legend").append(make("li", {}, make("label", {}, box, swatch, make("span", {}, run.label))));
+    $("legend").append(make("li", {}, make("label", {}, box, swatch, make("span", {}, run.label, make("small", {}, kindOf(run))))));
   }
   listenToPointer();
+  setUpZoom();
   new ResizeObserver(() => { if ($("canvas").clientWidth !== size[0]) drawBase(); }).observe($("canvas"));
+};
+// A method without rays has a few networks, which know nothing between them.
+const kindOf = (run) => {
+  if (!run.networks) return "";
+  return run.networks === 1 ? ", one network that takes no preference" : `, ${run.networks} networks and nothing between them`;
 };
 const svgMark = (run) => {
   const colour = `run run-${run.index % SHAPES.length}`;
@@ -212,5 +223,6 @@ const svgMark = (run) => {
 };
 on("criteria", checkAll);
 on("criteria run view turn", drawBase);
-on("ray", drawOver);
+on("criteria run view turn", showKey); // once it is drawn
+on("ray pins", drawOver);
 on("run view", describe);

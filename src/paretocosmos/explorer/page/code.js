@@ -1,14 +1,24 @@
 // ---- code and commands for the chosen preference ----
+// One that was not saved has no folder to load it from.
+const isEstimator = (run) => Boolean(run.record.predicts_at) && run.folder === run.record.name;
+const askedOf = () => {
+  const dict = (side) => `{${Object.entries(state[side]).map(([name, value]) => `${JSON.stringify(name)}: ${value}`).join(", ")}}`;
+  const parts = ["max", "min"].filter((side) => Object.keys(state[side]).length).map((side) => `${side}=${dict(side)}`);
+  if (askedFor()) parts.push(`${isLarger(askedFor()) ? "maximize" : "minimize"}=${JSON.stringify(askedFor())}`);
+  if (state.constants) parts.push("allow_constant=True");
+  return parts.join(", ");
+};
 const pythonOf = (run) => {
   const asked = boundsOf(criteria());
   const ray = rounded(state.ray);
+  const bounded = state.byBounds && asked.length;
+  if (isEstimator(run)) {
+    const chosen = [`chosen = estimator.choose(${askedOf()})  # looks between these rays, too`, "chosen.predict(rows)", "", "# or the ray shown here"];
+    return [...(bounded ? chosen : []), `estimator.predict(rows, preference=[${ray}])`].join("\n");
+  }
   const lines = ["from paretocosmos import load_run", "", `run = load_run(${JSON.stringify(run.folder)})`];
-  if (state.byBounds && asked.length) {
-    const dict = (side) => `{${Object.entries(state[side]).map(([name, value]) => `${JSON.stringify(name)}: ${value}`).join(", ")}}`;
-    const parts = ["max", "min"].filter((side) => Object.keys(state[side]).length).map((side) => `${side}=${dict(side)}`);
-    if (state.best) parts.push(`${isLarger(state.best) ? "maximize" : "minimize"}=${JSON.stringify(state.best)}`);
-    if (state.constants) parts.push("allow_constant=True");
-    lines.push(`choice = run.choose(${parts.join(", ")})  # looks between these rays, too`);
+  if (bounded) {
+    lines.push(`choice = run.choose(${askedOf()})  # looks between these rays, too`);
     lines.push(run.record.about?.target ? "run.predict(rows, ray=choice.ray)" : "run.model(inputs, torch.tensor(choice.ray))");
     lines.push("", "# or the ray shown here");
   }
@@ -18,10 +28,14 @@ const pythonOf = (run) => {
 };
 const commandOf = (run) => {
   const folder = shellWord(run.folder);
+  if (run.record.predicts_at) {
+    const saved = isEstimator(run) ? `  # after estimator.save(${JSON.stringify(run.folder)})` : "";
+    return `paretocosmos predict ${folder} rows.csv --ray ${rounded(state.ray).replaceAll(", ", ",")}${saved}`;
+  }
   const lines = [`paretocosmos evaluate ${folder} --ray ${rounded(state.ray).replaceAll(", ", ",")}`];
   if (state.byBounds && hasBounds()) {
     const parts = boundsOf(criteria()).map(({ name, bound, side }) => `--${side > 0 ? "max" : "min"} ${shellWord(`${name}=${bound}`)}`);
-    if (state.best) parts.push(`--${isLarger(state.best) ? "maximize" : "minimize"} ${shellWord(state.best)}`);
+    if (askedFor()) parts.push(`--${isLarger(askedFor()) ? "maximize" : "minimize"} ${shellWord(askedFor())}`);
     if (state.constants) parts.push("--allow-constant");
     lines.unshift(`paretocosmos choose ${folder} ${parts.join(" ")}`);
   }

@@ -20,17 +20,29 @@ const unpackFront = (raw) => {
     ray: (at) => Array.from(rays.subarray(at * J, (at + 1) * J)),
   };
 };
+// Floats of single precision, by split; those of gaps by name, too.
+const floats = (raw) => Object.fromEntries(Object.entries(raw ?? {}).map(([key, one]) => [key, typeof one === "string" ? decode(one, Float32Array) : floats(one)]));
 const unpackAnswers = (raw) => raw && {
   at: raw.at,
+  shares: floats(raw.shares),
+  gaps: floats(raw.gaps),
   confusion: Object.fromEntries(Object.entries(raw.confusion).map(([split, heads]) => [split, heads.map((one) => decode(one, Uint32Array))])),
   chances: raw.chances.map((one) => decode(one, Uint16Array)),
   answers: raw.answers.map((one) => decode(one, Uint16Array)),
 };
+// The rays at which answers were counted, as a front of their own.
+const countedOf = (front, at) => {
+  const rays = Float64Array.from(at.flatMap((place) => front.ray(place)));
+  const order = at.map((_, k) => k).sort((a, b) => rays[a * J] - rays[b * J] || a - b);
+  return { rays, order, count: at.length };
+};
 const runs = page.runs.map((raw, index) => {
   const fronts = raw.fronts.map(unpackFront);
+  const answers = unpackAnswers(raw.answers);
+  if (answers) answers.counted = countedOf(fronts[0], answers.at);
   const fixedRays = Array.isArray(raw.record.fixed_rays) ? raw.record.fixed_rays : [];
   return {
-    index, label: raw.label, folder: raw.folder, record: raw.record, fronts, answers: unpackAnswers(raw.answers),
+    index, label: raw.label, folder: raw.folder, record: raw.record, fronts, answers,
     // a network for each of some rays, or one that takes the ray
     networks: fixedRays.length,
     front: (split) => fronts.find((one) => one.split === split) ?? fronts[0],

@@ -35,7 +35,11 @@ const decimals = (values) => {
   for (const value of values) if (isNumber(value)) largest = Math.max(largest, Math.abs(value));
   return largest > 0 ? clamp(4 - Math.ceil(Math.log10(largest) + 1e-12), 0, 8) : 4;
 };
-const fixed = (value, digits) => (isNumber(value) ? value.toFixed(digits).replace("-", "−") : DASH);
+const fixed = (value, digits) => {
+  if (!isNumber(value)) return DASH;
+  const text = Math.abs(value) >= 1e4 && digits === 0 ? Math.round(value).toLocaleString("en-US") : value.toFixed(digits);
+  return text.replace("-", "−");
+};
 const plain = (value) => {
   if (!isNumber(value)) return DASH;
   if (Number.isInteger(value) && Math.abs(value) < 1e15) return value.toLocaleString("en-US").replace("-", "−");

@@ -4,19 +4,28 @@ const save = (blob, name) => {
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 10000);
 };
-const fileName = (ending) => `${String($("headline").textContent).replace(/[^\w-]+/g, "_").slice(0, 60) || "front"}-${state.split}.${ending}`;
+const fileName = (ending) => `${String(named(runs[0].record.name) ?? $("headline").textContent).replace(/[^\w-]+/g, "_").slice(0, 60) || "front"}-${state.split}.${ending}`;
+const brokenAt = (context, text, width) => text.split(" ").reduce((lines, word) => {
+  const longer = `${lines[lines.length - 1]} ${word}`.trim();
+  if (context.measureText(longer).width <= width) lines[lines.length - 1] = longer;
+  else lines.push(word);
+  return lines;
+}, [""]);
 const pictureOf = () => {
   const sheet = document.createElement("canvas");
   const [width, height] = size;
   const margin = 28;
   const key = runs.length > 1 ? 24 * visible().length : 0;
-  [sheet.width, sheet.height] = [2 * (width + 2 * margin), 2 * (height + key + 2 * margin + 40)];
+  const said = [`Chosen: ${leadText(active(), state.ray, state.split)}`, costText(), sureText().trim(), boundsOf(criteria()).map(({ name, bound, side }) => `Limit: ${labelOf(name)} at ${side > 0 ? "most" : "least"} ${inUnits(name, bound)}.`).join(" "), $("key").textContent].filter(Boolean);
   const context = sheet.getContext("2d");
+  context.font = `400 13px ${paint.sans}`;
+  const lines = said.flatMap((text) => brokenAt(context, text, width));
+  [sheet.width, sheet.height] = [2 * (width + 2 * margin), 2 * (height + key + 2 * margin + 48 + 20 * lines.length)];
   context.scale(2, 2);
   context.fillStyle = paint.paper;
   context.fillRect(0, 0, sheet.width, sheet.height);
   context.translate(margin, margin);
-  write(context, `${$("headline").textContent}, ${splitName(state.split).toLowerCase()} data`, 0, 14, { colour: paint.ink, size: 16, weight: 600, room: width });
+  write(context, `${$("headline").textContent} (${splitName(state.split).toLowerCase()} data)`, 0, 14, { colour: paint.ink, size: 16, weight: 600, room: width });
   if (key) visible().forEach((run, at) => {
     context.beginPath();
     addMark(context, shapeOf(run), 6, 38 + 24 * at, 5);
@@ -27,6 +36,7 @@ const pictureOf = () => {
   context.translate(0, 40 + key);
   view().base(context, width, height);
   view().over(context, width, height);
+  lines.forEach((text, at) => write(context, text, 0, height + 24 + 20 * at, { colour: paint.ink, size: 13 }));
   return sheet;
 };
 const tableOf = () => {

@@ -1,4 +1,5 @@
 // ---- parallel coordinates, for more objectives than a picture has dimensions ----
+const bareAt = (name, value, digits) => (unitOf(name) ? fixed(100 * value, 1) : fixed(value, digits));
 const MOST_LINES = 400; // of all runs together: more only cover each other
 const lines = (() => {
   let box, domains, step;
@@ -33,11 +34,11 @@ const lines = (() => {
         context.save();
         context.translate(sx(j), box.top - 14);
         if (step < 110) context.rotate(-0.5);
-        write(context, nice(name), 0, 0, { align: step < 110 ? "left" : j === 0 ? "left" : j === J - 1 ? "right" : "center", colour: paint.ink, size: 13, room: step < 110 ? 110 : step });
+        write(context, labelOf(name), 0, 0, { align: step < 110 ? "left" : j === 0 ? "left" : j === J - 1 ? "right" : "center", colour: paint.ink, size: 13, room: step < 110 ? 110 : step });
         context.restore();
         const digits = decimals(domains[j]);
-        write(context, fixed(domains[j][0], digits), sx(j), box.bottom + 18, { align: "center", size: 11 });
-        if (step >= 60) write(context, fixed(domains[j][1], digits), sx(j) + (j < J - 1 ? 10 : -10), box.top + 4, { size: 11, align: j < J - 1 ? "left" : "right" });
+        write(context, bareAt(name, domains[j][0], digits), sx(j), box.bottom + 18, { align: "center", size: 11 });
+        if (step >= 60) write(context, bareAt(name, domains[j][1], digits), sx(j) + (j < J - 1 ? 10 : -10), box.top + 4, { size: 11, align: j < J - 1 ? "left" : "right" });
         const bound = boundOf(name);
         if (bound === undefined) return;
         const edge = clamp(sy(j, bound), box.top, box.bottom);

@@ -180,6 +180,35 @@ const domainOf = (columns) => {
   const pad = flat ? Math.max(0.05 * Math.abs(high), 1e-3) : 0.06 * (high - low);
   return [low - pad, high + pad];
 };
+// How far a picture reaches: around the fronts, whatever lies elsewhere (as `plotting` has it). A
+// light tail much further away than all the rest is wide is left out, nothing because it is good.
+const withoutTail = (values, weights) => {
+  const order = values.map((_, at) => at).sort((a, b) => values[a] - values[b]);
+  let rest = 1;
+  for (let at = 0; at + 1 < order.length; at += 1) {
+    rest -= weights[order[at]];
+    const [here, next] = [values[order[at]], values[order[at + 1]]];
+    const width = here - values[order[0]];
+    if (rest <= 1 / 3 + 1e-9 && width > 0 && next - here > 2 * width) return here;
+  }
+  return values[order[order.length - 1]];
+};
+// `fronts`, `beside` and `always` are lists of lists of points; smaller is better in all of them.
+const limitsOf = (fronts, beside, always) => {
+  const core = fronts.flat();
+  const weights = fronts.flatMap((points) => points.map(() => 1 / points.length / fronts.length));
+  const every = [...core, ...beside.flat()];
+  const axes = core[0].map((_, j) => j);
+  let high = axes.map((j) => withoutTail(core.map((point) => point[j]), weights));
+  const below = (point, edge) => point.every((value, j) => value <= edge[j]);
+  if (!core.some((point) => below(point, high))) high = axes.map((j) => Math.max(...core.map((point) => point[j])));
+  const seen = [...every.filter((point) => below(point, high)), ...always.flat()];
+  const low = axes.map((j) => Math.min(...seen.map((point) => point[j])));
+  const reach = high.map((value, j) => value + 0.5 * (value - low[j]));
+  const near = [...every.filter((point) => below(point, reach)), high, ...always.flat()];
+  return [low, axes.map((j) => Math.max(...near.map((point) => point[j])))];
+};
+const padded = (low, high) => domainOf([[low, high]]);
 const ticksOf = ([low, high], count) => {
   const rough = (high - low) / count;
   const power = 10 ** Math.floor(Math.log10(rough));

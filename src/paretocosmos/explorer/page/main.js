@@ -15,6 +15,9 @@ setUpPreference();
 setUpCode();
 setUpExports();
 setUpAbout();
+setUpPins();
+setUpRecord();
+setUpHistory();
 for (const radio of $("theme").querySelectorAll("input")) {
   radio.addEventListener("change", () => {
     storage((kept) => kept.setItem("paretocosmos-theme", radio.value));

@@ -13,7 +13,8 @@ const plane = (() => {
     const [x, y] = [blend(columns[state.x], mix), blend(columns[state.y], mix)];
     return Number.isFinite(x) && Number.isFinite(y) ? [sx(x), sy(y)] : null;
   };
-  const better = (name) => (isLarger(name) ? "larger is better" : names.includes(name) ? "smaller is better" : "");
+  const better = (name) => (isLarger(name) ? "more is better" : names.includes(name) || traded.includes(name) ? "less is better" : "");
+  const inside = ([x, y]) => x >= box.left - 1 && x <= box.right + 1 && y >= box.top - 1 && y <= box.bottom + 1;
   // What a bound forbids is shaded.
   const forbid = (context, name, across) => {
     const bound = boundOf(name);
@@ -29,16 +30,33 @@ const plane = (() => {
     if (across) line(context, sx(edge), box.top, sx(edge), box.bottom, paint.ink);
     else line(context, box.left, sy(edge), box.right, sy(edge), paint.ink);
   };
+  // What lies beyond the axes is an arrow at the border.
+  const drawOutside = (context) => {
+    for (const run of inOrder()) {
+      context.fillStyle = colourOf(run);
+      for (let place = 0; place < shownFront(run).count; place += 1) {
+        const where = at(run, place);
+        if (!where || inside(where)) continue;
+        const [x, y] = [clamp(where[0], box.left + 5, box.right - 5), clamp(where[1], box.top + 5, box.bottom - 5)];
+        const angle = Math.atan2(where[1] - y, where[0] - x);
+        context.beginPath();
+        for (const turn of [0, 2.4, -2.4]) context.lineTo(x + 6 * Math.cos(angle + turn), y + 6 * Math.sin(angle + turn));
+        context.fill();
+      }
+    }
+  };
   return {
     height: (width) => clamp(width * 0.62, 300, 470),
     base(context, width, height) {
-      box = { left: 58, right: width - 14, top: 34, bottom: height - 58 };
-      [dx, dy] = [domainFor(state.x), domainFor(state.y)];
-      for (const [value, text] of ticksOf(dx, width < 480 ? 3 : 6)) {
+      [dx, dy] = windowOf(state.x, state.y);
+      context.font = `12px ${paint.sans}`;
+      const widest = Math.max(...ticksFor(state.y, dy, 5).map(([, text]) => context.measureText(text).width));
+      box = { left: Math.max(58, widest + 26), right: width - 14, top: 34, bottom: height - 58 };
+      for (const [value, text] of ticksFor(state.x, dx, width < 480 ? 3 : 6)) {
         line(context, sx(value), box.top, sx(value), box.bottom, paint.grid);
         write(context, text, sx(value), box.bottom + 30, { align: "center" });
       }
-      for (const [value, text] of ticksOf(dy, 5)) {
+      for (const [value, text] of ticksFor(state.y, dy, 5)) {
         line(context, box.left, sy(value), box.right, sy(value), paint.grid);
         write(context, text, box.left - 22, sy(value) + 4, { align: "right" });
       }
@@ -46,9 +64,13 @@ const plane = (() => {
       forbid(context, state.y, false);
       line(context, box.left, box.bottom + 0.5, box.right, box.bottom + 0.5, paint.muted);
       line(context, box.left - 0.5, box.top, box.left - 0.5, box.bottom, paint.muted);
-      const title = (name) => [nice(name), better(name)].filter(Boolean).join(", ");
+      const title = (name) => [capital(labelOf(name)) + (unitOf(name) ? ` (${unitOf(name)})` : ""), better(name)].filter(Boolean).join(", ");
       write(context, title(state.y), 0, 14, { colour: paint.ink, size: 13, room: width });
       write(context, title(state.x), box.right, height - 6, { align: "right", colour: paint.ink, size: 13, room: width });
+      context.save();
+      context.beginPath();
+      context.rect(box.left - 6, box.top - 8, box.right - box.left + 14, box.bottom - box.top + 14);
+      context.clip();
       if (J === 2) {
         for (const run of visible().filter((one) => !one.networks)) {
           context.beginPath();
@@ -63,16 +85,21 @@ const plane = (() => {
           context.globalAlpha = 1;
         }
       }
-      drawPoints(context, at);
+      drawPoints(context, (run, place) => { const where = at(run, place); return where && inside(where) ? where : null; });
+      context.restore();
+      drawOutside(context);
     },
     over(context) {
       const own = mixed(active(), mixOf(active(), state.split));
-      if (own) {
+      if (own && inside(own)) {
         line(context, own[0], own[1], own[0], box.bottom, paint.ink, [1, 4]);
         line(context, box.left, own[1], own[0], own[1], paint.ink, [1, 4]);
       }
-      drawChosen(context, mixed);
+      drawChosen(context, (run, mix) => { const where = mixed(run, mix); return where && inside(where) ? where : null; });
     },
+    // How many points of which runs lie beyond the axes.
+    outside: () => visible().map((run) => [run, Array.from({ length: shownFront(run).count }, (_, place) => at(run, place)).filter((where) => where && !inside(where)).length]).filter(([, count]) => count),
+    centre: () => { const mix = mixOf(active(), state.split); return [state.x, state.y].map((name) => blend(shownFront(active()).columns[name], mix)); },
     handles: () => [
       { name: state.x, low: dx[0], high: dx[1], from: [box.left, box.bottom], to: [box.right, box.bottom], side: "below" },
       ...(state.y === state.x ? [] : [{ name: state.y, low: dy[0], high: dy[1], from: [box.left, box.bottom], to: [box.left, box.top], side: "left" }]),

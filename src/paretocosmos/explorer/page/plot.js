@@ -72,7 +72,24 @@ const checkAll = () => {
 };
 const isKept = (run, at) => kept[run.index][Math.min(at, kept[run.index].length - 1)] === 1;
 const shownFront = (run) => run.front(state.split);
-const domainFor = (name) => domainOf(runs.map((run) => shownFront(run).columns[name]));
+const domainFor = (name) => domainOf(visible().map((run) => shownFront(run).columns[name]));
+const ticksFor = (name, domain, count) => ticksOf(domain.map((one) => one * scaleOf(name)), count).map(([value, text]) => [value / scaleOf(name), text]);
+// The two choices that were kept, by their letters.
+const drawPins = (context, place) => {
+  for (const [letter, pin] of Object.entries(state.pins)) {
+    const run = runs[pin.run];
+    const where = state.shown[pin.run] && place(run, mixture(run.front(state.split), pin.ray, run.networks > 0));
+    if (!where) continue;
+    context.beginPath();
+    context.arc(where[0], where[1], 9, 0, 2 * Math.PI);
+    context.fillStyle = paint.paper;
+    context.strokeStyle = paint.ink;
+    context.lineWidth = 1.5;
+    context.fill();
+    context.stroke();
+    write(context, letter, where[0], where[1] + 4, { align: "center", colour: paint.ink, weight: 700 });
+  }
+};
 
 // Points of all shown runs, those of the active one on top: `place(run, at)` says where, or null.
 const ALPHA = { grey: 0.5, dominated: 0.32, constant: 0.9, good: 1 };
@@ -140,4 +157,5 @@ const drawChosen = (context, place) => {
     context.stroke();
     context.setLineDash([]);
   }
+  drawPins(context, place);
 };

@@ -10,24 +10,29 @@ const meaningOf = (run) => {
   const order = orderOf(run);
   const between = run.networks ? " There is nothing between two networks: the one whose ray is nearest answers." : "";
   if (!isNumber(order)) return between.trim();
-  if (order > 0) return `More weight on an objective makes it smaller, at the cost of the others.${between}`;
+  if (order > 0) return between.trim();
   if (order < 0) return `This model reads the preference as a direction: more weight on an objective makes it larger.${between}`;
   return `Here weights and losses are only loosely related: choose by the values a ray reaches.${between}`;
 };
 const setUpPreference = () => {
   const box = $("preference");
+  document.body.classList.toggle("many-weights", J > 3);
   const text = make("p", { class: "quiet meaning" });
   const controls = J === 2 ? slider() : J === 3 ? triangle() : sliders();
-  box.append(make("h3", { id: "preference-title" }, "Preference"), controls.node, text);
+  box.append(make("h3", { id: "preference-title", class: "hidden" }, "What matters more"), controls.node, text);
   on("ray", controls.show);
   on("run", () => {
-    say(text, meaningOf(active()));
+    const meaning = meaningOf(active());
+    say(text, meaning);
+    text.hidden = !meaning;
     const alone = active().fronts[0].count === 1;
     controls.node.classList.toggle("off", alone);
     controls.node.querySelectorAll("input, [role=slider]").forEach((one) => one.toggleAttribute("disabled", alone));
   });
 };
 
+// What one wants of an objective, in plain words.
+const wishOf = (j) => measureOf(plainOf(names[j])).goal;
 // The range of the evaluated rays: beyond it nothing was measured.
 const slider = () => {
   const field = make("input", { type: "range", id: "slider", min: 0, max: 1000, step: 1, "aria-labelledby": "preference-title" });
@@ -52,21 +57,22 @@ const slider = () => {
       field.value = Math.round(1000 * (flipped() ? 1 - share : share));
       field.setAttribute("aria-valuetext", spoken());
       const [left, right] = flipped() ? [0, 1] : [1, 0];
-      say(ends[0], `${nice(names[left])} ${percent(state.ray[left], 1)}`);
-      say(ends[1], `${percent(state.ray[right], 1)} ${nice(names[right])}`);
+      say(ends[0], `← ${wishOf(left)}`);
+      say(ends[1], `${wishOf(right)} →`);
     },
   };
 };
 
 const triangle = () => {
-  const WIDE = 240, HIGH = 208, EDGE = 14;
+  const WIDE = 240, HIGH = 150, EDGE = 14;
   const svg = draw("svg", { viewBox: `${-EDGE} ${-EDGE} ${WIDE + 2 * EDGE} ${HIGH + 2 * EDGE}`, class: "triangle", "aria-hidden": "true" });
   const at = (ray) => { const [x, y] = toPlane(ray); return [x * WIDE, y * HIGH]; };
   const dots = draw("g", { class: "dots" });
   const thumb = draw("circle", { class: "thumb", r: 8 });
   svg.append(draw("polygon", { class: "area", points: [[1, 0, 0], [0, 1, 0], [0, 0, 1]].map((one) => at(one).join()).join(" ") }), dots, thumb);
   const pad = make("div", { role: "slider", tabindex: 0, class: "pad", "aria-labelledby": "preference-title", "aria-valuemin": 0, "aria-valuemax": 100, "aria-roledescription": "triangle of three weights" }, svg);
-  const corners = names.map((name) => make("span", { class: "corner" }, make("b"), make("span", {}, nice(name))));
+  // first bottom left, second bottom right, third on top, as `toPlane` has them
+  const corners = names.map((_, j) => make("span", { class: "corner" }, make("span", {}, wishOf(j)), make("b")));
   const move = (event) => {
     const frame = svg.getBoundingClientRect();
     const scale = (WIDE + 2 * EDGE) / frame.width;
@@ -94,12 +100,12 @@ const triangle = () => {
     return draw("circle", { cx, cy, r: chosenFrom().count > 100 ? 1.1 : 2 });
   })));
   return {
-    node: make("div", { class: "triangle-box" }, pad, make("div", { class: "corners" }, ...corners)),
+    node: make("div", { class: "triangle-box" }, corners[2], pad, make("div", { class: "corners" }, corners[0], corners[1])),
     show() {
       const [cx, cy] = at(state.ray);
       thumb.setAttribute("cx", cx);
       thumb.setAttribute("cy", cy);
-      corners.forEach((corner, j) => say(corner.firstChild, percent(state.ray[j], 1)));
+      corners.forEach((corner, j) => say(corner.lastChild, percent(state.ray[j])));
       pad.setAttribute("aria-valuenow", Math.round(100 * state.ray[0]));
       pad.setAttribute("aria-valuetext", spoken());
     },
@@ -108,10 +114,10 @@ const triangle = () => {
 
 const sliders = () => {
   const rows = names.map((name, j) => {
-    const field = make("input", { type: "range", min: 0, max: 1000, step: 1, "aria-label": `Weight on ${nice(name)}` });
+    const field = make("input", { type: "range", min: 0, max: 1000, step: 1, "aria-label": `Weight on ${labelOf(name)}` });
     field.addEventListener("input", () => setRay(reweighed(state.ray, j, Number(field.value) / 1000)));
     const value = make("b");
-    return { field, value, node: make("div", { class: "weight-row" }, make("span", {}, nice(name)), field, value) };
+    return { field, value, node: make("div", { class: "weight-row" }, make("span", {}, capital(wishOf(j))), field, value) };
   });
   return {
     node: make("div", { class: "sliders" }, ...rows.map((row) => row.node)),
@@ -129,7 +135,7 @@ const sliders = () => {
 // The chosen point in a sentence, for whoever listens.
 const spoken = () => {
   const mix = mixOf(active(), choosingSplit);
-  return `${names.map((name, j) => `${percent(state.ray[j])} ${nice(name)}`).join(", ")}: ${names.map((name) => `${nice(name)} ${plain(blend(chosenFrom().columns[name], mix))}`).join(", ")} on ${choosingName} data${mix.length > 1 ? ", interpolated" : ""}`;
+  return `${leadText(active(), state.ray, state.split)} ${traded.map((name) => `${capital(labelOf(name))}: ${inUnits(name, blend(chosenFrom().columns[name], mix))}`).join(", ")} on ${choosingName} data${mix.length > 1 ? ", interpolated" : ""}`;
 };
 let spokenSoon = 0;
 on("ray criteria run", () => {

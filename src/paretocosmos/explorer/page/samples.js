@@ -13,7 +13,7 @@ const buildSamples = () => {
   const count = samples.rows.length;
   const things = samples.images.length ? "images" : "rows";
   const cut = samples.whole > samples.columns.length ? ` The first ${samples.columns.length} of ${samples.whole} columns are shown.` : "";
-  say($("samples-text"), `${count} ${things} of the test data: ${samples.moved} whose answers change most along the front, then ${count - samples.moved} drawn at random${page.groups.length ? `, taken in turn from ${page.groups.join(", ")}` : ""}.${cut} They are data: share this page as you would share those.`);
+  say($("samples-text"), `${count} ${things} of the ${splits.includes("test") ? "test" : "validation"} data: first ${samples.moved} whose answers change most as you drag, then ${count - samples.moved} drawn at random${page.groups.length ? `, in turn ${page.groups.join(", ")}` : ""}.${cut} They are data: share this page as you would share those.`);
   $("samples-body").append(samples.images.length ? pictures(samples) : rowsOf(samples));
   showSamples();
 };

@@ -29,7 +29,7 @@ const space = (() => {
       domains = names.map(domainFor);
       // the floor, and the axes that rise from the best corner
       for (let j = 0; j < 2; j += 1) {
-        for (const [value] of ticksOf(domains[j], 4)) {
+        for (const [value] of ticksFor(names[j], domains[j], 4)) {
           const share = unit(j, value);
           edge(context, j ? [0, share, 0] : [share, 0, 0], j ? [1, share, 0] : [share, 1, 0], paint.grid);
         }
@@ -38,7 +38,7 @@ const space = (() => {
       for (let j = 0; j < 3; j += 1) {
         edge(context, axis(j, 0), axis(j, 1), paint.muted);
         const [ox, oy] = project([0.5, 0.5, 0.5]);
-        for (const [value, text] of ticksOf(domains[j], 4)) {
+        for (const [value, text] of ticksFor(names[j], domains[j], 4)) {
           const [x, y] = project(axis(j, unit(j, value)));
           const away = Math.hypot(x - ox, y - oy) || 1;
           write(context, text, x + (20 * (x - ox)) / away, y + (20 * (y - oy)) / away + 4, { align: "center", size: 11 });
@@ -69,7 +69,8 @@ const space = (() => {
       drawPoints(context, at);
       for (let j = 0; j < 3; j += 1) {
         const [x, y] = project(axis(j, 1.16));
-        write(context, nice(names[j]), clamp(x, 60, width - 60), clamp(y, 14, height - 8) + 4, { align: "center", colour: paint.ink, size: 13, room: 150 });
+        const half = Math.min(90, width / 3);
+        write(context, labelOf(names[j]), clamp(x, half, width - half), clamp(y, 14, height - 8) + 4, { align: "center", colour: paint.ink, size: 13, room: 2 * half });
       }
     },
     over(context) {

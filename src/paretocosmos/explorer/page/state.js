@@ -9,8 +9,11 @@ const state = {
   shown: runs.map(() => true),
   split: choosingSplit,
   view: J === 2 ? "plane" : J === 3 ? "space" : "lines",
-  x: names[0],
-  y: names[1],
+  x: traded[0],
+  y: traded[1] ?? traded[0],
+  zoom: 0,
+  centre: null,
+  pins: {},
   max: Object.create(null),
   min: Object.create(null),
   best: "",
@@ -28,18 +31,22 @@ const visible = () => runs.filter((run) => state.shown[run.index]);
 const inOrder = () => visible().sort((a, b) => (a.index === state.run) - (b.index === state.run));
 const mixOf = (run, split) => mixture(run.front(split), state.ray, run.networks > 0);
 const hasBounds = () => Object.keys(state.max).length + Object.keys(state.min).length > 0;
-const criteria = () => ({
-  max: state.max, min: state.min, constants: state.constants,
-  minimize: state.best && !isLarger(state.best) ? state.best : null,
-  maximize: state.best && isLarger(state.best) ? state.best : null,
+// What "best" means where nothing was said: the first objective without a bound, in plain numbers.
+const isFree = (name) => boundOf(name) === undefined && boundOf(plainOf(name)) === undefined;
+const bestName = () => state.best || plainOf(names.find(isFree) ?? names[0]);
+// What is to be asked for aloud: a loss without a bound is what choosing takes by itself.
+const askedFor = () => state.best || (names.includes(bestName()) ? "" : bestName());
+const criteriaOf = (max, min) => ({
+  max, min, constants: state.constants,
+  minimize: askedFor() && !isLarger(askedFor()) ? askedFor() : null,
+  maximize: askedFor() && isLarger(askedFor()) ? askedFor() : null,
 });
-// What "best" means where nothing was said: the first objective without a bound.
-const bestName = () => state.best || names.find((name) => !(name in state.max)) || names[0];
+const criteria = () => criteriaOf(state.max, state.min);
 
 // Kinds of change, in the order of their calls: bounds are checked before anything is drawn.
 // "criteria" bounds or what is best, "run" which runs are shown or chosen from, "view" how they are
-// shown, "turn" the picture in space, "ray" the chosen point.
-const KINDS = ["criteria", "run", "view", "turn", "ray"];
+// shown, "turn" the picture in space, "ray" the chosen point, "pins" the two it is compared with.
+const KINDS = ["criteria", "run", "view", "turn", "ray", "pins"];
 const listeners = Object.fromEntries(KINDS.map((kind) => [kind, []]));
 const on = (kinds, listener) => kinds.split(" ").forEach((kind) => listeners[kind].push(listener));
 let due = new Set();
@@ -75,25 +82,32 @@ const setBound = (name, value) => {
 };
 const boundOf = (name) => (isLarger(name) ? state.min : state.max)[name];
 
-// ---- the view lives in the address, so that a reload or a copied address shows it again ----
+// ---- the view lives in the address: a reload or a copied address shows it again, Back undoes ----
 const remembered = ["split", "view", "x", "y", "best"];
-const remember = () => {
+const spelled = (ray) => ray.map((one) => Number(one.toPrecision(10))).join(",");
+const address = () => {
   const kept = new URLSearchParams();
-  kept.set("ray", state.ray.map((one) => Number(one.toPrecision(10))).join(","));
+  kept.set("ray", spelled(state.ray));
   if (state.run) kept.set("run", state.run);
   for (const key of remembered) kept.set(key, state[key]);
   for (const side of ["max", "min"]) for (const [name, value] of Object.entries(state[side])) kept.append(side, `${value}=${name}`);
   if (state.constants) kept.set("constants", "1");
   if (state.byBounds) kept.set("chosen", "1");
+  for (const [letter, pin] of Object.entries(state.pins)) kept.set(letter, `${pin.run};${spelled(pin.ray)}`);
   const hidden = runs.filter((run) => !state.shown[run.index]).map((run) => run.index);
   if (hidden.length) kept.set("hidden", hidden.join(","));
-  try { history.replaceState(null, "", `#${kept}`); } catch { /* an address that may not change */ }
+  return `#${kept}`;
+};
+const begun = { run: 0, constants: false, byBounds: false, best: "", ray: state.ray, split: state.split, view: state.view, x: state.x, y: state.y };
+const rayIn = (text) => {
+  const ray = (text ?? "").split(",").map(Number);
+  return text && ray.length === J && ray.every((one) => isNumber(one) && one >= 0) ? onSimplex(ray) : null;
 };
 const recall = () => {
   const kept = new URLSearchParams(location.hash.slice(1));
-  const ray = (kept.get("ray") ?? "").split(",").map(Number);
-  if (ray.length === J && ray.every((one) => isNumber(one) && one >= 0)) state.ray = onSimplex(ray);
-  if (runs[Number(kept.get("run"))]) state.run = Number(kept.get("run"));
+  Object.assign(state, begun, { max: Object.create(null), min: Object.create(null), pins: {}, shown: runs.map(() => true) });
+  state.ray = rayIn(kept.get("ray")) ?? begun.ray;
+  if (kept.has("run") && runs[Number(kept.get("run"))]) state.run = Number(kept.get("run"));
   const known = { split: splits, view: ["plane", "space", "lines"], x: quantities, y: quantities, best: ["", ...quantities] };
   for (const key of remembered) if (known[key].includes(kept.get(key))) state[key] = kept.get(key);
   for (const side of ["max", "min"]) {
@@ -105,9 +119,44 @@ const recall = () => {
   }
   state.constants = kept.get("constants") === "1";
   state.byBounds = kept.get("chosen") === "1";
+  for (const letter of ["A", "B"]) {
+    const [run, ray] = (kept.get(letter) ?? "").split(";");
+    if (rayIn(ray) && runs[Number(run)]) state.pins[letter] = { run: Number(run), ray: rayIn(ray) };
+  }
   for (const index of (kept.get("hidden") ?? "").split(",")) if (index !== "" && runs[index]) state.shown[index] = false;
   state.shown[state.run] = true;
   if (J !== 3 && state.view === "space") state.view = J === 2 ? "plane" : "lines";
 };
+// A change that has come to rest is a step, which Back and Undo take back.
+const steps = { at: 0, last: "" };
+const remember = () => {
+  const now = address();
+  if (now === steps.last) return;
+  try {
+    if (steps.last) history.pushState({ step: (steps.at += 1) }, "", now);
+    else history.replaceState({ step: steps.at }, "", now);
+  } catch { /* an address that may not change */ }
+  steps.last = now;
+  $("undo").disabled = steps.at === 0;
+};
+const undo = () => { if (steps.at > 0) history.back(); };
+const setUpHistory = () => {
+  steps.at = history.state?.step ?? 0;
+  $("undo").disabled = steps.at === 0;
+  $("undo").addEventListener("click", undo);
+  addEventListener("keydown", (event) => {
+    if (!(event.ctrlKey || event.metaKey) || event.key !== "z" || event.target.matches("input[type=text], input[type=number], textarea")) return;
+    event.preventDefault();
+    undo();
+  });
+  addEventListener("popstate", (event) => {
+    clearTimeout(resting);
+    steps.at = event.state?.step ?? 0;
+    steps.last = location.hash;
+    $("undo").disabled = steps.at === 0;
+    recall();
+    changed(...KINDS);
+  });
+};
 let resting = 0;
-on("ray criteria run view", () => { clearTimeout(resting); resting = setTimeout(remember, 300); });
+on("ray criteria run view pins", () => { clearTimeout(resting); resting = setTimeout(remember, 300); });

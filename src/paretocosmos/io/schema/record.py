@@ -123,6 +123,11 @@ class _Centre(Model):
     metrics: Numbers = Field(default_factory=dict)
 
 
+class _PredictsAt(Model):
+    ray: NonEmpty[Share]
+    threshold: Annotated[float, Field(gt=0, lt=1)]
+
+
 class RecordFile(Model):
     """A run's record, begun or finished."""
 
@@ -180,6 +185,7 @@ class RecordFile(Model):
     sensitivity: Number | None = None
     findings: Some[_Finding] = Field(default_factory=list)
     by_objective: ByName[ByName[Numbers]] = Field(default_factory=dict)
+    predicts_at: _PredictsAt | None = None  # of an estimator that was saved
     sha256: str = ""
 
     @model_validator(mode="after")
@@ -192,6 +198,8 @@ class RecordFile(Model):
             raise ValueError(f"it has {many} objectives and {len(self.names)} names")
         if self.training.reference is not None and len(self.training.reference) != many:
             raise ValueError("`training.reference` has an entry for every objective")
+        if self.predicts_at is not None and len(self.predicts_at.ray) != many:
+            raise ValueError("`predicts_at.ray` has an entry for every objective")
         if any(len(ray) != many for ray in self.fixed_rays or ()):
             raise ValueError("`fixed_rays` have an entry for every objective")
         return self

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from paretocosmos.errors import DataError
+from paretocosmos.io import display
 from paretocosmos.io.files import replacing, write_bytes
 from paretocosmos.io.paths import cache_folder
 from paretocosmos.problems.faces.archives import Pictures
@@ -76,14 +77,10 @@ def decoded(pictures: Pictures, wanted: Sequence[int], size: int) -> Decoded:
 
 def _announce(pictures: Pictures, wanted: Sequence[int], size: int, folder: Path) -> None:
     """One line for a log that decoding begins; a terminal has a bar."""
-    # `import paretocosmos` draws in no console
-    from rich.console import Console
-
-    console = Console(stderr=True, highlight=False)
-    if not console.is_terminal:
+    if not display.console().is_terminal:
         count = len(wanted if pictures.numbers is None else pictures.numbers.intersection(wanted))
         said = f"decoding {count:,} pictures to {size} x {size} into `{folder}`, this once"
-        console.print(said, markup=False, soft_wrap=True)
+        display.console().print(said, markup=False, soft_wrap=True)
 
 
 def _read(path: Path, size: int) -> Decoded | None:

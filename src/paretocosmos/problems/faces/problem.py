@@ -13,6 +13,7 @@ from paretocosmos.errors import BenchmarkWarning, ConfigurationError, DataError,
 from paretocosmos.objectives import accuracy, misclassification, roc_auc
 from paretocosmos.objectives.binary_cross_entropy import BinaryCrossEntropy
 from paretocosmos.problems._base import SPLITS, Protocol, belongs_to, check_protocol
+from paretocosmos.problems._wording import Wording
 from paretocosmos.problems.faces.archives import open_pictures
 from paretocosmos.problems.faces.decoded import Decoded, decoded
 from paretocosmos.problems.faces.files import CelebaFiles, find_celeba
@@ -120,6 +121,11 @@ def celeba_problem(
         images=f"{len(labels):,} of CelebA's {TOTAL:,} faces at {size} x {size} by the "
         f"{listed.partition} ({', '.join(f'{count:,}' for count in counts)})",
         sha256=digest.hexdigest(),
+        wording=Wording.of_tasks(
+            "What does a face show?",
+            "faces",
+            {head: f"answers on {head.replace('_', ' ').lower()}" for head in heads},
+        ),
     )
 
 

@@ -12,6 +12,7 @@ from torch import Tensor
 from paretocosmos.objectives import accuracy
 from paretocosmos.objectives.cross_entropy import CrossEntropy
 from paretocosmos.problems._base import SPLITS, Problem, Protocol, Split, check_split
+from paretocosmos.problems._wording import Wording
 from paretocosmos.problems.images.composites import Composites
 from paretocosmos.problems.images.idx import CLASSES
 from paretocosmos.types import Batch, Inputs, map_tensors
@@ -19,6 +20,13 @@ from paretocosmos.types import Batch, Inputs, map_tensors
 __all__ = ["HEADS", "ImageProblem", "Pixels", "image_problem"]
 
 HEADS = ("top_left", "bottom_right")
+
+WORDING = Wording.of_tasks(
+    "Two images lie on each other: what does each show?",
+    "pairs of images",
+    {"top_left": "upper left images", "bottom_right": "lower right images"},
+    wrong="are read wrong",
+)
 
 Pixels = Literal["0..255", "0..1", "-1..1"]
 """From black to white, as a network is given them."""
@@ -96,4 +104,5 @@ def image_problem(
         images=images,
         sha256=sha256,
         pixels=pixels,
+        wording=WORDING,
     )

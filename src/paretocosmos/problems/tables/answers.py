@@ -17,10 +17,13 @@ from paretocosmos.types import Outputs
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["TASKS", "Answer", "Task"]
+__all__ = ["DECISION", "TASKS", "Answer", "Task"]
 
 Task = Literal["binary", "classes", "number"]
 TASKS: tuple[Task, ...] = ("binary", "classes", "number")
+DECISION = "decision"
+"""What a file calls the class that follows from probabilities, by its place among all."""
+
 # More classes than this are names, or numbers.
 MAX_CLASSES = 100
 

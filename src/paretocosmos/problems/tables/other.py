@@ -9,8 +9,9 @@ import numpy.typing as npt
 import torch
 
 from paretocosmos.errors import ConfigurationError, DataWarning
-from paretocosmos.objectives import Objective
+from paretocosmos.objectives import Measure, Objective
 from paretocosmos.problems._base import Split
+from paretocosmos.problems._wording import SURPRISE, Wording
 from paretocosmos.problems.tables.answers import Answer, Task
 from paretocosmos.problems.tables.base import TableProblem, prepared
 from paretocosmos.problems.tables.groups import Grouping
@@ -140,7 +141,35 @@ def other_table(
         target=target,
         answer=answer,
         grouping=grouping,
+        wording=_wording(answer, objectives),
     )
+
+
+def _wording(answer: Answer, objectives: Sequence[Objective]) -> Wording:
+    """What is traded where nobody is compared: the classes, or too high against too low."""
+    names = {one.name for one in objectives}
+    measures = {
+        "over_prediction": Measure(
+            "too high predictions", "fewer predictions that are too high", "How far, in the mean."
+        ),
+        "under_prediction": Measure(
+            "too low predictions", "fewer predictions that are too low", "How far, in the mean."
+        ),
+    }
+    instead = {}
+    for one in answer.classes:
+        found = Measure(
+            f"“{one}” that are found",
+            f"fewer missed “{one}”",
+            f"Of the rows that are “{one}”, the share that is answered so.",
+            "of 100",
+            larger=True,
+        )
+        measures[f"recall_{one}"] = found
+        if f"loss_{one}" in names:
+            measures[f"loss_{one}"] = Measure(f"loss on “{one}”", found.goal, SURPRISE)
+            instead[f"loss_{one}"] = f"recall_{one}"
+    return Wording(measures=measures, instead=instead)
 
 
 def _say(objectives: Sequence[Objective]) -> None:

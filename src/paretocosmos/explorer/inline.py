@@ -1,0 +1,95 @@
+"""The explorer's page, written and shown: in a browser, or below a notebook's cell."""
+
+import html
+import tempfile
+import warnings
+import webbrowser
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from paretocosmos.errors import DataWarning
+from paretocosmos.explorer._look import look_at
+from paretocosmos.explorer._write import write_report
+from paretocosmos.io.doing import doing
+from paretocosmos.runs.like import RunLike, as_run
+from paretocosmos.runs.run import Run
+
+__all__ = ["Page", "explore", "page_of"]
+
+HEIGHT = 820
+
+
+@dataclass(frozen=True)
+class Page:
+    """A page that was written; a notebook shows it below the cell.
+
+    Attributes:
+        path: the file, which opens in any browser, without Python.
+        height: of the frame in a notebook, in pixels.
+        why: it holds no samples and no counted answers, where it does not.
+    """
+
+    path: Path
+    height: int = HEIGHT
+    why: str = ""
+
+    def open(self) -> bool:
+        """Open it in a browser of its own; whether one was found."""
+        return webbrowser.open(self.path.absolute().as_uri())
+
+    def _repr_html_(self) -> str:
+        inside = html.escape(self.path.read_text(encoding="utf-8"), quote=True)
+        # no origin of its own, so nothing of the notebook can be reached from it
+        allowed = "allow-scripts allow-downloads allow-popups allow-modals"
+        return (
+            f'<iframe title="Explorer" sandbox="{allowed}" srcdoc="{inside}" '
+            f'style="width:100%;height:{self.height}px;border:0"></iframe>'
+        )
+
+
+def page_of(
+    runs: Sequence[Run],
+    path: Path,
+    *,
+    data: str | None = None,
+    samples: bool = True,
+    height: int = HEIGHT,
+) -> Page:
+    """Write the page of runs on one problem, and give it.
+
+    Args:
+        runs: the first is chosen from at first.
+        path: where it goes.
+        data: where the problem's data lies now, if it has moved.
+        samples: whether to show a dozen of the data.
+        height: of the frame in a notebook, in pixels.
+    """
+    with doing("writing the page"):
+        view = look_at(runs, data=data, samples=samples)
+        write_report(path, view)
+    return Page(path, height, view.why)
+
+
+def explore(
+    *runs: Run | RunLike, out: str | Path | None = None, samples: bool = True, show: bool = True
+) -> Page:
+    """Write the page of runs on one problem, or of an estimator, and open it in the browser.
+
+    Args:
+        runs: what `fit` or `load_run` gave, a fitted estimator, or a pipeline that ends in one.
+        out: where the page goes, an ``.html`` file; a new temporary folder if `None`.
+        samples: whether to show a dozen rows; a page that holds some is shared as the data are.
+        show: whether to open it in a browser of its own.
+
+    Returns:
+        The page, which a notebook shows below the cell; its `path` is the file.
+    """
+    place = Path(tempfile.mkdtemp(prefix="paretocosmos-"), "explore.html") if out is None else out
+    page = page_of([as_run(one) for one in runs], Path(place).expanduser(), samples=samples)
+    if page.why:
+        why = f"no samples and no counted answers: {page.why}"
+        warnings.warn(why, DataWarning, stacklevel=2)
+    if show:
+        page.open()
+    return page

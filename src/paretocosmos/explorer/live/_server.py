@@ -1,0 +1,131 @@
+"""A small server for one page, which only this machine can reach."""
+
+import json
+import threading
+import time
+from collections.abc import Callable
+from functools import cache
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from paretocosmos.explorer.live._state import state_of
+from paretocosmos.runs.run import PAGE
+
+__all__ = ["Watch"]
+
+HOST = "127.0.0.1"
+# Seconds between two looks at the folder, and looks without a training that mean its end.
+EVERY, LOOKS = 1.0, 4
+# Seconds after the end in which a page sees how it ended.
+AFTER = 2.0
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:"
+)
+REPORT = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:"
+
+
+class Watch:
+    """The page of a training, from the first look to the end of the run.
+
+    Args:
+        folder: gives the run folder, or a folder with runs below it; `None` while it is not known.
+
+    >>> with Watch(lambda: None) as watch:
+    ...     watch.address.startswith("http://127.0.0.1:")
+    True
+    """
+
+    def __init__(self, folder: Callable[[], Path | None]) -> None:
+        self._server = _Server((HOST, 0), _Handler)  # any port that is free
+        self._server.folder = folder
+        self.address = f"http://{HOST}:{self._server.server_port}/"
+        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
+
+    def __enter__(self) -> "Watch":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+    def wait(self) -> dict[str, Any]:
+        """Until nothing is trained any more, nor begins within a few looks; gives how it ended."""
+        looks = 0
+        while looks < LOOKS:
+            state = self._server.state()
+            looks = looks + 1 if state["over"] else 0  # between two methods nothing is trained
+            time.sleep(EVERY)
+        return state
+
+    def linger(self) -> None:
+        """Stay a moment, in which pages see how it ended."""
+        time.sleep(AFTER)
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    folder: Callable[[], Path | None]
+
+    def state(self) -> dict[str, Any]:
+        folder = self.folder()
+        return {"runs": [], "over": False, "page": False} if folder is None else state_of(folder)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: _Server
+    protocol_version = "HTTP/1.1"
+    server_version, sys_version = "paretocosmos", ""
+
+    def do_GET(self) -> None:
+        """Answer with the page, one of its files, or where the training stands."""
+        known = {f"{name}:{self.server.server_port}" for name in (HOST, "localhost")}
+        if self.headers.get("Host") not in known:  # a page elsewhere that has our address
+            self._send(403, "text/plain", b"only this machine\n")
+            return
+        path = self.path.partition("?")[0]
+        if path == "/state.json":
+            self._send(200, "application/json", json.dumps(self.server.state()).encode())
+        elif path in _pages():
+            self._send(200, *_pages()[path])
+        elif path == f"/{PAGE}" and (page := self._report()) is not None:
+            self._send(200, "text/html", page, policy=REPORT)
+        else:
+            self._send(404, "text/plain", b"there is no such page\n")
+
+    def _report(self) -> bytes | None:
+        folder = self.server.folder()
+        page = None if folder is None else folder / PAGE
+        return page.read_bytes() if page is not None and page.is_file() else None
+
+    def _send(self, code: int, kind: str, content: bytes, *, policy: str = POLICY) -> None:
+        self.send_response(code)
+        for name, value in {
+            "Content-Type": f"{kind}; charset=utf-8",
+            "Content-Length": str(len(content)),
+            "Content-Security-Policy": policy,
+            "Cache-Control": "no-store",
+            "X-Content-Type-Options": "nosniff",
+        }.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
+        """Nothing: a terminal shows the training."""
+
+
+@cache
+def _pages() -> dict[str, tuple[str, bytes]]:
+    """The page's files; its colours and letters are the explorer's."""
+    own = files("paretocosmos.explorer.live") / "page"
+    explorer = files("paretocosmos.explorer") / "page"
+    return {
+        "/": ("text/html", (own / "watch.html").read_bytes()),
+        "/watch.js": ("text/javascript", (own / "watch.js").read_bytes()),
+        "/watch.css": ("text/css", (own / "watch.css").read_bytes()),
+        "/page.css": ("text/css", (explorer / "page.css").read_bytes()),
+    }

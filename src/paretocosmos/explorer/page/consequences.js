@@ -1,0 +1,138 @@
+// ---- what a choice does to whom: shares of people or images with their intervals ----
+// A cell gives [value, low, high] of a run at a ray, on a split; NaN where no interval is known.
+const countedCells = (outcome, first) => outcome.cells.map((cell, c) => ({
+  ...cell, unit: "of 100",
+  at: (run, ray, split) => {
+    const { shares, counted } = run.answers;
+    const mix = mixture(counted, ray, run.networks > 0);
+    const from = (first + c) * counted.count;
+    return [0, 1, 2].map((k) => mix.reduce((sum, [at, weight]) => sum + weight * shares[split][3 * (from + at) + k], 0));
+  },
+  column: (run, split) => run.answers.shares[split].subarray(3 * (first + c) * run.answers.counted.count, 3 * (first + c + 1) * run.answers.counted.count),
+}));
+const columnCells = (name) => [{
+  who: "", unit: unitOf(name), sentence: "",
+  at: (run, ray, split) => [blend(run.front(split).columns[name], mixture(run.front(split), ray, run.networks > 0)), NaN, NaN],
+  column: (run, split) => run.front(split).columns[name],
+}];
+// Those of the active run: counted where its answers were, else the numbers of the front.
+const outcomesOf = (run) => {
+  if (run.answers && words.outcomes.length && run.answers.shares[choosingSplit]) {
+    let first = 0;
+    return words.outcomes.map((outcome) => {
+      const cells = countedCells(outcome, first);
+      first += outcome.cells.length;
+      return { ...outcome, cells };
+    });
+  }
+  const shown = [...new Set([...traded, ...quantities.filter((name) => !names.includes(name) && unitOf(name)), ...names.filter((name) => plainOf(name) === name)])].slice(0, 6);
+  return shown.map((name) => ({ title: capital(labelOf(name)), name, meaning: measureOf(name).meaning, gap: "", larger: isLarger(name), lead: false, cells: columnCells(name) }));
+};
+// The interval of a gap, where it is known: [low, high].
+const gapEnds = (run, ray, split, name) => {
+  const ends = run.answers?.gaps[split] ?? {};
+  if (!name || !Object.hasOwn(ends, name)) return null;
+  const mix = mixture(run.answers.counted, ray, run.networks > 0);
+  return [0, 1].map((k) => mix.reduce((sum, [at, weight]) => sum + weight * ends[name][2 * at + k], 0));
+};
+// The gap of an outcome: the metric where the front has it, else between the groups that are shown.
+const gapOf = (outcome, run, ray, split) => {
+  const known = gapAt(run, ray, split, outcome.gap);
+  const groups = outcome.cells.filter((cell) => cell.group);
+  if (isNumber(known) || !outcome.gap || groups.length < 2) return known;
+  const shares = groups.map((cell) => cell.at(run, ray, split)[0]);
+  return Math.max(...shares) - Math.min(...shares);
+};
+const pointsText = (value, ends) => `${fixed(100 * value, 1)}\u00a0points${ends ? ` (${fixed(100 * ends[0], 1)} to ${fixed(100 * ends[1], 1)})` : ""}`;
+const gapAt = (run, ray, split, name) => {
+  const { columns } = run.front(split);
+  return name in columns ? blend(columns[name], mixture(run.front(split), ray, run.networks > 0)) : NaN;
+};
+const cellText = (unit, value, digits = 1) => (!isNumber(value) ? DASH : unit ? fixed(100 * value, digits) : plain(value));
+
+// ---- the first sentence ----
+const whole = (value) => (isNumber(value) ? String(Math.round(100 * value)) : "?");
+// Texts, and numbers as { number }, of what is chosen: "Of 100 men 21 are told yes, of 100 women 9."
+const leadOf = (run, ray, split) => {
+  const all = outcomesOf(run);
+  const number = (cell) => ({ number: whole(cell.at(run, ray, split)[0]) });
+  if (all[0].name) {
+    return all.slice(0, J).flatMap(({ name, title, cells }, at) => [`${at ? "; " : ""}${at ? title.charAt(0).toLowerCase() + title.slice(1) : title} `, { number: inUnits(name, cells[0].at(run, ray, split)[0]) }]).concat(".");
+  }
+  const said = all[0].cells.slice(0, 4).flatMap((cell, at) => {
+    const [before, after] = cell.sentence.split("#");
+    if (!at) return [before, number(cell), after];
+    return before ? [`, of 100 ${cell.who} `, number(cell), ""] : [", ", number(cell), ` of 100 ${cell.who}`];
+  }).concat(". ");
+  const other = all.slice(1).find((one) => one.lead);
+  if (other) {
+    const [before, after] = other.cells[0].sentence.split("#");
+    said.push(before, number(other.cells[0]), `${after}.`);
+  }
+  if (said[0]) said[0] = capital(said[0]);
+  return said;
+};
+const leadText = (run, ray, split) => leadOf(run, ray, split).map((part) => part.number ?? part).join("").trim();
+
+// ---- drawn: a dot and its interval on a line that does not move ----
+let strips = [];
+const niceTop = (value) => [0.02, 0.05, 0.1, 0.2, 0.25, 0.4, 0.5, 0.75, 1].find((top) => value <= top) ?? 1;
+const spanOf = ({ cells, name }) => {
+  const columns = runs.filter((run) => run.index === state.run).flatMap((run) => cells.map((cell) => cell.column(run, state.split)));
+  if (name && !unitOf(name)) return domainOf(columns);
+  let top = 0;
+  for (const column of columns) for (const value of column) if (value > top) top = value;
+  return [0, niceTop(top)];
+};
+const buildOutcomes = () => {
+  strips = outcomesOf(active()).map((outcome) => {
+    const span = spanOf(outcome);
+    const gap = make("span", { class: "gap" });
+    const cells = outcome.cells.map((cell) => {
+      const parts = { range: make("i", { class: "range" }), dot: make("b", { class: "dot" }), A: make("em", { class: "pin" }, "A"), B: make("em", { class: "pin" }, "B"), value: make("span", { class: "value" }), ends: make("span", { class: "ends-of" }) };
+      const node = make("div", { class: "cell" }, make("span", { class: "who" }, cell.who), make("span", { class: "track", "aria-hidden": "true" }, parts.range, parts.A, parts.B, parts.dot), parts.value, parts.ends);
+      return { cell, node, ...parts };
+    });
+    const scale = outcome.name && !unitOf(outcome.name) ? span.map(plain) : span.map((one) => fixed(100 * one, 0));
+    const head = make("summary", {}, make("h3", {}, outcome.title));
+    const node = make("div", { class: "outcome" }, make("div", { class: "outcome-head" }, outcome.meaning ? make("details", { class: "define" }, head, make("p", {}, outcome.meaning)) : make("h3", {}, outcome.title), gap),
+      ...cells.map((one) => one.node), make("div", { class: "cell scale", "aria-hidden": "true" }, make("span"), make("span", { class: "track-ends" }, make("span", {}, scale[0]), make("span", {}, scale[1])), make("span"), make("span")));
+    return { outcome, span, gap, cells, node };
+  });
+  $("outcomes").replaceChildren(...strips.map((one) => one.node));
+  const lone = !strips.some(({ cells }) => isNumber(cells[0].cell.at(active(), state.ray, state.split)[1]));
+  say($("counted"), `Counted on ${countedOn(state.split)}. ${lone ? "How sure these numbers are was not computed." : "Bars: where the number lies for more such cases, 95 times of 100."}`);
+  showConsequences();
+};
+const putAt = (node, span, value) => { node.style.left = `${(100 * clamp((value - span[0]) / (span[1] - span[0]), 0, 1)).toFixed(2)}%`; };
+const showConsequences = () => {
+  const run = active();
+  const said = leadOf(run, state.ray, state.split);
+  const text = said.map((part) => part.number ?? part).join("");
+  if ($("lead").textContent !== text) $("lead").replaceChildren(...said.map((part) => (part.number ? make("b", {}, part.number) : part)));
+  for (const { outcome, span, gap, cells } of strips) {
+    for (const { cell, range, dot, value, ends, A, B } of cells) {
+      const [now, low, high] = cell.at(run, state.ray, state.split);
+      putAt(dot, span, now);
+      dot.hidden = !isNumber(now);
+      range.hidden = !isNumber(low);
+      if (isNumber(low)) {
+        putAt(range, span, low);
+        range.style.width = `${(100 * (Math.min(high, span[1]) - low) / (span[1] - span[0])).toFixed(2)}%`;
+      }
+      say(value, `${cellText(cell.unit, now)}${cell.unit ? ` ${cell.unit}` : ""}`);
+      say(ends, isNumber(low) ? `${cellText(cell.unit, low)} to ${cellText(cell.unit, high)}` : "");
+      for (const [letter, node] of [["A", A], ["B", B]]) {
+        const pin = state.pins[letter];
+        const there = pin && (pin.run === state.run || runs[pin.run].answers || outcome.name) ? cell.at(runs[pin.run], pin.ray, state.split)[0] : NaN;
+        node.hidden = !isNumber(there);
+        if (isNumber(there)) putAt(node, span, there);
+      }
+    }
+    const shown = gapOf(outcome, run, state.ray, state.split);
+    const ends = gapEnds(run, state.ray, state.split, outcome.gap);
+    say(gap, isNumber(shown) ? `gap ${pointsText(shown, ends)}` : "");
+  }
+};
+on("run view", buildOutcomes);
+on("ray pins", showConsequences);

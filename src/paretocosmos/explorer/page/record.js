@@ -1,0 +1,62 @@
+// ---- the decision on one page: what was chosen, by whom, on which data, what it costs whom ----
+const lastSplit = splits.includes("test") ? "test" : splits[splits.length - 1];
+const unknowns = () => {
+  const { record } = active();
+  const said = [];
+  const mix = mixOf(active(), choosingSplit);
+  if (mix.length > 1) said.push("The choice lies between two evaluated ones: its numbers are interpolated, not measured.");
+  const sure = outcomesOf(active()).some(({ cells }) => isNumber(cells[0].at(active(), state.ray, lastSplit)[1]));
+  said.push(sure ? `Intervals hold the number for more ${words.rows} of the same kind 95 times of 100; not for other places, times or groups.` : "How sure the numbers are was not computed.");
+  if (words.groups.length) said.push(`Only ${listing(words.groups, "and")} were compared; gaps within them or between others are not known.`);
+  said.push("One training run was looked at: another seed gives somewhat other numbers.");
+  const found = (Array.isArray(record.findings) ? record.findings : []).filter(isGroup).map((one) => one.text);
+  return [...new Set([...said, ...[found, record.caveats ?? []].flat().map(String)])];
+};
+const decision = () => {
+  const run = active();
+  const { record } = run;
+  const mix = mixOf(run, choosingSplit);
+  const costs = Object.fromEntries(splits.map((split) => [split, outcomesOf(run).map((outcome) => ({
+    outcome: outcome.title,
+    gap: isNumber(gapOf(outcome, run, state.ray, split)) ? { name: outcome.gap, value: gapOf(outcome, run, state.ray, split), interval: gapEnds(run, state.ray, split, outcome.gap) } : null,
+    of: outcome.cells.map((cell) => {
+      const [value, low, high] = cell.at(run, state.ray, split);
+      return { who: cell.who || outcome.title, unit: cell.unit, value: isNumber(value) ? value : null, interval: isNumber(low) ? [low, high] : null };
+    }),
+  }))]));
+  return {
+    format: "paretocosmos decision 1", asked: $("headline").textContent, said: leadText(run, state.ray, lastSplit),
+    by: $("record-by").value, why: $("record-why").value, on: new Date().toISOString().slice(0, 10),
+    chosen: { run: run.label, folder: run.folder, ray: Object.fromEntries(names.map((name, j) => [name, state.ray[j]])), evaluated: mix.length === 1 },
+    data: { name: record.name ?? null, from: words.data || null, rows: words.sizes, what: words.rows, answers_sha256: typeof record.answers === "string" ? record.answers : null },
+    bounds: boundsOf(criteria()).map(({ name, bound, side }) => ({ name, label: labelOf(name), [side > 0 ? "at_most" : "at_least"]: bound })),
+    best: bestName(), cost: costText(), costs, not_known: unknowns(),
+    model: { sha256: record.files?.["model.safetensors"] ?? null, version: record.version ?? null, seed: record.seed ?? null, method: named(record.method) ?? null },
+  };
+};
+const sheetRows = (made) => made.costs[lastSplit].map(({ outcome, gap, of }) => make("tr", {}, make("th", { scope: "row" }, outcome),
+  make("td", {}, ...of.flatMap(({ who, unit, value, interval }, at) => [at ? make("br") : "", `${who === outcome ? "" : `${who}: `}${cellText(unit, value)} ${unit}${interval ? ` (${interval.map((end) => cellText(unit, end)).join(" to ")})` : ""}`])),
+  make("td", {}, gap ? pointsText(gap.value, gap.interval) : "")));
+const showRecord = () => {
+  const made = decision();
+  const limits = made.bounds.map((one) => `${one.label} at ${"at_most" in one ? "most" : "least"} ${inUnits(one.name, one.at_most ?? one.at_least)}`).join(" and ");
+  const line = (label, ...text) => make("p", {}, make("b", {}, `${label} `), ...text);
+  const weights = names.map((name, j) => `${percent(state.ray[j], 1)} on ${labelOf(name)}`).join(", ");
+  $("sheet").replaceChildren(
+    make("p", { class: "sheet-title" }, made.asked), make("p", { class: "lead" }, made.said),
+    line("Decided by", made.by || "____________________", ` on ${made.on}`, made.why ? `, because ${made.why}` : ""),
+    line("Chosen", `${runs.length > 1 ? `in ${made.chosen.run}, ` : ""}a weight of ${weights}; ${made.chosen.evaluated ? "measured" : "interpolated"}.`),
+    line("Limit", limits ? `${limits}; of what keeps it, the ${way(bestName())}.` : "none was set."),
+    line("Cost", `${made.cost || "not known."}${sureText()}`),
+    line("Data", `${made.data.name ?? "not named"}${made.data.from ? `, ${made.data.from}` : ""}. Below: ${countedOn(lastSplit)}.`),
+    make("table", {}, make("thead", {}, make("tr", {}, ...["What happens", "To whom, with 95 % intervals", "Gap"].map((text) => make("th", { scope: "col" }, text)))), make("tbody", {}, ...sheetRows(made))),
+    make("p", {}, make("b", {}, "Not known")), make("ul", {}, ...made.not_known.map((text) => make("li", {}, text))),
+    make("p", { class: "quiet small" }, `Model ${String(made.model.sha256 ?? "without a checksum").slice(0, 16)}, seed ${made.model.seed ?? DASH}, paretocosmos ${made.model.version ?? DASH}.`));
+};
+const setUpRecord = () => {
+  $("record-print").addEventListener("click", () => { showRecord(); print(); });
+  $("record-json").addEventListener("click", () => save(new Blob([`${JSON.stringify(decision(), null, 1)}\n`], { type: "application/json" }), fileName("json")));
+  for (const id of ["record-by", "record-why"]) $(id).addEventListener("input", showRecord);
+  addEventListener("beforeprint", showRecord);
+};
+on("ray criteria run", unhurried("record", showRecord));

@@ -1,0 +1,35 @@
+// ---- what things are called, and numbers with their units ----
+const words = page.words;
+const measureOf = (name) => (Object.hasOwn(page.measures, name) ? page.measures[name] : { label: nice(name), goal: nice(name), meaning: "", unit: "" });
+const labelOf = (name) => measureOf(name).label;
+const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);
+// Shares and their differences are shown in hundredths.
+const scaleOf = (name) => (measureOf(name).unit ? 100 : 1);
+const unitOf = (name) => measureOf(name).unit;
+const inUnits = (name, value, digits = 1) => {
+  if (!isNumber(value)) return "not known";
+  return unitOf(name) ? `${fixed(100 * value, digits)}\u00a0${unitOf(name)}` : plain(value);
+};
+const bare = (name, value) => (unitOf(name) ? fixed(100 * value, 1) : plain(value));
+// The metric that tells of an objective in numbers that people know.
+const plainOf = (name) => (Object.hasOwn(words.instead, name) ? words.instead[name] : name);
+const traded = names.map(plainOf);
+// What a difference means: "2.8 more wrong answers in 100", "3.1 points less gap".
+const difference = (name, by) => {
+  const { label, unit } = measureOf(name);
+  if (!isNumber(by)) return `${label} not known`;
+  const size = unit ? fixed(Math.abs(100 * by), 1) : plain(Math.abs(by));
+  if (Number(size) === 0) return `as much ${label}`.replace("as much wrong answers", "as many wrong answers").replace("as much right answers", "as many right answers");
+  if (unit === "of 100") return `${size} ${by > 0 ? "more" : "fewer"} in 100: ${label}`.replace(/^(\S+ \S+) in 100: ((wrong|right) answers.*)$/, "$1 $2 in 100");
+  if (unit === "points") return `${label} ${by > 0 ? "larger" : "smaller"} by ${size} points`;
+  return `${label} ${by > 0 ? "larger" : "smaller"} by ${size}`;
+};
+const rowsIn = (split) => {
+  const size = Object.hasOwn(words.sizes, split) ? `${words.sizes[split].toLocaleString("en-US")} ` : "";
+  return `${size}${words.rows}`;
+};
+const whose = (split) => {
+  if (split === choosingSplit) return "held back from training, by which choices are made";
+  return split === "train" ? "it was trained on" : "by which nothing was trained or chosen";
+};
+const countedOn = (split) => `${rowsIn(split)} ${whose(split)} (${splitName(split).toLowerCase()})`;

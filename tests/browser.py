@@ -1,0 +1,28 @@
+"""A real browser, for those tests that look at pages."""
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+__all__ = ["opened"]
+
+OPTIONS = [
+    *("--no-sandbox", "--disable-gpu", "--disable-background-networking"),
+    *("--disable-component-update", "--disable-sync", "--no-first-run"),
+]
+
+
+@contextmanager
+def opened() -> Iterator[Any]:
+    """Chromium, headless; the test is skipped where there is none."""
+    where = shutil.which("chromium")
+    if where is None:
+        pytest.skip("chromium is not installed (Debian: apt-get install chromium)")
+    api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    with api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=where, args=OPTIONS)
+        yield browser
+        browser.close()

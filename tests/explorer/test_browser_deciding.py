@@ -1,0 +1,196 @@
+"""The page in a real browser, as somebody uses it who must sign a decision.
+
+`show` fails a test whose page complained in the console or asked for anything but itself.
+"""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from paretocosmos.explorer import Look, View
+from paretocosmos.pareto.front import Front
+from paretocosmos.pareto.rays import even_rays
+
+Open = Callable[..., Any]
+See = Callable[..., View]
+
+SEEN = """(selectors) => selectors.filter((one) => {
+  const box = document.querySelector(one).getBoundingClientRect();
+  return !(box.height > 0 && box.top >= 0 && box.bottom <= innerHeight && box.left >= 0
+    && box.right <= innerWidth);
+})"""
+
+
+@pytest.mark.parametrize(("width", "height"), [(1440, 900), (390, 844)])
+def test_three_questions_are_answered_while_the_slider_has_the_focus(
+    show: Open, people: See, width: int, height: int
+) -> None:
+    """What is traded, what is chosen now, what it costs whom."""
+    shown = show(people(), width=width, height=height)
+    shown.page.locator("#slider").focus()
+    asked = ["#trade", "#lead", "#cost"]
+    assert shown.page.evaluate(SEEN, [*asked, "#slider"]) == []
+    whom = ["#outcomes .outcome:first-child", "#slider"]
+    if width > 1000:
+        assert shown.page.evaluate(SEEN, whom) == []
+        return
+    for _ in range(2):  # swipes, each as far as a thumb goes
+        if shown.page.evaluate(SEEN, whom) == []:
+            break
+        shown.page.mouse.wheel(0, 0.7 * height)
+        shown.settle()
+    assert shown.page.evaluate(SEEN, whom) == []
+    assert shown.page.evaluate("document.activeElement.id") == "slider"
+
+
+def test_consequences_move_with_the_slider(show: Open, people: See) -> None:
+    view = people()
+    shown = show(view)
+    shown.page.locator("#slider").fill("300")
+    shown.settle()
+    answers, val = view.looks[0].answers, view.looks[0].fronts[0]
+    assert answers is not None
+    first, order = shown.ray()[0], val.rays[:, 0].argsort()
+
+    def at(cell: int, end: int) -> float:
+        return float(np.interp(first, val.rays[order, 0], answers.shares["val"][cell, order, end]))
+
+    men, women = (round(100 * at(cell, 0)) for cell in (0, 1))
+    said = f"Of 100 men {men} are told yes, of 100 women {women}. 15 of 100 answers are wrong."
+    assert shown.text("#lead") == said
+    row = ".cell >> nth=1"
+    assert shown.text(f"{row} >> .value") == f"{100 * at(1, 0):.1f} of 100"
+    assert shown.text(f"{row} >> .ends-of") == f"{100 * at(1, 1):.1f} to {100 * at(1, 2):.1f}"
+    boxes = [shown.page.locator(f"{row} >> {part}").bounding_box() for part in (".track", ".range")]
+    span = 0.4 if at(1, 2) > 0 else 0  # the scale ends at the next round number above 0.33
+    assert (boxes[1]["x"] - boxes[0]["x"]) / boxes[0]["width"] == pytest.approx(
+        at(1, 1) / span, abs=0.01
+    )
+    assert boxes[1]["width"] / boxes[0]["width"] == pytest.approx(0.05 / span, abs=0.01)
+    assert "(" in shown.text(".gap >> nth=0")
+
+
+def test_a_limit_is_in_the_units_of_its_metric(show: Open, people: See) -> None:
+    view = people()
+    shown = show(view)
+    val, test = view.looks[0].fronts
+    shown.page.locator("#add-bound").select_option("gap")
+    shown.page.locator(".chip input").fill("30")
+    shown.settle()
+    point = val.choose(max={"gap": 0.3})
+    assert shown.ray() == pytest.approx(point.ray, abs=1e-4)
+    assert "--max gap=0.3" in shown.text("#command")
+    assert "points" in shown.text(".chip")
+    best = val.values[:, 0].min()  # what no limit would cost
+    more = 100 * (point["loss"] - best)
+    assert f"{more:.1f} more wrong answers in 100" in shown.text("#cost")
+    place = int(np.abs(val.rays[:, 0] - point.ray[0]).argmin())
+    assert f"is {100 * test.values[place, 1]:.1f} points" in shown.text("#cost")
+    assert "95 % sure" in shown.text("#cost")
+
+
+def test_two_choices_are_kept_and_compared(show: Open, people: See) -> None:
+    shown = show(people())
+    for letter, place in (("A", "100"), ("B", "900")):
+        shown.page.locator("#slider").fill(place)
+        shown.settle()
+        shown.page.locator(f"#pin-{letter}").click()
+        shown.settle()
+    assert shown.text("#pins thead") == "Of 100ABDifference"
+    cells = shown.page.locator("#pins tbody tr >> nth=0").locator("td").all_text_contents()
+    a, b, apart = (float(one.replace("−", "-")) for one in cells)
+    assert b - a == pytest.approx(apart, abs=0.11)
+    assert abs(apart) > 5
+    assert shown.page.locator(".track .pin:visible").count() == 6
+    before = shown.ray()
+    shown.page.get_by_role("button", name="Take A").click()
+    shown.settle()
+    assert shown.ray() != before
+    shown.page.get_by_role("button", name="Forget both").click()
+    shown.settle()
+    assert shown.page.locator("#pins").is_hidden()
+
+
+def test_undo_and_back_take_a_step_back(show: Open, people: See) -> None:
+    shown = show(people())
+    shown.until(lambda: "ray=" in shown.page.url)
+    rays = [shown.ray()]
+    assert shown.page.locator("#undo").is_disabled()
+    for place in ("200", "800"):
+        shown.page.locator("#slider").fill(place)
+        shown.page.wait_for_timeout(450)
+        rays.append(shown.ray())
+    shown.page.locator("#add-bound").select_option("gap")
+    shown.page.locator(".chip input").fill("30")
+    shown.page.wait_for_timeout(450)
+    shown.page.locator("#undo").click()
+    shown.until(lambda: shown.page.locator(".chip").count() == 0)
+    shown.until(lambda: shown.ray() == rays[2])
+    shown.page.go_back()
+    shown.until(lambda: shown.ray() == rays[1])
+    shown.page.keyboard.press("Control+z")
+    shown.until(lambda: shown.ray() == rays[0])
+    shown.page.go_forward()
+    shown.until(lambda: shown.ray() == rays[1])
+
+
+def test_the_decision_on_one_page(show: Open, people: See) -> None:
+    view = people(caveats=["Old people are missing."], files={"model.safetensors": "abc"})
+    shown = show(view)
+    shown.page.locator("#add-bound").select_option("gap")
+    shown.page.locator(".chip input").fill("30")
+    shown.page.locator("#record-by").fill("A. Person")
+    shown.settle()
+    with shown.page.expect_download() as saved:
+        shown.page.locator("#record-json").click()
+    made = json.loads(Path(saved.value.path()).read_text(encoding="utf-8"))
+    assert made["by"] == "A. Person"
+    assert made["bounds"] == [{"name": "gap", "label": "gap in who is told yes", "at_most": 0.3}]
+    assert made["model"]["sha256"] == "abc"
+    assert "Old people are missing." in made["not_known"]
+    weights = list(made["chosen"]["ray"].values())
+    assert weights == pytest.approx(view.looks[0].fronts[0].choose(max={"gap": 0.3}).ray)
+    place = int(np.abs(view.looks[0].fronts[0].rays[:, 0] - weights[0]).argmin())
+    answers = view.looks[0].answers
+    assert answers is not None
+    men = made["costs"]["test"][0]["of"][0]
+    ends = answers.shares["test"][0, place]
+    assert [men["value"], *men["interval"]] == pytest.approx(ends.tolist(), abs=1e-6)
+    # on paper nothing but the sheet
+    shown.page.emulate_media(media="print")
+    assert shown.page.locator("#sheet").is_visible()
+    for other in ("#decision", "#outcomes", "#canvas", "#modeller", "#record-by"):
+        assert shown.page.locator(other).is_hidden()
+    text = shown.text("#sheet")
+    assert "A. Person" in text
+    assert "gap in who is told yes at most 30.0 points" in text
+    tall = shown.page.evaluate("document.getElementById('sheet').getBoundingClientRect().height")
+    assert tall < 1000  # A4 at 96 dots an inch has 1,123
+
+
+def test_a_far_point_does_not_rule_the_axes_and_fronts_zoom(show: Open) -> None:
+    rays = even_rays(25, 2).numpy()
+    near = Front(rays, 0.6 - 0.5 * np.sqrt(rays), ("loss", "gap"), np.array([99.0, 99.0]))
+    far = Front(np.eye(2), np.array([[0.12, 0.5], [30.0, 0.1]]), near.names, near.reference)
+    record = {"label": "single_task", "fixed_rays": np.eye(2).tolist()}
+    view = View([Look({"label": "cosmos"}, [near]), Look(record, [far])])
+    shown = show(view)
+    assert "1 of single_task beyond the picture" in shown.text("#key")
+    assert "2 networks and nothing between them" in shown.text("#legend")
+    high = ".grip.below"
+    assert float(shown.page.locator(high).get_attribute("aria-valuemax")) < 1
+    wide = shown.picture()
+    shown.page.locator("#zoom-in").click()
+    shown.settle()
+    inner = float(shown.page.locator(high).get_attribute("aria-valuemax"))
+    assert shown.picture() != wide
+    for _ in range(2):
+        shown.page.locator("#zoom-out").click()
+        shown.settle()
+    assert float(shown.page.locator(high).get_attribute("aria-valuemax")) > 30
+    assert inner < 1
+    assert "beyond" not in shown.text("#key")

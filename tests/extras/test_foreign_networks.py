@@ -177,11 +177,10 @@ def test_it_hears_the_ray_each_in_its_group_and_in_a_sweep(name: str, how: str) 
 @EVERY
 def test_it_trains_and_gradients_reach_everything(name: str, how: str) -> None:
     network, inputs = FOREIGN[name]()
-    if how == "input" and name in LAYERS:
-        pytest.skip("token ids")
     norm: Any = "keep" if name.startswith("timm") else "group"  # some of timm's rectify too
     # no dropout and no statistics of so small a batch: what the loss does is the steps' doing
-    model = _conditioned(network, how, norm=norm).eval()
+    layer = LAYERS.get(name) if how == "input" else None
+    model = _conditioned(network, how, norm=norm, layer=layer).eval()
     objectives = [CrossEntropy(output="logits", target=task) for task in ("one", "two")]
     targets = {task: torch.randint(0, CLASSES, (B,)) for task in ("one", "two")}
     optimiser = torch.optim.Adam(model.parameters(), lr=1e-4)

@@ -178,7 +178,7 @@ def test_scales_are_those_of_gradients_by_hand() -> None:
     weighing(model, batch, epoch=0, place=(0, 0))
     drawn = torch.Generator().manual_seed(1)
     noise = torch.stack([torch.randn((B, 2), generator=drawn) for _ in range(DRAWS)])
-    outputs = model(batch.inputs, RAY).detach() + noise  # film starts deaf
+    outputs = model(batch.inputs, RAY).detach() + noise  # film begins without the ray
     expected = [  # B times the gradient of a mean of squares over B x 2 numbers
         float((outputs - batch.targets[name]).square().sum(dim=-1).mean().sqrt()) for name in "ab"
     ]
@@ -344,7 +344,7 @@ def test_losses_a_method_cannot_weigh_are_refused_on_the_first_batch() -> None:
     targets: Mapping[str, Tensor] = {
         "a": outputs,
         "b": outputs + 1,
-    }  # film starts deaf: a loss of 0
+    }  # film begins without the ray: a loss of 0
     with pytest.raises(ConfigurationError, match=r"`epo`.*found 0 for `a`"):
         _weighing(model, "epo")(model, Batch(_batch().inputs, targets), epoch=0, place=(0, 0))
 

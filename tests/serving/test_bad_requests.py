@@ -59,7 +59,7 @@ def test_numbers_too_large_for_json(server: Any, rows: list[dict[str, Any]]) -> 
 @pytest.mark.parametrize(
     ("path", "method", "status"),
     [
-        ("/", "GET", 404),
+        ("/", "POST", 405),
         ("/predict", "GET", 405),
         ("/choose", "GET", 405),
         ("/front", "POST", 405),

@@ -1,17 +1,25 @@
 """`/docs`, `/openapi.json`, `/metrics`, `/health` and `/choose`."""
 
+import base64
+import hashlib
+import html
+import json
 import re
+import shlex
 import shutil
 from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
 import paretocosmos
 from paretocosmos import Run
 from paretocosmos.serving import Settings
+
+LINKS = {"docs", "openapi.json", "front", "health", "metrics"}
 
 
 class Seen(HTMLParser):
@@ -31,15 +39,28 @@ class Seen(HTMLParser):
         self.text += data
 
 
-def test_the_page_fetches_nothing_and_shows_html_as_text(server: Any) -> None:
+def test_pages_fetch_nothing_and_show_html_as_text(server: Any) -> None:
+    for path, links in (("/docs", {"./", "openapi.json"}), ("/", LINKS)):
+        answer = server.ask(path)
+        assert answer.headers["content-type"].startswith("text/html")
+        policy = answer.headers["content-security-policy"]
+        assert policy.startswith("default-src 'none'")
+        seen = Seen()
+        seen.feed(answer.body.decode())
+        assert {*seen.links} == links | {"data:,"}
+        assert not seen.tags & {"img", "iframe", "object", "base"}
+        assert "<b>pay</b>" in seen.text
+        assert b"<b>pay" not in answer.body
+
+
+def test_the_docs_run_the_script_of_the_package_alone(server: Any) -> None:
     answer = server.ask("/docs")
-    assert answer.headers["content-type"].startswith("text/html")
-    assert answer.headers["content-security-policy"].startswith("default-src 'none'")
+    (script,) = re.findall("<script>(.*?)</script>", answer.body.decode(), re.DOTALL)
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    assert f"script-src 'sha256-{digest}'" in answer.headers["content-security-policy"]
+    assert b"<script" not in server.ask("/").body
     seen = Seen()
     seen.feed(answer.body.decode())
-    assert seen.links == ["openapi.json"]
-    assert not seen.tags & {"script", "b", "img", "iframe", "link", "form"}
-    assert "<b>pay</b>" in seen.text
     for line in ("POST /predict", "POST /choose", "GET /front", "GET /health", "GET /metrics"):
         assert line in seen.text
 
@@ -53,6 +74,42 @@ def test_the_example_of_the_description_works(server: Any) -> None:
     for path in paths:
         assert server.ask(path).status == 200
     assert paths == {"/front", "/health", "/metrics"}
+
+
+def _curls(page: str) -> list[str]:
+    blocks = re.findall(r"<pre[^>]*>(curl .*?)</pre>", page, re.DOTALL)
+    return [html.unescape(block) for block in blocks]
+
+
+def test_the_curl_lines_of_the_pages_work_when_pasted(server: Any) -> None:
+    here = {"Host": f"localhost:{server.port}"}
+    lines = _curls(server.ask("/", headers=here).body.decode())
+    assert len(lines) == 1
+    lines += _curls(server.ask("/docs", headers=here).body.decode())
+    assert len(lines) == 6
+    for line in lines:
+        words = shlex.split(line)
+        assert words[:2] == ["curl", f"http://localhost:{server.port}{urlsplit(words[1]).path}"]
+        body = words[words.index("-d") + 1].encode() if "-d" in words else None
+        answer = server.ask(urlsplit(words[1]).path, body=body)
+        assert answer.status == 200, line
+    found = json.loads(shlex.split(lines[0])[-1])
+    assert found["inputs"]["<b>pay</b>"] is not None
+
+
+def test_a_strange_host_is_not_repeated(server: Any) -> None:
+    page = server.ask("/", headers={"Host": "localhost:1;reboot"}).body.decode()
+    assert "reboot" not in page
+    assert "curl http://localhost:8000/predict" in page
+
+
+def test_the_home_page_tells_what_is_traded(server: Any, run: Run) -> None:
+    seen = Seen()
+    seen.feed(server.ask("/").body.decode())
+    assert "binary cross entropy and tpr gap" in seen.text
+    assert "rich = True" in seen.text
+    for value in (run.front.values[0, 1], run.front.values[-1, 0]):
+        assert f"{value:.3g}" in seen.text
 
 
 def test_health(server: Any) -> None:
@@ -92,6 +149,10 @@ def test_choosing_is_what_the_run_chooses(server: Any, run: Run) -> None:
     answer = server.ask("/choose", {"max": {"tpr_gap": bound}, "evaluations": 8})
     assert answer.status == 200
     assert answer.json == run.choose(max={"tpr_gap": bound}, evaluations=8).to_dict()
+    again = server.ask("/choose", {"evaluations": 8, "max": {"tpr_gap": bound}})
+    assert again.body == answer.body
+    plain = server.ask("/choose", {"max": {"tpr_gap": bound}})
+    assert plain.json == run.choose(max={"tpr_gap": bound}).to_dict()
     sure = server.ask("/choose", {"max": {"tpr_gap": 0.9}, "confidence": 0.9})
     assert sure.json == run.choose(max={"tpr_gap": 0.9}, confidence=0.9).to_dict()
     refused = server.ask("/choose", {"max": {"tpr_gap": 1e-4}, "confidence": 0.9})

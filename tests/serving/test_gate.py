@@ -10,7 +10,7 @@ from paretocosmos.errors import ConfigurationError
 from paretocosmos.serving import Settings
 
 TOKEN = "a-long-enough-token"
-ASKED = ("/front", "/metrics", "/docs", "/openapi.json", "/predict", "/choose", "/nothing")
+ASKED = ("/", "/front", "/metrics", "/docs", "/openapi.json", "/predict", "/choose", "/nothing")
 
 
 @pytest.fixture(scope="module")
@@ -51,6 +51,46 @@ def test_with_the_token(closed: Any, rows: list[dict[str, Any]]) -> None:
     }
     for verbs in described["paths"].values():
         assert all(operation["security"] == [{"token": []}] for operation in verbs.values())
+
+
+def test_pages_say_how_to_send_the_token(closed: Any) -> None:
+    given = {"Authorization": f"Bearer {TOKEN}", "Host": "example.org"}
+    for path in ("/", "/docs"):
+        page = closed.ask(path, headers=given).body.decode()
+        assert "Authorization: Bearer $PARETOCOSMOS_TOKEN" in page
+        assert "curl http://example.org/predict" in page
+        assert TOKEN not in page
+
+
+PAGE = "https://example.org"
+
+
+def test_browsers_may_not_let_other_pages_ask(server: Any) -> None:
+    answer = server.ask("/front", headers={"Origin": PAGE})
+    assert "Access-Control-Allow-Origin" not in answer.headers
+    asked = {"Origin": PAGE, "Access-Control-Request-Method": "POST"}
+    assert server.ask("/predict", method="OPTIONS", headers=asked).status == 405
+
+
+def test_pages_that_were_named_may_ask(serving: Callable[..., Any], folder: Path) -> None:
+    settings = Settings(folder=folder, port=0, token=TOKEN, origins=(PAGE,))
+    key, sent = "Access-Control-Allow-Origin", {"Authorization": f"Bearer {TOKEN}"}
+    asked = {"Access-Control-Request-Method": "POST"}
+    asked["Access-Control-Request-Headers"] = "authorization,content-type"
+    with serving(settings) as server:
+        may = server.ask("/predict", method="OPTIONS", headers={**asked, "Origin": PAGE})
+        other = server.ask(
+            "/predict", method="OPTIONS", headers={**asked, "Origin": "https://e.org"}
+        )
+        front = server.ask("/front", headers={**sent, "Origin": PAGE})
+        closed = server.ask("/front", headers={"Origin": PAGE})
+        strange = server.ask("/front", headers={**sent, "Origin": "https://example.org.evil"})
+    assert (may.status, may.headers[key]) == (200, PAGE)
+    assert "authorization" in may.headers["Access-Control-Allow-Headers"].lower()
+    assert (other.status, other.headers[key]) == (400, None)
+    assert (front.status, front.headers[key]) == (200, PAGE)
+    assert (closed.status, closed.headers[key]) == (401, PAGE)
+    assert strange.headers[key] is None
 
 
 def test_refusals_are_counted_by_path(closed: Any) -> None:
@@ -94,8 +134,11 @@ def test_a_page_that_leads_its_name_here_is_not_answered(server: Any, host: str)
         ({"max_bytes": -5}, "`max_bytes` is from 1"),
         ({"timeout": 0}, "`timeout` is from 0.1"),
         ({"timeout": float("nan")}, "`timeout` is from 0.1"),
+        ({"origins": ("*",)}, "an origin is a scheme and a host"),
+        ({"origins": ("https://a.org/",)}, "without path"),
+        ({"origins": ("a.org",)}, "found `a.org`"),
     ],
-    ids=range(14),
+    ids=range(17),
 )
 def test_settings_that_are_refused(given: dict[str, Any], says: str) -> None:
     with pytest.raises(ConfigurationError, match=says.replace(".", r"\.")):

@@ -33,7 +33,7 @@ def asked(
     rows: Rows, inputs: object, *, most: int = 4, preference: object = (1, 0)
 ) -> tuple[Numbers, list[str], list[list[float]]]:
     """What a body says: rows, warnings, rays."""
-    model = question_model(rows, names=("loss", "gap"), most=most)
+    model = question_model(rows, names=("loss", "gap"), most=most, threshold=0.5)
     body = json.dumps({"inputs": inputs, "preference": preference}).replace("Infinity", "1e999")
     found = read_json(model, body.encode(), columns=rows.columns)
     return *rows.numbers(found.inputs), found.preference

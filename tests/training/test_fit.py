@@ -224,8 +224,9 @@ def test_the_same_seed_gives_the_same_bits(train: Callable[..., Run], own: bool)
 
 @pytest.mark.parametrize("settings", [{}, {"batch_size": 200, "groups": 4, "penalty": 2.0}])
 def test_the_engine_does_not_change_a_bit(
-    train: Callable[..., Run], settings: dict[str, Any]
+    train: Callable[..., Run], settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("paretocosmos.training.engine._choose.WORTH_RECORDING", 1)
     eager, traced, auto = (
         train(settings=settings, engine=engine) for engine in ("eager", "traced", "auto")
     )
@@ -393,7 +394,7 @@ def test_what_cannot_be_captured_trains_the_same(
     def refuse(*given: object) -> None:
         raise RuntimeError("operation not permitted when stream is capturing")
 
-    def on_a_cpu(engine: str, work: Work, model: nn.Module, *, traceable: bool) -> Engine:
+    def on_a_cpu(engine: str, work: Work, model: nn.Module, **rest: Any) -> Engine:
         work.step = Recorded(work.step, model, "traced")
         return Captured(work)
 

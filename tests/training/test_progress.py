@@ -2,7 +2,14 @@
 
 import pytest
 
-from paretocosmos.training.progress import FREE, RECENT, SHARE, CheckpointBudget, Pace, unit_of
+from paretocosmos.training.progress import (
+    FREE,
+    RECENT,
+    SHARE,
+    CheckpointBudget,
+    RemainingTime,
+    unit_of,
+)
 
 
 @pytest.mark.parametrize(
@@ -12,26 +19,26 @@ from paretocosmos.training.progress import FREE, RECENT, SHARE, CheckpointBudget
 def test_what_is_left_is_epochs_validations_and_the_test(
     epochs: int, every: int, epoch: int, epochs_left: int, validations_left: int
 ) -> None:
-    pace = Pace(epochs, every)
-    assert pace.left(epoch) == 0  # nothing is known yet
-    pace.note(2.0, 0.0)
-    assert pace.left(epoch) == 2.0 * epochs_left
-    pace.note(2.0, 0.25)
-    assert pace.left(epoch) == 2.0 * epochs_left + 0.25 * (validations_left + 1)
+    remaining = RemainingTime(epochs, every)
+    assert remaining.left(epoch) == 0  # nothing is known yet
+    remaining.note(2.0, 0.0)
+    assert remaining.left(epoch) == 2.0 * epochs_left
+    remaining.note(2.0, 0.25)
+    assert remaining.left(epoch) == 2.0 * epochs_left + 0.25 * (validations_left + 1)
 
 
 def test_one_slow_epoch_hardly_counts() -> None:
-    pace = Pace(100, 1)
+    remaining = RemainingTime(100, 1)
     for seconds in (60.0, 1.0, 1.0):  # the first one warms up
-        pace.note(seconds, 0.0)
-    assert pace.left(3) == 97.0
+        remaining.note(seconds, 0.0)
+    assert remaining.left(3) == 97.0
 
 
 def test_it_follows_a_machine_that_slows_down() -> None:
-    pace = Pace(100, 1)
+    remaining = RemainingTime(100, 1)
     for seconds in [1.0] * 50 + [3.0] * RECENT:
-        pace.note(seconds, seconds / 10)
-    assert pace.left(60) == pytest.approx(40 * 3.0 + 41 * 0.3)
+        remaining.note(seconds, seconds / 10)
+    assert remaining.left(60) == pytest.approx(40 * 3.0 + 41 * 0.3)
 
 
 def test_images_have_channels_rows_and_columns() -> None:

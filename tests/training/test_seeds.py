@@ -111,7 +111,7 @@ def test_a_stack_of_tables_is_each_alone_after_twenty_steps(
     # 210 rows to train on: three batches of 60 and one of 30, five times
     settings = {"batch_size": 60, "hidden": (9, 5), "evaluate_every": 5}
     given: dict[str, Any] = {"epochs": 5, "precision": "fp64", "settings": settings}
-    given["engine"] = "auto"
+    given["engine"] = "traced"
     taken = _steps(monkeypatch)
     runs = _go(tmp_path / "together", table, **given)
     assert len(taken) == 20

@@ -1,4 +1,6 @@
-"""Other people's training loops: `lightning.ParetoModule` and `transformers.ParetoTrainer`.
+"""Other people's tools.
 
-Each needs the extra of its name, and is imported from its own file.
+Training loops: `lightning.ParetoModule` and `transformers.ParetoTrainer`. Loggers of a training:
+`tensorboard.TensorBoard`, `wandb.WandB` and `mlflow.MLflow`. Each needs the extra of its name, and
+is imported from its own file.
 """

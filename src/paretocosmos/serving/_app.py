@@ -1,5 +1,6 @@
 """The application: what is asked where."""
 
+import re
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -8,22 +9,25 @@ from fastapi.routing import APIRoute
 from prometheus_client import generate_latest
 from pydantic.json_schema import models_json_schema
 from starlette.exceptions import HTTPException
+from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
 
 from paretocosmos._version import __version__
 from paretocosmos.errors import ParetoCosmosError
 from paretocosmos.serving._gate import BEARER, Gate
+from paretocosmos.serving._home import home_page
 from paretocosmos.serving._models import Chosen, Outputs, Probabilities, Refusal
-from paretocosmos.serving._page import page
+from paretocosmos.serving._page import SCRIPT, docs_page
 from paretocosmos.serving._refusal import shown
 from paretocosmos.serving._service import Service
 from paretocosmos.serving._settings import Settings
+from paretocosmos.serving._style import policy
 
 __all__ = ["make_app"]
 
-# The page needs its own style and nothing else.
-POLICY = "default-src 'none'; style-src 'unsafe-inline'"
+# An address that a page may repeat; others are given the loopback's.
+ADDRESS = re.compile(r"[\w.\-]+(:\d+)?|\[[0-9a-fA-F:]+\](:\d+)?")
 PLACE = "#/components/schemas/{model}"
 SENTENCE = {"$ref": PLACE.format(model="Refusal")}
 # OpenAPI's words for a status will do: every answer says more.
@@ -69,6 +73,13 @@ def make_app(settings: Settings) -> FastAPI:
     app.openapi()["components"]["schemas"] |= described["$defs"]
     paths = {getattr(route, "path", "") for route in app.routes}
     app.add_middleware(Gate, measures=service.measures, paths=paths, token=settings.token)
+    if settings.origins:  # before the gate: a browser asks without the token whether it may ask
+        app.add_middleware(
+            CORSMiddleware,
+            allow_origins=settings.origins,
+            allow_methods=["GET", "POST"],
+            allow_headers=["Authorization", "Content-Type"],
+        )
     return app
 
 
@@ -92,15 +103,12 @@ def _body(model: Any, example: object) -> dict[str, Any]:
 
 def _add_posts(app: FastAPI, service: Service) -> None:
     """What has a body."""
-    front = service.run.front
-    even = [1 / front.objectives] * front.objectives
-    example = {"inputs": [service.rows.example], "preference": even}
     answer = Outputs if service.run.table is None else Probabilities
 
     @app.post(
         "/predict",
         responses={200: {"model": answer}, **REFUSALS},
-        openapi_extra=_body(service.question_model, example),
+        openapi_extra=_body(service.question_model, service.example),
     )
     async def predict(request: Request) -> Response:
         """Answer one or many rows, at one preference for all or one for each."""
@@ -139,6 +147,22 @@ def _add_gets(app: FastAPI, service: Service) -> None:
         text = generate_latest(service.measures.registry)
         return Response(text, media_type="text/plain; version=0.0.4")
 
+    guarded = service.settings.token is not None
+
     @app.get("/docs", include_in_schema=False)
-    async def docs(_request: Request) -> Response:
-        return HTMLResponse(page(app.openapi()), headers={"Content-Security-Policy": POLICY})
+    async def docs(request: Request) -> Response:
+        description, names = app.openapi(), run.front.names
+        page = docs_page(description, service.rows, names, _address(request), token=guarded)
+        return HTMLResponse(page, headers={"Content-Security-Policy": policy(SCRIPT)})
+
+    @app.get("/", include_in_schema=False)
+    async def home(request: Request) -> Response:
+        page = home_page(run, service.example, _address(request), token=guarded)
+        return HTMLResponse(page, headers={"Content-Security-Policy": policy()})
+
+
+def _address(request: Request) -> str:
+    """Where the reader found this server."""
+    host = request.headers.get("host", "")
+    scheme = "https" if request.url.scheme == "https" else "http"
+    return f"{scheme}://{host if ADDRESS.fullmatch(host) else 'localhost:8000'}"

@@ -1,14 +1,21 @@
 """`POST /choose`: the point that meets criteria best."""
 
 import asyncio
+import contextlib
+import json
 import logging
+import warnings
+from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, final
 
 import numpy as np
+import torch
 from starlette.exceptions import HTTPException
 
-from paretocosmos.errors import ConfigurationError, ParetoCosmosError
+from paretocosmos.errors import BenchmarkWarning, ConfigurationError, ParetoCosmosError
+from paretocosmos.evaluation.evaluate import evaluate
+from paretocosmos.evaluation.kept import KeptOutputs, keeping
 from paretocosmos.evaluation.threshold import MIDDLE
 from paretocosmos.pareto.selection import point_of
 from paretocosmos.problems import Problem
@@ -18,23 +25,35 @@ __all__ = ["Chooser"]
 
 # Requests that may wait for the one that is being answered.
 WAITING = 8
+# Answers that are kept: the same question has the same answer.
+KEPT = 1000
 
 
 @final
 class Chooser:
     """Answers requests one after the other, in a thread of its own.
 
+    It keeps the data, the network's outputs and its answers. A table is read as soon as the server
+    starts; other data may be large, and is read when somebody asks.
+
     Args:
         run: whose points are chosen.
         data: where the problem's data lies now, if moved.
         timeout: seconds a request may take.
+        threads: of a pass; more than the predictions leave free would wait for each other.
     """
 
-    def __init__(self, run: Run, *, data: str | None, timeout: float) -> None:
+    def __init__(self, run: Run, *, data: str | None, timeout: float, threads: int = 1) -> None:
         self._run, self._data, self._timeout = run, data, timeout
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="choose")
+        self._thread = ThreadPoolExecutor(
+            1, "choose", initializer=torch.set_num_threads, initargs=(threads,)
+        )
         self._waiting = 0
         self._problem: Problem | str | None = None
+        self._outputs = KeptOutputs()
+        self._answers: OrderedDict[str, dict[str, Any]] = OrderedDict()
+        if run.table is not None:
+            self._thread.submit(self._prepare)
 
     async def choose(self, criteria: dict[str, Any]) -> dict[str, Any]:
         """The answer of `run.choose`, as JSON has it."""
@@ -52,14 +71,40 @@ class Chooser:
             self._waiting -= 1
 
     def _answer(self, criteria: dict[str, Any]) -> dict[str, Any]:
+        asked = json.dumps(criteria, sort_keys=True)
+        if asked not in self._answers:
+            self._answers[asked] = self._chosen(criteria)
+            if len(self._answers) > KEPT:
+                self._answers.popitem(last=False)
+        self._answers.move_to_end(asked)
+        return self._answers[asked]
+
+    def _data_or_why(self) -> Problem | str:
+        """The problem, or why it cannot be had; looked for once, since it may be a download."""
         if self._problem is None:
             try:
-                self._problem = self._run.problem(data=self._data)
-            except ParetoCosmosError as error:  # looked for once: it may be a download
+                with warnings.catch_warnings():  # said when it was trained
+                    warnings.simplefilter("ignore", BenchmarkWarning)
+                    self._problem = self._run.problem(data=self._data)
+            except ParetoCosmosError as error:
                 self._problem = str(error)
                 logging.getLogger("uvicorn.error").warning("choosing without data: %s", error)
-        if not isinstance(self._problem, str):
-            return self._run.choose(**criteria, problem=self._problem).to_dict()
+        return self._problem
+
+    def _prepare(self) -> None:
+        """Read the data and run the network at the rays of the front, before anybody asks."""
+        with contextlib.suppress(Exception):  # said to whoever asks
+            problem, rays = self._data_or_why(), self._run.front_val.rays.tolist()
+            if not isinstance(problem, str):
+                with keeping(self._outputs):
+                    evaluate(self._run.model, problem, split="val", rays=rays)
+                self._answer({"knee": True})
+
+    def _chosen(self, criteria: dict[str, Any]) -> dict[str, Any]:
+        problem = self._data_or_why()
+        if not isinstance(problem, str):
+            with keeping(self._outputs):
+                return self._run.choose(**criteria, problem=problem).to_dict()
         for name in {"confidence", "threshold"} & criteria.keys():
             why = f"a `{name}` needs the data, which could not be read here: leave it out"
             raise ConfigurationError(why)

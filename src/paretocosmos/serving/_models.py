@@ -5,7 +5,6 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, create_model
 
-from paretocosmos.evaluation.threshold import MIDDLE
 from paretocosmos.io.schema.kinds import Finite
 from paretocosmos.pareto.rays import CLOSE
 from paretocosmos.serving._rows import Rows
@@ -59,13 +58,14 @@ class Chosen(BaseModel):
     note: str = Field("", description="Where the data could not be had.")
 
 
-def question_model(rows: Rows, *, names: Sequence[str], most: int) -> Any:
+def question_model(rows: Rows, *, names: Sequence[str], most: int, threshold: float) -> Any:
     """The body of ``/predict``: its `inputs` and `preference` are read as lists, always.
 
     Args:
         rows: what a row is.
         names: the J objectives.
         most: rows of a request.
+        threshold: at which decisions are made if none is given.
     """
     part = Annotated[float, Field(ge=0, allow_inf_nan=False)]
     sizes: dict[str, Any] = {"min_length": len(names), "max_length": len(names), "fail_fast": True}
@@ -82,7 +82,7 @@ def question_model(rows: Rows, *, names: Sequence[str], most: int) -> Any:
     }
     if rows.columns:
         decided = "the probability above which a decision is positive"
-        fields["threshold"] = (PROBABILITY, Field(MIDDLE, description=decided))
+        fields["threshold"] = (PROBABILITY, Field(threshold, description=decided))
     return create_model("Question", __config__=STRICT, **fields)
 
 

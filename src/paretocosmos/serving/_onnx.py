@@ -9,6 +9,7 @@ import numpy as np
 from paretocosmos.errors import MissingExtraError, RunError
 from paretocosmos.export.metadata import KEY
 from paretocosmos.io.files import one_line
+from paretocosmos.problems.tables.answers import DECISION
 from paretocosmos.runs.run import Run
 from paretocosmos.serving._network import Answers, Network, Rays, TorchNetwork, rows_of_a_pass
 from paretocosmos.serving._rows import Numbers, Rows
@@ -67,7 +68,9 @@ class OnnxNetwork(Network):
                 f"({one_line(error)[:200]}): export the run again"
             ) from error
         self._table, self._rows = run.table is not None, rows
-        self._heads = [given.name for given in self._session.get_outputs()]
+        heads = [given.name for given in self._session.get_outputs()]
+        # a request has a threshold of its own
+        self._heads = [head for head in heads if head != DECISION or not self._table]
         self.mixes, self.limit = not one_for_all, rows_of_a_pass(run)
         columns = None if run.table is None else list(run.table.columns)
         if about.get("objectives") != list(run.front.names) or columns != (named or None):
@@ -81,7 +84,7 @@ class OnnxNetwork(Network):
         # the preprocessing of a table is inside the file
         with np.errstate(over="ignore"):
             x = rows.astype(np.float32) if self._table else self._rows.features(rows)
-        outputs = self._session.run(None, {"x": x, "preference": rays})
+        outputs = self._session.run(self._heads, {"x": x, "preference": rays})
         if self._heads == ["logits"]:
             return {"outputs": outputs[0]}
         return dict(zip(self._heads, outputs, strict=True))

@@ -1,7 +1,8 @@
 """Rows of a request: what they are in JSON, and what a network takes for them."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Annotated, Any, final
 
 import numpy as np
@@ -31,12 +32,14 @@ class Rows(ABC):
         rule: what `inputs` is, in words.
         example: one row.
         columns: of a table.
+        categories: of those columns that have some.
     """
 
     row: Any
     rule: str
     example: object
     columns: tuple[str, ...] = ()
+    categories: Mapping[str, Sequence[str]] = MappingProxyType({})
 
     @abstractmethod
     def is_one(self, inputs: object) -> bool:
@@ -98,7 +101,7 @@ class TableRows(Rows):
     rule = "an object with the table's columns, or a list of such objects"
 
     def __init__(self, table: Table) -> None:
-        self.columns, self._table = table.columns, table
+        self.columns, self.categories, self._table = table.columns, table.categorical, table
         self._places = {
             name: {label: float(place) for place, label in enumerate(labels)}
             for name, labels in table.categorical.items()

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from starlette.exceptions import HTTPException
 
-from paretocosmos.evaluation.threshold import MIDDLE
+from paretocosmos.runs.like import predicts_at
 from paretocosmos.runs.load import load_run
 from paretocosmos.runs.run import Run
 from paretocosmos.runtime.device import SMALL_STEP
@@ -45,7 +45,14 @@ class Service:
         self.bodies = Bodies(max_bytes=settings.max_bytes, timeout=settings.timeout)
         front, table, shape = self.run.front, self.run.table, self.run.record["input_shape"]
         self.rows: Rows = NumberRows(tuple(shape)) if table is None else TableRows(table)
-        self.question_model = question_model(self.rows, names=front.names, most=settings.max_rows)
+        self._threshold = predicts_at(self.run).threshold
+        self.question_model = question_model(
+            self.rows, names=front.names, most=settings.max_rows, threshold=self._threshold
+        )
+        self.example = {
+            "inputs": self.rows.example,
+            "preference": [1 / front.objectives] * front.objectives,
+        }
         self.criteria_model = criteria_model([*front.names, *front.metrics])
         self.network: Network = TorchNetwork(self.run, self.rows)
         if settings.onnx is not None:
@@ -54,7 +61,9 @@ class Service:
             self.network = OnnxNetwork(settings.onnx, self.run, self.rows, threads=threads)
         alone = not settings.batching
         self.batcher = Batcher(self.network, self.measures, alone=alone, threads=threads)
-        self.chooser = Chooser(self.run, data=settings.data, timeout=settings.timeout)
+        self.chooser = Chooser(
+            self.run, data=settings.data, timeout=settings.timeout, threads=threads
+        )
         self._classes = classified(self.run)
 
     def question(self, body: bytes) -> tuple[Numbers, Rays, list[str], float]:
@@ -65,7 +74,7 @@ class Service:
             rule = f"`preference` is one ray for all rows or one for each, here {len(rows)}"
             raise HTTPException(422, f"{rule}; found {len(asked.preference)}")
         rays = np.array(asked.preference, dtype=np.float32)
-        threshold: float = getattr(asked, "threshold", MIDDLE)
+        threshold: float = getattr(asked, "threshold", self._threshold)
         return rows, self.network.used(rays), warnings, threshold
 
     def criteria(self, body: bytes) -> dict[str, Any]:

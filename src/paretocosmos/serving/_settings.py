@@ -12,6 +12,8 @@ __all__ = ["Settings", "is_loopback"]
 
 # Letters of a token: fewer can be guessed.
 SHORTEST = 16
+# What CORS takes for the origin of a page.
+ORIGIN = r"https?://([\w.\-]+|\[[0-9a-fA-F:]+\])(:\d+)?"
 # What numbers may be; seconds for `timeout`.
 LIMITS = {
     "workers": (1, MOST_WORKERS),
@@ -40,6 +42,7 @@ class Settings:
         max_rows: rows of a request at most.
         max_bytes: bytes of a request's body at most.
         timeout: seconds a request may take, and a connection may say nothing.
+        origins: of web pages whose scripts may ask, as ``https://example.org``; none by default.
         batching: whether rows of several requests go through the network together.
     """
 
@@ -56,6 +59,7 @@ class Settings:
     max_rows: int = 10_000
     max_bytes: int = 4 * 1024 * 1024
     timeout: float = 30.0
+    origins: tuple[str, ...] = ()
     batching: bool = True
 
     def __post_init__(self) -> None:
@@ -63,6 +67,12 @@ class Settings:
             if not least <= (value := getattr(self, name)) <= most:
                 rule = f"`{name}` is from {least:g} to {most:.10g}"
                 raise ConfigurationError(f"{rule}, found {value:.10g}")
+        for origin in self.origins:
+            if not re.fullmatch(ORIGIN, origin):
+                raise ConfigurationError(
+                    f"an origin is a scheme and a host, as https://example.org:8443, without path "
+                    f"and without *, found `{origin}`"
+                )
         if self.verify is not None and self.onnx is not None:
             raise ConfigurationError(
                 f"`{self.onnx}` would answer, which the signature of the run does not cover: leave "

@@ -5,14 +5,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import fmean, stdev
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from paretocosmos.errors import FrontWarning
 from paretocosmos.io.files import write_json
+from paretocosmos.io.tables import Grid
 from paretocosmos.pareto.front import Front
-from paretocosmos.pareto.metrics import covered, front_report
+from paretocosmos.pareto.metrics import MEANINGS, covered, front_report
 from paretocosmos.pareto.rays import each_alone
-from paretocosmos.runs.run import Run
+from paretocosmos.runs.run import PAGE, Run
+
+if TYPE_CHECKING:
+    from paretocosmos.explorer.inline import Page
 
 __all__ = ["Comparison"]
 
@@ -41,6 +45,46 @@ class Comparison:
     problem: str
     runs: Mapping[str, Sequence[Run]]
     failures: Mapping[str, str] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return self._grid().text()
+
+    def _repr_html_(self) -> str:
+        return self._grid().html()
+
+    def _grid(self) -> Grid:
+        """A row per method: how good it is before what it costs."""
+        every = {
+            "order": "monotonicity",
+            "range": "range_covered",
+            "behind": "igd_plus",
+            "hypervolume": "hypervolume",
+            "seconds": "seconds",
+        }
+        rows = self.rows
+        shown = {head: key for head, key in every.items() if any(key in row for row in rows)}
+        cells = [
+            [row["method"], *("-" if row[k] is None else f"{row[k]:.4g}" for k in shown.values())]
+            for row in rows
+        ]
+        notes = [
+            *(f"{head}: {MEANINGS[key]}" for head, key in shown.items() if key in MEANINGS),
+            *(f"{method} failed: {why}" for method, why in self.failures.items()),
+            f"{self.folder}",
+        ]
+        return Grid(f"Methods on {self.problem}", ["method", *shown], cells, notes)
+
+    def explore(self, *, samples: bool = True, height: int | None = None) -> "Page":
+        """Write the page of all runs, ``report.html``; a notebook shows it below the cell.
+
+        Args:
+            samples: whether to show a dozen of the data.
+            height: of the frame in a notebook, in pixels.
+        """
+        from paretocosmos.explorer.inline import HEIGHT, page_of
+
+        runs = [run for some in self.runs.values() for run in some]
+        return page_of(runs, self.folder / PAGE, samples=samples, height=height or HEIGHT)
 
     @property
     def rows(self) -> list[dict[str, Any]]:

@@ -25,8 +25,10 @@ from paretocosmos.runs.run import Run
 from paretocosmos.runtime.distributed import join
 from paretocosmos.training._comparison import Comparison
 from paretocosmos.training._method_settings import all_planned, check_methods, share_out
+from paretocosmos.training.callbacks import Callback
 from paretocosmos.training.engine._choose import check_engine
-from paretocosmos.training.fit import FitOptions, Progress, check_seeds, fit
+from paretocosmos.training.fit import FitOptions, Progress, Report, check_seeds, fit
+from paretocosmos.training.pages import write_pages
 from paretocosmos.training.preflight import preflight
 
 __all__ = ["BASELINES", "COMPARED", "Comparison", "compare"]
@@ -53,7 +55,9 @@ def compare(
     engine: str = "auto",
     precision: str = "tf32",
     deterministic: bool = False,
-    progress: Callable[[str, Progress], None] | None = None,
+    progress: Callable[[str, Progress], None] | bool = True,
+    report: bool = True,
+    callbacks: Sequence[Callback] = (),
 ) -> Comparison:
     """Train several methods on one problem.
 
@@ -77,7 +81,10 @@ def compare(
         engine: how steps are run.
         precision: of products.
         deterministic: only reproducible kernels.
-        progress: called with the method's name after every epoch.
+        progress: as for `fit`: a bar for each method, `False` for none, or what is called with
+            the method's name after every epoch.
+        report: write ``report.html``, as for `fit`, and one page of all methods.
+        callbacks: as for `fit`.
 
     >>> import tempfile
     >>> folder = tempfile.mkdtemp() + "/runs"
@@ -97,34 +104,65 @@ def compare(
         "precision": precision,
         "deterministic": deterministic,
     }
-    lead, plans, own = _planned(problem, wanted, all_seeds, asked, {**how, "protocol": protocol})
-    check_engine(engine, lead.device)
-    for method, one in plans.items():
-        _preflight(method, one)
-    folder = folder_for(out, f"{lead.problem.name}-compare", resume=resume, what="comparison")
-    refuse_one_run(folder, "a comparison")
-    places = {method: folder / re.sub(r"[^\w.-]+", "-", method) for method in wanted}
-    if resume:
-        _refuse_begun_otherwise(plans, places, all_seeds)
-        sweep(folder)
+    with _followed(progress) as follow:
+        lead, plans, own = _planned(problem, wanted, all_seeds, asked, how | {"protocol": protocol})
+        _preflight(plans, engine)
+        folder, places = _places(out, lead.problem.name, wanted, resume=resume)
+        if resume:
+            _take_up(folder, plans, places, all_seeds)
+        reports = follow({name: plan.training.epochs for name, plan in plans.items()})
 
-    def train(method: str) -> list[Run]:
-        options: FitOptions = {
-            **how,
-            "method": method,
-            "epochs": None,
-            "settings": own[method],
-            "out": places[method],
-            "resume": resume,
-            "engine": engine,
-            "progress": None if progress is None else partial(progress, method),
-        }
-        return fit(lead.problem, seeds=all_seeds, **options)
+        def train(method: str) -> list[Run]:
+            options: FitOptions = {
+                **how,
+                "method": method,
+                "epochs": None,
+                "settings": own[method],
+                "out": places[method],
+                "resume": resume,
+                "engine": engine,
+                "progress": reports[method],
+                "report": False,
+                "callbacks": callbacks,
+            }
+            return fit(lead.problem, seeds=all_seeds, **options)
 
-    runs, failures = _trained(plans, train)
-    done = Comparison(folder, lead.problem.name, runs, failures)
-    done.save()
+        done = Comparison(folder, lead.problem.name, *_trained(plans, train))
+        done.save()
+        if report:
+            write_pages([run for some in done.runs.values() for run in some], folder)
     return done
+
+
+Followers = Callable[[Mapping[str, int]], Mapping[str, Report | bool]]
+
+
+@contextmanager
+def _followed(progress: Callable[[str, Progress], None] | bool) -> Iterator[Followers]:
+    """What follows each method, once all have their epochs: a bar each, the caller's, none."""
+    if progress is not True:
+        call = progress if callable(progress) else None
+        yield lambda epochs: {m: False if call is None else partial(call, m) for m in epochs}
+        return
+    from paretocosmos.training.bars import bars  # which takes a console
+
+    with bars() as shown:
+
+        def followers(epochs: Mapping[str, int]) -> Mapping[str, Report | bool]:
+            for method, count in epochs.items():
+                shown.expect(count, method)
+            return {method: partial(shown, method) for method in epochs}
+
+        yield followers
+
+
+def _places(
+    out: str | Path | None, problem: str, methods: Sequence[str], *, resume: bool
+) -> tuple[Path, dict[str, Path]]:
+    """The folder of a comparison, and that of each method in it."""
+    folder = folder_for(out, f"{problem}-compare", resume=resume, what="comparison")
+    refuse_one_run(folder, "a comparison")
+    return folder, {method: folder / re.sub(r"[^\w.-]+", "-", method) for method in methods}
 
 
 def _refuse_processes(device: str) -> None:
@@ -186,18 +224,20 @@ def _trained(
     return runs, failures
 
 
-def _preflight(method: str, plan: Plan) -> None:
+def _preflight(plans: Mapping[str, Plan], engine: str) -> None:
     """What a method would refuse when its turn comes is refused before another is trained."""
-    train = split_of(plan.problem, "train")
-    network = networks_of(plan.model)[0]
-    try:
-        preflight(network, plan.problem, plan.method, train, plan.training.batch_size)
-    except ParetoCosmosError as error:
-        raise type(error)(f"{method}: {error}") from error
+    for method, plan in plans.items():
+        check_engine(engine, plan.device)
+        train = split_of(plan.problem, "train")
+        network = networks_of(plan.model)[0]
+        try:
+            preflight(network, plan.problem, plan.method, train, plan.training.batch_size)
+        except ParetoCosmosError as error:
+            raise type(error)(f"{method}: {error}") from error
 
 
-def _refuse_begun_otherwise(
-    plans: Mapping[str, Plan], places: Mapping[str, Path], seeds: Sequence[int]
+def _take_up(
+    folder: Path, plans: Mapping[str, Plan], places: Mapping[str, Path], seeds: Sequence[int]
 ) -> None:
     """What one method refuses to continue is refused before another is trained."""
     for method, plan in plans.items():
@@ -205,6 +245,7 @@ def _refuse_begun_otherwise(
             place = places[method] / f"seed-{seed}"
             if (place / "run.json").exists():
                 refuse_other(place, record_in(place), plan.for_seed(seed))
+    sweep(folder)
 
 
 @contextmanager

@@ -1,7 +1,7 @@
 """`fit`: a problem and a method give a run, or one for each of several seeds."""
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Unpack, overload
@@ -23,14 +23,16 @@ from paretocosmos.runs.resume import Job, take_up
 from paretocosmos.runs.run import Run
 from paretocosmos.runtime.device import SMALL_STEP, on_capture_stream
 from paretocosmos.runtime.distributed import Processes, join
+from paretocosmos.training.callbacks import Callback, Listeners
 from paretocosmos.training.engine._choose import check_engine
 from paretocosmos.training.engine.checks import FrozenError
+from paretocosmos.training.followed import Report, followed
 from paretocosmos.training.loop import Progress, Trainer
+from paretocosmos.training.pages import write_pages
 from paretocosmos.training.seed_run import SeedRun
 
-__all__ = ["FitOptions", "Progress", "check_seeds", "fit"]
+__all__ = ["FitOptions", "Progress", "Report", "check_seeds", "fit"]
 
-Report = Callable[[Progress], None]
 OWN_TO_A_PROCESS = ("device", "problem.settings.data")
 
 
@@ -41,7 +43,9 @@ class FitOptions(PlanOptions, total=False):
     out: str | Path | None
     resume: bool
     engine: str
-    progress: Report | None
+    progress: Report | bool
+    report: bool
+    callbacks: Sequence[Callback]
 
 
 @overload
@@ -75,7 +79,9 @@ def fit(
     engine: str = "auto",
     precision: str = "tf32",
     deterministic: bool = False,
-    progress: Report | None = None,
+    progress: Report | bool = True,
+    report: bool = True,
+    callbacks: Sequence[Callback] = (),
 ) -> Run | list[Run]:
     """Train one network for the whole front; or, with some methods, one for each of a few rays.
 
@@ -103,10 +109,15 @@ def fit(
         precision: ``"tf32"``: float32, whose products a GPU's tensor cores may round; ``"fp32"``:
             they may not; ``"bf16"``: the network in half precision; ``"fp64"``.
         deterministic: only reproducible kernels, for a GPU; a CPU is always reproducible.
-        progress: called after every epoch.
+        progress: a bar in notebooks and terminals, none where output goes to a file or a pipe;
+            `False` for none anywhere; or what is called after every epoch instead.
+        report: write ``report.html``, a page to drag the trade-off on, into the run folder; with
+            `seeds`, a page of all of them beside their folders, too.
+        callbacks: told of settings, epochs, fronts and the end (`training.callbacks.Callback`),
+            such as `TensorBoard()` of `paretocosmos.integrations.tensorboard`.
 
     Returns:
-        The run: `.front`, `.model`, `.folder`; with `seeds`, a list of them.
+        The run: `.front`, `.model`, `.folder`, `.report`; with `seeds`, a list of them.
 
     >>> import tempfile
     >>> folder = tempfile.mkdtemp() + "/run"
@@ -114,7 +125,7 @@ def fit(
     >>> run.front.names
     ('first', 'second')
     """
-    processes, where = join(device)
+    listeners, (processes, where) = Listeners(callbacks), join(device)
 
     def planned() -> list[Plan]:
         wanted = _seeds(seed, seeds)
@@ -135,19 +146,22 @@ def fit(
         check_engine(engine, lead.device)
         return [lead, *(lead.for_seed(other) for other in wanted[1:])]
 
-    plans = processes.together(planned)
-    _check_processes(processes, plans[0])
-    folders = folders_of(processes, plans, out, several=seeds is not None, resume=resume)
-    jobs = list(zip(plans, folders, strict=True))
-    with ExitStack() as held:
-        stacked = _stackable(plans[0], processes)
+    with ExitStack() as held, listeners:
+        show = held.enter_context(followed(progress, processes))
+        plans = _agreed(processes, processes.together(planned))
+        folders = folders_of(processes, plans, out, several=seeds is not None, resume=resume)
+        jobs, stacked = list(zip(plans, folders, strict=True)), _stackable(plans[0], processes)
         parts = take_up(held, jobs, processes, resume=resume, stacked=stacked)
         behind = {plan.seed for part in parts for plan, _ in part}
         done = {plan.seed: _loaded(plan, at) for plan, at in jobs if plan.seed not in behind}
-        for part in parts:
-            trained = _train(part, engine, progress, processes)
+        for part, follow in zip(parts, show(parts), strict=True):
+            listeners.progress = follow
+            trained = _train(part, engine, listeners, processes)
             done |= {plan.seed: run for run, (plan, _) in zip(trained, part, strict=True)}
-    return [done[plan.seed] for plan in plans] if seeds is not None else done[seed]
+        runs = [done[plan.seed] for plan in plans]
+        if report and processes.first and (parts or any(run.report is None for run in runs)):
+            write_pages(runs, folders[0].parent if len(runs) > 1 else None)
+    return runs if seeds is not None else done[seed]
 
 
 def _loaded(plan: Plan, folder: Path) -> Run:
@@ -160,10 +174,11 @@ def _stackable(plan: Plan, processes: Processes) -> bool:
     return _together(plan) and not processes.joined
 
 
-def _check_processes(processes: Processes, plan: Plan) -> None:
+def _agreed(processes: Processes, plans: list[Plan]) -> list[Plan]:
     """Refuse what several processes cannot share, and processes that are not set up alike."""
+    plan = plans[0]
     if not processes.joined:
-        return
+        return plans
     groups = plan.training.groups // plan.training.accumulate
     if groups > 1 and groups % processes.count:
         every = processes.count * plan.training.accumulate
@@ -178,6 +193,7 @@ def _check_processes(processes: Processes, plan: Plan) -> None:
     facts["version of paretocosmos"] = __version__
     facts["data"] = fingerprint(plan.problem)
     processes.agree(facts)
+    return plans
 
 
 def _seeds(seed: int, seeds: Sequence[int] | None) -> list[int]:
@@ -201,7 +217,7 @@ def check_seeds(seeds: Sequence[int]) -> list[int]:
 def _train(
     jobs: list[Job],
     engine: str,
-    progress: Report | None,
+    listeners: Listeners,
     processes: Processes,
     *,
     stacked: bool = True,
@@ -211,7 +227,7 @@ def _train(
     Args:
         jobs: plans and their folders.
         engine: how steps are run.
-        progress: called after every epoch.
+        listeners: told how it goes.
         processes: those that train together.
         stacked: whether networks may train as one; they may not once memory has run out.
     """
@@ -223,12 +239,14 @@ def _train(
             # no name for them: what ran out of memory must be let go
             return processes.together(
                 lambda: Trainer(
-                    [SeedRun(*job, processes) for job in jobs], engine, progress, stacked=stacked
+                    [SeedRun(*job, processes) for job in jobs], engine, listeners, stacked=stacked
                 )
             ).run()
     except FrozenError:  # a stack of what must not be stacked: nothing was trained yet
         return [
-            run for job in jobs for run in _train([job], engine, progress, processes, stacked=False)
+            run
+            for job in jobs
+            for run in _train([job], engine, listeners, processes, stacked=False)
         ]
     except LostProcessError as error:
         raise with_kept(error, folder) from error
@@ -242,10 +260,10 @@ def _train(
     # too many for the memory: their checkpoints are where they stopped, their networks are let go
     torch.cuda.empty_cache()
     if len(jobs) == 1:
-        return _train(jobs, engine, progress, processes, stacked=False)
+        return _train(jobs, engine, listeners, processes, stacked=False)
     half = len(jobs) // 2
     halves = (jobs[:half], jobs[half:])
-    return [run for part in halves for run in _train(part, engine, progress, processes)]
+    return [run for part in halves for run in _train(part, engine, listeners, processes)]
 
 
 def _together(plan: Plan) -> bool:

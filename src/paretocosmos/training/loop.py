@@ -1,41 +1,44 @@
 """The training loop: epochs, validations and checkpoints of one seed, or of several together."""
 
-import hashlib
 import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from statistics import fmean
-from typing import NamedTuple
 
 import torch
-from torch import Tensor
 
 from paretocosmos.errors import ConfigurationError, DivergedError, EngineWarning
 from paretocosmos.evaluation.evaluate import bring
+from paretocosmos.io.doing import doing
 from paretocosmos.problems import split_of
 from paretocosmos.runs.run import Run
 from paretocosmos.runs.saved import common_epoch
-from paretocosmos.runtime.device import keep_memory, peak_memory, precise, seeded, threads_for
+from paretocosmos.runtime.device import (
+    keep_memory,
+    mixed_seed,
+    peak_memory,
+    precise,
+    seeded,
+    threads_for,
+)
+from paretocosmos.training.callbacks import Evaluation, Listeners
 from paretocosmos.training.engine._choose import feed_of
 from paretocosmos.training.engine.checks import FrozenError
 from paretocosmos.training.preflight import preflight
-from paretocosmos.training.progress import CheckpointBudget, Pace, Progress, unit_of
+from paretocosmos.training.progress import (
+    CheckpointBudget,
+    EpochDone,
+    Progress,
+    RemainingTime,
+    unit_of,
+)
 from paretocosmos.training.seed_run import SeedRun
 from paretocosmos.training.stack import make_stack
 from paretocosmos.training.validation import mean_losses
 
 __all__ = ["Progress", "Trainer"]
-
-
-class _Done(NamedTuple):
-    """An epoch's steps: losses ``[steps, K, J]`` of all K networks, and where the time went."""
-
-    losses: Tensor
-    seconds: float
-    preparing: float
-    waited: float
 
 
 class Trainer:
@@ -45,19 +48,20 @@ class Trainer:
     stacked and train as one, or each for itself.
     """
 
+    @doing("bringing the data to the device and trying a few samples")
     def __init__(
         self,
         seed_runs: Sequence[SeedRun],
         engine: str,
-        progress: Callable[[Progress], None] | None,
+        listeners: Listeners,
         *,
         stacked: bool,
     ) -> None:
-        self.seed_runs, self.progress, self.asked = seed_runs, progress, engine
+        self.seed_runs, self.listeners, self.asked = seed_runs, listeners, engine
         self.plan = plan = seed_runs[0].plan
         self.processes = seed_runs[0].processes
-        self.pace = Pace(plan.training.epochs, plan.training.evaluate_every)
-        self.thrift = CheckpointBudget()
+        self.remaining = RemainingTime(plan.training.epochs, plan.training.evaluate_every)
+        self.budget = CheckpointBudget()
         keep_memory(plan.device)
         if plan.configuration.precision == "fp64":
             for seed_run in seed_runs:
@@ -121,6 +125,8 @@ class Trainer:
             epoch = self.processes.together(self._resumed)
             for seed_run, own in zip(self.seed_runs, self._shares(), strict=True):
                 seed_run.start(moments[own], states[own], epoch=epoch)
+                if self.processes.first:
+                    self.listeners.started(seed_run.folder, seed_run.epoch)
             prepared = False
             epochs = self.plan.training.epochs
             while self.seed_runs[0].epoch < epochs and not all(s.ended for s in self.seed_runs):
@@ -130,11 +136,8 @@ class Trainer:
 
     def _resumed(self) -> int:
         """The epoch to go on from, the same for all seed runs; the first process finds it."""
-        return (
-            common_epoch([seed_run.folder for seed_run in self.seed_runs])
-            if self.processes.first
-            else 0
-        )
+        folders = [seed_run.folder for seed_run in self.seed_runs]
+        return common_epoch(folders) if self.processes.first else 0
 
     def _shares(self) -> list[slice]:
         """Which of all networks are a seed run's."""
@@ -144,15 +147,20 @@ class Trainer:
     def _epoch(self, *, prepare: bool) -> None:
         """One pass over the data for all seed runs, and what follows it: validate, save, report."""
         started = time.perf_counter()
-        done = self._steps(prepare=prepare)
+        with doing(f"training, epoch {self.seed_runs[0].epoch + 1}"):
+            done = self._steps(prepare=prepare)
         judged = self._seconds_judging()
-        means = self._settle(done)
+        means, found = self._settle(done)
         judged = self._seconds_judging() - judged
-        self.pace.note(time.perf_counter() - started - done.preparing - judged, judged)
-        if self.progress is not None and self.processes.first:
-            self.progress(self._standing(means, done.seconds, done.waited))
+        self.remaining.note(time.perf_counter() - started - done.preparing - judged, judged)
+        if self.processes.first:
+            each = [
+                self._progress_of([one], [mean], done)
+                for one, mean in zip(self.seed_runs, means, strict=True)
+            ]
+            self.listeners.epoch(each, found, self._progress_of(self.seed_runs, means, done))
 
-    def _steps(self, *, prepare: bool) -> _Done:
+    def _steps(self, *, prepare: bool) -> EpochDone:
         """All steps of an epoch, of all seed runs together."""
         plan, epoch = self.plan, self.seed_runs[0].epoch
         drawn = [one for seed_run in self.seed_runs for one in seed_run.draw(len(self.feed))]
@@ -162,7 +170,7 @@ class Trainer:
         ]
         if self.processes.joined:
             # dropout and its like draw from torch's generator: differently in every process
-            torch.manual_seed(_mixed(plan.seed, epoch, self.processes.rank))
+            torch.manual_seed(mixed_seed(plan.seed, epoch, self.processes.rank))
         started = time.perf_counter()
         for stack in self.stacks:
             stack.work.optimizer.set_rates(plan.training.learning_rates(epoch, len(self.feed)))
@@ -170,8 +178,9 @@ class Trainer:
         preparing = 0.0
         with threads_for(self.small):
             if prepare:
-                for stack, own in pieces:
-                    stack.prepare(own, plan.device)
+                with doing("preparing the steps"):
+                    for stack, own in pieces:
+                        stack.prepare(own, plan.device)
                 preparing = time.perf_counter() - started
                 if any(stack.frozen and stack.networks > 1 for stack in self.stacks):
                     # what Python decides would be decided for all of them together
@@ -184,7 +193,7 @@ class Trainer:
         for network in self.networks:  # statistics of batches, each process's of its own
             self.processes.follow(list(network.buffers()))
         seconds = time.perf_counter() - started - preparing
-        return _Done(losses, seconds, preparing, self.feed.waited - waited)
+        return EpochDone(losses, seconds, preparing, self.feed.waited - waited)
 
     def _warn_of_failure(self) -> None:
         if self.failure is not None:
@@ -195,16 +204,18 @@ class Trainer:
                 stacklevel=4,
             )
 
-    def _settle(self, done: _Done) -> list[dict[str, float]]:
-        """Count an epoch, validate and save where it is time to; the mean losses of each seed run.
+    def _settle(self, done: EpochDone) -> tuple[list[dict[str, float]], list[Evaluation]]:
+        """Count an epoch, validate and save where it is time to.
+
+        The mean losses of each seed run, and the fronts that were evaluated.
 
         A seed run that diverged is refused after the others were saved.
         """
         training = self.plan.training
         diverged: list[DivergedError] = []
-        means, saving = [], 0.0
+        means, found, saving = [], [], 0.0
         last = self.seed_runs[0].epoch + 1 == training.epochs
-        keep = last or self.thrift.due  # of all seeds, which would else stand at different epochs
+        keep = last or self.budget.due  # of all seeds, which would else stand at different epochs
         for seed_run, share in zip(self.seed_runs, self._shares(), strict=True):
             try:
                 seed_run.refuse_divergence(done.losses[:, share])
@@ -218,22 +229,21 @@ class Trainer:
             numbers["epoch"] += 1
             numbers["seeds_together"] = len(self.seed_runs)
             own = done.losses[:, share]
-            means.append(mean_losses(own, seed_run.fixed, self.plan.problem.names))
+            means.append(mean_losses(own, seed_run.fixed, seed_run.trained))
             due = seed_run.epoch % training.evaluate_every == 0 or last
             if due and not seed_run.ended:
                 with ExitStack() as averaged:
                     for stack in self.stacks:
                         averaged.enter_context(stack.averaged())
-                    seed_run.validate(self.val, means[-1])
+                    with doing("validating"):
+                        found.append(seed_run.validate(self.val, means[-1]))
             if keep:
                 began = time.perf_counter()
                 seed_run.save()
                 saving += time.perf_counter() - began
-        for seed_run in (
-            self.seed_runs if keep else ()
-        ):  # now that every one of them has written its own
+        for seed_run in self.seed_runs if keep else ():  # now that each has written its own
             seed_run.tidy()
-        self.thrift.note(training=done.seconds, saving=saving)
+        self.budget.note(training=done.seconds, saving=saving)
         if diverged:
             refusal = diverged[0]
             if len(self.seed_runs) > 1:
@@ -241,7 +251,7 @@ class Trainer:
                 refusal = DivergedError(f"{refusal}; {others}").by({**refusal.ways, "resume": True})
             refusal.shared = self.processes.joined  # all have the same losses
             raise refusal
-        return means
+        return means, found
 
     def _seconds_judging(self) -> float:
         return float(sum(seed_run.at.numbers["seconds_evaluating"] for seed_run in self.seed_runs))
@@ -256,15 +266,12 @@ class Trainer:
         """Why they are not run as they were meant to be."""
         return next((s.engine.failure for s in self.stacks if s.engine.failure), None)
 
-    def _standing(
-        self, means: Sequence[Mapping[str, float]], seconds: float, waited: float
+    def _progress_of(
+        self, seed_runs: Sequence[SeedRun], means: Sequence[Mapping[str, float]], done: EpochDone
     ) -> Progress:
-        lead = self.seed_runs[0]
-        reached = [
-            seed_run.hypervolume_val
-            for seed_run in self.seed_runs
-            if seed_run.hypervolume_val is not None
-        ]
+        """Where some of the seed runs stand."""
+        lead, every = seed_runs[0], [seed_run.hypervolume_val for seed_run in seed_runs]
+        reached = [one for one in every if one is not None]
         return Progress(
             lead.epoch,
             self.plan.training.epochs,
@@ -274,22 +281,20 @@ class Trainer:
             self.engine_name,
             lead.folder,
             unit_of(self.plan.problem.input_shape),
-            len(self.feed) * len(self.networks) / seconds,
-            self.pace.left(lead.epoch),
+            len(self.feed) * len(self.networks) / done.seconds,
+            self.remaining.left(lead.epoch),
             peak_memory(self.plan.device),
-            waited / seconds,
+            done.waited / done.seconds,
         )
 
+    @doing("evaluating on test")
     def _finish(self) -> list[Run]:
         test = bring(split_of(self.plan.problem, "test"), self.plan.device, self.dtype)
         why = self.failure or (self.plan.why_eager if self.asked == "auto" else None)
         engine = self.engine_name if why is None else f"{self.engine_name}: {why}"
         said = {"engine": engine, "data": "on the device" if self.feed.resident else "streamed"}
         samples = len(self.feed)
-        return [one.finish(self.val, test, said, samples=samples) for one in self.seed_runs]
-
-
-def _mixed(seed: int, epoch: int, rank: int) -> int:
-    """A seed of its own for every epoch of every process."""
-    digest = hashlib.blake2b(f"{seed} {epoch} {rank}".encode(), digest_size=7)
-    return int.from_bytes(digest.digest())
+        runs = [one.finish(self.val, test, said, samples=samples) for one in self.seed_runs]
+        for run in runs:
+            self.listeners.finished(run)
+        return runs

@@ -142,10 +142,10 @@ def _check_shared(model: nn.Module, problem: Problem, method: Method, few: Batch
         for loss in losses
     ]
     for name, by_loss in zip(shared, zip(*reached, strict=True), strict=True):
-        deaf = [n for n, part in zip(problem.names, by_loss, strict=True) if part is None]
-        if 0 < len(deaf) < len(by_loss):
+        without = [n for n, part in zip(problem.names, by_loss, strict=True) if part is None]
+        if 0 < len(without) < len(by_loss):
             raise ConfigurationError(
-                f"`{name.removeprefix('backbone.')}` gets no gradient from `{deaf[0]}`, but "
+                f"`{name.removeprefix('backbone.')}` gets no gradient from `{without[0]}`, but "
                 f"`{type(method).__name__}` compares gradients of parameters that all objectives "
                 "share: name the modules that serve single objectives in the network's attribute "
                 "`heads`, a tuple of dotted names"

@@ -5,8 +5,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
+from typing import NamedTuple
 
-__all__ = ["CheckpointBudget", "Pace", "Progress", "unit_of"]
+from torch import Tensor
+
+__all__ = ["CheckpointBudget", "EpochDone", "Progress", "RemainingTime", "unit_of"]
 
 # Epochs and validations the estimate looks back on: it follows a machine that others use too.
 RECENT = 10
@@ -50,7 +53,16 @@ class Progress:
     waiting: float
 
 
-class Pace:
+class EpochDone(NamedTuple):
+    """An epoch's steps: losses ``[steps, K, J]`` of all K networks, and where the time went."""
+
+    losses: Tensor
+    seconds: float
+    preparing: float
+    waited: float
+
+
+class RemainingTime:
     """What epochs and validations of this training take, and so what is left.
 
     Args:
@@ -79,9 +91,9 @@ class Pace:
     def left(self, epoch: int) -> float:
         """Seconds from the end of this epoch to the end; the test takes as long as a validation.
 
-        >>> pace = Pace(10, 5)
-        >>> pace.note(2.0, 0.5)
-        >>> pace.left(5)
+        >>> remaining = RemainingTime(10, 5)
+        >>> remaining.note(2.0, 0.5)
+        >>> remaining.left(5)
         11.0
         """
         rest = self._validated[epoch:]

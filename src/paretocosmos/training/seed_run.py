@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -19,6 +19,7 @@ from paretocosmos.io.files import write_json
 from paretocosmos.pareto import metrics
 from paretocosmos.pareto.front import Front
 from paretocosmos.pareto.rays import even_rays
+from paretocosmos.problems import split_of
 from paretocosmos.problems.tables.base import TableProblem
 from paretocosmos.runs.checkpoint import (
     TrainingState,
@@ -33,8 +34,10 @@ from paretocosmos.runs.saved import drop_all_but, place_of, saved_in
 from paretocosmos.runtime.device import peak_memory, to_device_layout
 from paretocosmos.runtime.distributed import ALONE, Processes
 from paretocosmos.training.calibration import useful_ends
+from paretocosmos.training.callbacks import Evaluation
 from paretocosmos.training.divergence import check_finite
-from paretocosmos.training.validation import examined, judged_front
+from paretocosmos.training.tilting import lean, trained
+from paretocosmos.training.validation import examined, judged_front, networks_told
 from paretocosmos.types import Batch
 
 __all__ = ["SeedRun"]
@@ -55,6 +58,8 @@ class SeedRun:
             self.model.train()
         self.networks = networks_of(self.model)
         objectives = len(plan.problem.objectives)
+        self.trained = [one.name for one in trained(self.networks[0], plan.problem.objectives)]
+        self.closed_form = isinstance(self.model, Conditioning) and self.model.closed_form
         self.fixed = plan.method.fixed_rays(objectives)
         self.rays = (
             even_rays(plan.training.rays, objectives, ends=plan.training.calibrate)
@@ -173,8 +178,10 @@ class SeedRun:
         drawn = []
         for network in range(len(self.networks)):
             order = torch.randperm(samples, generator=self.generator)
-            if self.fixed is None:
-                objectives = len(self.plan.problem.objectives)
+            objectives = len(self.plan.problem.objectives)
+            if self.closed_form:
+                rays = torch.full((steps * groups, objectives), 1 / objectives)
+            elif self.fixed is None:
                 rays = self.plan.method.sample_steps(objectives, steps, groups, self.generator)
             else:
                 rays = self.fixed[network].expand(steps * groups, -1)
@@ -184,13 +191,12 @@ class SeedRun:
     def refuse_divergence(self, losses: Tensor) -> None:
         """Losses ``[steps, K, J]`` of an epoch; read once, so a step costs no round trip."""
         kept = f"the checkpoint of epoch {self.saved[-1]} is kept in `{self.folder}`"
-        names = self.plan.problem.names
-        check_finite(losses, self.model, names=names, epoch=self.epoch + 1, kept=kept)
+        check_finite(losses, self.model, names=self.trained, epoch=self.epoch + 1, kept=kept)
 
-    def validate(self, val: Batch, losses: Mapping[str, float]) -> None:
+    def validate(self, val: Batch, losses: Mapping[str, float]) -> Evaluation:
         """Judge the networks as they are, and keep each that is the best of its own so far."""
-        numbers = self.at.numbers
-        started = time.perf_counter()
+        numbers, started = self.at.numbers, time.perf_counter()
+        lean(self.model, self.plan.problem, split_of(self.plan.problem, "train"))
         with warnings.catch_warnings():
             # an early front may lie beyond the reference point; the final one is warned about
             warnings.simplefilter("ignore", FrontWarning)
@@ -217,6 +223,7 @@ class SeedRun:
                     "front_val": own[k].to_dict(),
                 }
         numbers["seconds_evaluating"] += time.perf_counter() - started
+        return Evaluation(self.folder, self.epoch, front, reached)
 
     def _keep(self, k: int) -> None:
         """Remember a network as it is now, in the names of the whole model."""
@@ -250,15 +257,14 @@ class SeedRun:
         # as many as trained, of which a kill may have let some finish before
         together = numbers["seeds_together"]
         # a rate of all seeds together, as `Progress` has it
-        seconds = numbers["seconds"]
+        seconds, selected = numbers["seconds"], numbers["selected"]
         seen = samples * together * numbers["epoch"] * len(self.networks)
-        selected = numbers["selected"]
         last = max(selected, key=lambda one: one["epoch"])
         self.model.load_state_dict(self.at.best)
         self.model.eval()
         judged = [Front(**one["front_val"]) for one in selected]
         fronts = {"val": judged[0].join(*judged[1:])}
-        calibrates = plan.training.calibrate and self.fixed is None
+        calibrates = plan.training.calibrate and self.fixed is None and not self.closed_form
         if calibrates and isinstance(self.model, Conditioning):
             self.model.calibrate(useful_ends(self.model, plan.problem, val))
             self.at.best = dict(self.model.state_dict())
@@ -269,7 +275,7 @@ class SeedRun:
             **measured(fronts),
             **examined(self.model, plan, fronts, {"val": val, "test": test}, self.processes),
             "epoch_selected": last["epoch"],
-            "networks": self._networks(),
+            "networks": networks_told(self.fixed, selected, self.states, plan.method),
             "seconds_training": seconds,
             "seconds_to_selected": last["seconds_training"],
             "seconds_preparing": numbers["seconds_preparing"],
@@ -286,15 +292,6 @@ class SeedRun:
             record |= write_run(self.folder, record, self.at.best, fronts, table)
         found = fronts["test"], fronts["val"]
         return Run(self.folder, record, *found, self.model, table, plan.problem)
-
-    def _networks(self) -> list[dict[str, Any]]:
-        """What there is to say of each network: its ray, its epoch, and what the method noted."""
-        rays = [None] if self.fixed is None else self.fixed.tolist()
-        parts = zip(rays, self.at.numbers["selected"], self.states, strict=True)
-        return [
-            {"ray": ray, "epoch_selected": selected["epoch"], **self.plan.method.report(state)}
-            for ray, selected, state in parts
-        ]
 
     def _front(self, batch: Batch, split: Literal["val", "test"]) -> Front:
         return judged_front(self.model, self.plan, batch, self.rays, self.processes, split=split)

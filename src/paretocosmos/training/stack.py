@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from paretocosmos.conditioning import Conditioning
 from paretocosmos.config.plan import Plan
 from paretocosmos.config.promises import from_outside
 from paretocosmos.methods import Method
@@ -18,6 +19,7 @@ from paretocosmos.training.engine.recorded import Recorded
 from paretocosmos.training.engine.step import SCALES, make_step
 from paretocosmos.training.engine.work import Work
 from paretocosmos.training.scales import loss_scales
+from paretocosmos.training.tilting import trained
 
 __all__ = ["Stack", "make_stack"]
 
@@ -103,7 +105,7 @@ def make_stack(
     work = Work(
         step=make_step(
             model,
-            plan.problem.objectives,
+            trained(model, plan.problem.objectives),
             plan.method,
             prepare=plan.problem.prepare,
             half=plan.configuration.precision == "bf16",
@@ -120,21 +122,28 @@ def make_stack(
         buffers=list(model.buffers()),
         from_outside=[own for part in (*plan.parts, model) for own in from_outside(part)],
     )
-    return Stack(work, choose(engine, work, model, traceable=plan.traceable), count)
+    chosen = choose(engine, work, model, traceable=plan.traceable, steps=_steps(plan, feed))
+    return Stack(work, chosen, count)
 
 
 def _initial_state(network: nn.Module, plan: Plan) -> dict[str, Tensor]:
     """What the method remembers before the first step, and the losses' scales."""
     found = dict(plan.method.init(len(plan.problem.objectives)))
-    if plan.training.scale_losses:
+    # what follows by a formula is trained on cross-entropies alone, which have one scale
+    formula = isinstance(network, Conditioning) and network.closed_form
+    if plan.training.scale_losses and not formula:
         found[SCALES] = loss_scales(network, plan.problem, seed=plan.seed)
     return {name: value.to(plan.device) for name, value in found.items()}
 
 
+def _steps(plan: Plan, feed: Feed) -> int:
+    """How many steps a training has."""
+    return plan.training.epochs * -(-len(feed) // plan.training.batch_size)
+
+
 def _recipe(model: nn.Module, plan: Plan, feed: Feed) -> Recipe:
     """How a network's parameters are updated."""
-    training = plan.training
-    steps = training.epochs * -(-len(feed) // training.batch_size)
+    training, steps = plan.training, _steps(plan, feed)
     return Recipe(
         training.optimizer,
         training.weight_decay,

@@ -10,16 +10,18 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from paretocosmos.conditioning import Conditioning
 from paretocosmos.config.plan import Plan
 from paretocosmos.errors import DataError, FindingWarning
 from paretocosmos.evaluation.evaluate import evaluate_batch
 from paretocosmos.evaluation.findings import examine
+from paretocosmos.methods import Method, State
 from paretocosmos.pareto.front import Front
 from paretocosmos.problems import Problem
 from paretocosmos.runtime.distributed import Processes
 from paretocosmos.types import Batch
 
-__all__ = ["evaluate_equal_weights", "examined", "judged_front", "mean_losses"]
+__all__ = ["evaluate_equal_weights", "examined", "judged_front", "mean_losses", "networks_told"]
 
 
 def judged_front(
@@ -88,7 +90,8 @@ def examined(
     if plan.method.fixed_rays(len(problem.objectives)) is not None:
         return {"centre": None, "sensitivity": None, "findings": []}
     scaled = plan.training.scale_losses
-    found = examine(model, problem, fronts["val"], splits["val"], scaled=scaled)
+    learned = not (isinstance(model, Conditioning) and model.closed_form)
+    found = examine(model, problem, fronts["val"], splits["val"], scaled=scaled, learned=learned)
     if processes.first:
         for finding in found.findings:
             warnings.warn(finding.text, FindingWarning, stacklevel=2)
@@ -97,6 +100,20 @@ def examined(
         "sensitivity": found.sensitivity if math.isfinite(found.sensitivity) else None,
         "findings": [dataclasses.asdict(finding) for finding in found.findings],
     }
+
+
+def networks_told(
+    fixed: Tensor | None,
+    selected: Sequence[Mapping[str, Any]],
+    states: Sequence[State],
+    method: Method,
+) -> list[dict[str, Any]]:
+    """What there is to say of each network: its ray, its epoch, and what the method noted."""
+    rays = [None] if fixed is None else fixed.tolist()
+    return [
+        {"ray": ray, "epoch_selected": one["epoch"], **method.report(state)}
+        for ray, one, state in zip(rays, selected, states, strict=True)
+    ]
 
 
 def mean_losses(losses: Tensor, fixed: Tensor | None, names: Sequence[str]) -> dict[str, float]:

@@ -156,7 +156,7 @@ def test_engines_by_name() -> None:
             model = _plain()
             work = _work(model)
             step = work.step
-            chosen = choose(engine, work, model, traceable=known)
+            chosen = choose(engine, work, model, traceable=known, steps=1)
             assert isinstance(chosen, Stepwise)
             assert chosen.failure is None
             assert chosen.name == engine
@@ -166,19 +166,22 @@ def test_engines_by_name() -> None:
                 assert work.step.how == engine
 
 
-@pytest.mark.parametrize(("traceable", "name"), [(True, "traced"), (False, "eager")])
-def test_auto_records_what_is_known(traceable: bool, name: str) -> None:
+@pytest.mark.parametrize(
+    ("traceable", "steps", "name"),
+    [(True, 300, "traced"), (True, 299, "eager"), (False, 300, "eager")],
+)
+def test_auto_records_what_is_known_and_worth_it(traceable: bool, steps: int, name: str) -> None:
     model = _plain()
-    assert choose("auto", _work(model), model, traceable=traceable).name == name
+    assert choose("auto", _work(model), model, traceable=traceable, steps=steps).name == name
 
 
 def test_an_unknown_engine_and_one_for_another_device_are_refused() -> None:
     model = _plain()
     with pytest.raises(ConfigurationError, match=r"`trace`.*`traced`"):
-        choose("trace", _work(model), model, traceable=True)
+        choose("trace", _work(model), model, traceable=True, steps=1)
     says = "`engine` captured needs a CUDA device, found `cpu`: use traced"
     with pytest.raises(ConfigurationError, match=says):
-        choose("captured", _work(model), model, traceable=True)
+        choose("captured", _work(model), model, traceable=True, steps=1)
     for engine in ENGINES:
         check_engine(engine, torch.device("cuda"))
         if engine != "captured":
@@ -190,7 +193,7 @@ def test_an_unknown_engine_and_one_for_another_device_are_refused() -> None:
 
 def _made(engine: str, model: nn.Module, work: Work) -> Engine:
     if engine != "captured":
-        return choose(engine, work, model, traceable=True)
+        return choose(engine, work, model, traceable=True, steps=1)
     work.step = Recorded(work.step, model, "traced")
     return Captured(work)
 
@@ -231,7 +234,7 @@ def test_preparing_trains_nothing(
 def test_a_recording_is_prepared_for_both_sizes() -> None:
     model = _plain()
     work = _work(model)
-    engine = choose("traced", work, model, traceable=True)
+    engine = choose("traced", work, model, traceable=True, steps=1)
     engine.prepare(*_drawn(work))
     seen: list[str] = []
     model.register_forward_hook(lambda *given: seen.append("called"))

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import torch
 from hypothesis import settings
+from tests.browser import opened
 from tests.strangers import copy
 
 settings.register_profile("repeatable", derandomize=True, deadline=None, max_examples=40)
@@ -50,6 +51,19 @@ def _fresh_torch() -> Iterator[None]:
     assert torch.is_grad_enabled()
 
 
+@pytest.fixture(autouse=True)
+def _no_pages(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Trainings of tests write no page, which takes longer than they do; `pages` asks for it."""
+    if "pages" not in request.fixturenames:
+        for room in ("fit", "compare"):
+            monkeypatch.setattr(f"paretocosmos.training.{room}.write_pages", lambda *_: None)
+
+
+@pytest.fixture
+def pages() -> None:
+    """Trainings write their pages."""
+
+
 @pytest.fixture(scope="session")
 def toy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A finished run, to look at."""
@@ -87,3 +101,10 @@ def thing_in() -> Callable[[str, str], Any]:
         return thing
 
     return check
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Any]:
+    """A real browser, headless: one for all, since a process can have but one."""
+    with opened() as browser:
+        yield browser

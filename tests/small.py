@@ -7,16 +7,19 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
+import pytest
 import torch
+from rich.console import Console
 from torch import Tensor, nn
 
 from paretocosmos.config.plan import Plan
 from paretocosmos.config.resolve import make_plan
+from paretocosmos.io import display
 from paretocosmos.problems import SPLITS, Problem, load_problem
 from paretocosmos.problems.images.problem import ImageProblem
 from paretocosmos.types import Batch, map_tensors
 
-__all__ = ["Joined", "few_digits", "files_at_most", "plan_of"]
+__all__ = ["Joined", "few_digits", "files_at_most", "plan_of", "seen"]
 
 
 @cache
@@ -70,3 +73,10 @@ def files_at_most(size: int) -> Iterator[None]:
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let what moves be drawn as where somebody looks at both streams."""
+    people = Console(stderr=True, force_terminal=True, force_interactive=True)
+    monkeypatch.setattr(display, "console", lambda: people)
+    monkeypatch.setattr(display, "_stdout_is_seen", lambda: True)

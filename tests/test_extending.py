@@ -29,7 +29,9 @@ SETTINGS = {"hidden": (8,), "batch_size": 100}
 
 
 @pytest.fixture
-def train(tmp_path: Path) -> Train:
+def train(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Train:
+    # the trainings here are short
+    monkeypatch.setattr("paretocosmos.training.engine._choose.WORTH_RECORDING", 1)
     numbers = itertools.count()
 
     def trained(problem: Any = "toy_concave", **given: Any) -> Any:

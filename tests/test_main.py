@@ -1,13 +1,16 @@
 """The command line before its first line: Ctrl-C while imports take their seconds."""
 
+import contextlib
 import importlib.abc
-import subprocess
+import os
+import pty
+import re
 import sys
 from typing import Any
 
 import pytest
 
-from paretocosmos import __main__
+from paretocosmos import __main__, __version__
 
 
 class Interrupting(importlib.abc.MetaPathFinder):
@@ -30,7 +33,24 @@ def test_an_early_interrupt_is_one_word(
     assert capsys.readouterr() == ("", "interrupted\n")
 
 
-def test_the_module_runs() -> None:
-    command = [sys.executable, "-m", "paretocosmos", "--version"]
-    found = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert found.stdout.startswith("paretocosmos ")
+def _in_terminal(command: list[str]) -> list[str]:
+    """What a terminal is sent, piece by piece."""
+    process, terminal = pty.fork()
+    if process == 0:  # pragma: no cover, it becomes another program
+        os.execve(command[0], command, {**os.environ, "TERM": "xterm"})
+    pieces = []
+    with contextlib.suppress(OSError):  # the way a terminal ends on Linux
+        while piece := os.read(terminal, 65536):
+            pieces.append(piece.decode())
+    os.close(terminal)
+    assert os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) == 0
+    return pieces
+
+
+def test_the_module_runs_and_moves_before_its_imports_are_done() -> None:
+    pieces = _in_terminal([sys.executable, "-m", "paretocosmos", "--version"])
+    told = next(at for at, piece in enumerate(pieces) if "paretocosmos " in piece)
+    assert "starting" in "".join(pieces[:told])
+    assert len(pieces[:told]) > 2  # it moved
+    shown = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]|\r", "", "".join(pieces[told:]))
+    assert shown.strip() == f"paretocosmos {__version__}"  # and is gone

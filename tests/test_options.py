@@ -13,7 +13,8 @@ from paretocosmos.errors import ConfigurationError, RunError, cannot_use, joined
 SOURCE = Path(paretocosmos.__file__).parent
 OF_THE_COMMAND_LINE = ("cli", "printing", "__main__.py")
 # Of other programs: pip, git, Ray, torchrun.
-OF_OTHERS = {"--upgrade", "--porcelain", "--head", "--rdzv-endpoint"}
+# of other programs, and custom properties of a page's style
+OF_OTHERS = {"--upgrade", "--porcelain", "--head", "--rdzv-endpoint", "--run-"}
 FLAG = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
 
 

@@ -1,9 +1,12 @@
 """One network, trained once, gives the whole Pareto front: it takes the trade-off as an input."""
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING
 
 from paretocosmos._version import __version__ as __version__
+from paretocosmos.io.display import showing
+from paretocosmos.io.doing import doing
 
 if TYPE_CHECKING:
     from paretocosmos.conditioning import Conditioning
@@ -22,9 +25,11 @@ if TYPE_CHECKING:
     from paretocosmos.problems.tables.tabular import TabularProblem
     from paretocosmos.runs.load import load_run
     from paretocosmos.runs.run import Run
+    from paretocosmos.training.callbacks import Callback
     from paretocosmos.training.fit import fit
 
 __all__ = [
+    "Callback",
     "Concat",
     "Conditioning",
     "Cosmos",
@@ -64,6 +69,7 @@ _PLACES = {
     "pareto.rays": ("even_rays", "sample_rays"),
     "runs.run": ("Run",),
     "pareto.scalarize": ("cosmos_loss",),
+    "training.callbacks": ("Callback",),
     "training.fit": ("fit",),
 }
 _PLACE = {name: place for place, names in _PLACES.items() for name in names}
@@ -72,7 +78,11 @@ _PLACE = {name: place for place, names in _PLACES.items() for name in names}
 def __getattr__(name: str) -> object:
     if name not in _PLACE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_PLACE[name]}"), name)
+    place = f"{__name__}.{_PLACE[name]}"
+    if "torch" in sys.modules:
+        return getattr(import_module(place), name)
+    with showing(lambda: None, left=False), doing("importing torch"):
+        return getattr(import_module(place), name)
 
 
 def __dir__() -> list[str]:

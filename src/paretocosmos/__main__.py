@@ -1,18 +1,36 @@
 """The command line: `paretocosmos`, or `python -m paretocosmos`."""
 
+import gc
+import os
 import sys
+
+from paretocosmos.io.display import close, open_terminal
+from paretocosmos.io.doing import doing
 
 __all__ = ["main"]
 
 
 def main() -> None:
-    """Import what takes seconds, then run; Ctrl-C ends either without a traceback."""
+    """Show that something moves, import what takes seconds, then run.
+
+    Ctrl-C ends any of it without a traceback.
+    """
     try:
-        from paretocosmos.cli import main as run
+        if "--json" not in sys.argv and os.environ.get("RANK", "0") == "0":
+            open_terminal()
+        with doing("starting"):
+            from paretocosmos.cli import main as run
+        if not sys.argv[1:] or {"--help", "--version"} & {*sys.argv}:  # printed by Typer at once
+            close()
     except KeyboardInterrupt:
+        close()
         sys.stderr.write("interrupted\n")
         sys.exit(130)
-    run()
+    try:
+        run()
+    finally:
+        close()
+        gc.freeze()  # else the interpreter looks through all modules for seconds before it ends
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ from typing import Self
 
 __all__ = [
     "BenchmarkWarning",
+    "CallbackWarning",
     "CheckpointWarning",
     "ConditioningWarning",
     "ConfigurationError",
@@ -121,6 +122,10 @@ def need(module: str, extra: str, purpose: str) -> None:
 
 class BenchmarkWarning(UserWarning):
     """What is known to be wrong with a data set as a benchmark of fairness."""
+
+
+class CallbackWarning(UserWarning):
+    """A callback that failed, so that training goes on without it."""
 
 
 class CheckpointWarning(UserWarning):

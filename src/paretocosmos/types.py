@@ -3,13 +3,25 @@
 Shape words: B batch, G ray groups in a batch, J objectives, N rays, P parameters, S seeds.
 """
 
+import dataclasses
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, is_dataclass
-from typing import Any
+from typing import Any, Literal
 
 from torch import Tensor
 
-__all__ = ["Batch", "Inputs", "Metric", "Outputs", "Targets", "first", "map_tensors"]
+__all__ = [
+    "Batch",
+    "Inputs",
+    "Measure",
+    "Metric",
+    "Outputs",
+    "Targets",
+    "Unit",
+    "first",
+    "map_tensors",
+]
 
 Inputs = Tensor | Mapping[str, Tensor]
 """A network's inputs: one tensor, or a mapping passed on as keywords; first axis B."""
@@ -22,6 +34,48 @@ Targets = Mapping[str, Tensor]
 
 Metric = Callable[[Outputs, Targets], Tensor]
 """A pure function of outputs and targets that gives one number; reported, never trained on."""
+
+
+Unit = Literal["", "of 100", "points"]
+"""Of a number for people: a share and a difference of shares are in hundredths."""
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A number in plain words.
+
+    Attributes:
+        label: what it is, a noun: "wrong answers".
+        goal: what one wants of it: "fewer wrong answers"; a lower or a higher one if left out.
+        meaning: one sentence.
+        unit: ``"of 100"`` for a share, ``"points"`` for a difference of shares, both in hundredths;
+            none for a loss, or for what is in the unit of what is predicted.
+        larger: whether more of it is better.
+
+    >>> Measure("wrong answers", unit="of 100").said(0.143)
+    '14.3 of 100'
+    """
+
+    label: str
+    goal: str = ""
+    meaning: str = ""
+    unit: Unit = ""
+    larger: bool = False
+
+    @property
+    def wish(self) -> str:
+        """What one wants of it."""
+        return self.goal or f"{'higher' if self.larger else 'lower'} {self.label}"
+
+    def said(self, value: float) -> str:
+        """A value with its unit."""
+        if math.isnan(value):
+            return "not known"
+        return f"{100 * value:.1f} {self.unit}" if self.unit else f"{value:.4g}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain text, ready for JSON."""
+        return {**dataclasses.asdict(self), "goal": self.wish}
 
 
 @dataclass(frozen=True)

@@ -143,7 +143,7 @@ def test_a_cell_says_what_it_is_of(found: tuple[dict[str, Any], Path]) -> None:
             cell["seconds"][part] for part in ("training", "preparing", "evaluating")
         )
         assert cell["metrics"]["test"]["hypervolume"] > 0
-        assert cell["engine"] == "traced"
+        assert cell["engine"] == "eager"
 
 
 def test_cells_that_are_there_are_not_run_again(

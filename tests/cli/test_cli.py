@@ -49,7 +49,7 @@ Call = Callable[..., Any]  # of `cli`: gives the code, what went out, and the er
 
 @pytest.fixture
 def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without picture and page, which take longer than the training."""
+    """Without a picture, which takes longer than the training."""
     monkeypatch.setattr("paretocosmos.cli._options.draw", lambda run: None)
 
 
@@ -155,7 +155,7 @@ def test_train_prints_one_json_object_and_notes_beside_it(cli: Call, undrawn: No
         "data": "on the device",
         "seeds_together": 1,
         "precision": "tf32",
-        "engine": "traced",
+        "engine": "eager",
     }
     assert expected.items() <= numbers.items()
 
@@ -177,7 +177,7 @@ def test_train_ends_with_a_table_and_the_folder(cli: Call, undrawn: None, tmp_pa
 def test_a_log_sees_a_long_training_advance(
     cli: Call, undrawn: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("paretocosmos.cli.output._bars.EVERY", 0.0)
+    monkeypatch.setattr("paretocosmos.training.bars.EVERY", 0.0)
     # what this process has grown to depends on the tests before it
     monkeypatch.setattr("paretocosmos.training.loop.peak_memory", lambda device: 84_400_000)
     ended = cli("train", "toy_convex", *SMALL, "--out", "here")
@@ -248,7 +248,7 @@ def test_seeds_print_a_list_and_leave_a_run_each(cli: Call, undrawn: None) -> No
     assert json.loads(again.out) == json.loads(Path("here/seed-5/front.json").read_text())
 
 
-def test_seeds_end_with_a_row_each_and_their_mean(cli: Call) -> None:
+def test_seeds_end_with_a_row_each_and_their_mean(cli: Call, pages: None) -> None:
     ended = cli("train", "toy_convex", *SMALL, "--seeds", "1,2", "--out", "here")
     assert ended.code == 0, ended.err
     reached = [load_run(f"here/seed-{seed}").hypervolume for seed in (1, 2)]
@@ -260,9 +260,14 @@ def test_seeds_end_with_a_row_each_and_their_mean(cli: Call) -> None:
     spread = np.std(reached, ddof=1)
     assert f"mean hypervolume {np.mean(reached):.4f} ± {spread:.4f}" in ended.out
     assert "2 seeds at a time" in ended.out
+    assert Path("here/report.html").exists()
+    assert ended.out.splitlines()[-2:] == [
+        "report  here/report.html",
+        "next  paretocosmos explore here",
+    ]
 
 
-def test_a_csv_gives_a_front_and_its_report(cli: Call, people: pd.DataFrame) -> None:
+def test_a_csv_gives_a_front_and_its_report(cli: Call, people: pd.DataFrame, pages: None) -> None:
     people.to_csv("my.csv", index=False)
     columns = ("--target", "income", "--sensitive", "sex")
     asked = cli("train", "my.csv", *columns, *SMALL)
@@ -388,7 +393,7 @@ def test_notes_are_on_stderr_and_once(
 
 
 def test_a_missing_plotting_package_costs_the_picture_only(
-    cli: Call, monkeypatch: pytest.MonkeyPatch
+    cli: Call, pages: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     ended = cli("train", "toy_convex", *SMALL, "--out", "run")
@@ -658,7 +663,7 @@ def test_a_problem_of_ones_own_by_name(cli: Call, undrawn: None) -> None:
     assert json.loads(front) == json.loads(Path("run/front.json").read_text())
 
 
-def test_a_full_disk_at_any_time(cli: Call, tmp_path: Path, finished: Path) -> None:
+def test_a_full_disk_at_any_time(cli: Call, pages: None, tmp_path: Path, finished: Path) -> None:
     given = ("train", "toy_convex", *LIKE_FINISHED, "--out", "run", "--json")
     with files_at_most(200):
         ended = cli(*given)

@@ -37,7 +37,7 @@ def test_it_prints_both_splits_and_code_that_runs(cli: Call, finished: Path) -> 
     assert shown in done.out
     assert re.search(r"tpr_gap +0\.0", done.out)
     assert "misclassification" not in done.out
-    code = done.out[done.out.index("from paretocosmos") :]
+    code = done.out[done.out.index("from paretocosmos") : done.out.index("\nnext  ")]
     frame = run.table
     assert frame is not None
     scope: dict[str, Any] = {"rows": _row(run)}
@@ -77,7 +77,7 @@ def test_a_threshold_is_printed_and_in_the_code(cli: Call, finished: Path) -> No
     done = cli("choose", str(finished), *options)
     assert "threshold 0.4: the probability above which" in done.out
     scope: dict[str, Any] = {"rows": _row(load_run(finished))}
-    code = done.out[done.out.index("from paretocosmos") :]
+    code = done.out[done.out.index("from paretocosmos") : done.out.index("\nnext  ")]
     exec(code.replace("run.predict", "decided = run.predict"), scope)
     assert scope["decided"].dtype == bool
     with pytest.warns(BenchmarkWarning):

@@ -29,7 +29,7 @@ def columns() -> int:
 
 @pytest.fixture
 def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without pictures and pages, which take longer than the training."""
+    """Without pictures, which take longer than the training."""
     monkeypatch.setattr("paretocosmos.cli._options.draw", lambda run: None)
     monkeypatch.setattr("paretocosmos.cli._compare._draw", lambda done: None)
 
@@ -52,19 +52,20 @@ def test_json_is_one_object_and_nothing_else(cli: Call, undrawn: None) -> None:
         assert row["points"] == len(runs[0].front)
 
 
-def test_a_picture_and_a_page_for_each_and_a_picture_of_all(cli: Call) -> None:
+def test_a_picture_and_a_page_for_each_and_of_all(cli: Call, pages: None) -> None:
     ended = cli("compare", "toy_convex", "--methods", "single_task,mgda", *SMALL)
     assert ended.code == 0, ended.err
     folder = Path("runs/toy_convex-compare")
     assert {path.name for path in folder.iterdir()} == {
-        *("compare.json", "compare.png", "single_task", "mgda")
+        *("compare.json", "compare.png", "report.html", "single_task", "mgda")
     }
     for method in ("single_task", "mgda"):
         assert (folder / method / "seed-1" / "front.png").read_bytes().startswith(b"\x89PNG")
         assert (folder / method / "seed-1" / "report.html").exists()
     assert (folder / "compare.png").read_bytes().startswith(b"\x89PNG")
-    for name in ("compare.png", "compare.json"):
+    for name in ("compare.png", "compare.json", "report.html"):
         assert f"{folder}/{name}" in ended.out
+    assert ended.out.endswith(f"next  paretocosmos explore {folder}\n")
     assert "2/2" not in ended.out + ended.err  # the bars are for a terminal
 
 

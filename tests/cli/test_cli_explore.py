@@ -43,7 +43,7 @@ def test_it_writes_a_page_and_opens_it(cli: Call, finished: Path, opened: list[s
     (address,) = opened
     assert address.startswith("file:///")
     page = Path(unquote(urlparse(address).path))
-    assert done.out == f"page {page}\n"
+    assert done.out.startswith(f"page  {page}\nnext  paretocosmos choose ")
     assert "compas" in page.read_text(encoding="utf-8")
     assert '"texts":[[' in page.read_text(encoding="utf-8")
     done = cli("explore", str(finished), "--no-samples", "--out", "my page.html")

@@ -29,7 +29,8 @@ def test_export_writes_a_file_and_says_how_to_call_it(cli: Call, finished: Path)
     assert str(path) in ended.out
     assert str(path) + ".md" in ended.out
     assert "on random rows" in ended.out
-    first, second = ended.out.splitlines()[-2:]
+    *_, first, second, following = ended.out.splitlines()
+    assert following == f"next  paretocosmos serve {finished} --onnx {path}"
     given = {"onnxruntime": onnxruntime}
     exec(first, given)
     session: Any = given["session"]

@@ -81,7 +81,7 @@ class TestPredict:
         people(50, seed=1).to_csv("new.csv", index=False)
         bounds = ("--max", "binary_cross_entropy=0.69", "--minimize", "tpr_gap")
         ended = cli("predict", str(trained), "new.csv", *bounds, "--out", "found.csv")
-        assert (ended.code, ended.out) == (0, "")
+        assert (ended.code, ended.out) == (0, f"next  paretocosmos export {trained}\n")
         ray = json.loads(cli("choose", str(trained), *bounds, "--json").out)["ray"]
         expected = load_run(trained).predict(people(50, seed=1), ray=ray)
         found = pd.read_csv("found.csv")

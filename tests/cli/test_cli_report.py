@@ -27,7 +27,8 @@ def test_one_recipe_is_written_and_told(cli: Call) -> None:
     )
     assert lines[1] == "  35 of 35 cells complete"
     assert "COSMOS is not outperformed" in lines[2]
-    assert lines[-1] == f"report {OUT / 'report' / 'report.html'}"
+    assert lines[-2] == f"report  {OUT / 'report' / 'report.html'}"
+    assert lines[-1].startswith("next  paretocosmos ")
     assert files(OUT / "report") == {
         *("report.md", "report.html", "figures", "table_1_small.json"),
     }

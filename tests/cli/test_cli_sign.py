@@ -106,7 +106,10 @@ def test_runs_are_signed_afterwards(cli: Cli, toy: Path, keys: Path, tmp_path: P
     for name in ("one", "two"):
         copy(toy, tmp_path / name)
     code, out, err = cli("sign", "one", "two", "--key", str(keys / "other"))
-    assert (code, out) == (0, "")
+    assert (code, out) == (
+        0,
+        f"next  paretocosmos explore one two --verify {keys / 'other.pub'}\n",
+    )
     key = fingerprint_of(read_public_key(keys / "other.pub"))
     assert (
         _said(err)

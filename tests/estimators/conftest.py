@@ -47,8 +47,9 @@ def people() -> People:
 
 @pytest.fixture(scope="session")
 def fair(people: People) -> ParetoClassifier:
-    """Loss against gap, two classes, two groups."""
-    return ParetoClassifier(random_state=0).fit(people.x, people.rich, sensitive=people.sex)
+    """Loss against gap, two classes, two groups; the target and the groups have names."""
+    rich, sex = pd.Series(people.rich, name="rich"), pd.Series(people.sex, name="sex")
+    return ParetoClassifier(random_state=0).fit(people.x, rich, sensitive=sex)
 
 
 @pytest.fixture(scope="session")

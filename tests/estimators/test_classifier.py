@@ -27,7 +27,7 @@ class TestGroups:
         x, sex = draw.normal(size=(90, 3)), draw.integers(0, 3, 90)
         y = (x[:, 0] + 0.5 * sex + draw.normal(size=90) > 0.5).astype(int)
         weight = draw.integers(1, 4, 90)
-        fitted = ParetoClassifier(random_state=0, rays=5)
+        fitted = ParetoClassifier(random_state=0, rays=5, epochs=10)
         fitted.fit(x, y, sensitive=sex, sample_weight=weight)
         front = fitted.front_
         assert front.names == ("binary_cross_entropy", "tpr_gap")
@@ -60,28 +60,31 @@ class TestGroups:
         assert gaps[0] > gaps[1] > gaps[2]
         assert gaps[2] < gaps[0] / 2
 
-    @pytest.mark.parametrize("fairness", ["demographic_parity", "deo"])
+    @pytest.mark.parametrize("fairness", ["equalized_odds", "deo"])
     def test_other_gaps_have_their_own_name(self, people: People, fairness: str) -> None:
-        fitted = ParetoClassifier(random_state=0, fairness=fairness)
+        fitted = ParetoClassifier(random_state=0, fairness=fairness, epochs=1)
         fitted.fit(people.x, people.rich, sensitive=people.sex)
         assert fitted.front_.names == ("binary_cross_entropy", fairness)
         assert "tpr_gap" in fitted.front_.metrics
-        if fairness == "demographic_parity":
-            shares = [
-                demographic_parity_difference(
-                    people.rich == "yes",
-                    fitted.predict(people.x, preference=ray) == "yes",
-                    sensitive_features=people.sex,
-                )
-                for ray in ENDS
-            ]
-            assert shares[2] < shares[0] - 0.1
+
+    def test_another_gap_is_traded_too(self, people: People) -> None:
+        fitted = ParetoClassifier(random_state=0, fairness="demographic_parity", epochs=25)
+        fitted.fit(people.x, people.rich, sensitive=people.sex)
+        shares = [
+            demographic_parity_difference(
+                people.rich == "yes",
+                fitted.predict(people.x, preference=ray) == "yes",
+                sensitive_features=people.sex,
+            )
+            for ray in ENDS
+        ]
+        assert shares[2] < shares[0] - 0.1
 
     def test_several_classes(self, people: People) -> None:
         fitted = ParetoClassifier(random_state=0).fit(people.x, people.kind, sensitive=people.sex)
         assert fitted.front_.names == ("cross_entropy", "tpr_gap")
-        # at the end where the gap alone counts a constant classifier is the right answer
-        assert (fitted.front_.metrics["largest_share"] < 1).mean() > 0.8
+        # though a constant classifier has no gap
+        assert fitted.front_.metrics["largest_share"].max() < 0.9
 
         def gap(ray: list[float]) -> float:
             said = fitted.predict(people.x, preference=ray)
@@ -141,7 +144,7 @@ class TestClasses:
 
     def test_the_front_has_their_recalls(self) -> None:
         x, y = make_classification(90, 4, random_state=0)
-        fitted = ParetoClassifier(random_state=0, rays=3).fit(x, y)
+        fitted = ParetoClassifier(random_state=0, rays=3, epochs=10).fit(x, y)
         for at, ray in enumerate(fitted.front_.rays):
             found = recall_score(y, fitted.predict(x, preference=ray), average=None)
             said = [fitted.front_.metrics[f"recall_{c}"][at] for c in (0, 1)]
@@ -188,7 +191,8 @@ class TestOwnObjectives:
 
     def test_functions(self, people: People) -> None:
         own = {"lost": self.lost, "alarm": self.alarm}
-        fitted = ParetoClassifier(objectives=own, random_state=0).fit(people.x, people.rich)
+        fitted = ParetoClassifier(objectives=own, random_state=0, epochs=20)
+        fitted.fit(people.x, people.rich)
         assert fitted.front_.names == ("lost", "alarm")
         said = [(fitted.predict(people.x, preference=r) == "yes").mean() for r in ENDS]
         assert said[0] > said[1] > said[2]
@@ -222,16 +226,21 @@ def test_a_ray_for_each_row_is_that_ray(fair: ParetoClassifier, people: People) 
 
 
 def test_equal_weights_are_the_default_and_a_preference_takes_their_place(
-    people: People, fair: ParetoClassifier
+    people: People,
 ) -> None:
-    np.testing.assert_array_equal(
-        fair.predict_proba(people.x), fair.predict_proba(people.x, preference=[0.5, 0.5])
+    plain, other = (
+        ParetoClassifier(random_state=0, epochs=10, preference=preference).fit(
+            people.x, people.rich, sensitive=people.sex
+        )
+        for preference in (None, ENDS[2])
     )
-    other = ParetoClassifier(random_state=0, preference=ENDS[2])
-    other.fit(people.x, people.rich, sensitive=people.sex)
     np.testing.assert_array_equal(
-        other.predict_proba(people.x), fair.predict_proba(people.x, preference=ENDS[2])
+        plain.predict_proba(people.x), plain.predict_proba(people.x, preference=[0.5, 0.5])
     )
+    np.testing.assert_array_equal(
+        other.predict_proba(people.x), plain.predict_proba(people.x, preference=ENDS[2])
+    )
+    assert not np.array_equal(other.predict_proba(people.x), plain.predict_proba(people.x))
 
 
 @pytest.mark.parametrize("method", ["linear", "phn_ls", "pareto_mtl", "uniform", "single_task"])

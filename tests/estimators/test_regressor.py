@@ -46,7 +46,8 @@ class TestUnits:
         x = draw.normal(size=(80, 3))
         y = 5000 + 300 * x[:, 0] + 50 * draw.normal(size=80)
         weight = draw.integers(1, 4, 80)
-        fitted = ParetoRegressor(random_state=0, rays=5).fit(x, y, sample_weight=weight)
+        fitted = ParetoRegressor(random_state=0, rays=5, epochs=10)
+        fitted.fit(x, y, sample_weight=weight)
         front = fitted.front_
         assert front.names == ("over_prediction", "under_prediction")
         for at, ray in enumerate(front.rays):
@@ -67,8 +68,8 @@ class TestUnits:
 
     def test_the_unit_changes_nothing_else(self) -> None:
         x, y = make_regression(60, 3, noise=5, random_state=0)
-        plain = ParetoRegressor(random_state=0).fit(x, y).predict(x)
-        other = ParetoRegressor(random_state=0).fit(x, 1e6 + 1e-3 * y).predict(x)
+        plain = ParetoRegressor(random_state=0, epochs=30).fit(x, y).predict(x)
+        other = ParetoRegressor(random_state=0, epochs=30).fit(x, 1e6 + 1e-3 * y).predict(x)
         np.testing.assert_allclose((other - 1e6) * 1e3, plain, rtol=1e-3, atol=0.05 * y.std())
 
     def test_a_constant_target(self) -> None:
@@ -84,7 +85,7 @@ class TestGroups:
         draw = np.random.default_rng(3)
         x, group = draw.normal(size=(90, 2)), draw.integers(0, 3, 90)
         y = 100 * x[:, 0] + 30 * group + (1 + group) * draw.normal(size=90)
-        fitted = ParetoRegressor(random_state=0, loss=loss, fairness=fairness, rays=3)
+        fitted = ParetoRegressor(random_state=0, loss=loss, fairness=fairness, rays=3, epochs=10)
         front = fitted.fit(x, y, sensitive=group).front_
         error = mean_squared_error if loss == "squared" else mean_absolute_error
         assert front.names == (error.__name__, fairness)

@@ -38,7 +38,7 @@ class Head(nn.Module):
 class TwoHeads(Head):
     def forward(self, x: Inputs, ray: Tensor) -> Outputs:  # type: ignore[override]
         assert isinstance(x, Tensor)
-        return {"deaf": x[:, 0], "moved": super().forward(x, ray)}
+        return {"insensitive": x[:, 0], "moved": super().forward(x, ray)}
 
 
 # Sensitivity

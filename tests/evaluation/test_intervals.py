@@ -10,10 +10,11 @@ from scipy import stats
 from sklearn.metrics import roc_auc_score
 
 from paretocosmos.estimators._own import in_unit
-from paretocosmos.evaluation.intervals import bootstrap, intervals
+from paretocosmos.evaluation.intervals import bootstrap, intervals, paired_draws
 from paretocosmos.evaluation.rates import gap_interval, share_interval
-from paretocosmos.objectives import accuracy, misclassification, roc_auc
+from paretocosmos.objectives import accuracy, calibration_error, misclassification, roc_auc
 from paretocosmos.objectives.accuracy_gap import AccuracyGap
+from paretocosmos.objectives.binary_cross_entropy import BinaryCrossEntropy
 from paretocosmos.objectives.deo import Deo
 from paretocosmos.objectives.equalized_odds import EqualizedOdds
 from paretocosmos.objectives.prediction_gap import PredictionGap
@@ -190,3 +191,24 @@ def test_a_metric_that_picks_rows_by_a_mask() -> None:
     mean = float(LOGITS[TARGETS["sensitive"] == 1].mean())
     assert low < mean < high
     assert high - low == pytest.approx(2 * 1.96 / math.sqrt(400), rel=0.25)
+
+
+def _without_weights(out: Any, targets: Any) -> torch.Tensor:
+    return torch.as_tensor(out.flatten().median())
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_draws_are_of_rows_whether_a_metric_takes_weights_or_not(weighted: bool) -> None:
+    generator = torch.Generator().manual_seed(4)
+    logits = torch.randn(300, generator=generator).round(decimals=1)  # with ties
+    targets = {"label": (torch.rand(300, generator=generator) < 0.4).float()}
+    if weighted:
+        targets["weight"] = torch.rand(300, generator=generator)
+    cross_entropy = BinaryCrossEntropy().score
+    every: list[Any] = [calibration_error, roc_auc, cross_entropy, accuracy, _without_weights]
+    found = paired_draws(every, logits[None], targets, draws=20, seed=7)
+    rows = torch.randint(300, (20, 300), generator=torch.Generator().manual_seed(7))
+    for draw, numbers in zip(rows, found[:, 0], strict=True):
+        there = {name: target[draw] for name, target in targets.items()}
+        expected = [float(metric(logits[draw], there)) for metric in every]
+        assert numbers == pytest.approx(expected, rel=1e-5)

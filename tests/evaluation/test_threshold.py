@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from paretocosmos import Run, TabularProblem, evaluate, fit, load_problem
 from paretocosmos.errors import ConfigurationError, InfeasibleError
-from paretocosmos.evaluation.choice import choose
+from paretocosmos.evaluation.choice import look_at_test, settle
 from paretocosmos.evaluation.threshold import at_threshold, takes_threshold
 from paretocosmos.pareto.selection import Criteria
 from paretocosmos.problems import Split
@@ -81,9 +81,10 @@ def best(
 def chosen(model: nn.Module, problem: TabularProblem, **given: Any) -> Any:
     front = evaluate(model, problem, split="val", rays=9)
     threshold = given.pop("threshold", None)
-    return choose(
-        model, problem, front, Criteria(**given), fixed=False, evaluations=12, threshold=threshold
+    found = settle(
+        model, problem, front, Criteria(**given), fixed=False, evaluations=11, threshold=threshold
     )
+    return look_at_test(model, found)
 
 
 def agrees(model: nn.Module, problem: TabularProblem, choice: Any) -> None:
@@ -129,7 +130,7 @@ def test_another_threshold_where_no_ray_keeps_the_bound_at_one_half() -> None:
     assert choice.val["accuracy"] > best(model, problem, front.rays, bound) - 0.01
     # a loss cannot see a threshold: the accuracy decides
     assert chosen(model, problem, max={"tpr_gap": bound}).threshold == choice.threshold
-    assert "; threshold 0." in repr(choice)
+    assert " and the threshold 0." in repr(choice)
     assert choice.to_dict()["threshold"] == choice.threshold
     with pytest.raises(InfeasibleError, match="no ray has `tpr_gap` at most -1"):
         chosen(model, problem, max={"tpr_gap": -1})

@@ -134,7 +134,7 @@ def test_what_a_card_of_a_table_tells(in_onnx: Exported, trained: Run) -> None:
         r"| 1 | a\|b | number; where missing",
         r"&lt;script&gt;alert(1)&lt;/script&gt;, Private, State, (missing)",
         "problem: people",
-        "tpr_gap: Equal opportunity: the same true-positive rate in every group.",
+        "tpr_gap: gap in who is found. Of those who belong to the positive class, the share that",
         "The groups of sex are compared: f, m. That column is not an input",
         "It says nothing of those wrongly taken for positive",
         "method: cosmos",
@@ -150,6 +150,7 @@ def test_what_a_card_of_a_table_tells(in_onnx: Exported, trained: Run) -> None:
     assert rows == 7 < len(trained.front)
     best = f"{trained.front.values[0, 0]:.4f}"
     assert f"| {best} |" in card
+    assert "estimates from the other columns" not in card  # as it does by a formula
 
 
 def test_constant_classifiers_are_named(run_of: Callable[..., Run]) -> None:

@@ -55,9 +55,10 @@ def test_predict_from_a_program(trained: Run, in_torch: Exported, strangers: pd.
     assert trained.table is not None
     program = torch.export.load(in_torch.path).module()
     x = torch.from_numpy(trained.table.encode(strangers))
-    (found,) = program(x, torch.tensor([[0.3, 0.7]]).expand(41, 2))
+    found, decision = program(x, torch.tensor([[0.3, 0.7]]).expand(41, 2))
     wanted = trained.predict(strangers, ray=[0.3, 0.7])
     np.testing.assert_allclose(found.detach().numpy(), wanted, atol=1e-5)
+    np.testing.assert_array_equal(decision.numpy(), wanted > 0.5)
 
 
 def test_large_numbers_with_a_small_spread(run_of: Any) -> None:
@@ -73,12 +74,16 @@ def test_the_file_says_what_it_is(in_onnx: Exported) -> None:
     session = onnxruntime.InferenceSession(str(in_onnx.path))
     shapes = {node.name: node.shape for node in session.get_inputs()}
     assert shapes == {"x": ["rows", 4], "preference": ["preferences", 2]}
-    assert {node.name: node.shape for node in session.get_outputs()} == {"probability": ["rows"]}
+    given = {node.name: (node.type, node.shape) for node in session.get_outputs()}
+    assert given == {
+        "probability": ("tensor(float)", ["rows"]),
+        "decision": ("tensor(int64)", ["rows"]),
+    }
     about = json.loads(session.get_modelmeta().custom_metadata_map["paretocosmos"])
     assert about["version"] == paretocosmos.__version__
     assert about["objectives"] == ["binary_cross_entropy", "tpr_gap"]
     assert (about["target"], about["positive"]) == ("income", "low")
-    assert about["threshold"] == 0.5
+    assert (about["threshold"], about["classes"]) == (0.5, ["high", "low"])
     assert about["columns"] == [
         {"name": "age", "categories": None},
         {"name": "a|b", "categories": None},
@@ -93,11 +98,19 @@ def test_the_file_says_what_it_is(in_onnx: Exported) -> None:
     assert not any(tensor.external_data for tensor in model.graph.initializer)
 
 
-def test_the_threshold_is_said(trained: Run, tmp_path: Path) -> None:
+def test_decisions_are_made_at_the_threshold(
+    trained: Run, frame: pd.DataFrame, tmp_path: Path
+) -> None:
     path = tmp_path / "strict.onnx"
     written = export(trained, out=path, threshold=0.7)
-    meta = onnxruntime.InferenceSession(str(path)).get_modelmeta().custom_metadata_map
+    session = onnxruntime.InferenceSession(str(path))
+    meta = session.get_modelmeta().custom_metadata_map
     assert json.loads(meta["paretocosmos"])["threshold"] == 0.7
+    assert trained.table is not None
+    x, preference = trained.table.encode(frame), np.array([[0.5, 0.5]], dtype=np.float32)
+    found, decision = session.run(None, {"x": x, "preference": preference})
+    assert ((found > 0.5) & (found <= 0.7)).any()
+    np.testing.assert_array_equal(decision, found > 0.7)
     card = written.card.read_text()
     assert "A decision is positive above the probability 0.7, for everybody." in card
     assert "measured at 0.5: evaluate at 0.7" in card

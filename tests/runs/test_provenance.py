@@ -53,7 +53,7 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A checkout with one commit, in which this package would be found."""
     for name in ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"):  # as in a commit hook
         monkeypatch.delenv(name, raising=False)
-    source = tmp_path / "src" / "paretocosmos" / "provenance.py"
+    source = tmp_path / "src" / "paretocosmos" / "runs" / "provenance.py"
     source.parent.mkdir(parents=True)
     source.write_text("one\n")
     _git(tmp_path, "init", "-q")
@@ -66,7 +66,7 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_the_state_of_a_checkout(checkout: Path) -> None:
     commit = _git(checkout, "rev-parse", "HEAD")
     assert provenance(CPU)["git"] == {"commit": commit, "changed": False}
-    (checkout / "src" / "paretocosmos" / "provenance.py").write_text("two\n")
+    (checkout / "src" / "paretocosmos" / "runs" / "provenance.py").write_text("two\n")
     module._git.cache_clear()
     assert provenance(CPU)["git"] == {"commit": commit, "changed": True}
 

@@ -4,6 +4,7 @@ import errno
 import io
 import os
 import sys
+import warnings
 from typing import Annotated
 
 import typer
@@ -22,8 +23,10 @@ from paretocosmos.cli._reproduce import reproduce, with_address
 from paretocosmos.cli._serve import serve
 from paretocosmos.cli._sign import sign
 from paretocosmos.cli._train import train
+from paretocosmos.cli._watch import watch
 from paretocosmos.cli.output import _console as console
 from paretocosmos.errors import ConfigurationError, ParetoCosmosError, UntrustedError
+from paretocosmos.io.display import close
 from paretocosmos.runtime.distributed import launched_rank
 
 __all__ = ["ROOMS", "app", "hint", "main"]
@@ -37,6 +40,7 @@ app = typer.Typer(
 )
 app.command("list")(list_things)
 app.command()(train)
+app.command()(watch)
 app.command()(evaluate)
 app.command()(choose)
 app.command()(predict)
@@ -55,7 +59,9 @@ MOST, HELP = 1500, 10_000  # letters of what Typer says
 def main() -> None:
     """Run the command line; what we refuse is one sentence and exit code 2."""
     try:
-        code = app(_texts(with_address(sys.argv[1:])), standalone_mode=False)
+        with warnings.catch_warnings():
+            warnings.showwarning = console.show_warning
+            code = app(_texts(with_address(sys.argv[1:])), standalone_mode=False)
         if sys.stdout is not None:  # it is closed in some services
             sys.stdout.flush()  # an error of writing is raised now
         sys.exit(code if isinstance(code, int) else 0)
@@ -78,11 +84,13 @@ def main() -> None:
             sys.exit(1)
         if not hasattr(error, "format_message"):
             raise
+        close()
         # what Typer refuses: it has its own usage to show, and quotes what was typed
         shown = io.StringIO()
         error.show(file=shown)  # type: ignore[attr-defined]
         most = HELP if type(error).__name__ == "NoArgsIsHelpError" else MOST
-        sys.stderr.write(f"{console.shortened(shown.getvalue().rstrip(), most=most)}\n")
+        for line in console.shortened(shown.getvalue().rstrip(), most=most).splitlines():
+            console.say(console.err, console.safe(line))
         sys.exit(2)
 
 

@@ -3,11 +3,12 @@
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from paretocosmos.cli import _options as options
-from paretocosmos.cli.output._console import notes, print_json, safe, wide
+from paretocosmos.cli.output._console import notes, print_json, safe, say, wide
+from paretocosmos.cli.output._next import next_command
+from paretocosmos.cli.output._table import print_table
 from paretocosmos.evaluation.choice import Choice
 from paretocosmos.evaluation.threshold import MIDDLE
 from paretocosmos.io.trust import modules_of
@@ -80,37 +81,47 @@ def choose(
 def print_choice(run: Run, choice: Choice, confidence: float | None = None) -> None:
     """The ray, its numbers on val and on test with their intervals, and the code to use it."""
     ray = ", ".join(f"{part:.4f}" for part in choice.ray)
-    console = Console(highlight=False)
+    console = wide()
     weights = ", ".join(
         f"{part:.1%} on {name}" for part, name in zip(choice.ray, run.front.names, strict=True)
     )
-    console.print(f"[bold]ray[/] {ray} ({safe(weights)})", soft_wrap=True)
+    say(console, f"[bold]ray[/] {ray} ({safe(weights)})")
     if choice.threshold != MIDDLE:
-        console.print(
+        say(
+            console,
             f"[bold]threshold[/] {choice.threshold:g}: the probability above which everybody's "
             "decision is positive",
-            soft_wrap=True,
         )
     table = Table(box=None, padding=(0, 2), header_style="bold")
-    table.add_column("")
-    for heading in ("val, by which it was chosen", "test, not used to choose"):
-        table.add_column(heading, justify="right")
+    table.add_column("", no_wrap=True)
+    for heading in ("on val", "on test"):
+        table.add_column(heading, justify="right", no_wrap=True)
     for name in (*choice.val.values, *choice.val.metrics):
         if name != "misclassification":  # 1 - accuracy
             table.add_row(safe(name), *(_number(p, name) for p in (choice.val, choice.test)))
-    wide().print(table)
+    print_table(console, table)
     for name, limit in choice.val.limits.items():
-        console.print(
+        say(
+            console,
             f"[bold]{safe(name)}[/] may be as far as {limit:.4f}, with a confidence of "
             f"{confidence:.0%}.",
-            soft_wrap=True,
         )
-    console.print(
+    say(
+        console,
         "In brackets: 95 % intervals. The choice was made on val, so its numbers there are too "
-        "good.",
-        soft_wrap=True,
+        "good; test had no say.",
     )
-    console.print("\n".join(["", *map(safe, _code(run, choice))]), soft_wrap=True)
+    console.print("\n".join(["", *map(safe, _code(run, choice)), ""]), soft_wrap=True)
+    next_command(*_next(run, choice))
+
+
+def _next(run: Run, choice: Choice) -> list[object]:
+    """Predict rows at this choice, or take it elsewhere."""
+    moved = [] if choice.threshold == MIDDLE else ["--threshold", f"{choice.threshold:g}"]
+    if run.table is None:
+        return ["export", run.folder]
+    ray = ",".join(f"{part:.9g}" for part in choice.ray)
+    return ["predict", run.folder, "new.csv", "--ray", ray, *moved]
 
 
 def _number(point: Point, name: str) -> str:

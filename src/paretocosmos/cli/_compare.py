@@ -9,10 +9,13 @@ import typer
 from rich.table import Table
 
 from paretocosmos.cli import _options as options
-from paretocosmos.cli.output._bars import bars
-from paretocosmos.cli.output._console import error, note, notes, print_json, safe, wide
+from paretocosmos.cli.output._console import error, note, notes, print_json, safe, say, wide
+from paretocosmos.cli.output._next import next_command, print_page
+from paretocosmos.cli.output._table import print_table
 from paretocosmos.errors import ConfigurationError, MissingExtraError
+from paretocosmos.io.doing import doing
 from paretocosmos.pareto.metrics import MEANINGS
+from paretocosmos.training.bars import bars
 from paretocosmos.training.compare import COMPARED, Comparison
 from paretocosmos.training.compare import compare as compare_methods
 
@@ -40,6 +43,7 @@ def compare(
     precision: options.Precision = "tf32",
     deterministic: options.Deterministic = False,
     resume: Annotated[bool, typer.Option("--resume", help="Continue what is in --out.")] = False,
+    log_to: options.LogTo = None,
     as_json: options.AsJson = False,
     changes: options.Changes = None,
 ) -> None:
@@ -62,7 +66,7 @@ def compare(
         raise ConfigurationError("--seeds and --seed exclude each other: give one of them")
     seen: list[Path] = []
     try:
-        with notes(), bars(seen, quiet=as_json) as show:
+        with notes(), bars(seen, quiet=as_json, log=True):
             done = compare_methods(
                 problem,
                 [name.strip() for name in methods.split(",") if name.strip()],
@@ -78,7 +82,7 @@ def compare(
                 engine=engine,
                 precision=precision,
                 deterministic=deterministic,
-                progress=show,
+                callbacks=options.loggers_of(log_to),
             )
             for run in (run for runs in done.runs.values() for run in runs):
                 options.draw(run)
@@ -104,7 +108,9 @@ def _draw(done: Comparison) -> None:
         from paretocosmos.plotting import save_comparison
 
         fronts = {method: [run.front for run in runs] for method, runs in done.runs.items()}
-        save_comparison(done.folder / "compare.png", fronts, title=done.problem, ideal=done.alone)
+        with doing("drawing"):
+            place = done.folder / "compare.png"
+            save_comparison(place, fronts, title=done.problem, ideal=done.alone)
     except MissingExtraError as missing:
         note(f"no compare.png: {missing}")
 
@@ -119,7 +125,7 @@ def print_comparison(done: Comparison) -> None:
     all_names = not sys.stdout.isatty() or console.width >= ROOM
     beside = "separate" in done.runs
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
-    table.add_column("method", overflow="fold")
+    table.add_column("method")
     rows = [_fields(row, beside=beside, roomy=all_names or not beside) for row in done.rows]
     for name in rows[0]:
         table.add_column(name, justify="right", no_wrap=True)
@@ -127,7 +133,7 @@ def print_comparison(done: Comparison) -> None:
     for row, fields in zip(done.rows, rows, strict=True):
         betters = _betters(row["dominated_by"], all_names=all_names)
         table.add_row(f"[bold]{safe(row['method'])}[/]", *fields.values(), safe(betters))
-    console.print(table)
+    print_table(console, table)
     reference = ", ".join(
         f"{value:g}" for value in next(iter(done.runs.values()))[0].front.reference
     )
@@ -145,10 +151,12 @@ def print_comparison(done: Comparison) -> None:
     if not all_names and any(len(row["dominated_by"]) > 1 for row in done.rows):
         lines.append("+2: two others dominate some of its points too; compare.json has them")
     for line in lines:
-        console.print(safe(line), soft_wrap=True)
+        say(console, safe(line))
     for name, place in (("table", "compare.json"), ("picture", "compare.png")):
         if (done.folder / place).exists():
-            console.print(f"[bold]{name}[/] {safe(done.folder / place)}", soft_wrap=True)
+            console.print(f"[bold]{name}[/]  {safe(done.folder / place)}", soft_wrap=True)
+    print_page(done.folder)
+    next_command("explore", done.folder)
 
 
 def _fields(row: Mapping[str, Any], *, beside: bool, roomy: bool) -> dict[str, str]:

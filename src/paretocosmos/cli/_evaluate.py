@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from paretocosmos.cli._options import (
@@ -18,9 +17,12 @@ from paretocosmos.cli._options import (
     Verify,
     numbers_of,
 )
-from paretocosmos.cli.output._console import note, notes, print_json, safe, wide
+from paretocosmos.cli.output._console import note, notes, print_json, safe, say, wide
+from paretocosmos.cli.output._next import next_choice, next_command
+from paretocosmos.cli.output._table import print_table
 from paretocosmos.errors import ConfigurationError, ParetoCosmosError
 from paretocosmos.evaluation.evaluate import evaluate as evaluate_model
+from paretocosmos.io.doing import doing
 from paretocosmos.pareto.front import Front
 from paretocosmos.pareto.metrics import front_report
 from paretocosmos.problems import Problem
@@ -57,9 +59,10 @@ def evaluate(
         own = run.front.rays.tolist() if rays is None else rays
         wanted = [numbers_of(text) for text in ray] if ray else own
         origin = {key: run.front.provenance.get(key) for key in ("method", "seed", "networks")}
-        front = evaluate_model(
-            run.model, problem, split=split or "test", rays=wanted, provenance=origin
-        )
+        with doing("evaluating"):
+            front = evaluate_model(
+                run.model, problem, split=split or "test", rays=wanted, provenance=origin
+            )
         report = front_report(front)
     if as_json:
         print_json(front.to_dict())
@@ -70,12 +73,13 @@ def evaluate(
         f"order {', '.join(f'{safe(name)} {value:.2f}' for name, value in order)}; "
         f"dominated {report.numbers['dominated_share']:.0%}; span {report.numbers['span']:.4f}; "
     )
-    console = Console(highlight=False)
-    console.print(
+    say(
+        wide(),
         f"{shape if len(front) > 1 else ''}"  # one point is no front
         f"hypervolume {report.numbers['hypervolume']:.4f} at {front.reference.tolist()} on "
-        f"{safe(where)}; scores: {safe(front.provenance['scores'])}"
+        f"{safe(where)}; scores: {safe(front.provenance['scores'])}",
     )
+    next_command(*next_choice(run))
 
 
 def _problem(
@@ -95,16 +99,32 @@ def _problem(
 
 
 def print_front(front: Front) -> None:
-    """One row per ray; 80 columns hold two objectives with their metrics."""
-    metrics_shown = [name for name in front.metrics if name != "misclassification"]  # 1 - accuracy
+    """One row per ray; metrics for which a terminal has no room are named below."""
+    console = wide()
     weights = front.names[:1] if front.objectives == 2 else front.names
+    heads = [f"weight on {name}" for name in weights] + list(front.names)
+    room = console.width - sum(map(_room, heads)) - _room("dominated")
+    metrics = [name for name in front.metrics if name != "misclassification"]  # 1 - accuracy
+    metrics_shown = []
+    for name in metrics:
+        room -= _room(name)
+        if room >= 0:
+            metrics_shown.append(name)
     table = Table(box=None, padding=(0, 1), header_style="bold")
-    for name in (*(f"weight on {name}" for name in weights), *front.names, *metrics_shown):
-        table.add_column(safe(name.replace("_", " ")), justify="right", overflow="fold")
+    for name in (*heads, *metrics_shown):
+        table.add_column(safe(name.replace("_", " ")), justify="right")
     table.add_column("", no_wrap=True)
     keep = front.non_dominated
     for index in range(len(front)):
         row = [*front.rays[index][: len(weights)], *front.values[index]]
         row += [front.metrics[name][index] for name in metrics_shown]
         table.add_row(*(f"{value:.3f}" for value in row), "" if keep[index] else "dominated")
-    wide().print(table)
+    print_table(console, table)
+    absent = [name for name in metrics if name not in metrics_shown]
+    if absent:
+        say(console, safe(f"no room here for {', '.join(absent)}: --json has them"))
+
+
+def _room(name: str) -> int:
+    """Columns that a number takes below its name, whose words are below one another."""
+    return 2 + max(len("0.000"), *map(len, name.replace("_", " ").split()))

@@ -6,11 +6,13 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from paretocosmos.cli._options import AsJson, MovedData, RunDevice, RunFolders, Trust, Verify
-from paretocosmos.cli.output._console import note, notes, print_json, safe
+from paretocosmos.cli.output._console import note, notes, print_json, safe, wide
+from paretocosmos.cli.output._next import next_choice, next_command
 from paretocosmos.errors import ConfigurationError
+from paretocosmos.io.doing import doing
+from paretocosmos.runs.below import runs_below
 from paretocosmos.runs.load import load_run
 
 
@@ -33,24 +35,37 @@ def explore(
 ) -> None:
     """Drag the trade-off in the browser: the fronts of one or several RUNs on one page.
 
-    The page is one file that needs no server and no network.
+    A RUN may be a folder with runs below it, as `compare` and several seeds leave them. The page
+    is one file that needs no server and no network.
     """
     from paretocosmos.explorer import look_at, write_report
 
-    runs = [load_run(folder, trust=trust or (), verify=verify, device=device) for folder in folders]
+    places = [place for folder in folders for place in _finished(folder)]
+    runs = [load_run(place, trust=trust or (), verify=verify, device=device) for place in places]
     wanted = None if out is None else _place(out)
-    with notes():
+    with notes(), doing("looking at answers"):
         view = look_at(runs, data=data, samples=not no_samples)
     page = wanted or Path(tempfile.mkdtemp(prefix="paretocosmos-")) / "explore.html"
     if view.why:
         note(f"no samples and no counted answers: {view.why}")
-    write_report(page, view)
+    with doing("writing the page"):
+        write_report(page, view)
     if as_json:
-        print_json({"page": str(page), "runs": [str(folder) for folder in folders]})
+        print_json({"page": str(page), "runs": [str(place) for place in places]})
     else:
-        Console(highlight=False).print(f"page {safe(page)}", soft_wrap=True)
+        wide().print(f"[bold]page[/]  {safe(page)}", soft_wrap=True)
     if not no_open and not webbrowser.open(page.as_uri()):
         note(f"no browser was found: open {page} in one")
+    if not as_json:
+        next_command(*next_choice(runs[0]))
+
+
+def _finished(folder: Path) -> list[Path]:
+    """The folders of the runs to show; which ones are left out is noted."""
+    finished, begun = runs_below(folder.expanduser())
+    if begun:
+        note(f"not finished, and so left out: {', '.join(map(str, begun))}")
+    return finished
 
 
 def _place(out: Path) -> Path:

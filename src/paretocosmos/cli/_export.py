@@ -6,10 +6,11 @@ from typing import Annotated, cast
 import typer
 
 from paretocosmos.cli._options import AsJson, RunFolder, Threshold, Trust, Verify
-from paretocosmos.cli.output._console import print_json, safe, wide
-from paretocosmos.evaluation.threshold import MIDDLE
+from paretocosmos.cli.output._console import print_json, safe, say, wide
+from paretocosmos.cli.output._next import next_command
 from paretocosmos.export import Exported, Format
 from paretocosmos.export import export as export_run
+from paretocosmos.io.doing import doing
 from paretocosmos.runs.load import load_run
 
 
@@ -28,8 +29,8 @@ def export(
 ) -> None:
     """Write a RUN as one file with the inputs x and preference, and a model card beside it."""
     run = load_run(folder, trust=trust or (), verify=verify)
-    decided = MIDDLE if threshold is None else threshold
-    exported = export_run(run, format=cast(Format, form), out=out, threshold=decided)
+    with doing("writing the network, and comparing it with PyTorch"):
+        exported = export_run(run, format=cast(Format, form), out=out, threshold=threshold)
     if as_json:
         print_json(
             {
@@ -41,6 +42,8 @@ def export(
         )
         return
     print_exported(exported)
+    onnx = ["--onnx", exported.path] if exported.path.suffix == ".onnx" else []
+    next_command("serve", folder, *onnx)
 
 
 _LINES = {
@@ -65,7 +68,7 @@ def print_exported(exported: Exported) -> None:
         "difference": f"at most {exported.difference:.1e} to PyTorch, on random rows and rays",
     }
     for name, said in rows.items():
-        console.print(f"  [bold]{name:<12}[/]{safe(said)}", soft_wrap=True)
+        say(console, f"  [bold]{name:<12}[/]{safe(said)}")
     console.print()
     for line in _LINES[exported.path.suffix]:
         console.print(safe(line.format(path=str(exported.path))), soft_wrap=True)

@@ -1,11 +1,11 @@
 """`paretocosmos list`."""
 
-from rich.console import Console
 from rich.table import Table
 
 from paretocosmos import registry
 from paretocosmos.cli._options import AsJson
-from paretocosmos.cli.output._console import print_json, safe
+from paretocosmos.cli.output._console import print_json, safe, wide
+from paretocosmos.cli.output._next import next_command
 from paretocosmos.config.settings import about_pair, pairs
 from paretocosmos.paper.recipe import load_recipe, recipe_names
 
@@ -24,4 +24,5 @@ def list_things(as_json: AsJson = False) -> None:
         table = Table(title=room, title_justify="left", box=None, show_header=False, padding=(0, 2))
         for name, line in things.items():
             table.add_row(f"[bold]{name}[/]", safe(line))
-        Console().print(table)
+        wide().print(table)
+    next_command("train", "adult")

@@ -9,8 +9,10 @@ import typer
 
 from paretocosmos.cli.output._console import note
 from paretocosmos.errors import ConfigurationError, MissingExtraError
+from paretocosmos.io.doing import doing
 from paretocosmos.problems import problem_name
 from paretocosmos.runs.run import Run
+from paretocosmos.training.callbacks import Callback
 
 
 def named(text: str | None) -> str | None:
@@ -111,6 +113,14 @@ Verify = Annotated[
     Path | None,
     typer.Option(metavar="PUBKEY", help="Refuse what was not signed with this key's private one."),
 ]
+LogTo = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME[=WHERE]",
+        help="Log to tensorboard, wandb or mlflow, each an extra; repeatable. WHERE: a folder, a "
+        "project, a store.",
+    ),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
 Changes = Annotated[
     list[str] | None,
@@ -163,6 +173,15 @@ def key_value(text: str) -> tuple[str, str]:
     return key.strip(), value.strip()
 
 
+def loggers_of(texts: list[str] | None) -> list[Callback]:
+    """The loggers of `--log-to`."""
+    if not texts:
+        return []
+    from paretocosmos.integrations.loggers import logger_of
+
+    return [logger_of(text) for text in texts]
+
+
 def whole_numbers(text: str) -> list[int]:
     """The seeds of `--seeds`."""
     try:
@@ -211,14 +230,12 @@ def interrupted(begun: Path | None, saved: str) -> typer.Exit:
 
 
 def draw(run: Run) -> None:
-    """The picture and the page; a missing plotting package costs the picture, not the run."""
-    from paretocosmos.explorer import look_at, write_report
-
+    """The picture; a missing plotting package costs it, not the run."""
     title = f"{run.front.provenance['problem']} by {run.record['label']}"
-    write_report(run.folder / "report.html", look_at([run]))
     try:
-        from paretocosmos.plotting import save_front
+        with doing("drawing"):
+            from paretocosmos.plotting import save_front
 
-        save_front(run.folder / "front.png", [run.front, run.front_val], title=title)
+            save_front(run.folder / "front.png", [run.front, run.front_val], title=title)
     except MissingExtraError as error:
         note(f"no front.png: {error}")

@@ -9,18 +9,25 @@ import typer
 
 from paretocosmos.cli import _options as options
 from paretocosmos.cli.output._console import note, notes
+from paretocosmos.cli.output._next import next_command
 from paretocosmos.errors import ConfigurationError, DataError, RunError
 from paretocosmos.evaluation.choice import Choice
 from paretocosmos.evaluation.threshold import MIDDLE, check_threshold
+from paretocosmos.io.display import close
 from paretocosmos.io.files import replacing
 from paretocosmos.pareto.front import Array
 from paretocosmos.problems.tables.answers import Answer
 from paretocosmos.problems.tables.files import read_table
 from paretocosmos.problems.tables.frames import named
+from paretocosmos.runs.like import predicts_at
 from paretocosmos.runs.load import load_run
 from paretocosmos.runs.run import Run
 
 Bounds = list[str] | None
+ONE_OF_TWO = (
+    "a trade-off is given by --ray 0.3,0.7, or chosen, as by --max tpr_gap=0.02 and --maximize "
+    "accuracy"
+)
 
 
 def predict(
@@ -57,23 +64,25 @@ def predict(
 
     Writes the rows as CSV with a column `prediction`, and with `probability` of the positive class,
     or a column for each of several classes. Of two classes, the prediction is positive above the
-    threshold: the one given, the chosen one, or 0.5.
+    threshold: the one given, the chosen one, or 0.5. A saved estimator has a trade-off and a
+    threshold of its own.
     """
     chosen = any((at_most, at_least, minimize, maximize))
-    if (ray is not None) == chosen:
-        raise ConfigurationError(
-            "a trade-off is given by --ray 0.3,0.7, or chosen, as by --max tpr_gap=0.02 and "
-            f"--maximize accuracy; found {'both' if chosen else 'neither'}"
-        )
+    if ray is not None and chosen:
+        raise ConfigurationError(f"{ONE_OF_TWO}; found both")
     if out is not None and out.exists():
         raise RunError(f"`{out}` exists: choose another name with --out")
     run = load_run(folder, trust=trust or (), verify=verify, device=device)
     if run.table is None:
         raise ConfigurationError(f"`{folder}` was not trained on a table, so it has no rows")
+    own = predicts_at(run)
+    if ray is None and not chosen and own.ray is None:
+        raise ConfigurationError(f"{ONE_OF_TWO}; found neither")
     with notes():
         frame = named(read_table(rows, separator=separator, decimal=decimal, encoding=encoding))
-        if ray is not None:
-            weights, decided = options.numbers_of(ray), MIDDLE if threshold is None else threshold
+        if not chosen:
+            weights = list(own.ray or ()) if ray is None else options.numbers_of(ray)
+            decided = own.threshold if threshold is None else threshold
             binary = Answer.from_about(run.record["about"]).task == "binary"
             check_threshold(decided, decided=binary, what=run.record["name"])
         else:
@@ -93,11 +102,13 @@ def predict(
             raise DataError(f"`{rows}` has a column `{taken[0]}` already: rename it")
     text = frame.assign(**added).to_csv(index=False)
     if out is None:
+        close()
         sys.stdout.write(text)
         return
     with replacing(out, way_out="choose another place for it") as temporary:
         temporary.write_text(text, encoding="utf-8")
     note(f"`{out}`: {len(frame):,} rows{_counted(run, added)}")
+    next_command("export", folder)
 
 
 def _columns(about: Mapping[str, Any], found: Array, threshold: float) -> dict[str, Any]:

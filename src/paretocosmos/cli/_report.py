@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from paretocosmos.cli._options import AsJson, Trust, Verify, whole_numbers
-from paretocosmos.cli.output._console import note, print_json, safe, wide
+from paretocosmos.cli.output._console import note, print_json, safe, say, wide
+from paretocosmos.cli.output._next import next_command
 from paretocosmos.errors import RunError
 from paretocosmos.io.files import exists
 from paretocosmos.paper.recipe import load_recipe
@@ -71,11 +72,13 @@ def print_report(results: "Sequence[RecipeResult]", folder: Path) -> None:
         epochs = result.rehearsal
         mark = "" if epochs is None else f"REHEARSAL, {epochs} epoch{'s' * (epochs > 1)}: "
         title = f"{mark}{result.recipe}: {result.title}"
-        console.print(safe(title), style="bold", soft_wrap=True)
+        say(console, f"[bold]{safe(title)}[/]")
         whole = sum(not cell.missing for cell in result.cells)
         failed = sum(cell.error is not None for cell in result.cells)
         tail = f", {failed} failed" if failed else ""
         console.print(f"  {whole} of {len(result.cells)} cells complete{tail}")
         for claim in result.claims if epochs is None else ():
-            console.print(safe(f"  {claim.claim} {claim.sentence}"), soft_wrap=True)
-    console.print(f"[bold]report[/] {safe(folder / 'report.html')}", soft_wrap=True)
+            say(console, safe(f"{claim.claim} {claim.sentence}"))
+    console.print(f"[bold]report[/]  {safe(folder / 'report.html')}", soft_wrap=True)
+    left = [result.recipe for result in results if any(cell.missing for cell in result.cells)]
+    next_command(*(("reproduce", left[0]) if left else ("list",)))

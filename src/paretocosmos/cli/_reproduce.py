@@ -8,6 +8,7 @@ import typer
 
 from paretocosmos.cli._options import AsJson, Device, Precision, Trust, how_to_trust, whole_numbers
 from paretocosmos.cli.output._console import error, note, print_json
+from paretocosmos.cli.output._next import next_command
 from paretocosmos.cli.output._reproduction import cells, print_reproduction
 from paretocosmos.runtime.device import sigterm_as_interrupt
 
@@ -76,6 +77,8 @@ def reproduce(
         for said in done.notes:
             note(said)
         print_reproduction(done)
+        rehearsal = [] if epochs is None else ["--epochs", epochs]
+        next_command("report", recipe, "--out", out, *rehearsal)
     for name, why in done.failures.items():
         error(f"{name}: {why}{how_to_trust(done.untrusted.get(name, ()))}")
     if done.failures:

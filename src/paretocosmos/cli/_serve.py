@@ -1,5 +1,6 @@
 """`paretocosmos serve`."""
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -7,6 +8,7 @@ import typer
 
 from paretocosmos.cli._options import MovedData, RunDevice, RunFolder, Trust, Verify
 from paretocosmos.cli.output._console import note
+from paretocosmos.io.display import close
 from paretocosmos.serving import Settings
 from paretocosmos.serving import serve as serve_run
 
@@ -30,6 +32,14 @@ def serve(
     max_rows: Annotated[int, typer.Option(help="Of a request.")] = Settings.max_rows,
     max_bytes: Annotated[int, typer.Option(help="Of a request's body.")] = Settings.max_bytes,
     timeout: Annotated[float, typer.Option(help="Seconds a request may take.")] = Settings.timeout,
+    allow_origin: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ORIGIN",
+            help="A web page's origin whose scripts may ask (CORS), as https://example.org; "
+            "repeatable.",
+        ),
+    ] = None,
     batching: Annotated[
         bool, typer.Option("--batching/--no-batching", help="Join rows of several requests.")
     ] = True,
@@ -49,6 +59,13 @@ def serve(
         max_rows=max_rows,
         max_bytes=max_bytes,
         timeout=timeout,
+        origins=tuple(allow_origin or ()),
         batching=batching,
     )
-    serve_run(settings, started=lambda at: note(f"serving {folder} on {at}, see {at}/docs"))
+    serve_run(settings, started=partial(_started, folder))
+
+
+def _started(folder: Path, at: str) -> None:
+    """Say where it is, and how to ask it; from now on it waits."""
+    close()
+    note(f"serving {folder} on {at}, a page to begin with")

@@ -7,6 +7,7 @@ import typer
 
 from paretocosmos.cli._options import AsJson, RunFolders
 from paretocosmos.cli.output._console import note, print_json
+from paretocosmos.cli.output._next import next_command
 from paretocosmos.io.signatures import read_private_key
 from paretocosmos.runs.signing import sign_run
 
@@ -27,3 +28,5 @@ def sign(
         return
     for folder, one in signed:
         note(f"{folder} is signed with the key {one.key}")
+    public = key.with_name(f"{key.name}.pub")
+    next_command("explore", *folders, "--verify", public if public.exists() else "PUBLIC_KEY")

@@ -1,13 +1,12 @@
 """`paretocosmos train`."""
 
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from paretocosmos.cli import _options as options
-from paretocosmos.cli.output._bars import bar
+from paretocosmos.cli._watch import watched
 from paretocosmos.cli.output._console import notes, print_json
 from paretocosmos.cli.output._run import numbers_of_run, print_run, print_runs
 from paretocosmos.io.signatures import read_private_key
@@ -15,7 +14,8 @@ from paretocosmos.runs.run import Run
 from paretocosmos.runs.signing import sign_run
 from paretocosmos.runtime.device import sigterm_as_interrupt
 from paretocosmos.runtime.distributed import launched_rank
-from paretocosmos.training.fit import fit
+from paretocosmos.training.bars import bars
+from paretocosmos.training.fit import FitOptions, fit
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -66,10 +66,14 @@ def train(
     precision: options.Precision = "tf32",
     deterministic: options.Deterministic = False,
     resume: Annotated[bool, typer.Option("--resume", help="Continue the run in --out.")] = False,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Show it on a page as it goes, on this machine only.")
+    ] = False,
     sign: Annotated[
         Path | None,
         typer.Option(metavar="KEY", help="Sign the run with this Ed25519 private key."),
     ] = None,
+    log_to: options.LogTo = None,
     as_json: options.AsJson = False,
     changes: options.Changes = None,
 ) -> None:
@@ -98,41 +102,42 @@ def train(
     )
     key = None if sign is None else read_private_key(sign)  # hours later would be too late
     seen: list[Path] = []
+    several = seeds is not None
     try:
-        with sigterm_as_interrupt(), notes(), bar(seen, quiet=as_json) as show:
-            one = partial(
-                fit,
-                problem,
-                preset=preset,
-                method=method,
-                backbone=backbone,
-                conditioning=conditioning,
-                protocol=protocol,
-                epochs=epochs,
-                settings=settings,
-                out=out,
-                resume=resume,
-                device=device,
-                engine=engine,
-                precision=precision,
-                deterministic=deterministic,
-                progress=show,
-            )
-            runs: list[Run] = (
-                [one(seed=seed)]
-                if seeds is None
-                else one(seed=seed, seeds=options.whole_numbers(seeds))  # type: ignore[assignment]
-            )
+        with (
+            sigterm_as_interrupt(),
+            notes(),
+            bars(seen, quiet=as_json, log=True),
+            watched(seen, wanted=watch and not launched_rank(), several=several),
+        ):
+            given: FitOptions = {
+                "preset": preset,
+                "method": method,
+                "backbone": backbone,
+                "conditioning": conditioning,
+                "protocol": protocol,
+                "epochs": epochs,
+                "settings": settings,
+                "out": out,
+                "resume": resume,
+                "device": device,
+                "engine": engine,
+                "precision": precision,
+                "deterministic": deterministic,
+                "callbacks": options.loggers_of(log_to),
+            }
+            wanted = None if seeds is None else options.whole_numbers(seeds)
+            found = fit(problem, seed=seed, seeds=wanted, **given)
+            runs: list[Run] = found if isinstance(found, list) else [found]
             if launched_rank():  # the first of several processes draws and prints
                 return
             _finish(runs, key)
     except KeyboardInterrupt:
         # several seeds have a folder each, in one that holds them all
-        begun = seen[-1] if seen and seeds is None else seen[-1].parent if seen else out
-        raise options.interrupted(
-            begun, "the last checkpoint is kept" if seen else "no epoch is done yet"
-        ) from None
-    _print(runs, several=seeds is not None, as_json=as_json)
+        begun = seen[-1] if seen and not several else seen[-1].parent if seen else out
+        kept = "the last checkpoint is kept" if seen else "no epoch is done yet"
+        raise options.interrupted(begun, kept) from None
+    _print(runs, several=several, as_json=as_json)
 
 
 def _finish(runs: list[Run], key: "Ed25519PrivateKey | None") -> None:

@@ -5,6 +5,7 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 import torch
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
@@ -24,14 +25,16 @@ from paretocosmos.estimators._inputs import (
     weights_of,
 )
 from paretocosmos.estimators._own import own_objectives
-from paretocosmos.estimators._problem import Kind, Rows, RowsProblem, problem_of
+from paretocosmos.estimators._problem import Fitted, Kind, Rows, judging, problem_of
 from paretocosmos.estimators._rays import rays_for
+from paretocosmos.estimators._runs import GivesRuns
 from paretocosmos.estimators._split import SMALL, alike, check_parts, split_rows
-from paretocosmos.estimators._targets import Column, Numbers, columns_of
+from paretocosmos.estimators._targets import Column, Numbers, columns_of, name_of
 from paretocosmos.estimators._training import EVALUATIONS, passes, train
 from paretocosmos.evaluation.evaluate import evaluating
 from paretocosmos.objectives import Objective
 from paretocosmos.objectives.one_sided_error import OneSidedError
+from paretocosmos.problems.tables.groups import Grouping
 from paretocosmos.problems.tables.rows import Codes
 from paretocosmos.problems.tables.table import Table
 from paretocosmos.registry import convert
@@ -44,7 +47,7 @@ __all__ = ["ParetoEstimator"]
 CHUNK, CHUNK_RAYS = 4096, 512
 
 
-class ParetoEstimator(Chooses, BaseEstimator, ABC):  # type: ignore[misc]
+class ParetoEstimator(Chooses, GivesRuns, BaseEstimator, ABC):  # type: ignore[misc]
     """An estimator that is trained once and predicts at any preference."""
 
     base: Any = None
@@ -80,52 +83,60 @@ class ParetoEstimator(Chooses, BaseEstimator, ABC):  # type: ignore[misc]
         names, columns = columns_of(y)
         check_lengths(X=frame, y=columns[0], sensitive=sensitive, sample_weight=sample_weight)
         weight = weights_of(sample_weight, len(frame))
-        called: tuple[str, ...] = ()
+        grouping: Grouping | None = None
         groups: Codes | None = None
         kept = np.ones(len(frame), dtype=bool) if weight is None else weight > 0
         if sensitive is not None:
-            called, groups = groups_in(sensitive, kept, X)
+            grouping, groups = groups_in(sensitive, kept, X)
         if not kept.all():
             frame, columns = frame.loc[kept], [column[kept] for column in columns]
             weight = None if weight is None else weight[kept]
         if len(frame) < 2:
             raise DataError("`fit` needs at least 2 rows that count, found 1 sample: give more")
         rows = Rows(frame, self._numbered(names, columns), groups, weight)
-        if len(names) > 1 and called and self.objectives is None:
+        if len(names) > 1 and grouping is not None and self.objectives is None:
             raise ConfigurationError(
                 f"`sensitive` is traded against one target, found {len(names)}: fit one estimator "
                 "for each, or say with `objectives` what is traded"
             )
         for name in ("choice_", "threshold_"):  # of the network that was before
             self.__dict__.pop(name, None)
-        self.groups_ = called
+        self.groups_ = () if grouping is None else grouping.names
         self._columns = list(frame.columns)
+        self._target, self._grouping = name_of(y), grouping
         return self._learn(names, rows)
 
     def _learn(self, names: list[str], rows: Rows) -> Self:
         """Train, and keep what predicts."""
         seed = seed_of(self.random_state)
-        problem, settings = self._problem(names, rows, seed)
+        problem, settings, repeat = self._problem(names, rows, seed)
         given = {
             "penalty": self.penalty,
             "alpha": self.alpha,
             "learning_rate": self.learning_rate,
             "hidden": self.hidden,
         }
-        self.model_, self.front_, self._fixed = train(
+        self.model_, self.front_, self._record = train(
             problem,
             method=self.method,
             settings=settings | {key: v for key, v in given.items() if v is not None},
             seed=seed,
             device=self.device,
+            progress=self.progress,
+            callbacks=self.callbacks,
         )
-        self._judging = problem.judging()
+        self.best_epoch_ = int(self._record["epoch_selected"]) * repeat
+        self._judging = judging(problem)
         return self
 
     def _problem(
         self, names: list[str], rows: Rows, seed: int
-    ) -> tuple[RowsProblem, dict[str, Any]]:
-        """Split the rows and encode them; the problem, and how to train on it."""
+    ) -> tuple[Fitted, dict[str, Any], int]:
+        """Split the rows and encode them.
+
+        Returns:
+            The problem, how to train on it, and how often an epoch passes over the rows.
+        """
         if len(rows) < SMALL:
             keys = [*rows.truth, *([] if rows.groups is None else [rows.groups])]
             places, weight = alike(rows.frame, keys, rows.weight)
@@ -167,20 +178,44 @@ class ParetoEstimator(Chooses, BaseEstimator, ABC):  # type: ignore[misc]
         if all(isinstance(one, OneSidedError) for one in traded):
             # they are in one unit, and a ray asks for a quantile or an expectile of just that level
             settings |= {"scale_losses": False, "calibrate": False}
-        metrics = self._metrics(kinds, count)
-        name = type(self).__name__
-        return problem_of(
-            known, judged, table, kinds, traded, metrics, repeat=repeat, name=name
-        ), settings
+        problem = problem_of(
+            known,
+            judged,
+            table,
+            kinds,
+            traded,
+            self._metrics(kinds, count),
+            repeat=repeat,
+            name=type(self).__name__,
+            called=self._target,
+            grouping=self._grouping,
+        )
+        return problem, settings, repeat
+
+    def encode(self, X: Any) -> npt.NDArray[np.float32]:  # noqa: N803
+        """What an exported file reads of rows, its `x`: a number per column, nothing filled.
+
+        Args:
+            X: rows like those of `fit`.
+
+        Returns:
+            Float32 ``[n, columns]``: numbers, NaN where missing; categories by their place in the
+            file's metadata; what `base` says of a row, if there is one, in the last columns.
+        """
+        return self._table.encode(self._read(X))
+
+    def _read(self, X: Any) -> pd.DataFrame:  # noqa: N803
+        """Rows with the columns that the network reads."""
+        check_is_fitted(self, "model_")
+        frame = frame_of(self, X, reset=False)
+        return frame if self._scores is None else self._scores.beside(frame)
 
     def _answers(self, X: Any, preference: Any) -> list[tuple[Any, Tensor]]:  # noqa: N803
         """Every target and what the network gives for it, ``[n, width]``."""
-        check_is_fitted(self, "model_")
-        frame = frame_of(self, X, reset=False)
+        frame = self._read(X)
         asked = self.preference if preference is None else preference
         rays = rays_for(asked, self.front_.names, len(frame), self.off_simplex).double()
-        scored = frame if self._scores is None else self._scores.beside(frame)
-        inputs = torch.from_numpy(features_of(self._table, scored))
+        inputs = torch.from_numpy(features_of(self._table, frame))
         own, found = len(rays) > 1, []
         size = CHUNK_RAYS if own else CHUNK
         with evaluating(self.model_):

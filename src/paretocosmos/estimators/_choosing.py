@@ -1,7 +1,6 @@
 """Choosing the preference of an estimator by what it reaches."""
 
 import copy
-import dataclasses
 import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
@@ -9,17 +8,18 @@ from typing import Any, Self
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
+from paretocosmos.conditioning import PerRayEnsemble
 from paretocosmos.errors import ConfigurationError, FrontWarning
-from paretocosmos.estimators._problem import RowsProblem
-from paretocosmos.evaluation.choice import look, settle
+from paretocosmos.estimators._problem import Fitted
+from paretocosmos.evaluation.choice import settle
 from paretocosmos.evaluation.threshold import MIDDLE
 from paretocosmos.pareto.front import Front
 from paretocosmos.pareto.selection import Criteria, Point, pick, point_of
 
 __all__ = ["Chooses"]
 
-# Rays to evaluate for a choice; one more is a look at the chosen one, for the intervals.
-EVALUATIONS = 19
+# Rays to evaluate for a choice.
+EVALUATIONS = 20
 
 
 class Chooses:
@@ -37,8 +37,7 @@ class Chooses:
     choice_: Point
     threshold_: float = MIDDLE
     preference: Any
-    _judging: RowsProblem | None
-    _fixed: bool
+    _judging: Fitted | None
 
     def choose(
         self,
@@ -94,25 +93,24 @@ class Chooses:
         )
         chosen = copy.copy(self)
         chosen._judging = self._judging  # which a copy leaves behind, as a pickle does
-        chosen.choice_, chosen.threshold_ = self._chosen(criteria, threshold)
-        chosen.preference = chosen.choice_.ray
-        return chosen
-
-    def _chosen(self, criteria: Criteria, threshold: float | None) -> tuple[Point, float]:
-        """The point and the threshold."""
-        problem = self._judging
-        if problem is not None:
+        if self._judging is None:
+            chosen.choice_, chosen.threshold_ = self._among_held(criteria, threshold), MIDDLE
+        else:
             found = settle(
                 self.model_,
-                problem,
+                self._judging,
                 self.front_,
                 criteria,
-                fixed=self._fixed,
+                fixed=isinstance(self.model_, PerRayEnsemble),
                 evaluations=EVALUATIONS,
                 threshold=threshold,
             )
-            seen = look(self.model_, found.problem, found.point.ray, split="val", chosen=True)
-            return dataclasses.replace(found.point, intervals=seen.intervals), found.threshold
+            chosen.choice_, chosen.threshold_ = found.point, found.threshold
+        chosen.preference = chosen.choice_.ray
+        return chosen
+
+    def _among_held(self, criteria: Criteria, threshold: float | None) -> Point:
+        """The point of `front_`, where there are no rows to evaluate another ray on."""
         given = {"confidence": criteria.confidence, "threshold": threshold}
         for name in (name for name, value in given.items() if value is not None):
             raise ConfigurationError(
@@ -125,4 +123,4 @@ class Chooses:
             FrontWarning,
             stacklevel=3,
         )
-        return point_of(self.front_, pick(self.front_, criteria)), MIDDLE
+        return point_of(self.front_, pick(self.front_, criteria))

@@ -144,8 +144,8 @@ def weights_of(given: Any, count: int) -> Floats | None:
     return None if (weight == weight[0]).all() else weight
 
 
-def groups_in(given: Any, kept: npt.NDArray[np.bool_], rows: Any) -> tuple[tuple[str, ...], Codes]:
-    """What the groups are called, and that of each row that is kept.
+def groups_in(given: Any, kept: npt.NDArray[np.bool_], rows: Any) -> tuple[Grouping, Codes]:
+    """Which groups there are, and that of each row that is kept.
 
     Args:
         given: a column, or several, whose combinations are the groups.
@@ -165,7 +165,8 @@ def groups_in(given: Any, kept: npt.NDArray[np.bool_], rows: Any) -> tuple[tuple
                 "of every row"
             )
         if values.ndim == 1:
-            frame = pd.DataFrame({"sensitive": given.array if categories else values})
+            name = str(getattr(given, "name", None) or "sensitive")
+            frame = pd.DataFrame({name: given.array if categories else values})
         else:
             names = [f"sensitive_{k}" for k in range(values.shape[1])]
             frame = pd.DataFrame(values, columns=names if len(names) > 1 else ["sensitive"])
@@ -177,7 +178,7 @@ def groups_in(given: Any, kept: npt.NDArray[np.bool_], rows: Any) -> tuple[tuple
             "leave those rows out, or make them a group of their own"
         )
     grouping = Grouping.fit(frame, list(frame.columns))
-    return grouping.names, grouping.codes(frame)
+    return grouping, grouping.codes(frame)
 
 
 def _check_index(given: Any, rows: Any) -> None:

@@ -16,13 +16,17 @@ from paretocosmos.estimators._own import InUnit
 from paretocosmos.estimators._targets import Classes, Numbers
 from paretocosmos.objectives import Objective
 from paretocosmos.problems import Problem, Split, check_split
+from paretocosmos.problems.tables.groups import Grouping
+from paretocosmos.problems.tables.other import OtherTable
 from paretocosmos.problems.tables.rows import Codes
 from paretocosmos.problems.tables.table import Table
+from paretocosmos.problems.tables.tabular import TabularProblem
 from paretocosmos.types import Batch, Metric, Outputs, map_tensors
 
-__all__ = ["Kind", "Rows", "RowsProblem", "problem_of"]
+__all__ = ["Fitted", "Kind", "Rows", "RowsProblem", "judging", "problem_of"]
 
 Kind = Classes | Numbers
+HELD_OUT: tuple[Split, ...] = ("val", "test")
 # A reference point for losses of standardised things, as for the paper's tables.
 REFERENCE = 2.0
 
@@ -62,18 +66,23 @@ class Rows:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RowsProblem(Problem):
-    """Rows in memory. The validation rows stand for test, too: an estimator shows no test front."""
+    """Rows in memory with several targets."""
 
     tabular: ClassVar[bool] = True
 
     splits: Mapping[Split, Batch] = field(repr=False)
 
     def split(self, name: Split) -> Batch:
-        return self.splits["train" if check_split(name) == "train" else "val"]
+        return self.splits[check_split(name)]
 
-    def judging(self) -> "RowsProblem":
-        """The same without the rows that train."""
-        return replace(self, splits={"val": self.splits["val"]})
+
+Fitted = TabularProblem | OtherTable | RowsProblem
+"""What an estimator trains on: a table with one target, or several targets."""
+
+
+def judging(problem: Fitted) -> Fitted:
+    """The same without the rows that train."""
+    return replace(problem, splits={key: problem.splits[key] for key in HELD_OUT})
 
 
 def problem_of(
@@ -86,8 +95,10 @@ def problem_of(
     *,
     repeat: int,
     name: str,
-) -> RowsProblem:
-    """The problem of some rows.
+    called: str,
+    grouping: Grouping | None,
+) -> Fitted:
+    """The problem of some rows. Those that validate stand for test, too.
 
     Args:
         train: rows to train on.
@@ -98,6 +109,8 @@ def problem_of(
         metrics: further numbers of a front.
         repeat: how often an epoch passes over the rows.
         name: what to call it.
+        called: the name of a single target.
+        grouping: which groups there are.
     """
     with warnings.catch_warnings():
         # a category that only validation rows have is nobody's mistake
@@ -111,15 +124,29 @@ def problem_of(
             for part in (trained.inputs, trained.targets)
         )
         trained = Batch(*many)
-    alone = len(targets) == 1
-    return RowsProblem(
-        name=name,
-        objectives=objectives,
-        reference=tuple(_reference(o, judged, targets) for o in objectives),
-        input_shape=(len(table.features),),
-        outputs=targets[0].width if alone else {t.name: t.width for t in targets},
-        metrics={key: metric for key, metric in metrics.items() if key not in names},
-        splits={"train": trained, "val": judged},
+    shared: dict[str, Any] = {
+        "name": name,
+        "objectives": objectives,
+        "reference": tuple(_reference(o, judged, targets) for o in objectives),
+        "input_shape": (len(table.features),),
+        "metrics": {key: metric for key, metric in metrics.items() if key not in names},
+        "splits": {"train": trained, **dict.fromkeys(HELD_OUT, judged)},
+    }
+    if len(targets) > 1:
+        return RowsProblem(**shared, outputs={t.name: t.width for t in targets})
+    (target,) = targets
+    shared |= {"outputs": target.width, "table": table, "target": called}
+    answer = target.answer
+    if answer.task != "binary" or grouping is None:
+        return OtherTable(**shared, answer=answer, grouping=grouping)
+    negative, positive = answer.classes
+    return TabularProblem(
+        **shared,
+        positive=positive,
+        negative=negative,
+        sensitive=grouping.called,
+        groups=grouping.names,
+        grouping=grouping,
     )
 
 

@@ -15,6 +15,8 @@ from torch import Tensor
 
 from paretocosmos.errors import DataError
 from paretocosmos.estimators._inputs import Floats, ours
+from paretocosmos.problems.tables.answers import Answer
+from paretocosmos.problems.tables.frames import label_of
 
 __all__ = [
     "LABEL",
@@ -23,6 +25,7 @@ __all__ = [
     "Numbers",
     "classes_of",
     "columns_of",
+    "name_of",
     "numbers_in",
     "standardised",
 ]
@@ -50,6 +53,12 @@ class Classes:
         """The same, with the shares of these rows."""
         found = np.bincount(codes, weight, minlength=len(self.classes))
         return replace(self, shares=tuple((found / found.sum()).tolist()))
+
+    @property
+    def answer(self) -> Answer:
+        """The same, as a run says it."""
+        names = tuple(label_of(one) for one in self.classes.tolist())
+        return Answer("binary" if len(names) == 2 else "classes", names)
 
     @property
     def width(self) -> int:
@@ -86,15 +95,38 @@ class Numbers:
     scale: float
     width: int = field(default=1, init=False)
 
+    @property
+    def answer(self) -> Answer:
+        """The same, as a run says it."""
+        return Answer("number", mean=self.mean, scale=self.scale)
+
     def predicted(self, outputs: Tensor) -> Floats:
         """``[n, 1]`` to numbers ``[n]`` in the target's unit."""
         return outputs[:, 0].numpy() * self.scale + self.mean
+
+
+def name_of(y: Any) -> str:
+    """What a single target is called: as its column, or `label`."""
+    columns = getattr(y, "columns", None)
+    found = getattr(y, "name", None) if columns is None else columns[0]
+    return LABEL if found is None or found == "" else str(found)
+
+
+def plain_of(y: Any) -> Any:
+    """A nullable column in which nothing is missing as numpy has it, so that 1 stays 1."""
+    if isinstance(y, pd.DataFrame):
+        return y.assign(**{name: plain_of(y[name]) for name in y.columns})
+    kind = getattr(getattr(y, "dtype", None), "numpy_dtype", None)
+    if not isinstance(y, pd.Series) or kind is None or y.hasnans:
+        return y
+    return pd.Series(y.to_numpy(dtype=kind), y.index, name=y.name)
 
 
 def columns_of(y: Any) -> tuple[list[str], list[Column]]:
     """The targets' names and values, column by column; a single one is called `label`."""
     if y is None:
         raise DataError("requires y to be passed, but the target y is None: give what to predict")
+    y = plain_of(y)
     with ours():
         whole = check_array(
             y, ensure_2d=False, allow_nd=False, dtype=None, ensure_all_finite=False, input_name="y"

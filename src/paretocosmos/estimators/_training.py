@@ -3,21 +3,22 @@
 import tempfile
 import threading
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from torch import nn
 
-from paretocosmos.conditioning import PerRayEnsemble
 from paretocosmos.errors import DivergedError, FindingWarning, FrontWarning
-from paretocosmos.estimators._problem import RowsProblem
+from paretocosmos.estimators._problem import Fitted
 from paretocosmos.evaluation.evaluate import evaluate
 from paretocosmos.methods import Method
 from paretocosmos.pareto.front import Front
+from paretocosmos.training.callbacks import Callback
 from paretocosmos.training.fit import fit
+from paretocosmos.training.progress import Progress
 
-__all__ = ["passes", "train"]
+__all__ = ["Trained", "passes", "train"]
 
 # Where an epoch is a few steps, a training needs more epochs; without rows to select the best epoch
 # by, more steps learn the rows by heart. Picked by held-out scores on small tables.
@@ -32,6 +33,22 @@ ONE_AT_A_TIME = threading.Lock()
 DEPTH = 5
 # Numbers that a table repeated in this way may take: 16 megabytes.
 REPEATED = 4_000_000
+# What a record says of the files beside it, and of a front that is measured anew.
+NOT_KEPT = ("files", "sha256", "metrics", "by_objective")
+
+
+class Trained(NamedTuple):
+    """What a training gave.
+
+    Attributes:
+        model: the network, in float64 on the CPU.
+        front: its validation front.
+        record: what `run.json` said of it.
+    """
+
+    model: nn.Module
+    front: Front
+    record: dict[str, Any]
 
 
 def passes(
@@ -58,13 +75,15 @@ def passes(
 
 
 def train(
-    problem: RowsProblem,
+    problem: Fitted,
     *,
     method: str | Method | None,
     settings: Mapping[str, Any],
     seed: int,
     device: str,
-) -> tuple[nn.Module, Front, bool]:
+    progress: Callable[[Progress], None] | bool = True,
+    callbacks: Sequence[Callback] = (),
+) -> Trained:
     """Train a network, bring it to the CPU and look at it there, in float64.
 
     So what it predicts for a row does not depend on the rows beside it, and a front tells exactly
@@ -76,12 +95,18 @@ def train(
         settings: of the method, the network and the training.
         seed: of all that is drawn.
         device: where to train.
-
-    Returns:
-        The network, its validation front, and whether it knows the rays of that front only.
+        progress: a bar where somebody looks, none, or what is called after every epoch.
+        callbacks: told of the training.
     """
+    from paretocosmos.training.bars import bars  # which takes a console
+
     place = tempfile.TemporaryDirectory(prefix="paretocosmos-")
-    with ONE_AT_A_TIME, place as folder, warnings.catch_warnings():
+    with (
+        ONE_AT_A_TIME,
+        place as folder,
+        bars(left=False, quiet=progress is not True),
+        warnings.catch_warnings(),
+    ):
         # the reference point is not the caller's, and no number of an estimator's; what is found is
         # told once all is done, as of the caller's own line
         warnings.simplefilter("ignore", FrontWarning)
@@ -93,6 +118,9 @@ def train(
                 seed=seed,
                 device=device,
                 out=Path(folder) / "run",
+                progress=progress,
+                callbacks=callbacks,
+                report=False,
             )
         except DivergedError as error:  # it speaks of a checkpoint, which is gone with the folder
             what = str(error).partition(";")[0]
@@ -103,4 +131,5 @@ def train(
     rays = [[float(part) for part in ray] for ray in run.front_val.rays]
     origin = dict(run.front_val.provenance)
     front = evaluate(model, problem, split="val", rays=rays, provenance=origin)
-    return model, front, isinstance(model, PerRayEnsemble)
+    record = {key: value for key, value in run.record.items() if key not in NOT_KEPT}
+    return Trained(model, front, record)

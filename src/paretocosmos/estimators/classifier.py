@@ -1,6 +1,6 @@
 """A classifier for every preference."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -18,6 +18,8 @@ from paretocosmos.estimators._trades import class_metrics, class_trade
 from paretocosmos.methods import Method
 from paretocosmos.objectives import GroupObjective, Objective, fairness_objective
 from paretocosmos.problems.tables.rows import Codes
+from paretocosmos.training.callbacks import Callback
+from paretocosmos.training.progress import Progress
 from paretocosmos.types import Metric
 
 __all__ = ["ParetoClassifier"]
@@ -63,9 +65,13 @@ class ParetoClassifier(ClassifierMixin, ParetoEstimator):  # type: ignore[misc]
         categorical: columns to read as categories although they hold numbers, by name or place.
         random_state: decides everything that is drawn.
         device: where to train: ``"auto"``, ``"cpu"``, ``"cuda"``; predictions are made on the CPU.
+        progress: a bar in notebooks and terminals; `False` for none, or what is called after every
+            epoch, with where the training stands.
+        callbacks: told of the training, such as `TensorBoard()` (`training.callbacks.Callback`).
 
     Attributes:
         front_: what every ray reaches on the validation rows.
+        best_epoch_: passes over the data after which the network was kept.
         model_: the network, ``forward(inputs, ray) -> outputs``, in float64.
         classes_: the classes; a list of them with several targets.
         groups_: what `sensitive` holds; empty without.
@@ -101,6 +107,8 @@ class ParetoClassifier(ClassifierMixin, ParetoEstimator):  # type: ignore[misc]
         categorical: Sequence[str | int] = (),
         random_state: Any = None,
         device: str = "auto",
+        progress: Callable[[Progress], None] | bool = True,
+        callbacks: Sequence[Callback] = (),
     ) -> None:
         self.preference = preference
         self.objectives = objectives
@@ -119,6 +127,8 @@ class ParetoClassifier(ClassifierMixin, ParetoEstimator):  # type: ignore[misc]
         self.categorical = categorical
         self.random_state = random_state
         self.device = device
+        self.progress = progress
+        self.callbacks = callbacks
 
     def fit(
         self,

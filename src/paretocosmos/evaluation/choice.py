@@ -8,23 +8,24 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from paretocosmos.errors import ConfigurationError, FrontWarning, InfeasibleError
+from paretocosmos.errors import FrontWarning, InfeasibleError
 from paretocosmos.evaluation.evaluate import bring, evaluate, evaluating, scored, sweep
 from paretocosmos.evaluation.intervals import intervals
 from paretocosmos.evaluation.proof import proven
 from paretocosmos.evaluation.refine import refine
 from paretocosmos.evaluation.threshold import MIDDLE, at_threshold, takes_threshold
 from paretocosmos.evaluation.threshold_search import other_threshold
+from paretocosmos.io.tables import Grid, number
 from paretocosmos.pareto.front import Front
 from paretocosmos.pareto.selection import Criteria, Point, is_constant, pick, point_of
 from paretocosmos.problems import Problem, check_split
 from paretocosmos.runtime.device import precise
 from paretocosmos.types import map_tensors
 
-__all__ = ["Choice", "Settled", "choose", "look", "settle"]
+__all__ = ["Choice", "Settled", "look_at_test", "settle"]
 
-# A look at the chosen ray on val and one on test, for the intervals.
-LOOKS = 2
+# What is told of a choice beside objectives and what was asked for.
+TOLD = {"accuracy"}
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,7 @@ class Choice:
         evaluations: rays evaluated for it, those on test included.
         threshold: the probability above which a decision between two classes is positive, for
             everybody; 0.5 where no other is worth it, and where nothing of the kind is decided.
+        asked: what it was chosen by, where that is known.
     """
 
     ray: tuple[float, ...]
@@ -46,16 +48,35 @@ class Choice:
     test: Point
     evaluations: int
     threshold: float = MIDDLE
+    asked: Criteria | None = None
 
     def __repr__(self) -> str:
-        ray = ", ".join(f"{part:.4g}" for part in self.ray)
-        if self.threshold != MIDDLE:
-            ray += f"; threshold {self.threshold:.4g}"
-        points = [
-            ", ".join(f"{name} {value:.4g}" for name, value in point.values.items())
-            for point in (self.val, self.test)
+        return self._grid().text()
+
+    def _repr_html_(self) -> str:
+        return self._grid().html()
+
+    def _grid(self) -> Grid:
+        """What was asked of the point, and what it got on val and on test."""
+        bounds = [] if self.asked is None else self.asked.bounds()
+        said = {name: f"at {'most' if side > 0 else 'least'} {b:g}" for name, b, side in bounds}
+        aims = {} if self.asked is None else {"small": self.asked.minimize}
+        aims |= {} if self.asked is None else {"large": self.asked.maximize}
+        said |= {
+            name: f"{how}{f', {said[name]}' if name in said else ''}"
+            for how, name in aims.items()
+            if name is not None
+        }
+        names = dict.fromkeys([*said, *self.val.values, *(TOLD & self.val.metrics.keys())])
+        rows = [
+            [name, said.get(name, ""), number(self.val[name]), *_with_ends(self.test, name)]
+            for name in names
         ]
-        return f"Choice(ray ({ray}): {points[0]} on val; {points[1]} on test)"
+        ray = ", ".join(f"{part:.4g}" for part in self.ray)
+        notes = [f"at the ray ({ray})"]
+        if self.threshold != MIDDLE:
+            notes = [f"{notes[0]} and the threshold {self.threshold:.4g}"]
+        return Grid("Choice", ["", "asked", "on val", "on test", "95 % interval"], rows, notes)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain lists and numbers, ready for JSON."""
@@ -68,64 +89,27 @@ class Choice:
         }
 
 
+def _with_ends(point: Point, name: str) -> list[str]:
+    """A number and its interval."""
+    ends = point.intervals.get(name)
+    return [number(point[name]), "" if ends is None else f"{number(ends[0])} to {number(ends[1])}"]
+
+
 @dataclass(frozen=True)
 class Settled:
     """What was chosen on the validation data.
 
     Attributes:
-        point: the point, without intervals.
+        point: the point, with intervals.
         threshold: at which decisions are made.
         problem: what decides at that threshold.
-        spent: rays that were evaluated.
+        evaluations: rays that were evaluated for it.
     """
 
     point: Point
     threshold: float
     problem: Problem
-    spent: int
-
-
-def choose(
-    model: nn.Module,
-    problem: Problem,
-    front: Front,
-    criteria: Criteria,
-    *,
-    fixed: bool,
-    evaluations: int,
-    threshold: float | None = None,
-) -> Choice:
-    """Choose on the validation data, then look at the test data once.
-
-    Args:
-        model: the network.
-        problem: what it was trained on.
-        front: its validation front.
-        criteria: what is asked.
-        fixed: whether it has a network for each ray of the front and knows no other.
-        evaluations: rays to evaluate at most.
-        threshold: at which decisions are made; `None` as `settle` has it.
-    """
-    if evaluations < LOOKS:
-        raise ConfigurationError(
-            f"`evaluations` are at least {LOOKS}, the chosen ray on val and on test; found "
-            f"{evaluations}"
-        )
-    found = settle(
-        model,
-        problem,
-        front,
-        criteria,
-        fixed=fixed,
-        evaluations=evaluations - LOOKS,
-        threshold=threshold,
-    )
-    ray = found.point.ray
-    seen = look(model, found.problem, ray, split="val", chosen=True)
-    test = look(model, found.problem, ray, split="test")
-    # as it was judged: alone, a ray's numbers may differ in the last digit
-    val = dataclasses.replace(found.point, intervals=seen.intervals)
-    return Choice(ray, val, test, found.spent + LOOKS, found.threshold)
+    evaluations: int
 
 
 def settle(
@@ -140,6 +124,8 @@ def settle(
 ) -> Settled:
     """The point of the validation data that meets the criteria best.
 
+    The last evaluation is a look at the chosen ray alone, for its intervals.
+
     Decisions are made at the probability 0.5, unless another threshold is given; or unless no ray
     keeps the bounds there but by giving everybody the same answer; or unless another gains more of
     what is to be large than chance explains. With a confidence it is not looked for, since that
@@ -151,7 +137,7 @@ def settle(
         front: its validation front.
         criteria: what is asked.
         fixed: whether it has a network for each ray of the front and knows no other.
-        evaluations: rays to evaluate at most.
+        evaluations: rays to evaluate at most, the chosen one included.
         threshold: at which decisions are made.
     """
     decided = MIDDLE if threshold is None else threshold
@@ -171,7 +157,7 @@ def settle(
         elif fixed:
             point = point_of(front, pick(front, criteria))
         else:
-            point, _ = refine(front, at, criteria, evaluations=evaluations)
+            point, _ = refine(front, at, criteria, evaluations=evaluations - 1)
     except InfeasibleError:
         other = other_threshold(model, problem, front, criteria) if looked_for else None
         if other is None:
@@ -184,7 +170,16 @@ def settle(
         point, decided = other
         at_it = at_threshold(problem, decided)
     _warn_of_constant(point)
-    return Settled(point, decided, at_it, spent)
+    seen = _look(model, at_it, point.ray, split="val", chosen=True)
+    # its values as they were judged: alone, a ray's numbers may differ in the last digit
+    point = dataclasses.replace(point, intervals=seen.intervals)
+    return Settled(point, decided, at_it, spent + 1)
+
+
+def look_at_test(model: nn.Module, found: Settled) -> Choice:
+    """What was chosen, and one look at the test data."""
+    test = _look(model, found.problem, found.point.ray, split="test")
+    return Choice(found.point.ray, found.point, test, found.evaluations + 1, found.threshold)
 
 
 def _warn_of_constant(point: Point) -> None:
@@ -193,11 +188,11 @@ def _warn_of_constant(point: Point) -> None:
             f"the chosen point is a constant classifier: everybody gets the same answer on "
             f"{point.split}; leave `allow_constant` out, or give a `threshold`",
             FrontWarning,
-            stacklevel=5,
+            stacklevel=4,
         )
 
 
-def look(
+def _look(
     model: nn.Module,
     problem: Problem,
     ray: tuple[float, ...],

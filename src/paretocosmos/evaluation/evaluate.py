@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from paretocosmos.backbones import Backbone
 from paretocosmos.conditioning import Conditioning
+from paretocosmos.evaluation.kept import kept_or
 from paretocosmos.objectives import Objective
 from paretocosmos.pareto.front import Front
 from paretocosmos.pareto.rays import as_rays, even_rays
@@ -53,10 +54,8 @@ def evaluate(
         ``protocol="paper"``, as a mean over batches of 256 in file order.
     """
     count = len(problem.objectives)
-    calibrated = getattr(model, "ends", None) is not None
-    wanted = (
-        even_rays(rays, count, ends=calibrated) if isinstance(rays, int) else as_rays(rays, count)
-    )
+    whole = getattr(model, "ends", None) is not None or getattr(model, "closed_form", False)
+    wanted = even_rays(rays, count, ends=whole) if isinstance(rays, int) else as_rays(rays, count)
     parameter = next(model.parameters(), torch.zeros(()))
     batch = bring(problem.split(check_split(split)), parameter.device, parameter.dtype)
     return evaluate_batch(model, problem, batch, wanted, split=split, provenance=provenance)
@@ -158,8 +157,18 @@ def sweep(
 ) -> Outputs:
     """Outputs of all samples under all rays, ``[N, B, ...]``, in chunks of samples.
 
-    Inputs may lie elsewhere than the model: a chunk is moved when its turn comes.
+    Inputs may lie elsewhere than the model: a chunk is moved when its turn comes. Within a block of
+    `keeping`, the same question is computed once.
     """
+    return kept_or(model, inputs, rays, lambda: _swept(model, inputs, rays, prepare))
+
+
+def _swept(
+    model: nn.Module,
+    inputs: Inputs,
+    rays: Tensor,
+    prepare: Callable[[Inputs, torch.dtype], Inputs] | None,
+) -> Outputs:
     some = first(inputs)
     parameter = next(model.parameters(), torch.zeros((), device=some.device))
     device, dtype = parameter.device, parameter.dtype

@@ -62,7 +62,13 @@ class Examined:
 
 
 def examine(
-    model: nn.Module, problem: Problem, front_val: Front, batch: Batch, *, scaled: bool = False
+    model: nn.Module,
+    problem: Problem,
+    front_val: Front,
+    batch: Batch,
+    *,
+    scaled: bool = False,
+    learned: bool = True,
 ) -> Examined:
     """Sensitivity and findings of one network that takes the ray as an input.
 
@@ -72,6 +78,8 @@ def examine(
         front_val: its front on the validation split.
         batch: that split, targets on the model's device.
         scaled: whether losses were brought to one scale in training, where none drowns another.
+        learned: whether the network learned what a ray means, so that it can fail to; else the
+            order of its front is all that is examined.
     """
     count = min(len(front_val), RAYS * (front_val.objectives - 1))
     front = front_val.take(np.linspace(0, len(front_val) - 1, count).round().astype(int))
@@ -85,6 +93,8 @@ def examine(
             score_batch=problem.score_batch,
             draws=DRAWS,
         )
+    if not learned:
+        return Examined(moved, tuple(findings(front, math.nan, drawn)))
     losses, gradients = _at_equal_weights(model, problem, some)
     if scaled:
         losses = {}

@@ -17,6 +17,8 @@ __all__ = ["bootstrap", "intervals", "moments_of", "paired_draws"]
 
 # Samples drawn in one pass, times samples in a split: what it gathers stays in a few megabytes.
 CHUNK = 500_000
+# Draws by which it is seen whether a metric takes weights.
+COMPARED = 3
 # With several rays, where every sample is scored at each of them: what stays in a CPU's cache.
 CHUNK_RAYS = 50_000
 
@@ -189,23 +191,69 @@ def paired_draws(
     every = list(metrics)
     rays, count = first(outputs).shape[:2]
     draw, device = torch.Generator().manual_seed(seed), first(outputs).device
-
-    def one(rows: Tensor) -> Tensor:
-        there = map_tensors(lambda out: out[:, rows], outputs)
-        truth = map_tensors(lambda target: target[rows], targets)
-        found = [score(metric, there, truth, score_batch).double() for metric in every]
-        return torch.stack(found, dim=-1)
-
+    weighs: list[bool] = []
     parts = []
     size = max(1, CHUNK // count if rays == 1 else CHUNK_RAYS // (count * rays))
     for start in range(0, draws, size):
-        rows = torch.randint(count, (min(size, draws - start), count), generator=draw)
-        try:
-            parts.append(torch.vmap(one)(rows.to(device)))
-        except RuntimeError:  # somebody's own metric, which picks rows by a mask
-            parts.append(torch.stack([one(drawn) for drawn in rows.to(device)]))
+        rows = torch.randint(count, (min(size, draws - start), count), generator=draw).to(device)
+        if not weighs:
+            few = rows[:COMPARED]
+            weighs = [score_batch is None and _weighs(one, outputs, targets, few) for one in every]
+        times = _times(rows) if any(weighs) else rows
+        found = [
+            _by_weight(one, outputs, targets, times)
+            if weighed
+            else _by_rows(one, outputs, targets, rows, score_batch)
+            for one, weighed in zip(every, weighs, strict=True)
+        ]
+        parts.append(torch.stack(found, dim=-1))
     numbers: Array = torch.cat(parts).cpu().numpy()
     return numbers
+
+
+def _by_rows(
+    metric: Metric, outputs: Outputs, targets: Targets, rows: Tensor, score_batch: int | None
+) -> Tensor:
+    """A metric on drawn rows ``[draws, B]`` at every ray, ``[draws, N]``."""
+
+    def one(drawn: Tensor) -> Tensor:
+        there = map_tensors(lambda out: out[:, drawn], outputs)
+        truth = map_tensors(lambda target: target[drawn], targets)
+        return score(metric, there, truth, score_batch).double()
+
+    try:
+        return torch.vmap(one)(rows)
+    except RuntimeError:  # somebody's own metric, which picks rows by a mask
+        return torch.stack([one(drawn) for drawn in rows])
+
+
+def _times(rows: Tensor) -> Tensor:
+    """How often each row was drawn, ``[draws, B]``."""
+    ones = torch.ones(rows.shape, device=rows.device)
+    return torch.zeros_like(ones).scatter_add_(1, rows, ones)
+
+
+def _by_weight(metric: Metric, outputs: Outputs, targets: Targets, times: Tensor) -> Tensor:
+    """The same by weights: a row counts as often as it was drawn, so that all are sorted once."""
+    own = targets.get("weight")
+
+    def one(drawn: Tensor) -> Tensor:
+        weight = drawn if own is None else own.reshape(drawn.shape) * drawn
+        return score(metric, outputs, {**targets, "weight": weight}, None).double()
+
+    return torch.vmap(one)(times)
+
+
+def _weighs(metric: Metric, outputs: Outputs, targets: Targets, rows: Tensor) -> bool:
+    """Whether a metric takes a weight for so many equal rows; somebody's own may know none."""
+    try:
+        found = _by_weight(metric, outputs, targets, _times(rows))
+        wanted = _by_rows(metric, outputs, targets, rows, None)
+    except Exception:  # a metric's own, which is raised again where it is needed
+        return False
+    return found.shape == wanted.shape and torch.allclose(
+        found, wanted, rtol=1e-5, atol=1e-7, equal_nan=True
+    )
 
 
 def _ends(drawn: Array, estimate: float, level: float) -> tuple[float, float]:

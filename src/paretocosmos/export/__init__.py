@@ -1,4 +1,4 @@
-"""Export: a run as one file with two inputs, `x` and `preference`, and a card that explains it."""
+"""Export: a run or an estimator as one file, `x` and `preference` in, and a card beside it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from paretocosmos.errors import ParetoCosmosError, RunError, unknown
-from paretocosmos.evaluation.threshold import MIDDLE, check_threshold
+from paretocosmos.evaluation.threshold import check_threshold
 from paretocosmos.export._card import card
 from paretocosmos.export._check import LIMIT, difference
 from paretocosmos.export._deployed import Call, Shared, deployed
@@ -14,6 +14,7 @@ from paretocosmos.export._onnx import loaded_onnx, need_onnx, onnx_bytes
 from paretocosmos.export._program import loaded_program, program_bytes
 from paretocosmos.export.metadata import TAKES, Takes, about, decides_by_one
 from paretocosmos.io.files import exists, made, one_line, replacing
+from paretocosmos.runs.like import RunLike, as_run, predicts_at
 from paretocosmos.runs.run import Run
 
 __all__ = ["Exported", "export"]
@@ -60,11 +61,11 @@ _WAYS: dict[str, _Way] = {
 
 
 def export(
-    run: Run,
+    run: Run | RunLike,
     *,
     format: Format = "onnx",  # noqa: A002
     out: str | Path | None = None,
-    threshold: float = MIDDLE,
+    threshold: float | None = None,
 ) -> Exported:
     """Write a run's network as one file that needs no paretocosmos, and a card beside it.
 
@@ -72,10 +73,12 @@ def export(
     ``[N, J]`` for each, on the simplex; where a network cannot be traced so, such as a hypernetwork
     of convolutions, ``[1, J]`` only, which `Exported` and the card say.
 
-    Of a table, `x` is what ``run.table.encode(frame)`` gives, the preprocessing is inside, and the
-    output is `probability` ``[N]``, as `run.predict` has it. Of anything else, `x` is what the
-    network takes, and the outputs are its logits, one tensor per head. Runs in float64 are exported
-    in float32.
+    Of a table, `x` is what ``run.table.encode(frame)`` or ``estimator.encode(frame)`` gives, and
+    the preprocessing is inside. The outputs are `probability` ``[N]``, as `run.predict` has it, and
+    `decision` ``[N]``: 1 above the threshold, else 0; of several classes, `probability` ``[N, K]``
+    and the place of the most probable one; of a number, `prediction` ``[N]``. Of anything else, `x`
+    is what the network takes, and the outputs are its logits, one tensor per head. Runs in float64
+    are exported in float32.
 
     The file is loaded again and compared with PyTorch on random rows and preferences, at several
     sizes; one that differs by more than 1e-5 is removed. Nothing is unpickled: an ONNX file holds
@@ -83,26 +86,31 @@ def export(
     pickle, its example inputs, and looked through for others before torch loads it.
 
     Args:
-        run: what `fit` or `load_run` gave; one network, not one for each ray.
+        run: what `fit` or `load_run` gave, a fitted estimator, or a pipeline that ends in one; one
+            network, not one for each ray.
         format: ``"onnx"`` for any runtime; ``"torch"`` for a program of torch.export, which takes
             a preference for each row and no other number of them.
         out: the file, ``.onnx`` or ``.pt2``; must not exist. By default ``export/model.onnx`` or
-            ``export/model.pt2`` in the run folder, which is written anew.
-        threshold: the probability above which decisions between two classes are to be positive,
-            such as `Choice.threshold`; the card and the file's metadata say it.
+            ``export/model.pt2`` in the run folder, which is written anew; ``model.onnx`` or
+            ``model.pt2`` here, of an estimator.
+        threshold: the probability above which decisions between two classes are positive, such as
+            `Choice.threshold`; the card and the file's metadata say it. `None` is the estimator's
+            `threshold_`, or 0.5.
 
     Returns:
         The file, its card (the same name and ``.md``), and the difference.
     """
     if format not in _WAYS:
         raise unknown("format", format, _WAYS)
+    run = as_run(run)
+    threshold = predicts_at(run).threshold if threshold is None else threshold
     check_threshold(threshold, decided=decides_by_one(run), what=run.record["name"])
     way = _WAYS[format]
     path = _place(run, way.ending, out)
     with made(path.parent):  # before the work is done
         if format == "onnx":
             need_onnx()
-        shared = deployed(run)
+        shared = deployed(run, threshold)
         content, several = way.write(
             shared, lambda free: about(run, shared, way.takes[free], threshold)
         )
@@ -119,8 +127,8 @@ def export(
 
 def _place(run: Run, ending: str, out: str | Path | None) -> Path:
     """Where the file goes; nothing that is not the run's own is replaced."""
-    own = run.folder / "export" / f"model{ending}"
-    path = own if out is None else Path(out).expanduser()
+    own = run.folder / "export" / f"model{ending}" if run.saved else None
+    path = (own or Path(f"model{ending}")) if out is None else Path(out).expanduser()
     if path.suffix != ending:
         raise RunError(f"`out` names a file that ends in {ending}, found `{path}`")
     taken = [p for p in (path, path.with_name(f"{path.name}.md")) if exists(p)]

@@ -1,21 +1,21 @@
 """The model card: what a file is, what it was made of, and what it is not fit for."""
 
-import sys
 from collections.abc import Iterator
 
 import numpy as np
 
-from paretocosmos import registry
 from paretocosmos._version import __version__
 from paretocosmos.evaluation.threshold import MIDDLE
 from paretocosmos.export._deployed import Shared
 from paretocosmos.export._fairness import fairness
 from paretocosmos.export._markdown import code, plain, table
 from paretocosmos.export._usage import usage
-from paretocosmos.export.metadata import TAKES, Takes, decides_by_one
+from paretocosmos.export.metadata import TAKES, Takes, classes_of, decides_by_one
+from paretocosmos.objectives import measure_of
 from paretocosmos.pareto.front import Front
 from paretocosmos.pareto.selection import constant
-from paretocosmos.problems.tables.answers import Answer
+from paretocosmos.problems.tables.answers import DECISION, Answer
+from paretocosmos.runs.like import predicts_at
 from paretocosmos.runs.run import Run
 
 SHOWN = 7  # rays of the front
@@ -75,10 +75,16 @@ def _calling(run: Run, shared: Shared, name: str, takes: Takes, threshold: float
         f"- `preference`: float32, {TAKES[takes].format(j=shared.objectives)}; numbers of at least "
         "0 that sum to 1, how much each objective counts, in the order of the objectives below."
     )
+    chosen = predicts_at(run).ray
+    if chosen is not None:
+        yield f"  The estimator predicts at {', '.join(f'{part:.4g}' for part in chosen)}."
     if run.table is not None:
         answer = Answer.from_about(run.record["about"])
         shape = f"[N, {answer.outputs}]" if answer.outputs > 1 else "[N]"
         yield f"- gives `{answer.called}`, float32 {shape}; the preprocessing is inside."
+        if classes_of(run):
+            named = ", ".join(f"{at} is {plain(one)}" for at, one in enumerate(classes_of(run)))
+            yield f"- gives `{DECISION}`, int64 [N]: {named}."
         if decides_by_one(run):
             yield f"- A decision is positive above the probability {threshold:g}, for everybody."
             if threshold != MIDDLE:
@@ -116,6 +122,8 @@ def _data(run: Run) -> Iterator[str]:
     yield f"- problem: {plain(record['name'])}"
     yield f"- protocol: {plain(record['protocol'])}, {how}"
     for key, value in record["about"].items():
+        if isinstance(value, dict):  # for programs: what it says is said in other places, too
+            continue
         shown = ", ".join(map(str, value)) if isinstance(value, list | tuple) else value
         yield f"- {plain(key)}: {plain(shown)}"
     yield from (f"- {plain(caveat)}" for caveat in record["caveats"])
@@ -125,11 +133,10 @@ def _objectives(run: Run) -> Iterator[str]:
     yield "Smaller is better for each."
     yield ""
     for name in run.front.names:
-        meaning = "As the problem defines it."  # one's own, or named after what it is for
-        if name in registry.names("objectives"):
-            file = sys.modules[registry.find("objectives", name).__module__]
-            meaning = (file.__doc__ or "").strip().partition("\n")[0]
-        yield f"- {plain(name)}: {plain(meaning)}"
+        measure = measure_of(name)
+        meaning = measure.meaning or "As the problem defines it."  # one's own
+        said = meaning if measure.label == name.replace("_", " ") else f"{measure.label}. {meaning}"
+        yield f"- {plain(name)}: {plain(said)}"
 
 
 def _front(front: Front) -> Iterator[str]:
@@ -152,7 +159,7 @@ def _training(run: Run) -> Iterator[str]:
     for part in ("method", "conditioning", "backbone"):
         spec = record[part]
         if spec is not None:
-            given = {key: value for key, value in spec["settings"].items() if value is not None}
+            given = {k: v for k, v in spec["settings"].items() if v is not None and not _nested(v)}
             settings = ", ".join(f"{key} {value}" for key, value in given.items())
             yield f"- {part}: {plain(spec['name'])}" + (f" ({plain(settings)})" if settings else "")
     epochs, chosen = record["training"]["epochs"], record.get("epoch_selected")
@@ -162,6 +169,11 @@ def _training(run: Run) -> Iterator[str]:
     yield f"- trained by paretocosmos {plain(record['version'])}, exported by {__version__}"
     if run.signed_by is not None:
         yield f"- signed with the Ed25519 key {run.signed_by}, verified before the export"
+
+
+def _nested(value: object) -> bool:
+    """Whether it is numbers by the dozen, such as the knots of every column."""
+    return isinstance(value, list | tuple) and any(isinstance(one, list | tuple) for one in value)
 
 
 def _limits(run: Run, name: str, difference: float) -> Iterator[str]:

@@ -6,6 +6,7 @@ from torch import Tensor
 
 from paretocosmos.export._deployed import Call, Output, Shared
 from paretocosmos.export.metadata import Takes
+from paretocosmos.problems.tables.answers import DECISION
 from paretocosmos.problems.tables.table import Table
 
 # The largest difference that float32 and another order of adding explain.
@@ -44,8 +45,12 @@ def difference(
         ray /= ray.sum(dim=1, keepdim=True)
         with torch.inference_mode():
             expected = [output.numpy() for output in shared.network(x, ray)]
-        for found, wanted in zip(call(x, ray), expected, strict=True):
-            worst = max(worst, apart(found, wanted))
+        given = dict(zip(shared.outputs, call(x, ray), strict=True))
+        wanted = dict(zip(shared.outputs, expected, strict=True))
+        if DECISION in given:  # which must follow from what the file itself says
+            found = torch.from_numpy(given[shared.network.answer.called])
+            wanted[DECISION] = shared.network.decided(found)[DECISION].numpy()
+        worst = max(worst, *(apart(given[name], wanted[name]) for name in shared.outputs))
     return worst
 
 

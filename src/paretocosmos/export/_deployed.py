@@ -13,7 +13,7 @@ from paretocosmos.conditioning import Conditioning, PerRayEnsemble
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.export._preprocessing import Preprocessing
 from paretocosmos.io.files import one_line
-from paretocosmos.problems.tables.answers import Answer
+from paretocosmos.problems.tables.answers import DECISION, Answer
 from paretocosmos.runs.run import Run
 from paretocosmos.types import Outputs, map_tensors
 
@@ -32,15 +32,21 @@ class Deployed(nn.Module):
         model: ``forward(inputs, ray) -> outputs``; float32, on the CPU.
         preprocessing: what comes before it, where the rows are those of a table.
         answer: what the output then is, such as the probability of the positive class.
+        threshold: the probability above which a decision between two classes is positive.
     """
 
     def __init__(
-        self, model: nn.Module, preprocessing: Preprocessing | None, answer: Answer
+        self,
+        model: nn.Module,
+        preprocessing: Preprocessing | None,
+        answer: Answer,
+        threshold: float,
     ) -> None:
         super().__init__()
         self.answer = answer
         self.model = model
         self.preprocessing = preprocessing
+        self.threshold = threshold
 
     def forward(self, x: Tensor, preference: Tensor) -> tuple[Tensor, ...]:
         """Rows ``[N, ...]`` and preferences ``[G, J]`` to outputs ``[N, ...]``."""
@@ -55,13 +61,22 @@ class Deployed(nn.Module):
         ray = preference[0] if preference.shape[0] == 1 else preference
         if self.preprocessing is not None:
             outputs: Outputs = self.model(self.preprocessing(x), ray)
-            return {self.answer.called: self.answer.read(outputs)}
+            found = self.answer.read(outputs)
+            return {self.answer.called: found, **self.decided(found)}
         # a dataclass becomes a mapping, a list a tuple
         plain = map_tensors(lambda out: out, self.model(x, ray))
         if isinstance(plain, Tensor):
             return {"logits": plain}
         named = plain if isinstance(plain, Mapping) else dict(enumerate(plain))
         return {str(name): out for name, out in named.items() if isinstance(out, Tensor)}
+
+    def decided(self, found: Tensor) -> dict[str, Tensor]:
+        """The place of the class that follows from probabilities ``[N]`` or ``[N, K]``, if any."""
+        if self.answer.task == "number":
+            return {}
+        if self.answer.task == "classes":
+            return {DECISION: found.argmax(dim=-1)}
+        return {DECISION: (found > self.threshold).long()}
 
 
 class Grouped(nn.Module):
@@ -94,7 +109,7 @@ class Shared:
     outputs: tuple[str, ...]
 
 
-def deployed(run: Run) -> Shared:
+def deployed(run: Run, threshold: float) -> Shared:
     """The network of a run in float32 on the CPU; one that cannot be exported is refused."""
     if isinstance(run.model, PerRayEnsemble):
         raise ConfigurationError(
@@ -105,7 +120,8 @@ def deployed(run: Run) -> Shared:
     model = copy.deepcopy(run.model).cpu().float().eval().requires_grad_(False)
     table = run.table
     preprocessing = None if table is None else Preprocessing(table)
-    network = Deployed(model, preprocessing, Answer.from_about(run.record["about"])).eval()
+    answer = Answer.from_about(run.record["about"])
+    network = Deployed(model, preprocessing, answer, threshold).eval()
     shape = run.record["input_shape"] if table is None else [len(table.columns)]
     row, objectives = tuple(shape), run.front.objectives
     even = torch.full((1, objectives), 1 / objectives)

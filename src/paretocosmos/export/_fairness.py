@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from paretocosmos.conditioning import Conditioning
 from paretocosmos.export._markdown import plain
 from paretocosmos.objectives import GroupObjective, fairness_objectives
 from paretocosmos.pareto.selection import constant
@@ -21,6 +22,12 @@ def fairness(run: Run) -> Iterator[str]:
             "an input; other columns may still tell much of it."
         )
         yield ""
+        if isinstance(model := run.model, Conditioning) and model.closed_form:
+            yield (
+                "- The network estimates from the other columns how likely somebody belongs to "
+                "each group, and the preference moves answers by that estimate: ask whether this "
+                "is allowed where it is used."
+            )
         measures = _measures(run)
         shown = (name for name in (*front.names, *front.metrics) if name in measures)
         yield from (f"- {plain(name)}: {measures[name]}." for name in shown)

@@ -5,6 +5,7 @@ from typing import Any
 
 from paretocosmos.export._deployed import Shared
 from paretocosmos.export.metadata import KEY, Takes
+from paretocosmos.runs.like import predicts_at
 from paretocosmos.runs.run import Run
 
 _ONNX = """\
@@ -72,8 +73,9 @@ def usage(run: Run, shared: Shared, name: str, takes: Takes) -> str:
     else:
         row = pformat(_row(run), width=96, indent=1, sort_dicts=False)
         lines += _ENCODE.format(row="\n".join(f"    {line}" for line in f"{row},".splitlines()))
-    even = [[round(1 / shared.objectives, 4)] * shared.objectives]
-    lines += f"preference = np.array({even}, dtype=np.float32)  # {_order(takes)}\n"
+    asked = predicts_at(run).ray or [1 / shared.objectives] * shared.objectives
+    ray = [[round(part, 4) for part in asked]]
+    lines += f"preference = np.array({ray}, dtype=np.float32)  # {_order(takes)}\n"
     lines += _RUN_ONNX if onnx else _RUN_PROGRAM
     return lines + 'print(dict(zip(about["outputs"], outputs)))\n'
 

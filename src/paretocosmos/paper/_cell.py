@@ -106,6 +106,7 @@ def train(
             device=how.device,
             precision=how.precision,
             progress=progress,
+            report=False,
         )
         alone = each_alone(runs[0].record["fixed_rays"])
 

@@ -43,8 +43,8 @@ def on_a_grid(cells: Iterable[CellResult]) -> Iterator[tuple[tuple[float, float]
 def exact_front(problem: str) -> Front | None:
     """The true front of a problem that knows it, `None` for another, which is not loaded.
 
-    >>> exact_front("toy_convex"), exact_front("adult")
-    (Front(1001 rays, first, second, on test), None)
+    >>> len(exact_front("toy_convex")), exact_front("adult")
+    (1001, None)
     """
     if get_type_hints(registry.find("problems", problem)).get("return") is not ToyProblem:
         return None

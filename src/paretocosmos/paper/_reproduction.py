@@ -17,7 +17,7 @@ from paretocosmos.paper.recipe import Cell, Recipe
 from paretocosmos.runs.record import record_in
 from paretocosmos.training.fit import Progress
 
-__all__ = ["Reproduction", "Standing", "State"]
+__all__ = ["CellStatus", "Reproduction", "State"]
 
 State = Literal["waiting", "running", "done", "failed"]
 
@@ -26,7 +26,7 @@ PARTS = ("training", "preparing", "evaluating")
 
 
 @dataclass(frozen=True)
-class Standing:
+class CellStatus:
     """Where one cell stands.
 
     Attributes:
@@ -81,7 +81,7 @@ class Reproduction:
 
     recipe: Recipe
     out: Path
-    standings: dict[str, Standing] = field(default_factory=dict)
+    standings: dict[str, CellStatus] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
     @property
@@ -89,7 +89,7 @@ class Reproduction:
         """The file that says all this."""
         return self.recipe.root(self.out) / f"{self.recipe.name}.json"
 
-    def having(self, state: State) -> list[Standing]:
+    def having(self, state: State) -> list[CellStatus]:
         """The cells in a certain state, of those that are to be trained this time."""
         return [one for one in self.standings.values() if one.asked and one.state == state]
 
@@ -114,7 +114,7 @@ class Reproduction:
         if not asked and state == "waiting" and kept.error:
             state, why = "failed", kept.error
         packages = packages_of(error)
-        found = Standing(cell, asked, state, why, kept.seconds, kept.share, packages=packages)
+        found = CellStatus(cell, asked, state, why, kept.seconds, kept.share, packages=packages)
         self.standings[cell.name] = _with_results(found, self.out)
 
     def note(self, cell: Cell, what: Progress | Outcome | None) -> None:
@@ -137,7 +137,7 @@ class Reproduction:
             self._ended(replace(one, state="waiting", began=None), spent, spent)  # at most
         self.save()
 
-    def _ended(self, one: Standing, seconds: float, share: float) -> None:
+    def _ended(self, one: CellStatus, seconds: float, share: float) -> None:
         """Enter what a sitting took, here and in the cell's folder."""
         now = replace(one, at=None, seconds=one.seconds + seconds, share=one.share + share)
         self.standings[one.cell.name] = now
@@ -199,7 +199,7 @@ class Reproduction:
         sweep(self.file.parent, of=self.file.name)
 
 
-def _with_results(one: Standing, out: Path) -> Standing:
+def _with_results(one: CellStatus, out: Path) -> CellStatus:
     """With the numbers of the runs that are finished."""
     done: dict[int, Record] = {}
     for seed, folder in one.cell.runs(out).items():
@@ -213,7 +213,7 @@ def _with_results(one: Standing, out: Path) -> Standing:
     return replace(one, seeds_done=tuple(done), hypervolume=mean, seconds_in=spent)
 
 
-def _keep(one: Standing, out: Path) -> None:
+def _keep(one: CellStatus, out: Path) -> None:
     """Leave in the cell's folder what it is, what it took and why it failed."""
     folder = one.cell.folder(out)
     folder.mkdir(parents=True, exist_ok=True)
@@ -229,7 +229,7 @@ def _like(cell: Cell, took: Sequence[tuple[Cell, float]]) -> float:
     return fmean(both or method or problem or [s for _, s in took])
 
 
-def _sums(every: Sequence[Standing], key: Callable[[Cell], str]) -> dict[str, float]:
+def _sums(every: Sequence[CellStatus], key: Callable[[Cell], str]) -> dict[str, float]:
     found: dict[str, float] = {}
     for one in every:
         found[key(one.cell)] = found.get(key(one.cell), 0) + one.seconds

@@ -11,14 +11,14 @@ from paretocosmos.io.trust import check_trust
 from paretocosmos.paper._cell import Job, Outcome, ReproduceOptions, Tell, packages_of, tidy, train
 from paretocosmos.paper._cluster import need_ray, on_ray
 from paretocosmos.paper._done import finished
-from paretocosmos.paper._reproduction import Reproduction, Standing
+from paretocosmos.paper._reproduction import CellStatus, Reproduction
 from paretocosmos.paper._workers import on_workers
 from paretocosmos.paper.recipe import Cell, Recipe, load_recipe
 from paretocosmos.runtime.device import check_precision, device_of
 from paretocosmos.runtime.distributed import join
 from paretocosmos.training.fit import Progress, check_seeds
 
-__all__ = ["Reproduction", "Standing", "reproduce"]
+__all__ = ["CellStatus", "Reproduction", "reproduce"]
 
 
 def reproduce(

@@ -11,15 +11,20 @@ import numpy.typing as npt
 
 from paretocosmos.errors import ConfigurationError, DataError, need
 from paretocosmos.io.files import one_line, parse_json
+from paretocosmos.io.tables import Grid, number, spread
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from paretocosmos.pareto.selection import Point
+    from paretocosmos.plotting.picture import Picture
 
 __all__ = ["Array", "Front"]
 
 Array = npt.NDArray[np.float64]
+
+# Rays that are printed, and the letters that they may take in a line, of a terminal or a notebook.
+ROWS, TERMINAL, NOTEBOOK = 9, 80, 110
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +88,31 @@ class Front:
         return len(self.values)
 
     def __repr__(self) -> str:
-        return f"Front({len(self)} rays, {', '.join(self.names)}, on {self.split})"
+        return self._grid(TERMINAL).text()
+
+    def _repr_html_(self) -> str:
+        return self._grid(NOTEBOOK).html()
+
+    def _title(self) -> str:
+        return f"Front of {len(self)} rays, {', '.join(self.names)}, on {self.split}"
+
+    def _grid(self, width: int) -> Grid:
+        """A few of its rays from end to end: weights, values, and metrics that have room."""
+        rows = spread(len(self), ROWS)
+        weights = 1 if self.objectives == 2 else self.objectives  # the other one follows
+        columns = {f"weight_{n}": self.rays[:, at] for at, n in enumerate(self.names[:weights])}
+        columns |= dict(zip(self.names, self.values.T, strict=True))
+        room = width - sum(2 + max(len(name), 6) for name in columns)
+        for name, values in self.metrics.items():
+            room -= 2 + max(len(name), 6)
+            if room >= 0:
+                columns[name] = values
+        cells = [[number(float(values[at])) for values in columns.values()] for at in rows]
+        absent = [name for name in self.metrics if name not in columns]
+        said = [f"{len(rows)} of {len(self)} rays"] * (len(rows) < len(self))
+        said += [f"also {', '.join(absent)}"] * bool(absent)
+        notes = [f"{'; '.join(said)}: `.to_frame()` has all"] if said else []
+        return Grid(self._title(), list(columns), cells, notes)
 
     def __eq__(self, other: object) -> bool:
         """Equal to the last bit in everything that is stored."""
@@ -134,7 +163,7 @@ class Front:
         if len(kinds) > 1:
             raise ConfigurationError(
                 "fronts that are joined need the same objectives, reference point, split and "
-                "metrics, found " + " and ".join(repr(front) for front in every)
+                "metrics, found " + " and ".join(front._title() for front in every)
             )
         return Front(
             rays=np.concatenate([front.rays for front in every]),
@@ -195,6 +224,18 @@ class Front:
         )
         at = pick(self, criteria)
         return interpolated(self, criteria, at) if interpolate else point_of(self, at)
+
+    def plot(self, *others: "Front", title: str = "") -> "Picture":
+        """A picture of the front, which a notebook shows and ``.save("front.png")`` writes.
+
+        Args:
+            others: fronts with the same objectives, to be drawn with it.
+            title: a line above it.
+        """
+        from paretocosmos.plotting import front_figure
+        from paretocosmos.plotting.picture import Picture
+
+        return Picture(front_figure([self, *others], title=title))
 
     def to_frame(self) -> "pd.DataFrame":
         """A row per ray: its weights, the values and metrics it reaches, and whether it stands.

@@ -19,6 +19,7 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from paretocosmos.errors import RunError
+from paretocosmos.io.doing import doing
 from paretocosmos.io.files import one_line, replacing
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "load_checkpoint",
     "load_tensors",
     "numbered",
+    "numbers_in",
     "save_checkpoint",
     "save_tensors",
 ]
@@ -52,6 +54,7 @@ class TrainingState:
     numbers: dict[str, Any] = field(default_factory=dict)
 
 
+@doing("saving a checkpoint")
 def save_checkpoint(path: Path, at: TrainingState) -> None:
     """Write the checkpoint, replacing the one before."""
     tensors = {f"model.{name}": value for name, value in at.model.state_dict().items()}
@@ -158,6 +161,16 @@ def _read(path: Path, *, hashed: bool) -> tuple[dict[str, Tensor], dict[str, Any
     if written is not None and not torch.equal(written, _hash(tensors, said)):
         raise ValueError("its content is not what was written")
     return tensors, json.loads(said)
+
+
+def numbers_in(path: Path) -> dict[str, Any] | None:
+    """What a checkpoint says beside its tensors, which are not read; `None` if it cannot be."""
+    try:
+        with safe_open(path, framework="pt") as file:
+            said: dict[str, Any] = json.loads(file.metadata()[HEADER])
+    except UNREADABLE:  # it may be gone by now: the training keeps the last two
+        return None
+    return said
 
 
 def flaw_of(path: Path, epoch: int) -> str | None:

@@ -7,7 +7,8 @@ from paretocosmos.errors import RunError
 from paretocosmos.problems.tables.base import TableProblem
 from paretocosmos.problems.tables.labelled import labelled_rows
 from paretocosmos.registry import Spec
-from paretocosmos.runs.run import Run, objective_of
+from paretocosmos.runs.reloaded import objective_of
+from paretocosmos.runs.run import Run
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -11,6 +11,7 @@ from paretocosmos.conditioning import PerRayEnsemble
 from paretocosmos.config.build import Blueprint
 from paretocosmos.config.settings import NETWORK
 from paretocosmos.errors import DataError, RunError
+from paretocosmos.io.doing import doing
 from paretocosmos.io.files import digest, digest_of, one_line, read_json
 from paretocosmos.io.signatures import fingerprint_of, read_public_key
 from paretocosmos.io.trust import modules_of
@@ -26,6 +27,7 @@ from paretocosmos.runtime.device import device_of, to_device_layout
 __all__ = ["build_model", "check_files", "load_run"]
 
 
+@doing("reading the run")
 def load_run(
     folder: str | Path,
     *,

@@ -85,7 +85,7 @@ def _source() -> str:
 @cache
 def _git() -> dict[str, Any] | None:
     """The commit of a source checkout, and whether it was changed; `None` for a wheel."""
-    root = Path(__file__).resolve().parents[2]
+    root = Path(__file__).resolve().parents[3]
     if not (root / ".git").exists():
         return None
     try:

@@ -1,9 +1,7 @@
 """A run: one training and its folder."""
 
 import dataclasses
-import warnings
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,27 +10,31 @@ import numpy as np
 import torch
 from torch import nn
 
-from paretocosmos import registry
-from paretocosmos.errors import ConfigurationError, DataWarning, ParetoCosmosError, RunError
-from paretocosmos.evaluation.choice import Choice, choose
-from paretocosmos.io.files import one_line
-from paretocosmos.objectives import Objective
+from paretocosmos.errors import ConfigurationError, RunError
+from paretocosmos.evaluation.choice import Choice, look_at_test, settle
+from paretocosmos.io.doing import doing
+from paretocosmos.io.tables import Grid, number
 from paretocosmos.pareto.front import Array, Front
 from paretocosmos.pareto.rays import Rays, as_rays
 from paretocosmos.pareto.selection import Criteria
-from paretocosmos.problems import Problem, load_problem
+from paretocosmos.problems import Problem
 from paretocosmos.problems.tables.answers import Answer
 from paretocosmos.problems.tables.base import TableProblem
 from paretocosmos.problems.tables.table import Table
-from paretocosmos.registry import Spec
 from paretocosmos.runs.provenance import answers_of
-from paretocosmos.runs.record import check_objectives, other_objectives
+from paretocosmos.runs.record import check_objectives
+from paretocosmos.runs.reloaded import load_as_trained
 from paretocosmos.types import Outputs
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Run", "objective_of"]
+    from paretocosmos.explorer.inline import Page
+
+__all__ = ["PAGE", "Run"]
+
+PAGE = "report.html"
+"""The page in a run folder."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,7 @@ class Run:
     """What a training gave: the model, its fronts, and the folder that holds them.
 
     Attributes:
-        folder: where everything is saved.
+        folder: where everything is saved; of an estimator that was not, its name.
         record: `run.json`: the resolved configuration, versions, timings and numbers.
         front: the test front at the selected epoch.
         front_val: the validation front at the selected epoch.
@@ -48,6 +50,7 @@ class Run:
         table: the fitted preprocessing of a tabular problem.
         trained_on: the problem, as long as the run that `fit` gave is at hand.
         signed_by: the fingerprint of the key that its signature was verified with, if it was.
+        saved: whether there is a folder; an estimator has none unless it was saved.
     """
 
     folder: Path
@@ -58,10 +61,51 @@ class Run:
     table: Table | None = None
     trained_on: Problem | None = field(default=None, repr=False, compare=False)
     signed_by: str | None = None
+    saved: bool = True
 
     def __repr__(self) -> str:
         reached = f"hypervolume {self.hypervolume:.4f} on {len(self.front)} rays"
         return f"Run({str(self.folder)!r}: {self.record['name']}, {reached})"
+
+    def _repr_html_(self) -> str:
+        facts = {
+            "problem": self.record["name"],
+            "method": self.record["label"],
+            "hypervolume": number(self.hypervolume),
+            "folder": str(self.folder),
+            "page": "-" if self.report is None else str(self.report),
+        }
+        return Grid("Run", list(facts), [list(facts.values())]).html() + self.front._repr_html_()
+
+    def explore(
+        self,
+        *,
+        out: str | Path | None = None,
+        data: str | None = None,
+        samples: bool = True,
+        height: int | None = None,
+    ) -> "Page":
+        """Write the page on which the trade-off is dragged; a notebook shows it below the cell.
+
+        Args:
+            out: where it goes; ``report.html`` of the run folder if `None`.
+            data: where the problem's data lies now, if it has moved.
+            samples: whether to show a dozen of the data.
+            height: of the frame in a notebook, in pixels.
+
+        Returns:
+            The page: its `path`, and `open()` for a browser of its own.
+        """
+        from paretocosmos.explorer.inline import HEIGHT, page_of
+
+        place = self.folder / PAGE if out is None else Path(out).expanduser()
+        return page_of([self], place, data=data, samples=samples, height=height or HEIGHT)
+
+    @property
+    def report(self) -> Path | None:
+        """The page that shows the run, to be opened in a browser, if it was written."""
+        page = self.folder / PAGE
+        return page if page.exists() else None
 
     @property
     def hypervolume(self) -> float:
@@ -161,17 +205,25 @@ class Run:
             confidence=confidence,
         )
         criteria.check(self.front_val)
+        if evaluations < 2:
+            raise ConfigurationError(
+                "`evaluations` are at least 2, the chosen ray on val and on test; found "
+                f"{evaluations}"
+            )
         if problem is not None:
             check_objectives(self.folder, self.record, problem)
-        return choose(
-            self.model,
-            self.problem() if problem is None else problem,
-            self.front_val,
-            criteria,
-            fixed=self.record["fixed_rays"] is not None,
-            evaluations=evaluations,
-            threshold=threshold,
-        )
+        with doing("choosing"):
+            found = settle(
+                self.model,
+                self.problem() if problem is None else problem,
+                self.front_val,
+                criteria,
+                fixed=self.record["fixed_rays"] is not None,
+                evaluations=evaluations - 1,
+                threshold=threshold,
+            )
+            choice = look_at_test(self.model, found)
+        return dataclasses.replace(choice, asked=criteria)
 
     def problem(self, *, data: str | None = None) -> Problem:
         """The problem this run was trained on, loaded where it is not at hand.
@@ -182,6 +234,11 @@ class Run:
         if data is None and self.trained_on is not None:
             return self.trained_on
         saved = self.record["problem"]
+        if "predicts_at" in self.record:
+            raise RunError(
+                f"`{self.folder}` is of an estimator, whose rows are part of no folder and no "
+                "pickle: do it with the estimator that was fitted, before it is saved"
+            )
         if saved is None:
             raise RunError(
                 f"`{self.folder}` was trained on a problem built by hand, which its folder cannot "
@@ -191,7 +248,7 @@ class Run:
         settings = dict(saved["settings"])
         if data is not None:
             settings["data"] = data
-        problem = self._loaded(saved["name"], settings)
+        problem = load_as_trained(self.folder, self.record, saved["name"], settings)
         if isinstance(problem, TableProblem) and (
             problem.table != self.table or answers_of(problem) != self.record.get("answers")
         ):
@@ -210,76 +267,3 @@ class Run:
         if reference is None:
             return problem
         return dataclasses.replace(problem, reference=tuple(reference))
-
-    def _loaded(self, name: str, settings: Mapping[str, Any]) -> Problem:
-        """The problem of the record, if it is one that the network can have been trained on."""
-        try:
-            with warnings.catch_warnings():
-                # what was assumed of the data was said when it was trained on
-                warnings.simplefilter("ignore", DataWarning)
-                problem = load_problem(name, settings=settings)
-        except ParetoCosmosError:
-            raise
-        except (LookupError, OSError, TypeError, ValueError) as error:
-            if ":" in name:  # a mistake in code of one's own is best seen as it is
-                raise
-            raise RunError(
-                f"`{self.folder}` was trained on `{name}` with settings that it cannot have "
-                f"({one_line(error)}): bring back what the training wrote"
-            ) from error
-        problem = self._as_trained(problem, name)
-        found = {"names": list(problem.names), "input_shape": list(problem.input_shape)}
-        for key, value in found.items():
-            if value != self.record[key]:
-                raise RunError(
-                    f"`{self.folder}` was not trained on `{name}` as it is here, whose `{key}` is "
-                    f"{value}, there {self.record[key]}: give the same as `data`"
-                ).by({"data": None})
-        return problem
-
-    def _as_trained(self, problem: Problem, name: str) -> Problem:
-        """The problem with the objectives it was trained on, which its owner may have replaced."""
-        other = other_objectives(self.record, problem)
-        if not other:
-            return problem
-        specs = [Spec(**spec) for spec in self.record["objective_specs"]]
-        gone = _unknown_settings(specs)
-        if gone:
-            raise RunError(
-                f"`{self.folder}` was trained on objectives that are others in this version, "
-                f"which has no {gone} ({'; '.join(other)}): train again, or evaluate it with the "
-                f"version that wrote it, {self.record['version']}"
-            )
-        if {spec.name for spec in specs} <= {*registry.names("objectives")}:
-            with suppress(ConfigurationError):
-                objectives = tuple(objective_of(spec) for spec in specs)
-                rebuilt = dataclasses.replace(problem, objectives=objectives)
-                if not other_objectives(self.record, rebuilt):
-                    return rebuilt
-        raise RunError(
-            f"`{self.folder}` was trained on `{name}` with objectives that its folder cannot "
-            f"rebuild ({'; '.join(other)}): pass the problem as `load_run(..., problem=problem)`"
-        )
-
-
-def _unknown_settings(specs: Sequence[Spec]) -> str:
-    """The settings in a record that this package's objectives of those names do not have."""
-    here = {*registry.names("objectives")}
-    return ", ".join(
-        f"`{key}` of `{spec.name}`"
-        for spec in specs
-        if spec.name in here
-        for key in spec.settings
-        if key not in registry.parameters(registry.find("objectives", spec.name))
-    )
-
-
-def objective_of(spec: Spec) -> Objective:
-    """An objective of this package from a record, each setting of the kind it is declared with."""
-    known = registry.parameters(registry.find("objectives", spec.name))
-    settings = {
-        name: registry.convert(name, value, known[name].annotation)
-        for name, value in spec.settings.items()
-    }
-    built: Objective = registry.build("objectives", Spec(spec.name, settings))
-    return built

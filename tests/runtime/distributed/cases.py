@@ -86,6 +86,7 @@ def main(folder: Path) -> None:
         settings=DIGITS,
         epochs=1,
         precision="fp64",
+        engine="traced",
         device="cpu",
         out=folder / "digits",
     )

@@ -6,14 +6,17 @@ import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
+from rich.text import Text
 
+from paretocosmos.io import display
 from paretocosmos.io.text import printable
 from paretocosmos.runtime.distributed import launched_rank
 
-err = Console(stderr=True, highlight=False)
+err = display.console()
 if launched_rank():  # of several processes that train together only the first prints
     err.quiet = True
 
@@ -49,23 +52,49 @@ def _cut(word: re.Match[str]) -> str:
 
 def error(message: str) -> None:
     """One sentence on stderr."""
+    display.close()
     loud = Console(stderr=True, highlight=False) if err.quiet else err
     said = shortened(message.replace("\n", "\\n"))
-    loud.print(f"[bold red]error:[/] {escape(said)}", soft_wrap=True)
+    say(loud, f"[bold red]error:[/] {escape(said)}")
 
 
 def note(message: str) -> None:
     """Something to know, on stderr."""
-    err.print(f"[yellow]note:[/] {escape(shortened(message))}", soft_wrap=True)
+    say(err, f"[yellow]note:[/] {escape(shortened(message))}")
+
+
+def say(console: Console, text: str) -> None:
+    """A paragraph in rich's markup: words stay whole in a terminal, and lines in a file."""
+    shown = Text.from_markup(text)
+    ends = _breaks(shown.plain, console.width) if console.is_terminal else []
+    for line in shown.divide(ends):
+        line.rstrip()
+        console.print(line, soft_wrap=True)
+
+
+def _breaks(text: str, width: int) -> list[int]:
+    """Where lines end, between words; one that is longer than a line has its own, in one piece.
+
+    >>> _breaks("words are not broken", 10)
+    [10]
+    """
+    found, start = [], 0
+    for word in re.finditer(r"\S+", text):
+        if word.end() - start > width and word.start() > start:
+            start = word.start()
+            found.append(start)
+    return found
 
 
 def print_json(content: object) -> None:
     """One line of JSON on stdout."""
+    display.close()
     sys.stdout.write(json.dumps(content) + "\n")
 
 
 def wide() -> Console:
-    """For tables: a pipe has no width, so nothing needs to be cut or folded there."""
+    """For results, once nothing moves any more: a pipe has no width to cut or fold anything at."""
+    display.close()
     return Console(highlight=False, width=None if sys.stdout.isatty() else 1000)
 
 
@@ -77,3 +106,8 @@ def notes() -> Iterator[None]:
         yield
     for message in dict.fromkeys(str(warning.message) for warning in caught):
         note(message)
+
+
+def show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
+    """A warning that nobody caught is a note, too, instead of a line of source."""
+    note(str(message))

@@ -6,20 +6,23 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
-from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from paretocosmos.cli.output._bars import EVERY
-from paretocosmos.cli.output._console import err, safe, wide
-from paretocosmos.cli.output._cost import clock
+from paretocosmos.cli.output._console import err, safe, say, wide
+from paretocosmos.cli.output._table import print_table
+from paretocosmos.io.amounts import clock
+from paretocosmos.io.display import showing
+from paretocosmos.training.bars import EVERY
 
 if TYPE_CHECKING:
-    from paretocosmos.paper.reproduce import Reproduction, Standing
+    from paretocosmos.paper.reproduce import CellStatus, Reproduction
 
 # Columns of a bar, and the longest name of a cell beside it.
 BAR, NAME = 24, 48
+# Cells that are named at the beginning, and while others run.
+LISTED, SOON = 24, 3
 
 
 class _View:
@@ -29,7 +32,6 @@ class _View:
         self._at: Reproduction | None = None
         self._states: dict[str, str] = {}
         self._last = time.monotonic()
-        self._live = Live(get_renderable=self._render, console=err, transient=True)
 
     def show(self, at: "Reproduction") -> None:
         """Show how far it is."""
@@ -40,26 +42,26 @@ class _View:
         for name, one in at.standings.items():
             before, self._states[name] = self._states.get(name), one.state
             if not first and one.state != before and one.state in ("done", "failed"):
-                err.print(safe(_ended(one)), soft_wrap=True)
+                say(err, safe(_ended(one)))
                 self._last = 0.0  # how it goes on is worth a line
         now = time.monotonic()
         if not err.is_terminal and not first and now - self._last >= EVERY:
             self._last = now
             for text in _lines(at):
-                err.print(safe(text), soft_wrap=True)
+                say(err, safe(text))
 
     def _begin(self, at: "Reproduction") -> None:
-        err.print(safe(_title(at)), soft_wrap=True)
-        if at.having("waiting"):
-            done = len(at.having("done"))
+        say(err, safe(_title(at)))
+        done, waiting = at.having("done"), at.having("waiting")
+        if waiting:
             if done:
-                err.print(f"{done} done before: they stay as they are")
-            if err.is_terminal:
-                self._live.start()
+                err.print(f"{len(done)} done before: they stay as they are")
+            say(err, safe(f"to come: {_named(waiting, LISTED)}"))
 
-    def _render(self) -> RenderableType:
-        if self._at is None:
-            return ""
+    def picture(self) -> RenderableType | None:
+        """The cells that run, and those that are next."""
+        if self._at is None or not (self._at.having("running") or self._at.having("waiting")):
+            return None
         table = Table.grid(padding=(0, 1))
         for one in self._at.having("running"):
             at = one.at
@@ -70,30 +72,28 @@ class _View:
                 "" if at is None else f"HV val {_reached(at.hypervolume_val)}",
                 "" if at is None else clock(at.seconds_left),
             )
-        return Group(Text(_standing(self._at), style="bold"), table)
-
-    def stop(self) -> None:
-        """Leave the terminal."""
-        if self._live.is_started:
-            self._live.stop()
+        waiting = self._at.having("waiting")
+        then = [Text(f"then {_named(waiting, SOON)}", style="dim")] if waiting else []
+        return Group(Text(_standing(self._at), style="bold"), table, *then)
 
 
 @contextmanager
 def cells(*, quiet: bool) -> Iterator["Callable[[Reproduction], None]"]:
     """A live view of all cells on stderr."""
+    if quiet:
+        yield lambda _: None
+        return
     view = _View()
-    try:
-        yield (lambda _: None) if quiet else view.show
-    finally:
-        view.stop()
+    with showing(view.picture, left=False, stdout=False):
+        yield view.show
 
 
 def print_reproduction(done: "Reproduction") -> None:
     """What `reproduce` ends with: a row per cell, and where the time went."""
     console = wide()
-    console.print(safe(_title(done)), style="bold", soft_wrap=True)
+    say(console, f"[bold]{safe(_title(done))}[/]")
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
-    table.add_column("cell", overflow="fold")
+    table.add_column("cell")
     for name in ("hypervolume", "seeds", "time"):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("state")
@@ -107,7 +107,7 @@ def print_reproduction(done: "Reproduction") -> None:
             clock(one.seconds) if one.seconds else "-",
             one.state if one.asked or one.state != "waiting" else "begun",
         )
-    console.print(table)
+    print_table(console, table)
     if any(one.cell.method == "single_task" for one in shown):
         console.print("the hypervolume of single_task is that of its networks' ideal point")
     if len(shown) < len(every):
@@ -117,10 +117,10 @@ def print_reproduction(done: "Reproduction") -> None:
     parts = ", ".join(
         f"{clock(spent[part])} {part}" for part in ("training", "preparing", "evaluating")
     )
-    console.print(f"time: {clock(spent['all'])}, of which {parts}", soft_wrap=True)
+    say(console, f"time: {clock(spent['all'])}, of which {parts}")
     if by_method:
-        console.print(f"by method: {safe(by_method)}", soft_wrap=True)
-    console.print(f"[bold]all of it[/] {safe(done.file)}", soft_wrap=True)
+        say(console, f"by method: {safe(by_method)}")
+    console.print(f"[bold]all of it[/]  {safe(done.file)}", soft_wrap=True)
 
 
 def _title(at: "Reproduction") -> str:
@@ -151,7 +151,12 @@ def _lines(at: "Reproduction") -> Iterator[str]:
             yield f"  {one.cell.name}  epoch {one.at.epoch}/{one.at.epochs}  HV val {reached}"
 
 
-def _ended(one: "Standing") -> str:
+def _named(some: "list[CellStatus]", most: int) -> str:
+    more = f" and {len(some) - most} more" if len(some) > most else ""
+    return ", ".join(one.cell.name for one in some[:most]) + more
+
+
+def _ended(one: "CellStatus") -> str:
     if one.state == "failed":
         return f"failed  {one.cell.name}: {one.error}"
     seeds = len(one.cell.seeds)

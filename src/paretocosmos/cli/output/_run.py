@@ -7,10 +7,12 @@ from typing import Any
 
 from rich.table import Table
 
-from paretocosmos.cli.output._console import note, safe, wide
-from paretocosmos.cli.output._cost import amount, rate, share
+from paretocosmos.cli.output._console import note, safe, say, wide
+from paretocosmos.cli.output._next import next_choice, next_command, print_page
 from paretocosmos.cli.output._notes import advise
+from paretocosmos.cli.output._table import print_table
 from paretocosmos.errors import FrontWarning
+from paretocosmos.io.amounts import amount, rate, share
 from paretocosmos.pareto.front import Front
 from paretocosmos.pareto.metrics import front_report
 from paretocosmos.pareto.rays import each_alone
@@ -74,9 +76,12 @@ def print_run(run: Run) -> None:
     console.print(table, soft_wrap=True)
     # outside the table, which would break a long path in two
     indent = max(map(len, rows)) + 4
-    console.print(f"  [bold]{'run':<{indent}}[/]{safe(run.folder)}", soft_wrap=True)
+    places = {"run": run.folder, **({} if run.report is None else {"report": run.report})}
+    for name, place in places.items():
+        console.print(f"  [bold]{name:<{indent}}[/]{safe(place)}", soft_wrap=True)
     _slower(run)
     advise(run, record["networks"])
+    next_command(*next_choice(run))
 
 
 def _engine(run: Run) -> tuple[str, str]:
@@ -258,18 +263,20 @@ def print_runs(runs: Sequence[Run]) -> None:
             safe(numbers["run"]),
         )
     console = wide()
-    console.print(table)
+    print_table(console, table)
     reached = [numbers["hypervolume"] for numbers in every]
     spread = f" ± {stdev(reached):.4f}" if len(reached) > 1 else ""
     lead = every[0]
     together = lead["seeds_together"]
     seconds = sum(numbers["seconds_training"] / numbers["seeds_together"] for numbers in every)
     validating = sum(numbers["seconds_evaluating"] for numbers in every)  # each seed by itself
-    console.print(
-        f"  [bold]mean hypervolume {fmean(reached):.4f}{spread}[/] on test; {seconds:.1f} s of "
+    say(
+        console,
+        f"[bold]mean hypervolume {fmean(reached):.4f}{spread}[/] on test; {seconds:.1f} s of "
         f"training and {validating:.1f} s of validation in all, {together} "
         f"{'seeds' if together > 1 else 'seed'} at a time, "
         f"{_size(runs[0].record)} each, engine {safe(_engine(runs[0])[0])} on {_device(runs[0])}",
-        soft_wrap=True,
     )
+    print_page(runs[0].folder.parent)
     _slower(runs[0])
+    next_command("explore", runs[0].folder.parent)

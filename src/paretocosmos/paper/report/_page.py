@@ -11,6 +11,8 @@ from string import Template
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
+from paretocosmos.io import palette
+
 __all__ = ["page"]
 
 
@@ -40,7 +42,7 @@ def page(text: str, pictures: Mapping[str, bytes]) -> str:
     contents = f"<nav><ul>{''.join(links)}</ul></nav>" if len(links) > 1 else ""
     body = converter.renderer.render(tokens, converter.options, {})
     folder = files("paretocosmos.paper.report")
-    style = folder.joinpath("page.css").read_text(encoding="utf-8")
+    style = palette.css() + folder.joinpath("page.css").read_text(encoding="utf-8")
     return Template(folder.joinpath("page.html").read_text(encoding="utf-8")).substitute(
         digest=base64.b64encode(hashlib.sha256(style.encode()).digest()).decode(),
         title=next((_title(token) for token in tokens if token.type == "inline"), ""),

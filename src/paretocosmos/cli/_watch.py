@@ -1,0 +1,72 @@
+"""`paretocosmos watch`, and what `train --watch` does beside training."""
+
+import webbrowser
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from paretocosmos.cli.output._console import note
+from paretocosmos.cli.output._next import next_command
+from paretocosmos.errors import RunError
+from paretocosmos.explorer.live import Watch, state_of
+from paretocosmos.io.doing import doing
+
+
+def watch(
+    folder: Annotated[
+        Path, typer.Argument(metavar="RUN", help="A run folder, or a folder with runs below it.")
+    ],
+    no_open: Annotated[
+        bool, typer.Option("--no-open", help="Say where the page is and open no browser.")
+    ] = False,
+) -> None:
+    """Watch a training as it goes: the front as it grows, losses and the time left, on a page.
+
+    The page reads the run folder, can be reached from this machine only, and ends with the run.
+    """
+    place = folder.expanduser()
+    if not state_of(place)["runs"]:
+        raise RunError(
+            f"there is no run in `{folder}`: give the folder of a training, or a folder above it"
+        )
+    try:
+        with Watch(lambda: place) as page, doing(f"watching {folder}, until it ends or Ctrl-C"):
+            _tell(page)
+            if not no_open:
+                webbrowser.open(page.address)
+            ended = page.wait()
+    except KeyboardInterrupt:
+        note("no longer watched; the training goes on where it runs")
+        raise typer.Exit(130) from None
+    states = {run["status"] for run in ended["runs"]}
+    note(f"{folder} is {' and partly '.join(sorted(states))}")
+    next_command("explore", folder)
+
+
+@contextmanager
+def watched(seen: Sequence[Path], *, wanted: bool, several: bool) -> Iterator[None]:
+    """A page beside a training of this process, which ends a moment after it.
+
+    Args:
+        seen: its last entry is the folder in training, once there is one.
+        wanted: whether there is to be a page at all.
+        several: whether the folder above holds a run for each of several seeds.
+    """
+    if not wanted:
+        yield
+        return
+
+    def folder() -> Path | None:
+        return None if not seen else seen[-1].parent if several else seen[-1]
+
+    with Watch(folder) as page:
+        _tell(page)
+        yield
+        page.linger()
+
+
+def _tell(page: Watch) -> None:
+    note(f"watch it on {page.address}, from this machine only")

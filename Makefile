@@ -24,7 +24,7 @@ WORKERS ?= 2
 # Tests start again and again, and processes within them: what is compiled is kept.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test quick test-shuffled test-extras check format bench faults audit constraints docs surface clean
+.PHONY: demo test quick test-shuffled test-extras check format bench faults audit constraints docs notebooks surface clean
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -55,7 +55,7 @@ test-shuffled: $(READY)  ## the tests in another order: SEED and WORKERS choose
 	$(PYTEST) -n $(WORKERS) -q --ignore=tests/extras --random-order-bucket=module --random-order-seed=$(SEED)
 
 test-extras: $(READY)  ## what needs heavy extras: CUDA kernels in Triton's interpreter, transformers, lightning, ray, a browser
-	$(BIN)/python -c 'import accelerate, lightning, playwright, ray, schemathesis, transformers, triton' 2> /dev/null || \
+	$(BIN)/python -c 'import accelerate, axe_playwright_python, lightning, mlflow, nbclient, playwright, ray, schemathesis, sqlalchemy, tensorboard, transformers, triton, wandb' 2> /dev/null || \
 		$(PIP) --constraint constraints.txt --group extras
 	TRITON_INTERPRET=1 OMP_NUM_THREADS=1 $(PYTEST) -n 2 tests/layers/kernels
 	$(PYTEST) -n 2 tests/extras tests/explorer tests/benchmarks/test_explorer.py tests/contracts/test_backbones.py
@@ -91,6 +91,10 @@ constraints:  ## pin what pyproject.toml asks for, with hashes; ARGUMENTS go to 
 
 docs: $(READY)  ## write README's numbers and docs/ from the code and results/
 	$(BIN)/python scripts/write_docs.py
+
+notebooks: $(READY)  ## run the notebooks of the docs, and keep their outputs
+	$(BIN)/python -c 'import nbclient' 2> /dev/null || $(PIP) --constraint constraints.txt --group extras
+	$(BIN)/python scripts/run_notebooks.py
 
 surface: $(READY)  ## accept the public names and signatures as they are
 	$(BIN)/python -m tests.test_surface --write

@@ -102,7 +102,7 @@ class Trial:
             groups=1,
             buffers=list(model.buffers()),
         )
-        self.engine: Engine = choose(kind.engine, work, model, traceable=True)
+        self.engine: Engine = choose(kind.engine, work, model, traceable=True, steps=steps)
         draw = torch.Generator().manual_seed(SEED)
         self.order = torch.randperm(steps * kind.batch_size, generator=draw).to(device)
         rays = torch.ones(steps, 1) if single else method.sample(objectives, steps, draw)

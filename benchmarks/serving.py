@@ -2,12 +2,15 @@
 
 Some clients on the same machine each ask for one row after the other, with another preference in
 every request, and compare each answer with the known one. The same without batching beside it, and
-a server that is killed and started again meanwhile.
+a server that is killed and started again meanwhile. One more client asks `/choose` for other points
+of the default network all the time: bounds, the best accuracy under them, near points, and bounds
+with a confidence; no two questions are the same.
 """
 
 import argparse
 import asyncio
 import contextlib
+import http.client
 import importlib.metadata
 import json
 import os
@@ -42,6 +45,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=60.0, help="of every load")
     parser.add_argument("--clients", type=int, default=32)
     parser.add_argument("--run", type=Path, help="a run of adult; one is trained otherwise")
+    parser.add_argument("--chosen", type=Path, help="one of the default preset to choose from")
     parser.add_argument("--server", default="", help="further options of `serve`")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
@@ -55,6 +59,9 @@ def main() -> None:
         for name, option in (("batching", "--batching"), ("no batching", "--no-batching")):
             rows[name] = loaded(place, questions, arguments, [option, *further])
             print(name, rows[name], flush=True)
+        larger = arguments.chosen or trained(Path(folder) / "larger", preset="default")
+        rows["choosing"] = choosing(larger, arguments, further)
+        print("choosing", rows["choosing"], flush=True)
         rows["killed and restarted"] = killed(place, questions, arguments, further)
         print("killed and restarted", rows["killed and restarted"])
     results = {
@@ -72,9 +79,9 @@ def main() -> None:
         arguments.out.write_text(json.dumps(results, indent=1) + "\n")
 
 
-def trained(folder: Path) -> Path:
+def trained(folder: Path, preset: str = "paper") -> Path:
     """A run of adult; how good it is matters to nobody here."""
-    return fit("adult", preset="paper", epochs=5, seed=SEED, out=folder).folder
+    return fit("adult", preset=preset, epochs=5, seed=SEED, out=folder).folder
 
 
 def questions_of(run: Run) -> list[Question]:
@@ -125,6 +132,44 @@ def loaded(
         elapsed = time.perf_counter() - started
         cpu = cpu_seconds(process.pid) - busy
     return summary(log, elapsed) | {"memory_mb": memory, "server_cores": round(cpu / elapsed, 2)}
+
+
+def choosing(run: Path, arguments: argparse.Namespace, options: list[str]) -> dict[str, Any]:
+    """One client that asks for one point after the other, each another."""
+    front, draw, port = load_run(run).front_val, np.random.default_rng(SEED), free_port()
+    gap = front.names[1]
+    low, high = float(front.values[:, 1].min()), float(front.values[:, 1].max())
+    log, evaluations = Log(), list[int]()
+    with server(run, port, options) as process:
+        link = http.client.HTTPConnection("127.0.0.1", port)
+        ask(link, {"knee": True})  # when the data has been read
+        started, busy = time.perf_counter(), cpu_seconds(process.pid)
+        while time.perf_counter() < started + arguments.seconds:
+            bound = {gap: float(draw.uniform(low, high))}
+            kinds = (
+                {"max": bound},
+                {"max": bound, "maximize": "accuracy"},
+                {"near": [float(front.values[:, 0].min()), bound[gap]]},
+                {"max": {gap: bound[gap] + 0.03}, "confidence": 0.9},
+            )
+            before = time.perf_counter()
+            status, said = ask(link, kinds[len(log.seconds) % len(kinds)])
+            log.seconds.append(time.perf_counter() - before)
+            log.seen["right" if status == 200 else "error"] += 1
+            evaluations.append(said.get("evaluations", 0))
+        elapsed = time.perf_counter() - started
+        cpu = cpu_seconds(process.pid) - busy
+        link.close()
+    found = {"mean_evaluations": round(float(np.mean(evaluations)), 1)}
+    found["cpu_ms_each"] = round(1000 * cpu / len(log.seconds), 1)
+    return summary(log, elapsed) | found
+
+
+def ask(link: http.client.HTTPConnection, criteria: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+    """One question to `/choose`."""
+    link.request("POST", "/choose", json.dumps(criteria), {"Content-Type": "application/json"})
+    answer = link.getresponse()
+    return answer.status, json.loads(answer.read())
 
 
 def killed(

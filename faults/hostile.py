@@ -32,7 +32,7 @@ class Ask:
     drip: bool = False
 
 
-PATHS = ("/predict", "/choose", "/front", "/health", "/metrics", "/docs", "/openapi.json")
+PATHS = ("/", "/predict", "/choose", "/front", "/health", "/metrics", "/docs", "/openapi.json")
 METHODS = [
     "GET",
     "HEAD",

@@ -175,6 +175,12 @@ def serving_table() -> Iterator[str]:
         f"Killed with SIGKILL and started again under the same load: {killed['right']:,} right answers, {killed['wrong']} wrong ones, {killed['refused']:,} connections refused, "
         f"{killed['cut']} cut that were under way."
     )
+    if choosing := found["rows"].get("choosing"):
+        yield ""
+        yield (
+            f"`/choose` with the default network, no two questions the same: median {choosing['p50_ms'] / 1000:.2f} s, 99 % within {choosing['p99_ms'] / 1000:.2f} s, "
+            f"{choosing['cpu_ms_each'] / 1000:.2f} s of processor time each."
+        )
 
 
 def explorer_table() -> Iterator[str]:

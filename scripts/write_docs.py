@@ -20,7 +20,7 @@ from paretocosmos.cli import ROOMS, app
 from paretocosmos.config.settings import about_pair, pairs
 from paretocosmos.paper.published import authors_code, paper_row
 from paretocosmos.pareto.metrics import front_report
-from paretocosmos.plotting import save_comparison, save_front
+from paretocosmos.plotting import save_comparison, save_dark, save_front
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "scripts"))  # for those who import this file
@@ -61,6 +61,7 @@ def main() -> None:
     demo = {name: json.loads((RESULTS / "demo" / f"{name}.json").read_text()) for name in FRONTS}
     fronts = [Front.from_dict(demo[name]) for name in FRONTS]
     save_front(ROOT / "docs" / "adult.png", fronts, title="Adult: one network, 25 trade-offs")
+    save_dark(ROOT / "docs" / "adult.png")
     draw_images(ROOT / "docs" / "images.png")
     draw_constraint(ROOT / "docs" / "constraint.png")
     draw_reproduction()
@@ -82,6 +83,8 @@ def main() -> None:
         title="Adult: seven methods, five seeds",
         ideal=["single_task"],
     )
+    for name in ("compare", "images"):
+        save_dark(ROOT / "docs" / f"{name}.png")
 
 
 def _front(content: Any, networks: int | None) -> Front:
@@ -280,7 +283,7 @@ def results() -> str:
             "",
             *baselines_cost(),
             "",
-            "![Seven methods on Adult](compare.png)",
+            picture("compare", "Seven methods on Adult"),
             "",
             *trainings_table(),
             "",
@@ -290,7 +293,7 @@ def results() -> str:
             "",
             *images_note(),
             "",
-            "![Mean fronts on the three pairs of images, and on a harder draw](images.png)",
+            picture("images", "Mean fronts on the three pairs of images, and on a harder draw"),
             "",
             *images_seeds(),
             "",
@@ -377,6 +380,12 @@ def results() -> str:
             "",
         ]
     )
+
+
+def picture(name: str, alt: str) -> str:
+    """A picture of docs/, the dark one for dark pages."""
+    dark = f'<source media="(prefers-color-scheme: dark)" srcset="{name}-dark.png">'
+    return f'<picture>{dark}<img src="{name}.png" alt="{alt}"></picture>'
 
 
 def gpu_short() -> Iterator[str]:
@@ -532,7 +541,9 @@ def shell_note() -> str:
     rows, columns = shell["csv_shape"]
     return (
         f"`import paretocosmos` adds {shell['import_seconds']:.2f} s to `import torch`; a CSV of {rows:,} rows and "
-        f"{columns} columns becomes a front and its report in {shell['csv_seconds']:.1f} s (`benchmarks/shell.py`)."
+        f"{columns} columns becomes a front and its report in {shell['csv_seconds']:.1f} s. In a terminal `train adult` moves after "
+        f"{shell['terminal']['seconds_to_first_sign']:.2f} s and never stands still for more than {shell['terminal']['longest_pause']:.1f} s "
+        "(`benchmarks/shell.py`)."
     )
 
 

@@ -2,6 +2,8 @@
 
 import asyncio
 import contextlib
+import copy
+import dataclasses
 import json
 import logging
 import warnings
@@ -33,6 +35,9 @@ KEPT = 1000
 class Chooser:
     """Answers requests one after the other, in a thread of its own.
 
+    It has a copy of the network, since predictions are made at the same time in another thread, and
+    a conditioned network is for one thread at a time (`conditioning/_during.py`).
+
     It keeps the data, the network's outputs and its answers. A table is read as soon as the server
     starts; other data may be large, and is read when somebody asks.
 
@@ -44,7 +49,8 @@ class Chooser:
     """
 
     def __init__(self, run: Run, *, data: str | None, timeout: float, threads: int = 1) -> None:
-        self._run, self._data, self._timeout = run, data, timeout
+        self._run = dataclasses.replace(run, model=copy.deepcopy(run.model))
+        self._data, self._timeout = data, timeout
         self._thread = ThreadPoolExecutor(
             1, "choose", initializer=torch.set_num_threads, initargs=(threads,)
         )

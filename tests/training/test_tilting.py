@@ -22,7 +22,7 @@ from paretocosmos.objectives._rates import RateObjective
 from paretocosmos.objectives.binary_cross_entropy import BinaryCrossEntropy
 from paretocosmos.problems import SPLITS, Problem, Split
 from paretocosmos.registry import find
-from paretocosmos.training.tilting import lean, trained
+from paretocosmos.training.tilting import lean, learned_quality, trained
 from paretocosmos.types import Batch
 
 KINDS, GROUPS = 300, 3
@@ -112,7 +112,7 @@ def test_its_decisions_are_the_best_that_have_the_gap(gap: str, groups: int) -> 
         # exact, but where the gap is about to change its sign, or several are closed in turns
         exact = found > 0.02 and groups == 2 and gap != "equalized_odds"
         lost = _best_accuracy(gap, counts.numpy(), float(found)) - right
-        assert lost < (1e-6 if exact else 0.015)
+        assert lost < (1e-6 if exact else 0.01)
     assert front.values[-1, 1] < 0.01 < 0.1 < front.values[0, 1]
 
 
@@ -140,7 +140,7 @@ def _rows(gap: str, weight: bool = False) -> Rows:
 
 
 @pytest.mark.parametrize("weight", [False, True])
-@pytest.mark.parametrize("gap", ["demographic_parity", "equalized_odds"])
+@pytest.mark.parametrize("gap", ["demographic_parity", "equalized_odds", "accuracy_gap"])
 def test_more_weight_closes_more_of_the_gap(gap: str, weight: bool, tmp_path: Path) -> None:
     problem = _rows(gap, weight)
     run = fit(
@@ -151,9 +151,10 @@ def test_more_weight_closes_more_of_the_gap(gap: str, weight: bool, tmp_path: Pa
         seed=1,
         out=tmp_path / "run",
     )
-    front = evaluate(run.model, problem, split="train")
-    assert spearmanr(front.rays[:, 1], -front.values[:, 1])[0] > 0.95
-    assert front.values[-1, 1] < 0.25 * front.values[0, 1]
+    front = evaluate(run.model, problem, split="train", rays=101)
+    gaps = front.values[:, 1]
+    assert (np.diff(gaps) < 1e-3).all()  # nowhere does more weight give a larger gap
+    assert gaps[-1] < max(0.25 * gaps[0], 0.01)
     assert spearmanr(front.rays[:, 1], front.values[:, 0])[0] > 0.95
 
 
@@ -197,6 +198,19 @@ def test_it_is_trained_on_answers_and_groups_alone() -> None:
     rows = torch.where(batch.targets["label"][:, None] > 0.5, joint[OF_YES], joint[OF_NO])
     expected = nn.functional.cross_entropy(rows, batch.targets["sensitive"])
     torch.testing.assert_close(groups.loss(found, batch.targets), expected)
+
+
+def test_an_epoch_is_judged_by_what_it_has_learned() -> None:
+    model, problem, counts = _world("tpr_gap")
+    shares = counts.numpy() / counts.numpy().sum()
+    yes = shares[:, 1].sum(axis=-1) / shares.sum(axis=(1, 2))
+    answers = -(
+        shares[:, 1].sum(axis=-1) @ np.log(yes) + shares[:, 0].sum(axis=-1) @ np.log1p(-yes)
+    )
+    groups = -(shares * np.log(shares / shares.sum(axis=-1, keepdims=True))).sum()
+    found = learned_quality(model, problem, problem.split("val"))
+    assert found == pytest.approx(-(answers + groups))
+    assert learned_quality(nn.Linear(1, 1), problem, problem.split("val")) is None
 
 
 def test_what_does_not_fit_is_refused(tmp_path: Path) -> None:

@@ -21,6 +21,8 @@ __all__ = ["Tabular"]
 HIDDEN, MEMBERS = (64, 64), 8
 # How differently members see what they share at first: in the embedding, and before the outputs.
 SPREAD, SPREAD_LAST = 0.5, 0.5
+# Rows up to which outputs have a linear part: docs/decisions/0035-a-network-for-tables.md.
+LINEAR_ROWS = 10_000
 # Targets that nothing predicts begin so.
 BESIDE = ("sensitive", "weight")
 
@@ -33,6 +35,9 @@ class Tabular(Backbone):
     columns. Then come `members` networks that share their matrices: each scales what enters a
     layer and shifts what leaves it by numbers of its own (Gorishniy et al. 2024, after Wen et al.
     2020).
+
+    With `linear`, a linear function of the columns is added to the outputs of all members: of few
+    rows not much more can be learned, and the decay that such a table needs hardly slows it down.
 
     Members learn apart and answer together: in training mode the rows of a batch take turns, one
     member each; in evaluation mode all answer and their predictions are averaged.
@@ -49,6 +54,7 @@ class Tabular(Backbone):
             the last that is named.
         averages: what of the members is averaged: ``"outputs"``, or the ``"probabilities"`` that
             logits mean; outputs if `None`.
+        linear: whether outputs have a linear part; not if `None`.
 
     >>> network = Tabular((2,), 1, knots=((0.0, 1.0, 4.0),)).eval()
     >>> network.encode(torch.tensor([[2.5, 7.0]]))
@@ -72,6 +78,7 @@ class Tabular(Backbone):
         members: int | None = None,
         knots: Knots | None = None,
         averages: Average | None = None,
+        linear: bool | None = None,
     ) -> None:
         super().__init__()
         self.resolved = {
@@ -79,6 +86,7 @@ class Tabular(Backbone):
             "members": MEMBERS if members is None else members,
             "knots": knots or (),
             "averages": averages or "outputs",
+            "linear": bool(linear),
         }
         hidden, self.members = self.resolved["hidden"], self.resolved["members"]
         self.averages: Average = self.resolved["averages"]
@@ -90,6 +98,10 @@ class Tabular(Backbone):
             if any(size < 1 for size in sizes):
                 raise ConfigurationError(f"`{name}` is at least 1, found {min(sizes)}")
         self.cut = Cut.of(outputs)
+        self.linear: nn.Linear | None = None
+        if linear:  # before the others: the last layer written is taken for what gives the outputs
+            self.linear = nn.Linear(math.prod(input_shape), self.cut.total, bias=False)
+            nn.init.zeros_(self.linear.weight)
         encoded = self._lay_out(math.prod(input_shape), self.resolved["knots"])
         self.embed = nn.Linear(encoded, embedding)
         widths = [embedding, *hidden, self.cut.total]
@@ -102,12 +114,15 @@ class Tabular(Backbone):
         self.widest = max(encoded, self.members * max(widths))
         self.first_layer = "embed"
         self.heads = self.cut.heads(f"layers.{len(hidden)}")
+        if self.heads and linear:
+            self.heads = (*self.heads, "linear")
 
     @classmethod
     def fitted(cls, train: Batch, outputs: int | Mapping[str, int]) -> Mapping[str, Any]:
         return {
             "knots": find_knots(first(train.inputs), train.targets),
             "averages": _averages(train, outputs),
+            "linear": len(train) <= LINEAR_ROWS,
         }
 
     def forward(self, inputs: Inputs) -> Outputs:
@@ -122,6 +137,9 @@ class Tabular(Backbone):
                 features = self.shifts[at](layer(self.scales[at](features)))
             else:
                 features = layer(features)
+        if self.linear is not None:
+            straight = self.linear(inputs.flatten(1))
+            features = features + (straight.unsqueeze(1) if together else straight)
         found = self.cut(features)
         if not together:
             return found

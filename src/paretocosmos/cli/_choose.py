@@ -106,6 +106,12 @@ def print_choice(run: Run, choice: Choice, confidence: float | None = None) -> N
             f"[bold]{safe(name)}[/] may be as far as {limit:.4f}, with a confidence of "
             f"{confidence:.0%}.",
         )
+    for name, gap in choice.val.pooled.items():
+        say(
+            console,
+            f"[bold]{safe(name)}[/] is {gap:.4f} on the training and validation rows together, "
+            "where its bound was kept: on validation rows alone it is mostly noise.",
+        )
     say(
         console,
         "In brackets: 95 % intervals. The choice was made on val, so its numbers there are too "

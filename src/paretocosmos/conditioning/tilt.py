@@ -22,7 +22,8 @@ class Tilt(Conditioning):
     multipliers μ, solves m q² - (1 + m) q + p = 0. So the network need not be trained on the gap,
     whose gradient is mostly noise where a group is small: it learns p and P(g | x, y), and μ for
     every weight of the gap is found on the training rows (`path`). Weight 0 is the network without
-    a wish; weight 1 closes the gap of the training rows; in between the gap falls in proportion.
+    a wish; weight 1 closes the gap of the training rows; in between the gap falls in proportion, in
+    small steps.
 
     In training mode it gives what it learns, by name; in evaluation mode the logits of q.
 
@@ -84,8 +85,12 @@ class Tilt(Conditioning):
         return tilted(answer, (joint * pull).sum(dim=(-2, -1))).unsqueeze(-1)
 
     def each_ray(self, inputs: Inputs, rays: Tensor) -> Outputs:
-        answer, joint = likely(self.call(inputs))
-        pull = self._pull(self.rays_for(rays))
+        return self.lean(self.call(inputs), rays)
+
+    def lean(self, found: Outputs, rays: Tensor) -> Tensor:
+        """The logits ``[R, B, 1]`` at rays ``[R, 2]``, given what the backbone found."""
+        answer, joint = likely(found)
+        pull = self._pull(self.rays_for(rays).to(joint))
         against = pull.flatten(1) @ joint.flatten(1).T
         return tilted(answer, against).unsqueeze(-1)
 
@@ -95,7 +100,8 @@ class Tilt(Conditioning):
             return rays.new_zeros(rays.shape[0], 2, self.sensitive_groups)
         places = torch.arange(len(self.path), device=rays.device, dtype=rays.dtype)
         at = rays[:, 1:] / rays.sum(dim=-1, keepdim=True) * (len(self.path) - 1)
-        near = (1 - (at - places).abs()).clamp(min=0)
+        # the nearest: between two places the gap need not lie between theirs
+        near = (at.round() == places).to(rays)
         found: Tensor = (near @ self.path.flatten(1).to(rays)).unflatten(1, self.path.shape[1:])
         return found
 

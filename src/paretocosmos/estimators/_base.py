@@ -126,7 +126,7 @@ class ParetoEstimator(Chooses, GivesRuns, BaseEstimator, ABC):  # type: ignore[m
             callbacks=self.callbacks,
         )
         self.best_epoch_ = int(self._record["epoch_selected"]) * repeat
-        self._judging = judging(problem)
+        self._judging = judging(problem, repeat=repeat)
         return self
 
     def _problem(

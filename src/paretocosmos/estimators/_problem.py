@@ -80,9 +80,12 @@ Fitted = TabularProblem | OtherTable | RowsProblem
 """What an estimator trains on: a table with one target, or several targets."""
 
 
-def judging(problem: Fitted) -> Fitted:
-    """The same without the rows that train."""
-    return replace(problem, splits={key: problem.splits[key] for key in HELD_OUT})
+def judging(problem: Fitted, *, repeat: int) -> Fitted:
+    """The same with every row that trains once, though an epoch passes over it `repeat` times."""
+    trained = problem.splits["train"]
+    once = len(trained) // repeat
+    kept = (map_tensors(lambda t: t[:once], part) for part in (trained.inputs, trained.targets))
+    return replace(problem, splits={**problem.splits, "train": Batch(*kept)})
 
 
 def problem_of(

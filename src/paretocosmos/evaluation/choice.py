@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from paretocosmos.errors import FrontWarning, InfeasibleError
 from paretocosmos.evaluation.evaluate import bring, evaluate, evaluating, scored, sweep
 from paretocosmos.evaluation.intervals import intervals
+from paretocosmos.evaluation.learned import POOLED, pooled_gaps
 from paretocosmos.evaluation.proof import proven
 from paretocosmos.evaluation.refine import refine
 from paretocosmos.evaluation.threshold import MIDDLE, at_threshold, takes_threshold
@@ -35,7 +36,9 @@ class Choice:
     Attributes:
         ray: the preference to predict with.
         val: the point on the validation data, by which it was chosen: it keeps the bounds there,
-            and so do its `limits`, where a confidence was asked for.
+            and so do its `limits`, where a confidence was asked for. Where the network follows a
+            preference by a formula (`tilt`), bounds on gaps are kept on the training and
+            validation rows together: `val.pooled` has these gaps.
         test: the same ray on the test data, which had no say.
         evaluations: rays evaluated for it, those on test included.
         threshold: the probability above which a decision between two classes is positive, for
@@ -72,11 +75,17 @@ class Choice:
             [name, said.get(name, ""), number(self.val[name]), *_with_ends(self.test, name)]
             for name in names
         ]
+        heads = ["", "asked", "on val", "on test", "95 % interval"]
+        if self.val.pooled:
+            heads.insert(2, f"on {POOLED}")
+            for row in rows:
+                found = self.val.pooled.get(row[0])
+                row.insert(2, "" if found is None else number(found))
         ray = ", ".join(f"{part:.4g}" for part in self.ray)
         notes = [f"at the ray ({ray})"]
         if self.threshold != MIDDLE:
             notes = [f"{notes[0]} and the threshold {self.threshold:.4g}"]
-        return Grid("Choice", ["", "asked", "on val", "on test", "95 % interval"], rows, notes)
+        return Grid("Choice", heads, rows, notes)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain lists and numbers, ready for JSON."""
@@ -126,6 +135,10 @@ def settle(
 
     The last evaluation is a look at the chosen ray alone, for its intervals.
 
+    Bounds on gaps are kept on the training and validation rows together where the network has
+    learned nothing of them (`evaluation/learned.py`), but not with a confidence, which needs rows
+    that no network has seen.
+
     Decisions are made at the probability 0.5, unless another threshold is given; or unless no ray
     keeps the bounds there but by giving everybody the same answer; or unless another gains more of
     what is to be large than chance explains. With a confidence it is not looked for, since that
@@ -145,11 +158,15 @@ def settle(
     at_it, spent = at_threshold(problem, decided), 0
     if at_it is not problem:
         front = evaluate(model, at_it, split="val", rays=torch.tensor(front.rays).float())
+    gaps = pooled_gaps(model, at_it) if criteria.bounds() and not criteria.confidence else None
+    if gaps is not None:
+        front = gaps.into(front)
 
     def at(rays: Tensor) -> Front:
         nonlocal spent
         spent += len(rays)
-        return evaluate(model, at_it, split="val", rays=rays)
+        found = evaluate(model, at_it, split="val", rays=rays)
+        return found if gaps is None else gaps.into(found)
 
     try:
         if criteria.confidence is not None:
@@ -164,15 +181,20 @@ def settle(
             raise
     else:
         other = None
-        if looked_for and criteria.maximize is not None:
+        # where gaps are pooled, 0.5 is where the formula's decisions have the most right answers
+        if looked_for and criteria.maximize not in (None, *(["accuracy"] if gaps else [])):
             other = other_threshold(model, problem, front, criteria, beyond=point)
     if other is not None:
         point, decided = other
-        at_it = at_threshold(problem, decided)
+        at_it, gaps = at_threshold(problem, decided), None
     _warn_of_constant(point)
     seen = _look(model, at_it, point.ray, split="val", chosen=True)
-    # its values as they were judged: alone, a ray's numbers may differ in the last digit
-    point = dataclasses.replace(point, intervals=seen.intervals)
+    if gaps is None:
+        # its values as they were judged: alone, a ray's numbers may differ in the last digit
+        point = dataclasses.replace(point, intervals=seen.intervals)
+    else:
+        bounded = {name for name, *_ in criteria.bounds()} & gaps.metrics.keys()
+        point = dataclasses.replace(seen, pooled={name: point[name] for name in bounded})
     return Settled(point, decided, at_it, spent + 1)
 
 

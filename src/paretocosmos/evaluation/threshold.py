@@ -15,6 +15,7 @@ from paretocosmos.types import Metric, Outputs, Targets, map_tensors
 
 __all__ = [
     "MIDDLE",
+    "AtThreshold",
     "at_threshold",
     "check_threshold",
     "logit_of",

@@ -36,7 +36,7 @@ from paretocosmos.runtime.distributed import ALONE, Processes
 from paretocosmos.training.calibration import useful_ends
 from paretocosmos.training.callbacks import Evaluation
 from paretocosmos.training.divergence import check_finite
-from paretocosmos.training.tilting import lean, trained
+from paretocosmos.training.tilting import FEW, lean, learned_quality, trained
 from paretocosmos.training.validation import examined, judged_front, networks_told
 from paretocosmos.types import Batch
 
@@ -196,14 +196,15 @@ class SeedRun:
     def validate(self, val: Batch, losses: Mapping[str, float]) -> Evaluation:
         """Judge the networks as they are, and keep each that is the best of its own so far."""
         numbers, started = self.at.numbers, time.perf_counter()
-        lean(self.model, self.plan.problem, split_of(self.plan.problem, "train"))
+        lean(self.model, self.plan.problem, split_of(self.plan.problem, "train"), rows=FEW)
         with warnings.catch_warnings():
             # an early front may lie beyond the reference point; the final one is warned about
             warnings.simplefilter("ignore", FrontWarning)
             front = self._front(val, "val")
             reached = metrics.hypervolume(front)
             own = [front] if self.fixed is None else [front.take([k]) for k in range(len(front))]
-            qualities = [self.plan.method.quality(one) for one in own]
+            known = learned_quality(self.model, self.plan.problem, val)
+            qualities = [self.plan.method.quality(one) if known is None else known for one in own]
         evaluation = {
             "epoch": numbers["epoch"],
             "hypervolume_val": reached,
@@ -267,6 +268,8 @@ class SeedRun:
         calibrates = plan.training.calibrate and self.fixed is None and not self.closed_form
         if calibrates and isinstance(self.model, Conditioning):
             self.model.calibrate(useful_ends(self.model, plan.problem, val))
+        if calibrates or self.closed_form:
+            lean(self.model, plan.problem, split_of(plan.problem, "train"))
             self.at.best = dict(self.model.state_dict())
             fronts["val"] = self._front(val, "val")
         fronts["test"] = self._front(test, "test")

@@ -11,27 +11,27 @@ from torch import Tensor, nn
 from paretocosmos.conditioning import ANSWER, OF_NO, OF_YES, likely, tilted
 from paretocosmos.conditioning.tilt import Tilt
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.evaluation.evaluate import evaluating
+from paretocosmos.evaluation.learned import learned_outputs
 from paretocosmos.objectives import Objective, RateObjective, weighted_mean
 from paretocosmos.pareto.front import Array
 from paretocosmos.problems import Problem
-from paretocosmos.runtime.device import precise
 from paretocosmos.types import Batch, Outputs, Targets, map_tensors
 
-__all__ = ["lean", "trained"]
+__all__ = ["FEW", "lean", "learned_quality", "trained"]
 
-# Rows the path is found on at most, and rows a network sees at once.
-ROWS, CHUNK = 65_536, 8_192
-# Steps against the largest gap, each a share of it, until it is closed; they grow while it has one
-# direction, and are halved when they went too far.
+# Rows the path is found on at most, and for a first look while the network still learns.
+ROWS, FEW = 65_536, 8_192
+# Steps against the largest gap, each a share of it, until it is closed. The steps of a kind of rows
+# grow while its gap has one direction, and are halved when they went too far (as in Rprop).
 STEPS, SHARE, BOLDER, CLOSED = 200, 0.1, 1.1, 0.001
 # The rarer answer stays at least so frequent as this share of what it is without a wish: a gap can
 # always be closed by giving everybody the same answer.
 RAREST = 0.02
-# Places along the way from no weight on the gap to all of it, between which it is straight.
-PLACES = 33
-# Points at which the way is looked at again: a step can pass the place where the gap is closed.
-FINE = 100
+# Places along the way from no weight on the gap to all of it: a staircase, so that every weight
+# has multipliers whose gap was counted.
+PLACES = 257
+# Points at which the way is looked at again, of which those are kept that have a smaller gap.
+FINE = 200
 
 
 class GroupEntropy(Objective):
@@ -66,23 +66,24 @@ def trained(model: nn.Module, objectives: Sequence[Objective]) -> tuple[Objectiv
     return answer, GroupEntropy(gap)
 
 
-def lean(model: nn.Module, problem: Problem, train: Batch) -> None:
+def lean(model: nn.Module, problem: Problem, train: Batch, *, rows: int = ROWS) -> None:
     """Let a network that leans by a formula find out how far, on the training rows.
 
-    The multipliers start at 0 and grow step by step where the largest gap is, until it is closed:
-    steps up the dual of the constrained problem. Then the places of the path are spread so that the
-    gap of the training rows falls evenly.
+    The multipliers start at 0 and grow step by step against the gaps, until these are closed: steps
+    up the dual of the constrained problem. Then the places of the path are spread so that the gap
+    of the training rows falls evenly, and never rises.
 
     Args:
         model: any network; others are left alone.
         problem: what it is trained on.
         train: its training rows.
+        rows: how many of them to look at.
     """
     if not isinstance(model, Tilt):
         return
-    gap, rows = _gap(problem.objectives[1]), _some(train)
-    answer, joint = _known(model, problem, rows)
-    targets = {name: target.to(answer.device) for name, target in rows.targets.items()}
+    gap, some = _gap(problem.objectives[1]), _some(train, rows)
+    answer, joint = likely(learned_outputs(model, problem, some))
+    targets = {name: target.to(answer.device) for name, target in some.targets.items()}
 
     def rates_at(against: Tensor) -> tuple[Tensor, float]:
         """The rates with these multipliers, and how frequent the rarer answer is."""
@@ -93,20 +94,37 @@ def lean(model: nn.Module, problem: Problem, train: Batch) -> None:
     way = _walked(_pull(gap, targets, answer), rates_at)
     if way:
         fine = _between(torch.stack(way), np.linspace(0, len(way) - 1, FINE))
-        gaps = np.array([_largest(rates_at(one)[0])[1] for one in fine])
-        falls = gaps <= np.minimum.accumulate(np.r_[np.inf, gaps[:-1]])
+        gaps = np.array([float(_apart(rates_at(one)[0]).max()) for one in fine])
+        falls = gaps < np.minimum.accumulate(np.r_[np.inf, gaps[:-1]])
         model.follow(_spread(fine[torch.from_numpy(falls)], gaps[falls]))
+
+
+def learned_quality(model: nn.Module, problem: Problem, val: Batch) -> float | None:
+    """How well a network that leans by a formula knows held-out rows; `None` for any other.
+
+    Minus the sum of the two cross-entropies it learns. Epochs are compared by this, not by the
+    front: a gap counted on a few hundred rows is noise, and would select an epoch by chance.
+    """
+    if not isinstance(model, Tilt):
+        return None
+    found = learned_outputs(model, problem, val)
+    device = next(model.parameters()).device
+    targets = {name: target.to(device) for name, target in val.targets.items()}
+    losses = [one.loss(found, targets) for one in trained(model, problem.objectives)]
+    return -float(torch.stack(losses).sum())
 
 
 def _walked(pull: Tensor, rates_at: Callable[[Tensor], tuple[Tensor, float]]) -> list[Tensor]:
     """Multipliers ``[2, groups]`` from none to those that close the gap, a smaller one each."""
     multipliers = torch.zeros_like(pull[0])
     way: list[Tensor] = []
-    share, smallest, before, rarest = SHARE, np.inf, (0, 0, 0), 0.0
+    shares, before = [SHARE] * len(multipliers), [(0, 0)] * len(multipliers)
+    smallest, rarest = np.inf, 0.0
     for _ in range(STEPS):
         against = torch.einsum("kg,ykg->yg", multipliers, pull)
         rates, rarer = rates_at(against)
-        kind, largest = _largest(rates)
+        apart = _apart(rates)
+        largest = float(apart.max())
         if not np.isfinite(largest) or rarer <= rarest:
             break  # nothing can be said, or hardly anything is decided
         if largest < smallest:
@@ -114,21 +132,22 @@ def _walked(pull: Tensor, rates_at: Callable[[Tensor], tuple[Tensor, float]]) ->
             smallest = largest
         if largest <= CLOSED:
             break
+        rarest = rarest or RAREST * rarer
+        kind = int(apart.argmax())
         high, low = int(rates[kind].argmax()), int(rates[kind].argmin())
-        if before == (kind, high, low):
-            share *= BOLDER
-        elif before == (kind, low, high):
-            share /= 2
-        before, rarest = (kind, high, low), rarest or RAREST * rarer
-        multipliers[kind, high] += share * largest
-        multipliers[kind, low] -= share * largest
+        if before[kind] == (high, low):
+            shares[kind] *= BOLDER
+        elif before[kind] == (low, high):
+            shares[kind] /= 2
+        before[kind] = (high, low)
+        multipliers[kind, high] += shares[kind] * largest
+        multipliers[kind, low] -= shares[kind] * largest
     return way
 
 
-def _largest(rates: Tensor) -> tuple[int, float]:
-    """The kind of rows with the largest gap, and that gap."""
-    apart = rates.amax(dim=-1) - rates.amin(dim=-1)
-    return int(apart.argmax()), float(apart.max())
+def _apart(rates: Tensor) -> Tensor:
+    """The gap of every kind of rows, of rates ``[kinds, groups]``."""
+    return rates.amax(dim=-1) - rates.amin(dim=-1)
 
 
 def _gap(objective: Objective) -> RateObjective:
@@ -140,33 +159,16 @@ def _gap(objective: Objective) -> RateObjective:
     return objective
 
 
-def _some(train: Batch) -> Batch:
+def _some(train: Batch, rows: int) -> Batch:
     """As many rows as are needed, always the same."""
-    if len(train) <= ROWS:
+    if len(train) <= rows:
         return train
-    order = torch.randperm(len(train), generator=torch.Generator().manual_seed(0))[:ROWS]
+    order = torch.randperm(len(train), generator=torch.Generator().manual_seed(0))[:rows]
 
     def picked(part: Tensor) -> Tensor:
         return part[order.to(part.device)]
 
     return Batch(map_tensors(picked, train.inputs), map_tensors(picked, train.targets))
-
-
-def _known(model: Tilt, problem: Problem, rows: Batch) -> tuple[Tensor, Tensor]:
-    """The answer's logit and the probability of every class and group, in double."""
-    parameter = next(model.parameters())
-    found = []
-    with evaluating(model), precise("fp32"):
-        for start in range(0, len(rows), CHUNK):
-
-            def part(whole: Tensor, start: int = start) -> Tensor:
-                return whole[start : start + CHUNK].to(parameter.device)
-
-            inputs = problem.prepare(map_tensors(part, rows.inputs), parameter.dtype)
-            outputs = map_tensors(lambda out: out.double(), model.call(inputs))
-            found.append(likely(outputs))
-    answers, joints = zip(*found, strict=True)
-    return torch.cat(answers), torch.cat(joints)
 
 
 def _pull(gap: RateObjective, targets: Targets, like: Tensor) -> Tensor:
@@ -188,9 +190,11 @@ def _pull(gap: RateObjective, targets: Targets, like: Tensor) -> Tensor:
 
 
 def _spread(way: Tensor, gaps: Array) -> Tensor:
-    """Places ``[PLACES, ...]`` along a way, between which its gap falls evenly."""
+    """Places ``[PLACES, ...]`` of a way whose gaps fall: each the first with a gap so small."""
     wanted = np.linspace(gaps[0], gaps[-1], PLACES)
-    return _between(way, np.interp(-wanted, -gaps, np.arange(len(gaps))))
+    # against rounding, which could put the last one beyond the end
+    places = np.searchsorted(-gaps, -wanted - 1e-12).clip(max=len(gaps) - 1)
+    return way[torch.from_numpy(places)]
 
 
 def _between(way: Tensor, at: Array) -> Tensor:

@@ -23,6 +23,8 @@ class Point:
         interpolated: whether they were guessed between two rays instead of measured.
         intervals: 95 % intervals of the numbers, where they are known.
         limits: how far a bounded number may be with the confidence asked for, where one was.
+        pooled: bounded gaps on the training and validation rows together, where they were judged
+            by these.
 
     >>> front = Front([[0.9, 0.1], [0.1, 0.9]], [[0.3, 0.2], [0.5, 0.1]], ("loss", "gap"), (2, 2))
     >>> point = front.choose(max={"gap": 0.15})
@@ -37,6 +39,7 @@ class Point:
     interpolated: bool = False
     intervals: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     limits: Mapping[str, float] = field(default_factory=dict)
+    pooled: Mapping[str, float] = field(default_factory=dict)
 
     def __getitem__(self, name: str) -> float:
         every = {**self.metrics, **self.values}
@@ -58,6 +61,7 @@ class Point:
             "interpolated": self.interpolated,
             "intervals": {n: [plain(end) for end in ends] for n, ends in self.intervals.items()},
             "limits": {name: plain(limit) for name, limit in self.limits.items()},
+            "pooled": {name: plain(value) for name, value in self.pooled.items()},
         }
 
 

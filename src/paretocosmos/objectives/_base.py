@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from paretocosmos.errors import ConfigurationError
+from paretocosmos.objectives._shapes import aligned
 from paretocosmos.types import Measure, Outputs, Targets
 
 
@@ -62,6 +63,19 @@ class Objective(ABC):
     def score(self, outputs: Outputs, targets: Targets) -> Tensor:
         """What a front reports; the loss, unless the objective knows better."""
         return self.loss(outputs, targets)
+
+    def sums(self, outputs: Outputs, targets: Targets) -> Tensor | None:
+        """What the score follows from and samples add to, so that no outputs need be kept.
+
+        A tensor of any fixed shape: that of a split is the sum over its batches, and `from_sums`
+        makes the score of it. `None` where the score needs all outputs at once, as by default. A
+        subclass with a loss or score of its own declares it anew.
+        """
+        return None
+
+    def from_sums(self, sums: Tensor) -> Tensor:
+        """The score of a split, given its sums; by default a mean, of a total and a weight."""
+        return mean_of(sums)
 
     def moments(self, outputs: Outputs, targets: Targets) -> Tensor | None:
         """What an interval of the score follows from, where that is a gap between groups' means.
@@ -118,8 +132,24 @@ def logits_of(outputs: Outputs, head: str | None) -> Tensor:
 
 def weighted_mean(values: Tensor, targets: Targets) -> Tensor:
     """The mean over samples, weighted where the targets hold a ``weight``."""
-    weight = targets.get("weight")
-    if weight is None:
+    if "weight" not in targets:
         return values.mean()
-    weight, total = weight.reshape(values.shape), weight.sum()
-    return (values * weight).sum() / torch.where(total > 0, total, 1.0)
+    return mean_of(weighted_sums(values, targets))
+
+
+def weighted_sums(values: Tensor, targets: Targets) -> Tensor:
+    """The total of a mean over samples, and the weight it is divided by: ``[2]``."""
+    weight = targets.get("weight")
+    values = values.to(torch.promote_types(values.dtype, torch.float32))  # half of it cannot count
+    if weight is None:
+        return torch.stack([values.sum(), values.new_full((), values.numel())])
+    if weight.ndim == 1 < values.ndim:  # of a sample, for all its positions
+        weight = weight.reshape(-1, *[1] * (values.ndim - 1)).expand(values.shape)
+    weight = aligned(weight, values, "weight")
+    return torch.stack([(values * weight).sum(), weight.sum().to(values.dtype)])
+
+
+def mean_of(sums: Tensor) -> Tensor:
+    """The mean, given a total and its weight ``[2]``; 0 where nothing counts."""
+    total, weight = sums
+    return total / torch.where(weight > 0, weight, 1.0)

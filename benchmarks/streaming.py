@@ -70,23 +70,16 @@ def decoder() -> nn.Module:
 
     torch.manual_seed(0)
     sizes = {"n_layer": BLOCKS, "n_embd": WIDTH, "n_head": 2, "vocab_size": WORDS}
-    config = transformers.GPT2Config(n_positions=LENGTH, use_cache=False, **sizes)
+    ends = {"bos_token_id": None, "eos_token_id": None}
+    config = transformers.GPT2Config(n_positions=LENGTH, use_cache=False, **sizes, **ends)
     return condition(transformers.GPT2LMHeadModel(config), 2, how="film")
 
 
 def measured(way: str, count: int) -> dict[str, float]:
     """The front in this process: its seconds, and the memory before and at its peak."""
     problem, model = texts(count), decoder()
-    rows = [
-        {"input_ids": x, "next": one, "after": two}
-        for x, one, two in zip(
-            problem.batch.inputs["input_ids"],  # type: ignore[index,call-overload]
-            *problem.batch.targets.values(),
-            strict=True,
-        )
-    ]
     take = {"evaluate": _evaluated, "lightning": _by_lightning, "transformers": _by_trainer}[way]
-    taken = take(problem, model, rows)
+    taken = take(problem, model)
     before, started = _peak(), time.perf_counter()
     front = taken()
     seconds = time.perf_counter() - started
@@ -98,19 +91,26 @@ def _peak() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / GB
 
 
-def _evaluated(problem: Texts, model: nn.Module, rows: list[Any]) -> Any:
+def _rows(problem: Texts) -> Any:
+    inputs: Any = problem.batch.inputs
+    columns = {**inputs, **problem.batch.targets}
+    every = zip(*columns.values(), strict=True)
+    return [dict(zip(columns, row, strict=True)) for row in every]
+
+
+def _evaluated(problem: Texts, model: nn.Module) -> Any:
     return lambda: evaluate(model, problem, rays=RAYS)
 
 
-def _by_lightning(problem: Texts, model: nn.Module, rows: list[Any]) -> Any:
+def _by_lightning(problem: Texts, model: nn.Module) -> Any:
     from paretocosmos.integrations.lightning import ParetoModule
 
     module = ParetoModule(model, OBJECTIVES, reference=REFERENCE, rays=RAYS)
-    loader = torch.utils.data.DataLoader(rows, SIZE)  # type: ignore[arg-type,var-annotated]
+    loader: Any = torch.utils.data.DataLoader(_rows(problem), SIZE)
     return lambda: module.front(loader)
 
 
-def _by_trainer(problem: Texts, model: nn.Module, rows: list[Any]) -> Any:
+def _by_trainer(problem: Texts, model: nn.Module) -> Any:
     import transformers
 
     from paretocosmos.integrations.transformers import ParetoTrainer
@@ -122,8 +122,8 @@ def _by_trainer(problem: Texts, model: nn.Module, rows: list[Any]) -> Any:
         disable_tqdm=True,
         per_device_eval_batch_size=SIZE,
     )
-    given = {"objectives": OBJECTIVES, "reference": REFERENCE, "rays": RAYS}
-    trainer = ParetoTrainer(model, args, **given)  # type: ignore[arg-type]
+    given: Any = {"objectives": OBJECTIVES, "reference": REFERENCE, "rays": RAYS}
+    trainer, rows = ParetoTrainer(model, args, **given), _rows(problem)
     return lambda: trainer.front(rows)
 
 

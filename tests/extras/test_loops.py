@@ -42,3 +42,13 @@ def test_the_trainer_learns_both_opinions(tmp_path: Path) -> None:
     assert lenient[2] < 0.2
     assert strict[2] > 0.6
     assert lenient[0] > 0.6
+
+
+def test_torchjd_finds_the_known_front_both_ways(tmp_path: Path) -> None:
+    pytest.importorskip("torchjd", reason="pip install --group dev")
+    shown = _run("torchjd_loop.py", tmp_path)
+    found = re.findall(r"matters ([\d.]+): losses ([\d.]+) and ([\d.]+)", shown)
+    assert len(found) == 6
+    for weight, high, low in (map(float, row) for row in found):
+        assert high == pytest.approx(4 * (1 - weight) ** 2, abs=0.3)
+        assert low == pytest.approx(4 * weight**2, abs=0.3)

@@ -1,4 +1,4 @@
-"""A conditioned network under TorchJD's backward pass and its engine, against one loss at a time."""
+"""A conditioned network under TorchJD's backward pass and engine, against one loss at a time."""
 
 from typing import Any
 
@@ -56,7 +56,7 @@ def test_backward_and_jac_to_grad(how: str, kind: str) -> None:
 def test_the_engines_gramian(how: str, kind: str) -> None:
     model, ray = _model(how), _rays(kind)
     rows = _jacobian(model, _losses(model, ray))
-    engine = Engine(model)
+    engine = Engine(model, batch_dim=None)
     found = engine.compute_gramian(_losses(model, ray))
     torch.testing.assert_close(found, rows @ rows.mT, rtol=1e-4, atol=1e-5)
 

@@ -69,10 +69,11 @@ def decoder() -> nn.Module:
     import transformers
 
     torch.manual_seed(0)
-    sizes = {"n_layer": BLOCKS, "n_embd": WIDTH, "n_head": 2, "vocab_size": WORDS}
-    ends = {"bos_token_id": None, "eos_token_id": None}
+    sizes: Any = {"n_layer": BLOCKS, "n_embd": WIDTH, "n_head": 2, "vocab_size": WORDS}
+    ends: Any = {"bos_token_id": None, "eos_token_id": None}
     config = transformers.GPT2Config(n_positions=LENGTH, use_cache=False, **sizes, **ends)
-    return condition(transformers.GPT2LMHeadModel(config), 2, how="film")
+    network: Any = transformers.GPT2LMHeadModel
+    return condition(network(config), 2, how="film")
 
 
 def measured(way: str, count: int) -> dict[str, float]:

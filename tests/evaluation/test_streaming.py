@@ -225,7 +225,7 @@ class Half(Processes):
 
     def total(self, parts: Any, samples: int) -> list[Tensor]:
         OTHERS.append([part.clone() for part in parts])
-        return [sum(both) for both in zip(*OTHERS, strict=True)]  # type: ignore[misc]
+        return [sum(both) for both in zip(*OTHERS, strict=True)]
 
 
 OTHERS: list[list[Tensor]] = []

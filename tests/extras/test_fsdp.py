@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-import torch.distributed.checkpoint as dcp
 from torch import Tensor, nn
 from torch.distributed.checkpoint.state_dict import (
     get_model_state_dict,
@@ -17,6 +16,7 @@ from torch.distributed.checkpoint.state_dict import (
     set_model_state_dict,
     set_optimizer_state_dict,
 )
+from torch.distributed.checkpoint.state_dict_loader import load
 
 from paretocosmos import Problem, condition, evaluate
 from paretocosmos.objectives.mean_absolute_error import MeanAbsoluteError
@@ -143,7 +143,7 @@ def test_a_checkpoint_of_two_is_read_by_one(how: str, two: Path) -> None:
     model = network(how)
     optimizer = optimizer_of(model)
     held = state(model, optimizer)
-    dcp.load(held, checkpoint_id=two / how)
+    load(held, checkpoint_id=two / how)
     set_model_state_dict(model, held["model"])
     set_optimizer_state_dict(model, optimizer, held["optimizer"])
     late = range(STEPS // 2, STEPS)

@@ -64,9 +64,11 @@ def test_a_preference_of_theirs_is_the_ray(part: str) -> None:
     matrix = matrix / np.trace(matrix) + RIDGE * np.eye(J)
     rows = np.diag(RAY) if part == "UPGrad" else RAY.numpy()[None]
     expected = np.zeros(J)
+    solver: Any = cp
     for row in rows:
-        v = cp.Variable(J)
-        cp.Problem(cp.Minimize(cp.quad_form(v, cp.psd_wrap(matrix))), [v >= row]).solve()
+        v = solver.Variable(J)
+        length = solver.sum_squares(np.linalg.cholesky(matrix).T @ v)
+        solver.Problem(solver.Minimize(length), [v >= row]).solve()
         expected += v.value
     found = _weights(_built(part), LOSSES, RAY)
     np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-4)

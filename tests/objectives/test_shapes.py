@@ -17,6 +17,7 @@ from paretocosmos.objectives.mean_squared_error import MeanSquaredError
 from paretocosmos.objectives.one_sided_error import OneSidedError
 from paretocosmos.objectives.prediction_gap import PredictionGap
 from paretocosmos.objectives.worst_group import WorstGroup
+from paretocosmos.types import Metric
 
 RAYS = 3
 
@@ -35,14 +36,17 @@ def test_dense_cross_entropy_is_torchs_under_every_ray(shape: tuple[int, ...], f
     expected = torch.stack([F.cross_entropy(one, labels) for one in logits])
     right = torch.stack([(one.argmax(dim=1) == labels).double().mean() for one in logits])
     targets = {"label": labels}
-    per_ray = {"in_dims": (0, None)}
-    torch.testing.assert_close(torch.vmap(CrossEntropy().loss, **per_ray)(given, targets), expected)
-    torch.testing.assert_close(torch.vmap(accuracy, **per_ray)(given, targets), right)
-    torch.testing.assert_close(torch.vmap(misclassification, **per_ray)(given, targets), 1 - right)
+
+    def per_ray(metric: Metric) -> Tensor:
+        return torch.vmap(metric, in_dims=(0, None))(given, targets)
+
+    torch.testing.assert_close(per_ray(CrossEntropy().loss), expected)
+    torch.testing.assert_close(per_ray(accuracy), right)
+    torch.testing.assert_close(per_ray(misclassification), 1 - right)
     of_one = torch.stack(
         [F.cross_entropy(one, labels, reduction="none")[labels == 3].mean() for one in logits]
     )
-    found = torch.vmap(ClassLoss(of=3).score, **per_ray)(given, targets)
+    found = per_ray(ClassLoss(of=3).score)
     torch.testing.assert_close(found, of_one, equal_nan=True)
 
 

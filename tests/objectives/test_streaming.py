@@ -20,12 +20,12 @@ from paretocosmos.objectives import (
 from paretocosmos.objectives.cross_entropy import CrossEntropy
 from paretocosmos.objectives.mean_squared_error import MeanSquaredError
 from paretocosmos.objectives.tpr_gap import TprGap
-from paretocosmos.types import Metric, Outputs, Targets
+from paretocosmos.types import Measure, Metric, Outputs, Targets
 
 B, N = 60, 3
 PIECES = (slice(0, 7), slice(7, 40), slice(40, 60))
-CLASSES = ("accuracy_gap", "class_loss", "cross_entropy", "demographic_parity", "deo")
-CLASSES = (*CLASSES, "equalized_odds", "fpr_gap", "tpr_gap", "worst_group")
+CLASSES = {"accuracy_gap", "class_loss", "cross_entropy", "demographic_parity", "deo"}
+CLASSES |= {"equalized_odds", "fpr_gap", "tpr_gap", "worst_group"}
 
 
 def _targets(classes: int, weighted: bool) -> dict[str, Tensor]:
@@ -99,7 +99,7 @@ class Declared(Thousandfold):
 class Renamed(CrossEntropy):
     """Nothing of its own but words."""
 
-    measure = None
+    measure = Measure("surprise")
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from paretocosmos.evaluation.evaluate import score
+from paretocosmos.evaluation.scoring import score
 from paretocosmos.evaluation.rates import gap_interval, share_interval
 from paretocosmos.objectives import Objective
 from paretocosmos.pareto.front import Array

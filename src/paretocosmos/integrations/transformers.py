@@ -167,8 +167,8 @@ class ParetoTrainer(Trainer):  # type: ignore[misc]
                 targets = {name: part for name, part in ready.items() if name not in own}
                 return None, self._evaluator.outputs(model, own, self._asked), targets or None
             batch = self._weighing.batch(ready)
-            given = {"exact": False, "count": self._count(batch)}
-            centre = self._evaluator.add(self._tallies, model, batch, **given)
+            count = self._count(batch)
+            centre = self._evaluator.add(self._tallies, model, batch, exact=False, count=count)
         if self.compute_metrics is None:
             return None, None, None
         return None, centre, dict(batch.targets)

@@ -151,5 +151,5 @@ def weighted_sums(values: Tensor, targets: Targets) -> Tensor:
 
 def mean_of(sums: Tensor) -> Tensor:
     """The mean, given a total and its weight ``[2]``; 0 where nothing counts."""
-    total, weight = sums
+    total, weight = sums.unbind()
     return total / torch.where(weight > 0, weight, 1.0)

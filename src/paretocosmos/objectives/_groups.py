@@ -160,7 +160,7 @@ class MeanGap(GroupObjective):
         return torch.stack(self._sums(self.value(outputs, targets), targets))
 
     def from_sums(self, sums: Tensor) -> Tensor:
-        total, there = sums
+        total, there = sums.unbind()
         return gap(total / there)
 
     def _sums(self, values: Tensor, targets: Targets) -> tuple[Tensor, Tensor]:

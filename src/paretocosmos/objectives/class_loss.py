@@ -59,7 +59,7 @@ class ClassLoss(Objective):
             raise ConfigurationError(f"`share` lies between 0 and 1, found {self.share}")
 
     def loss(self, outputs: Outputs, targets: Targets) -> Tensor:
-        total, there = self.sums(outputs, targets)
+        total, there = self.sums(outputs, targets).unbind()
         if self.share is not None:
             # one after the other: all weights times 2 then change no bit
             return total / samples(targets[self.target], targets) / self.share
@@ -69,7 +69,7 @@ class ClassLoss(Objective):
         return self.from_sums(self.sums(outputs, targets))
 
     def from_sums(self, sums: Tensor) -> Tensor:
-        total, there = sums
+        total, there = sums.unbind()
         return total / there
 
     def sums(self, outputs: Outputs, targets: Targets) -> Tensor:

@@ -1,6 +1,7 @@
 """Objectives: what a model is trained for, one file each, and the metrics reported beside them."""
 
-from paretocosmos.objectives._base import Objective, logits_of, pick, weighted_mean, weighted_sums
+from paretocosmos.objectives._averages import weighted_mean, weighted_sums
+from paretocosmos.objectives._base import Objective, logits_of, pick
 from paretocosmos.objectives._deciding import decides, deciding
 from paretocosmos.objectives._groups import (
     GroupObjective,

@@ -9,7 +9,6 @@ import torch
 from torch import Tensor
 
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.objectives._shapes import aligned
 from paretocosmos.types import Measure, Outputs, Targets
 
 
@@ -128,25 +127,6 @@ def logits_of(outputs: Outputs, head: str | None) -> Tensor:
     """One logit per sample: ``[B]`` or ``[B, 1]`` to ``[B]``."""
     logits = pick(outputs, head)
     return logits.squeeze(-1) if logits.ndim > 1 and logits.shape[-1] == 1 else logits
-
-
-def weighted_mean(values: Tensor, targets: Targets) -> Tensor:
-    """The mean over samples, weighted where the targets hold a ``weight``."""
-    if "weight" not in targets:
-        return values.mean()
-    return mean_of(weighted_sums(values, targets))
-
-
-def weighted_sums(values: Tensor, targets: Targets) -> Tensor:
-    """The total of a mean over samples, and the weight it is divided by: ``[2]``."""
-    weight = targets.get("weight")
-    values = values.to(torch.promote_types(values.dtype, torch.float32))  # half of it cannot count
-    if weight is None:
-        return torch.stack([values.sum(), values.new_full((), values.numel())])
-    if weight.ndim == 1 < values.ndim:  # of a sample, for all its positions
-        weight = weight.reshape(-1, *[1] * (values.ndim - 1)).expand(values.shape)
-    weight = aligned(weight, values, "weight")
-    return torch.stack([(values * weight).sum(), weight.sum().to(values.dtype)])
 
 
 def mean_of(sums: Tensor) -> Tensor:

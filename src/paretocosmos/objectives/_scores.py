@@ -3,7 +3,8 @@
 import torch
 from torch import Tensor
 
-from paretocosmos.objectives._base import logits_of, mean_of, pick, weighted_sums
+from paretocosmos.objectives._averages import weighted_sums
+from paretocosmos.objectives._base import logits_of, mean_of, pick
 from paretocosmos.objectives._deciding import deciding
 from paretocosmos.objectives._shapes import aligned, classes_last
 from paretocosmos.objectives._streaming import streaming

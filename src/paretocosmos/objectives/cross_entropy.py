@@ -5,7 +5,8 @@ from dataclasses import dataclass
 import torch.nn.functional as F
 from torch import Tensor
 
-from paretocosmos.objectives._base import Objective, pick, weighted_mean, weighted_sums
+from paretocosmos.objectives._averages import weighted_mean, weighted_sums
+from paretocosmos.objectives._base import Objective, pick
 from paretocosmos.objectives._shapes import check_axis, classes_last
 from paretocosmos.types import Measure, Outputs, Targets
 

@@ -7,7 +7,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.objectives._base import Objective, logits_of, weighted_mean, weighted_sums
+from paretocosmos.objectives._averages import weighted_mean, weighted_sums
+from paretocosmos.objectives._base import Objective, logits_of
 from paretocosmos.objectives._shapes import aligned
 from paretocosmos.types import Measure, Outputs, Targets
 

@@ -14,13 +14,13 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from paretocosmos import condition
-from paretocosmos.errors import DataError
+from paretocosmos.errors import ConfigurationError, DataError
 from paretocosmos.evaluation import evaluate as evaluation
 from paretocosmos.evaluation import tally as tallies
 from paretocosmos.evaluation.evaluate import evaluate, evaluate_batches
 from paretocosmos.evaluation.sensitivity import sensitivity
 from paretocosmos.evaluation.sweeping import blocks, sweep
-from paretocosmos.objectives import accuracy, calibration_error, roc_auc
+from paretocosmos.objectives import accuracy, calibration_error, roc_auc, streaming, weighted_sums
 from paretocosmos.objectives.cross_entropy import CrossEntropy
 from paretocosmos.objectives.mean_squared_error import MeanSquaredError
 from paretocosmos.pareto.front import Front
@@ -210,6 +210,17 @@ def test_what_needs_all_outputs_has_a_limit(
         evaluate(model, problem, rays=3)
     adds_up = replace(problem, metrics={"accuracy": accuracy})
     assert evaluate(model, adds_up, rays=3).metrics["accuracy"].shape == (3,)
+
+
+def test_sums_that_do_not_lead_to_the_score_are_refused(streamed: None) -> None:
+    @streaming(lambda outputs, targets: weighted_sums(2 * outputs, targets))
+    def wrong(outputs: Any, targets: Targets) -> Tensor:
+        found: Tensor = outputs.mean()
+        return found
+
+    problem = replace(_people("tpr_gap"), metrics={"wrong": wrong})
+    with pytest.raises(ConfigurationError, match=r"sums of `wrong`.*`streaming`"):
+        evaluate(_model(), problem, rays=3)
 
 
 def test_no_batch_is_no_front() -> None:

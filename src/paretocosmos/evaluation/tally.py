@@ -6,7 +6,7 @@ from typing import Any, final
 import torch
 from torch import Tensor
 
-from paretocosmos.errors import DataError
+from paretocosmos.errors import ConfigurationError, DataError
 from paretocosmos.evaluation.scoring import score
 from paretocosmos.objectives import Objective, streamed
 from paretocosmos.types import Metric, Outputs, Targets, first, map_tensors
@@ -15,6 +15,10 @@ __all__ = ["Tally"]
 
 # Of outputs that are kept for what needs all of them.
 MOST_BYTES = 4 * 2**30
+
+
+def _as_it_is(part: Tensor) -> Tensor:
+    return part
 
 
 @final
@@ -63,8 +67,10 @@ class Tally:
             return
         for place, how in enumerate(self._how):
             if how is not None:
-                found = torch.vmap(how.sums, in_dims=(0, None))(outputs, targets)
-                self._sum(place, found.double() * share)
+                found = torch.vmap(how.sums, in_dims=(0, None))(outputs, targets).double()
+                if place not in self._sums:
+                    self._check_sums(place, torch.vmap(how.finish)(found), outputs, targets)
+                self._sum(place, found * share)
         if not self.adds_up:
             self._kept.append((outputs, targets))
             self._check_size()
@@ -73,7 +79,7 @@ class Tally:
         self,
         *,
         total: Callable[[list[Tensor]], list[Tensor]] = list,
-        gather: Callable[[Tensor], Tensor] = torch.Tensor.contiguous,
+        gather: Callable[[Tensor], Tensor] = _as_it_is,
     ) -> Tensor:
         """Every objective and metric ``[J + M, N]``.
 
@@ -112,7 +118,7 @@ class Tally:
     def _add_batches(self, outputs: Outputs, targets: Targets, size: int) -> None:
         """Scores of whole batches are summed; the samples of one that is not full wait."""
         self._kept.append((outputs, targets))
-        outputs, targets = self._joined(torch.Tensor.contiguous)
+        outputs, targets = self._joined(_as_it_is)
         whole = len(first(targets)) // size * size
         if whole:
             cut = (
@@ -126,7 +132,7 @@ class Tally:
         self._kept = [(rest, map_tensors(lambda t: t[whole:].clone(), targets))]
 
     def _table_of_batches(self) -> Tensor:
-        outputs, targets = self._joined(torch.Tensor.contiguous)
+        outputs, targets = self._joined(_as_it_is)
         rows = [self._sums.get(place, torch.zeros(())) for place in range(len(self._every))]
         count = self._batches
         if len(first(targets)):
@@ -134,6 +140,20 @@ class Tally:
             last = [score(metric, outputs, targets, None).double() for metric in self._every]
             rows = [row.to(one) + one for row, one in zip(rows, last, strict=True)]
         return torch.stack(rows) / count
+
+    def _check_sums(self, place: int, found: Tensor, outputs: Outputs, targets: Targets) -> None:
+        """Refuse sums that do not give the score of the first block."""
+        if not len(first(targets)):
+            return
+        expected = score(self._every[place], outputs, targets, None)
+        close = torch.isclose(found, expected.to(found), rtol=1e-3, atol=1e-5, equal_nan=True)
+        if not close.all():
+            at = int((~close).int().argmax())
+            raise ConfigurationError(
+                f"the sums of `{self._names[place]}` must lead to its score, found {found[at]:g} "
+                f"by them and the score {expected[at]:g} on the same samples: mend `sums` and "
+                "`from_sums` of the objective, or what `streaming` is given for the metric"
+            )
 
     def _check_size(self) -> None:
         size = 0

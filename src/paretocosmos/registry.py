@@ -5,6 +5,7 @@ Every file of a room that does not start with an underscore holds one thing, the
 """
 
 import importlib
+import importlib.util
 import inspect
 import pkgutil
 import types
@@ -14,7 +15,7 @@ from dataclasses import dataclass, field
 
 from paretocosmos.errors import ConfigurationError, unknown
 
-__all__ = ["Spec", "build", "convert", "find", "names", "parameters", "summary"]
+__all__ = ["Spec", "adapter", "build", "convert", "find", "names", "parameters", "summary"]
 
 Thing = Callable[..., typing.Any]
 
@@ -39,14 +40,33 @@ def names(room: str) -> list[str]:
 
 
 def find(room: str, name: str) -> Thing:
-    """The thing called `name` in a room, or at `package.module:Thing`."""
+    """The thing called `name` in a room, or at `package.module:Thing`.
+
+    A room may adapt things of a library, as `torchjd:UPGrad` among methods.
+    """
     if ":" in name:
-        return _outside(name)
+        adapt = adapter(room, name)
+        return _outside(name) if adapt is None else adapt(name.partition(":")[2])
     if name not in names(room):
         raise unknown(room.removesuffix("s"), name, names(room))
     module = importlib.import_module(f"paretocosmos.{room}.{name}")
     (thing,) = module.__all__
     return typing.cast(Thing, getattr(module, thing))
+
+
+def adapter(room: str, name: str) -> Callable[[str], Thing] | None:
+    """What makes a thing of a room from one of a library; `None` where the room has nothing for it.
+
+    It is `adapted` in the room's file of the library's name, with an underscore before it.
+    """
+    library = name.partition(":")[0]
+    if not library.isidentifier():
+        return None
+    file = f"paretocosmos.{room}._{library}"
+    if importlib.util.find_spec(file) is None:
+        return None
+    found: Callable[[str], Thing] | None = getattr(importlib.import_module(file), "adapted", None)
+    return found
 
 
 def build(room: str, spec: Spec, **fixed: typing.Any) -> typing.Any:

@@ -19,6 +19,7 @@ from paretocosmos.conditioning.concat import Concat
 from paretocosmos.conditioning.transposed_conv import TransposedConv
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.evaluation import evaluate as evaluation
+from paretocosmos.evaluation import sweeping
 from paretocosmos.evaluation.evaluate import evaluate, move, sweep
 from paretocosmos.objectives.mean_squared_error import MeanSquaredError
 from paretocosmos.pareto.front import Front
@@ -164,7 +165,7 @@ def test_chunks_do_not_matter(
 ) -> None:
     network = Plain(model) if plain else model
     expected = evaluate(network, clean)
-    monkeypatch.setattr(evaluation, "CHUNK_IMAGES", chunk)
+    monkeypatch.setattr(sweeping, "CHUNK_IMAGES", chunk)
     found = evaluate(network, clean)
     np.testing.assert_allclose(_table(found), _table(expected), rtol=1e-5, atol=1e-6)
 
@@ -265,7 +266,7 @@ class Heads(nn.Module):
 def test_inputs_and_outputs_may_be_mappings(
     protocol: Protocol, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(evaluation, "CHUNK", 70)
+    monkeypatch.setattr(sweeping, "CHUNK", 70)
     problem = Mapped(
         name="mapped",
         objectives=tuple(MeanSquaredError(name=head, output=head) for head in ("one", "two")),
@@ -383,7 +384,7 @@ def test_images_are_prepared_chunk_by_chunk(
 
     with torch.inference_mode():
         expected = sweep(lenet, inputs.float() / 255, rays)
-        monkeypatch.setattr(evaluation, "CHUNK_IMAGES", chunk)
+        monkeypatch.setattr(sweeping, "CHUNK_IMAGES", chunk)
         found = sweep(lenet, inputs, rays, prepare)
     assert sizes == {1: [1] * 100, 10**9: [100]}.get(chunk, [37, 37, 26])
     assert isinstance(found, Mapping)
@@ -415,7 +416,7 @@ def test_a_split_that_does_not_fit_is_fetched_chunk_by_chunk(
     # of another type, as it would be on another device
     elsewhere = Batch(whole.inputs.double(), {k: v.double() for k, v in whole.targets.items()})
     monkeypatch.setattr(evaluation, "fits", lambda *given, **named: not large)
-    monkeypatch.setattr(evaluation, "CHUNK", 25 * 3 * 100)
+    monkeypatch.setattr(sweeping, "CHUNK", 25 * 3 * 100)
     batch = evaluation.bring(elsewhere, torch.device("cpu"), torch.float32)
     assert isinstance(batch.inputs, Tensor)
     assert (batch.inputs is elsewhere.inputs) == large

@@ -1,5 +1,6 @@
 """The examples of other people's loops run, and print what theory says."""
 
+import json
 import re
 import subprocess
 import sys
@@ -42,3 +43,25 @@ def test_the_trainer_learns_both_opinions(tmp_path: Path) -> None:
     assert lenient[2] < 0.2
     assert strict[2] > 0.6
     assert lenient[0] > 0.6
+
+
+def test_torchjd_finds_the_known_front_both_ways(tmp_path: Path) -> None:
+    pytest.importorskip("torchjd", reason="pip install --group dev")
+    shown = _run("torchjd_loop.py", tmp_path)
+    found = re.findall(r"matters ([\d.]+): losses ([\d.]+) and ([\d.]+)", shown)
+    assert len(found) == 6
+    for weight, high, low in (map(float, row) for row in found):
+        assert high == pytest.approx(4 * (1 - weight) ** 2, abs=0.3)
+        assert low == pytest.approx(4 * weight**2, abs=0.3)
+
+
+def test_fronts_of_a_language_model_stay_below_a_gigabyte() -> None:
+    """The committed measurements, and the page that shows them."""
+    root = EXAMPLES.parent
+    ways = json.loads((root / "results" / "streaming.json").read_text())["ways"]
+    page = (root / "docs" / "howto" / "loops.md").read_text()
+    for found in ways.values():
+        few, many = (found[count]["gb_peak"] for count in ("1000", "10000"))
+        assert max(few, many) < 1
+        assert many < few + 0.1  # ten times the samples
+        assert f"| {few:.2f} GB | {many:.2f} GB |" in page

@@ -83,7 +83,7 @@ def _model(seed: int = 5, *, dropout: float = 0.0, preset: str = "paper") -> nn.
 
 def _trainer(folder: Path, model: nn.Module | None = None, **given: Any) -> ParetoTrainer:
     own = {"objectives", "method", "rays", "optimizers", "metrics", "train_dataset", "eval_dataset"}
-    own |= {"settings", "groups", "ranks", "reference", "preset"}
+    own |= {"settings", "groups", "ranks", "reference", "preset", "compute_metrics"}
     quiet = {"report_to": "none", "disable_tqdm": True, "use_cpu": True, "save_strategy": "no"}
     args = {key: value for key, value in given.items() if key not in own}
     rest = {key: value for key, value in given.items() if key in own}
@@ -184,9 +184,14 @@ def test_evaluate_reports_what_evaluate_finds(tmp_path: Path) -> None:
     assert again.metrics["topic_accuracy"].shape == (11,)
     assert len(trainer.front(val, rays=[[0.5, 0.5]])) == 1
     assert trainer.evaluate()["eval_hypervolume"] == found["eval_hypervolume"]  # 11 rays as before
-    predicted = trainer.predict(val)
-    assert predicted.predictions["logits"].shape == (130, 12, CLASSES)
-    assert predicted.metrics["test_hypervolume"] == found["eval_hypervolume"]
+    for ray in (None, [0.9, 0.1]):
+        predicted = trainer.predict(val, ray=ray)
+        with torch.no_grad():
+            expected = trainer.model(problem.split("val").inputs, torch.tensor(ray or [0.5, 0.5]))
+        np.testing.assert_allclose(predicted.predictions["logits"], expected.logits, atol=1e-5)
+        assert predicted.label_ids.keys() == {"topic", "tone"}
+    bare = [{name: row[name] for name in ("input_ids", "attention_mask")} for row in val]
+    assert trainer.predict(bare).predictions["logits"].shape == (130, CLASSES)
     both = trainer.evaluate({"one": val, "two": val[:40]})
     assert both["eval_one_hypervolume"] == found["eval_hypervolume"]
     assert "eval_two_hypervolume" in both
@@ -387,14 +392,62 @@ def test_what_cannot_work_is_refused(tmp_path: Path) -> None:
         _trainer(tmp_path, objectives=OBJECTIVES[:1])
     with pytest.raises(ConfigurationError, match=r"`single_task`.*per ray"):
         _trainer(tmp_path, method="single_task")
-    with pytest.raises(ConfigurationError, match=r"backbone\.gradient_checkpointing_enable"):
-        _trainer(tmp_path, gradient_checkpointing=True)
+    with pytest.raises(ConfigurationError, match=r"`gradient_checkpointing`.*Sequential"):
+        _trainer(
+            tmp_path,
+            condition(nn.Sequential(nn.Linear(3, 2)), 2, how="concat"),
+            gradient_checkpointing=True,
+        )
+    with pytest.raises(ConfigurationError, match=r"CrossEntropy\(label_smoothing=0.1\)"):
+        _trainer(tmp_path, label_smoothing_factor=0.1)
     rows = [{"input_ids": row["input_ids"], "topic": row["topic"]} for row in _samples(_data(8))]
     trainer = _trainer(tmp_path, train_dataset=rows, eval_dataset=rows, max_steps=1)
     with pytest.raises(DataError, match="target `tone`, found `topic`"):
         trainer.train()
     with pytest.raises(DataError, match="target `tone`, found `topic`"):
         trainer.evaluate()
+
+
+def test_compute_metrics_sees_the_outputs_at_the_centre(tmp_path: Path) -> None:
+    val, seen = _data(33, 1), []
+
+    def compute(evaluated: Any) -> dict[str, float]:
+        seen.append(evaluated.predictions["logits"])
+        right = evaluated.predictions["logits"].argmax(axis=1) == evaluated.label_ids["topic"]
+        return {"own": float(right.mean())}
+
+    trainer = _trainer(
+        tmp_path, eval_dataset=_samples(val), compute_metrics=compute, per_device_eval_batch_size=7
+    )
+    found = trainer.evaluate()
+    with torch.no_grad():
+        expected = trainer.model(val.inputs, torch.tensor([0.5, 0.5])).logits
+    np.testing.assert_allclose(seen[0], expected, atol=1e-6)
+    right = (expected.argmax(dim=1) == val.targets["topic"]).float().mean()
+    assert found["eval_own"] == pytest.approx(float(right))
+    assert found["eval_hypervolume"] > 0
+
+
+@pytest.mark.parametrize("reentrant", [False, True])
+def test_gradient_checkpointing_changes_no_step(reentrant: bool, tmp_path: Path) -> None:
+    ends, again = [], []
+    for checkpointing in (False, True):
+        model: Any = _model()
+        (inside,) = (m for n, m in model.named_modules() if n.endswith("layer.0.layer.ffn.lin1"))
+        inside.register_forward_hook(lambda *_: again.append(checkpointing))  # noqa: B023
+        trainer = _trainer(
+            tmp_path,
+            model,
+            max_steps=2,
+            train_dataset=_samples(_data(20)),
+            gradient_checkpointing=checkpointing,
+            gradient_checkpointing_kwargs={"use_reentrant": reentrant},
+        )
+        trainer.train()
+        ends.append(model.state_dict())
+    assert (again.count(False), again.count(True)) == (2, 4)  # computed again in each step
+    for name, value in ends[0].items():
+        torch.testing.assert_close(ends[1][name], value, rtol=1e-5, atol=1e-7)
 
 
 PROCESSES = """

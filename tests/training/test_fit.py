@@ -22,7 +22,7 @@ from torch import Tensor, nn
 
 from paretocosmos.conditioning.concat import Concat
 from paretocosmos.errors import DataError, DivergedError, EngineWarning, FrontWarning
-from paretocosmos.evaluation import evaluate as evaluation
+from paretocosmos.evaluation import sweeping
 from paretocosmos.evaluation.evaluate import evaluate
 from paretocosmos.methods.cosmos import Cosmos
 from paretocosmos.objectives.mean_squared_error import MeanSquaredError as Squared
@@ -309,9 +309,7 @@ def test_images_stay_bytes(
 
     monkeypatch.setattr(Trainer, "run", spied)
     monkeypatch.setattr(ImageProblem, "prepare", counted)
-    monkeypatch.setattr(
-        evaluation, "CHUNK_IMAGES", 5 * 24 * 24 * 20
-    )  # twenty images under five rays
+    monkeypatch.setattr(sweeping, "CHUNK_IMAGES", 5 * 24 * 24 * 20)  # twenty images under five rays
     train(digits, epochs=1, settings=IMAGES, engine="eager")
     (trainer,) = trainers
     for batch in (trainer.feed.batch_at(torch.arange(7)), trainer.val):

@@ -1,34 +1,31 @@
 """`evaluate`: a model, a problem and rays give a front."""
 
-import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
 from paretocosmos.backbones import Backbone
-from paretocosmos.conditioning import Conditioning
-from paretocosmos.evaluation.kept import kept_or
-from paretocosmos.objectives import Objective
+from paretocosmos.errors import DataError
+from paretocosmos.evaluation.kept import kept_numbers
+from paretocosmos.evaluation.scoring import front_of, score, scored, table_of
+from paretocosmos.evaluation.sweeping import blocks, numbers_per_sample, sweep, there
+from paretocosmos.evaluation.tally import Tally
 from paretocosmos.pareto.front import Front
 from paretocosmos.pareto.rays import as_rays, even_rays
 from paretocosmos.problems import Problem, check_split
 from paretocosmos.runtime.device import fits, precise
 from paretocosmos.runtime.distributed import ALONE, Processes
-from paretocosmos.types import Batch, Inputs, Metric, Outputs, Targets, first, map_tensors
+from paretocosmos.types import Batch, map_tensors
 
 __all__ = ["bring", "evaluate", "move", "score", "scored", "sweep"]
 
-# Numbers in one pass: samples times rays times the size of an input. Larger chunks fall out of a
-# CPU's cache, smaller ones pay for more calls. An image grows in its first convolution, a row of a
-# table does not.
-CHUNK, CHUNK_IMAGES = 2_200_000, 550_000
-# A GPU has no such cache, and asking for an operation costs it more than running it.
-CHUNK_CUDA = 8_800_000
+# Outputs of a split that are scored at once; of a larger one, block by block.
+WHOLE, BLOCK = 32_000_000, 4_000_000
 
 
 def evaluate(
@@ -51,14 +48,16 @@ def evaluate(
 
     Returns:
         The front. Each score is computed over the whole split, or, under the problem's
-        ``protocol="paper"``, as a mean over batches of 256 in file order.
+        ``protocol="paper"``, as a mean over batches of 256 in file order. Outputs of a large split
+        are summed and forgotten, but for metrics that need all of them at once.
     """
     count = len(problem.objectives)
     whole = getattr(model, "ends", None) is not None or getattr(model, "closed_form", False)
     wanted = even_rays(rays, count, ends=whole) if isinstance(rays, int) else as_rays(rays, count)
     parameter = next(model.parameters(), torch.zeros(()))
-    batch = bring(problem.split(check_split(split)), parameter.device, parameter.dtype)
-    return evaluate_batch(model, problem, batch, wanted, split=split, provenance=provenance)
+    batches = [problem.split(check_split(split))]
+    brought = (bring(batch, parameter.device, parameter.dtype) for batch in batches)
+    return evaluate_batches(model, problem, brought, wanted, split=split, provenance=provenance)
 
 
 def evaluate_batch(
@@ -71,69 +70,100 @@ def evaluate_batch(
     provenance: Mapping[str, Any] | None = None,
     processes: Processes = ALONE,
 ) -> Front:
-    """`evaluate` for rays already checked and targets on the model's device.
-
-    In float32 even where a network was trained in less, so that a front can be had again. Several
-    processes run the network on their shares of the samples.
-    """
-    mine = processes.share(len(batch))
-    with evaluating(model), precise("fp32"):
-        share = map_tensors(lambda part: part[mine], batch.inputs)
-        own = sweep(model, share, rays, problem.prepare)
-        outputs = processes.gather(own, len(batch), axis=1)
-        return scored(
-            problem.objectives,
-            outputs,
-            batch.targets,
-            rays,
-            metrics=problem.metrics,
-            reference=problem.reference,
-            score_batch=problem.score_batch,
-            split=split,
-            provenance={"problem": problem.name, "protocol": problem.protocol}
-            | dict(provenance or {}),
-        )
+    """`evaluate_batches` of a split that is one batch."""
+    return evaluate_batches(
+        model, problem, [batch], rays, split=split, provenance=provenance, processes=processes
+    )
 
 
-def scored(
-    objectives: Sequence[Objective],
-    outputs: Outputs,
-    targets: Targets,
+def evaluate_batches(
+    model: nn.Module,
+    problem: Problem,
+    batches: Iterable[Batch],
     rays: Tensor,
     *,
-    metrics: Mapping[str, Metric],
-    reference: Sequence[float],
     split: str,
-    score_batch: int | None = None,
     provenance: Mapping[str, Any] | None = None,
+    processes: Processes = ALONE,
 ) -> Front:
-    """The front of outputs ``[N, B, ...]`` at rays ``[N, J]``, for targets ``[B, ...]``.
+    """`evaluate` for rays already checked and batches with targets on the model's device.
 
-    Args:
-        objectives: what is scored.
-        outputs: of a network at every ray.
-        targets: what they are compared with.
-        rays: those of the outputs.
-        metrics: further numbers.
-        reference: the point hypervolume is measured from.
-        split: what the samples are.
-        score_batch: samples per score, whose mean is taken; `None` for all at once.
-        provenance: what to record in the front.
+    In float32 even where a network was trained in less, so that a front can be had again. Several
+    processes run the network on their shares of the samples. A split whose outputs fit into memory
+    is scored at once; any other is summed block by block, and memory does not grow with it.
     """
-    every = [o.score for o in objectives] + list(metrics.values())
-    numbers = [score(f, outputs, targets, score_batch) for f in every]
-    table = torch.stack([number.double() for number in numbers]).cpu().numpy()
-    count = len(objectives)
-    how = "whole split" if score_batch is None else f"mean over batches of {score_batch}"
-    return Front(
-        rays=rays.double().cpu().numpy(),
-        values=table[:count].T,
-        names=tuple(objective.name for objective in objectives),
-        reference=np.asarray(reference, dtype=np.float64),
-        metrics=dict(zip(metrics, table[count:], strict=True)),
+    every = iter(batches)
+    some = list(itertools.islice(every, 2))  # whether there is more than one
+    if not some:
+        raise DataError(f"a front needs a batch at least, found none in `{split}`")
+    with evaluating(model), precise("fp32"):
+        each = numbers_of(model, problem, some[0], rays)
+        at_once = len(rays) * len(some[0]) * each <= max(WHOLE, kept_numbers())
+        if len(some) == 1 and at_once:
+            table = _at_once(model, problem, some[0], rays, processes)
+        else:
+            table = _streamed(
+                model, problem, itertools.chain(some, every), rays, max(1, BLOCK // each), processes
+            )
+    return front_of(
+        table,
+        problem.objectives,
+        rays,
+        metrics=tuple(problem.metrics),
+        reference=problem.reference,
+        score_batch=problem.score_batch,
         split=split,
-        provenance={"scores": how} | dict(provenance or {}),
+        provenance={"problem": problem.name, "protocol": problem.protocol} | dict(provenance or {}),
     )
+
+
+def numbers_of(model: nn.Module, problem: Problem, batch: Batch, rays: Tensor) -> int:
+    """How many numbers a network gives for a sample at a ray."""
+    if any(isinstance(part, Backbone) for part in model.modules()):
+        known = problem.outputs
+        return known if isinstance(known, int) else sum(known.values())
+    return numbers_per_sample(model, batch.inputs, rays, problem.prepare)
+
+
+def _at_once(
+    model: nn.Module, problem: Problem, batch: Batch, rays: Tensor, processes: Processes
+) -> Tensor:
+    mine = processes.share(len(batch))
+    own = sweep(model, map_tensors(lambda part: part[mine], batch.inputs), rays, problem.prepare)
+    outputs = processes.gather(own, len(batch), axis=1)
+    return table_of(
+        problem.objectives, outputs, batch.targets, problem.metrics, problem.score_batch
+    )
+
+
+def _streamed(
+    model: nn.Module,
+    problem: Problem,
+    batches: Iterable[Batch],
+    rays: Tensor,
+    together: int,
+    processes: Processes,
+) -> Tensor:
+    """The table of a split from sums; so many rays go through the network together."""
+    parts = rays.split(together)
+    tallies = [
+        Tally(problem.objectives, problem.metrics, score_batch=problem.score_batch) for _ in parts
+    ]
+    shared = tallies[0].adds_up
+    for batch in batches:
+        mine = processes.share(len(batch)) if shared else slice(None)
+        # every process has all samples where there are fewer than processes
+        share = 1 / processes.count if shared and len(batch) < processes.count else 1.0
+        inputs, targets = (
+            map_tensors(lambda part, own=mine: part[own], of)
+            for of in (batch.inputs, batch.targets)
+        )
+        for some, tally in zip(parts, tallies, strict=True):
+            for at, outputs in blocks(model, inputs, some, problem.prepare, room=BLOCK):
+                own = map_tensors(lambda part, here=at: part[here], targets)
+                tally.add(outputs, own, share=share)
+    total = partial(processes.total, samples=processes.count) if shared else list
+    return torch.cat([tally.table(total=total) for tally in tallies], dim=1)
 
 
 @contextmanager
@@ -149,54 +179,10 @@ def evaluating(model: nn.Module, *, gradients: bool = False) -> Iterator[None]:
             module.training = training
 
 
-def sweep(
-    model: nn.Module,
-    inputs: Inputs,
-    rays: Tensor,
-    prepare: Callable[[Inputs, torch.dtype], Inputs] | None = None,
-) -> Outputs:
-    """Outputs of all samples under all rays, ``[N, B, ...]``, in chunks of samples.
-
-    Inputs may lie elsewhere than the model: a chunk is moved when its turn comes. Within a block of
-    `keeping`, the same question is computed once.
-    """
-    return kept_or(model, inputs, rays, lambda: _swept(model, inputs, rays, prepare))
-
-
-def _swept(
-    model: nn.Module,
-    inputs: Inputs,
-    rays: Tensor,
-    prepare: Callable[[Inputs, torch.dtype], Inputs] | None,
-) -> Outputs:
-    some = first(inputs)
-    parameter = next(model.parameters(), torch.zeros((), device=some.device))
-    device, dtype = parameter.device, parameter.dtype
-    numbers = CHUNK_CUDA if device.type == "cuda" else CHUNK_IMAGES if some.ndim > 2 else CHUNK
-    inside = (part.widest for part in model.modules() if isinstance(part, Backbone))
-    widest = max(math.prod(some.shape[1:]), *inside, 1)
-    size = max(1, numbers // (len(rays) * widest))
-    rays = rays.to(device, dtype)
-    every: Any = None
-    for start in range(0, len(some), size):
-        chunk = map_tensors(lambda part, at=start: part[at : at + size], inputs)
-        chunk = map_tensors(partial(_there, device=device, dtype=dtype), chunk)
-        ready = chunk if prepare is None else prepare(chunk, dtype)
-        outputs = _each_ray(model, ready, rays)
-        if every is None:
-            # room for all at once: small results kept between large ones would fragment memory
-            every = map_tensors(
-                lambda out: out.new_empty(len(rays), len(some), *out.shape[2:]), outputs
-            )
-        map_tensors(lambda room, out, at=start: room[:, at : at + size].copy_(out), every, outputs)
-    whole: Outputs = every
-    return whole
-
-
 def move(batch: Batch, device: torch.device, dtype: torch.dtype | None = None) -> Batch:
     """A batch on a device, its floats as that type."""
-    there = partial(_there, device=device, dtype=dtype)
-    return Batch(map_tensors(there, batch.inputs), map_tensors(there, batch.targets))
+    moved = partial(there, device=device, dtype=dtype)
+    return Batch(map_tensors(moved, batch.inputs), map_tensors(moved, batch.targets))
 
 
 def bring(batch: Batch, device: torch.device, dtype: torch.dtype | None = None) -> Batch:
@@ -204,42 +190,5 @@ def bring(batch: Batch, device: torch.device, dtype: torch.dtype | None = None) 
     if fits(batch, device, dtype):
         return move(batch, device, dtype)
     return Batch(
-        batch.inputs, map_tensors(partial(_there, device=device, dtype=dtype), batch.targets)
+        batch.inputs, map_tensors(partial(there, device=device, dtype=dtype), batch.targets)
     )
-
-
-def _there(part: Tensor, *, device: torch.device, dtype: torch.dtype | None) -> Tensor:
-    return part.to(device, dtype if part.is_floating_point() else None)
-
-
-def _each_ray(model: nn.Module, inputs: Inputs, rays: Tensor) -> Outputs:
-    if isinstance(model, Conditioning):
-        return model.each_ray(inputs, rays)
-    outputs: Outputs = map_tensors(
-        lambda *parts: torch.stack(parts), *(model(inputs, r) for r in rays)
-    )
-    return outputs
-
-
-def score(metric: Metric, outputs: Outputs, targets: Targets, size: int | None) -> Tensor:
-    """One number per ray: outputs ``[N, B, ...]`` to ``[N]``."""
-    per_ray = torch.vmap(metric, in_dims=(0, None))
-    if size is None:
-        return per_ray(outputs, targets)
-    total = len(first(targets))
-    batches, whole = total // size, total // size * size
-    parts: list[Tensor] = []
-    if batches:
-
-        def fold(axis: int) -> Callable[[Tensor], Tensor]:
-            return lambda part: part.narrow(axis, 0, whole).unflatten(axis, (batches, size))
-
-        per_batch = torch.vmap(per_ray, in_dims=(1, 0))
-        parts += per_batch(map_tensors(fold(1), outputs), map_tensors(fold(0), targets)).unbind()
-    if whole < total:
-        rest = (
-            map_tensors(lambda out: out[:, whole:], outputs),
-            map_tensors(lambda t: t[whole:], targets),
-        )
-        parts.append(per_ray(*rest))
-    return torch.stack(parts).mean(dim=0)

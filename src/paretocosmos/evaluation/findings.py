@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from paretocosmos.evaluation.evaluate import evaluating, sweep
+from paretocosmos.evaluation.evaluate import WHOLE, evaluating, numbers_of, sweep
 from paretocosmos.evaluation.intervals import paired_draws
 from paretocosmos.evaluation.sensitivity import sensitivity
 from paretocosmos.pareto.front import Array, Front
@@ -83,13 +83,17 @@ def examine(
     """
     count = min(len(front_val), RAYS * (front_val.objectives - 1))
     front = front_val.take(np.linspace(0, len(front_val) - 1, count).round().astype(int))
-    rays, some = torch.from_numpy(front.rays.copy()), _spread(batch, SAMPLES)
+    rays = torch.from_numpy(front.rays.copy())
+    with evaluating(model), precise("fp32"):
+        # all samples, but for outputs so large that they would not fit into memory
+        most = max(1, WHOLE // numbers_of(model, problem, batch, rays))
+    some, judged = _spread(batch, min(SAMPLES, most)), _spread(batch, max(1, most // len(rays)))
     moved = sensitivity(model, some.inputs, rays, prepare=problem.prepare)
     with evaluating(model), precise("fp32"):
         drawn = paired_draws(
             [objective.score for objective in problem.objectives],
-            sweep(model, batch.inputs, rays, problem.prepare),
-            batch.targets,
+            sweep(model, judged.inputs, rays, problem.prepare),
+            judged.targets,
             score_batch=problem.score_batch,
             draws=DRAWS,
         )

@@ -7,8 +7,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from paretocosmos.evaluation.evaluate import score
 from paretocosmos.evaluation.rates import gap_interval, share_interval
+from paretocosmos.evaluation.scoring import score
 from paretocosmos.objectives import Objective
 from paretocosmos.pareto.front import Array
 from paretocosmos.types import Metric, Outputs, Targets, first, map_tensors

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from paretocosmos.types import Inputs, Outputs, first
 
-__all__ = ["KeptOutputs", "keeping", "kept_or"]
+__all__ = ["KeptOutputs", "keeping", "kept_numbers", "kept_or"]
 
 
 class _Entry(NamedTuple):
@@ -31,7 +31,7 @@ class KeptOutputs:
     """
 
     def __init__(self, numbers: int = 64_000_000) -> None:
-        self._room = numbers
+        self.room = numbers
         self._entries: OrderedDict[tuple[int, int, bytes], _Entry] = OrderedDict()
 
     def __len__(self) -> int:
@@ -49,9 +49,9 @@ class KeptOutputs:
             return entry.outputs
         outputs = compute()
         size = _size(outputs)
-        if size <= self._room:
+        if size <= self.room:
             self._entries[key] = _Entry(model, inputs, outputs)
-            while sum(_size(one.outputs) for one in self._entries.values()) > self._room:
+            while sum(_size(one.outputs) for one in self._entries.values()) > self.room:
                 self._entries.popitem(last=False)
         return outputs
 
@@ -73,6 +73,12 @@ def keeping(kept: KeptOutputs) -> Iterator[None]:
         yield
     finally:
         _KEPT.reset(token)
+
+
+def kept_numbers() -> int:
+    """How many numbers are kept at most, within a block of `keeping`; else 0."""
+    kept = _KEPT.get()
+    return 0 if kept is None else kept.room
 
 
 def kept_or(

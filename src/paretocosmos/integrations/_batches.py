@@ -56,6 +56,32 @@ def as_batch(given: Any, names: Sequence[str]) -> Batch:
     return batch
 
 
+def batch_of_each(given: Any, objectives: Sequence[Objective]) -> tuple[Any, ...] | None:
+    """What each objective's own loader gave, in their order; `None` if one loader serves all.
+
+    Args:
+        given: a mapping from the objectives' names to batches, as Lightning's `CombinedLoader`
+            makes it; a loader that has ended gives `None`.
+        objectives: what is traded.
+    """
+    names = [objective.name for objective in objectives]
+    if not isinstance(given, Mapping) or set(given) != set(names):
+        return None
+    if any(isinstance(part, Tensor) for part in given.values()):  # columns, called as targets
+        return None
+    return tuple(given[name] for name in names)
+
+
+def inputs_of(given: Any, names: Sequence[str]) -> Any:
+    """The inputs of a batch of theirs, which may have no targets."""
+    if isinstance(given, Batch):
+        return given.inputs
+    if isinstance(given, Mapping):
+        targets = {*names, WEIGHT, "labels" if "label" in names else ""}
+        return {name: part for name, part in given.items() if name not in targets}
+    return given[0] if isinstance(given, list | tuple) else given
+
+
 def _by_columns(given: Mapping[str, Tensor], names: Sequence[str]) -> Batch:
     columns = dict(given)
     if "label" in names and "label" not in columns and "labels" in columns:

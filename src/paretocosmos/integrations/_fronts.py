@@ -2,48 +2,38 @@
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from contextlib import nullcontext
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from paretocosmos.errors import ConfigurationError, DataError, FrontWarning
-from paretocosmos.evaluation.evaluate import scored
+from paretocosmos.evaluation.scoring import front_of
+from paretocosmos.evaluation.tally import Tally
 from paretocosmos.integrations._checks import checked_reference
 from paretocosmos.integrations._weighing import full
 from paretocosmos.objectives import Objective
 from paretocosmos.pareto import metrics
 from paretocosmos.pareto.front import Front
 from paretocosmos.pareto.rays import as_rays, even_rays
-from paretocosmos.types import Batch, Inputs, Metric, Targets, first, map_tensors
+from paretocosmos.types import Batch, Inputs, Metric, first, map_tensors
 
 Rays = int | Tensor | Sequence[Sequence[float]]
 
 
-@dataclass
-class Gathered:
-    """Outputs ``[B, N + 1, ...]`` and targets ``[B, ...]``, batch after batch."""
+Tallies = dict[int, list[Tally]]
+"""A tally for every ray: of all objectives, or of each by its number, where each has a loader."""
 
-    outputs: list[Any] = field(default_factory=list)
-    targets: list[Targets] = field(default_factory=list)
-
-    def joined(self, gather: Callable[[Tensor], Tensor]) -> tuple[Any, Any]:
-        """All of them, and those of other processes, which `gather` puts along the first axis."""
-        if not self.targets:
-            raise DataError("a front needs a batch at least, found none: look at the loader")
-
-        def one(*parts: Tensor) -> Tensor:
-            return gather(torch.cat(parts))
-
-        return map_tensors(one, *self.outputs), map_tensors(one, *self.targets)
+ALL = -1
 
 
 class Evaluator:
     """Scores a network at even rays, and at the centre of the simplex.
 
     A batch is shown to the network once per ray, so that whatever fits into memory in training
-    fits here. Scores are computed over all samples at once.
+    fits here. Scores are those of all samples; outputs are kept only for metrics that need all of
+    them at once.
 
     Args:
         objectives: what is scored.
@@ -68,39 +58,94 @@ class Evaluator:
         wanted = self.rays if rays is None else rays
         return Evaluator(self.objectives, self.reference, self.metrics, wanted)
 
-    def outputs(self, model: nn.Module, inputs: Inputs) -> Any:
-        """What a network gives at every ray and, last, at the centre: ``[B, N + 1, ...]``."""
+    def outputs(self, model: nn.Module, inputs: Inputs, ray: Tensor) -> Any:
+        """What a network gives at a ray, its tensors in float32 at least."""
         parameter = next(p for p in model.parameters() if p.is_floating_point())
-        rays = self._with_centre.to(parameter)
-        every = (_tensors(full(model(inputs, ray))) for ray in rays)
-        return map_tensors(lambda *parts: torch.stack(parts, dim=1), *every)
+        return _tensors(full(model(inputs, ray.to(parameter))))
+
+    @property
+    def centre(self) -> Tensor:
+        """The ray with equal weights ``[J]``."""
+        return torch.full_like(self.rays[0], 1 / len(self.objectives))
 
     @property
     def _with_centre(self) -> Tensor:
-        centre = torch.full_like(self.rays[:1], 1 / len(self.objectives))
-        return torch.cat([self.rays, centre])
+        return torch.cat([self.rays, self.centre.unsqueeze(0)])
 
-    def add(self, gathered: Gathered, model: nn.Module, batch: Batch) -> None:
-        """Evaluate a batch in float32, whatever the loop around it does."""
-        with _in_full(next(model.parameters()).device):
-            gathered.outputs.append(self.outputs(model, batch.inputs))
-        gathered.targets.append(batch.targets)
+    def add(
+        self,
+        tallies: Tallies,
+        model: nn.Module,
+        batch: Batch,
+        *,
+        objective: int = ALL,
+        exact: bool = True,
+        count: int | None = None,
+    ) -> Any:
+        """Evaluate a batch, and give what the network gives at the centre.
 
-    def front(self, outputs: Any, targets: Any, *, split: str) -> tuple[Front, dict[str, float]]:
+        Args:
+            tallies: what is added to.
+            model: the network.
+            batch: of the loader of all objectives, or of one.
+            objective: its number, where it has a loader of its own.
+            exact: whether the network runs in float32, whatever the loop around it does; scores
+                are computed so in any case.
+            count: how many samples, the first ones, are counted; all if `None`.
+        """
+        if objective != ALL and self.metrics:
+            raise ConfigurationError(
+                "`metrics` are computed on the batches of one loader, found a loader per "
+                "objective: leave them out, or use one loader"
+            )
+        own = self.objectives if objective == ALL else self.objectives[objective : objective + 1]
+        rays = self._with_centre
+        held = tallies.setdefault(objective, [Tally(own, self.metrics) for _ in rays])
+        device = first(batch.targets).device
+        for ray, tally in zip(rays, held, strict=True):
+            with _in_full(device) if exact else nullcontext():
+                outputs = self.outputs(model, batch.inputs, ray)
+            with _in_full(device):
+                some = map_tensors(lambda out: out[None, :count], outputs)
+                tally.add(some, map_tensors(lambda target: target[:count], batch.targets))
+        return outputs
+
+    def front(
+        self, tallies: Tallies, *, split: str, gather: Callable[[Tensor], Tensor] | None = None
+    ) -> tuple[Front, dict[str, float]]:
         """The front of a whole split, and the numbers to report of it.
 
         They are its hypervolume, and every score and metric at the centre.
+
+        Args:
+            tallies: of all batches.
+            split: what the samples are.
+            gather: from a tensor to those of all processes, one after another along the first axis.
         """
-        with torch.no_grad(), _in_full(first(targets).device):
-            every = scored(
-                self.objectives,
-                map_tensors(lambda out: out.movedim(1, 0), outputs),
-                targets,
-                self._with_centre,
-                metrics=self.metrics,
-                reference=self.reference,
-                split=split,
+        several = {} if gather is None else _several(gather)
+        names = [ALL] if ALL in tallies else range(len(self.objectives))
+        missing = (
+            []
+            if ALL in tallies
+            else [o.name for j, o in enumerate(self.objectives) if j not in tallies]
+        )
+        if missing:
+            raise DataError(
+                f"a front needs a batch at least, found none for `{missing[0]}`: look at the loader"
             )
+        rows = [
+            torch.cat([tally.table(**several) for tally in tallies[name]], dim=1) for name in names
+        ]
+        every = front_of(
+            torch.cat(rows),
+            self.objectives,
+            self._with_centre,
+            metrics=tuple(self.metrics),
+            reference=self.reference,
+            score_batch=None,
+            split=split,
+            provenance=None,
+        )
         front, centre = every.take(range(len(self.rays))), every.take([len(self.rays)])
         with warnings.catch_warnings():
             # an early front may lie beyond the reference point
@@ -115,6 +160,22 @@ class Evaluator:
         if rays < 1:
             raise ConfigurationError(f"`rays` must be at least 1, found {rays}")
         return even_rays(rays, len(self.objectives))
+
+
+def _several(gather: Callable[[Tensor], Tensor]) -> dict[str, Any]:
+    """How sums and samples of several processes become one, given how tensors of one size do."""
+
+    def total(sums: list[Tensor]) -> list[Tensor]:
+        return [gather(part.unsqueeze(0)).sum(dim=0) for part in sums]
+
+    def join(part: Tensor) -> Tensor:
+        sizes = gather(torch.tensor([len(part)], device=part.device)).tolist()
+        padded = part.new_zeros(max(sizes), *part.shape[1:])
+        padded[: len(part)] = part
+        every = gather(padded).unflatten(0, (len(sizes), max(sizes)))
+        return torch.cat([one[:size] for one, size in zip(every, sizes, strict=True)])
+
+    return {"total": total, "gather": join}
 
 
 def _in_full(device: torch.device) -> torch.autocast:

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from paretocosmos.config.presets import loop_groups
-from paretocosmos.errors import ConfigurationError, unknown
-from paretocosmos.integrations._batches import as_batch, targets_of
+from paretocosmos.errors import ConfigurationError, DataError, unknown
+from paretocosmos.integrations._batches import as_batch, batch_of_each, targets_of
 from paretocosmos.integrations._checks import (
     checked_model,
     checked_objectives,
@@ -34,12 +34,22 @@ class Weighed(NamedTuple):
     Attributes:
         total: the scalar to back-propagate; its gradient is the method's, its value means little.
         losses: ``[J]``, without gradient, the mean over the ray groups.
-        outputs: the network's.
+        outputs: the network's; those for the first objective, where each has a loader.
+        samples: how many there were.
     """
 
     total: Tensor
     losses: Tensor
     outputs: Outputs
+    samples: int
+
+
+class Part(NamedTuple):
+    """Objectives that read the same batch, and what the network gave for it."""
+
+    objectives: Sequence[Objective]
+    outputs: Outputs
+    targets: Targets
 
 
 class Weighing:
@@ -98,6 +108,16 @@ class Weighing:
         """A batch of theirs as ours."""
         return as_batch(given, self.targets)
 
+    def batches(self, given: Any) -> tuple[Batch | None, ...]:
+        """One batch for all objectives, or one for each, where each has a loader of its own."""
+        each = batch_of_each(given, self.objectives)
+        if each is None:
+            return (self.batch(given),)
+        return tuple(
+            None if part is None else as_batch(part, targets_of([one], ()))
+            for one, part in zip(self.objectives, each, strict=True)
+        )
+
     def rays(self, place: Sequence[int], rank: int, groups: int) -> Tensor:
         """Rays ``[G, J]`` of the batch at a place in the training, for one of several processes."""
         own = [rank] if self.ranks == "differ" else []
@@ -108,7 +128,7 @@ class Weighing:
     def __call__(
         self,
         model: nn.Module,
-        batch: Batch,
+        given: Any,
         *,
         epoch: int,
         place: Sequence[int],
@@ -120,7 +140,9 @@ class Weighing:
 
         Args:
             model: what is called, the network or something around it.
-            batch: inputs and targets, on the network's device.
+            given: a batch of theirs on the network's device; or one for each objective by name,
+                where each has a loader of its own: then the network is called for each of them,
+                at the same rays.
             epoch: of the training, the first being 0.
             place: numbers that no other batch of the training has.
             rank: the number of the process.
@@ -129,14 +151,19 @@ class Weighing:
         """
         network = model if network is None else network
         parameter = next(p for p in network.parameters() if p.is_floating_point())
-        groups = self._groups(batch)
+        batches = self._complete(self.batches(given))
+        groups = math.gcd(*(self._groups(batch) for batch in batches))
         rays = self.rays(place, rank, groups).to(parameter.device)
-        given = as_called(network, rays.to(parameter.dtype), len(batch))
-        outputs: Outputs = model(batch.inputs, given)
+        seen_by = [self.objectives] if len(batches) == 1 else [(one,) for one in self.objectives]
+        parts: list[Part] = []
+        for objectives, batch in zip(seen_by, batches, strict=True):
+            called = as_called(network, rays.to(parameter.dtype), len(batch))
+            parts.append(Part(objectives, model(batch.inputs, called), batch.targets))
         with torch.autocast(parameter.device.type, enabled=False):
-            losses = group_losses(self.objectives, full(outputs), batch.targets, groups)
+            each = [group_losses(p.objectives, full(p.outputs), p.targets, groups) for p in parts]
+            losses = torch.cat(each, dim=1)
             if not self._scaled:
-                self._scale(full(outputs), batch.targets, mean)
+                self._scale(parts, mean)
             seen = losses.detach()
             if mean is not None and self.ranks == "agree":
                 seen = mean(seen)
@@ -149,7 +176,18 @@ class Weighing:
             weights, after = weigh(self.method, seen, rays, gram, state, groups=groups)
             total = (weights.detach() * losses).sum()
         self.state = dict(after) | known
-        return Weighed(total, losses.detach().mean(dim=0), outputs)
+        return Weighed(total, losses.detach().mean(dim=0), parts[0].outputs, sum(map(len, batches)))
+
+    def _complete(self, batches: Sequence[Batch | None]) -> list[Batch]:
+        """Those of a step, which needs one of every loader."""
+        for objective, batch in zip(self.objectives, batches, strict=False):
+            if batch is None:
+                raise DataError(
+                    f"a step needs a batch of every objective's loader, found that of "
+                    f"`{objective.name}` at its end: let the `CombinedLoader` begin it again, with "
+                    'mode="max_size_cycle"'
+                )
+        return [batch for batch in batches if batch is not None]
 
     def _fresh(self) -> dict[str, Tensor]:
         """What is remembered before the first batch: the method's state, and no scale."""
@@ -157,12 +195,12 @@ class Weighing:
         scales = {SCALES: torch.zeros(count)} if self.training.scale_losses else {}
         return {**self.method.init(count), **scales}
 
-    def _scale(
-        self, outputs: Outputs, targets: Targets, mean: Callable[[Tensor], Tensor] | None
-    ) -> None:
+    def _scale(self, parts: Sequence[Part], mean: Callable[[Tensor], Tensor] | None) -> None:
         """The scales of losses from the first batch in which each has a gradient."""
         generator = torch.Generator().manual_seed(self.seed)
-        pulled = pulls(self.objectives, outputs, targets, generator)
+        pulled = torch.cat(
+            [pulls(p.objectives, full(p.outputs), p.targets, generator) for p in parts]
+        )
         pulled = torch.stack([pulled, (pulled > 0).float()])
         pulled, share = pulled if mean is None else mean(pulled)  # the same in all processes
         before = self.state[SCALES].to(pulled)

@@ -9,12 +9,14 @@ from torch import Tensor, nn
 
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.evaluation.evaluate import evaluating, move
+from paretocosmos.integrations._batches import inputs_of
 from paretocosmos.integrations._extra import base
-from paretocosmos.integrations._fronts import Evaluator, Gathered, Rays
+from paretocosmos.integrations._fronts import ALL, Evaluator, Rays, Tallies
 from paretocosmos.integrations._weighing import Ranks, Weighing
 from paretocosmos.methods import Method
 from paretocosmos.objectives import Objective
 from paretocosmos.pareto.front import Front
+from paretocosmos.pareto.rays import as_rays
 from paretocosmos.problems import check_split
 from paretocosmos.training.engine.optimizer import undecayed
 from paretocosmos.types import Batch, Inputs, Metric, Outputs
@@ -42,7 +44,9 @@ class ParetoModule(LightningModule):  # type: ignore[misc]
 
     A batch is inputs and a mapping of targets; or inputs and a tensor for each target, in the
     objectives' order; or a mapping, in which the columns called as a target are targets and the
-    others the network's inputs; or a `Batch`.
+    others the network's inputs; or a `Batch`. Where every objective has a loader of its own, it is
+    what Lightning's `CombinedLoader` makes of them: a mapping from the objectives' names to such
+    batches. The Trainer's `predict` gives outputs at `preference`.
 
     Args:
         model: ``forward(inputs, ray) -> outputs``, such as `condition` makes.
@@ -93,7 +97,8 @@ class ParetoModule(LightningModule):  # type: ignore[misc]
             seed=seed,
         )
         self._evaluator = Evaluator(self._weighing.objectives, reference, metrics, rays)
-        self._gathered = Gathered()
+        self._tallies: Tallies = {}
+        self._preference = self._evaluator.centre
         usual = self._weighing.training.learning_rate
         self.model, self.learning_rate = model, usual if learning_rate is None else learning_rate
 
@@ -127,13 +132,14 @@ class ParetoModule(LightningModule):  # type: ignore[misc]
 
     def on_before_batch_transfer(self, batch: Any, dataloader_idx: int) -> Any:
         # Lightning moves no frozen dataclass
+        if isinstance(batch, Mapping):
+            return {name: self.on_before_batch_transfer(part, 0) for name, part in batch.items()}
         return (batch.inputs, batch.targets) if isinstance(batch, Batch) else batch
 
     def training_step(self, batch: Any, batch_idx: int) -> Tensor:
-        ready = self._weighing.batch(batch)
         weighed = self._weighing(
             self.model,
-            ready,
+            batch,
             epoch=self.current_epoch,
             place=(self.current_epoch, batch_idx),
             rank=self.global_rank,
@@ -141,8 +147,8 @@ class ParetoModule(LightningModule):  # type: ignore[misc]
         )
         losses = zip(self._weighing.names, weighed.losses, strict=True)
         shown = {f"train_{name}": loss for name, loss in losses}
-        self.log_dict(shown, prog_bar=True, batch_size=len(ready))
-        self.log("train_loss", weighed.total.detach(), batch_size=len(ready))
+        self.log_dict(shown, prog_bar=True, batch_size=weighed.samples)
+        self.log("train_loss", weighed.total.detach(), batch_size=weighed.samples)
         return weighed.total
 
     def validation_step(self, batch: Any, batch_idx: int, dataloader_idx: int = 0) -> None:
@@ -151,11 +157,28 @@ class ParetoModule(LightningModule):  # type: ignore[misc]
     def test_step(self, batch: Any, batch_idx: int, dataloader_idx: int = 0) -> None:
         self._evaluate(batch, dataloader_idx)
 
+    def predict_step(self, batch: Any, batch_idx: int, dataloader_idx: int = 0) -> Outputs:
+        """What the network gives for a batch, which may have no targets, at `preference`."""
+        inputs = inputs_of(batch, self._weighing.targets)
+        return self._evaluator.outputs(self.model, inputs, self._preference)  # type: ignore[no-any-return]
+
+    @property
+    def preference(self) -> tuple[float, ...]:
+        """The ray at which a Trainer's `predict` asks the network: equal weights until it is set.
+
+        A number per objective; they sum to 1.
+        """
+        return tuple(self._preference.tolist())
+
+    @preference.setter
+    def preference(self, ray: Sequence[float]) -> None:
+        (self._preference,) = as_rays([list(ray)], len(self._weighing.objectives))
+
     def on_validation_epoch_start(self) -> None:
-        self._gathered = Gathered()
+        self._tallies = {}
 
     def on_test_epoch_start(self) -> None:
-        self._gathered = Gathered()
+        self._tallies = {}
 
     def on_validation_epoch_end(self) -> None:
         self._report("val")
@@ -171,12 +194,12 @@ class ParetoModule(LightningModule):  # type: ignore[misc]
             rays: a number of even rays, or rays ``[N, J]``; those of the module if `None`.
             split: ``"train"``, ``"val"`` or ``"test"``.
         """
-        evaluator, gathered = self._evaluator.at(rays), Gathered()
+        evaluator = self._evaluator.at(rays)
+        tallies: Tallies = {}
         with evaluating(self):
             for given in _loader(data, check_split(split)):
-                evaluator.add(gathered, self.model, self._here(self._weighing.batch(given)))
-            outputs, targets = gathered.joined(lambda part: part)
-            return evaluator.front(outputs, targets, split=split)[0]
+                self._add(evaluator, tallies, given, here=True)
+            return evaluator.front(tallies, split=split)[0]
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         checkpoint[KEPT] = self._weighing.kept()
@@ -187,10 +210,22 @@ class ParetoModule(LightningModule):  # type: ignore[misc]
     def _evaluate(self, batch: Any, loader: int) -> None:
         if loader:
             raise ConfigurationError(
-                "a front is that of one loader, found several: pass one to the Trainer, and the "
-                "others to `front`"
+                "a front is that of one loader, found several: pass one to the Trainer and the "
+                "others to `front`; or, where every objective has its own, a `CombinedLoader` of "
+                'them by the objectives\' names, with mode="max_size"'
             )
-        self._evaluator.add(self._gathered, self.model, self._weighing.batch(batch))
+        self._add(self._evaluator, self._tallies, batch)
+
+    def _add(
+        self, evaluator: Evaluator, tallies: Tallies, given: Any, *, here: bool = False
+    ) -> None:
+        """Add a batch to a front; of a loader per objective those that have not ended."""
+        batches = self._weighing.batches(given)
+        for number, batch in enumerate(batches):
+            if batch is not None:
+                ready = self._here(batch) if here else batch
+                which = number if len(batches) > 1 else ALL
+                evaluator.add(tallies, self.model, ready, objective=which)
 
     def _here(self, batch: Batch) -> Batch:
         """On the network's device, the inputs' floats in its type: what the Trainer does."""
@@ -199,16 +234,17 @@ class ParetoModule(LightningModule):  # type: ignore[misc]
         return Batch(inputs, move(batch, self.device).targets)
 
     def _report(self, split: str) -> None:
-        outputs, targets = self._gathered.joined(self._everywhere)
-        self._gathered = Gathered()
-        numbers = self._evaluator.front(outputs, targets, split=split)[1]
+        alone = self.trainer.world_size == 1
+        gather = None if alone else self._everywhere
+        numbers = self._evaluator.front(self._tallies, split=split, gather=gather)[1]
+        self._tallies = {}
         shown = {f"{split}_{name}": value for name, value in numbers.items()}
         self.log_dict(shown, sync_dist=True)  # the same everywhere, but Lightning would warn
 
     def _everywhere(self, part: Tensor) -> Tensor:
         """Samples of all processes along the first axis."""
-        alone = self.trainer.world_size == 1
-        return part if alone else self.all_gather(part).flatten(0, 1)
+        every: Tensor = self.all_gather(part)
+        return every.flatten(0, 1)
 
     def _mean(self, losses: Tensor) -> Tensor:
         """Over processes."""
@@ -217,9 +253,13 @@ class ParetoModule(LightningModule):  # type: ignore[misc]
 
 
 def _loader(data: Any, split: str) -> Iterable[Any]:
+    from lightning.pytorch.utilities import CombinedLoader
+
+    if isinstance(data, CombinedLoader):
+        return (given for given, *_ in data)  # it also says which batch it is
     named = getattr(data, f"{split}_dataloader", None)
     if named is None:
         return data  # type: ignore[no-any-return]
     data.prepare_data()
     data.setup(STAGES[split])
-    return named()  # type: ignore[no-any-return]
+    return _loader(named(), split)

@@ -2,21 +2,23 @@
 
 import copy
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from paretocosmos.errors import ConfigurationError
+from paretocosmos.integrations._batches import inputs_of
 from paretocosmos.integrations._extra import base
-from paretocosmos.integrations._fronts import Evaluator, Rays
+from paretocosmos.integrations._fronts import Evaluator, Rays, Tallies
 from paretocosmos.integrations._weighing import Ranks, Weighing
 from paretocosmos.methods import Method
 from paretocosmos.objectives import Objective
 from paretocosmos.pareto.front import Front
+from paretocosmos.pareto.rays import as_rays
 from paretocosmos.training.engine.optimizer import undecayed
-from paretocosmos.types import Metric
+from paretocosmos.types import Batch, Metric, first
 
 __all__ = ["ParetoTrainer"]
 
@@ -30,8 +32,8 @@ class ParetoTrainer(Trainer):  # type: ignore[misc]
     Every batch gets a ray of its own, also within an accumulated step. `evaluate` reports
     ``eval_hypervolume``, which `metric_for_best_model` can name, and every objective at the centre
     of the simplex; scores are computed in float32 over the whole set, the network runs in the
-    Trainer's precision. Training logs every loss as ``loss_`` and its name; ``loss`` has the
-    method's gradient, and its value means little.
+    Trainer's precision. `predict` gives outputs at one ray. Training logs every loss as ``loss_``
+    and its name; ``loss`` has the method's gradient, and its value means little.
 
     In the default preset every loss is divided by how strongly it pulls on the outputs of the
     first batch, so that a preference means the same for losses of any size. Optimiser, schedule and
@@ -63,6 +65,8 @@ class ParetoTrainer(Trainer):  # type: ignore[misc]
         data_collator: what makes a batch of samples.
         processing_class: a tokenizer or the like.
         callbacks: further ones.
+        compute_metrics: further numbers, of the outputs at the centre of the simplex, which are
+            kept for it.
         optimizers: an optimiser and a scheduler.
     """
 
@@ -86,6 +90,7 @@ class ParetoTrainer(Trainer):  # type: ignore[misc]
         data_collator: Any = None,
         processing_class: Any = None,
         callbacks: list[Any] | None = None,
+        compute_metrics: Callable[[Any], dict[str, float]] | None = None,
         optimizers: tuple[Any, Any] = (None, None),
     ) -> None:
         self._weighing = Weighing(
@@ -101,6 +106,8 @@ class ParetoTrainer(Trainer):  # type: ignore[misc]
         )
         self._evaluator = Evaluator(self._weighing.objectives, reference, metrics, rays)
         self._front: Front
+        self._tallies: Tallies = {}
+        self._asked: Tensor | None = None  # the ray that `predict` is at
         self._at = (-1, 0)  # the step, and the batch's number in it
         self._summed, self._batches = torch.zeros(()), 0  # losses since they were logged
         super().__init__(
@@ -110,7 +117,7 @@ class ParetoTrainer(Trainer):  # type: ignore[misc]
             train_dataset=train_dataset,
             eval_dataset=eval_dataset,
             processing_class=processing_class,
-            compute_metrics=self._metrics,
+            compute_metrics=compute_metrics,
             callbacks=callbacks,
             optimizers=optimizers,
         )
@@ -132,7 +139,7 @@ class ParetoTrainer(Trainer):  # type: ignore[misc]
         self._at = (step, self._at[1] + 1 if self._at[0] == step else 0)
         weighed = self._weighing(
             model,
-            self._weighing.batch(inputs),
+            inputs,
             epoch=int(self.state.epoch or 0),
             place=self._at,
             rank=self.args.process_index,
@@ -148,11 +155,66 @@ class ParetoTrainer(Trainer):  # type: ignore[misc]
         inputs: Mapping[str, Any],
         prediction_loss_only: bool,
         ignore_keys: list[str] | None = None,
-    ) -> tuple[None, Any, dict[str, Tensor]]:
-        """Outputs ``[B, N + 1, ...]`` at every ray and, last, at the centre; and the targets."""
-        batch = self._weighing.batch(self._prepare_inputs(inputs))
+    ) -> tuple[None, Any, Any]:
+        """Add a batch to the front; or its outputs at a ray and its targets, for `predict`.
+
+        The outputs at the centre are given where `compute_metrics` is to see them.
+        """
+        ready = self._prepare_inputs(inputs)
         with torch.no_grad(), self.compute_loss_context_manager():
-            return None, self._evaluator.outputs(model, batch.inputs), dict(batch.targets)
+            if self._asked is not None:
+                own = inputs_of(ready, self._weighing.targets)
+                targets = {name: part for name, part in ready.items() if name not in own}
+                return None, self._evaluator.outputs(model, own, self._asked), targets or None
+            batch = self._weighing.batch(ready)
+            count = self._count(batch)
+            centre = self._evaluator.add(self._tallies, model, batch, exact=False, count=count)
+        if self.compute_metrics is None:
+            return None, None, None
+        return None, centre, dict(batch.targets)
+
+    def evaluation_loop(
+        self,
+        dataloader: Any,
+        description: str,
+        prediction_loss_only: bool | None = None,
+        ignore_keys: list[str] | None = None,
+        metric_key_prefix: str = "eval",
+    ) -> Any:
+        """The Trainer's, whose metrics are also those of the front."""
+        self._tallies = {}
+        given = (dataloader, description, prediction_loss_only, ignore_keys, metric_key_prefix)
+        found = super().evaluation_loop(*given)
+        if self._asked is None:
+            gather = None if self.args.world_size == 1 else self.accelerator.gather
+            self._front, numbers = self._evaluator.front(self._tallies, split="val", gather=gather)
+            named = {f"{metric_key_prefix}_{name}": value for name, value in numbers.items()}
+            found.metrics.update(named)
+        self._tallies = {}
+        return found
+
+    def predict(
+        self,
+        test_dataset: Any,
+        ignore_keys: list[str] | None = None,
+        metric_key_prefix: str = "test",
+        *,
+        ray: Sequence[float] | None = None,
+    ) -> Any:
+        """Outputs at one ray, for samples that may have no targets.
+
+        Args:
+            test_dataset: the samples.
+            ignore_keys: as for any Trainer.
+            metric_key_prefix: what the names of metrics begin with.
+            ray: a number per objective; they sum to 1. Equal weights if `None`.
+        """
+        given = self._evaluator.centre.tolist() if ray is None else list(ray)
+        (self._asked,) = as_rays([given], len(self._weighing.objectives))
+        try:
+            return super().predict(test_dataset, ignore_keys, metric_key_prefix)
+        finally:
+            self._asked = None
 
     def front(self, dataset: Any, *, rays: Rays | None = None, split: str = "test") -> Front:
         """Evaluate the network as it is.
@@ -191,10 +253,13 @@ class ParetoTrainer(Trainer):  # type: ignore[misc]
         super()._save_checkpoint(*given)
         del self.state.stateful_callbacks[KEPT]
 
-    def _metrics(self, evaluated: Any) -> dict[str, float]:
-        outputs, targets = _tensors(evaluated.predictions), _tensors(evaluated.label_ids)
-        self._front, numbers = self._evaluator.front(outputs, targets, split="val")
-        return numbers
+    def _count(self, batch: Batch) -> int:
+        """How many samples of a batch, its first, are new: loaders fill up the last one."""
+        if self.args.world_size == 1:
+            return len(batch)
+        rank, device = self.args.process_index, first(batch.targets).device
+        everywhere = self.accelerator.gather_for_metrics(torch.full((len(batch),), rank).to(device))
+        return int((everywhere == rank).sum())
 
     def _mean(self, part: Tensor) -> Tensor:
         """Over processes."""
@@ -209,23 +274,27 @@ def _arguments(model: nn.Module, args: Any) -> Any:
             f"a process uses one GPU, or the ray would be cut in pieces, found {args.n_gpu}: start "
             "one for each with `torchrun`, or show it one with CUDA_VISIBLE_DEVICES"
         )
-    if args.gradient_checkpointing and not hasattr(model, "gradient_checkpointing_enable"):
+    if args.label_smoothing_factor:
         raise ConfigurationError(
-            f"`gradient_checkpointing` is the network's own, which {type(model).__name__} is "
-            "around, found it in `args`: call `model.backbone.gradient_checkpointing_enable()` "
-            "instead"
+            "`label_smoothing_factor` belongs to the Trainer's own loss, which the objectives "
+            f"replace, found {args.label_smoothing_factor}: smooth in the objective, with "
+            f"`CrossEntropy(label_smoothing={args.label_smoothing_factor})`"
         )
     own = copy.copy(args)
     own.remove_unused_columns = False
-    # outputs of all samples at once
-    own.prediction_loss_only, own.batch_eval_metrics = False, False
-    own.eval_do_concat_batches = True
+    if args.gradient_checkpointing and not hasattr(model, "gradient_checkpointing_enable"):
+        own.gradient_checkpointing = False  # the Trainer would ask the network around it
+        _checkpoint(model, args.gradient_checkpointing_kwargs)
     return own
 
 
-def _tensors(arrays: Any) -> Any:
-    if isinstance(arrays, Mapping):
-        return {name: _tensors(part) for name, part in arrays.items()}
-    if isinstance(arrays, list | tuple):
-        return tuple(_tensors(part) for part in arrays)
-    return torch.from_numpy(arrays)
+def _checkpoint(model: nn.Module, settings: Mapping[str, Any] | None) -> None:
+    """Let the network inside compute its activations again in the backward pass."""
+    enable = getattr(getattr(model, "backbone", None), "gradient_checkpointing_enable", None)
+    if enable is None:
+        raise ConfigurationError(
+            "`gradient_checkpointing` is the network's own, found none in "
+            f"{type(getattr(model, 'backbone', model)).__name__}: wrap its blocks in "
+            "torch.utils.checkpoint.checkpoint instead"
+        )
+    enable(gradient_checkpointing_kwargs={"use_reentrant": False, **(settings or {})})

@@ -92,8 +92,12 @@ def _trusted(name: str, trust: Collection[str]) -> bool:
 def _ours(room: str, name: str) -> bool:
     """Whether a long name means a thing of a room, as `paretocosmos.methods.cosmos:Cosmos` does.
 
+    Or a library's that the room adapts, as `torchjd:UPGrad`, of which it accepts a list.
+
     Nothing else of this package: not every function in it is made to be called by a file.
     """
+    if registry.adapter(room, name) is not None:
+        return True
     module, _, thing = name.partition(":")
     inside = f"paretocosmos.{room}."
     if not module.startswith(inside) or module.removeprefix(inside) not in registry.names(room):

@@ -1,6 +1,7 @@
 """Objectives: what a model is trained for, one file each, and the metrics reported beside them."""
 
-from paretocosmos.objectives._base import Objective, logits_of, pick, weighted_mean
+from paretocosmos.objectives._averages import weighted_mean, weighted_sums
+from paretocosmos.objectives._base import Objective, logits_of, pick
 from paretocosmos.objectives._deciding import decides, deciding
 from paretocosmos.objectives._groups import (
     GroupObjective,
@@ -12,6 +13,7 @@ from paretocosmos.objectives._groups import (
 )
 from paretocosmos.objectives._rates import RateObjective
 from paretocosmos.objectives._scores import accuracy, calibration_error, misclassification, roc_auc
+from paretocosmos.objectives._streaming import Streamed, streamed, streaming
 from paretocosmos.objectives._words import measure_of, sentence
 from paretocosmos.types import Measure, Unit
 
@@ -20,6 +22,7 @@ __all__ = [
     "Measure",
     "Objective",
     "RateObjective",
+    "Streamed",
     "Unit",
     "accuracy",
     "calibration_error",
@@ -36,5 +39,8 @@ __all__ = [
     "pick",
     "roc_auc",
     "sentence",
+    "streamed",
+    "streaming",
     "weighted_mean",
+    "weighted_sums",
 ]

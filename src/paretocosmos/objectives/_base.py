@@ -63,6 +63,19 @@ class Objective(ABC):
         """What a front reports; the loss, unless the objective knows better."""
         return self.loss(outputs, targets)
 
+    def sums(self, outputs: Outputs, targets: Targets) -> Tensor | None:
+        """What the score follows from and samples add to, so that no outputs need be kept.
+
+        A tensor of any fixed shape: that of a split is the sum over its batches, and `from_sums`
+        makes the score of it. `None` where the score needs all outputs at once, as by default. A
+        subclass with a loss or score of its own declares it anew.
+        """
+        return None
+
+    def from_sums(self, sums: Tensor) -> Tensor:
+        """The score of a split, given its sums; by default a mean, of a total and a weight."""
+        return mean_of(sums)
+
     def moments(self, outputs: Outputs, targets: Targets) -> Tensor | None:
         """What an interval of the score follows from, where that is a gap between groups' means.
 
@@ -116,10 +129,7 @@ def logits_of(outputs: Outputs, head: str | None) -> Tensor:
     return logits.squeeze(-1) if logits.ndim > 1 and logits.shape[-1] == 1 else logits
 
 
-def weighted_mean(values: Tensor, targets: Targets) -> Tensor:
-    """The mean over samples, weighted where the targets hold a ``weight``."""
-    weight = targets.get("weight")
-    if weight is None:
-        return values.mean()
-    weight, total = weight.reshape(values.shape), weight.sum()
-    return (values * weight).sum() / torch.where(total > 0, total, 1.0)
+def mean_of(sums: Tensor) -> Tensor:
+    """The mean, given a total and its weight ``[2]``; 0 where nothing counts."""
+    total, weight = sums.unbind()
+    return total / torch.where(weight > 0, weight, 1.0)

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from paretocosmos.errors import ConfigurationError, unknown
 from paretocosmos.objectives._base import Objective, logits_of
+from paretocosmos.objectives._shapes import aligned
 from paretocosmos.registry import find, names
 from paretocosmos.types import Outputs, Targets
 
@@ -55,18 +56,16 @@ class GroupObjective(Objective):
             )
 
     def loss(self, outputs: Outputs, targets: Targets) -> Tensor:
-        logits = logits_of(outputs, self.output)
+        logits = self.read(outputs)
         if logits.ndim == 1:
             return self.between(self.relax(torch.sigmoid(logits)), targets)
         return self.of_classes(self.relax(logits.softmax(dim=-1)), targets, self.between)
 
     def score(self, outputs: Outputs, targets: Targets) -> Tensor:
-        logits = logits_of(outputs, self.output)
-        if logits.ndim == 1:
-            return self.decided((logits > 0).double(), targets)
-        classes = torch.arange(logits.shape[-1], device=logits.device)
-        chosen = logits.argmax(dim=-1, keepdim=True) == classes
-        return self.of_classes(chosen.double(), targets, self.decided)
+        decided = self.decisions(outputs)
+        if decided.ndim == 1:
+            return self.decided(decided, targets)
+        return self.of_classes(decided, targets, self.decided)
 
     def relax(self, probability: Tensor) -> Tensor:
         """How positive a prediction is, differentiable, given its probability: ``[B]`` to ``[B]``.
@@ -87,10 +86,7 @@ class GroupObjective(Objective):
         self, positive: Tensor, targets: Targets, between: Callable[[Tensor, Targets], Tensor]
     ) -> Tensor:
         """The largest gap of a class against the rest: ``[B, K]`` to a scalar."""
-        gaps = self.each_class(positive, targets, between)
-        # a class of which nothing can be said in some group says nothing of the others
-        largest = torch.where(gaps.isnan(), -torch.inf, gaps).amax()
-        return torch.where(largest.isinf(), torch.nan, largest)
+        return largest_known(self.each_class(positive, targets, between))
 
     def each_class(
         self, positive: Tensor, targets: Targets, function: Callable[[Tensor, Targets], Tensor]
@@ -106,7 +102,26 @@ class GroupObjective(Objective):
 
     def label(self, targets: Targets, like: Tensor) -> Tensor:
         """The label as numbers of another tensor's shape and type."""
-        return targets[self.target].to(like.dtype).reshape(like.shape)
+        return aligned(targets[self.target].to(like.dtype), like, self.target)
+
+    def read(self, outputs: Outputs) -> Tensor:
+        """Numbers ``[B]``, or ``[B, K]`` of classes: a group is of samples, not of positions."""
+        logits = logits_of(outputs, self.output)
+        if logits.ndim > (2 if self.fairness == "classes" else 1):
+            wanted = "[B] or [B, K]" if self.fairness == "classes" else "[B]"
+            raise ConfigurationError(
+                f"`{self.name}` compares groups of samples, with outputs {wanted}, found "
+                f"{list(logits.shape)}: let the network give one answer per sample"
+            )
+        return logits
+
+    def decisions(self, outputs: Outputs) -> Tensor:
+        """What is decided, 0 or 1: ``[B]``, or ``[B, K]`` for every class."""
+        logits = self.read(outputs)
+        if logits.ndim == 1:
+            return (logits > 0).double()
+        classes = torch.arange(logits.shape[-1], device=logits.device)
+        return (logits.argmax(dim=-1, keepdim=True) == classes).double()
 
 
 class MeanGap(GroupObjective):
@@ -140,6 +155,13 @@ class MeanGap(GroupObjective):
     def decided(self, positive: Tensor, targets: Targets) -> Tensor:
         sums, there = self._sums(positive, targets)
         return gap(sums / there)
+
+    def sums(self, outputs: Outputs, targets: Targets) -> Tensor:
+        return torch.stack(self._sums(self.value(outputs, targets), targets))
+
+    def from_sums(self, sums: Tensor) -> Tensor:
+        total, there = sums.unbind()
+        return gap(total / there)
 
     def _sums(self, values: Tensor, targets: Targets) -> tuple[Tensor, Tensor]:
         sums = group_sums(values, targets, self.sensitive, self.groups)
@@ -175,6 +197,15 @@ def samples(values: Tensor, targets: Targets) -> Tensor | int:
     """How many samples there are: B, or the sum of their weights."""
     weight = targets.get("weight")
     return values.shape[0] if weight is None else torch.where(weight.sum() > 0, weight.sum(), 1.0)
+
+
+def largest_known(gaps: Tensor) -> Tensor:
+    """The largest gap of a class ``[K]``; NaN only where all are.
+
+    A class of which nothing can be said in some group says nothing of the others.
+    """
+    largest = torch.where(gaps.isnan(), -torch.inf, gaps).amax()
+    return torch.where(largest.isinf(), torch.nan, largest)
 
 
 def gap(per_group: Tensor) -> Tensor:

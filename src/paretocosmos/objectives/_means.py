@@ -3,8 +3,13 @@
 import torch
 from torch import Tensor
 
-from paretocosmos.objectives._groups import GroupObjective, group_means, membership
-from paretocosmos.types import Targets
+from paretocosmos.objectives._groups import (
+    GroupObjective,
+    group_means,
+    largest_known,
+    membership,
+)
+from paretocosmos.types import Outputs, Targets
 
 
 class MeansObjective(GroupObjective):
@@ -62,6 +67,19 @@ class MeansObjective(GroupObjective):
         total, there, *_ = self._sums(positive, targets)
         found: Tensor = total / there
         return found
+
+    def sums(self, outputs: Outputs, targets: Targets) -> Tensor:
+        """Totals and sizes ``[2, kinds of rows, groups]``, for every class if there are several."""
+        decided = self.decisions(outputs)
+        if decided.ndim == 1:
+            return self._sums(decided, targets)[:2]
+        return self.each_class(decided, targets, lambda *one: self._sums(*one)[:2])
+
+    def from_sums(self, sums: Tensor) -> Tensor:
+        total, there = sums.unbind(dim=-3)
+        if sums.ndim == 3:
+            return self.compared(total / there)
+        return largest_known(torch.vmap(self.compared)(total / there))
 
     def sizes(self, like: Tensor, targets: Targets) -> Tensor:
         """How many samples each mean is over, by their weights, ``[kinds of rows, groups]``."""

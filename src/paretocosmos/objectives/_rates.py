@@ -65,9 +65,7 @@ class RateObjective(MeansObjective):
             found: Tensor = torch.stack([total, squares, there], dim=-1) * scale.unsqueeze(-1)
             return found
 
-        logits = logits_of(outputs, self.output)
-        if logits.ndim == 1:
-            return of_one((logits > 0).double(), targets)
-        classes = torch.arange(logits.shape[-1], device=logits.device)
-        chosen = (logits.argmax(dim=-1, keepdim=True) == classes).double()
-        return self.each_class(chosen, targets, of_one).flatten(0, 1)
+        decided = self.decisions(outputs)
+        if decided.ndim == 1:
+            return of_one(decided, targets)
+        return self.each_class(decided, targets, of_one).flatten(0, 1)

@@ -3,37 +3,65 @@
 import torch
 from torch import Tensor
 
-from paretocosmos.objectives._base import logits_of, pick, weighted_mean
+from paretocosmos.objectives._averages import weighted_sums
+from paretocosmos.objectives._base import logits_of, mean_of, pick
 from paretocosmos.objectives._deciding import deciding
+from paretocosmos.objectives._shapes import aligned, classes_last
+from paretocosmos.objectives._streaming import streaming
 from paretocosmos.types import Outputs, Targets
 
 # Of a calibration error: the usual number (Guo et al. 2017), of equal mass.
 BINS = 15
 
 
+def _right(
+    outputs: Outputs,
+    targets: Targets,
+    *,
+    output: str | None = None,
+    target: str = "label",
+    axis: int | None = None,
+) -> Tensor:
+    """How many labels are found, and how many there are: ``[2]``."""
+    scores, truth = pick(outputs, output), targets[target]
+    if scores.ndim == truth.ndim + 1 and scores.numel() > truth.numel():
+        right = classes_last(scores, truth, axis, target).argmax(dim=-1) == truth
+    else:
+        logits = logits_of(outputs, output)
+        right = (logits > 0) == (aligned(truth, logits, target) > 0.5)
+    return weighted_sums(right.double(), targets)
+
+
 @deciding
+@streaming(_right)
 def accuracy(
-    outputs: Outputs, targets: Targets, *, output: str | None = None, target: str = "label"
+    outputs: Outputs,
+    targets: Targets,
+    *,
+    output: str | None = None,
+    target: str = "label",
+    axis: int | None = None,
 ) -> Tensor:
     """The share of samples classified rightly.
 
-    One logit per sample is a binary decision at 0; several are classes.
+    One logit per sample is a binary decision at 0; several are classes, on the second axis or on
+    the last: `axis` says which where both would fit.
     """
-    scores, truth = pick(outputs, output), targets[target]
-    if scores.ndim == truth.ndim + 1 and scores.shape[-1] > 1:
-        right = scores.argmax(dim=-1) == truth
-    else:
-        logits = logits_of(outputs, output)
-        right = (logits > 0) == (truth.reshape(logits.shape) > 0.5)
-    return weighted_mean(right.double(), targets)
+    return mean_of(_right(outputs, targets, output=output, target=target, axis=axis))
 
 
 @deciding
+@streaming(_right, lambda sums: 1 - mean_of(sums))
 def misclassification(
-    outputs: Outputs, targets: Targets, *, output: str | None = None, target: str = "label"
+    outputs: Outputs,
+    targets: Targets,
+    *,
+    output: str | None = None,
+    target: str = "label",
+    axis: int | None = None,
 ) -> Tensor:
     """One minus the accuracy."""
-    return 1 - accuracy(outputs, targets, output=output, target=target)
+    return 1 - accuracy(outputs, targets, output=output, target=target, axis=axis)
 
 
 def roc_auc(

@@ -3,7 +3,9 @@
 import torch.nn.functional as F
 from torch import Tensor
 
-from paretocosmos.objectives._base import Objective, logits_of, weighted_mean
+from paretocosmos.objectives._averages import weighted_mean, weighted_sums
+from paretocosmos.objectives._base import Objective, logits_of
+from paretocosmos.objectives._shapes import aligned
 from paretocosmos.types import Measure, Outputs, Targets
 
 __all__ = ["BinaryCrossEntropy"]
@@ -24,9 +26,18 @@ class BinaryCrossEntropy(Objective):
     )
 
     def loss(self, outputs: Outputs, targets: Targets) -> Tensor:
-        logits = logits_of(outputs, self.output)
-        label = targets[self.target].to(logits.dtype).reshape(logits.shape)
         if "weight" not in targets:
-            return F.binary_cross_entropy_with_logits(logits, label)
-        each = F.binary_cross_entropy_with_logits(logits, label, reduction="none")
-        return weighted_mean(each, targets)
+            return F.binary_cross_entropy_with_logits(*self._compared(outputs, targets))
+        return weighted_mean(self._each(outputs, targets), targets)
+
+    def sums(self, outputs: Outputs, targets: Targets) -> Tensor:
+        return weighted_sums(self._each(outputs, targets), targets)
+
+    def _each(self, outputs: Outputs, targets: Targets) -> Tensor:
+        """Of every label."""
+        logits, label = self._compared(outputs, targets)
+        return F.binary_cross_entropy_with_logits(logits, label, reduction="none")
+
+    def _compared(self, outputs: Outputs, targets: Targets) -> tuple[Tensor, Tensor]:
+        logits = logits_of(outputs, self.output)
+        return logits, aligned(targets[self.target].to(logits.dtype), logits, self.target)

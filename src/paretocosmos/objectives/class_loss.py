@@ -9,6 +9,7 @@ from torch import Tensor
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.objectives._base import Objective, logits_of
 from paretocosmos.objectives._groups import samples
+from paretocosmos.objectives._shapes import aligned, check_axis, classes_last
 from paretocosmos.types import Measure, Outputs, Targets
 
 __all__ = ["ClassLoss"]
@@ -29,6 +30,8 @@ class ClassLoss(Objective):
         output: which head it reads, where the network has several.
         target: the label.
         of: the class, numbered from 0.
+        axis: of the classes, where there are several: 1 or -1; the one that fits the labels if
+            `None`.
         share: of the samples that are of the class, where it is known: a batch's sum is then
             divided by how many it should have, so that batches without a rare class do not make
             it cheaper.
@@ -45,34 +48,40 @@ class ClassLoss(Objective):
 
     of: int = 1
     share: float | None = None
+    axis: int | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        check_axis(self.axis)
         if self.of < 0:
             raise ConfigurationError(f"`of` is a class, numbered from 0, found {self.of}")
         if self.share is not None and not 0 < self.share <= 1:
             raise ConfigurationError(f"`share` lies between 0 and 1, found {self.share}")
 
     def loss(self, outputs: Outputs, targets: Targets) -> Tensor:
-        total, there = self._sums(outputs, targets)
+        total, there = self.sums(outputs, targets).unbind()
         if self.share is not None:
             # one after the other: all weights times 2 then change no bit
             return total / samples(targets[self.target], targets) / self.share
         return total / torch.where(there > 0, there, 1.0)
 
     def score(self, outputs: Outputs, targets: Targets) -> Tensor:
-        total, there = self._sums(outputs, targets)
+        return self.from_sums(self.sums(outputs, targets))
+
+    def from_sums(self, sums: Tensor) -> Tensor:
+        total, there = sums.unbind()
         return total / there
 
-    def _sums(self, outputs: Outputs, targets: Targets) -> tuple[Tensor, Tensor]:
-        """The loss summed over the samples of the class, and how many they are."""
-        logits = logits_of(outputs, self.output)
+    def sums(self, outputs: Outputs, targets: Targets) -> Tensor:
+        """The loss summed over the samples of the class, and how many they are: ``[2]``."""
+        logits, label = logits_of(outputs, self.output), targets[self.target]
         if logits.ndim == 1:
             # log(1 + exp(-z)) for the positive class, log(1 + exp(z)) for the negative
             each = F.softplus(-logits if self.of else logits)
         else:
-            each = -F.log_softmax(logits, dim=-1)[..., self.of]
-        member = (targets[self.target].reshape(each.shape) == self.of).to(each.dtype)
+            last = classes_last(logits, label, self.axis, self.target)
+            each = -F.log_softmax(last, dim=-1)[..., self.of]
+        member = (aligned(label, each, self.target) == self.of).to(each.dtype)
         if "weight" in targets:
-            member = member * targets["weight"].reshape(each.shape)
-        return (each * member).sum(), member.sum()
+            member = member * aligned(targets["weight"], each, "weight")
+        return torch.stack([(each * member).sum(), member.sum()])

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from paretocosmos.objectives._groups import GroupObjective, gap, group_sums, samples
-from paretocosmos.types import Measure, Targets
+from paretocosmos.objectives._groups import GroupObjective, gap, group_sums, largest_known, samples
+from paretocosmos.types import Measure, Outputs, Targets
 
 __all__ = ["Deo"]
 
@@ -55,6 +55,27 @@ class Deo(GroupObjective):
     def relax(self, probability: Tensor) -> Tensor:
         # The published code passes the probability through max(0, ·) too, which changes nothing.
         return torch.tanh(probability if self.steepness == 1 else self.steepness * probability)
+
+    def sums(self, outputs: Outputs, targets: Targets) -> Tensor:
+        """How many are found in every group, and how many samples there are: ``[groups + 1]``."""
+
+        def of_one(positive: Tensor, targets: Targets) -> Tensor:
+            found = positive * self.label(targets, positive)
+            counts = group_sums(found, targets, self.sensitive, self.groups)
+            weight = targets.get("weight")
+            every = counts.new_full((), len(found)) if weight is None else weight.sum()
+            return torch.cat([counts, every.to(counts.dtype).reshape(1)])
+
+        decided = self.decisions(outputs)
+        if decided.ndim == 1:
+            return of_one(decided, targets)
+        return self.each_class(decided, targets, of_one)
+
+    def from_sums(self, sums: Tensor) -> Tensor:
+        every = sums[..., -1]
+        if sums.ndim == 1:
+            return gap(sums[:-1]) / torch.where(every > 0, every, 1.0)
+        return largest_known(torch.vmap(self.from_sums)(sums))
 
     def between(self, positive: Tensor, targets: Targets) -> Tensor:
         found = positive * self.label(targets, positive)

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.objectives._base import logits_of
 from paretocosmos.objectives._groups import MeanGap
 from paretocosmos.types import Measure, Outputs, Targets
 
@@ -47,7 +46,7 @@ class ErrorGap(MeanGap):
             raise ConfigurationError(f"`power` is 1 or 2, found {self.power}")
 
     def value(self, outputs: Outputs, targets: Targets) -> Tensor:
-        output = logits_of(outputs, self.output)
+        output = self.read(outputs)
         apart = output - self.label(targets, output)
         return apart.square() if self.power == 2 else apart.abs()
 

@@ -3,7 +3,9 @@
 import torch
 from torch import Tensor
 
-from paretocosmos.objectives._base import Objective, pick, weighted_mean
+from paretocosmos.objectives._averages import weighted_mean, weighted_sums
+from paretocosmos.objectives._base import Objective, pick
+from paretocosmos.objectives._shapes import aligned
 from paretocosmos.types import Measure, Outputs, Targets
 
 __all__ = ["GaussianWell"]
@@ -27,7 +29,14 @@ class GaussianWell(Objective):
     )
 
     def loss(self, outputs: Outputs, targets: Targets) -> Tensor:
+        return weighted_mean(self._each(outputs, targets), targets)
+
+    def sums(self, outputs: Outputs, targets: Targets) -> Tensor:
+        return weighted_sums(self._each(outputs, targets), targets)
+
+    def _each(self, outputs: Outputs, targets: Targets) -> Tensor:
+        """The depth of every sample."""
         output = pick(outputs, self.output)
-        squared = (output - targets[self.target].reshape(output.shape)).square()
+        squared = (output - aligned(targets[self.target], output, self.target)).square()
         distance = squared.flatten(1).sum(dim=1) if squared.ndim > 1 else squared
-        return weighted_mean(-torch.expm1(-distance), targets)
+        return -torch.expm1(-distance)

@@ -2,7 +2,9 @@
 
 from torch import Tensor
 
-from paretocosmos.objectives._base import Objective, pick, weighted_mean
+from paretocosmos.objectives._averages import weighted_mean, weighted_sums
+from paretocosmos.objectives._base import Objective, pick
+from paretocosmos.objectives._shapes import aligned
 from paretocosmos.types import Measure, Outputs, Targets
 
 __all__ = ["MeanSquaredError"]
@@ -23,11 +25,16 @@ class MeanSquaredError(Objective):
     )
 
     def loss(self, outputs: Outputs, targets: Targets) -> Tensor:
-        output, target = pick(outputs, self.output), targets[self.target]
-        squared = (output - target.reshape(output.shape)).square()
-        return weighted_mean(
-            squared.flatten(1).mean(dim=1) if squared.ndim > 1 else squared, targets
-        )
+        return weighted_mean(self._each(outputs, targets), targets)
+
+    def sums(self, outputs: Outputs, targets: Targets) -> Tensor:
+        return weighted_sums(self._each(outputs, targets), targets)
+
+    def _each(self, outputs: Outputs, targets: Targets) -> Tensor:
+        """Of every sample, the mean over its components."""
+        output = pick(outputs, self.output)
+        squared = (output - aligned(targets[self.target], output, self.target)).square()
+        return squared.flatten(1).mean(dim=1) if squared.ndim > 1 else squared
 
     def unit(self, scale: float) -> float:
         return scale**2

@@ -7,7 +7,9 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.objectives._base import Objective, logits_of, weighted_mean
+from paretocosmos.objectives._averages import weighted_mean, weighted_sums
+from paretocosmos.objectives._base import Objective, logits_of
+from paretocosmos.objectives._shapes import aligned
 from paretocosmos.types import Measure, Outputs, Targets
 
 __all__ = ["OneSidedError"]
@@ -53,10 +55,17 @@ class OneSidedError(Objective):
             raise ConfigurationError(f"`power` is 1 or 2, found {self.power}")
 
     def loss(self, outputs: Outputs, targets: Targets) -> Tensor:
+        return weighted_mean(self._each(outputs, targets), targets)
+
+    def sums(self, outputs: Outputs, targets: Targets) -> Tensor:
+        return weighted_sums(self._each(outputs, targets), targets)
+
+    def _each(self, outputs: Outputs, targets: Targets) -> Tensor:
+        """The error of every prediction on the counted side."""
         output = logits_of(outputs, self.output)
-        above = output - targets[self.target].reshape(output.shape)
+        above = output - aligned(targets[self.target], output, self.target)
         part = F.relu(above if self.side == "over" else -above)
-        return weighted_mean(part.square() if self.power == 2 else part, targets)
+        return part.square() if self.power == 2 else part
 
     def unit(self, scale: float) -> float:
         return scale**self.power

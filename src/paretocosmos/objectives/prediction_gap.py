@@ -2,7 +2,6 @@
 
 from torch import Tensor
 
-from paretocosmos.objectives._base import logits_of
 from paretocosmos.objectives._groups import MeanGap
 from paretocosmos.types import Measure, Outputs, Targets
 
@@ -27,7 +26,7 @@ class PredictionGap(MeanGap):
     )
 
     def value(self, outputs: Outputs, targets: Targets) -> Tensor:
-        return logits_of(outputs, self.output)
+        return self.read(outputs)
 
     def unit(self, scale: float) -> float:
         return scale

@@ -4,7 +4,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from paretocosmos.objectives._base import logits_of
 from paretocosmos.objectives._means import MeansObjective
 from paretocosmos.types import Measure, Outputs, Targets
 
@@ -42,8 +41,11 @@ class WorstGroup(MeansObjective):
     def score(self, outputs: Outputs, targets: Targets) -> Tensor:
         return self.decided(self._entropies(outputs, targets), targets)
 
+    def sums(self, outputs: Outputs, targets: Targets) -> Tensor:
+        return self._sums(self._entropies(outputs, targets), targets)[:2]
+
     def _entropies(self, outputs: Outputs, targets: Targets) -> Tensor:
-        logits = logits_of(outputs, self.output)
+        logits = self.read(outputs)
         if logits.ndim == 1:
             label = self.label(targets, logits)
             return F.binary_cross_entropy_with_logits(logits, label, reduction="none")

@@ -297,4 +297,4 @@ class SeedRun:
         return Run(self.folder, record, *found, self.model, table, plan.problem)
 
     def _front(self, batch: Batch, split: Literal["val", "test"]) -> Front:
-        return judged_front(self.model, self.plan, batch, self.rays, self.processes, split=split)
+        return judged_front(self.model, self.plan, [batch], self.rays, self.processes, split=split)

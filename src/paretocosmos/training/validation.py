@@ -3,7 +3,7 @@
 import dataclasses
 import math
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from paretocosmos.conditioning import Conditioning
 from paretocosmos.config.plan import Plan
 from paretocosmos.errors import DataError, FindingWarning
-from paretocosmos.evaluation.evaluate import evaluate_batch
+from paretocosmos.evaluation.evaluate import evaluate_batches
 from paretocosmos.evaluation.findings import examine
 from paretocosmos.methods import Method, State
 from paretocosmos.pareto.front import Front
@@ -25,14 +25,20 @@ __all__ = ["evaluate_equal_weights", "examined", "judged_front", "mean_losses", 
 
 
 def judged_front(
-    model: nn.Module, plan: Plan, batch: Batch, rays: Tensor, processes: Processes, *, split: str
+    model: nn.Module,
+    plan: Plan,
+    batches: Iterable[Batch],
+    rays: Tensor,
+    processes: Processes,
+    *,
+    split: str,
 ) -> Front:
-    """The front of a split, with its origin; refuses one without a number in it."""
+    """The front of a split's batches, with its origin; refuses one without a number in it."""
     fixed = plan.method.fixed_rays(len(plan.problem.objectives))
     networks = None if fixed is None else len(fixed)  # None: one for all rays
     origin = {"method": plan.configuration.label, "seed": plan.seed, "networks": networks}
-    front = evaluate_batch(
-        model, plan.problem, batch, rays, split=split, provenance=origin, processes=processes
+    front = evaluate_batches(
+        model, plan.problem, batches, rays, split=split, provenance=origin, processes=processes
     )
     for name, values in zip(front.names, front.values.T, strict=True):
         if np.isnan(values).all():
@@ -45,7 +51,7 @@ def judged_front(
 
 
 def evaluate_equal_weights(
-    model: nn.Module, problem: Problem, front: Front, test: Batch, processes: Processes
+    model: nn.Module, problem: Problem, front: Front, test: Iterable[Batch], processes: Processes
 ) -> dict[str, dict[str, float | None]]:
     """What one network for all rays reaches with equal weights, where the paper judges faces.
 
@@ -53,7 +59,7 @@ def evaluate_equal_weights(
         model: the network.
         problem: what it was trained on.
         front: on test; with two objectives and an odd number of rays it has that ray.
-        test: what to evaluate it on where the front has not.
+        test: the batches to evaluate it on where the front has not.
         processes: those that share the samples.
     """
     even = 1 / front.objectives
@@ -62,7 +68,7 @@ def evaluate_equal_weights(
         one = front.take([int(there.argmax())])
     else:
         ray = torch.full((1, front.objectives), even)
-        one = evaluate_batch(model, problem, test, ray, split="test", processes=processes)
+        one = evaluate_batches(model, problem, test, ray, split="test", processes=processes)
     found = one.to_dict()
     return {
         "values": dict(zip(one.names, found["values"][0], strict=True)),
@@ -96,7 +102,9 @@ def examined(
         for finding in found.findings:
             warnings.warn(finding.text, FindingWarning, stacklevel=2)
     return {
-        "centre": evaluate_equal_weights(model, problem, fronts["test"], splits["test"], processes),
+        "centre": evaluate_equal_weights(
+            model, problem, fronts["test"], [splits["test"]], processes
+        ),
         "sensitivity": found.sensitivity if math.isfinite(found.sensitivity) else None,
         "findings": [dataclasses.asdict(finding) for finding in found.findings],
     }

@@ -1,0 +1,260 @@
+"""A front by sums is that of all outputs at once, and keeps none of them."""
+
+import itertools
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from paretocosmos import condition
+from paretocosmos.errors import ConfigurationError, DataError
+from paretocosmos.evaluation import evaluate as evaluation
+from paretocosmos.evaluation import tally as tallies
+from paretocosmos.evaluation.evaluate import evaluate, evaluate_batches
+from paretocosmos.evaluation.sensitivity import sensitivity
+from paretocosmos.evaluation.sweeping import blocks, sweep
+from paretocosmos.objectives import accuracy, calibration_error, roc_auc, streaming, weighted_sums
+from paretocosmos.objectives.cross_entropy import CrossEntropy
+from paretocosmos.objectives.mean_squared_error import MeanSquaredError
+from paretocosmos.pareto.front import Front
+from paretocosmos.pareto.rays import even_rays
+from paretocosmos.problems import Problem, Protocol, Split
+from paretocosmos.problems.tables.tabular import TabularProblem
+from paretocosmos.runtime.distributed import Processes
+from paretocosmos.types import Batch, Targets, map_tensors
+
+SIZES = (1, 7, 200, 256, 136)  # 600 samples
+ROWS = sum(SIZES)
+
+
+@pytest.fixture
+def streamed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However small a split is, its outputs do not fit."""
+    monkeypatch.setattr(evaluation, "WHOLE", 0)
+    monkeypatch.setattr(evaluation, "BLOCK", 500)
+
+
+def _table(front: Front) -> np.ndarray:
+    return np.column_stack([front.values, *front.metrics.values()])
+
+
+def _cut(batch: Batch, at: slice) -> Batch:
+    return Batch(
+        map_tensors(lambda part: part[at], batch.inputs),
+        map_tensors(lambda part: part[at], batch.targets),
+    )
+
+
+def _batches(problem: Problem) -> Iterator[Batch]:
+    ends = list(itertools.accumulate(SIZES))
+    for start, stop in zip([0, *ends], ends, strict=False):
+        yield _cut(problem.split("test"), slice(start, stop))
+
+
+def _people(fairness: str, protocol: Protocol = "clean") -> TabularProblem:
+    draw = np.random.default_rng(0)
+    rows = 5 * ROWS
+    frame = pd.DataFrame({name: draw.normal(size=rows) for name in "abc"})
+    frame["sex"] = np.where(draw.random(rows) < 0.3, "f", "m")
+    frame["paid"] = frame["a"] + draw.normal(size=rows) + (frame["sex"] == "m") > 0
+    problem = TabularProblem.from_frame(
+        frame, target="paid", sensitive="sex", fairness=fairness, protocol=protocol
+    )
+    assert len(problem.split("test")) == ROWS
+    return problem
+
+
+def _model() -> nn.Module:
+    torch.manual_seed(0)
+    return condition(nn.Sequential(nn.Linear(3, 7), nn.Tanh(), nn.Linear(7, 1)), 2, how="concat")
+
+
+CASES = [("tpr_gap", "clean"), ("deo", "clean"), ("deo", "paper"), ("demographic_parity", "paper")]
+
+
+@pytest.mark.parametrize(("fairness", "protocol"), CASES)
+def test_a_table_by_sums_is_that_of_all_outputs(
+    fairness: str, protocol: Protocol, request: pytest.FixtureRequest
+) -> None:
+    problem, model = _people(fairness, protocol), _model()
+    more: dict[str, Any] = {"auc": roc_auc, "calibration": calibration_error}
+    problem = replace(problem, metrics={**problem.metrics, **more})
+    expected = evaluate(model, problem, rays=5)
+    request.getfixturevalue("streamed")
+    found = evaluate(model, problem, rays=5)
+    by_batches = evaluate_batches(model, problem, _batches(problem), even_rays(5, 2), split="test")
+    for front in (found, by_batches):
+        np.testing.assert_allclose(_table(front), _table(expected), rtol=1e-6, atol=1e-7)
+        assert front.provenance == expected.provenance
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Pixels(Problem):
+    """Every pixel has a class, and a depth."""
+
+    def split(self, name: Split) -> Batch:
+        draw = torch.Generator().manual_seed(1)
+        targets = {
+            "label": torch.randint(0, 5, (30, 6, 4), generator=draw),
+            "depth": torch.randn(30, 6, 4, generator=draw),
+        }
+        return Batch(torch.randn(30, 3, 6, 4, generator=draw), targets)
+
+
+class Segments(nn.Module):
+    """Classes second, as torch has them, and a map of depths."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.classes, self.depth = nn.Conv2d(3, 5, 1), nn.Conv2d(3, 1, 1)
+        self.largest = 0
+
+    def forward(self, inputs: Tensor, ray: Tensor) -> dict[str, Tensor]:
+        self.largest = max(self.largest, len(inputs))
+        mixed = inputs * (1 + ray[0])
+        return {"classes": self.classes(mixed), "depth": self.depth(mixed)}
+
+
+def _pixels() -> Pixels:
+    return Pixels(
+        name="pixels",
+        objectives=(
+            CrossEntropy(output="classes"),
+            MeanSquaredError(output="depth", target="depth"),
+        ),
+        reference=(5.0, 5.0),
+        input_shape=(3, 6, 4),
+        outputs={"classes": 5, "depth": 1},
+        metrics={"accuracy": partial(accuracy, output="classes")},
+    )
+
+
+def _by_torch(model: nn.Module, batch: Batch, rays: Tensor) -> np.ndarray:
+    rows = []
+    with torch.no_grad():
+        for ray in rays:
+            outputs = model(batch.inputs, ray)
+            labels, depth = batch.targets["label"], batch.targets["depth"]
+            right = (outputs["classes"].argmax(dim=1) == labels).float().mean()
+            entropy = F.cross_entropy(outputs["classes"], labels)
+            rows.append([entropy, F.mse_loss(outputs["depth"][:, 0], depth), right])
+    return np.array(rows)
+
+
+@pytest.mark.parametrize("room", [1, 200, 1000])
+def test_dense_outputs_by_sums_are_torchs(room: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """144 numbers per sample and ray: rays too may have to go one after another."""
+    monkeypatch.setattr(evaluation, "WHOLE", 0)
+    monkeypatch.setattr(evaluation, "BLOCK", room)
+    problem, model = _pixels(), Segments()
+    found = evaluate(model, problem, rays=4)
+    expected = _by_torch(model, problem.split("test"), even_rays(4, 2))
+    np.testing.assert_allclose(_table(found), expected, rtol=1e-5)
+    whole = _by_torch(model, problem.split("test"), even_rays(1, 2))
+    many = (_cut(problem.split("test"), slice(at, at + 7)) for at in range(0, 30, 7))
+    one = evaluate_batches(model, problem, many, even_rays(1, 2), split="test")
+    np.testing.assert_allclose(_table(one), whole, rtol=1e-5)
+
+
+@pytest.mark.parametrize("room", [1, 288, 10_000, None])
+def test_a_block_has_room(room: int | None) -> None:
+    problem, model, rays = _pixels(), Segments(), even_rays(2, 2)
+    inputs = problem.split("test").inputs
+    with torch.no_grad():
+        found = list(blocks(model, inputs, rays, problem.prepare, room=room))
+        whole = sweep(model, inputs, rays, problem.prepare)
+    assert isinstance(whole, Mapping)
+    samples = [at.stop - at.start for at, _ in found]
+    assert sum(samples) == 30
+    assert room is None or len(found) > 1 or room == 10_000
+    for name, expected in whole.items():
+        parts: list[Any] = [outputs for _, outputs in found]
+        joined = torch.cat([part[name] for part in parts], dim=1)
+        torch.testing.assert_close(joined, expected)
+
+
+def test_a_wide_output_makes_small_chunks() -> None:
+    """A vocabulary for every token: few samples at once, though inputs are small."""
+
+    class Words(nn.Module):
+        largest = 0
+
+        def forward(self, inputs: Tensor, ray: Tensor) -> Tensor:
+            self.largest = max(self.largest, len(inputs))
+            return torch.zeros(*inputs.shape, 10_000)
+
+    model = Words()
+    list(blocks(model, torch.zeros(100, 8, dtype=torch.long), even_rays(3, 2), room=1_000_000))
+    assert model.largest * 3 * 8 * 10_000 <= 2_200_000
+
+
+def test_what_needs_all_outputs_has_a_limit(
+    streamed: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def own(outputs: Any, targets: Targets) -> Tensor:
+        found: Tensor = outputs.median()
+        return found
+
+    problem, model = _people("tpr_gap"), _model()
+    problem = replace(problem, metrics={"accuracy": accuracy, "median": own})
+    assert evaluate(model, problem, rays=3).metrics["median"].shape == (3,)
+    monkeypatch.setattr(tallies, "MOST_BYTES", 1000)
+    with pytest.raises(DataError, match=r"`median` .*fewer `rays`.*`streaming`"):
+        evaluate(model, problem, rays=3)
+    adds_up = replace(problem, metrics={"accuracy": accuracy})
+    assert evaluate(model, adds_up, rays=3).metrics["accuracy"].shape == (3,)
+
+
+def test_sums_that_do_not_lead_to_the_score_are_refused(streamed: None) -> None:
+    @streaming(lambda outputs, targets: weighted_sums(2 * outputs, targets))
+    def wrong(outputs: Any, targets: Targets) -> Tensor:
+        found: Tensor = outputs.mean()
+        return found
+
+    problem = replace(_people("tpr_gap"), metrics={"wrong": wrong})
+    with pytest.raises(ConfigurationError, match=r"sums of `wrong`.*`streaming`"):
+        evaluate(_model(), problem, rays=3)
+
+
+def test_no_batch_is_no_front() -> None:
+    with pytest.raises(DataError, match="found none"):
+        evaluate_batches(_model(), _people("deo"), [], even_rays(3, 2), split="test")
+
+
+@dataclass(frozen=True)
+class Half(Processes):
+    """One of two processes: it notes its sums, and gives those of both where it knows them."""
+
+    count: int = 2
+
+    def total(self, parts: Any, samples: int) -> list[Tensor]:
+        OTHERS.append([part.clone() for part in parts])
+        return [sum(both) for both in zip(*OTHERS, strict=True)]
+
+
+OTHERS: list[list[Tensor]] = []
+
+
+def test_processes_add_their_sums(streamed: None) -> None:
+    problem, model, rays = _people("tpr_gap"), _model(), even_rays(3, 2)
+    expected = evaluate(model, problem, rays=3)
+    OTHERS.clear()
+    for rank in (0, 1):
+        given: Any = {"split": "test", "processes": Half(rank)}
+        found = evaluate_batches(model, problem, _batches(problem), rays, **given)
+    np.testing.assert_allclose(_table(found), _table(expected), rtol=1e-6, atol=1e-7)
+
+
+def test_sensitivity_by_blocks_is_that_of_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, inputs = Segments(), _pixels().split("test").inputs
+    rays = even_rays(3, 2)
+    whole = sensitivity(model, inputs, rays)
+    monkeypatch.setattr("paretocosmos.evaluation.sensitivity.BLOCK", 1)
+    assert sensitivity(model, inputs, rays) == pytest.approx(whole, rel=1e-6)

@@ -2,10 +2,11 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
+from torch.nn.utils.parametrize import is_parametrized
 
 from paretocosmos.conditioning._base import heads_of, inside
 from paretocosmos.errors import ConfigurationError
@@ -14,10 +15,15 @@ from paretocosmos.runtime.torch_private import BatchOrInstanceNorm, Convolution
 
 __all__ = [
     "Width",
+    "all_quantised",
+    "base_of",
     "blocks_of",
     "check_called",
     "enters",
+    "has_weights",
+    "is_recurrent",
     "matrices_of",
+    "passes_gradients",
     "uncalled",
     "width_of",
 ]
@@ -28,6 +34,8 @@ CLOSED = (StandIn, *OPAQUE)
 BLOCKS = (nn.TransformerEncoderLayer, nn.TransformerDecoderLayer)
 # Layers that keep their input's channels, by the modules of torch's that hold them.
 KEEPING = tuple(f"torch.nn.modules.{kind}" for kind in ("activation", "pooling", "dropout"))
+# What those who write low-rank adapters call the layer that is adapted, in what is put around it.
+ADAPTED = ("base_layer", "base", "linear", "conv", "layer", "original", "org_module")
 # Layers that multiply by one matrix, whose `forward` is known.
 MATRICES = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d)
 
@@ -44,6 +52,54 @@ class Width(NamedTuple):
     """A weight of the layer it is known from, for its device and type."""
 
 
+def base_of(module: nn.Module) -> nn.Module:
+    """The layer inside a low-rank adapter, or the layer itself.
+
+    An adapter is known by children whose names begin with `lora`, beside the layer that it adapts.
+    """
+    children = dict(module.named_children())
+    if any(name.lower().startswith("lora") for name in children):
+        named = (children[name] for name in ADAPTED if name in children)
+        return next(named, module)
+    return module
+
+
+def is_recurrent(module: nn.Module) -> bool:
+    """Whether a layer gives its outputs and its last state, as torch's LSTM, GRU and RNN do."""
+    sizes = (getattr(module, name, None) for name in ("hidden_size", "num_layers"))
+    return isinstance(module, nn.RNNBase) or (
+        all(isinstance(size, int) for size in sizes)
+        and isinstance(getattr(module, "bidirectional", None), bool)
+    )
+
+
+def passes_gradients(module: nn.Module) -> bool:
+    """Whether gradients pass through a layer: not through torch's own in whole numbers."""
+    return not type(module).__module__.startswith("torch.ao.nn.quantized")
+
+
+def has_weights(network: nn.Module) -> bool:
+    """Whether any layer of a network has weights."""
+    return any(reads_weights(module) for _, module in leaves(network))
+
+
+def all_quantised(network: nn.Module) -> bool:
+    """Whether the last layer with weights passes no gradients, so that no ray can be learned."""
+    last = [module for _, module in leaves(network) if reads_weights(module)][-1:]
+    return any(not passes_gradients(module) for module in last)
+
+
+def _closed(module: nn.Module) -> bool:
+    """Whether a module is one layer to us, whatever it is made of."""
+    return (
+        isinstance(module, CLOSED)
+        or base_of(module) is not module
+        or is_parametrized(module)
+        or is_recurrent(module)
+        or not passes_gradients(module)
+    )
+
+
 def is_norm(module: nn.Module) -> bool:
     """Whether a layer normalises: torch's own, or any that only has a vector of weights."""
     if isinstance(module, StandIn):
@@ -55,13 +111,20 @@ def is_norm(module: nn.Module) -> bool:
 
 def reads_weights(module: nn.Module) -> bool:
     """Whether a layer multiplies by a matrix or more of its own: linear, convolution, embedding."""
-    return any(weight.ndim > 1 for weight in module.parameters(recurse=isinstance(module, CLOSED)))
+    own = module.parameters(recurse=_closed(module))
+    return any(weight.ndim > 1 for weight in own) or _packed(module)
+
+
+def _packed(module: nn.Module) -> bool:
+    """Whether a layer keeps its weights in another form than parameters, as quantised ones do."""
+    width = getattr(module, "out_features", getattr(module, "hidden_size", None))
+    return isinstance(width, int) and next(module.parameters(), None) is None
 
 
 def leaves(network: nn.Module) -> Iterator[tuple[str, nn.Module]]:
     """The innermost modules that are called, by dotted names, in the order they were written."""
     for name, module in _walk(network):
-        if isinstance(module, CLOSED) or next(module.children(), None) is None:
+        if _closed(module) or next(module.children(), None) is None:
             yield name, module
 
 
@@ -99,28 +162,52 @@ def blocks_of(network: nn.Module) -> list[str]:
     """After what a scale and a shift belong, by dotted names.
 
     Repeated blocks (residual stages, transformer layers), the outermost; where there are none,
-    normalisation layers; where there are none, the hidden convolutions and linear layers, or what
-    a convolution is activated and pooled in.
+    normalisation layers; where there are none, the hidden layers: convolutions, linear and
+    recurrent ones, or what a convolution is activated and pooled in; where there are none,
+    embeddings. None of them before a layer that passes no gradients back.
     """
     heads = heads_of(network)
+    every = list(leaves(network))
 
     def shared(names: list[str]) -> list[str]:
-        return [name for name in names if not inside(name, heads)]
+        return [name for name in _reached(network, names) if not inside(name, heads)]
 
     repeated = shared(_repeated(network, ""))
     if repeated:
         last = next(reversed(list(network.named_children())), ("", network))[0]
         gives = isinstance(network, nn.Sequential) and repeated[-1] == last != repeated[0]
         return repeated[:-1] if gives else repeated
-    norms = shared([name for name, module in leaves(network) if is_norm(module)])
+    norms = shared([name for name, module in every if is_norm(module)])
     if norms:
         return norms
-    kinds = (nn.Linear, Convolution)
-    layers = [name for name, module in leaves(network) if isinstance(module, kinds)]
+    layers = [name for name, module in every if _is_hidden(module)]
     hidden = shared(layers)
-    if len(hidden) == len(layers):
-        hidden = hidden[:-1]  # the last one gives the outputs
-    return list(dict.fromkeys(_around(network, name) for name in hidden))
+    if [name for name in layers if not inside(name, heads)] == layers:
+        hidden = [name for name in hidden if name != layers[-1] or is_recurrent(every[-1][1])]
+    found = list(dict.fromkeys(_around(network, name) for name in hidden))
+    tables = [name for name, module in every if isinstance(module, nn.Embedding | nn.EmbeddingBag)]
+    return found or [n for n in shared(tables) if network.get_submodule(n).embedding_dim != 1]
+
+
+def _reached(network: nn.Module, names: list[str]) -> list[str]:
+    """Those modules that gradients come back to: none before a layer that passes none."""
+    order = [name for name, _ in network.named_modules()]
+    cut = [name for name, module in leaves(network) if not passes_gradients(module)]
+    if not cut:
+        return names
+    behind = order.index(cut[-1])
+
+    def last(name: str) -> int:
+        return max(at for at, other in enumerate(order) if inside(other, (name,)) or name == "")
+
+    return [name for name in names if last(name) >= behind]
+
+
+def _is_hidden(module: nn.Module) -> bool:
+    """Whether a layer multiplies what it is given by weights: linear, convolution, recurrent."""
+    known = (nn.Linear, Convolution, nn.RNNCellBase)
+    listed = isinstance(base_of(module), known) or is_recurrent(module)
+    return listed or isinstance(getattr(base_of(module), "out_features", None), int)
 
 
 def matrices_of(network: nn.Module) -> list[str]:
@@ -131,11 +218,12 @@ def matrices_of(network: nn.Module) -> list[str]:
     """
     found: dict[nn.Module, str] = {}
     for name, module in leaves(network):
-        kind = next((kind for kind in MATRICES if isinstance(module, kind)), None)
-        plain = kind is not None and type(module).forward is kind.forward
-        if plain and getattr(module, "groups", 1) == 1:
+        base = base_of(module)
+        kind = next((kind for kind in MATRICES if isinstance(base, kind)), None)
+        plain = kind is not None and type(base).forward is kind.forward
+        if plain and getattr(base, "groups", 1) == 1:
             found.setdefault(module, name)  # used in several places it is still one
-    return list(found.values())
+    return _reached(network, list(found.values()))
 
 
 def width_of(module: nn.Module) -> Width | None:
@@ -143,18 +231,27 @@ def width_of(module: nn.Module) -> Width | None:
 
     Where there is none, those of the last normalisation layer.
     """
-    parts = list(module.modules())
+    parts = [base_of(part) for part in _inner(module)]
     images = any(isinstance(part, Convolution | BatchOrInstanceNorm) for part in parts)
     known = [(part, channels) for part in parts if (channels := _channels(part)) is not None]
     if not known:
         return None
     part, channels = next(
-        (pair for pair in reversed(known) if isinstance(pair[0], nn.Linear | Convolution)),
+        (pair for pair in reversed(known) if _is_hidden(pair[0])),
         known[-1],
     )
     leads = isinstance(part, Convolution | BatchOrInstanceNorm | nn.GroupNorm)
-    like = next(part.parameters(recurse=False), torch.empty(0))
+    weights = [*part.parameters(), *module.parameters(), *module.buffers()]
+    like = next((one for one in weights if one.is_floating_point()), torch.empty(0))
     return Width(channels, leads, images or leads, like)
+
+
+def _inner(module: nn.Module) -> Iterator[nn.Module]:
+    """A module and its parts, without those of adapters and of parametrised layers."""
+    yield module
+    if not is_parametrized(module) and base_of(module) is module:
+        for part in module.children():
+            yield from _inner(part)
 
 
 def _channels(layer: nn.Module) -> int | None:
@@ -168,8 +265,16 @@ def _channels(layer: nn.Module) -> int | None:
         return layer.num_channels
     if isinstance(layer, nn.LayerNorm | nn.RMSNorm):
         return layer.normalized_shape[-1]
-    if isinstance(layer, nn.Embedding):
+    if isinstance(layer, nn.Embedding | nn.EmbeddingBag):
         return layer.embedding_dim
+    if is_recurrent(layer):
+        rnn: Any = layer
+        return (getattr(rnn, "proj_size", 0) or rnn.hidden_size) * (1 + rnn.bidirectional)
+    if isinstance(layer, nn.RNNCellBase):
+        return layer.hidden_size
+    named = getattr(layer, "out_features", None)
+    if isinstance(named, int):
+        return named
     weight = getattr(layer, "weight", None)
     return weight.numel() if is_norm(layer) and isinstance(weight, Tensor) else None
 
@@ -189,7 +294,7 @@ def _repeated(module: nn.Module, prefix: str) -> list[str]:
     return [
         found
         for name, part in parts
-        if not isinstance(part, CLOSED) or isinstance(part, BLOCKS)
+        if not _closed(part) or isinstance(part, BLOCKS)
         for found in _repeated(part, name)
     ]
 
@@ -227,14 +332,15 @@ def _kind(block: nn.Module) -> object:
 
 def _composite(module: nn.Module) -> bool:
     """Whether a module is made of layers and gives a number of channels that is known."""
-    inner = next(module.children(), None) is not None and not isinstance(module, StandIn)
+    hidden = isinstance(module, StandIn) or (_closed(module) and not isinstance(module, BLOCKS))
+    inner = next(module.children(), None) is not None and not hidden
     return inner and width_of(module) is not None
 
 
 def _walk(module: nn.Module, prefix: str = "") -> Iterator[tuple[str, nn.Module]]:
     """Modules by dotted names, without the inner life of those that hide it."""
     yield prefix, module
-    if not isinstance(module, CLOSED):
+    if not _closed(module):
         for name, part in module.named_children():
             yield from _walk(part, _join(prefix, name))
 

@@ -6,6 +6,7 @@ of 8 steps looks the same either way. So it is tried out: one sample of the inpu
 where the samples are is where something changes, and nowhere else.
 """
 
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -16,7 +17,18 @@ from torch import Tensor, nn
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.types import Inputs, Outputs, first, map_tensors
 
-__all__ = ["ALONE", "FIRST", "Layout", "Lead", "ahead", "behind", "layout_of", "pick_rows", "quiet"]
+__all__ = [
+    "ALONE",
+    "FIRST",
+    "Layout",
+    "Lead",
+    "ahead",
+    "behind",
+    "every_float",
+    "layout_of",
+    "pick_rows",
+    "quiet",
+]
 
 # A sample that was not changed gives the same numbers up to rounding, as a share of the largest.
 ROUNDING = 1e-6
@@ -50,7 +62,7 @@ class Layout(NamedTuple):
 
 
 ALONE = None
-"""Instead of a layout: samples cannot be told apart inside, so that rays need calls of their own."""
+"""Instead of a layout: samples influence one another, and every ray needs a call of its own."""
 
 
 def ahead(tensor: Tensor, lead: Lead) -> Tensor:
@@ -87,7 +99,7 @@ def layout_of(
         )
     base = _Record(listeners)
     with base:
-        base.outputs = tuple(_floats(run(inputs)))
+        base.outputs = tuple(every_float(run(inputs)))
     for axis in (0, 1):
         leading = first(inputs)
         if leading.ndim <= axis or leading.shape[axis] < 2:
@@ -97,7 +109,7 @@ def layout_of(
         for sample in (0, samples - 1):
             moved = _Record(listeners)
             with moved:
-                moved.outputs = tuple(_floats(run(_changed(inputs, axis, sample))))
+                moved.outputs = tuple(every_float(run(_changed(inputs, axis, sample))))
             seen.append(moved)
         layout = _joined(base, seen, axis, samples)
         if layout is not ALONE:
@@ -138,7 +150,9 @@ def quiet(network: nn.Module, inputs: Inputs) -> Iterator[None]:
     try:
         for part in modes:
             part.training = False
-        with torch.no_grad(), torch.random.fork_rng([device] if device.type == "cuda" else []):
+        apart = torch.random.fork_rng([device] if device.type == "cuda" else [])
+        with torch.no_grad(), apart, warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # which the call itself will give
             yield
     finally:
         for part, training in modes.items():
@@ -159,7 +173,7 @@ class _Record:
         for listener, kept in zip(self._listeners, self.blocks, strict=True):
 
             def keep(_: Any, __: Any, given: Any, kept: list[Tensor] = kept) -> None:
-                kept.append(next(_floats(given)))
+                kept.append(next(every_float(given)))
 
             self._handles.append(listener.register_forward_hook(keep))
 
@@ -238,14 +252,14 @@ def _still(base: Tensor, moved: Sequence[Tensor]) -> bool:
     return all(torch.equal(one, base) for one in moved)
 
 
-def _floats(given: object) -> Iterator[Tensor]:
+def every_float(given: object) -> Iterator[Tensor]:
     """The tensors of real numbers in what a module gives, in the order of `map_tensors`."""
     if isinstance(given, Tensor):
         if given.is_floating_point():
             yield given
     elif isinstance(given, Mapping):
-        yield from (one for part in given.values() for one in _floats(part))
+        yield from (one for part in given.values() for one in every_float(part))
     elif isinstance(given, list | tuple):
-        yield from (one for part in given for one in _floats(part))
+        yield from (one for part in given for one in every_float(part))
     elif hasattr(given, "__dataclass_fields__"):
-        yield from _floats(vars(given))
+        yield from every_float(vars(given))

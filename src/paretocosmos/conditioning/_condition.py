@@ -1,5 +1,6 @@
 """How a network that nobody here wrote becomes one that takes a ray."""
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -22,6 +23,7 @@ from paretocosmos.registry import Spec
 __all__ = ["conditioned"]
 
 ROOM = "conditioning"
+KEYS = re.compile(r"(^|[._])(k|keys?)([._]|$)")
 SPLITS: dict[type[nn.Module], str] = {nn.Linear: "concat", nn.Conv2d: "transposed_conv"}
 
 
@@ -142,7 +144,9 @@ def _by_layer(module: nn.Module, layer: str | Sequence[str] | None) -> tuple[str
 
 def _ways_out(module: nn.Module) -> str:
     every = [name for name, part in module.named_modules() if isinstance(part, tuple(SPLITS))]
-    names = [name for name in every if uncalled(module, name) is None]
+    called = [name for name in every if uncalled(module, name) is None]
+    # something added to keys cancels in the softmax; added to the outputs it only shifts them
+    names = [name for name in called if not KEYS.search(name) and name != every[-1]] or called
     if not names:
         return 'use how="film"; there is no linear layer or 2d convolution to name'
     some = ", ".join(names[:4]) + ", ..." * (len(names) > 4)

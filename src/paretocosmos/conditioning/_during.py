@@ -99,11 +99,12 @@ class Held:
             self._undo = self._redo()
 
     def _set_again(self, outputs: object, tensors: Sequence[Tensor], put: Put) -> None:
-        def hook(grad: Tensor) -> None:
+        def hook(grad: Tensor | None) -> None:
             self.take_back()
             # many backward passes at once, by `vmap`: no tensor can ask for gradients in there
-            apart = (lambda one: one) if is_functorch_wrapped(grad) else _apart
-            ours = {tensor: apart(tensor) for tensor in tensors}  # one each, though used twice
+            at_once = grad is not None and is_functorch_wrapped(grad)
+            # one each, though used twice
+            ours = {tensor: tensor if at_once else _apart(tensor) for tensor in tensors}
             self._redo = partial(put, [ours[tensor] for tensor in tensors])
             self._undo = self._redo()
             after_backward(self.take_back)

@@ -54,6 +54,7 @@ class FirstLayerConditioning(ListeningConditioning, Generic[Layer]):
                 "both: set one of them to false"
             )
         self.where = self._first() if layer is None else layer
+        self._named = () if layer is None else (layer,)
         try:
             found = self.backbone.get_submodule(self.where)
         except AttributeError as error:

@@ -15,7 +15,7 @@ from paretocosmos.runtime.torch_private import (
 )
 from paretocosmos.types import Inputs, Outputs, first
 
-__all__ = ["Layouts", "may_look", "samples_of"]
+__all__ = ["Layouts", "every_tensor", "may_look", "samples_of"]
 
 
 class Layouts:
@@ -24,6 +24,8 @@ class Layouts:
     def __init__(self) -> None:
         self._known: dict[object, Layout | None] = {}
         self._last: Layout | None = None
+        self.heeded = False
+        """Whether it was tried out that a ray matters."""
 
     def of(
         self,
@@ -97,6 +99,4 @@ def every_tensor(inputs: object) -> Iterator[Tensor]:
 def _key(inputs: Inputs) -> object:
     # processes that share a network must look at the same time, whatever the shapes of each
     together = dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1
-    return tuple(
-        (one.ndim if together else one.shape, one.dtype) for one in every_tensor(inputs)
-    )
+    return tuple((one.ndim if together else one.shape, one.dtype) for one in every_tensor(inputs))

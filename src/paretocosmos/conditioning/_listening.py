@@ -8,12 +8,14 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
+import torch
 from torch import Tensor, nn
 
 from paretocosmos.conditioning._base import Conditioning
 from paretocosmos.conditioning._batch import FIRST, Layout, Lead, pick_rows
 from paretocosmos.conditioning._during import Held
-from paretocosmos.conditioning._layouts import Layouts, samples_of
+from paretocosmos.conditioning._heeded import heeded_layers, unheeded
+from paretocosmos.conditioning._layouts import Layouts, every_tensor, may_look, samples_of
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.layers.wrapper import StandIn
 from paretocosmos.types import Inputs, Outputs
@@ -59,6 +61,8 @@ class ListeningConditioning(Conditioning):
         super().__init__(backbone, objectives)
         self._held = Held()
         self._layouts = Layouts()
+        self._named: tuple[str, ...] = ()
+        """The places that a caller named."""
 
     @property
     @abstractmethod
@@ -91,6 +95,7 @@ class ListeningConditioning(Conditioning):
         Several rays share the samples. Where samples influence one another, every ray has a call
         of its own for all of them, and each sample's outputs are those under its ray.
         """
+        self._check_heeded(inputs, told)
         groups = max(one.shape[0] for one in told)
         if groups == 1 or how == "sweep":
             return self._hear(inputs, told, how)
@@ -105,6 +110,35 @@ class ListeningConditioning(Conditioning):
         check_groups(samples, groups)
         leads = [Lead(lead.axis, samples if lead.inner else 0) for lead in layout.blocks]
         return self._hear(inputs, told, "groups", leads)
+
+    def _check_heeded(self, inputs: Inputs, told: Sequence[Tensor]) -> None:
+        """Refuse places where a ray can change nothing, at the first call that is to be trained."""
+        tensors = [*every_tensor(inputs), *told]
+        if not torch.is_grad_enabled() or self._layouts.heeded or not may_look(tensors):
+            return
+        if not any(True for _ in every_tensor(inputs)):
+            return
+        self._layouts.heeded = True
+        listeners = [self.backbone.get_submodule(name) for name in self.places]
+        vain = unheeded(
+            self.backbone,
+            listeners,
+            lambda terms: self._hear(inputs, terms, "groups"),
+            told,
+            inputs,
+        )
+        names = [self.places[at] for at in vain]
+        named = [name for name in names if name in self._named]
+        if not named and len(names) < len(self.places):
+            return
+        self._layouts.heeded = False
+        one = [terms[:1].detach() for terms in told]
+        others = heeded_layers(self.backbone, lambda: self._hear(inputs, one, "groups"), inputs)
+        raise ConfigurationError(
+            f"the outputs must be able to change with the ray, and nothing that enters at "
+            f"`{(named or names)[0]}` changes them (a bias on the keys of an attention cancels, an "
+            f"output may go unread): {_instead(others)}"
+        )
 
     def _layout(self, inputs: Inputs, told: Sequence[Tensor]) -> Layout | None:
         """Where the samples of this call are."""
@@ -131,6 +165,12 @@ class ListeningConditioning(Conditioning):
                 undo()
 
         return self._held.call(compute, told, lambda again: _put(listeners, again, how, where))
+
+
+def _instead(layers: Sequence[str]) -> str:
+    some = ", ".join(f"`{name}`" for name in layers[:4]) + ", ..." * (len(layers) > 4)
+    other = f", or name another layer ({some})" if layers else ""
+    return f'use how="auto", which finds the places itself{other}'
 
 
 def check_groups(samples: int, groups: int) -> None:

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
 from paretocosmos.conditioning._batch import FIRST, Lead, ahead, behind
-from paretocosmos.conditioning._layers import Width, is_recurrent
+from paretocosmos.conditioning._kinds import Width, is_recurrent
 from paretocosmos.conditioning._listening import Listener, check_groups
 from paretocosmos.errors import ConfigurationError
 

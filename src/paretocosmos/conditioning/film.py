@@ -7,13 +7,8 @@ import torch
 from torch import Tensor, nn
 
 from paretocosmos.conditioning._batch import Lead
-from paretocosmos.conditioning._layers import (
-    Width,
-    blocks_of,
-    check_called,
-    matrices_of,
-    width_of,
-)
+from paretocosmos.conditioning._kinds import Width, width_of
+from paretocosmos.conditioning._layers import blocks_of, check_called, matrices_of
 from paretocosmos.conditioning._layouts import samples_of
 from paretocosmos.conditioning._listening import ListeningConditioning
 from paretocosmos.conditioning._low_rank import LowRank, adapted
@@ -84,6 +79,7 @@ class Film(ListeningConditioning):
         for place in places:
             blocks.setdefault(self._block(place), place)  # used in several places it is still one
         self._blocks = tuple(blocks.values())
+        self._named = self._blocks if named is not None else ()
         widths = [self._width(place) for place in self._blocks]
         if rank > 0:
             self._adapt(rank)

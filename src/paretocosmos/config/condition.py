@@ -34,9 +34,10 @@ def condition(
         objectives: entries in a ray, J.
         how: ``"auto"``: ``"film"`` where the network has blocks, normalisation, hidden layers or
             embeddings to put it after, else ``"input"``; ``"film"``: a scale and a shift after each
-            block, and weights that move with the ray by its `rank`; ``"input"``: beside the input, in the layer it enters, `concat` where
-            that is linear and `transposed_conv` where it is a 2d convolution; any other name of a
-            conditioning, or `package.module:Class`; the preset's if `None`.
+            block, and weights that move with the ray by its `rank`; ``"input"``: beside the input,
+            in the layer it enters, `concat` where that is linear and `transposed_conv` where it is
+            a 2d convolution; any other name of a conditioning, or `package.module:Class`; the
+            preset's if `None`.
         layer: the dotted name of the layer the ray enters; for ``"film"`` one or several; found
             by itself if `None`.
         norm: what becomes of batch normalisation, whose statistics mix samples under all rays:

@@ -15,7 +15,7 @@ from paretocosmos.runtime.torch_private import (
 )
 from paretocosmos.types import Inputs, Outputs, first
 
-__all__ = ["Layouts", "every_tensor", "may_look", "samples_of"]
+__all__ = ["Layouts", "every_tensor", "in_processes", "may_look", "samples_of"]
 
 
 class Layouts:
@@ -96,7 +96,12 @@ def every_tensor(inputs: object) -> Iterator[Tensor]:
         yield from (one for part in inputs for one in every_tensor(part))
 
 
+def in_processes() -> bool:
+    """Whether several processes train together."""
+    return dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1
+
+
 def _key(inputs: Inputs) -> object:
     # processes that share a network must look at the same time, whatever the shapes of each
-    together = dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1
+    together = in_processes()
     return tuple((one.ndim if together else one.shape, one.dtype) for one in every_tensor(inputs))

@@ -15,7 +15,13 @@ from paretocosmos.conditioning._base import Conditioning
 from paretocosmos.conditioning._batch import FIRST, Layout, Lead, pick_rows
 from paretocosmos.conditioning._during import Held
 from paretocosmos.conditioning._heeded import heeded_layers, unheeded
-from paretocosmos.conditioning._layouts import Layouts, every_tensor, may_look, samples_of
+from paretocosmos.conditioning._layouts import (
+    Layouts,
+    every_tensor,
+    in_processes,
+    may_look,
+    samples_of,
+)
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.layers.wrapper import StandIn
 from paretocosmos.types import Inputs, Outputs
@@ -113,30 +119,31 @@ class ListeningConditioning(Conditioning):
 
     def _check_heeded(self, inputs: Inputs, told: Sequence[Tensor]) -> None:
         """Refuse places where a ray can change nothing, at the first call that is to be trained."""
-        tensors = [*every_tensor(inputs), *told]
-        if not torch.is_grad_enabled() or self._layouts.heeded or not may_look(tensors):
+        given = list(every_tensor(inputs))
+        if self._layouts.heeded or not torch.is_grad_enabled() or not given:
             return
-        if not any(True for _ in every_tensor(inputs)):
+        if in_processes() or not may_look([*given, *told]):
             return
         self._layouts.heeded = True
-        listeners = [self.backbone.get_submodule(name) for name in self.places]
+        places = self.places
+        named = [at for at, name in enumerate(places) if name in self._named]
         vain = unheeded(
             self.backbone,
-            listeners,
+            [self.backbone.get_submodule(name) for name in places],
             lambda terms: self._hear(inputs, terms, "groups"),
             told,
             inputs,
+            places=[[at] for at in named] or [range(len(places))],
         )
-        names = [self.places[at] for at in vain]
-        named = [name for name in names if name in self._named]
-        if not named and len(names) < len(self.places):
+        if not vain:
             return
+        where = places[named[vain[0]]] if named else places[0]
         self._layouts.heeded = False
         one = [terms[:1].detach() for terms in told]
         others = heeded_layers(self.backbone, lambda: self._hear(inputs, one, "groups"), inputs)
         raise ConfigurationError(
             f"the outputs must be able to change with the ray, and nothing that enters at "
-            f"`{(named or names)[0]}` changes them (a bias on the keys of an attention cancels, an "
+            f"`{where}` changes them (a bias on the keys of an attention cancels, an "
             f"output may go unread): {_instead(others)}"
         )
 

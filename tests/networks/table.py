@@ -37,7 +37,7 @@ towards two sets of random targets, with two rays per batch.
 
 `python -m tests.networks.table --write` writes this page, and a test compares it.
 
-| kind | network | `auto` chose | the ray enters after | and moves | sensitivity |
+| kind | network | `auto` chose | the ray enters after | moving the weights of | sensitivity |
 |---|---|---|---|---|---|
 """
 
@@ -68,7 +68,8 @@ def _row(kind: str, name: str, one: dict[str, Any]) -> str:
         return f"| {kind} | {name} | refused | {one['refused']} | | |"
     places = [f"`{place}`" for place in one["places"]]
     some = ", ".join(places[:3]) + f" and {len(places) - 3} more" * (len(places) > 3)
-    moved = f"{one['moved']} layers" if one["moved"] else ""
+    layers = "layer" if one["moved"] == 1 else "layers"
+    moved = f"{one['moved']} {layers}" if one["moved"] else ""
     return f"| {kind} | {name} | {one['how']} | {some} | {moved} | {one['sensitivity']:.2f} |"
 
 

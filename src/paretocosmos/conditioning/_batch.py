@@ -24,6 +24,7 @@ __all__ = [
     "Lead",
     "ahead",
     "behind",
+    "check_groups",
     "every_float",
     "layout_of",
     "pick_rows",
@@ -78,6 +79,15 @@ def behind(tensor: Tensor, lead: Lead) -> Tensor:
     if lead.inner:
         tensor = tensor.unflatten(0, (lead.inner, -1)).transpose(0, 1).flatten(0, 1)
     return tensor.movedim(0, lead.axis)
+
+
+def check_groups(samples: int, groups: int) -> None:
+    """Refuse a batch that cannot be shared among that many rays."""
+    if samples % groups:
+        raise ConfigurationError(
+            f"a batch of {samples} samples cannot be split among {groups} rays: use one ray, one "
+            "per sample, or a number that divides the batch"
+        )
 
 
 def layout_of(

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from paretocosmos.conditioning._base import Conditioning
-from paretocosmos.conditioning._batch import FIRST, Layout, Lead, pick_rows
+from paretocosmos.conditioning._batch import FIRST, Layout, Lead, check_groups, pick_rows
 from paretocosmos.conditioning._during import Held
 from paretocosmos.conditioning._heeded import heeded_layers, unheeded
 from paretocosmos.conditioning._layouts import (
@@ -30,7 +30,6 @@ __all__ = [
     "How",
     "Listener",
     "ListeningConditioning",
-    "check_groups",
 ]
 
 How = Literal["groups", "sweep"]
@@ -178,15 +177,6 @@ def _instead(layers: Sequence[str]) -> str:
     some = ", ".join(f"`{name}`" for name in layers[:4]) + ", ..." * (len(layers) > 4)
     other = f", or name another layer ({some})" if layers else ""
     return f'use how="auto", which finds the places itself{other}'
-
-
-def check_groups(samples: int, groups: int) -> None:
-    """Refuse a batch that cannot be shared among that many rays."""
-    if samples % groups:
-        raise ConfigurationError(
-            f"a batch of {samples} samples cannot be split among {groups} rays: use one ray, one "
-            "per sample, or a number that divides the batch"
-        )
 
 
 def _put(

@@ -15,9 +15,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from paretocosmos.conditioning._batch import Lead, ahead, behind
+from paretocosmos.conditioning._batch import Lead, ahead, behind, check_groups
 from paretocosmos.conditioning._kinds import base_of
-from paretocosmos.conditioning._listening import Listener, check_groups
+from paretocosmos.conditioning._listening import Listener
 from paretocosmos.conditioning._split import spread
 from paretocosmos.runtime.torch_private import Convolution
 

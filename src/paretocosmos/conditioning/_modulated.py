@@ -6,9 +6,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
-from paretocosmos.conditioning._batch import FIRST, Lead, ahead, behind
+from paretocosmos.conditioning._batch import FIRST, Lead, ahead, behind, check_groups
 from paretocosmos.conditioning._kinds import Width, is_recurrent
-from paretocosmos.conditioning._listening import Listener, check_groups
+from paretocosmos.conditioning._listening import Listener
 from paretocosmos.errors import ConfigurationError
 
 __all__ = ["Modulated", "modulated"]

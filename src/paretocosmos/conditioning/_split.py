@@ -14,8 +14,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from paretocosmos.conditioning._batch import FIRST, Lead, ahead, behind
-from paretocosmos.conditioning._listening import How, Listener, check_groups
+from paretocosmos.conditioning._batch import FIRST, Lead, ahead, behind, check_groups
+from paretocosmos.conditioning._listening import How, Listener
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.layers.kernels import map_term
 from paretocosmos.runtime.torch_private import hooked

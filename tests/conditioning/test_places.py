@@ -9,6 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from paretocosmos import condition
+from paretocosmos.conditioning._listening import ListeningConditioning
 from paretocosmos.conditioning.concat import Concat
 from paretocosmos.conditioning.film import Film
 from paretocosmos.conditioning.transposed_conv import TransposedConv
@@ -60,8 +61,9 @@ def test_a_hint_before_any_input_names_no_keys_and_no_output() -> None:
 
 
 def test_zeros_in_a_network_hide_no_place() -> None:
-    network = nn.Sequential(nn.Linear(3, 8), nn.Tanh(), nn.Linear(8, 2))
-    nn.init.zeros_(network[2].weight)
+    last = nn.Linear(8, 2)
+    nn.init.zeros_(last.weight)
+    network = nn.Sequential(nn.Linear(3, 8), nn.Tanh(), last)
     for how in ("input", "film"):
         condition(network, 2, how=how, layer="0", settings={})(torch.randn(4, 3), RAYS[0])
 
@@ -128,6 +130,37 @@ def test_samples_that_influence_one_another_have_a_call_per_ray() -> None:
         model(inputs, torch.rand(4, 2))
 
 
+def test_a_block_without_samples_has_a_call_per_ray() -> None:
+    class Positions(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.enter, self.place, self.head = nn.Linear(3, 8), nn.Linear(2, 8), nn.Linear(8, 2)
+            self.register_buffer("where", torch.randn(6, 2))  # as many steps as samples
+
+        def forward(self, inputs: Tensor) -> Tensor:
+            out: Tensor = self.head((self.enter(inputs) + self.place(self.where)).relu().sum(dim=1))
+            return out
+
+    model: Any = condition(Positions(), 2)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.normal_()
+    inputs = torch.randn(6, 6, 3)
+    alone = [model(inputs, ray)[2 * at : 2 * at + 2] for at, ray in enumerate(RAYS)]
+    torch.testing.assert_close(model(inputs, RAYS), torch.cat(alone))
+    every = torch.stack([model(inputs, ray) for ray in RAYS])
+    torch.testing.assert_close(model.each_ray(inputs, RAYS), every)
+
+
+@pytest.mark.parametrize("how", ["film", "input", "hypernet"])
+def test_a_network_of_halves_takes_rays_in_full(how: str) -> None:
+    network = nn.Sequential(nn.Linear(3, 8), nn.ReLU(), nn.Linear(8, 2)).bfloat16()
+    model = condition(network, 2, how=how)
+    outputs = model(torch.randn(6, 3, dtype=torch.bfloat16), RAYS)
+    assert isinstance(outputs, Tensor)
+    assert outputs.dtype == torch.bfloat16
+
+
 @pytest.mark.parametrize(
     ("network", "kind", "places"),
     [
@@ -139,9 +172,10 @@ def test_samples_that_influence_one_another_have_a_call_per_ray() -> None:
     ],
 )
 def test_what_auto_picks(network: nn.Module, kind: type, places: tuple[str, ...]) -> None:
-    model: Any = condition(network, 2)
+    model = condition(network, 2, settings={"rank": 0} if kind is Film else {})
     assert type(model) is kind
-    assert getattr(model, "_blocks", model.places) == places
+    assert isinstance(model, ListeningConditioning)
+    assert model.places == places
 
 
 def test_a_network_without_weights_is_refused() -> None:
@@ -195,7 +229,7 @@ def test_a_call_that_is_compiled_uses_what_was_found() -> None:
     inputs = torch.randn(6, 6, 3)
     expected = model(inputs, RAYS)
     try:
-        compiled = torch.compile(model, backend="eager", fullgraph=True)
+        compiled: Any = torch.compile(model, backend="eager", fullgraph=True)
         torch.testing.assert_close(compiled(inputs, RAYS), expected)
     finally:
         torch._dynamo.reset()

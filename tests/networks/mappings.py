@@ -236,7 +236,8 @@ class TwoTowers(nn.Module):
         self.item = nn.Sequential(nn.Linear(3, 8), nn.ReLU(), nn.Linear(8, 4))
 
     def forward(self, user: Tensor, item: Tensor) -> Tensor:
-        return (self.user(user) * self.item(item)).sum(dim=-1)
+        out: Tensor = (self.user(user) * self.item(item)).sum(dim=-1)
+        return out
 
 
 class WideAndDeep(nn.Module):

@@ -107,11 +107,11 @@ class Conditioning(nn.Module, ABC):
 
     def call(self, inputs: Inputs) -> Outputs:
         """The backbone on its inputs; a mapping is passed on as keywords, or as a whole."""
-        args, named = self.arguments(inputs)
+        args, named = self._arguments(inputs)
         outputs: Outputs = self.backbone(*args, **named)
         return outputs
 
-    def arguments(self, inputs: Inputs) -> tuple[tuple[Inputs, ...], dict[str, Tensor]]:
+    def _arguments(self, inputs: Inputs) -> tuple[tuple[Inputs, ...], dict[str, Tensor]]:
         """What the backbone is called with, where it is given inputs.
 
         A mapping becomes keywords. It stays one argument where `forward` has no parameters of

@@ -91,7 +91,7 @@ class Hypernet(Conditioning):
     def emission(self, rays: Tensor) -> Emission:
         """What the last layer reads and gives at rays ``[G, J]``."""
         with torch.autocast(rays.device.type, enabled=False):  # weights are never halved
-            entered = self.enter(rays)
+            entered = self.enter(rays.to(self.enter.weight.dtype))
             if self.chunks is not None:
                 entered = entered.unsqueeze(-2) + self.chunks
             features = self.features(entered)
@@ -176,7 +176,7 @@ class Hypernet(Conditioning):
         return looped
 
     def _with(self, weights: dict[str, Tensor], inputs: Inputs) -> Outputs:
-        args, named = self.arguments(inputs)
+        args, named = self._arguments(inputs)
         outputs = self._held.call(
             lambda: functional_call(self.backbone, weights, args, named, tie_weights=False),
             list(weights.values()),

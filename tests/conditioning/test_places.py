@@ -141,11 +141,11 @@ def test_a_block_without_samples_has_a_call_per_ray() -> None:
             out: Tensor = self.head((self.enter(inputs) + self.place(self.where)).relu().sum(dim=1))
             return out
 
-    model: Any = condition(Positions(), 2)
+    model: Any = condition(Positions().double(), 2)
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.normal_()
-    inputs = torch.randn(6, 6, 3)
+    inputs = torch.randn(6, 6, 3).double()
     alone = [model(inputs, ray)[2 * at : 2 * at + 2] for at, ray in enumerate(RAYS)]
     torch.testing.assert_close(model(inputs, RAYS), torch.cat(alone))
     every = torch.stack([model(inputs, ray) for ray in RAYS])

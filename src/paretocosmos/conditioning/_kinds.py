@@ -150,7 +150,8 @@ def _channels(layer: nn.Module) -> int | None:
         return layer.embedding_dim
     if is_recurrent(layer):
         rnn: Any = layer
-        return int(getattr(rnn, "proj_size", 0) or rnn.hidden_size) * (1 + rnn.bidirectional)
+        width: int = getattr(rnn, "proj_size", 0) or rnn.hidden_size
+        return 2 * width if rnn.bidirectional else width
     if isinstance(layer, nn.RNNCellBase):
         return layer.hidden_size
     named = getattr(layer, "out_features", None)

@@ -147,6 +147,7 @@ def test_a_sweep_convolves_the_images_once_and_a_batch_maps_each_ray_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     model, inside = _model(), map_term
+    model(_images(), _rays(3))  # where the samples are is found once for each shape
     images: list[int] = []
     maps: list[int] = []
 

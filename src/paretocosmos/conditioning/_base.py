@@ -1,6 +1,7 @@
 """The contract of a conditioning."""
 
 import copy
+import inspect
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -58,8 +59,9 @@ class Conditioning(nn.Module, ABC):
         self.objectives = _whole(objectives)
         if self.objectives < 1:
             raise ConfigurationError(f"`objectives` must be at least 1, found {objectives}")
+        self._keywords = _keywords(backbone)
         try:
-            self.backbone = copy.deepcopy(backbone)
+            self.backbone = copy.deepcopy(backbone, _computed(backbone))
         except (RuntimeError, TypeError) as error:
             raise ConfigurationError(
                 f"a network is copied before it is conditioned, which {type(backbone).__name__} "
@@ -104,10 +106,22 @@ class Conditioning(nn.Module, ABC):
         """
 
     def call(self, inputs: Inputs) -> Outputs:
-        """The backbone on its inputs; a mapping is passed on as keywords."""
-        given = inputs if isinstance(inputs, Mapping) else None
-        outputs: Outputs = self.backbone(inputs) if given is None else self.backbone(**given)
+        """The backbone on its inputs; a mapping is passed on as keywords, or as a whole."""
+        args, named = self._arguments(inputs)
+        outputs: Outputs = self.backbone(*args, **named)
         return outputs
+
+    def _arguments(self, inputs: Inputs) -> tuple[tuple[Inputs, ...], dict[str, Tensor]]:
+        """What the backbone is called with, where it is given inputs.
+
+        A mapping becomes keywords. It stays one argument where `forward` has no parameters of
+        these names, as in ``forward(batch: dict)``.
+        """
+        if not isinstance(inputs, Mapping):
+            return (inputs,), {}
+        names = self._keywords
+        whole = names is not None and inputs and not any(name in names for name in inputs)
+        return ((inputs,), {}) if whole else ((), dict(inputs))
 
     def rays_for(self, ray: Tensor) -> Tensor:
         """Check a ray's last axis and bring it to ``[G, J]``, between the useful ends."""
@@ -130,6 +144,27 @@ class Conditioning(nn.Module, ABC):
         if f"{prefix}ends" in state_dict and self.ends is None:  # trained, and calibrated since
             self.calibrate(torch.empty(self.objectives, self.objectives))
         super()._load_from_state_dict(state_dict, prefix, *args)
+
+
+def _keywords(network: nn.Module) -> frozenset[str] | None:
+    """The names of what a network's `forward` takes; `None` if it takes any."""
+    parameters = inspect.signature(network.forward).parameters.values()
+    if any(one.kind is one.VAR_KEYWORD for one in parameters):
+        return None
+    return frozenset(one.name for one in parameters)
+
+
+def _computed(network: nn.Module) -> dict[int, Tensor]:
+    """Copies of weights that a hook computes anew at each call, as the old `weight_norm` does.
+
+    They carry gradients, and such a tensor cannot be copied otherwise.
+    """
+    return {
+        id(weight): weight.detach().clone()
+        for part in network.modules()
+        for name, weight in vars(part).items()
+        if isinstance(weight, Tensor) and any(hasattr(part, name + of) for of in ("_g", "_orig"))
+    }
 
 
 def _whole(objectives: object) -> int:

@@ -1,5 +1,6 @@
 """How a network that nobody here wrote becomes one that takes a ray."""
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -7,7 +8,14 @@ from torch import nn
 
 from paretocosmos import registry
 from paretocosmos.conditioning._base import Conditioning
-from paretocosmos.conditioning._layers import enters, uncalled
+from paretocosmos.conditioning._layers import (
+    all_quantised,
+    blocks_of,
+    enters,
+    has_weights,
+    matrices_of,
+    uncalled,
+)
 from paretocosmos.errors import ConfigurationError, unknown
 from paretocosmos.layers.norms import Norm, with_norm
 from paretocosmos.registry import Spec
@@ -15,6 +23,7 @@ from paretocosmos.registry import Spec
 __all__ = ["conditioned"]
 
 ROOM = "conditioning"
+KEYS = re.compile(r"(^|[._])(k|keys?)([._]|$)")
 SPLITS: dict[type[nn.Module], str] = {nn.Linear: "concat", nn.Conv2d: "transposed_conv"}
 
 
@@ -33,19 +42,23 @@ def conditioned(
     Args:
         module: any network.
         objectives: entries in a ray, J.
-        how: ``"input"``, or a conditioning.
+        how: ``"auto"``, ``"input"``, or a conditioning.
         layer: where the ray enters; found by itself if `None`.
         norm: what becomes of batch normalisation.
         settings: of the conditioning, by name.
         usual: settings that a conditioning has if it takes them and no other were given.
     """
     _check_network(module)
+    if how == "auto":
+        how = _chosen(module, layer)
     if how == "input":
         how, layer = _by_layer(module, layer)
     elif ":" not in how and how not in registry.names(ROOM):
-        raise unknown("`how`", how, ["input", *registry.names(ROOM)])
+        raise unknown("`how`", how, ["auto", "input", *registry.names(ROOM)])
     takes = registry.parameters(registry.find(ROOM, how))
     given = {key: value for key, value in ({"zero": True} | dict(usual)).items() if key in takes}
+    if how == "film" and not matrices_of(module):
+        given["rank"] = 0  # which a caller may ask for all the same, and is told why not
     if layer is not None:
         if "layer" not in takes:
             raise ConfigurationError(
@@ -74,6 +87,25 @@ def _check_network(module: object) -> None:
             f"`module` is a network without a ray, found the conditioned {type(module).__name__}: "
             "use it as it is, or condition the network it was made from"
         )
+
+
+def _chosen(module: nn.Module, layer: str | Sequence[str] | None) -> str:
+    """``"film"`` where a network has something inside to scale and shift, else ``"input"``."""
+    if layer is not None or blocks_of(module):
+        return "film"
+    if not has_weights(module):
+        raise ConfigurationError(
+            f"a ray enters where a network has weights, found none in {type(module).__name__}: "
+            "condition the part that has them"
+        )
+    if all_quantised(module):
+        raise ConfigurationError(
+            f"what reads a ray is learned by gradients, and the last layers of "
+            f"{type(module).__name__} are quantised to whole numbers, which pass none back: "
+            "condition and train the network first and quantise it then, or keep its last two "
+            "layers in floating point"
+        )
+    return "input"
 
 
 def _by_layer(module: nn.Module, layer: str | Sequence[str] | None) -> tuple[str, str]:
@@ -112,7 +144,9 @@ def _by_layer(module: nn.Module, layer: str | Sequence[str] | None) -> tuple[str
 
 def _ways_out(module: nn.Module) -> str:
     every = [name for name, part in module.named_modules() if isinstance(part, tuple(SPLITS))]
-    names = [name for name in every if uncalled(module, name) is None]
+    called = [name for name in every if uncalled(module, name) is None]
+    # something added to keys cancels in the softmax; added to the outputs it only shifts them
+    names = [name for name in called if not KEYS.search(name) and name != every[-1]] or called
     if not names:
         return 'use how="film"; there is no linear layer or 2d convolution to name'
     some = ", ".join(names[:4]) + ", ..." * (len(names) > 4)

@@ -25,6 +25,9 @@ Nesting. A call inside a call (a network inside a conditioned network, a whole c
 sets its own tensors and leaves those that it found. What a hook sets inside of a call is taken back
 to what the call had set.
 
+Many backward passes at once (`is_grads_batched`, TorchJD). The hook runs inside a `vmap`, and sets
+the tensors as they are: `use_reentrant=True` is not possible there anyway.
+
 torch.func, `vmap`, `torch.compile`. Tensors are set and taken back as everywhere. Inside torch.func
 tensors have no hooks, and a compiled graph computes nothing again in Python: no hooks there.
 
@@ -96,9 +99,12 @@ class Held:
             self._undo = self._redo()
 
     def _set_again(self, outputs: object, tensors: Sequence[Tensor], put: Put) -> None:
-        def hook(_: Tensor) -> None:
+        def hook(grad: Tensor | None) -> None:
             self.take_back()
-            ours = {tensor: _apart(tensor) for tensor in tensors}  # one each, though used twice
+            # many backward passes at once, by `vmap`: no tensor can ask for gradients in there
+            at_once = grad is not None and is_functorch_wrapped(grad)
+            # one each, though used twice
+            ours = {tensor: tensor if at_once else _apart(tensor) for tensor in tensors}
             self._redo = partial(put, [ours[tensor] for tensor in tensors])
             self._undo = self._redo()
             after_backward(self.take_back)

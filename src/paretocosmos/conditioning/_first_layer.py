@@ -6,11 +6,12 @@ from typing import Any, Generic
 import torch
 from torch import Tensor, nn
 
+from paretocosmos.conditioning._batch import FIRST
 from paretocosmos.conditioning._layers import check_called, uncalled
-from paretocosmos.conditioning._listening import How, ListeningConditioning
+from paretocosmos.conditioning._listening import ListeningConditioning
 from paretocosmos.conditioning._split import Layer, Split
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.types import Inputs, Outputs, first, map_tensors
+from paretocosmos.types import Inputs, Outputs, map_tensors
 
 __all__ = ["FirstLayerConditioning"]
 
@@ -53,6 +54,7 @@ class FirstLayerConditioning(ListeningConditioning, Generic[Layer]):
                 "both: set one of them to false"
             )
         self.where = self._first() if layer is None else layer
+        self._named = () if layer is None else (layer,)
         try:
             found = self.backbone.get_submodule(self.where)
         except AttributeError as error:
@@ -81,24 +83,26 @@ class FirstLayerConditioning(ListeningConditioning, Generic[Layer]):
         return rays
 
     def forward(self, inputs: Inputs, ray: Tensor) -> Outputs:
-        return self._with(inputs, self.rays_for(ray), "groups")
+        return self._tell(inputs, self._terms(self.rays_for(ray)))
 
     def each_ray(self, inputs: Inputs, rays: Tensor) -> Outputs:
         rays = self.rays_for(rays)
-        leading = (len(rays), len(first(inputs)))
+        layout = self._layout(inputs, self._terms(rays))
         swept: Outputs
-        try:
-            outputs = self._with(inputs, rays, "sweep")
-            swept = map_tensors(lambda out: torch.unflatten(out, 0, leading), outputs)
-        except (RuntimeError, ValueError):
-            # B samples went past the layer, as in a skip connection, or were counted before it
-            alone = [self._with(inputs, ray, "groups") for ray in rays.unsqueeze(1)]
-            swept = map_tensors(lambda *outs: torch.stack(outs), *alone)
+        if layout is not None and layout.plain and layout.blocks == (FIRST,):
+            try:
+                outputs = self._tell(inputs, self._terms(rays), "sweep")
+                swept = map_tensors(lambda out: torch.unflatten(out, 0, (len(rays), -1)), outputs)
+                return swept
+            except (RuntimeError, ValueError):
+                pass  # samples went past the layer, as in a skip connection, or were counted before
+        alone = [self._tell(inputs, self._terms(ray)) for ray in rays.unsqueeze(1)]
+        swept = map_tensors(lambda *outs: torch.stack(outs), *alone)
         return swept
 
-    def _with(self, inputs: Inputs, rays: Tensor, how: How) -> Outputs:
+    def _terms(self, rays: Tensor) -> list[Tensor]:
         split: Any = self.backbone.get_submodule(self.where)
-        return self._tell(inputs, [self._encode(rays.to(split.ray.weight.dtype))], how)
+        return [self._encode(rays.to(split.ray.weight.dtype))]
 
     def _first(self) -> str:
         named = getattr(self.backbone, "first_layer", None)

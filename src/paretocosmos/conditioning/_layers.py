@@ -2,29 +2,35 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import NamedTuple
 
-import torch
-from torch import Tensor, nn
+from torch import nn
 
 from paretocosmos.conditioning._base import heads_of, inside
+from paretocosmos.conditioning._kinds import (
+    OPAQUE,
+    base_of,
+    is_closed,
+    is_hidden,
+    is_norm,
+    is_recurrent,
+    passes_gradients,
+    reads_weights,
+    width_of,
+)
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.layers.wrapper import StandIn
-from paretocosmos.runtime.torch_private import BatchOrInstanceNorm, Convolution
+from paretocosmos.runtime.torch_private import Convolution
 
 __all__ = [
-    "Width",
+    "all_quantised",
     "blocks_of",
     "check_called",
     "enters",
+    "has_weights",
     "matrices_of",
     "uncalled",
-    "width_of",
 ]
 
-# They compute with their layers' weights and, at times or always, do not call the layers.
-OPAQUE = (nn.MultiheadAttention, nn.TransformerEncoderLayer)
-CLOSED = (StandIn, *OPAQUE)
 BLOCKS = (nn.TransformerEncoderLayer, nn.TransformerDecoderLayer)
 # Layers that keep their input's channels, by the modules of torch's that hold them.
 KEEPING = tuple(f"torch.nn.modules.{kind}" for kind in ("activation", "pooling", "dropout"))
@@ -32,36 +38,21 @@ KEEPING = tuple(f"torch.nn.modules.{kind}" for kind in ("activation", "pooling",
 MATRICES = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d)
 
 
-class Width(NamedTuple):
-    """How many channels a module gives, and on which axis."""
-
-    channels: int
-    leads: bool
-    """Whether outputs of three dimensions have their channels on axis 1, as convolutions do."""
-    images: bool
-    """Whether outputs of more dimensions have."""
-    like: Tensor
-    """A weight of the layer it is known from, for its device and type."""
+def has_weights(network: nn.Module) -> bool:
+    """Whether any layer of a network has weights."""
+    return any(reads_weights(module) for _, module in leaves(network))
 
 
-def is_norm(module: nn.Module) -> bool:
-    """Whether a layer normalises: torch's own, or any that only has a vector of weights."""
-    if isinstance(module, StandIn):
-        module = module.layer
-    if isinstance(module, BatchOrInstanceNorm | nn.GroupNorm | nn.LayerNorm | nn.RMSNorm):
-        return True
-    return type(module).__name__.endswith("Norm") and not reads_weights(module)
-
-
-def reads_weights(module: nn.Module) -> bool:
-    """Whether a layer multiplies by a matrix or more of its own: linear, convolution, embedding."""
-    return any(weight.ndim > 1 for weight in module.parameters(recurse=isinstance(module, CLOSED)))
+def all_quantised(network: nn.Module) -> bool:
+    """Whether the last layer with weights passes no gradients, so that no ray can be learned."""
+    last = [module for _, module in leaves(network) if reads_weights(module)][-1:]
+    return any(not passes_gradients(module) for module in last)
 
 
 def leaves(network: nn.Module) -> Iterator[tuple[str, nn.Module]]:
     """The innermost modules that are called, by dotted names, in the order they were written."""
     for name, module in _walk(network):
-        if isinstance(module, CLOSED) or next(module.children(), None) is None:
+        if is_closed(module) or next(module.children(), None) is None:
             yield name, module
 
 
@@ -85,7 +76,7 @@ def uncalled(network: nn.Module, name: str) -> str | None:
 
 
 def check_called(network: nn.Module, name: str) -> None:
-    """Refuse a layer that may never be called."""
+    """Refuse a layer that may never be called, and one that no gradients come back to."""
     around = uncalled(network, name)
     if around is not None:
         raise ConfigurationError(
@@ -93,34 +84,57 @@ def check_called(network: nn.Module, name: str) -> None:
             f"{type(network.get_submodule(around)).__name__}, which computes with its weights; "
             f"name a layer outside it, or that as a whole for `film`"
         )
+    if name not in _reached(network, [name]):
+        raise ConfigurationError(
+            f"what reads a ray is learned by gradients, and none come back to `{name}`: a layer "
+            "after it is quantised to whole numbers; name a layer after the last of those, or "
+            "quantise the network once it is trained"
+        )
 
 
 def blocks_of(network: nn.Module) -> list[str]:
     """After what a scale and a shift belong, by dotted names.
 
     Repeated blocks (residual stages, transformer layers), the outermost; where there are none,
-    normalisation layers; where there are none, the hidden convolutions and linear layers, or what
-    a convolution is activated and pooled in.
+    normalisation layers; where there are none, the hidden layers: convolutions, linear and
+    recurrent ones, or what a convolution is activated and pooled in; where there are none,
+    embeddings. None of them before a layer that passes no gradients back.
     """
     heads = heads_of(network)
+    every = list(leaves(network))
 
     def shared(names: list[str]) -> list[str]:
-        return [name for name in names if not inside(name, heads)]
+        return [name for name in _reached(network, names) if not inside(name, heads)]
 
     repeated = shared(_repeated(network, ""))
     if repeated:
         last = next(reversed(list(network.named_children())), ("", network))[0]
         gives = isinstance(network, nn.Sequential) and repeated[-1] == last != repeated[0]
         return repeated[:-1] if gives else repeated
-    norms = shared([name for name, module in leaves(network) if is_norm(module)])
+    norms = shared([name for name, module in every if is_norm(module)])
     if norms:
         return norms
-    kinds = (nn.Linear, Convolution)
-    layers = [name for name, module in leaves(network) if isinstance(module, kinds)]
+    layers = [name for name, module in every if is_hidden(module)]
     hidden = shared(layers)
-    if len(hidden) == len(layers):
-        hidden = hidden[:-1]  # the last one gives the outputs
-    return list(dict.fromkeys(_around(network, name) for name in hidden))
+    if [name for name in layers if not inside(name, heads)] == layers:
+        hidden = [name for name in hidden if name != layers[-1] or is_recurrent(every[-1][1])]
+    found = list(dict.fromkeys(_around(network, name) for name in hidden))
+    tables = [name for name, module in every if isinstance(module, nn.Embedding | nn.EmbeddingBag)]
+    return found or [n for n in shared(tables) if network.get_submodule(n).embedding_dim != 1]
+
+
+def _reached(network: nn.Module, names: list[str]) -> list[str]:
+    """Those modules that gradients come back to: none before a layer that passes none."""
+    order = [name for name, _ in network.named_modules()]
+    cut = [name for name, module in leaves(network) if not passes_gradients(module)]
+    if not cut:
+        return names
+    behind = order.index(cut[-1])
+
+    def last(name: str) -> int:
+        return max(at for at, other in enumerate(order) if inside(other, (name,)) or name == "")
+
+    return [name for name in names if last(name) >= behind]
 
 
 def matrices_of(network: nn.Module) -> list[str]:
@@ -131,47 +145,12 @@ def matrices_of(network: nn.Module) -> list[str]:
     """
     found: dict[nn.Module, str] = {}
     for name, module in leaves(network):
-        kind = next((kind for kind in MATRICES if isinstance(module, kind)), None)
-        plain = kind is not None and type(module).forward is kind.forward
-        if plain and getattr(module, "groups", 1) == 1:
+        base = base_of(module)
+        kind = next((kind for kind in MATRICES if isinstance(base, kind)), None)
+        plain = kind is not None and type(base).forward is kind.forward
+        if plain and getattr(base, "groups", 1) == 1:
             found.setdefault(module, name)  # used in several places it is still one
-    return list(found.values())
-
-
-def width_of(module: nn.Module) -> Width | None:
-    """The channels a module gives: those of the last linear layer or convolution written in it.
-
-    Where there is none, those of the last normalisation layer.
-    """
-    parts = list(module.modules())
-    images = any(isinstance(part, Convolution | BatchOrInstanceNorm) for part in parts)
-    known = [(part, channels) for part in parts if (channels := _channels(part)) is not None]
-    if not known:
-        return None
-    part, channels = next(
-        (pair for pair in reversed(known) if isinstance(pair[0], nn.Linear | Convolution)),
-        known[-1],
-    )
-    leads = isinstance(part, Convolution | BatchOrInstanceNorm | nn.GroupNorm)
-    like = next(part.parameters(recurse=False), torch.empty(0))
-    return Width(channels, leads, images or leads, like)
-
-
-def _channels(layer: nn.Module) -> int | None:
-    if isinstance(layer, nn.Linear):
-        return layer.out_features
-    if isinstance(layer, Convolution):
-        return layer.out_channels
-    if isinstance(layer, BatchOrInstanceNorm):
-        return layer.num_features
-    if isinstance(layer, nn.GroupNorm):
-        return layer.num_channels
-    if isinstance(layer, nn.LayerNorm | nn.RMSNorm):
-        return layer.normalized_shape[-1]
-    if isinstance(layer, nn.Embedding):
-        return layer.embedding_dim
-    weight = getattr(layer, "weight", None)
-    return weight.numel() if is_norm(layer) and isinstance(weight, Tensor) else None
+    return _reached(network, list(found.values()))
 
 
 def _repeated(module: nn.Module, prefix: str) -> list[str]:
@@ -189,7 +168,7 @@ def _repeated(module: nn.Module, prefix: str) -> list[str]:
     return [
         found
         for name, part in parts
-        if not isinstance(part, CLOSED) or isinstance(part, BLOCKS)
+        if not is_closed(part) or isinstance(part, BLOCKS)
         for found in _repeated(part, name)
     ]
 
@@ -227,14 +206,15 @@ def _kind(block: nn.Module) -> object:
 
 def _composite(module: nn.Module) -> bool:
     """Whether a module is made of layers and gives a number of channels that is known."""
-    inner = next(module.children(), None) is not None and not isinstance(module, StandIn)
+    hidden = isinstance(module, StandIn) or (is_closed(module) and not isinstance(module, BLOCKS))
+    inner = next(module.children(), None) is not None and not hidden
     return inner and width_of(module) is not None
 
 
 def _walk(module: nn.Module, prefix: str = "") -> Iterator[tuple[str, nn.Module]]:
     """Modules by dotted names, without the inner life of those that hide it."""
     yield prefix, module
-    if not isinstance(module, CLOSED):
+    if not is_closed(module):
         for name, part in module.named_children():
             yield from _walk(part, _join(prefix, name))
 

@@ -8,10 +8,20 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
+import torch
 from torch import Tensor, nn
 
 from paretocosmos.conditioning._base import Conditioning
+from paretocosmos.conditioning._batch import FIRST, Layout, Lead, check_groups, pick_rows
 from paretocosmos.conditioning._during import Held
+from paretocosmos.conditioning._heeded import heeded_layers, unheeded
+from paretocosmos.conditioning._layouts import (
+    Layouts,
+    every_tensor,
+    in_processes,
+    may_look,
+    samples_of,
+)
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.layers.wrapper import StandIn
 from paretocosmos.types import Inputs, Outputs
@@ -20,7 +30,6 @@ __all__ = [
     "How",
     "Listener",
     "ListeningConditioning",
-    "check_groups",
 ]
 
 How = Literal["groups", "sweep"]
@@ -33,6 +42,7 @@ class Listener(StandIn):
         super().__init__(layer)
         self.rays: Tensor | None = None
         self.how: How = "groups"
+        self.lead = FIRST
 
     def heard(self) -> Tensor:
         """What is set on it at the moment."""
@@ -43,6 +53,11 @@ class Listener(StandIn):
             )
         return self.rays
 
+    def follows(self, lead: Lead) -> bool:
+        """Whether it can give each sample its ray where the samples are there."""
+        del lead
+        return True
+
 
 class ListeningConditioning(Conditioning):
     """A conditioning whose ray enters where listeners have been put."""
@@ -50,6 +65,9 @@ class ListeningConditioning(Conditioning):
     def __init__(self, backbone: nn.Module, objectives: int) -> None:
         super().__init__(backbone, objectives)
         self._held = Held()
+        self._layouts = Layouts()
+        self._named: tuple[str, ...] = ()
+        """The places that a caller named."""
 
     @property
     @abstractmethod
@@ -77,36 +95,100 @@ class ListeningConditioning(Conditioning):
                 self.backbone.set_submodule(place, listener)
 
     def _tell(self, inputs: Inputs, told: Sequence[Tensor], how: How = "groups") -> Outputs:
-        """The backbone on its inputs, while its listeners hear what they are told, one each."""
+        """The backbone on its inputs, while its listeners hear what they are told, one each.
+
+        Several rays share the samples. Where samples influence one another, every ray has a call
+        of its own for all of them, and each sample's outputs are those under its ray.
+        """
+        self._check_heeded(inputs, told)
+        groups = max(one.shape[0] for one in told)
+        if groups == 1 or how == "sweep":
+            return self._hear(inputs, told, how)
+        layout = self._layout(inputs, told)
+        if layout is None:
+            alone = [
+                self._hear(inputs, [one[at : at + 1] for one in told], "groups")
+                for at in range(groups)
+            ]
+            return pick_rows(alone, None)
+        samples = samples_of(inputs, layout.axis)
+        check_groups(samples, groups)
+        leads = [Lead(lead.axis, samples if lead.inner else 0) for lead in layout.blocks]
+        return self._hear(inputs, told, "groups", leads)
+
+    def _check_heeded(self, inputs: Inputs, told: Sequence[Tensor]) -> None:
+        """Refuse places where a ray can change nothing, at the first call that is to be trained."""
+        given = list(every_tensor(inputs))
+        if self._layouts.heeded or not torch.is_grad_enabled() or not given:
+            return
+        if in_processes() or not may_look([*given, *told]):
+            return
+        self._layouts.heeded = True
+        places = self.places
+        named = [at for at, name in enumerate(places) if name in self._named]
+        vain = unheeded(
+            self.backbone,
+            [self.backbone.get_submodule(name) for name in places],
+            lambda terms: self._hear(inputs, terms, "groups"),
+            told,
+            inputs,
+            places=[[at] for at in named] or [range(len(places))],
+        )
+        if not vain:
+            return
+        where = places[named[vain[0]]] if named else places[0]
+        self._layouts.heeded = False
+        one = [terms[:1].detach() for terms in told]
+        others = heeded_layers(self.backbone, lambda: self._hear(inputs, one, "groups"), inputs)
+        raise ConfigurationError(
+            f"the outputs must be able to change with the ray, and nothing that enters at "
+            f"`{where}` changes them (a bias on the keys of an attention cancels, an "
+            f"output may go unread): {_instead(others)}"
+        )
+
+    def _layout(self, inputs: Inputs, told: Sequence[Tensor]) -> Layout | None:
+        """Where the samples of this call are."""
+        one = [terms[:1].detach() for terms in told]
+        return self._layouts.of(
+            self.backbone,
+            [self.backbone.get_submodule(name) for name in self.places],
+            lambda some: self._hear(some, one, "groups"),
+            inputs,
+            told,
+        )
+
+    def _hear(
+        self, inputs: Inputs, told: Sequence[Tensor], how: How, leads: Sequence[Lead] = ()
+    ) -> Outputs:
         listeners = [self.backbone.get_submodule(name) for name in self.places]
+        where = leads or [FIRST] * len(listeners)
 
         def compute() -> Outputs:
-            undo = _put(listeners, told, how)
+            undo = _put(listeners, told, how, where)
             try:
                 return self.call(inputs)
             finally:
                 undo()
 
-        return self._held.call(compute, told, lambda again: _put(listeners, again, how))
+        return self._held.call(compute, told, lambda again: _put(listeners, again, how, where))
 
 
-def check_groups(samples: int, groups: int) -> None:
-    """Refuse a batch that cannot be shared among that many rays."""
-    if samples % groups:
-        raise ConfigurationError(
-            f"a batch of {samples} samples cannot be split among {groups} rays: use one ray, one "
-            "per sample, or a number that divides the batch"
-        )
+def _instead(layers: Sequence[str]) -> str:
+    some = ", ".join(f"`{name}`" for name in layers[:4]) + ", ..." * (len(layers) > 4)
+    other = f", or name another layer ({some})" if layers else ""
+    return f'use how="auto", which finds the places itself{other}'
 
 
-def _put(listeners: Sequence[Any], told: Sequence[Tensor], how: How) -> Callable[[], None]:
+def _put(
+    listeners: Sequence[Any], told: Sequence[Tensor], how: How, leads: Sequence[Lead]
+) -> Callable[[], None]:
     """Set on each listener what it is told; the result takes it back."""
-    before = [(listener.rays, listener.how) for listener in listeners]
-    for listener, rays in zip(listeners, told, strict=True):
-        listener.rays, listener.how = rays, how
+    before = [(listener.rays, listener.how, listener.lead) for listener in listeners]
+    for listener, rays, lead in zip(listeners, told, leads, strict=True):
+        listener.rays, listener.how, listener.lead = rays, how, lead
 
     def undo() -> None:
-        for listener, (rays, how) in zip(listeners, before, strict=True):
-            listener.rays, listener.how = rays, how
+        for listener, (rays, how, lead) in zip(listeners, before, strict=True):
+            listener.rays, listener.how, listener.lead = rays, how, lead
 
     return undo

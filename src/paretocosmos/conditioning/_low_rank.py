@@ -9,13 +9,15 @@ Sizes are read as ``x.shape[0]``: ``len(x)`` is a plain number, which an exporte
 """
 
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from paretocosmos.conditioning._listening import Listener, check_groups
+from paretocosmos.conditioning._batch import Lead, ahead, behind, check_groups
+from paretocosmos.conditioning._kinds import base_of
+from paretocosmos.conditioning._listening import Listener
 from paretocosmos.conditioning._split import spread
 from paretocosmos.runtime.torch_private import Convolution
 
@@ -41,16 +43,20 @@ class LowRank(Listener, ABC):
         objectives: J.
     """
 
+    _trails: ClassVar[bool]
+    """Whether channels are on the last axis, so that samples may be on any other."""
+
     reads: Any
     shifts: nn.Parameter | None
 
     def __init__(self, layer: nn.Module, reads: nn.Module, outputs: int, objectives: int) -> None:
         super().__init__(layer)
-        like: Tensor = self.layer.weight
+        base: Any = base_of(layer)  # an adapter around it is kept as well
+        like: Tensor = base.weight
         self.reads = reads.to(like.device, like.dtype)
         ranks: int = self.reads.weight.shape[0]
         self.writes = nn.Parameter(torch.zeros(outputs, ranks).to(like))
-        if self.layer.bias is None:  # what follows it shifts, or nothing is to be shifted
+        if base.bias is None:  # what follows it shifts, or nothing is to be shifted
             self.register_parameter("shifts", None)
         else:
             self.shifts = nn.Parameter(torch.zeros(objectives, outputs).to(like))
@@ -62,18 +68,25 @@ class LowRank(Listener, ABC):
 
     def _added(self, inputs: Tensor) -> Tensor:
         """What the rays add to the layer's outputs, every sample's own."""
-        rays, scales = self._heard(inputs)
+        rays, scales = self._heard()
         read: Tensor = self.reads(inputs)
+        if rays.shape[0] > 1:
+            read = ahead(read, self.lead)
+        check_groups(read.shape[0], rays.shape[0])
         shifts = None if self.shifts is None else rays @ self.shifts
         if rays.shape[0] == 1:  # one ray for the whole batch is a matrix and a bias
             return self._write(read, self.writes * scales, None if shifts is None else shifts[0])
         written = self._write(_scaled(read, self._along(scales, read)), self.writes, None)
-        return written if shifts is None else spread(written, self._along(shifts, read), "groups")
+        if shifts is not None:
+            written = spread(written, self._along(shifts, read), "groups")
+        return behind(written, self.lead)
 
-    def _heard(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
+    def follows(self, lead: Lead) -> bool:
+        return lead.axis == 0 or self._trails
+
+    def _heard(self) -> tuple[Tensor, Tensor]:
         """The rays ``[G, J]``, and what they scale what was read by, ``[G, J * rank]``."""
         rays = self.heard().to(self.writes)
-        check_groups(inputs.shape[0], rays.shape[0])
         ranks = self.writes.shape[1] // rays.shape[1]
         return rays, rays.unsqueeze(-1).expand(-1, -1, ranks).flatten(1)
 
@@ -89,9 +102,13 @@ class LowRank(Listener, ABC):
 class LowRankLinear(LowRank):
     """A linear layer, its channels on the last axis."""
 
-    def __init__(self, layer: nn.Linear, objectives: int, rank: int) -> None:
-        reads = nn.Linear(layer.in_features, objectives * rank, bias=False)
-        super().__init__(layer, reads, layer.out_features, objectives)
+    _trails = True
+
+    def __init__(self, layer: nn.Module, objectives: int, rank: int) -> None:
+        base = base_of(layer)
+        assert isinstance(base, nn.Linear)
+        reads = nn.Linear(base.in_features, objectives * rank, bias=False)
+        super().__init__(layer, reads, base.out_features, objectives)
 
     def _write(self, read: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         return F.linear(read, weight, bias)
@@ -103,26 +120,30 @@ class LowRankLinear(LowRank):
 class LowRankConv(LowRank):
     """A convolution, its channels on the second axis."""
 
+    _trails = False
+
     def __init__(self, layer: nn.Module, objectives: int, rank: int) -> None:
-        assert isinstance(layer, Convolution)
-        (kind,) = (kind for kind in CONVOLUTIONS if isinstance(layer, kind))
+        base = base_of(layer)
+        assert isinstance(base, Convolution)
+        (kind,) = (kind for kind in CONVOLUTIONS if isinstance(base, kind))
         alike: Any = kind
         reads = alike(
-            layer.in_channels,
+            base.in_channels,
             objectives * rank,
-            layer.kernel_size,
-            stride=layer.stride,
-            padding=layer.padding,
-            dilation=layer.dilation,
-            padding_mode=layer.padding_mode,
+            base.kernel_size,
+            stride=base.stride,
+            padding=base.padding,
+            dilation=base.dilation,
+            padding_mode=base.padding_mode,
             bias=False,
         )
-        super().__init__(layer, reads, layer.out_channels, objectives)
+        super().__init__(layer, reads, base.out_channels, objectives)
         self._by_points: Any = CONVOLUTIONS[kind]
 
     def moved(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
         """The layer at each ray, written out for a kernel: ``[G, O, C, ...]`` and ``[G, O]``."""
-        rays, scales = self._heard(inputs)
+        rays, scales = self._heard()
+        check_groups(inputs.shape[0], rays.shape[0])
         weight: Tensor = self.layer.weight
         added = (self.writes * scales.unsqueeze(1)) @ self.reads.weight.flatten(1)
         shifts = 0 if self.shifts is None else rays @ self.shifts
@@ -139,7 +160,7 @@ class LowRankConv(LowRank):
 
 def adapted(layer: nn.Module, objectives: int, rank: int) -> LowRank:
     """A linear layer or a convolution whose weights move with the ray."""
-    if isinstance(layer, nn.Linear):
+    if isinstance(base_of(layer), nn.Linear):
         return LowRankLinear(layer, objectives, rank)
     return LowRankConv(layer, objectives, rank)
 

@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from paretocosmos.conditioning._base import Conditioning
-from paretocosmos.conditioning._listening import check_groups
+from paretocosmos.conditioning._batch import check_groups
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.types import Inputs, Outputs, first, map_tensors
 

@@ -14,7 +14,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from paretocosmos.conditioning._listening import How, Listener, check_groups
+from paretocosmos.conditioning._batch import FIRST, Lead, ahead, behind, check_groups
+from paretocosmos.conditioning._listening import How, Listener
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.layers.kernels import map_term
 from paretocosmos.runtime.torch_private import hooked
@@ -75,7 +76,8 @@ class SplitLinear(Split[nn.Linear]):
             # one ray for the whole batch is a bias
             shift = torch.addmv(self.layer.bias, self.ray.weight, rays[0])
             return F.linear(inputs, self.layer.weight, shift)
-        return spread(self.layer(inputs), self.ray(rays), self.how)
+        features, lead = self.layer(inputs), self.lead if rays.shape[0] > 1 else FIRST
+        return behind(spread(ahead(features, lead), self.ray(rays), self.how), lead)
 
 
 class SplitConv(Split[nn.Conv2d]):
@@ -103,7 +105,12 @@ class SplitConv(Split[nn.Conv2d]):
         self._simple = (ray.stride, ray.padding, ray.dilation) == ((1, 1), (0, 0), (1, 1))
 
     def forward(self, inputs: Tensor) -> Tensor:
-        return spread(self.layer(inputs), self.term(inputs), self.how)
+        lead = self.lead
+        features = ahead(self.layer(inputs), lead)
+        return behind(spread(features, self.term(inputs), self.how), lead)
+
+    def follows(self, lead: Lead) -> bool:
+        return lead.axis == 0
 
     def term(self, inputs: Tensor) -> Tensor:
         """What the rays add to the layer's output: ``[G, O, H', W']``, without its bias."""

@@ -6,17 +6,15 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from paretocosmos.conditioning._layers import (
-    Width,
-    blocks_of,
-    check_called,
-    matrices_of,
-    width_of,
-)
-from paretocosmos.conditioning._listening import Listener, ListeningConditioning, check_groups
+from paretocosmos.conditioning._batch import Lead
+from paretocosmos.conditioning._kinds import Width, width_of
+from paretocosmos.conditioning._layers import blocks_of, check_called, matrices_of
+from paretocosmos.conditioning._layouts import samples_of
+from paretocosmos.conditioning._listening import ListeningConditioning
 from paretocosmos.conditioning._low_rank import LowRank, adapted
+from paretocosmos.conditioning._modulated import modulated
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.types import Inputs, Outputs, first, map_tensors
+from paretocosmos.types import Inputs, Outputs, map_tensors
 
 __all__ = ["Film"]
 
@@ -39,8 +37,11 @@ class Film(ListeningConditioning):
     that a convolution is activated or pooled in. `repr` shows which.
 
     Use when the network is deep or pretrained, or its input cannot be split (token ids); with a
-    `rank` of 1 where the front should reach as far as separate networks. Avoid when the first axis
-    of what a block gives is not the batch.
+    `rank` of 1 where the front should reach as far as separate networks.
+
+    Samples need not come first inside the network: where they are is found at the first call of
+    each shape. Where samples influence one another, as nodes of a graph do, several rays take
+    several calls.
 
     Args:
         backbone: any network; it is copied.
@@ -78,11 +79,12 @@ class Film(ListeningConditioning):
         for place in places:
             blocks.setdefault(self._block(place), place)  # used in several places it is still one
         self._blocks = tuple(blocks.values())
+        self._named = self._blocks if named is not None else ()
         widths = [self._width(place) for place in self._blocks]
         if rank > 0:
             self._adapt(rank)
         for place, known in zip(self._blocks, widths, strict=True):
-            self._put(Modulated(self._block(place), known))
+            self._put(modulated(self._block(place), known))
         every = self.backbone.named_modules()
         self._layers = tuple(name for name, part in every if isinstance(part, LowRank))
         self._sizes = [2 * known.channels for known in widths]
@@ -100,29 +102,41 @@ class Film(ListeningConditioning):
         return (*self._blocks, *self._layers)
 
     def forward(self, inputs: Inputs, ray: Tensor) -> Outputs:
-        return self._at(inputs, self.rays_for(ray))
+        return self._tell(inputs, self._terms(self.rays_for(ray)))
 
-    def _at(self, inputs: Inputs, rays: Tensor) -> Outputs:
+    def _terms(self, rays: Tensor) -> list[Tensor]:
+        """What the listeners hear at rays ``[G, J]``: γ and β of each block, or the ray itself."""
         enter: Any = self.perceptron[0]
         # of order 1, as what a layer reads should be
         centred = (self.objectives * rays - 1).to(enter.weight.dtype)
         # in full precision: the scale is near 1, where a half knows two digits
         with torch.autocast(centred.device.type, enabled=False):
             told: Tensor = self.perceptron(centred)
-        terms = [*told.split(self._sizes, dim=-1), *[centred] * len(self._layers)]
-        return self._tell(inputs, terms)
+        return [*told.split(self._sizes, dim=-1), *[centred] * len(self._layers)]
 
     def each_ray(self, inputs: Inputs, rays: Tensor) -> Outputs:
         # hardly anything is the same for all rays, so that there is little to share
-        rays, samples = self.rays_for(rays), len(first(inputs))
+        rays, told = self.rays_for(rays), self._terms(self.rays_for(rays))
+        layout = self._layout(inputs, told)
+        swept: Outputs
+        if layout is None or not layout.plain:
+            alone = [
+                self._tell(inputs, [one[at : at + 1] for one in told]) for at in range(len(rays))
+            ]
+            swept = map_tensors(lambda *outs: torch.stack(outs), *alone)
+            return swept
+        samples = samples_of(inputs, 0)
 
         def repeated(part: Tensor) -> Tensor:
+            if part.shape[:1] != (samples,):  # what all samples share
+                return part
             return part.expand(len(rays), *part.shape).flatten(0, 1)
 
-        outputs = self._at(map_tensors(repeated, inputs), rays)
-        swept: Outputs = map_tensors(
-            lambda out: torch.unflatten(out, 0, (len(rays), samples)), outputs
-        )
+        leads = [
+            Lead(lead.axis, len(rays) * samples if lead.inner else 0) for lead in layout.blocks
+        ]
+        outputs = self._hear(map_tensors(repeated, inputs), told, "groups", leads)
+        swept = map_tensors(lambda out: torch.unflatten(out, 0, (len(rays), -1)), outputs)
         return swept
 
     def _adapt(self, rank: int) -> None:
@@ -171,53 +185,6 @@ class Film(ListeningConditioning):
     def extra_repr(self) -> str:
         names = ", ".join(repr(place) for place in self._blocks)
         return f"objectives={self.objectives}, after=({names}), moved={len(self._layers)}"
-
-
-class Modulated(Listener):
-    """A block whose output is scaled and shifted: rays here are γ and β, ``[G, 2 C]``."""
-
-    def __init__(self, layer: nn.Module, width: Width) -> None:
-        super().__init__(layer)
-        self.channels, self._leads, self._images, _ = width
-
-    def forward(self, *args: Any, **named: Any) -> Any:
-        outputs = self.layer(*args, **named)
-        several = isinstance(outputs, tuple) and len(outputs) > 0
-        features = outputs[0] if several else outputs  # the rest, such as attentions, is beside it
-        if not isinstance(features, Tensor):
-            raise ConfigurationError(
-                f"`film` scales a tensor, or the first of a tuple, found that "
-                f"{type(self.layer).__name__} gives {type(outputs).__name__}: name another layer "
-                "with `layer`"
-            )
-        changed = self._modulate(features)
-        return (changed, *outputs[1:]) if several else changed
-
-    def _modulate(self, features: Tensor) -> Tensor:
-        terms = self.heard().to(features.device, features.dtype)
-        samples, groups = features.shape[0], terms.shape[0]
-        check_groups(samples, groups)
-        axis = self._axis(features)
-        grouped = groups not in (1, samples)
-        if grouped:
-            features = torch.unflatten(features, 0, (groups, samples // groups))
-        shape = [1] * features.ndim
-        shape[0], shape[axis] = groups, self.channels
-        scale, shift = (term.reshape(shape) for term in terms.chunk(2, dim=-1))
-        changed = torch.addcmul(features + shift, features, scale)
-        return changed.flatten(0, 1) if grouped else changed
-
-    def _axis(self, features: Tensor) -> int:
-        """Where the channels are, counted from the end."""
-        leads = features.ndim > 2 and (self._leads if features.ndim == 3 else self._images)
-        for axis in (1 - features.ndim, -1) if leads else (-1, 1 - features.ndim):
-            if features.ndim > 1 and features.shape[axis] == self.channels:
-                return axis
-        raise ConfigurationError(
-            f"`film` expects {self.channels} channels after {type(self.layer).__name__}, found "
-            f"outputs of shape {tuple(features.shape)}: name another layer with `layer`, such as "
-            "the normalisation layer, linear layer or convolution it ends in"
-        )
 
 
 def _refuse_uncentred(_: nn.Module, weights: Mapping[str, Any], prefix: str, *_rest: Any) -> None:

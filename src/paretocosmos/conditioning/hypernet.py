@@ -11,12 +11,13 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from paretocosmos.conditioning._base import Conditioning
+from paretocosmos.conditioning._batch import Layout, check_groups, pick_rows
 from paretocosmos.conditioning._during import Held
 from paretocosmos.conditioning._emission import Emission
-from paretocosmos.conditioning._listening import check_groups
+from paretocosmos.conditioning._layouts import Layouts, every_tensor, samples_of
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.runtime.torch_private import reparametrised
-from paretocosmos.types import Inputs, Outputs, first, map_tensors
+from paretocosmos.types import Inputs, Outputs, map_tensors
 
 __all__ = ["Hypernet"]
 
@@ -66,7 +67,7 @@ class Hypernet(Conditioning):
             if value < 1:
                 raise ConfigurationError(f"`{name}` must be at least 1, found {value}")
         like = _checked(self.backbone)
-        self._held = Held()
+        self._held, self._layouts = Held(), Layouts()
         self._targets = _targets(self.backbone)
         self._sizes = [target.shape.numel() for target in self._targets]
         count = math.ceil(sum(self._sizes) / chunk)
@@ -90,7 +91,7 @@ class Hypernet(Conditioning):
     def emission(self, rays: Tensor) -> Emission:
         """What the last layer reads and gives at rays ``[G, J]``."""
         with torch.autocast(rays.device.type, enabled=False):  # weights are never halved
-            entered = self.enter(rays)
+            entered = self.enter(rays.to(self.enter.weight.dtype))
             if self.chunks is not None:
                 entered = entered.unsqueeze(-2) + self.chunks
             features = self.features(entered)
@@ -120,16 +121,28 @@ class Hypernet(Conditioning):
     def emitted_to(self, inputs: Inputs, emission: Emission) -> Outputs:
         """The network's outputs, every share of the samples with the weights of its ray."""
         weights = self._shaped(emission.emitted)
-        # not `len`, which an exported model would keep as a plain number
-        groups, samples = emission.emitted.shape[0], first(inputs).shape[0]
+        groups = emission.emitted.shape[0]
         if groups == 1:
             return self._with({name: weight[0] for name, weight in weights.items()}, inputs)
+        samples, whole = samples_of(inputs, 0), self._layout(weights, inputs)
+        if whole is None or not whole.plain or not _all_have(inputs, samples):
+            alone = [
+                self._with({name: weight[at] for name, weight in weights.items()}, inputs)
+                for at in range(groups)
+            ]
+            return pick_rows(alone, None if whole is None else whole.outputs)
         check_groups(samples, groups)
         shares = map_tensors(lambda x: torch.unflatten(x, 0, (groups, samples // groups)), inputs)
         grouped: Outputs = map_tensors(
             lambda out: out.flatten(0, 1), self._at_each(weights, shares, 0)
         )
         return grouped
+
+    def _layout(self, weights: dict[str, Tensor], inputs: Inputs) -> Layout | None:
+        """Where the samples of a call are."""
+        one = {name: weight[0].detach() for name, weight in weights.items()}
+        run = partial(self._with, one)
+        return self._layouts.of(self.backbone, (), run, inputs, list(weights.values())[:1])
 
     def each_ray(self, inputs: Inputs, rays: Tensor) -> Outputs:
         some = max(1, SWEPT // (sum(self._sizes) * self.emit.weight.element_size()))
@@ -163,7 +176,7 @@ class Hypernet(Conditioning):
         return looped
 
     def _with(self, weights: dict[str, Tensor], inputs: Inputs) -> Outputs:
-        args, named = ((inputs,), {}) if isinstance(inputs, Tensor) else ((), dict(inputs))
+        args, named = self._arguments(inputs)
         outputs = self._held.call(
             lambda: functional_call(self.backbone, weights, args, named, tie_weights=False),
             list(weights.values()),
@@ -183,6 +196,11 @@ class Hypernet(Conditioning):
     def extra_repr(self) -> str:
         chunks = "" if self.chunks is None else f", chunks={len(self.chunks)}"
         return f"objectives={self.objectives}, emits={sum(self._sizes)}{chunks}"
+
+
+def _all_have(inputs: Inputs, samples: int) -> bool:
+    """Whether all tensors among inputs have an entry per sample."""
+    return all(part.shape[:1] == (samples,) for part in every_tensor(inputs))
 
 
 def _checked(backbone: nn.Module) -> Tensor:

@@ -33,7 +33,7 @@ __all__ = [
 
 METHODS = {"default": "linear", "paper": "cosmos"}
 """The method of a preset, where a caller names none."""
-CONDITIONINGS = {"default": "film", "paper": "input"}
+CONDITIONINGS = {"default": "auto", "paper": "input"}
 """How a ray enters a network of one's own (`condition`), where a caller does not say."""
 
 # By the number of an input's axes.

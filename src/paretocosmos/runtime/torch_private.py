@@ -50,6 +50,7 @@ __all__ = [
     "gives_views",
     "hooked",
     "in_backward_pass",
+    "is_dispatch_watched",
     "is_functorch_wrapped",
     "lerp_all_",
     "make_fx",
@@ -82,6 +83,9 @@ NAMES: Mapping[str, str] = {
     ),
     "torch._C._current_graph_task_id": (
         "A backward pass that raised leaves what it set on a conditioned network until the next."
+    ),
+    "torch.utils._python_dispatch._get_current_dispatch_mode": (
+        "Nothing is taken to be recorded: a step that is recorded may fail, and runs eagerly then."
     ),
     "torch._C._cuda_clearCublasWorkspaces": "A captured training keeps some megabytes more.",
     "torch.nn.modules.batchnorm._BatchNorm": "Only torch's own batch normalisation is known.",
@@ -165,6 +169,12 @@ def in_backward_pass() -> bool:
     """Whether this is computed for a backward pass; taken to be so where torch does not say."""
     task = _found("torch._C._current_graph_task_id")
     return task is None or task() != -1
+
+
+def is_dispatch_watched() -> bool:
+    """Whether operations are watched, as by what records them."""
+    mode = _found("torch.utils._python_dispatch._get_current_dispatch_mode")
+    return mode is not None and mode() is not None
 
 
 def release_workspaces() -> None:

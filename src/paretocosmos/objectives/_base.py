@@ -63,6 +63,11 @@ class Objective(ABC):
         """What a front reports; the loss, unless the objective knows better."""
         return self.loss(outputs, targets)
 
+    @property
+    def missing(self) -> float | None:
+        """The value of a target that means there is none; `None` where every sample has one."""
+        return None
+
     def moments(self, outputs: Outputs, targets: Targets) -> Tensor | None:
         """What an interval of the score follows from, where that is a gap between groups' means.
 

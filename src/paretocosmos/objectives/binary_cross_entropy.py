@@ -1,16 +1,35 @@
 """Binary cross-entropy on logits."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 import torch.nn.functional as F
 from torch import Tensor
 
-from paretocosmos.objectives._base import Objective, logits_of, weighted_mean
+from paretocosmos.objectives._base import Objective, logits_of
+from paretocosmos.objectives._labels import (
+    as_class_weight,
+    check_smoothing,
+    mean_over,
+    sample_weights,
+)
 from paretocosmos.types import Measure, Outputs, Targets
 
 __all__ = ["BinaryCrossEntropy"]
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class BinaryCrossEntropy(Objective):
     """Binary cross-entropy of logits ``[B]`` or ``[B, 1]`` with labels in {0, 1}.
+
+    Args:
+        name: how fronts call it; the file's name by default.
+        output: which head it reads, where the network has several.
+        target: the label.
+        ignore_nan: whether a label may be NaN, for samples that have none; they count for nothing.
+        class_weight: what the negative and the positive class count for.
+        label_smoothing: the share of the label that is spread over both classes.
+        weight: the target that says what each sample counts for, where there is one of that name.
 
     >>> import torch
     >>> BinaryCrossEntropy().loss(torch.zeros(4), {"label": torch.tensor([0.0, 1.0, 1.0, 0.0])})
@@ -23,10 +42,41 @@ class BinaryCrossEntropy(Objective):
         "How surprised the answers are by the truth: a sure mistake costs most.",
     )
 
+    ignore_nan: bool = False
+    class_weight: Sequence[float] | None = None
+    label_smoothing: float = 0.0
+    weight: str = "weight"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.class_weight = as_class_weight(self.class_weight, classes=2)
+        check_smoothing(self.label_smoothing)
+
+    @property
+    def missing(self) -> float | None:
+        return float("nan") if self.ignore_nan else None
+
     def loss(self, outputs: Outputs, targets: Targets) -> Tensor:
+        return self._mean(outputs, targets, empty=0.0)
+
+    def score(self, outputs: Outputs, targets: Targets) -> Tensor:
+        return self._mean(outputs, targets, empty=0.0 if self.missing is None else float("nan"))
+
+    def _mean(self, outputs: Outputs, targets: Targets, *, empty: float) -> Tensor:
         logits = logits_of(outputs, self.output)
         label = targets[self.target].to(logits.dtype).reshape(logits.shape)
-        if "weight" not in targets:
+        known = None
+        if self.ignore_nan:
+            known = ~label.isnan()
+            label = label.where(known, 0.0)
+        weights = sample_weights(logits, targets, self.weight)
+        if self.class_weight is not None:
+            negative, positive = self.class_weight
+            own = negative + (positive - negative) * label
+            weights = own if weights is None else own * weights
+        if self.label_smoothing:
+            label = label + self.label_smoothing * (0.5 - label)
+        if known is None and weights is None:
             return F.binary_cross_entropy_with_logits(logits, label)
         each = F.binary_cross_entropy_with_logits(logits, label, reduction="none")
-        return weighted_mean(each, targets)
+        return mean_over(each, known, weights, empty=empty)

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from paretocosmos.conditioning import Conditioning, networks_of
+from paretocosmos.conditioning.tilt import Tilt
 from paretocosmos.config.plan import Plan
 from paretocosmos.errors import FrontWarning, RunError
 from paretocosmos.io.files import write_json
@@ -196,7 +197,8 @@ class SeedRun:
     def validate(self, val: Batch, losses: Mapping[str, float]) -> Evaluation:
         """Judge the networks as they are, and keep each that is the best of its own so far."""
         numbers, started = self.at.numbers, time.perf_counter()
-        lean(self.model, self.plan.problem, split_of(self.plan.problem, "train"))
+        if isinstance(self.model, Tilt):
+            lean(self.model, self.plan.problem, split_of(self.plan.problem, "train"))
         with warnings.catch_warnings():
             # an early front may lie beyond the reference point; the final one is warned about
             warnings.simplefilter("ignore", FrontWarning)

@@ -22,7 +22,12 @@ def sample_weights(like: Tensor, targets: Targets, name: str) -> Tensor | None:
 
 
 def mean_over(
-    values: Tensor, known: Tensor | None, weights: Tensor | None, *, empty: float = 0.0
+    values: Tensor,
+    known: Tensor | None,
+    weights: Tensor | None,
+    *,
+    counted: Tensor | None = None,
+    empty: float = 0.0,
 ) -> Tensor:
     """The mean of values ``[B, ...]`` that are known, each counted by its weight.
 
@@ -30,15 +35,16 @@ def mean_over(
         values: may be NaN where they are not known.
         known: which of them are; `None` for all.
         weights: of the values; `None` for equal ones.
+        counted: what each value counts for in the divisor, times its weight; 1 if `None`.
         empty: what it is where nothing counts. As a loss 0, without a gradient: a batch without
             labels changes nothing. As a score NaN: nothing can be said.
     """
-    if known is None and weights is None:
+    if known is None and weights is None and counted is None:
         return values.mean()
     weight = torch.ones_like(values) if weights is None else weights.expand_as(values)
     if known is not None:
         values, weight = torch.where(known, values, 0.0), torch.where(known, weight, 0.0)
-    total = weight.sum()
+    total = weight.sum() if counted is None else (weight * counted).sum()
     mean = (values * weight).sum() / torch.where(total > 0, total, 1.0)
     return mean if empty == 0 else torch.where(total > 0, mean, empty)
 

@@ -74,25 +74,26 @@ class CrossEntropy(Objective):
         known = None if self.ignore_index is None else labels != self.ignore_index
         if known is not None:
             labels = labels.where(known, 0)
-        each = -logarithms.gather(-1, labels.unsqueeze(-1)).squeeze(-1)
-        weights = sample_weights(each, targets, self.weight)
-        if self.class_weight is None:
-            spread = -logarithms.mean(dim=-1)
-        else:
-            classes = logarithms.shape[-1]
-            if len(self.class_weight) != classes:
-                raise ConfigurationError(
-                    f"`class_weight` of `{self.name}` has one number for each of the {classes} "
-                    f"classes, found {len(self.class_weight)}"
-                )
-            of_class = logarithms.new_tensor(self.class_weight)
-            own = of_class[labels]
-            weights = own if weights is None else own * weights
-            # torch divides by the weight of the label, for the share of the other classes too
-            spread = -(logarithms * of_class).mean(dim=-1) / own.where(own > 0, 1.0)
+        each, own = -logarithms.gather(-1, labels.unsqueeze(-1)).squeeze(-1), None
+        spread = logarithms
+        if self.class_weight is not None:
+            of_class = self._of_class(logarithms)
+            own, spread = of_class[labels], logarithms * of_class
+            each = each * own
         if self.label_smoothing:
-            each = each + self.label_smoothing * (spread - each)
-        return mean_over(each, known, weights, empty=empty)
+            each = each - self.label_smoothing * (each + spread.mean(dim=-1))
+        weights = sample_weights(each, targets, self.weight)
+        return mean_over(each, known, weights, counted=own, empty=empty)
+
+    def _of_class(self, logarithms: Tensor) -> Tensor:
+        assert self.class_weight is not None
+        classes = logarithms.shape[-1]
+        if len(self.class_weight) != classes:
+            raise ConfigurationError(
+                f"`class_weight` of `{self.name}` has one number for each of the {classes} "
+                f"classes, found {len(self.class_weight)}"
+            )
+        return logarithms.new_tensor(self.class_weight)
 
     @property
     def _plain(self) -> bool:

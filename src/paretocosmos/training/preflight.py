@@ -10,13 +10,12 @@ from paretocosmos.errors import ConfigurationError, ParetoCosmosError, unknown
 from paretocosmos.evaluation.evaluate import evaluate_batch, evaluating, move, sweep
 from paretocosmos.io.files import one_line
 from paretocosmos.methods import Method
-from paretocosmos.objectives import Objective, pick
-from paretocosmos.objectives.cross_entropy import CrossEntropy
+from paretocosmos.objectives import Objective
 from paretocosmos.pareto.rays import even_rays
 from paretocosmos.problems import SPLITS, Problem, batches_of, shares_of, split_of
 from paretocosmos.runtime.torch_private import BatchNorm
 from paretocosmos.training.engine.gradients import head_modules
-from paretocosmos.training.engine.loaded import LabelRange, check_labels
+from paretocosmos.training.engine.loaded import LabelRange, check_labels, label_range
 from paretocosmos.types import Batch, Outputs, map_tensors
 
 __all__ = ["preflight"]
@@ -91,10 +90,10 @@ def _tried(
             )
             _check_heads(problem, outputs)
             for objective in objectives:
-                if isinstance(objective, CrossEntropy):
-                    classes = pick(outputs, objective.output).shape[-1]
-                    labels[objective.target] = classes, objective.ignore_index
-                    _check_labels(problem, objective, few, labels[objective.target])
+                allowed = label_range(objective, outputs)
+                if allowed is not None:
+                    labels[objective.target] = allowed
+                    _check_labels(problem, objective, few, allowed)
             losses += [objective.loss(outputs, few.targets) for objective in objectives]
     return losses, labels
 
@@ -201,9 +200,7 @@ def _check_heads(problem: Problem, outputs: Outputs) -> None:
         )
 
 
-def _check_labels(
-    problem: Problem, objective: CrossEntropy, few: Batch, allowed: LabelRange
-) -> None:
+def _check_labels(problem: Problem, objective: Objective, few: Batch, allowed: LabelRange) -> None:
     """The labels of splits in memory, and of the few that were read; others when they are."""
     for split in SPLITS:
         if problem.source(split) is None:

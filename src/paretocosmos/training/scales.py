@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from paretocosmos.evaluation.evaluate import evaluating, move
 from paretocosmos.objectives import Objective
 from paretocosmos.problems import Problem, shares_of
+from paretocosmos.training.engine.loaded import check_labels, label_range
 from paretocosmos.types import Outputs, Targets, first, map_tensors
 
 __all__ = ["loss_scales", "pulls"]
@@ -43,6 +44,11 @@ def loss_scales(model: nn.Module, problem: Problem, *, seed: int) -> Tensor:
         here = move(few, parameter.device, parameter.dtype)
         with evaluating(model):
             outputs = model(problem.prepare(here.inputs, parameter.dtype), ray)
+        for objective in own if problem.source("train") is not None else ():
+            allowed = label_range(objective, outputs)
+            if allowed is not None:  # a split in memory was looked at as a whole
+                target = objective.target
+                check_labels(here.targets[target], allowed, f"`{target}`", "`train`")
         found.append(pulls(own, outputs, here.targets, generator))
     scales = torch.cat(found)
     # a loss without a gradient is said aloud when the training ends, see `findings`

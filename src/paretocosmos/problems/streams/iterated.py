@@ -97,14 +97,14 @@ class Iterated:
             raise DataError(_nothing(self.fields.where))
 
     def some(self, count: int, rows: Tensor | None = None) -> Batch:
-        """The first samples."""
+        """The first samples; fewer, if the batches after them have other shapes."""
         parts: list[Batch] = []
-        every = self._batches(self.batch_size or min(count, TOGETHER), pin=False)
-        while sum(map(len, parts)) < count:
-            batch = next(every, None)
-            if batch is None:
+        for batch in self._batches(self.batch_size or min(count, TOGETHER), pin=False):
+            if parts and _shapes(batch) != _shapes(parts[0]):
                 break
             parts.append(batch)
+            if sum(map(len, parts)) >= count:
+                break
         if not parts:
             raise DataError(_nothing(self.fields.where))
         found = joined(parts, self.fields.where)
@@ -167,6 +167,12 @@ def _samples(stream: Iterable[Any], how: HowToRead, size: int, *, pin: bool) -> 
 def _in_batches(samples: Iterator[Any], how: HowToRead, size: int) -> Iterator[Any]:
     while some := list(itertools.islice(samples, size)):
         yield collated(some, how.collate)
+
+
+def _shapes(batch: Batch) -> object:
+    parts: list[object] = []
+    map_tensors(lambda t: parts.append((t.dtype, t.shape[1:])) or t, (batch.inputs, batch.targets))
+    return parts
 
 
 def joined(parts: Sequence[Batch], where: str) -> Batch:

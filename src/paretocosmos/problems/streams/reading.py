@@ -65,6 +65,7 @@ class HowToRead:
             worker_init_fn=self.begin_worker,
             multiprocessing_context=self.context,
             timeout=self.timeout,
+            generator=torch.Generator(),  # one of its own: the training's draws nothing for it
             persistent_workers=keep and self.workers > 0,
         )
 
@@ -164,10 +165,11 @@ def lost(where: str, error: Exception) -> DataError:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     worker = next((line for line in lines if "worker" in line.lower()), "")
     told = lines[-1] if lines else ""
-    if "exited unexpectedly" in worker or "killed by signal" in worker:
+    gone = isinstance(error, ConnectionError | EOFError)
+    if gone or "exited unexpectedly" in worker or "killed by signal" in worker:
         return DataError(
-            f"a process that reads {where} has died ({one_line(worker)}): it may be out of memory "
-            "or of shared memory, then fewer `workers` help, or none; a training that was begun "
+            f"a worker process that reads {where} has died ({worker or told}): it may be out of "
+            "memory or of shared memory, then fewer `workers` help; a training that was begun "
             "goes on with resume=True"
         ).by({"resume": True})
     who = f"{worker.rstrip('.')}: " if worker and worker != told else ""

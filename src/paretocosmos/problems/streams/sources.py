@@ -96,14 +96,13 @@ def _of_loader(loader: DataLoader[Any], fields: Fields, samples: int | None) -> 
 
 def _of_batches(data: Any, fields: Fields, samples: int | None, inexact: str | None) -> Iterated:
     """Whatever yields batches: its first one says how many samples they have."""
+    batches, whole = _length(data), samples is None
+    wanted = _samples(samples, batches, fields.where)
     size = getattr(data, "batch_size", None)
     if not isinstance(size, int):
         size = len(Iterated(data, fields, 1, batch_size=1, whole=True, inexact=None).first())
-    batches = _length(data)
-    whole = samples is None
-    if samples is None:
-        samples = _samples(None, None if batches is None else batches * size, fields.where)
-    return Iterated(data, fields, samples, batch_size=size, whole=whole, inexact=inexact)
+    count = wanted * size if whole else wanted
+    return Iterated(data, fields, count, batch_size=size, whole=whole, inexact=inexact)
 
 
 def _plain(loader: DataLoader[Any]) -> str | None:

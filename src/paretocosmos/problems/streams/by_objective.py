@@ -2,7 +2,7 @@
 
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -46,7 +46,8 @@ class ByObjective:
         lead = parts[choose(steps, key=lambda name: steps[name])]
         self.samples, self.batch_size = lead.samples, lead.batch_size
         self.tasks = tuple(parts)
-        self.shuffled, self.replicas = True, 1
+        self.shuffled = True
+        self.replicas: int | None = 1
         self.inexact = next((p.inexact for p in parts.values() if p.inexact is not None), None)
         if len({part.batch_size is None for part in parts.values()}) > 1:
             raise ConfigurationError(
@@ -79,10 +80,7 @@ class ByObjective:
                 every[name] = held.enter_context(closing(batches))
             for _ in pieces:
                 found = {name: next(batches) for name, batches in every.items()}
-                yield Batch(
-                    {name: batch.inputs for name, batch in found.items()},
-                    {name: batch.targets for name, batch in found.items()},
-                )
+                yield _side_by_side(found)
 
     def once(self) -> Iterator[Batch]:
         """All samples of the first source, then those of the next."""
@@ -100,10 +98,7 @@ class ByObjective:
     def some(self, count: int, rows: Tensor | None = None) -> Batch:
         """The first samples of each, by objective."""
         found = {name: part.some(count) for name, part in self._parts.items()}
-        return Batch(
-            {name: batch.inputs for name, batch in found.items()},
-            {name: batch.targets for name, batch in found.items()},
-        )
+        return _side_by_side(found)
 
     def end(self) -> None:
         """Let go of all of them."""
@@ -124,3 +119,10 @@ class ByObjective:
         (mark,) = marks
         assert mark is not None
         return like[:1].new_full((count, *like.shape[1:]), mark)
+
+
+def _side_by_side(batches: Mapping[str, Batch]) -> Batch:
+    """A batch of each as one, by objective: mappings of what a batch has otherwise."""
+    inputs: dict[str, Any] = {name: batch.inputs for name, batch in batches.items()}
+    targets: dict[str, Any] = {name: batch.targets for name, batch in batches.items()}
+    return Batch(inputs, targets)

@@ -76,7 +76,7 @@ class Fields:
         if isinstance(found, tuple) and hasattr(found, "_asdict"):
             found = found._asdict()
         if is_dataclass(found) and not isinstance(found, type):
-            return dict(vars(found))
+            return dict[Key, Any](vars(found))
         if isinstance(found, Mapping):
             return dict(found)
         if isinstance(found, list | tuple):

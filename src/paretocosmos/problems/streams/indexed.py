@@ -39,8 +39,8 @@ class Indexed:
         replicas: as for `Source`.
     """
 
-    inexact = None
-    tasks = ()
+    inexact: str | None = None
+    tasks: tuple[str, ...] = ()
 
     def __init__(
         self,
@@ -76,15 +76,13 @@ class Indexed:
             pieces = [chosen[piece] for piece in pieces]
         if self._kept is None or self._kept[1] != pin:
             self._kept = self.how.loader(self.dataset, self._order, pin=pin, keep=True), pin
-        self._order.batches = [piece.tolist() for piece in pieces]
-        self._order.seed = self._seed
+        self._order.batches, self._order.seed = pieces, self._seed
         yield from self._batches(self._kept[0])
 
     def once(self) -> Iterator[Batch]:
         """All samples in order, with the same random numbers every time."""
         order = Order()
-        size, rows = self.batch_size or TOGETHER, self._rows
-        order.batches = [range(at, min(at + size, rows)) for at in range(0, rows, size)]
+        order.batches = torch.arange(self._rows).split(self.batch_size or TOGETHER)
         yield from self._batches(self.how.loader(self.dataset, order, pin=False, keep=False))
 
     def some(self, count: int, rows: Tensor | None = None) -> Batch:

@@ -35,8 +35,9 @@ class Iterated:
         inexact: as for `Source`.
     """
 
-    shuffled, replicas = False, 1
-    tasks = ()
+    shuffled = False
+    replicas: int | None = 1
+    tasks: tuple[str, ...] = ()
 
     def __init__(
         self,
@@ -63,8 +64,9 @@ class Iterated:
             generator = getattr(part, "generator", None)
             if isinstance(generator, torch.Generator):
                 generator.manual_seed(self._seed)
-            if callable(getattr(part, "set_epoch", None)):
-                part.set_epoch(epoch)
+            tell: Any = getattr(part, "set_epoch", None)
+            if callable(tell):
+                tell(epoch)
 
     def read(self, pieces: Sequence[Tensor], *, pin: bool = False) -> Generator[Batch]:
         """As many batches as there are pieces; more than it has, and it begins anew."""
@@ -171,7 +173,12 @@ def _in_batches(samples: Iterator[Any], how: HowToRead, size: int) -> Iterator[A
 
 def _shapes(batch: Batch) -> object:
     parts: list[object] = []
-    map_tensors(lambda t: parts.append((t.dtype, t.shape[1:])) or t, (batch.inputs, batch.targets))
+
+    def note(part: Tensor) -> Tensor:
+        parts.append((part.dtype, part.shape[1:]))
+        return part
+
+    map_tensors(note, (batch.inputs, batch.targets))
     return parts
 
 

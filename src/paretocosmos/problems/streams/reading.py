@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 from torch.utils.data import DataLoader, default_collate, get_worker_info
 
 from paretocosmos.errors import DataError
@@ -78,12 +79,13 @@ class Order:
     """The batches of an epoch as lists: a seed of what is random in a batch, then its samples."""
 
     def __init__(self) -> None:
-        self.batches: Sequence[Sequence[int]] = ()
+        self.batches: Sequence[Tensor] = ()
         self.seed = 0
 
     def __iter__(self) -> Iterator[list[int]]:
         for place, rows in enumerate(self.batches):
-            yield [(self.seed + place) % SEEDS, *rows]
+            # one list at a time: as numbers of Python's, a million would take 30 MB
+            yield [(self.seed + place) % SEEDS, *rows.tolist()]
 
     def __len__(self) -> int:
         return len(self.batches)
@@ -157,7 +159,7 @@ def collated(samples: Sequence[Any], collate: Collate | None) -> Any:
         return collate(samples)
     if is_dataclass(samples[0]) and not isinstance(samples[0], type):
         samples = [dict(vars(sample)) for sample in samples]
-    return default_collate(samples)
+    return default_collate(list(samples))
 
 
 def lost(where: str, error: Exception) -> DataError:

@@ -77,8 +77,9 @@ def _of_loader(loader: DataLoader[Any], fields: Fields, samples: int | None) -> 
     plain = _plain(loader)
     if plain is not None and loader.batch_size is not None:
         _refuse_samples(samples, fields.where)
-        replicas = loader.sampler.num_replicas if plain == "distributed" else None
-        shuffled = loader.sampler.shuffle if plain == "distributed" else plain == "shuffled"
+        replicas, shuffled = None, plain == "shuffled"
+        if isinstance(loader.sampler, DistributedSampler):
+            replicas, shuffled = loader.sampler.num_replicas, loader.sampler.shuffle
         return Indexed(
             loader.dataset,
             fields,
@@ -113,7 +114,7 @@ def _plain(loader: DataLoader[Any]) -> str | None:
     if type(loader.batch_sampler).__module__ != "torch.utils.data.sampler":
         return None
     if type(sampler) is RandomSampler:
-        whole = not sampler.replacement and sampler.num_samples == len(loader.dataset)
+        whole = not sampler.replacement and sampler.num_samples == _length(loader.dataset)
         return "shuffled" if whole else None
     if type(sampler) is SequentialSampler:
         return "in order"

@@ -91,7 +91,7 @@ class Loaded:
     def batch_at(self, given: BatchHandle) -> Batch:
         """The batch, which is there."""
         inputs, targets = given
-        return Batch(inputs, targets)  # type: ignore[arg-type]
+        return Batch(inputs, targets)
 
     def _checked(self, batch: Batch, place: int, samples: int) -> Any:
         """A batch on the device, with as many samples as groups divide, and nothing bad in it."""

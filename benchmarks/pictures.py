@@ -12,6 +12,7 @@ import argparse
 import gc
 import io
 import json
+import multiprocessing
 import os
 import random
 import resource
@@ -23,7 +24,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import psutil
 import torch
 from PIL import Image
 from torch import Tensor, nn
@@ -50,9 +50,9 @@ class Folder(Dataset[tuple[Tensor, Tensor, Tensor]]):
         return self.count
 
     def __getitem__(self, row: int) -> tuple[Tensor, Tensor, Tensor]:
-        with Image.open(f"{self.folder}/{row // 1000}/{row}.jpg") as image:
+        with Image.open(f"{self.folder}/{row // 1000}/{row}.jpg") as file:
             left, top = random.randint(0, 8), random.randint(0, 8)
-            image = image.resize((SIDE, SIDE), box=(left, top, left + 56, top + 56))
+            image = file.resize((SIDE, SIDE), box=(left, top, left + 56, top + 56))
             if random.random() < 0.5:
                 image = image.transpose(Image.Transpose.FLIP_LEFT_RIGHT)
             pixels = torch.from_numpy(np.array(image)).permute(2, 0, 1)
@@ -205,17 +205,17 @@ class Peak:
         self._thread.join()
 
     def _watch(self) -> None:
-        own = psutil.Process(os.getpid())
         while not self._done.wait(1.0):
-            self.bytes = max(self.bytes, sum(map(_private, [own, *own.children(recursive=True)])))
+            every = [os.getpid(), *(child.pid for child in multiprocessing.active_children())]
+            self.bytes = max(self.bytes, sum(map(_private, every)))
 
 
-def _private(process: psutil.Process) -> int:
-    try:
-        found = process.memory_info()  # cheap: what is exact would cost as much as the training
-        return int(found.rss - found.shared)
-    except psutil.Error:  # it has ended meanwhile
+def _private(process: int | None) -> int:
+    try:  # cheap: what is exact would cost as much as the training
+        pages = Path(f"/proc/{process}/statm").read_text().split()
+    except OSError:  # it has ended meanwhile
         return 0
+    return (int(pages[1]) - int(pages[2])) * resource.getpagesize()
 
 
 def show(row: dict[str, Any]) -> None:

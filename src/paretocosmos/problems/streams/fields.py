@@ -76,14 +76,14 @@ class Fields:
         if isinstance(found, tuple) and hasattr(found, "_asdict"):
             found = found._asdict()
         if is_dataclass(found) and not isinstance(found, type):
-            return dict[Key, Any](vars(found))
+            own: dict[Any, Any] = vars(found)
+            return dict(own)
         if isinstance(found, Mapping):
             return dict(found)
         if isinstance(found, list | tuple):
             parts = dict[Key, Any](enumerate(found))
             if len(parts) == 2 and isinstance(parts[1], Mapping):  # inputs, targets by name
-                clash = 0 in parts[1]
-                return {0: parts[0], **parts[1]} if not clash else parts
+                return {0: parts[0], **parts[1]}
             return parts
         raise DataError(
             f"{self.where} yields pairs, mappings or dataclasses of tensors, found "

@@ -23,6 +23,9 @@ __all__ = ["LabelRange", "Loaded", "check_labels", "label_range"]
 LabelRange = tuple[int, int | None]
 """How many classes a head has, and the label that means there is none."""
 
+TARGET = "target "
+"""What the names of targets begin with, where inputs are named too."""
+
 
 class Loaded:
     """A source as a feed: each process reads its own share, and all see all targets.
@@ -134,15 +137,16 @@ class Loaded:
 
     def _check_numbers(self, named: Mapping[str, Tensor], place: int) -> None:
         for name, part in named.items():
-            target = name.removeprefix("target ").rpartition("/")[2]
-            lacks = name != target and target in self._may_lack
+            is_target = name.startswith(TARGET)
+            target = name.removeprefix(TARGET).rpartition("/")[2] if is_target else None
             # a sum is not a number if a summand is not
-            if part.is_floating_point() and not lacks and bool(part.sum().isnan()):
+            counts = part.is_floating_point() and target not in self._may_lack
+            if counts and bool(part.sum().isnan()):
+                way = "; or set ignore_nan=True on the objective" if is_target else ""
                 raise DataError(
-                    f"batch {place} of {self._where} has NaN in its {name}: mend the data"
-                    + ("; or set ignore_nan=True on the objective" if name != target else "")
+                    f"batch {place} of {self._where} has NaN in its {name}: mend the data{way}"
                 )
-            if target in self.labels and name != target:
+            if target in self.labels:
                 check_labels(part, self.labels[target], f"`{target}`", f"batch {place} of train")
 
 
@@ -176,10 +180,10 @@ def _flat(batch: Batch) -> dict[str, Tensor]:
             found[name] = part
         else:
             for key, inner in part.items():
-                add(f"{name}{'/' if name != 'target ' else ''}{key}", inner)
+                add(f"{name}{'' if name == TARGET else '/'}{key}", inner)
 
     add("inputs", batch.inputs)
-    add("target ", batch.targets)
+    add(TARGET, batch.targets)
     return found
 
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from paretocosmos.pareto.rays import even_rays, sample_rays
     from paretocosmos.pareto.scalarize import cosmos_loss
     from paretocosmos.problems import Problem, load_problem
+    from paretocosmos.problems.streams.problem import DataProblem
     from paretocosmos.problems.tables.tabular import TabularProblem
     from paretocosmos.runs.load import load_run
     from paretocosmos.runs.run import Run
@@ -33,6 +34,7 @@ __all__ = [
     "Concat",
     "Conditioning",
     "Cosmos",
+    "DataProblem",
     "Front",
     "Method",
     "Objective",
@@ -65,6 +67,7 @@ _PLACES = {
     "pareto.metrics": ("hypervolume",),
     "objectives": ("Objective",),
     "problems": ("Problem", "load_problem"),
+    "problems.streams.problem": ("DataProblem",),
     "problems.tables.tabular": ("TabularProblem",),
     "pareto.rays": ("even_rays", "sample_rays"),
     "runs.run": ("Run",),

@@ -115,4 +115,4 @@ def first(tensors: Tensor | Mapping[str, Tensor]) -> Tensor:
     """The tensor, or the first of a mapping: for its length or device."""
     if isinstance(tensors, Tensor):
         return tensors
-    return next(part for part in tensors.values() if isinstance(part, Tensor))
+    return next(first(part) for part in tensors.values() if isinstance(part, Tensor | Mapping))

@@ -90,7 +90,7 @@ def test_it_leaves_the_network_as_it_was() -> None:
     model, problem = Counting(), load_problem("toy_convex")
     before = {name: value.clone() for name, value in model.state_dict().items()}
     model.net[1].eval()
-    preflight(model, problem, Cosmos(), problem.split("train"), 8)
+    preflight(model, problem, Cosmos(), 8)
     assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
     assert model.training
     assert not model.net[1].training

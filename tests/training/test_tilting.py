@@ -101,7 +101,7 @@ def _best_accuracy(gap: str, counts: np.ndarray, bound: float) -> float:
 @pytest.mark.parametrize("gap", ["demographic_parity", "tpr_gap", "fpr_gap", "equalized_odds"])
 def test_its_decisions_are_the_best_that_have_the_gap(gap: str, groups: int) -> None:
     model, problem, counts = _world(gap, groups)
-    lean(model, problem, problem.split("train"))
+    lean(model, problem)
     weights = torch.linspace(0, 1, 9)
     rays = torch.stack([1 - weights, weights], dim=1)
     front = evaluate(model, problem, rays=rays)

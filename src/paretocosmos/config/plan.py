@@ -93,6 +93,11 @@ class Plan:
     @property
     def why_eager(self) -> str | None:
         """Why a step is not recorded unasked, and how to change that; `None` if it can be."""
+        if self.problem.source("train") is not None:
+            return (
+                "samples are read while it trains, and their shapes may change: a dataset without "
+                "random transforms can be read once, with gather=True"
+            )
         own = [part for part in self.parts if not promised(part)]
         own += undeclared_modules(self.model)
         if own:

@@ -14,7 +14,7 @@ from paretocosmos.errors import ConfigurationError, unknown
 from paretocosmos.io.schema import PRESETS
 from paretocosmos.objectives import RateObjective
 from paretocosmos.objectives.binary_cross_entropy import BinaryCrossEntropy
-from paretocosmos.problems import Problem, split_of
+from paretocosmos.problems import Problem, samples_in, split_of
 
 __all__ = [
     "CONDITIONINGS",
@@ -149,8 +149,9 @@ def preset_settings(
         given: what the caller has set, which other settings may follow from.
     """
     if preset == "paper":
-        return paper_settings(_name(problem), label)
-    axes, rows = len(problem.input_shape), len(split_of(problem, "train"))
+        own = {} if problem.batch_size is None else {"batch_size": problem.batch_size}
+        return paper_settings(_name(problem), label) | own
+    axes, rows = len(problem.input_shape), samples_in(problem, "train")
     steps, validations = _STEPS, _VALIDATIONS
     found = _ALWAYS | (_VECTORS if axes == 1 else _IMAGES)
     if backbone == "tabular":
@@ -160,7 +161,8 @@ def preset_settings(
         validations = _VALIDATIONS if len(split_of(problem, "val")) >= _SELECTING else 1
     if backbone is None or "backbone" in paper_network(_name(problem)):
         found |= _OWN
-    size = found["batch_size"] = _whole(given, "batch_size") or batch_size_for(rows, axes)
+    size = _whole(given, "batch_size") or problem.batch_size or batch_size_for(rows, axes)
+    found["batch_size"] = size
     if axes == 1:
         found["epochs"] = max(_EPOCHS, -(-steps // -(-rows // size)))
     epochs = _whole(given, "epochs") or int(found["epochs"])

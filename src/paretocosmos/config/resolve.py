@@ -24,7 +24,7 @@ from paretocosmos.config.training import Training
 from paretocosmos.errors import ConfigurationError, joined, unknown
 from paretocosmos.io.doing import doing
 from paretocosmos.methods import Method
-from paretocosmos.problems import Problem, load_problem, problem_name, split_of
+from paretocosmos.problems import Problem, load_problem, problem_name, samples_in
 from paretocosmos.registry import Spec
 from paretocosmos.runtime.device import check_precision, device_of
 
@@ -283,7 +283,12 @@ def _mine(settings: Mapping[str, Any], role: str, thing: Callable[..., Any]) -> 
 
 
 def _check_batch_size(size: int, problem: Problem) -> None:
-    samples = len(split_of(problem, "train"))
+    samples, own = samples_in(problem, "train"), problem.batch_size
+    if own is not None and size != own:
+        raise ConfigurationError(
+            f"`batch_size` is that of the loader of `{problem.name}`, {own}, found {size}: "
+            "leave it out, or set it on the loader"
+        ).by({"batch_size": own})
     if size > samples:
         raise ConfigurationError(
             f"`batch_size` must be at most the {samples} training samples of `{problem.name}`, "

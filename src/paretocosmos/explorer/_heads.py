@@ -62,7 +62,7 @@ def readers_of(problem: Problem, outputs: Outputs, batch: Batch) -> list[Reader]
             classes = _named(problem, 2) or ("no", "yes")
             classes = classes if tabular is None else _classes(tabular)
             head = Head(name, classes, binary=True)
-        elif scores.ndim == 3 and truth.ndim == 1 and not truth.is_floating_point():
+        elif scores.ndim == 3 and truth.ndim == 1 and _all_of(truth, scores.shape[-1]):
             classes = _named(problem, scores.shape[-1]) or tuple(map(str, range(scores.shape[-1])))
             head = Head(name, classes, binary=False)
         else:
@@ -91,6 +91,11 @@ def count(
         )
         counted.append(table.unflatten(-1, (size, size)).numpy())
     return tuple(counted)
+
+
+def _all_of(truth: Tensor, classes: int) -> bool:
+    """Whether every sample has one of the classes, and none is without a label."""
+    return not truth.is_floating_point() and bool(((truth >= 0) & (truth < classes)).all())
 
 
 def _yes_or_no(truth: Tensor) -> bool:

@@ -60,8 +60,12 @@ class Objective(ABC):
         """The differentiable loss of a batch: outputs ``[B, ...]`` to a scalar."""
 
     def score(self, outputs: Outputs, targets: Targets) -> Tensor:
-        """What a front reports; the loss, unless the objective knows better."""
-        return self.loss(outputs, targets)
+        """What a front reports; the loss, unless the objective knows better.
+
+        Where targets may be `missing`, it is made of the sums: they say whether there was any.
+        """
+        sums = None if self.missing is None else self.sums(outputs, targets)
+        return self.loss(outputs, targets) if sums is None else self.from_sums(sums)
 
     def sums(self, outputs: Outputs, targets: Targets) -> Tensor | None:
         """What the score follows from and samples add to, so that no outputs need be kept.
@@ -75,6 +79,11 @@ class Objective(ABC):
     def from_sums(self, sums: Tensor) -> Tensor:
         """The score of a split, given its sums; by default a mean, of a total and a weight."""
         return mean_of(sums)
+
+    @property
+    def missing(self) -> float | None:
+        """The value of a target that means there is none; `None` where every sample has one."""
+        return None
 
     def moments(self, outputs: Outputs, targets: Targets) -> Tensor | None:
         """What an interval of the score follows from, where that is a gap between groups' means.

@@ -1,17 +1,25 @@
 """Mean squared error."""
 
-from torch import Tensor
+from dataclasses import dataclass
 
-from paretocosmos.objectives._averages import weighted_mean, weighted_sums
-from paretocosmos.objectives._base import Objective, pick
+from paretocosmos.objectives._base import pick
+from paretocosmos.objectives._labels import LabelMean, Parts, known_numbers, sample_weights
 from paretocosmos.objectives._shapes import aligned
 from paretocosmos.types import Measure, Outputs, Targets
 
 __all__ = ["MeanSquaredError"]
 
 
-class MeanSquaredError(Objective):
+@dataclass(kw_only=True, eq=False, repr=False)
+class MeanSquaredError(LabelMean):
     """Squared distance of outputs and targets, averaged over samples and components.
+
+    Args:
+        name: how fronts call it; the file's name by default.
+        output: which head it reads, where the network has several.
+        target: which target it compares with.
+        ignore_nan: whether a target may be NaN where there is none; it counts for nothing.
+        weight: the target that says what each sample counts for, where there is one of that name.
 
     >>> import torch
     >>> MeanSquaredError().loss(torch.zeros(2, 3), {"label": torch.ones(2, 3)})
@@ -24,17 +32,19 @@ class MeanSquaredError(Objective):
         "The mean squared distance of predictions from the truth, in units of the variance.",
     )
 
-    def loss(self, outputs: Outputs, targets: Targets) -> Tensor:
-        return weighted_mean(self._each(outputs, targets), targets)
+    ignore_nan: bool = False
 
-    def sums(self, outputs: Outputs, targets: Targets) -> Tensor:
-        return weighted_sums(self._each(outputs, targets), targets)
+    @property
+    def missing(self) -> float | None:
+        return float("nan") if self.ignore_nan else None
 
-    def _each(self, outputs: Outputs, targets: Targets) -> Tensor:
-        """Of every sample, the mean over its components."""
+    def parts(self, outputs: Outputs, targets: Targets) -> Parts:
         output = pick(outputs, self.output)
-        squared = (output - aligned(targets[self.target], output, self.target)).square()
-        return squared.flatten(1).mean(dim=1) if squared.ndim > 1 else squared
+        aim, known = known_numbers(targets[self.target], self.ignore_nan)
+        apart = (output - aligned(aim, output, self.target)).square()
+        if known is not None:
+            known = known.reshape(output.shape)
+        return Parts(apart, known, sample_weights(apart, targets, self.weight))
 
     def unit(self, scale: float) -> float:
         return scale**2

@@ -2,14 +2,16 @@
 
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, TypeVar
 
 import torch
+from torch import Tensor
 
 from paretocosmos.errors import ConfigurationError, unknown
 from paretocosmos.objectives import Objective
+from paretocosmos.problems._source import Source
 from paretocosmos.problems._wording import Wording
 from paretocosmos.registry import Spec
 from paretocosmos.types import Batch, Inputs, Metric, map_tensors
@@ -21,6 +23,8 @@ SPLITS: tuple[Split, ...] = ("train", "val", "test")
 
 # Section 2 of the published code's evaluation: scores are means over batches of this size.
 PAPER_SCORE_BATCH = 256
+# Samples of a source that are read for a look at them.
+FEW = 256
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -63,6 +67,10 @@ class Problem(ABC):
     def split(self, name: Split) -> Batch:
         """A whole split in memory, on the CPU, as it is kept; `prepare` makes inputs of it."""
 
+    def source(self, name: Split) -> Source | None:
+        """Where the samples of a split are read from; `None` where they are in memory."""
+        return None
+
     def prepare(self, inputs: Inputs, dtype: torch.dtype) -> Inputs:
         """Kept inputs as a network takes them: floats of that type, on the device they are on.
 
@@ -81,6 +89,11 @@ class Problem(ABC):
     def names(self) -> tuple[str, ...]:
         """The objectives' names."""
         return tuple(objective.name for objective in self.objectives)
+
+    @property
+    def batch_size(self) -> int | None:
+        """Training samples of a step, where the data decides; `None` where the settings do."""
+        return None
 
     @property
     def score_batch(self) -> int | None:
@@ -110,6 +123,63 @@ def split_of(problem: Problem, name: Split) -> Batch:
         raise ConfigurationError(
             f"`{problem.name}` has no split `{name}`; a problem has train, val and test"
         ) from error
+
+
+def samples_in(problem: Problem, name: Split) -> int:
+    """How many samples a split has; nothing is read of one that is not in memory."""
+    source = problem.source(name)
+    return len(split_of(problem, name)) if source is None else source.samples
+
+
+def batches_of(problem: Problem, name: Split) -> Iterator[Batch]:
+    """All samples of a split once, in order: batch by batch, or as one batch if it is in memory.
+
+    >>> from paretocosmos.problems import load_problem
+    >>> [len(batch) for batch in batches_of(load_problem("toy_convex"), "val")]
+    [512]
+    """
+    source = problem.source(name)
+    if source is None:
+        yield split_of(problem, name)
+    else:
+        yield from source.once()
+
+
+def some_of(
+    problem: Problem, name: Split, count: int, generator: torch.Generator | None = None
+) -> Batch:
+    """Some samples of a split: the first so many, or any that a generator draws.
+
+    Of a source they are few, since each is read, and the first ones if it has no random access.
+    Where every objective has a source of its own, inputs and targets are mappings by objective
+    (`Source.tasks`).
+    """
+    source, any_of = problem.source(name), None
+    count = count if source is None else min(count, FEW)
+    if generator is not None:
+        rows = torch.randperm(samples_in(problem, name), generator=generator)
+        any_of = rows[:count].sort().values
+    if source is not None:
+        return source.some(count, any_of)
+    whole = split_of(problem, name)
+
+    def picked(tensor: Tensor) -> Tensor:
+        return tensor[:count] if any_of is None else tensor[any_of.to(tensor.device)]
+
+    return Batch(map_tensors(picked, whole.inputs), map_tensors(picked, whole.targets))
+
+
+def shares_of(
+    problem: Problem, count: int, generator: torch.Generator | None = None
+) -> list[tuple[tuple[Objective, ...], Batch]]:
+    """Some training samples and the objectives that are trained on them: all, or one each."""
+    few, source = some_of(problem, "train", count, generator), problem.source("train")
+    if source is None or not source.tasks:
+        return [(problem.objectives, few)]
+    inputs: Any = few.inputs
+    targets: Any = few.targets
+    own = {objective.name: objective for objective in problem.objectives}
+    return [((own[name],), Batch(inputs[name], targets[name])) for name in source.tasks]
 
 
 def belongs_to(module: str, about: str | None) -> Callable[[Load], Load]:

@@ -18,7 +18,7 @@ from paretocosmos.config.resolve import PlanOptions, make_plan
 from paretocosmos.errors import ConfigurationError, FrontWarning, ParetoCosmosError, RunError
 from paretocosmos.io.files import sweep
 from paretocosmos.pareto.rays import each_alone
-from paretocosmos.problems import Problem, problem_name, split_of
+from paretocosmos.problems import Problem, problem_name
 from paretocosmos.runs.folders import folder_for, refuse_one_run, refuse_other
 from paretocosmos.runs.record import record_in
 from paretocosmos.runs.run import Run
@@ -228,10 +228,9 @@ def _preflight(plans: Mapping[str, Plan], engine: str) -> None:
     """What a method would refuse when its turn comes is refused before another is trained."""
     for method, plan in plans.items():
         check_engine(engine, plan.device)
-        train = split_of(plan.problem, "train")
         network = networks_of(plan.model)[0]
         try:
-            preflight(network, plan.problem, plan.method, train, plan.training.batch_size)
+            preflight(network, plan.problem, plan.method, plan.training.batch_size)
         except ParetoCosmosError as error:
             raise type(error)(f"{method}: {error}") from error
 

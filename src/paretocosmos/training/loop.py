@@ -4,7 +4,6 @@ import time
 import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from functools import partial
 from statistics import fmean
 
 import torch
@@ -24,8 +23,9 @@ from paretocosmos.runtime.device import (
     threads_for,
 )
 from paretocosmos.training.callbacks import Evaluation, Listeners
-from paretocosmos.training.engine._choose import feed_of
 from paretocosmos.training.engine.checks import FrozenError
+from paretocosmos.training.engine.loaded import Loaded
+from paretocosmos.training.feeding import feed_for, reading, shapes_explained
 from paretocosmos.training.preflight import preflight
 from paretocosmos.training.progress import (
     CheckpointBudget,
@@ -70,28 +70,23 @@ class Trainer:
         self.dtype = next(self.networks[0].parameters()).dtype
         if plan.device.type == "cuda":
             torch.cuda.reset_peak_memory_stats(plan.device)
-        train, val = (split_of(plan.problem, name) for name in ("train", "val"))
-        self.feed = feed_of(
-            train,
-            plan.device,
-            self.dtype,
-            partial(self.processes.share_of_index, parts=plan.training.accumulate),
-            alike=self.processes.joined,
-        )
-        self.val = bring(val, plan.device, self.dtype)
-        if len(train) < plan.training.groups:
+        self.feed = feed_for(plan, self.dtype, self.processes)
+        self.val = bring(split_of(plan.problem, "val"), plan.device, self.dtype)
+        samples = len(self.feed)
+        if samples < plan.training.groups:
             raise ConfigurationError(
-                f"`groups` must be at most the {len(train)} training samples, found "
+                f"`groups` must be at most the {samples} training samples, found "
                 f"{plan.training.groups}"
             )
-        preflight(
+        labels = preflight(
             self.networks[0],
             plan.problem,
             plan.method,
-            train,
             plan.training.batch_size,
-            smallest=self._smallest(len(train)),
+            smallest=self._smallest(samples),
         )
+        if isinstance(self.feed, Loaded):
+            self.feed.labels = labels
         together = len(self.networks) if stacked else 1
         # multiply-adds of a forward pass, known only for networks without convolutions
         dense = len(plan.problem.input_shape) == 1
@@ -129,9 +124,10 @@ class Trainer:
                     self.listeners.started(seed_run.folder, seed_run.epoch)
             prepared = False
             epochs = self.plan.training.epochs
-            while self.seed_runs[0].epoch < epochs and not all(s.ended for s in self.seed_runs):
-                self._epoch(prepare=not prepared)
-                prepared = True
+            with reading(self.plan, self.processes, epoch=self.seed_runs[0].epoch):
+                while self.seed_runs[0].epoch < epochs and not all(s.ended for s in self.seed_runs):
+                    self._epoch(prepare=not prepared)
+                    prepared = True
             return self._finish()
 
     def _resumed(self) -> int:
@@ -168,7 +164,9 @@ class Trainer:
             (stack, drawn[at * stack.networks : (at + 1) * stack.networks])
             for at, stack in enumerate(self.stacks)
         ]
-        if self.processes.joined:
+        if isinstance(self.feed, Loaded):
+            self.feed.begin(plan.seed, epoch)
+        if self.processes.joined or isinstance(self.feed, Loaded):
             # dropout and its like draw from torch's generator: differently in every process
             torch.manual_seed(mixed_seed(plan.seed, epoch, self.processes.rank))
         started = time.perf_counter()
@@ -188,7 +186,8 @@ class Trainer:
                 self._warn_of_failure()
             waited = self.feed.waited
             # the one time an epoch is read back
-            every = [stack.epoch(own, plan.device) for stack, own in pieces]
+            with shapes_explained(self.feed):
+                every = [stack.epoch(own, plan.device) for stack, own in pieces]
             losses = torch.cat(every, dim=1).cpu()
         for network in self.networks:  # statistics of batches, each process's of its own
             self.processes.follow(list(network.buffers()))

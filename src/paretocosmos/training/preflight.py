@@ -1,61 +1,57 @@
 """Every part once on a few samples, before a folder exists: what cannot work is refused then."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor, nn
 
 from paretocosmos.conditioning import inside
-from paretocosmos.errors import ConfigurationError, DataError, ParetoCosmosError, unknown
+from paretocosmos.errors import ConfigurationError, ParetoCosmosError, unknown
 from paretocosmos.evaluation.evaluate import evaluate_batch, evaluating, move, sweep
 from paretocosmos.io.files import one_line
 from paretocosmos.methods import Method
-from paretocosmos.objectives import pick
-from paretocosmos.objectives.cross_entropy import CrossEntropy
+from paretocosmos.objectives import Objective
 from paretocosmos.pareto.rays import even_rays
-from paretocosmos.problems import SPLITS, Problem, split_of
+from paretocosmos.problems import SPLITS, Problem, batches_of, shares_of, split_of
 from paretocosmos.runtime.torch_private import BatchNorm
 from paretocosmos.training.engine.gradients import head_modules
+from paretocosmos.training.engine.loaded import LabelRange, check_labels, label_range
 from paretocosmos.types import Batch, Outputs, map_tensors
 
 __all__ = ["preflight"]
 
 SAMPLES = 4
+Share = tuple[tuple[Objective, ...], Batch]
 
 
 def preflight(
     model: nn.Module,
     problem: Problem,
     method: Method,
-    train: Batch,
     batch_size: int,
     *,
     smallest: int | None = None,
-) -> None:
+) -> dict[str, LabelRange]:
     """Refuse a network, objectives, method and data that do not fit together, in one sentence.
 
     Args:
         model: the network, or any of several.
         problem: what it is to be trained on.
         method: how.
-        train: the training split.
         batch_size: samples per step.
         smallest: samples in the smallest part of a batch that a process will see at once.
+
+    Returns:
+        What labels each target may have, where they are classes.
     """
-    split_of(problem, "test")
-    few = _first(train, SAMPLES, model)
+    if problem.source("test") is None:
+        split_of(problem, "test")
+    shares = _shares(problem, SAMPLES, model)
+    few = shares[0][1]
     rays = even_rays(2, len(problem.objectives))
     try:
-        with evaluating(model):
-            outputs = map_tensors(
-                lambda out: out[0], sweep(model, few.inputs, rays, problem.prepare)
-            )
-            _check_heads(problem, outputs)
-            for objective in problem.objectives:
-                if isinstance(objective, CrossEntropy):
-                    _check_labels(problem, objective, pick(outputs, objective.output).shape[-1])
-            losses = [objective.loss(outputs, few.targets) for objective in problem.objectives]
-        evaluate_batch(model, problem, few, rays, split="train")
+        losses, labels = _tried(model, problem, shares, rays)
+        _evaluate(model, problem, few, rays)
     except ParetoCosmosError:
         raise
     except Exception as error:
@@ -72,12 +68,34 @@ def preflight(
                 f"the loss of `{name}` is one number, found {tuple(loss.shape)}: take its mean"
             )
     if type(method).check is not Method.check:
-        losses = _losses(model, problem, _first(train, batch_size, model))
+        losses = _losses(model, problem, _shares(problem, batch_size, model))
         method.check(torch.stack(losses).detach(), problem.names)
     if method.over == "shared":
-        _check_shared(model, problem, method, few)
+        _check_shared(model, problem, method, shares)
     if smallest is not None:
-        _check_statistics(model, problem, _first(train, smallest, model))
+        _check_statistics(model, problem, _shares(problem, smallest, model)[0][1])
+    return labels
+
+
+def _tried(
+    model: nn.Module, problem: Problem, shares: Sequence[Share], rays: Tensor
+) -> tuple[list[Tensor], dict[str, LabelRange]]:
+    """Every objective's loss at the first ray, and what labels each target may have."""
+    losses: list[Tensor] = []
+    labels: dict[str, LabelRange] = {}
+    for objectives, few in shares:
+        with evaluating(model):
+            outputs = map_tensors(
+                lambda out: out[0], sweep(model, few.inputs, rays, problem.prepare)
+            )
+            _check_heads(problem, outputs)
+            for objective in objectives:
+                allowed = label_range(objective, outputs)
+                if allowed is not None:
+                    labels[objective.target] = allowed
+                    _check_labels(problem, objective, few, allowed)
+            losses += [objective.loss(outputs, few.targets) for objective in objectives]
+    return losses, labels
 
 
 def _check_statistics(model: nn.Module, problem: Problem, few: Batch) -> None:
@@ -101,24 +119,42 @@ def _check_statistics(model: nn.Module, problem: Problem, few: Batch) -> None:
             buffer.copy_(value)
 
 
-def _first(batch: Batch, count: int, model: nn.Module) -> Batch:
-    """The first samples, where the model is: the split may lie elsewhere."""
-    few = Batch(*(map_tensors(lambda t: t[:count], part) for part in (batch.inputs, batch.targets)))
+def _shares(problem: Problem, count: int, model: nn.Module) -> list[Share]:
+    """The first samples, where the model is, with the objectives that are trained on them."""
     parameter = next(model.parameters())
-    return move(few, parameter.device, parameter.dtype)
+    return [
+        (objectives, move(few, parameter.device, parameter.dtype))
+        for objectives, few in shares_of(problem, count)
+    ]
 
 
-def _losses(model: nn.Module, problem: Problem, batch: Batch) -> list[Tensor]:
+def _evaluate(model: nn.Module, problem: Problem, few: Batch, rays: Tensor) -> None:
+    """Every score and metric once, on samples that have the targets of all objectives."""
+    source = problem.source("train")
+    if source is not None and source.tasks:
+        parameter = next(model.parameters())
+        every = next(iter(batches_of(problem, "val")))
+        few = move(every, parameter.device, parameter.dtype)
+        few = Batch(*(map_tensors(lambda t: t[:SAMPLES], p) for p in (few.inputs, few.targets)))
+    evaluate_batch(model, problem, few, rays, split="train")
+
+
+def _losses(model: nn.Module, problem: Problem, shares: Sequence[Share]) -> list[Tensor]:
     """Every objective's loss at the centre of the simplex, with the one graph of all."""
     parameter = next(model.parameters())
     objectives = len(problem.objectives)
     ray = torch.full((objectives,), 1 / objectives).to(parameter)
-    with evaluating(model, gradients=True):
-        outputs = model(problem.prepare(batch.inputs, parameter.dtype), ray)
-    return [objective.loss(outputs, batch.targets) for objective in problem.objectives]
+    found: list[Tensor] = []
+    for own, batch in shares:
+        with evaluating(model, gradients=True):
+            outputs = model(problem.prepare(batch.inputs, parameter.dtype), ray)
+        found += [objective.loss(outputs, batch.targets) for objective in own]
+    return found
 
 
-def _check_shared(model: nn.Module, problem: Problem, method: Method, few: Batch) -> None:
+def _check_shared(
+    model: nn.Module, problem: Problem, method: Method, shares: Sequence[Share]
+) -> None:
     """A parameter that only some objectives reach is a head that nobody declared."""
     apart = head_modules(model, method)
     parts = {*dict(model.named_modules()), *dict(model.named_parameters())}
@@ -136,7 +172,7 @@ def _check_shared(model: nn.Module, problem: Problem, method: Method, few: Batch
             f"`{type(method).__name__}` needs parameters that all objectives share, found none "
             f"outside the heads ({', '.join(apart)})"
         )
-    losses = _losses(model, problem, few)
+    losses = _losses(model, problem, shares)
     reached = [
         torch.autograd.grad(loss, list(shared.values()), retain_graph=True, allow_unused=True)
         for loss in losses
@@ -164,13 +200,11 @@ def _check_heads(problem: Problem, outputs: Outputs) -> None:
         )
 
 
-def _check_labels(problem: Problem, objective: CrossEntropy, classes: int) -> None:
-    """A label beyond the classes would be an error in the middle of a step, fatal on a GPU."""
+def _check_labels(problem: Problem, objective: Objective, few: Batch, allowed: LabelRange) -> None:
+    """The labels of splits in memory, and of the few that were read; others when they are."""
     for split in SPLITS:
-        labels = split_of(problem, split).targets[objective.target]
-        low, high = int(labels.min()), int(labels.max())
-        if low < 0 or high >= classes:
-            raise DataError(
-                f"the labels of `{objective.target}` are 0 to {classes - 1}, as many as the head "
-                f"of `{objective.name}` has classes; found {low if low < 0 else high} in `{split}`"
-            )
+        if problem.source(split) is None:
+            labels = split_of(problem, split).targets[objective.target]
+        else:
+            labels = few.targets[objective.target]
+        check_labels(labels, allowed, f"`{objective.target}`", f"`{split}`")

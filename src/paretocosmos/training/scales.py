@@ -7,8 +7,9 @@ from torch import Tensor, nn
 
 from paretocosmos.evaluation.evaluate import evaluating, move
 from paretocosmos.objectives import Objective
-from paretocosmos.problems import Problem, split_of
-from paretocosmos.types import Batch, Outputs, Targets, first, map_tensors
+from paretocosmos.problems import Problem, shares_of
+from paretocosmos.training.engine.loaded import check_labels, label_range
+from paretocosmos.types import Outputs, Targets, first, map_tensors
 
 __all__ = ["loss_scales", "pulls"]
 
@@ -36,20 +37,20 @@ def loss_scales(model: nn.Module, problem: Problem, *, seed: int) -> Tensor:
         problem: what it is to be trained on.
         seed: of the samples.
     """
-    train = split_of(problem, "train")
-    generator = torch.Generator().manual_seed(seed)
-    chosen = torch.randperm(len(train), generator=generator)[:SAMPLES].sort().values
     parameter = next(model.parameters())
-
-    def picked(tensor: Tensor) -> Tensor:
-        return tensor[chosen.to(tensor.device)]
-
-    few = Batch(map_tensors(picked, train.inputs), map_tensors(picked, train.targets))
-    few = move(few, parameter.device, parameter.dtype)
     ray = torch.full((len(problem.objectives),), 1 / len(problem.objectives)).to(parameter)
-    with evaluating(model):
-        outputs = model(problem.prepare(few.inputs, parameter.dtype), ray)
-    scales = pulls(problem.objectives, outputs, few.targets, generator)
+    generator, found = torch.Generator().manual_seed(seed), []
+    for own, few in shares_of(problem, SAMPLES, generator):
+        here = move(few, parameter.device, parameter.dtype)
+        with evaluating(model):
+            outputs = model(problem.prepare(here.inputs, parameter.dtype), ray)
+        for objective in own if problem.source("train") is not None else ():
+            allowed = label_range(objective, outputs)
+            if allowed is not None:  # a split in memory was looked at as a whole
+                target = objective.target
+                check_labels(here.targets[target], allowed, f"`{target}`", "`train`")
+        found.append(pulls(own, outputs, here.targets, generator))
+    scales = torch.cat(found)
     # a loss without a gradient is said aloud when the training ends, see `findings`
     return torch.where(scales > 0, scales, 1.0)
 

@@ -19,7 +19,6 @@ from paretocosmos.io.files import write_json
 from paretocosmos.pareto import metrics
 from paretocosmos.pareto.front import Front
 from paretocosmos.pareto.rays import even_rays
-from paretocosmos.problems import split_of
 from paretocosmos.problems.tables.base import TableProblem
 from paretocosmos.runs.checkpoint import (
     TrainingState,
@@ -196,7 +195,7 @@ class SeedRun:
     def validate(self, val: Batch, losses: Mapping[str, float]) -> Evaluation:
         """Judge the networks as they are, and keep each that is the best of its own so far."""
         numbers, started = self.at.numbers, time.perf_counter()
-        lean(self.model, self.plan.problem, split_of(self.plan.problem, "train"), rows=FEW)
+        lean(self.model, self.plan.problem, rows=FEW)
         with warnings.catch_warnings():
             # an early front may lie beyond the reference point; the final one is warned about
             warnings.simplefilter("ignore", FrontWarning)
@@ -269,7 +268,7 @@ class SeedRun:
         if calibrates and isinstance(self.model, Conditioning):
             self.model.calibrate(useful_ends(self.model, plan.problem, val))
         if calibrates or self.closed_form:
-            lean(self.model, plan.problem, split_of(plan.problem, "train"))
+            lean(self.model, plan.problem)
             self.at.best = dict(self.model.state_dict())
             fronts["val"] = self._front(val, "val")
         fronts["test"] = self._front(test, "test")
@@ -293,8 +292,9 @@ class SeedRun:
         }
         if self.processes.first:
             record |= write_run(self.folder, record, self.at.best, fronts, table)
-        found = fronts["test"], fronts["val"]
-        return Run(self.folder, record, *found, self.model, table, plan.problem)
+        return Run(
+            self.folder, record, fronts["test"], fronts["val"], self.model, table, plan.problem
+        )
 
     def _front(self, batch: Batch, split: Literal["val", "test"]) -> Front:
         return judged_front(self.model, self.plan, [batch], self.rays, self.processes, split=split)

@@ -92,6 +92,7 @@ def make_stack(
         processes: those that share the steps.
     """
     count, model, plan = len(networks), networks[0], plans[0]
+    source = plan.problem.source("train")
     parameters = (
         _stacked(networks)
         if count > 1
@@ -112,6 +113,7 @@ def make_stack(
             stacked=count > 1,
             accumulate=plan.training.accumulate,
             processes=processes,
+            tasks=() if source is None else source.tasks,
         ),
         parameters=parameters,
         optimizer=Optimizer(parameters, _recipe(model, plan, feed), stacked=count > 1),

@@ -14,7 +14,7 @@ from paretocosmos.errors import ConfigurationError
 from paretocosmos.evaluation.learned import learned_outputs
 from paretocosmos.objectives import Objective, RateObjective, weighted_mean
 from paretocosmos.pareto.front import Array
-from paretocosmos.problems import Problem
+from paretocosmos.problems import Problem, split_of
 from paretocosmos.types import Batch, Outputs, Targets, map_tensors
 
 __all__ = ["FEW", "lean", "learned_quality", "trained"]
@@ -66,7 +66,7 @@ def trained(model: nn.Module, objectives: Sequence[Objective]) -> tuple[Objectiv
     return answer, GroupEntropy(gap)
 
 
-def lean(model: nn.Module, problem: Problem, train: Batch, *, rows: int = ROWS) -> None:
+def lean(model: nn.Module, problem: Problem, *, rows: int = ROWS) -> None:
     """Let a network that leans by a formula find out how far, on the training rows.
 
     The multipliers start at 0 and grow step by step against the gaps, until these are closed: steps
@@ -76,12 +76,11 @@ def lean(model: nn.Module, problem: Problem, train: Batch, *, rows: int = ROWS) 
     Args:
         model: any network; others are left alone.
         problem: what it is trained on.
-        train: its training rows.
-        rows: how many of them to look at.
+        rows: how many of its training rows to look at.
     """
     if not isinstance(model, Tilt):
         return
-    gap, some = _gap(problem.objectives[1]), _some(train, rows)
+    gap, some = _gap(problem.objectives[1]), _some(split_of(problem, "train"), rows)
     answer, joint = likely(learned_outputs(model, problem, some))
     targets = {name: target.to(answer.device) for name, target in some.targets.items()}
 

@@ -6,7 +6,7 @@ not is streamed (`streamed`). Both give the same numbers.
 
 from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -18,7 +18,7 @@ __all__ = ["BatchHandle", "Feed", "Parts", "Resident", "Share", "all_given", "al
 # Bytes of a sample's target up to which those of one kind are copied side by side.
 SMALL_TARGET = 64
 
-BatchHandle = Tensor | tuple[Tensor, ...]
+BatchHandle = Tensor | tuple[Any, ...]
 """What a feed hands to a step: the indices of its samples, or the samples, part by part."""
 
 

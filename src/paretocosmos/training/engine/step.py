@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -52,6 +52,7 @@ def make_step(
     stacked: bool = False,
     accumulate: int = 1,
     processes: Processes = ALONE,
+    tasks: Sequence[str] = (),
 ) -> Step:
     """The step of a model under a method; the optimiser's update is the caller's.
 
@@ -64,13 +65,18 @@ def make_step(
         stacked: make the step for several seeds at once.
         accumulate: micro-batches, one after the other, each with an equal share of the ray groups.
         processes: those that share the step.
+        tasks: the objectives' names where each has a batch of its own: then the inputs and targets
+            of a batch are mappings by these names.
     """
     dtype = next(model.parameters()).dtype
     apart = head_modules(model, method)
     # several processes have rays of their own, and so weights of their own, each
     alone = processes.count == 1
-    telling = Telling(model) if alone and emits(model, apart) else None
+    telling = Telling(model) if alone and not tasks and emits(model, apart) else None
     losses_of = _losses_of(model, telling, objectives, processes, prepare, half=half)
+    if tasks:
+        each = [_losses_of(model, None, [o], processes, prepare, half=half) for o in objectives]
+        losses_of = _by_task(dict(zip(tasks, each, strict=True)))
     every = torch.vmap(losses_of) if stacked else losses_of
 
     def step(parameters: Parameters, batch: Batch, rays: Tensor, state: State) -> Result:
@@ -100,6 +106,21 @@ def make_step(
     return step
 
 
+LossesOf = Callable[[Parameters, Inputs, Targets, Tensor], tuple[Tensor, tuple[Tensor, ...]]]
+
+
+def _by_task(each: Mapping[str, LossesOf]) -> LossesOf:
+    """Every objective's losses ``[G, 1]`` on a batch of its own, side by side ``[G, J]``."""
+
+    def losses_of(
+        leaves: Parameters, inputs: Any, targets: Any, rays: Tensor
+    ) -> tuple[Tensor, tuple[Tensor, ...]]:
+        found = [of(leaves, inputs[n], targets[n], rays)[0] for n, of in each.items()]
+        return torch.cat(found, dim=-1), ()
+
+    return losses_of
+
+
 def _losses_of(
     model: nn.Module,
     telling: Telling | None,
@@ -108,7 +129,7 @@ def _losses_of(
     prepare: Prepare | None,
     *,
     half: bool,
-) -> Callable[[Parameters, Inputs, Targets, Tensor], tuple[Tensor, tuple[Tensor, ...]]]:
+) -> LossesOf:
     """A function of parameters, inputs, targets and rays ``[G, J]``: losses ``[G, J]``.
 
     Beside them it gives what a hypernetwork emitted, where `telling` tells.

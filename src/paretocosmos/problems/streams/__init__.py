@@ -1,0 +1,1 @@
+"""Problems whose samples are read from datasets and loaders."""

@@ -1,0 +1,167 @@
+"""What a dataset or loader yields as inputs and targets."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, is_dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from paretocosmos.errors import ConfigurationError, DataError, unknown
+from paretocosmos.objectives import Objective
+from paretocosmos.types import Batch
+
+__all__ = ["Fields", "Key", "Keys", "wanted_by"]
+
+Key = str | int
+"""A name in a mapping or dataclass, or a place in a tuple."""
+
+Keys = Key | Sequence[str] | Mapping[str, Key]
+"""One key, several names, or keys by the names they get."""
+
+# Targets that objectives read beside their own.
+BESIDE = ("weight", "sensitive")
+
+
+def wanted_by(objectives: Sequence[Objective]) -> tuple[str, ...]:
+    """The names of the targets that objectives compare with, then those they read beside."""
+    own = [objective.target for objective in objectives]
+    named = (getattr(o, name, None) for o in objectives for name in BESIDE)
+    return tuple(dict.fromkeys([*own, *(n for n in named if isinstance(n, str)), *BESIDE]))
+
+
+@dataclass(frozen=True)
+class Fields:
+    """Which parts of what a loader yields are inputs, and which are targets.
+
+    Args:
+        where: what is read, for messages: "`train` of `pictures`".
+        inputs: one key, or several, which a network then takes as keywords; what is no target if
+            `None`, the first of a tuple.
+        targets: one key, or several by the names they get; those objectives ask for if `None`.
+        wanted: the targets that objectives ask for.
+        tasks: how many of these are compared with, the first ones.
+
+    >>> fields = Fields("`train`", None, None, ("label", "weight"), 1)
+    >>> sorted(fields.batch((torch.zeros(2, 3), torch.ones(2))).targets)
+    ['label']
+    """
+
+    where: str
+    inputs: Keys | None
+    targets: Keys | None
+    wanted: tuple[str, ...]
+    tasks: int
+
+    def batch(self, found: object) -> Batch:
+        """What was yielded as a batch."""
+        if isinstance(found, Batch):
+            return found
+        parts = self._parts(found)
+        targets = self._targets(parts)
+        taken = {id(parts[key]) for key in targets.values()}
+        inputs = self._inputs(parts, taken)
+        named = {name: self._tensor(parts[key], key) for name, key in targets.items()}
+        batch = Batch(
+            self._tensor(parts[inputs], inputs)
+            if isinstance(inputs, str | int)
+            else {name: self._tensor(parts[key], key) for name, key in inputs.items()},
+            named,
+        )
+        self._check_lengths(batch)
+        return batch
+
+    def _parts(self, found: object) -> dict[Key, Any]:
+        """Everything that was yielded, by its name or place."""
+        if isinstance(found, tuple) and hasattr(found, "_asdict"):
+            found = found._asdict()
+        if is_dataclass(found) and not isinstance(found, type):
+            own: dict[Any, Any] = vars(found)
+            return dict(own)
+        if isinstance(found, Mapping):
+            return dict(found)
+        if isinstance(found, list | tuple):
+            parts = dict[Key, Any](enumerate(found))
+            if len(parts) == 2 and isinstance(parts[1], Mapping):  # inputs, targets by name
+                return {0: parts[0], **parts[1]}
+            return parts
+        raise DataError(
+            f"{self.where} yields pairs, mappings or dataclasses of tensors, found "
+            f"{type(found).__name__}: let it yield `(inputs, target)` or a mapping"
+        )
+
+    def _targets(self, parts: Mapping[Key, Any]) -> dict[str, Key]:
+        """The keys of the targets, by the names that objectives know them by."""
+        if self.targets is not None:
+            one = self.wanted[0] if isinstance(self.targets, int) else None
+            return self._known(self.targets, parts, "targets", one)
+        named = {name: name for name in self.wanted if name in parts}
+        if named:
+            return dict[str, Key](named)
+        own = self.wanted[: self.tasks]
+        if 0 in parts and len(parts) == 1 + len(own):  # (inputs, target, ...) in their order
+            return dict(zip(own, range(1, len(parts)), strict=True))
+        raise ConfigurationError(
+            f"the objectives compare with {_listed(own)}, and {self.where} yields "
+            f"{_listed(parts)}: say with `targets` which of these they are, such as "
+            f"targets={{{own[0]!r}: {list(parts)[-1]!r}}}"
+        )
+
+    def _inputs(self, parts: Mapping[Key, Any], taken: set[int]) -> Key | dict[str, Key]:
+        """The key of the inputs, or the keys of several."""
+        if isinstance(self.inputs, str | int):
+            self._known(self.inputs, parts, "inputs", "")
+            return self.inputs
+        if self.inputs is not None:
+            return self._known(self.inputs, parts, "inputs", None)
+        if 0 in parts:
+            return 0
+        left = [key for key, part in parts.items() if id(part) not in taken]
+        if len(left) == 1:
+            return left[0]
+        raise ConfigurationError(
+            f"{self.where} yields {_listed(parts)}: say with `inputs` which of these the network "
+            "takes, one name or several"
+        )
+
+    def _known(
+        self, keys: Keys, parts: Mapping[Key, Any], what: str, one: str | None
+    ) -> dict[str, Key]:
+        """Keys by name, all of which were yielded."""
+        if isinstance(keys, str | int):
+            named: dict[str, Key] = {str(keys) if one is None else one: keys}
+        elif isinstance(keys, Mapping):
+            named = dict(keys)
+        else:
+            named = {str(key): key for key in keys}
+        for key in named.values():
+            if key not in parts:
+                names = [str(part) for part in parts]
+                raise unknown(f"key in `{what}` of what {self.where} yields", str(key), names)
+        return named
+
+    def _tensor(self, part: object, key: Key) -> Tensor:
+        if isinstance(part, Tensor):
+            return part
+        try:
+            return torch.as_tensor(part)
+        except (TypeError, ValueError, RuntimeError) as error:
+            raise DataError(
+                f"{self.where} yields tensors, found {type(part).__name__} in `{key}`: convert it "
+                "in the dataset or in `collate`"
+            ) from error
+
+    def _check_lengths(self, batch: Batch) -> None:
+        inputs = batch.inputs if isinstance(batch.inputs, Mapping) else {"inputs": batch.inputs}
+        parts = {**inputs, **{f"target {name}": part for name, part in batch.targets.items()}}
+        shapes = {name: tuple(part.shape) for name, part in parts.items()}
+        if not all(shapes.values()) or len({shape[0] for shape in shapes.values()}) > 1:
+            told = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
+            raise DataError(
+                f"{self.where} yields batches whose parts have as many samples each, first axis, "
+                f"found {told}"
+            )
+
+
+def _listed(names: Mapping[Key, Any] | Sequence[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)

@@ -1,0 +1,209 @@
+"""A problem whose samples come from datasets and loaders."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils.data import DataLoader
+
+from paretocosmos.errors import ConfigurationError, DataError, unknown
+from paretocosmos.io.amounts import amount
+from paretocosmos.problems._base import SPLITS, Problem, Split, check_split
+from paretocosmos.problems._source import Source
+from paretocosmos.problems.streams.by_objective import ByObjective, Length
+from paretocosmos.problems.streams.fields import Fields, Keys, wanted_by
+from paretocosmos.problems.streams.iterated import joined
+from paretocosmos.problems.streams.reading import HowToRead
+from paretocosmos.problems.streams.sources import has_length, holds_tensors, source_of
+from paretocosmos.types import Batch, Inputs, first, map_tensors
+
+__all__ = ["DataProblem"]
+
+# Bytes of a split that is collected in memory.
+LARGEST = 4 * 2**30
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class DataProblem(Problem):
+    """Data as it comes: a dataset or loader for each split, read while the network trains.
+
+    A split is a map-style dataset (torch's, Hugging Face's, or anything with `__getitem__` and
+    `__len__`), an `IterableDataset`, a `DataLoader`, any other iterable of batches, or a `Batch`.
+    `train` may also be a mapping with a source of its own for each objective, by its name: a step
+    takes one batch of each, and an objective sees only its own.
+
+    Inputs that are bytes become floats from 0 to 1 on the device.
+
+    Attributes:
+        name: how runs call it.
+        objectives: what is traded, J of them.
+        reference: ``[J]``, the point hypervolume is measured from: worse than any front.
+        train: what to train on; transforms of this dataset are for training only.
+        val: what to validate on.
+        test: what to test on.
+        inputs: what of a sample the network takes: a key of a mapping or dataclass, the place in a
+            tuple, or several names, which it takes as keywords; the first of a tuple, or what is no
+            target, if `None`.
+        targets: what the objectives compare with: a key, several names, or keys by the names that
+            objectives use; those names if `None`, or the rest of a tuple in their order.
+        outputs: how many numbers a network gives per sample, or how many per head.
+        input_shape: the shape of one sample; read from the first one if left out.
+        workers: processes that read a dataset ahead of the training; a loader has its own.
+        collate: makes a batch from a list of samples; torch's default if `None`.
+        samples: training samples in an epoch, where a stream has no length.
+        batched: whether an iterable yields batches; if `None`, an `IterableDataset` yields samples
+            and everything else batches.
+        gather: `True` reads the training split into memory once, for the fastest engines: right
+            where no transform is random. If `None`, only tensors are taken so.
+        epoch: with a source for each objective, whether the longest or the shortest is an epoch.
+
+    >>> from paretocosmos.objectives.mean_squared_error import MeanSquaredError
+    >>> rows = [(torch.ones(3), torch.zeros(1))] * 8
+    >>> problem = DataProblem(
+    ...     name="zeros", objectives=(MeanSquaredError(),), reference=(1.0,),
+    ...     train=rows, val=rows, test=rows,
+    ... )
+    >>> problem.input_shape, len(problem.split("val"))
+    ((3,), 8)
+    """
+
+    train: Any = field(repr=False)
+    val: Any = field(repr=False)
+    test: Any = field(repr=False)
+    inputs: Keys | None = None
+    targets: Keys | None = None
+    outputs: int | Mapping[str, int] = 1
+    input_shape: tuple[int, ...] = ()
+    workers: int = 0
+    collate: Callable[[Any], Any] | None = field(default=None, repr=False)
+    samples: int | None = None
+    batched: bool | None = None
+    gather: bool | None = None
+    epoch: Length = "longest"
+    kept: dict[str, Any] = field(default_factory=dict, repr=False)
+    """Sources and splits that were made already; a copy of the problem shares them."""
+
+    def __post_init__(self) -> None:
+        if not self.objectives or len(self.reference) != len(self.objectives):
+            raise ConfigurationError(
+                f"`reference` needs one number per objective, here {len(self.objectives)}; found "
+                f"{len(self.reference)}"
+            )
+        if self.epoch not in ("longest", "shortest"):
+            raise unknown("epoch", self.epoch, ("longest", "shortest"))
+        if type(self.workers) is not int or self.workers < 0:
+            raise ConfigurationError(f"`workers` is 0 or more, found {self.workers!r}")
+        for name in SPLITS:
+            self.source(name)
+        if not self.input_shape:
+            object.__setattr__(self, "input_shape", self._shape())
+
+    def source(self, name: Split) -> Source | None:
+        check_split(name)
+        if name not in self.kept:
+            self.kept[name] = self._made(name)
+            if name == "train":
+                self.kept.setdefault("batch_size", getattr(self.kept[name], "batch_size", None))
+        made = self.kept[name]
+        return None if isinstance(made, Batch) else made
+
+    def split(self, name: Split) -> Batch:
+        """A split, read into memory; refused where it takes too much of it."""
+        source = self.source(name)
+        if source is None:
+            found: Batch = self.kept[name]
+            return found
+        whole = f"{name}, whole"
+        if whole not in self.kept:
+            self.kept[whole] = _collected(source, self._where(name))
+        collected: Batch = self.kept[whole]
+        return collected
+
+    @property
+    def batch_size(self) -> int | None:
+        size: int | None = self.kept["batch_size"]
+        return size
+
+    def prepare(self, inputs: Inputs, dtype: torch.dtype) -> Inputs:
+        def ready(kept: Tensor) -> Tensor:
+            if kept.dtype == torch.uint8:
+                return (kept if dtype == torch.float32 else kept.to(dtype)) / 255
+            return kept.to(dtype) if kept.is_floating_point() else kept
+
+        prepared: Inputs = map_tensors(ready, inputs)
+        return prepared
+
+    def _where(self, name: str) -> str:
+        return f"`{name}` of `{self.name}`"
+
+    def _made(self, name: Split) -> Source | Batch:
+        """The source of a split, or the split where it is in memory."""
+        data: Any = getattr(self, name)
+        if isinstance(data, Batch):
+            return data
+        if isinstance(data, Mapping):
+            return self._by_objective(name, data)
+        source = self._source(data, self._where(name), name, None)
+        tensors = self.gather is None and holds_tensors(data)
+        if name == "train" and (self.gather or tensors):
+            if source.batch_size is None or tensors:
+                self.kept["batch_size"] = source.batch_size
+                return _collected(source, self._where(name))
+            raise ConfigurationError(
+                f"`gather` reads a dataset into memory, and {self._where(name)} is a loader: give "
+                "its dataset"
+            )
+        return source
+
+    def _by_objective(self, name: Split, data: Mapping[str, Any]) -> Source:
+        for key in data:
+            if key not in self.names:
+                raise unknown(f"objective in {self._where(name)}", str(key), self.names)
+        absent = [f"`{own}`" for own in self.names if own not in data]
+        if absent:
+            raise ConfigurationError(
+                f"{self._where(name)} has a source for each objective, found none for "
+                f"{' and '.join(absent)}: add it, or give one source for all"
+            )
+        parts = {
+            own: self._source(data[own], f"`{own}` in {self._where(name)}", name, own)
+            for own in self.names
+        }
+        return ByObjective(parts, self.objectives, self.epoch, self._where(name))
+
+    def _source(self, data: Any, where: str, name: Split, task: str | None) -> Source:
+        own = [one for one in self.objectives if task in (None, one.name)]
+        tasks = len({one.target for one in own})
+        fields = Fields(where, self.inputs, self.targets, wanted_by(own), tasks)
+        how = HowToRead(workers=self.workers, collate=self.collate)
+        # what is only evaluated is read to its end, however many samples those are
+        samples = self.samples if name == "train" else None if has_length(data) else 1
+        if isinstance(data, DataLoader):
+            how = HowToRead()
+        return source_of(data, fields, how, samples, batched=self.batched)
+
+    def _shape(self) -> tuple[int, ...]:
+        source = self.source("val")
+        some = self.split("val") if source is None else next(iter(source.once()))
+        return tuple(first(some.inputs).shape[1:])
+
+
+def _collected(source: Source, where: str) -> Batch:
+    parts: list[Batch] = []
+    size = 0
+
+    def add(tensor: Tensor) -> Tensor:
+        nonlocal size
+        size += tensor.numel() * tensor.element_size()
+        return tensor
+
+    for batch in source.once():
+        map_tensors(add, (batch.inputs, batch.targets))
+        if size > LARGEST:
+            raise DataError(
+                f"{where} takes more than {amount(LARGEST)} in memory: give fewer samples of it"
+            )
+        parts.append(batch)
+    return joined(parts, where)

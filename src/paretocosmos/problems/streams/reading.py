@@ -1,0 +1,200 @@
+"""Samples of a dataset by their index, in worker processes or in this one, and what goes wrong."""
+
+import random
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, is_dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.utils.data import DataLoader, default_collate, get_worker_info
+
+from paretocosmos.errors import DataError
+from paretocosmos.io.files import one_line
+
+__all__ = ["Failed", "HowToRead", "Order", "collated", "lost", "reader_of"]
+
+Collate = Callable[[Any], Any]
+SEEDS = 2**63
+
+
+@dataclass(frozen=True)
+class HowToRead:
+    """How batches are read: the settings of a `DataLoader` beside what it reads and in which order.
+
+    Attributes:
+        workers: processes that read ahead; 0 reads in the training process.
+        collate: from a list of samples to a batch; torch's own if `None`.
+        prefetch: batches that each worker reads ahead; torch's default if `None`.
+        begin_worker: called in each worker when it starts.
+        context: how workers are started.
+        timeout: seconds to wait for a worker; 0 waits for ever.
+    """
+
+    workers: int = 0
+    collate: Collate | None = None
+    prefetch: int | None = None
+    begin_worker: Callable[[int], None] | None = None
+    context: Any = None
+    timeout: float = 0
+
+    @classmethod
+    def of(cls, loader: DataLoader[Any]) -> "HowToRead":
+        """That of a loader one has."""
+        usual = loader.collate_fn is default_collate
+        workers = loader.num_workers
+        return cls(
+            workers,
+            None if usual else loader.collate_fn,
+            loader.prefetch_factor if workers else None,
+            loader.worker_init_fn,
+            loader.multiprocessing_context if workers else None,
+            loader.timeout if workers else 0,
+        )
+
+    def loader(self, dataset: Any, order: "Order", *, pin: bool, keep: bool) -> DataLoader[Any]:
+        """A loader that reads a dataset in an order; its workers may be kept between epochs."""
+        return DataLoader(
+            reader_of(dataset),
+            batch_sampler=order,
+            num_workers=self.workers,
+            collate_fn=_Collated(self.collate),
+            pin_memory=pin,
+            prefetch_factor=self.prefetch,
+            worker_init_fn=self.begin_worker,
+            multiprocessing_context=self.context,
+            timeout=self.timeout,
+            generator=torch.Generator(),  # one of its own: the training's draws nothing for it
+            persistent_workers=keep and self.workers > 0,
+        )
+
+    def without_workers(self) -> "HowToRead":
+        """The same in this process."""
+        return replace(self, workers=0, prefetch=None, context=None, timeout=0, begin_worker=None)
+
+
+class Order:
+    """The batches of an epoch as lists: a seed of what is random in a batch, then its samples."""
+
+    def __init__(self) -> None:
+        self.batches: Sequence[Tensor] = ()
+        self.seed = 0
+
+    def __iter__(self) -> Iterator[list[int]]:
+        for place, rows in enumerate(self.batches):
+            # one list at a time: as numbers of Python's, a million would take 30 MB
+            yield [(self.seed + place) % SEEDS, *rows.tolist()]
+
+    def __len__(self) -> int:
+        return len(self.batches)
+
+
+@dataclass(frozen=True)
+class Failed:
+    """What could not be read, and why; sent by a worker in place of a batch."""
+
+    what: str
+    why: str
+
+    def error(self, where: str) -> DataError:
+        """The sentence about it."""
+        return DataError(
+            f"{self.what} of {where} cannot be read ({self.why}): mend it or leave it out; a "
+            "training that was begun goes on with resume=True"
+        ).by({"resume": True})
+
+
+@dataclass(frozen=True)
+class _Reader:
+    """A dataset whose batches depend on their seed, not on the worker that reads them.
+
+    So a training reads the same whatever the number of workers, and when it is resumed.
+    """
+
+    dataset: Any
+
+    def __getitems__(self, asked: Sequence[int]) -> "list[Any] | Failed":
+        seed, *rows = asked
+        with _drawing(seed):
+            many = getattr(self.dataset, "__getitems__", None)
+            if many is not None:  # such as those of Hugging Face, which read rows together
+                try:
+                    return list(many(rows))
+                except Exception as error:
+                    return _failed(
+                        f"one of the samples {rows[0]}, ... ({len(rows)} of them)", error
+                    )
+            found = []
+            for row in rows:
+                try:
+                    found.append(self.dataset[row])
+                except Exception as error:
+                    return _failed(f"sample {row}", error)
+        return found
+
+
+def reader_of(dataset: Any) -> Any:
+    """A dataset that is asked for whole batches."""
+    return _Reader(dataset)
+
+
+@dataclass(frozen=True)
+class _Collated:
+    collate: Collate | None
+
+    def __call__(self, samples: Any) -> Any:
+        if isinstance(samples, Failed):
+            return samples
+        try:
+            return collated(samples, self.collate)
+        except Exception as error:
+            return _failed("a batch", error, hint="; `collate` makes batches of samples")
+
+
+def collated(samples: Sequence[Any], collate: Collate | None) -> Any:
+    """A list of samples as one batch; those that are dataclasses become mappings."""
+    if collate is not None:
+        return collate(samples)
+    if is_dataclass(samples[0]) and not isinstance(samples[0], type):
+        samples = [dict(vars(sample)) for sample in samples]
+    return default_collate(list(samples))
+
+
+def lost(where: str, error: Exception) -> DataError:
+    """The sentence about a loader that failed, from the last line of what it says."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    worker = next((line for line in lines if "worker" in line.lower()), "")
+    told = lines[-1] if lines else ""
+    gone = isinstance(error, ConnectionError | EOFError)
+    if gone or "exited unexpectedly" in worker or "killed by signal" in worker:
+        return DataError(
+            f"a worker process that reads {where} has died ({worker or told}): it may be out of "
+            "memory or of shared memory, then fewer `workers` help; a training that was begun "
+            "goes on with resume=True"
+        ).by({"resume": True})
+    who = f"{worker.rstrip('.')}: " if worker and worker != told else ""
+    return Failed("a batch", f"{type(error).__name__}: {who}{told}").error(where)
+
+
+def _failed(what: str, error: Exception, hint: str = "") -> Failed:
+    return Failed(what, f"{type(error).__name__}: {one_line(error)}{hint}")
+
+
+@contextmanager
+def _drawing(seed: int) -> Iterator[None]:
+    """Inside, torch, numpy and Python draw what belongs to a seed; in a worker they may stay so."""
+    own = torch.default_generator
+    here = get_worker_info() is None
+    before = (own.get_state(), random.getstate(), np.random.get_state()) if here else None
+    own.manual_seed(seed)
+    random.seed(seed)
+    np.random.seed(seed % 2**32)
+    try:
+        yield
+    finally:
+        if before is not None:
+            own.set_state(before[0])
+            random.setstate(before[1])
+            np.random.set_state(before[2])

@@ -1,0 +1,69 @@
+"""Where the batches of a training come from, and what is said of it."""
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+
+import torch
+
+from paretocosmos.config.plan import Plan
+from paretocosmos.errors import DataError, DataWarning, ParetoCosmosError
+from paretocosmos.io.files import one_line
+from paretocosmos.problems import split_of
+from paretocosmos.runtime.distributed import Processes
+from paretocosmos.training.engine._choose import feed_of
+from paretocosmos.training.engine.feed import Feed
+from paretocosmos.training.engine.loaded import Loaded
+
+__all__ = ["feed_for", "reading", "shapes_explained"]
+
+
+def feed_for(plan: Plan, dtype: torch.dtype, processes: Processes) -> Feed:
+    """The feed of a training: of a split in memory, or of a source that is read on the way."""
+    source = plan.problem.source("train")
+    if source is not None:
+        return Loaded(plan, source, dtype, processes)
+    return feed_of(
+        split_of(plan.problem, "train"),
+        plan.device,
+        dtype,
+        partial(processes.share_of_index, parts=plan.training.accumulate),
+        alike=processes.joined,
+    )
+
+
+@contextmanager
+def reading(plan: Plan, processes: Processes, *, epoch: int) -> Iterator[None]:
+    """A training from an epoch on: says what is not read again, ends its readers."""
+    source = plan.problem.source("train")
+    if source is None:
+        yield
+        return
+    if source.inexact and 0 < epoch < plan.training.epochs and processes.first:
+        warnings.warn(
+            f"the training goes on after epoch {epoch}, but not with the samples it would have "
+            f"read: {source.inexact}",
+            DataWarning,
+            stacklevel=5,
+        )
+    try:
+        yield
+    finally:
+        source.end()
+
+
+@contextmanager
+def shapes_explained(feed: Feed) -> Iterator[None]:
+    """Inside, what fails on a batch of other shapes than the first is said to fail for that."""
+    try:
+        yield
+    except (RuntimeError, ValueError, IndexError) as error:
+        if not isinstance(feed, Loaded) or feed.other is None:
+            raise
+        if isinstance(error, ParetoCosmosError):
+            raise
+        raise DataError(
+            f"{feed.other}, and the network cannot take it ({one_line(error)}): let the dataset "
+            "or `collate` make them alike"
+        ) from error

@@ -33,7 +33,7 @@ from paretocosmos import DataProblem, fit
 from paretocosmos.objectives.cross_entropy import CrossEntropy
 from paretocosmos.runs.provenance import provenance
 
-SIDE, CLASSES, BATCH = 64, 10, 256
+SIDE, CLASSES = 64, 10
 PLAIN = 1000  # pictures that differ; every file is one of them
 HEADS = ("first", "second")
 WORKERS = 1
@@ -77,6 +77,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, help="write the numbers here as JSON")
     parser.add_argument("--counts", type=int, nargs="+", default=[10_000, 100_000])
+    parser.add_argument("--batches", type=int, nargs="+", default=[256, 1024])
     parser.add_argument("--repeats", type=int, default=REPEATS)
     parser.add_argument("--folder", type=Path, help="where to write the files; a temporary one")
     arguments = parser.parse_args()
@@ -87,9 +88,12 @@ def main() -> None:
         for count in sorted(arguments.counts):
             write(Path(folder), written, count)
             written = count
-            rows.append(measured(Folder(Path(folder), count), arguments.repeats))
-            show(rows[-1])
-    results: dict[str, Any] = {"side": SIDE, "batch": BATCH, "workers": WORKERS, "rows": rows}
+            # fewer passes over more pictures
+            repeats = max(1, arguments.repeats * min(arguments.counts) // count)
+            for batch in arguments.batches:
+                rows.append(measured(Folder(Path(folder), count), batch, repeats))
+                show(rows[-1])
+    results: dict[str, Any] = {"side": SIDE, "workers": WORKERS, "rows": rows}
     results |= provenance(torch.device("cpu"))
     if arguments.out is not None:
         arguments.out.write_text(json.dumps(results, indent=1) + "\n")
@@ -110,22 +114,23 @@ def write(folder: Path, start: int, end: int) -> None:
         (folder / str(row // 1000) / f"{row}.jpg").write_bytes(plain[row % PLAIN])
 
 
-def measured(data: Folder, repeats: int) -> dict[str, Any]:
+def measured(data: Folder, batch: int, repeats: int) -> dict[str, Any]:
     """Rates of both in turn, their ratio, and memory."""
     alone, trained, memory = [], [], []
     spent: dict[str, list[float]] = {"alone": [], "trained": []}
     for _ in range(repeats):
         with Spent(len(data)) as worker:
-            alone.append(read_alone(data))
+            alone.append(read_alone(data, batch))
         spent["alone"].append(worker.each)
         with Spent(len(data)) as worker:
-            rate, peak = train(data)
+            rate, peak = train(data, batch)
         spent["trained"].append(worker.each)
         trained.append(rate)
         memory.append(peak)
     ratios = [ours / theirs for ours, theirs in zip(trained, alone, strict=True)]
     return {
         "pictures": len(data),
+        "batch": batch,
         "alone": alone,
         "trained": trained,
         "ratios": ratios,
@@ -135,15 +140,15 @@ def measured(data: Folder, repeats: int) -> dict[str, Any]:
     }
 
 
-def read_alone(data: Folder) -> float:
+def read_alone(data: Folder, batch: int) -> float:
     """Pictures a second of an epoch in which nothing is done with them."""
     started = time.perf_counter()
-    loader = DataLoader(data, batch_size=BATCH, shuffle=True, num_workers=WORKERS)
-    seen = sum(len(batch[0]) for batch in loader)
+    loader = DataLoader(data, batch_size=batch, shuffle=True, num_workers=WORKERS)
+    seen = sum(len(found[0]) for found in loader)
     return seen / (time.perf_counter() - started)
 
 
-def train(data: Folder) -> tuple[float, int]:
+def train(data: Folder, batch: int) -> tuple[float, int]:
     """Pictures a second of an epoch of training, and what it took of memory."""
     few = Folder(Path(data.folder), 512)
     problem = DataProblem(
@@ -151,7 +156,7 @@ def train(data: Folder) -> tuple[float, int]:
         objectives=tuple(CrossEntropy(name=head, output=head, target=head) for head in HEADS),
         reference=(4.0, 4.0),
         outputs=dict.fromkeys(HEADS, CLASSES),
-        train=DataLoader(data, batch_size=BATCH, shuffle=True, num_workers=WORKERS),
+        train=DataLoader(data, batch_size=batch, shuffle=True, num_workers=WORKERS),
         val=few,
         test=few,
     )
@@ -223,9 +228,9 @@ def show(row: dict[str, Any]) -> None:
     alone, trained = (statistics.median(row[name]) for name in ("alone", "trained"))
     spent = [1e6 * statistics.median(own) for own in row["seconds_of_workers"].values()]
     print(
-        f"{row['pictures']:>9,} pictures: {alone:8,.0f} a second alone, {trained:8,.0f} in "
-        f"training, ratio {row['ratio']:.2f}; workers spend {spent[0]:.0f} and {spent[1]:.0f} µs "
-        f"on each; {row['peak_bytes'] / 1e6:,.0f} MB",
+        f"{row['pictures']:>9,} pictures, batches of {row['batch']:4}: {alone:6,.0f} a second "
+        f"alone, {trained:6,.0f} in training, ratio {row['ratio']:.2f}; workers spend {spent[0]:.0f} and {spent[1]:.0f} µs on "
+        f"each; {row['peak_bytes'] / 1e6:,.0f} MB",
         flush=True,
     )
 

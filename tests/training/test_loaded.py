@@ -105,8 +105,8 @@ def _literal(
 
 def test_a_loader_for_each_objective_trains(tmp_path: Path) -> None:
     # one target is called as its objective is, whose inputs must not be taken for it
-    objectives = (CrossEntropy(name="label", output="sign", ignore_index=-100),)
-    objectives += problem_of(Pictures(4)).objectives[1:]
+    own = CrossEntropy(name="label", output="sign", ignore_index=-100)
+    objectives = (own, *problem_of(Pictures(4)).objectives[1:])
     named = {"label": Task(24, "label"), "size": Task(10, "mean", 2)}
     given: dict[str, Any] = {"objectives": objectives, "val": named, "test": named}
     _fit(problem_of(named, **given), tmp_path / "named", epochs=1)

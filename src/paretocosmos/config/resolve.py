@@ -284,11 +284,9 @@ def _mine(settings: Mapping[str, Any], role: str, thing: Callable[..., Any]) -> 
 
 def _check_batch_size(size: int, problem: Problem) -> None:
     samples, own = samples_in(problem, "train"), problem.batch_size
-    if own is not None and size != own:
-        raise ConfigurationError(
-            f"`batch_size` is that of the loader of `{problem.name}`, {own}, found {size}: "
-            "leave it out, or set it on the loader"
-        ).by({"batch_size": own})
+    if own not in (None, size):
+        rule = f"`batch_size` is that of the loader of `{problem.name}`, {own}, found {size}"
+        raise ConfigurationError(f"{rule}: leave it out, or set it on the loader")
     if size > samples:
         raise ConfigurationError(
             f"`batch_size` must be at most the {samples} training samples of `{problem.name}`, "

@@ -211,6 +211,19 @@ def test_a_mapping_is_keywords_where_forward_knows_them() -> None:
         condition(Named(), 2)(wrong, RAYS)
 
 
+def test_equal_samples_teach_nothing_for_later_calls() -> None:
+    network = nn.Sequential(nn.Embedding(9, 8), nn.Flatten(), nn.Linear(40, 8), nn.Linear(8, 2))
+    model = condition(network, 2).eval()
+    with torch.no_grad():
+        for words, calls in ((torch.zeros(6, 5, dtype=torch.long), 3), (_words(), 1)):
+            model(words, RAYS)
+            counted: list[int] = []
+            handle = model.backbone.register_forward_hook(lambda *_, c=counted: c.append(1))
+            model(words, RAYS)
+            handle.remove()
+            assert (len(counted) >= calls) if calls > 1 else counted == [1]
+
+
 def test_a_call_that_is_compiled_uses_what_was_found() -> None:
     class TimeFirst(nn.Module):
         def __init__(self) -> None:

@@ -12,9 +12,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from paretocosmos.conditioning._batch import every_float, quiet
+from paretocosmos.conditioning._batch import every_float
 from paretocosmos.conditioning._kinds import base_of
 from paretocosmos.conditioning._layers import matrices_of
+from paretocosmos.conditioning._probe import quiet
 from paretocosmos.runtime.torch_private import reparametrised
 from paretocosmos.types import Inputs, Outputs
 

@@ -1,13 +1,14 @@
 """Where samples are, found once for every shape that a conditioned network is called with."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from paretocosmos.conditioning._batch import ALONE, FIRST, Layout, layout_of, quiet
+from paretocosmos.conditioning._batch import ALONE, FIRST, Layout, every_tensor
+from paretocosmos.conditioning._probe import layout_of, quiet, tells_apart
 from paretocosmos.runtime.torch_private import (
     in_backward_pass,
     is_dispatch_watched,
@@ -15,7 +16,7 @@ from paretocosmos.runtime.torch_private import (
 )
 from paretocosmos.types import Inputs, Outputs, first
 
-__all__ = ["Layouts", "every_tensor", "in_processes", "may_look", "samples_of"]
+__all__ = ["Layouts", "in_processes", "may_look", "samples_of"]
 
 
 class Layouts:
@@ -48,25 +49,21 @@ class Layouts:
             told: what listeners are told.
         """
         if not may_look([*every_tensor(inputs), *told]):
-            return self._last or Layout(0, (FIRST,) * len(listeners), (FIRST,))
+            first_everywhere = Layout(0, (FIRST,) * len(listeners), (FIRST,))
+            return self._last if self._known else first_everywhere
         key = _key(inputs)
         if key not in self._known:
             with quiet(network, inputs):
                 found = layout_of(run, listeners, inputs)
+                if found is ALONE and not tells_apart(inputs):
+                    return ALONE  # of this call, not of others of its shape
             if found is not ALONE and not all(
                 listener.follows(lead)
                 for listener, lead in zip(listeners, found.blocks, strict=True)
             ):
                 found = ALONE
-            self._known[key] = found
-            self._last = found or self._last
+            self._known[key] = self._last = found
         return self._known[key]
-
-    def __deepcopy__(self, _: object) -> "Layouts":
-        return Layouts()
-
-    def __reduce__(self) -> tuple[type["Layouts"], tuple[()]]:
-        return Layouts, ()
 
 
 def samples_of(inputs: Inputs, axis: int) -> int:
@@ -84,16 +81,6 @@ def may_look(tensors: Sequence[Tensor]) -> bool:
         or any(type(tensor) not in (Tensor, nn.Parameter) for tensor in tensors)
         or (torch.cuda.is_available() and torch.cuda.is_current_stream_capturing())
     )
-
-
-def every_tensor(inputs: object) -> Iterator[Tensor]:
-    """The tensors among inputs, which may be packed in mappings and sequences."""
-    if isinstance(inputs, Tensor):
-        yield inputs
-    elif isinstance(inputs, Mapping):
-        yield from (one for part in inputs.values() for one in every_tensor(part))
-    elif isinstance(inputs, list | tuple):
-        yield from (one for part in inputs for one in every_tensor(part))
 
 
 def in_processes() -> bool:

@@ -12,12 +12,18 @@ import torch
 from torch import Tensor, nn
 
 from paretocosmos.conditioning._base import Conditioning
-from paretocosmos.conditioning._batch import FIRST, Layout, Lead, check_groups, pick_rows
+from paretocosmos.conditioning._batch import (
+    FIRST,
+    Layout,
+    Lead,
+    check_groups,
+    every_tensor,
+    pick_rows,
+)
 from paretocosmos.conditioning._during import Held
 from paretocosmos.conditioning._heeded import heeded_layers, unheeded
 from paretocosmos.conditioning._layouts import (
     Layouts,
-    every_tensor,
     in_processes,
     may_look,
     samples_of,

@@ -11,10 +11,10 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from paretocosmos.conditioning._base import Conditioning
-from paretocosmos.conditioning._batch import Layout, check_groups, pick_rows
+from paretocosmos.conditioning._batch import Layout, check_groups, every_tensor, pick_rows
 from paretocosmos.conditioning._during import Held
 from paretocosmos.conditioning._emission import Emission
-from paretocosmos.conditioning._layouts import Layouts, every_tensor, samples_of
+from paretocosmos.conditioning._layouts import Layouts, samples_of
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.runtime.torch_private import reparametrised
 from paretocosmos.types import Inputs, Outputs, map_tensors

@@ -17,7 +17,7 @@ from paretocosmos.evaluation.sweeping import blocks, numbers_per_sample, sweep, 
 from paretocosmos.evaluation.tally import Tally
 from paretocosmos.pareto.front import Front
 from paretocosmos.pareto.rays import as_rays, even_rays
-from paretocosmos.problems import Problem, check_split
+from paretocosmos.problems import Problem, batches_of, check_split
 from paretocosmos.runtime.device import fits, precise
 from paretocosmos.runtime.distributed import ALONE, Processes
 from paretocosmos.types import Batch, map_tensors
@@ -55,7 +55,7 @@ def evaluate(
     whole = getattr(model, "ends", None) is not None or getattr(model, "closed_form", False)
     wanted = even_rays(rays, count, ends=whole) if isinstance(rays, int) else as_rays(rays, count)
     parameter = next(model.parameters(), torch.zeros(()))
-    batches = [problem.split(check_split(split))]
+    batches = batches_of(problem, check_split(split))
     brought = (bring(batch, parameter.device, parameter.dtype) for batch in batches)
     return evaluate_batches(model, problem, brought, wanted, split=split, provenance=provenance)
 

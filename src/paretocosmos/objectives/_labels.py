@@ -88,7 +88,7 @@ def sample_weights(like: Tensor, targets: Targets, name: str) -> Tensor | None:
     weight = targets.get(name)
     if weight is None:
         return None
-    if weight.ndim == 1 < like.ndim:  # of a sample, for all its values
+    if weight.numel() == len(like):  # of a sample, for all its values
         return weight.to(like.dtype).reshape(-1, *[1] * (like.ndim - 1))
     return aligned(weight.to(like.dtype), like, name)
 

@@ -61,7 +61,9 @@ class CrossEntropy(Objective):
         return self._mean(outputs, targets, empty=0.0)
 
     def score(self, outputs: Outputs, targets: Targets) -> Tensor:
-        return self._mean(outputs, targets, empty=0.0 if self.missing is None else float("nan"))
+        if self.missing is None:
+            return self.loss(outputs, targets)
+        return self._mean(outputs, targets, empty=float("nan"))
 
     def _mean(self, outputs: Outputs, targets: Targets, *, empty: float) -> Tensor:
         # not F.cross_entropy, which under vmap asks twice for labels to ignore: on a GPU half of

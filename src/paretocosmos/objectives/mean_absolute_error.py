@@ -44,7 +44,9 @@ class MeanAbsoluteError(Objective):
         return self._mean(outputs, targets, empty=0.0)
 
     def score(self, outputs: Outputs, targets: Targets) -> Tensor:
-        return self._mean(outputs, targets, empty=0.0 if self.missing is None else float("nan"))
+        if self.missing is None:
+            return self.loss(outputs, targets)
+        return self._mean(outputs, targets, empty=float("nan"))
 
     def _mean(self, outputs: Outputs, targets: Targets, *, empty: float) -> Tensor:
         output, target = pick(outputs, self.output), targets[self.target]

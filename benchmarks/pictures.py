@@ -227,10 +227,11 @@ def show(row: dict[str, Any]) -> None:
     """A line of the table."""
     alone, trained = (statistics.median(row[name]) for name in ("alone", "trained"))
     spent = [1e6 * statistics.median(own) for own in row["seconds_of_workers"].values()]
+    size, memory = row["pictures"], row["peak_bytes"] / 1e6
     print(
-        f"{row['pictures']:>9,} pictures, batches of {row['batch']:4}: {alone:6,.0f} a second "
-        f"alone, {trained:6,.0f} in training, ratio {row['ratio']:.2f}; workers spend {spent[0]:.0f} and {spent[1]:.0f} µs on "
-        f"each; {row['peak_bytes'] / 1e6:,.0f} MB",
+        f"{size:>9,} pictures, batches of {row['batch']:4}: {alone:6,.0f} a second alone, "
+        f"{trained:6,.0f} in training, ratio {row['ratio']:.2f}; workers spend {spent[0]:.0f} and "
+        f"{spent[1]:.0f} µs on each; {memory:,.0f} MB",
         flush=True,
     )
 

@@ -81,6 +81,8 @@ def at_ray(model: Conditioning, ray: Tensor | Sequence[float], *, merge: bool) -
             f"`at` takes one ray, found {1 + len(more)}: call the model with all of them, "
             "`model(inputs, rays)`"
         )
+    if isinstance(ray, Tensor):  # in the precision it has
+        one = ray.detach().reshape(-1)
     if isinstance(model, PerRayEnsemble):
         network, its_ray = model.nearest(one)
         if isinstance(network, Conditioning):

@@ -1,10 +1,11 @@
 """The contract of a conditioning."""
 
 import copy
+import functools
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -62,14 +63,14 @@ class Conditioning(nn.Module, ABC):
     settings: Mapping[str, Any]
     """The keyword arguments it was built with, for whoever saves it."""
 
-    def __new__(cls, *_: Any, **named: Any) -> Self:
-        made = super().__new__(cls)
-        fixed = ("backbone", "objectives")
-        made.__dict__["settings"] = {key: v for key, v in named.items() if key not in fixed}
-        return made
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if "__init__" in vars(cls):
+            cls.__init__ = _noting(cls.__init__)  # type: ignore[method-assign]
 
     def __init__(self, backbone: nn.Module, objectives: int) -> None:
         super().__init__()
+        self.__dict__.setdefault("settings", {})  # of one without a constructor of its own
         self.ends: Tensor | None
         self.register_buffer("ends", None)
         self.objectives = _whole(objectives)
@@ -176,6 +177,19 @@ class Conditioning(nn.Module, ABC):
         if f"{prefix}ends" in state_dict and self.ends is None:  # trained, and calibrated since
             self.calibrate(torch.empty(self.objectives, self.objectives))
         super()._load_from_state_dict(state_dict, prefix, *args)
+
+
+def _noting(build: Callable[..., None]) -> Callable[..., None]:
+    """A constructor that keeps the settings it is called with; the outermost counts."""
+
+    @functools.wraps(build)
+    def noted(self: Conditioning, *args: Any, **named: Any) -> None:
+        fixed = ("backbone", "objectives")
+        settings = {name: value for name, value in named.items() if name not in fixed}
+        self.__dict__.setdefault("settings", settings)
+        build(self, *args, **named)
+
+    return noted
 
 
 def _whole(objectives: object) -> int:

@@ -57,7 +57,7 @@ def _refused(reason: str) -> ConfigurationError:
 def _folded(network: nn.Module) -> nn.Module:
     """The network without its listeners, the innermost first."""
     places = [(name, part) for name, part in network.named_modules() if isinstance(part, Listener)]
-    for name, listener in sorted(places, key=lambda place: -len(place[0].split("."))):
+    for name, listener in reversed(places):  # what is inside another comes after it
         layer = _fold(network, name, listener)
         every = network.named_modules(remove_duplicate=False)
         for place in [place for place, part in every if part is listener]:

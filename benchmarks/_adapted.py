@@ -8,16 +8,18 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
+import transformers
 from torch import Tensor, nn
-from transformers import GPT2Config, GPT2LMHeadModel
 
 from benchmarks._corpora import NAMES, windows
 from paretocosmos import condition
 from paretocosmos.conditioning import Conditioning
+from paretocosmos.conditioning.lora import Lora
 from paretocosmos.methods.linear import Linear
 
 LENGTH, SHARE, GROUPS = 48, 8, 4  # positions, windows of each corpus in a step, rays of a step
 RANK, SCALE = 4, 2.0
+ENDS = {"bos_token_id": 10, "eos_token_id": None, "pad_token_id": 0}
 Data = dict[str, Tensor]
 Losses = Callable[[Tensor, Tensor], Tensor]
 
@@ -37,26 +39,29 @@ class PlainLora(nn.Module):
         return out
 
 
-def decoder() -> GPT2LMHeadModel:
+def gpt2(**settings: Any) -> nn.Module:
+    """A GPT-2 with weights just drawn."""
+    theirs: Any = transformers
+    network: nn.Module = theirs.GPT2LMHeadModel(theirs.GPT2Config(**settings))
+    return network
+
+
+def decoder() -> nn.Module:
     """A GPT-2 of four layers that reads bytes."""
-    sizes = {"vocab_size": 256, "n_positions": 192, "n_embd": 96, "n_layer": 4, "n_head": 4}
-    ends = {"bos_token_id": 10, "eos_token_id": None, "pad_token_id": 0}
-    return GPT2LMHeadModel(GPT2Config(**sizes, **ends, use_cache=True))
+    return gpt2(vocab_size=256, n_positions=192, n_embd=96, n_layer=4, n_head=4, **ENDS)
 
 
 def plain_lora(base: nn.Module, rank: int) -> nn.Module:
     """A copy of the frozen network with textbook adapters in its blocks."""
     network = copy.deepcopy(base).requires_grad_(False)
-    places = condition(base, 2, how="lora").places
-    for place in places:
+    for place in lora(base).places:
         network.set_submodule(place, PlainLora(network.get_submodule(place), rank))
     return network
 
 
-def lora(base: nn.Module) -> Conditioning:
+def lora(base: nn.Module) -> Lora:
     """LoRA mixed by the ray."""
-    settings = {"adapter_rank": RANK, "scale": SCALE}
-    return condition(base, 2, how="lora", settings=settings)
+    return Lora(base, 2, adapter_rank=RANK, scale=SCALE)
 
 
 def film(base: nn.Module) -> Conditioning:
@@ -69,7 +74,7 @@ def film(base: nn.Module) -> Conditioning:
 
 def soup(base: nn.Module, ends: list[nn.Module]) -> Conditioning:
     """Rewarded soups: the weights of the two end adapters, mixed by the ray (Ramé et al. 2023)."""
-    model = condition(base, 2, how="lora", settings={"adapter_rank": 2 * RANK, "scale": SCALE})
+    model = Lora(base, 2, adapter_rank=2 * RANK, scale=SCALE)
     parts = [dict(end.named_modules()) for end in ends]
     with torch.no_grad():
         for place in model.places:
@@ -99,7 +104,8 @@ def step(model: nn.Module, ids: Tensor, rays: Tensor) -> Tensor:
     called = model(ids, rays) if isinstance(model, Conditioning) else model(ids)
     losses = losses_of(called["logits"], ids)
     by_group = losses.unflatten(0, (len(rays), 2, -1)).mean(dim=-1)
-    return (rays * by_group).sum(dim=-1).mean()
+    total: Tensor = (rays * by_group).sum(dim=-1).mean()
+    return total
 
 
 def train(

@@ -2,10 +2,10 @@
 
 A small decoder is trained on a mix of two corpora, Python's own source code and its docstrings, and
 frozen. Then it is adapted in five ways: LoRA mixed by the ray (ours), for as many steps as one
-separate adapter and for as many as all five together; FiLM; a separate textbook LoRA for each of five
-weights of the two corpora; and rewarded soups, which mix the weights of the two end adapters. All
-have the same learning rate, chosen on the validation files, and see the same windows. Judged on
-held-out files, once.
+separate adapter and for as many as all five together; FiLM; a separate textbook LoRA for each of
+five weights of the two corpora; and rewarded soups, which mix the weights of the two end adapters.
+All have the same learning rate, chosen on the validation files, and see windows drawn from the same
+files. Judged on held-out files, once.
 
 Times are processor seconds of one thread, taken in turns, since a machine may be shared.
 `--picture FILE` draws the fronts of the first seed. One seed takes some six minutes on a core.
@@ -22,7 +22,6 @@ import numpy as np
 import torch
 import transformers
 from torch import Tensor, nn
-from transformers import GPT2Config, GPT2LMHeadModel
 
 from benchmarks import _adapted as ways
 from benchmarks._corpora import NAMES, corpora, even_windows
@@ -130,7 +129,7 @@ def studied(
 
 
 def _front(rays: Tensor, values: list[list[float]]) -> Front:
-    return Front(rays, values, NAMES, REFERENCE)
+    return Front(rays.double().numpy(), np.array(values), NAMES, np.array(REFERENCE))
 
 
 def _measured(front: Front, separate: Front) -> dict[str, float | None]:
@@ -167,7 +166,7 @@ def generated(model: Conditioning, seed: int) -> dict[str, str]:
 def parameters(base: nn.Module) -> dict[str, Any]:
     """How many parameters the ray costs, here and in a GPT-2 of usual size."""
     with torch.device("meta"):
-        usual = GPT2LMHeadModel(GPT2Config())
+        usual = ways.gpt2()
     found = {}
     for name, network in {"small": base, "gpt2": usual}.items():
         own = _count(network)
@@ -192,7 +191,7 @@ def step_times(base: nn.Module, data: ways.Data, rounds: int) -> dict[str, float
         "ours, one ray": (ours, one),
         "ours, four rays": (ours, four),
     }
-    steps = {}
+    steps: dict[str, tuple[nn.Module, Tensor, Any, list[float]]] = {}
     for name, (model, rays) in arms.items():
         own = [p for p in model.parameters() if p.requires_grad]
         steps[name] = (model.train(), rays, torch.optim.AdamW(own, lr=1e-4), [])
@@ -216,8 +215,7 @@ def step_times(base: nn.Module, data: ways.Data, rounds: int) -> dict[str, float
 def wide_step_times() -> dict[str, float]:
     """The same for two layers as wide as those of GPT-2."""
     torch.manual_seed(0)
-    sizes = {"vocab_size": 256, "n_positions": 64, "n_embd": 768, "n_layer": 2, "n_head": 12}
-    base = GPT2LMHeadModel(GPT2Config(**sizes, bos_token_id=0, eos_token_id=0))
+    base = ways.gpt2(n_embd=768, n_layer=2, n_head=12, n_positions=64, vocab_size=256, **ways.ENDS)
     data = {name: torch.randint(256, (1000,)) for name in NAMES}
     return step_times(base, data, 8)
 

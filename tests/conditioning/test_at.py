@@ -46,7 +46,7 @@ class Affine(nn.Module):
         return out
 
     def doubled(self, inputs: Tensor) -> Tensor:
-        return 2 * self(inputs)
+        return 2 * self.forward(inputs)
 
 
 @pytest.mark.parametrize("name", ["concat", "film", "hypernet", "lora", "none"])
@@ -65,7 +65,7 @@ def test_it_is_called_as_the_network_was(name: str, rays: Rays, nudge: Nudge) ->
     assert not one.training
     with pytest.raises(AttributeError, match="tripled"):
         one.tripled(left)
-    with pytest.raises(ConfigurationError, match="by position.*here 2; found 3"):
+    with pytest.raises(ConfigurationError, match=r"by position.*here 2; found 3"):
         one(left, right, right)
 
 

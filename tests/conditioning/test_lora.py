@@ -27,7 +27,7 @@ def _trained(model: Lora) -> Lora:
 
 def _literal(model: Lora, network: nn.Module, ray: Tensor, inputs: Any) -> Tensor:
     """The network with W + s·Σ_j r_j B_j A_j in the place of each adapted weight."""
-    weights = dict(network.named_parameters())
+    weights: dict[str, Tensor] = dict(network.named_parameters())
     for place in model.places:
         layer: Any = model.backbone.get_submodule(place)
         rank = layer.writes.shape[1] // J
@@ -83,7 +83,7 @@ def test_layers_inside_repeated_blocks_are_adapted_or_those_named(make: Make) ->
     assert Lora(network, J, layer="grow").places == every[::2]
     named = ("head", "blocks.1.grow")
     assert Lora(network, J, layer=named).places == ("blocks.1.grow", "head")
-    assert condition(network, J, how="lora", layer="head").places == ("head",)  # type: ignore[attr-defined]
+    assert condition(network, J, how="lora", layer="head").places == ("head",)
 
 
 @pytest.mark.parametrize(

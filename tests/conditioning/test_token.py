@@ -79,7 +79,8 @@ def test_groups_and_sweeps_are_the_loop_over_rays(
     ]
     torch.testing.assert_close(model(IDS, three)["each"], torch.cat(alone))
     every = torch.stack([_literal(model, network, IDS, ray)["all"] for ray in three])
-    torch.testing.assert_close(model.each_ray(IDS, three)["all"], every)
+    swept: Any = model.each_ray(IDS, three)
+    torch.testing.assert_close(swept["all"], every)
 
 
 def test_it_starts_the_same_at_every_ray_from_rows_of_the_embedding(network: Reader) -> None:

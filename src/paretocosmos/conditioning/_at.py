@@ -57,7 +57,7 @@ class AtRay(nn.Module):
         except AttributeError:
             if name.startswith("__"):
                 raise
-        model = super().__getattr__("conditioned")
+        model: Any = super().__getattr__("conditioned")
         found = getattr(model.backbone, name)
         if not inspect.ismethod(found):
             return found

@@ -1,5 +1,6 @@
 """Preference tokens: a few learned tokens, set by the ray, before the sequence."""
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -149,7 +150,8 @@ class Token(ListeningConditioning):
         if layer is not None:
             found = dict(self.backbone.named_modules()).get(layer)
         elif callable(getattr(self.backbone, "get_input_embeddings", None)):
-            found = self.backbone.get_input_embeddings()
+            theirs: Any = self.backbone
+            found = theirs.get_input_embeddings()
         elif (first := enters(self.backbone)) is not None:
             found = first[1]
         if not isinstance(found, nn.Embedding) or found not in names:
@@ -197,8 +199,10 @@ class Token(ListeningConditioning):
     def _example(self, count: int) -> Inputs:
         """Ids of one short sequence, as the network takes them."""
         ids = torch.full((1, count), self._filler, device=self.start.device)
-        named = callable(getattr(self.backbone, "get_input_embeddings", None))
-        return grown({"input_ids": ids} if named else ids, self.tokens, self._filler)
+        takes = inspect.signature(self.backbone.forward).parameters
+        given = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
+        named = {name: part for name, part in given.items() if name in takes}
+        return grown(named if "input_ids" in named else ids, self.tokens, self._filler)
 
     def extra_repr(self) -> str:
         return f"objectives={self.objectives}, tokens={self.tokens}, layer={self._place!r}"

@@ -141,14 +141,15 @@ def _load(model: Conditioning, place: Path, left_out: object) -> None:
     tensors, _ = load_tensors(place / WEIGHTS, hashed=True)
     own = model.state_dict()
     missing = {name: own[name] for name in own if name not in tensors}
-    if missing and _digest(missing) != left_out:
-        raise RunError(
-            f"`{place / WEIGHTS}` has no `{next(iter(missing))}`, and `network` does not have the "
-            "frozen weights that were left out: pass the network that was conditioned, with its "
-            "pretrained weights"
-        )
+    if left_out is not None:
+        if _digest(missing) != left_out:
+            raise RunError(
+                f"`{place / WEIGHTS}` lacks frozen weights, which `network` must have, found "
+                "others there: pass the network that was conditioned, with its pretrained weights"
+            )
+        tensors |= missing
     try:
-        model.load_state_dict(dict(missing) | tensors)
+        model.load_state_dict(tensors)
     except RuntimeError as error:
         raise RunError(
             f"`{place / WEIGHTS}` does not fit `network` ({one_line(error)[:300]}): pass one built "

@@ -14,6 +14,7 @@ Times are processor seconds of one thread, taken in turns, since a machine may b
 import argparse
 import json
 import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -32,7 +33,8 @@ from paretocosmos.pareto.front import Front
 from paretocosmos.pareto.metrics import front_report
 from paretocosmos.runs.provenance import provenance
 
-PRETRAINED, STEPS, LONGER = 1500, 300, 5
+PRETRAINED, LONGER = 1500, 5
+ARMS = ("lora", "lora, longer", "film", "soup")
 RATE, ADAPTER_RATE = 2e-3, 3e-3
 RAYS = torch.tensor([[1.0, 0.0], [0.75, 0.25], [0.5, 0.5], [0.25, 0.75], [0.0, 1.0]])
 MANY = 9
@@ -45,6 +47,8 @@ def main() -> None:
     """Train, print, write."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", default="1,2,3")
+    parser.add_argument("--steps", type=int, default=300, help="of each separate adapter")
+    parser.add_argument("--arms", default=";".join(ARMS), help="beside the separate adapters")
     parser.add_argument("--out", type=Path, help="write the numbers here as JSON")
     parser.add_argument("--picture", type=Path, help="draw the fronts of the first seed here")
     arguments = parser.parse_args()
@@ -59,7 +63,8 @@ def main() -> None:
         "base": _perplexities(ways.evaluated(base, texts, RAYS[2]))
         | {"steps": PRETRAINED, "seconds": took, "parameters": _count(base)},
         "settings": {
-            "steps": STEPS,
+            "steps": arguments.steps,
+            "steps, longer": LONGER * arguments.steps,
             "rate": ADAPTER_RATE,
             "rank": ways.RANK,
             "scale": ways.SCALE,
@@ -75,11 +80,12 @@ def main() -> None:
         json.dumps({key: content[key] for key in ("base", "parameters", "step_time")}), flush=True
     )
     for seed in map(int, arguments.seeds.split(",")):
-        fronts, found = studied(base, data["train"], texts, seed)
+        steps, arms = arguments.steps, arguments.arms.split(";")
+        found = studied(base, data["train"], texts, seed=seed, steps=steps, arms=arms)
         content["seeds"].append(found)
         print(json.dumps({"seed": seed, **found["measures"]}), flush=True)
         if arguments.picture is not None and len(content["seeds"]) == 1:
-            draw(arguments.picture, fronts)
+            draw(arguments.picture, found)
         if arguments.out is not None:
             content["mean"] = _means(content["seeds"])
             whole = content | {"transformers": transformers.__version__}
@@ -88,25 +94,31 @@ def main() -> None:
 
 
 def studied(
-    base: nn.Module, data: ways.Data, texts: dict[str, Tensor], seed: int
-) -> tuple[dict[str, Front], dict[str, Any]]:
+    base: nn.Module,
+    data: ways.Data,
+    texts: dict[str, Tensor],
+    *,
+    seed: int,
+    steps: int,
+    arms: Sequence[str],
+) -> dict[str, Any]:
     """Every way of adapting, with one seed."""
     torch.manual_seed(seed)
     seconds: dict[str, float] = {}
 
     def trained(name: str, model: nn.Module, ray: Tensor | None, times: int = 1) -> nn.Module:
-        steps = times * STEPS
-        took = ways.train(model, data, ray, steps=steps, rate=ADAPTER_RATE, seed=seed)
+        took = ways.train(model, data, ray, steps=times * steps, rate=ADAPTER_RATE, seed=seed)
         seconds[name] = seconds.get(name, 0.0) + took
         return model
 
     separate = [trained("separate", ways.plain_lora(base, 2 * ways.RANK), ray) for ray in RAYS]
-    models: dict[str, Any] = {
-        "lora": trained("lora", ways.lora(base), None),
-        "lora, longer": trained("lora, longer", ways.lora(base), None, LONGER),
-        "film": trained("film", ways.film(base), None),
-        "soup": ways.soup(base, [separate[0], separate[-1]]).eval(),
+    made: dict[str, Callable[[], Any]] = {
+        "lora": lambda: trained("lora", ways.lora(base), None),
+        "lora, longer": lambda: trained("lora, longer", ways.lora(base), None, LONGER),
+        "film": lambda: trained("film", ways.film(base), None),
+        "soup": lambda: ways.soup(base, [separate[0], separate[-1]]).eval(),
     }
+    models = {name: made[name]() for name in arms}
     points = [ways.evaluated(one, texts, ray) for one, ray in zip(separate, RAYS, strict=True)]
     fronts = {"separate": _front(RAYS, points)}
     many = even_rays(MANY, 2, ends=True)
@@ -116,7 +128,7 @@ def studied(
         fronts[name] = _front(many, [ways.evaluated(model, texts, ray) for ray in many])
         measures[name] = _measured(few, fronts["separate"])
         measures[name]["at_nine_rays"] = _measured(fronts[name], fronts["separate"])
-    return fronts, {
+    return {
         "seed": seed,
         "measures": measures,
         "fronts": {
@@ -124,7 +136,7 @@ def studied(
             for name, front in fronts.items()
         },
         "seconds": seconds,
-        "generated": generated(models["lora, longer"], seed),
+        "generated": generated(models.get("lora, longer", models["lora"]), seed),
     }
 
 
@@ -238,30 +250,40 @@ def _means(seeds: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 LOOKS = {
-    "separate": ("D", "", "a LoRA for each weight"),
-    "lora, longer": ("o", "-", "ours: LoRA mixed by the ray"),
-    "film": ("s", "-", "ours: FiLM on the frozen network"),
-    "soup": ("^", "--", "rewarded soups"),
+    "separate": ("D", "none", "five adapters, one per weight"),
+    "lora, longer": ("o", "-", "ours: one network, as many steps as the five"),
+    "lora": ("o", ":", "ours: one network, as many steps as one of them"),
+    "film": ("s", ":", "ours: FiLM, as many steps as one of them"),
+    "soup": ("^", "--", "rewarded soups of the two end adapters"),
 }
 
 
-def draw(path: Path, fronts: dict[str, Front]) -> None:
-    """Perplexities of both corpora, one line per way of adapting."""
+def draw(path: Path, found: dict[str, Any]) -> None:
+    """Perplexities of both corpora, one line per way of adapting, of what `studied` found."""
     import matplotlib as mpl
 
     mpl.use("Agg")
     from matplotlib import pyplot as plt
 
-    colours = dict(zip(LOOKS, (LIGHT["ink"], *RUNS["light"]), strict=False))
+    blue, orange, green = RUNS["light"][:3]
+    colours = dict(zip(LOOKS, (LIGHT["ink"], blue, blue, orange, green), strict=True))
     figure, axes = plt.subplots(figsize=(6.4, 4.2), layout="constrained")
     for name, (marker, line, label) in LOOKS.items():
-        code, prose = np.exp(fronts[name].values).T
-        size = 7 if name == "separate" else 4
-        above = 3 if name == "separate" else 2
+        if name not in found["fronts"]:
+            continue
+        code, prose = np.transpose(found["fronts"][name]["perplexity"])
+        alone = name == "separate"
         axes.plot(
-            code, prose, line or "none", marker=marker, ms=size, lw=1.2, label=label,
-            color=colours[name], zorder=above,
-        )  # fmt: skip
+            code,
+            prose,
+            linestyle=line,
+            linewidth=1.2,
+            marker=marker,
+            markersize=7 if alone else 4,
+            color=colours[name],
+            label=label,
+            zorder=3 if alone else 2,
+        )
     axes.set(
         xlabel="perplexity per byte of source code (held-out files)",
         ylabel="perplexity per byte of prose",

@@ -148,7 +148,7 @@ class Tied(nn.Module):
     ("model", "says"),
     [
         (Lora(Tied(), J), "`out` is shared with another layer"),
-        (Film(LeNet((1, 20, 20), 2), J), "at `first` come after"),
+        (Film(LeNet((1, 20, 20), 2), J), "at `second` come after"),
         (
             Film(_sequence(nn.RMSNorm(6)), J),
             "at `1` come after RMSNorm, which does not .* with a bias",

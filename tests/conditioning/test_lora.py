@@ -108,3 +108,23 @@ def test_layers_that_are_not_called_or_not_there_are_refused(make: Make) -> None
         Lora(network, J, layer="linear1")
     with pytest.raises(ConfigurationError, match="found none in LayerNorm"):
         Lora(nn.LayerNorm(3), J)
+
+
+class Mixer(nn.Module):
+    """One layer is called, the other only read."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.called, self.read = nn.Linear(4, 4), nn.Linear(4, 4)
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        assert isinstance(self.called.weight, Tensor)
+        inner = self.called(inputs).to(self.called.weight.dtype)
+        out: Tensor = inner @ self.read.weight.T
+        return out
+
+
+def test_a_layer_that_is_read_and_not_called_is_left_out() -> None:
+    assert Lora(Mixer(), J).places == ("called",)
+    with pytest.raises(ConfigurationError, match=r"`read` is not always: .* its weight"):
+        Lora(Mixer(), J, layer="read")

@@ -1,5 +1,8 @@
 """Which layers an adapter of low rank can be put on, and the one that GPT-2 is made of."""
 
+import inspect
+import re
+from functools import cache
 from typing import Any
 
 import torch
@@ -8,7 +11,7 @@ from torch import nn
 from paretocosmos.conditioning._layers import matrices_of, uncalled
 from paretocosmos.conditioning._low_rank import LowRank, LowRankLinear, adapted
 
-__all__ = ["adaptable", "adapter", "is_conv1d"]
+__all__ = ["adaptable", "adapter", "bypassed", "is_conv1d"]
 
 
 class LowRankConv1D(LowRankLinear):
@@ -32,9 +35,37 @@ def adaptable(network: nn.Module) -> list[str]:
     for name, part in network.named_modules():
         if name in known or (is_conv1d(part) and uncalled(network, name) is None):
             weight = part.weight
-            if isinstance(weight, torch.Tensor) and weight.is_floating_point():
+            real = isinstance(weight, torch.Tensor) and weight.is_floating_point()
+            if real and not bypassed(network, name):
                 found.setdefault(part, name)
     return list(found.values())
+
+
+def bypassed(network: nn.Module, name: str) -> bool:
+    """Whether the module around a layer computes with its weight instead of calling it.
+
+    As Mamba's mixer does: an adapter would not be heard there. Asking for the weight's type or
+    place is no computation.
+    """
+    around, _, last = name.rpartition(".")
+    text = _source(type(network.get_submodule(around))) if name else ""
+    uses = rf"(?<!isinstance\()self\.{re.escape(last)}\.weight\b(?!\.(?:dtype|device|shape|size|ndim|data\.dtype))"
+    return re.search(uses, text) is not None
+
+
+@cache
+def _source(kind: type) -> str:
+    """What a class does in its own methods but the constructor; nothing where it is not known."""
+    if kind.__module__.startswith("torch.nn."):
+        return ""
+    methods = (value for name, value in vars(kind).items() if name != "__init__")
+    texts = []
+    for method in methods:
+        try:
+            texts.append(inspect.getsource(method))
+        except (OSError, TypeError):
+            continue
+    return "\n".join(texts)
 
 
 def adapter(layer: nn.Module, objectives: int, rank: int) -> LowRank:

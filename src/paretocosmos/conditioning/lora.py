@@ -2,7 +2,7 @@
 
 from torch import Tensor, nn
 
-from paretocosmos.conditioning._adapters import adaptable, adapter
+from paretocosmos.conditioning._adapters import adaptable, adapter, bypassed
 from paretocosmos.conditioning._base import inside
 from paretocosmos.conditioning._layers import blocks_of, check_called
 from paretocosmos.conditioning._listening import ListeningConditioning
@@ -98,6 +98,11 @@ class Lora(ListeningConditioning):
             return f"`layer` names layers of the network, found no `{end}`; there are: {some}"
         name, part = parts[0]
         check_called(self.backbone, name)
+        if bypassed(self.backbone, name):
+            return (
+                f"a layer that hears a ray must be called, and `{name}` is not always: the module "
+                f"around it computes with its weight; name another layer ({some})"
+            )
         return (
             "`lora` adapts linear layers, convolutions without groups and `Conv1D`, with the "
             f"`forward` of their class and weights of a real type, found {type(part).__name__} at "

@@ -48,8 +48,10 @@ def bypassed(network: nn.Module, name: str) -> bool:
     place is no computation.
     """
     around, _, last = name.rpartition(".")
-    text = _source(type(network.get_submodule(around))) if name else ""
-    uses = rf"(?<!isinstance\()self\.{re.escape(last)}\.weight\b(?!\.(?:dtype|device|shape|size|ndim|data\.dtype))"
+    kind: Any = type(network.get_submodule(around))
+    text = _source(kind) if name else ""
+    asks = r"\.(?:dtype|device|shape|size|ndim|data\.dtype)"
+    uses = rf"(?<!isinstance\()self\.{re.escape(last)}\.weight\b(?!{asks})"
     return re.search(uses, text) is not None
 
 

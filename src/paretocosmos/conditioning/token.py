@@ -200,7 +200,9 @@ class Token(ListeningConditioning):
         """Ids of one short sequence, as the network takes them."""
         ids = torch.full((1, count), self._filler, device=self.start.device)
         takes = inspect.signature(self.backbone.forward).parameters
-        given = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
+        given = {"input_ids": ids}
+        if not ids.is_meta:  # some look at its values; without one they warn of padding
+            given["attention_mask"] = torch.ones_like(ids)
         named = {name: part for name, part in given.items() if name in takes}
         return grown(named if "input_ids" in named else ids, self.tokens, self._filler)
 

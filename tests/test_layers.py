@@ -40,12 +40,13 @@ LONGEST_CHAIN = 20
 """Modules that import one another in a row, when they are imported; fewer is better."""
 
 CONVENIENT = {
+    ("conditioning._base", "conditioning._at"),
     ("pareto.front", "pareto.selection"),
     ("pareto.front", "plotting"),
     ("pareto.front", "plotting.picture"),
     ("runs.run", "explorer.inline"),
 }
-"""Lazy imports that would close a circle, for a method on a value: `front.plot`, `run.explore`."""
+"""Lazy imports that would close a circle, for a method on a value: `front.plot`, `model.at`."""
 
 HEAVY = (
     "matplotlib",

@@ -65,3 +65,20 @@ def test_fronts_of_a_language_model_stay_below_a_gigabyte() -> None:
         assert max(few, many) < 1
         assert many < few + 0.1  # ten times the samples
         assert f"| {few:.2f} GB | {many:.2f} GB |" in page
+
+
+def test_one_language_model_trades_code_for_prose(tmp_path: Path) -> None:
+    pytest.importorskip("transformers", reason="pip install --group extras")
+    shown = _run("language_model.py", tmp_path)
+    rows = re.findall(r"matters [\d.]+: perplexity ([\d.]+), prose ([\d.]+)", shown)
+    code, prose = ([float(row[at]) for row in rows] for at in (0, 1))
+    assert len(code) == 3
+    assert code == sorted(code)
+    assert prose == sorted(prose, reverse=True)
+    assert max(code + prose) < 25  # 256 before it has read anything
+    assert "says the same: True" in shown
+    adapters, merged = (
+        (tmp_path / "runs" / folder / "model.safetensors").stat().st_size
+        for folder in ("language_model", "for_code")
+    )
+    assert adapters < merged / 4

@@ -1,10 +1,11 @@
 """The contract of a conditioning."""
 
 import copy
+import functools
 import inspect
 import operator
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import torch
@@ -13,7 +14,7 @@ from torch import Tensor, nn
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.types import Inputs, Outputs
 
-__all__ = ["Conditioning", "heads_of", "inside"]
+__all__ = ["Act", "Conditioning", "heads_of", "inside"]
 
 
 def heads_of(network: nn.Module) -> tuple[str, ...]:
@@ -35,6 +36,14 @@ def inside(name: str, modules: tuple[str, ...]) -> bool:
     return any(f"{name}.".startswith(f"{module}.") for module in modules)
 
 
+class Act(dict[str, Tensor]):
+    """In the place of inputs: what to do with the backbone instead of calling it."""
+
+    def __init__(self, act: Callable[[nn.Module], Any]) -> None:
+        super().__init__()
+        self.act = act
+
+
 class Conditioning(nn.Module, ABC):
     """A network that takes a ray beside its inputs: ``forward(inputs, ray) -> outputs``.
 
@@ -52,8 +61,17 @@ class Conditioning(nn.Module, ABC):
     """`True` says that training hears nothing of a ray: what it means is found afterwards, by a
     formula."""
 
+    settings: Mapping[str, Any]
+    """The keyword arguments it was built with, for whoever saves it."""
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if "__init__" in vars(cls):
+            cls.__init__ = _noting(cls.__init__)  # type: ignore[method-assign]
+
     def __init__(self, backbone: nn.Module, objectives: int) -> None:
         super().__init__()
+        self.__dict__.setdefault("settings", {})  # of one without a constructor of its own
         self.ends: Tensor | None
         self.register_buffer("ends", None)
         self.objectives = _whole(objectives)
@@ -105,8 +123,37 @@ class Conditioning(nn.Module, ABC):
         What does not depend on the ray is computed once.
         """
 
+    def at(self, ray: Tensor | Sequence[float], *, merge: bool = False) -> nn.Module:
+        """The network at one ray: an ordinary module, called as the network was, without a ray.
+
+        It shares its weights with this one. Methods and attributes of the network, such as
+        `generate` and `config`, are there too.
+
+        Args:
+            ray: one ray, ``[J]``.
+            merge: fold what the ray amounts to into a copy of the network's own weights, and give
+                that copy, of the network's own class; refused where that would not be exact.
+
+        >>> from paretocosmos.conditioning.lora import Lora
+        >>> model = Lora(nn.Sequential(nn.Linear(3, 8), nn.ReLU(), nn.Linear(8, 1)), 2)
+        >>> model.at([0.7, 0.3])(torch.zeros(4, 3)).shape
+        torch.Size([4, 1])
+        >>> type(model.at([0.7, 0.3], merge=True)).__name__
+        'Sequential'
+        """
+        from paretocosmos.conditioning._at import at_ray
+
+        return at_ray(self, ray, merge=merge)
+
+    def hearing(self, ray: Tensor, act: Callable[[nn.Module], Any]) -> Any:
+        """What a function of the backbone gives while the backbone hears a ray, ``[J]``."""
+        return self(Act(act), ray)
+
     def call(self, inputs: Inputs) -> Outputs:
         """The backbone on its inputs; a mapping is passed on as keywords, or as a whole."""
+        if isinstance(inputs, Act):
+            done: Outputs = inputs.act(self.backbone)
+            return done
         args, named = self._arguments(inputs)
         outputs: Outputs = self.backbone(*args, **named)
         return outputs
@@ -165,6 +212,19 @@ def _computed(network: nn.Module) -> dict[int, Tensor]:
         for name, weight in vars(part).items()
         if isinstance(weight, Tensor) and any(hasattr(part, name + of) for of in ("_g", "_orig"))
     }
+
+
+def _noting(build: Callable[..., None]) -> Callable[..., None]:
+    """A constructor that keeps the settings it is called with; the outermost counts."""
+
+    @functools.wraps(build)
+    def noted(self: Conditioning, *args: Any, **named: Any) -> None:
+        fixed = ("backbone", "objectives")
+        settings = {name: value for name, value in named.items() if name not in fixed}
+        self.__dict__.setdefault("settings", settings)
+        build(self, *args, **named)
+
+    return noted
 
 
 def _whole(objectives: object) -> int:

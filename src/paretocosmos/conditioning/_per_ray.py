@@ -68,10 +68,15 @@ class PerRayEnsemble(Conditioning):
         stacked: Outputs = map_tensors(lambda *outs: torch.stack(outs), *answers)
         return stacked
 
+    def nearest(self, ray: Tensor) -> tuple[nn.Module, Tensor]:
+        """The network that answers a ray ``[J]``, and the ray that it was trained for."""
+        near = F.cosine_similarity(self.rays, ray.to(self.rays).unsqueeze(0)).argmax()
+        network: nn.Module = self.backbone[int(near)]  # type: ignore[index]
+        return network, self.rays[near]
+
     def _answer(self, inputs: Inputs, ray: Tensor) -> Outputs:
-        near = F.cosine_similarity(self.rays, ray.unsqueeze(0)).argmax()
-        network = self.backbone[int(near)]  # type: ignore[index]
-        outputs: Outputs = network(inputs, self.rays[near])
+        network, its_ray = self.nearest(ray)
+        outputs: Outputs = network(inputs, its_ray)
         return outputs
 
     def extra_repr(self) -> str:

@@ -1,10 +1,11 @@
 """Hypernetwork: the ray decides every weight of the network."""
 
 import contextlib
+import copy
 import math
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -143,6 +144,22 @@ class Hypernet(Conditioning):
         one = {name: weight[0].detach() for name, weight in weights.items()}
         run = partial(self._with, one)
         return self._layouts.of(self.backbone, (), run, inputs, list(weights.values())[:1])
+
+    def network_at(self, ray: Tensor) -> nn.Module:
+        """A copy of the network whose own weights are those of one ray ``[J]``."""
+        network = copy.deepcopy(self.backbone)
+        own: dict[Tensor, nn.Parameter] = {}
+        for name, weight in self.weights(self.rays_for(ray)).items():
+            place, _, last = name.rpartition(".")
+            module = network.get_submodule(place)
+            delattr(module, last)
+            # a weight that is used in several places stays one
+            shared = own.setdefault(weight, nn.Parameter(weight[0].detach().clone()))
+            module.register_parameter(last, shared)
+        return network
+
+    def hearing(self, ray: Tensor, act: Callable[[nn.Module], Any]) -> Any:
+        return act(self.network_at(ray))  # its own lacks the weights, which some methods ask for
 
     def each_ray(self, inputs: Inputs, rays: Tensor) -> Outputs:
         some = max(1, SWEPT // (sum(self._sizes) * self.emit.weight.element_size()))

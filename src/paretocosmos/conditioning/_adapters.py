@@ -1,0 +1,77 @@
+"""Which layers an adapter of low rank can be put on, and the one that GPT-2 is made of."""
+
+import inspect
+import re
+from functools import cache
+from typing import Any
+
+import torch
+from torch import nn
+
+from paretocosmos.conditioning._layers import matrices_of, uncalled
+from paretocosmos.conditioning._low_rank import LowRank, LowRankLinear, adapted
+
+__all__ = ["adaptable", "adapter", "bypassed", "is_conv1d"]
+
+
+class LowRankConv1D(LowRankLinear):
+    """A linear layer whose weight is stored as ``[in, out]``: `Conv1D` of `transformers`."""
+
+    def __init__(self, layer: Any, objectives: int, rank: int) -> None:
+        reads = nn.Linear(layer.nx, objectives * rank, bias=False)
+        LowRank.__init__(self, layer, reads, layer.nf, objectives)
+
+
+def is_conv1d(layer: nn.Module) -> bool:
+    """Whether a layer is the `Conv1D` of `transformers`, known without importing that."""
+    kind = type(layer)
+    return kind.__name__ == "Conv1D" and kind.__module__.startswith("transformers.")
+
+
+def adaptable(network: nn.Module) -> list[str]:
+    """The layers that can be adapted, by dotted names, in the order they were written."""
+    known = set(matrices_of(network))
+    found: dict[nn.Module, str] = {}
+    for name, part in network.named_modules():
+        if name in known or (is_conv1d(part) and uncalled(network, name) is None):
+            weight = part.weight
+            real = isinstance(weight, torch.Tensor) and weight.is_floating_point()
+            if real and not bypassed(network, name):
+                found.setdefault(part, name)
+    return list(found.values())
+
+
+def bypassed(network: nn.Module, name: str) -> bool:
+    """Whether the module around a layer computes with its weight instead of calling it.
+
+    As Mamba's mixer does: an adapter would not be heard there. Asking for the weight's type or
+    place is no computation.
+    """
+    around, _, last = name.rpartition(".")
+    kind: Any = type(network.get_submodule(around))
+    text = _source(kind) if name else ""
+    asks = r"\.(?:dtype|device|shape|size|ndim|data\.dtype)"
+    uses = rf"(?<!isinstance\()self\.{re.escape(last)}\.weight\b(?!{asks})"
+    return re.search(uses, text) is not None
+
+
+@cache
+def _source(kind: type) -> str:
+    """What a class does in its own methods but the constructor; nothing where it is not known."""
+    if kind.__module__.startswith("torch.nn."):
+        return ""
+    methods = (value for name, value in vars(kind).items() if name != "__init__")
+    texts = []
+    for method in methods:
+        try:
+            texts.append(inspect.getsource(method))
+        except (OSError, TypeError):
+            continue
+    return "\n".join(texts)
+
+
+def adapter(layer: nn.Module, objectives: int, rank: int) -> LowRank:
+    """A layer plus low-rank weights of every objective; its bias stays as it is."""
+    made = (LowRankConv1D if is_conv1d(layer) else adapted)(layer, objectives, rank)
+    made.shifts = None
+    return made

@@ -1,0 +1,211 @@
+"""Conditioned networks in folders: weights in safetensors, what they are in JSON, a model card.
+
+No file is a pickle, and a folder names only conditionings of this package. The network itself is
+handed over by the caller, or, where the caller allows it, built from the `config.json` of a network
+of `transformers`.
+"""
+
+import copy
+import hashlib
+import importlib
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from paretocosmos import registry
+from paretocosmos._version import __version__
+from paretocosmos.conditioning import Conditioning, inside
+from paretocosmos.config.settings import spec_name
+from paretocosmos.errors import ConfigurationError, RunError, need
+from paretocosmos.integrations._pretrained_card import card
+from paretocosmos.io.files import json_value, made, one_line, read_json, write_bytes, write_json
+from paretocosmos.io.trust import check_names, check_trust
+from paretocosmos.pareto.front import Front
+from paretocosmos.registry import Spec
+from paretocosmos.runs.checkpoint import load_tensors, save_tensors
+
+__all__ = ["from_pretrained", "save_pretrained"]
+
+ROOM = "conditioning"
+ABOUT, WEIGHTS, CARD, CONFIG = "conditioning.json", "model.safetensors", "README.md", "config.json"
+FORMAT = 1
+
+
+def save_pretrained(
+    model: Conditioning, folder: str | Path, *, whole: bool = True, front: Front | None = None
+) -> Path:
+    """Write a conditioned network to a folder that `from_pretrained` reads.
+
+    Args:
+        model: a network that `condition` made.
+        folder: is made where it is not there; what this function wrote there before is replaced.
+        whole: write all weights; otherwise leave out the frozen ones, such as those below `lora`,
+            which the network handed to `from_pretrained` must then have.
+        front: what the card reports: objectives, preferences and values.
+
+    Returns:
+        The folder.
+    """
+    if not isinstance(model, Conditioning):
+        raise ConfigurationError(
+            f"`model` is a conditioned network, found {type(model).__name__}: make one with "
+            "`condition`; a network at a ray has a `save_pretrained` of its own"
+        )
+    name = spec_name(ROOM, type(model))
+    if ":" not in name and name not in registry.names(ROOM):
+        raise ConfigurationError(
+            f"a folder holds one conditioned network, found {type(model).__name__}, which is "
+            "several: save them one by one"
+        )
+    place = Path(folder)
+    if (place / WEIGHTS).exists() and not (place / ABOUT).exists():
+        raise ConfigurationError(
+            f"`{place}` holds a `{WEIGHTS}` of something else: choose another folder"
+        )
+    state = model.state_dict()
+    frozen = [] if whole else _frozen(model)
+    about = {
+        "format": FORMAT,
+        "paretocosmos": __version__,
+        "conditioning": name,
+        "objectives": model.objectives,
+        "settings": json_value(model.settings, _unsayable),
+        "network": type(model.backbone).__name__,
+        "left_out": _digest({key: state[key] for key in frozen}) if frozen else None,
+    }
+    with made(place):
+        save_tensors(
+            place / WEIGHTS,
+            {key: state[key] for key in state if key not in frozen},
+            {},
+            hashed=True,
+        )
+        if _of_transformers(model.backbone):
+            config = copy.deepcopy(model.backbone.config)
+            config.architectures = [type(model.backbone).__name__]  # type: ignore[union-attr]
+            write_bytes(place / CONFIG, config.to_json_string().encode())  # type: ignore
+        write_bytes(place / CARD, card(model, about, front).encode())
+        write_json(place / ABOUT, about)
+    return place
+
+
+def from_pretrained(
+    folder: str | Path,
+    network: nn.Module | None = None,
+    *,
+    rebuild: bool = False,
+    trust: Collection[str] = (),
+) -> Conditioning:
+    """Read a conditioned network from a folder that `save_pretrained` wrote.
+
+    Args:
+        folder: what was written.
+        network: one built as the conditioned one was; its weights count only where the folder
+            left frozen ones out.
+        rebuild: instead of `network`, build the class of `transformers` that `config.json` names.
+        trust: packages whose conditionings the folder may name; this one's own always.
+    """
+    place = Path(folder)
+    about = read_json(place / ABOUT)
+    name, objectives, settings = (about.get(k) for k in (ROOM, "objectives", "settings"))
+    if about.get("format") != FORMAT:
+        raise RunError(
+            f"`{place / ABOUT}` has format {about.get('format')!r}, this version reads {FORMAT}: "
+            "install the version of paretocosmos that wrote it"
+        )
+    if not isinstance(name, str) or not isinstance(settings, dict):
+        raise RunError(f"`{place / ABOUT}` is damaged: it names no conditioning and its settings")
+    check_names([(ROOM, name)], file=place / ABOUT, trust=check_trust(trust))
+    if (network is None) != rebuild:
+        found = "both" if rebuild else "neither"
+        raise ConfigurationError(
+            f"the network comes from `network` or from `rebuild=True`, found {found}: pass a "
+            f"{about.get('network')} as `network`, or allow it to be built from `{CONFIG}`"
+        )
+    backbone = _rebuilt(place) if network is None else network
+    takes = registry.parameters(registry.find(ROOM, name))
+    if not settings.keys() <= takes.keys():
+        raise RunError(f"`{place / ABOUT}` is damaged: `{name}` has no such settings")
+    typed = {k: registry.convert(k, v, takes[k].annotation) for k, v in settings.items()}
+    built = registry.build(ROOM, Spec(name, typed), backbone=backbone, objectives=objectives)
+    if not isinstance(built, Conditioning):
+        raise RunError(f"`{place / ABOUT}` names `{name}`, which is no conditioning")
+    _load(built, place, about.get("left_out"))
+    return built
+
+
+def _load(model: Conditioning, place: Path, left_out: object) -> None:
+    tensors, _ = load_tensors(place / WEIGHTS, hashed=True)
+    own = model.state_dict()
+    missing = {name: own[name] for name in own if name not in tensors}
+    if left_out is not None:
+        if _digest(missing) != left_out:
+            raise RunError(
+                f"`{place / WEIGHTS}` lacks frozen weights, which `network` must have, found "
+                "others there: pass the network that was conditioned, with its pretrained weights"
+            )
+        tensors |= missing
+    try:
+        model.load_state_dict(tensors)
+    except RuntimeError as error:
+        raise RunError(
+            f"`{place / WEIGHTS}` does not fit `network` ({one_line(error)[:300]}): pass one built "
+            "as the conditioned one was"
+        ) from error
+    model.eval()
+
+
+def _frozen(model: Conditioning) -> list[str]:
+    every = model.named_parameters(remove_duplicate=False)
+    return [name for name, p in every if inside(name, ("backbone",)) and not p.requires_grad]
+
+
+def _digest(tensors: Mapping[str, Tensor]) -> str:
+    """The SHA-256 of tensors with their names."""
+    found = hashlib.sha256()
+    for name, tensor in sorted(tensors.items()):
+        plain = tensor.detach().cpu().contiguous()
+        found.update(f"{name} {plain.dtype} {tuple(plain.shape)}".encode())
+        found.update(plain.flatten().view(torch.uint8).numpy().data)
+    return found.hexdigest()
+
+
+def _unsayable(value: object) -> Any:
+    raise ConfigurationError(
+        f"settings are written as JSON, found {value!r} among them: build the conditioning with "
+        "texts and numbers"
+    )
+
+
+def _of_transformers(network: nn.Module) -> bool:
+    kind = type(network).__module__
+    return kind.startswith("transformers.") and hasattr(network, "config")
+
+
+def _rebuilt(place: Path) -> nn.Module:
+    """A network of `transformers`, from its configuration alone, with weights just drawn."""
+    need("transformers", "transformers", "`rebuild`")
+    theirs = importlib.import_module("transformers")
+    if not (place / CONFIG).is_file():
+        raise ConfigurationError(
+            f"`rebuild` needs the `{CONFIG}` of a network of `transformers`, found none in "
+            f"`{place}`: pass `network`"
+        )
+    try:  # never code that a file brings or names elsewhere
+        config = theirs.AutoConfig.from_pretrained(
+            str(place), trust_remote_code=False, local_files_only=True
+        )
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        raise RunError(f"`{place / CONFIG}` cannot be used ({one_line(error)[:200]})") from error
+    (name,) = config.architectures or [""]
+    kind = getattr(theirs, name, None) if name.isidentifier() else None
+    if not (isinstance(kind, type) and issubclass(kind, theirs.PreTrainedModel)):
+        raise RunError(
+            f"`{place / CONFIG}` names {name!r}, which is no network of `transformers`: pass "
+            "`network`"
+        )
+    network: nn.Module = kind(config)
+    return network

@@ -103,6 +103,10 @@ class Conditioning(nn.Module, ABC):
         What does not depend on the ray is computed once.
         """
 
+    def at_rays(self, learned: Outputs, rays: Tensor) -> Outputs:
+        """`each_ray`, given the backbone's outputs: where the ray enters by a formula alone."""
+        raise NotImplementedError(f"{type(self).__name__} has no `closed_form`")
+
     def call(self, inputs: Inputs) -> Outputs:
         """The backbone on its inputs; a mapping is passed on as keywords."""
         given = inputs if isinstance(inputs, Mapping) else None

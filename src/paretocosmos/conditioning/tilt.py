@@ -84,7 +84,10 @@ class Tilt(Conditioning):
         return tilted(answer, (joint * pull).sum(dim=(-2, -1))).unsqueeze(-1)
 
     def each_ray(self, inputs: Inputs, rays: Tensor) -> Outputs:
-        answer, joint = likely(self.call(inputs))
+        return self.at_rays(self.call(inputs), rays)
+
+    def at_rays(self, learned: Outputs, rays: Tensor) -> Outputs:
+        answer, joint = likely(learned)
         pull = self._pull(self.rays_for(rays))
         against = pull.flatten(1) @ joint.flatten(1).T
         return tilted(answer, against).unsqueeze(-1)

@@ -181,8 +181,7 @@ def _swept(
     for start in range(0, len(some), size):
         chunk = map_tensors(lambda part, at=start: part[at : at + size], inputs)
         chunk = map_tensors(partial(_there, device=device, dtype=dtype), chunk)
-        ready = chunk if prepare is None else prepare(chunk, dtype)
-        outputs = _each_ray(model, ready, rays)
+        outputs = _each_ray(model, chunk, rays, prepare)
         if every is None:
             # room for all at once: small results kept between large ones would fragment memory
             every = map_tensors(
@@ -212,7 +211,16 @@ def _there(part: Tensor, *, device: torch.device, dtype: torch.dtype | None) -> 
     return part.to(device, dtype if part.is_floating_point() else None)
 
 
-def _each_ray(model: nn.Module, inputs: Inputs, rays: Tensor) -> Outputs:
+def _each_ray(
+    model: nn.Module,
+    chunk: Inputs,
+    rays: Tensor,
+    prepare: Callable[[Inputs, torch.dtype], Inputs] | None,
+) -> Outputs:
+    inputs = chunk if prepare is None else prepare(chunk, rays.dtype)
+    if isinstance(model, Conditioning) and model.closed_form:
+        learned = kept_or(model, chunk, rays[:0], partial(model.call, inputs))
+        return model.at_rays(learned, rays)
     if isinstance(model, Conditioning):
         return model.each_ray(inputs, rays)
     outputs: Outputs = map_tensors(

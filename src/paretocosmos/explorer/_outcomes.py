@@ -41,7 +41,7 @@ def outcomes_of(
 
 def _of_people(problem: TabularProblem, groups: Sequence[str]) -> Iterator[Outcome]:
     words = problem.wording
-    told = words.told or f"given “{problem.positive}”"
+    told = words.told or f"predicted “{problem.positive}”"
     true = f"who {words.positive}"
     if not words.positive:
         true = f"whose {problem.target.replace('_', ' ')} is “{problem.positive}”"

@@ -19,8 +19,8 @@ class BinaryCrossEntropy(Objective):
 
     measure = Measure(
         "loss (cross-entropy)",
-        "fewer and less certain mistakes",
-        "How surprised the answers are by the truth: a sure mistake costs most.",
+        "fewer and less confident mistakes",
+        "How far the predicted probabilities are from the truth: a confident mistake costs most.",
     )
 
     def loss(self, outputs: Outputs, targets: Targets) -> Tensor:

@@ -17,9 +17,9 @@ class MeanAbsoluteError(Objective):
     """
 
     measure = Measure(
-        "mean error",
-        "a smaller mean error",
-        "The mean distance of a prediction from the truth, in units of the target's deviation.",
+        "average error",
+        "a smaller average error",
+        "The average distance of a prediction from the truth, in units of the target's deviation.",
     )
 
     def loss(self, outputs: Outputs, targets: Targets) -> Tensor:

@@ -52,7 +52,7 @@ const cellText = (unit, value, digits = 1) => (!isNumber(value) ? DASH : unit ? 
 
 // ---- the first sentence ----
 const whole = (value) => (isNumber(value) ? String(Math.round(100 * value)) : "?");
-// Texts, and numbers as { number }, of what is chosen: "Of 100 men 21 are told yes, of 100 women 9."
+// Texts, and numbers as { number }, of what is chosen: "Of 100 men 21 are selected, of 100 women 9."
 const leadOf = (run, ray, split) => {
   const all = outcomesOf(run);
   const number = (cell) => ({ number: whole(cell.at(run, ray, split)[0]) });

@@ -11,7 +11,7 @@ import torch
 from paretocosmos.errors import ConfigurationError, DataWarning
 from paretocosmos.objectives import Measure, Objective
 from paretocosmos.problems._base import Split
-from paretocosmos.problems._wording import SURPRISE, Wording
+from paretocosmos.problems._wording import CROSS_ENTROPY, Wording
 from paretocosmos.problems.tables.answers import Answer, Task
 from paretocosmos.problems.tables.base import TableProblem, prepared
 from paretocosmos.problems.tables.groups import Grouping
@@ -150,10 +150,14 @@ def _wording(answer: Answer, objectives: Sequence[Objective]) -> Wording:
     names = {one.name for one in objectives}
     measures = {
         "over_prediction": Measure(
-            "too high predictions", "fewer predictions that are too high", "How far, in the mean."
+            "predictions that are too high",
+            "fewer predictions that are too high",
+            "By how much, on average.",
         ),
         "under_prediction": Measure(
-            "too low predictions", "fewer predictions that are too low", "How far, in the mean."
+            "predictions that are too low",
+            "fewer predictions that are too low",
+            "By how much, on average.",
         ),
     }
     instead = {}
@@ -161,13 +165,13 @@ def _wording(answer: Answer, objectives: Sequence[Objective]) -> Wording:
         found = Measure(
             f"“{one}” that are found",
             f"fewer missed “{one}”",
-            f"Of the rows that are “{one}”, the share that is answered so.",
+            f"Of the rows that are “{one}”, the share that is predicted as such.",
             "of 100",
             larger=True,
         )
         measures[f"recall_{one}"] = found
         if f"loss_{one}" in names:
-            measures[f"loss_{one}"] = Measure(f"loss on “{one}”", found.goal, SURPRISE)
+            measures[f"loss_{one}"] = Measure(f"loss on “{one}”", found.goal, CROSS_ENTROPY)
             instead[f"loss_{one}"] = f"recall_{one}"
     return Wording(measures=measures, instead=instead)
 

@@ -54,8 +54,10 @@ def groups_of(problem: Problem | None) -> tuple[str, ...]:
 
 
 def _title(problem: Problem | None, name: str) -> str:
-    if isinstance(problem, TabularProblem | OtherTable):
-        return f"{name}: {problem.target.replace('_', ' ')}"
+    if isinstance(problem, TabularProblem):
+        return f"Whose {problem.target.replace('_', ' ')} is “{problem.positive}”?"
+    if isinstance(problem, OtherTable):
+        return f"What is the {problem.target.replace('_', ' ')}?"
     return name
 
 
@@ -73,4 +75,6 @@ def _of_people(
     for own, group in zip(problem.groups, groups, strict=True):
         rate = f"selection_rate_{own}"
         if rate in measures:
-            yield rate, dataclasses.replace(measures[rate], label=f"{group} who are {told}")
+            worded = problem.wording.groups
+            label = f"{group} who are {told}" if worded else f"{told} in “{group}”"
+            yield rate, dataclasses.replace(measures[rate], label=label)

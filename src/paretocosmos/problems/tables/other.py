@@ -10,6 +10,7 @@ import torch
 
 from paretocosmos.errors import ConfigurationError, DataWarning
 from paretocosmos.objectives import Measure, Objective
+from paretocosmos.objectives.error_gap import ErrorGap
 from paretocosmos.problems._base import Split
 from paretocosmos.problems._wording import CROSS_ENTROPY, Wording
 from paretocosmos.problems.tables.answers import Answer, Task
@@ -160,6 +161,13 @@ def _wording(answer: Answer, objectives: Sequence[Objective]) -> Wording:
             "By how much, on average.",
         ),
     }
+    if any(isinstance(one, ErrorGap) and one.power == 2 for one in objectives):
+        squared = Measure(
+            "gap in squared errors",
+            "a smaller gap in squared errors",
+            "The mean squared error of a group, largest minus smallest over the groups.",
+        )
+        measures |= {"error_gap": squared, "error_gap_in_units": squared}
     instead = {}
     for one in answer.classes:
         found = Measure(

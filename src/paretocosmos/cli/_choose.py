@@ -8,12 +8,12 @@ from rich.table import Table
 from paretocosmos.cli import _options as options
 from paretocosmos.cli.output._console import notes, print_json, safe, say, wide
 from paretocosmos.cli.output._next import next_command
-from paretocosmos.cli.output._plain import label_of, leading, measures_of
+from paretocosmos.cli.output._plain import leading, measures_of
 from paretocosmos.cli.output._table import print_table
 from paretocosmos.evaluation.choice import Choice
 from paretocosmos.evaluation.threshold import MIDDLE
 from paretocosmos.io.trust import modules_of
-from paretocosmos.objectives import Measure
+from paretocosmos.objectives import Measure, named_label
 from paretocosmos.pareto.selection import Point
 from paretocosmos.problems import Problem
 from paretocosmos.runs.load import load_run
@@ -119,9 +119,10 @@ def print_choice(
             )
     print_table(console, table)
     for name, limit in choice.val.limits.items():
+        label = safe(named_label(name, measures[name]))
         say(
             console,
-            f"With a confidence of {confidence:.0%}, [bold]{safe(label_of(name, measures))}[/] is "
+            f"With a confidence of {confidence:.0%}, [bold]{label}[/] is "
             f"at {'most' if limit >= choice.val[name] else 'least'} {measures[name].said(limit)}.",
         )
     say(

@@ -55,7 +55,7 @@ def groups_of(problem: Problem | None) -> tuple[str, ...]:
 
 def _title(problem: Problem | None, name: str) -> str:
     if isinstance(problem, TabularProblem):
-        return f"Whose {problem.target.replace('_', ' ')} is “{problem.positive}”?"
+        return f"Is {problem.target.replace('_', ' ')} “{problem.positive}”?"
     if isinstance(problem, OtherTable):
         return f"What is the {problem.target.replace('_', ' ')}?"
     return name

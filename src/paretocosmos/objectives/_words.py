@@ -83,6 +83,16 @@ def measure_of(name: str) -> Measure:
     return Measure(name.replace("_", " "))
 
 
+def named_label(name: str, measure: Measure) -> str:
+    """What a number is called, and its name in commands and requests where that differs.
+
+    >>> named_label("accuracy", measure_of("accuracy"))
+    'right answers (accuracy)'
+    """
+    label = measure.label
+    return label if label.replace(" ", "_") == name else f"{label} ({name})"
+
+
 def sentence(text: str) -> str:
     """A text with a capital letter and a full stop.
 

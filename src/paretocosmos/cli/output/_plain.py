@@ -17,7 +17,6 @@ from paretocosmos.problems import Problem
 from paretocosmos.runs.run import Run
 
 __all__ = [
-    "label_of",
     "leading",
     "measures_by_objective",
     "measures_of",
@@ -35,12 +34,6 @@ def _words(problem: Problem | None, front: Front) -> Words:
 def measures_of(problem: Problem | None, front: Front) -> Mapping[str, Measure]:
     """The words for every objective and metric of a front."""
     return _words(problem, front).measures
-
-
-def label_of(name: str, measures: Mapping[str, Measure]) -> str:
-    """What a number is called, and its name where that differs: "right answers (accuracy)"."""
-    label = measures[name].label
-    return label if label.replace(" ", "_") == name else f"{label} ({name})"
 
 
 def leading(problem: Problem | None, front: Front) -> list[str]:

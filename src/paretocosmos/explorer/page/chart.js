@@ -214,7 +214,7 @@ const kindOf = (run) => {
   return run.networks === 1 ? ", one network that takes no preference" : `, ${run.networks} networks and nothing between them`;
 };
 const svgMark = (run) => {
-  const colour = `run run-${run.index % SHAPES.length}`;
+  const colour = `run run-${run.index % COLOURS}`;
   const shape = shapeOf(run);
   if (shape === "circle") return draw("circle", { class: colour, r: 5 });
   if (shape === "square") return draw("rect", { class: colour, x: -4.5, y: -4.5, width: 9, height: 9 });

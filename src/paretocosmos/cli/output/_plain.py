@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from rich.table import Table
@@ -9,12 +10,14 @@ from rich.table import Table
 from paretocosmos.cli.output._console import safe, say, wide
 from paretocosmos.cli.output._table import print_table
 from paretocosmos.errors import FrontWarning
-from paretocosmos.explorer import Words, words_of
 from paretocosmos.objectives import Measure
 from paretocosmos.pareto.front import Front
 from paretocosmos.pareto.metrics import front_report
 from paretocosmos.problems import Problem
 from paretocosmos.runs.run import Run
+
+if TYPE_CHECKING:
+    from paretocosmos.explorer import Words
 
 __all__ = [
     "leading",
@@ -27,7 +30,9 @@ __all__ = [
 SELECTED = "selection_rate_"
 
 
-def _words(problem: Problem | None, front: Front) -> Words:
+def _words(problem: Problem | None, front: Front) -> "Words":
+    from paretocosmos.explorer import words_of  # which commands that print nothing do without
+
     return words_of(problem, [*front.names, *front.metrics], str(front.provenance.get("problem")))
 
 
@@ -97,7 +102,7 @@ def measures_by_objective(front: Front) -> dict[str, dict[str, float | None]]:
         return front_report(front).to_dict()["by_objective"]
 
 
-def _heading(front: Front, words: Words) -> str:
+def _heading(front: Front, words: "Words") -> str:
     goals: Sequence[str] = [words.measures[name].wish for name in front.names]
     if len(front) == 1:
         return "One point, on test:"

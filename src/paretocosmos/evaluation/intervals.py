@@ -220,7 +220,7 @@ def _drawn(count: int, sizes: Iterable[int], seed: int) -> Iterator[Tensor]:
 
 def _counted(count: int, sizes: Iterable[int], seed: int) -> tuple[Tensor, list[Tensor]]:
     """The first few draws, and how often each row is in each of all draws, which is small."""
-    few, times = torch.empty(0), []
+    few, times = torch.empty(0), list[Tensor]()
     for rows in _drawn(count, sizes, seed):
         few = few if times else rows[:COMPARED].clone()
         times.append(_times(rows).to(torch.uint8))

@@ -13,6 +13,7 @@ from paretocosmos.paper.names import device_title, method_title, problem_title
 from paretocosmos.paper.published import authors_code, published
 from paretocosmos.paper.recipe import load_recipe, recipe_names
 from paretocosmos.paper.report import markdown, sections, verdict
+from paretocosmos.plotting import save_dark
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "results" / "reproduction"
@@ -219,10 +220,13 @@ def _listed(problems: Sequence[str]) -> str:
 
 
 def draw_reproduction() -> None:
-    """The figures of the page."""
+    """The figures of the page, and each once more for dark pages."""
     folder = ROOT / "docs" / FOLDER
     folder.mkdir(exist_ok=True)
     sections(_contents(), folder, endings=("png",))
+    for path in sorted(folder.glob("*.png")):
+        if not path.stem.endswith("-dark"):
+            save_dark(path)
 
 
 def _contents() -> list[RecipeResult]:

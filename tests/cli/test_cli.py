@@ -286,11 +286,11 @@ def test_a_csv_gives_a_front_and_its_report(cli: Call, people: pd.DataFrame, pag
     run = load_run(folder)
     assert run.front.names == ("binary_cross_entropy", "tpr_gap")
     assert run.predict(people, ray=[0.5, 0.5]).shape == (300,)
-    shares = [run.front.metrics[f"selection_rate_{sex}"] for sex in ("f", "m")]
-    told = ", ".join(
-        f"{sex} {s[0]:.1%} to {s[-1]:.1%}" for sex, s in zip("fm", shares, strict=True)
-    )
-    assert re.search(rf"told yes +{re.escape(told)}", ended.out)
+    for sex in "fm":
+        ends = 100 * run.front.metrics[f"selection_rate_{sex}"][[0, -1]]
+        row = rf"{sex} who are predicted “low” +{ends[0]:.1f} to {ends[1]:.1f} of 100"
+        assert re.search(rf"{row} +selection_rate_{sex}", ended.out)
+    assert ended.out.index("right answers") < ended.out.index("hypervolume")
     ended = cli("train", "my.csv", *columns, "--positive", "high", *SMALL, "--json")
     printed = json.loads(ended.out)
     assert printed["run"] == "runs/my-linear-1-2"

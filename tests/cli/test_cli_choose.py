@@ -32,10 +32,12 @@ def test_it_prints_both_splits_and_code_that_runs(cli: Call, finished: Path) -> 
     run = load_run(finished)
     with pytest.warns(BenchmarkWarning):
         choice = run.choose(max={"tpr_gap": 0.05}, maximize="accuracy")
-    low, high = choice.test.intervals["accuracy"]
-    shown = f"{choice.test['accuracy']:.4f} [{low:.4f}, {high:.4f}]"
+    value, low, high = (
+        100 * one for one in (choice.test["accuracy"], *choice.test.intervals["accuracy"])
+    )
+    shown = f"{value:.1f} [{low:.1f}, {high:.1f}]"
     assert shown in done.out
-    assert re.search(r"tpr_gap +0\.0", done.out)
+    assert re.search(r"gap in who is found .* points +tpr_gap", done.out)
     assert "misclassification" not in done.out
     code = done.out[done.out.index("from paretocosmos") : done.out.index("\nnext  ")]
     frame = run.table
@@ -66,8 +68,8 @@ def test_a_confidence_prints_the_limit(cli: Call, finished: Path) -> None:
     options = ("--max", "tpr_gap=0.9", "--confidence", "0.9", "--allow-constant")
     limit = json.loads(cli("choose", str(finished), *options, "--json").out)["val"]["limits"]
     done = cli("choose", str(finished), *options)
-    told = f"tpr_gap may be as far as {limit['tpr_gap']:.4f}, with a confidence of 90%"
-    assert told in done.out
+    limited = f"gap in who is found (tpr_gap) is at most {100 * limit['tpr_gap']:.1f} points"
+    assert f"With a confidence of 90%, {limited}" in done.out
 
 
 def test_a_threshold_is_printed_and_in_the_code(cli: Call, finished: Path) -> None:
@@ -75,7 +77,7 @@ def test_a_threshold_is_printed_and_in_the_code(cli: Call, finished: Path) -> No
     found = json.loads(cli("choose", str(finished), *options, "--json").out)
     assert found["threshold"] == 0.4
     done = cli("choose", str(finished), *options)
-    assert "threshold 0.4: the probability above which" in done.out
+    assert "threshold 0.4: the answer is positive above" in done.out
     scope: dict[str, Any] = {"rows": _row(load_run(finished))}
     code = done.out[done.out.index("from paretocosmos") : done.out.index("\nnext  ")]
     exec(code.replace("run.predict", "decided = run.predict"), scope)

@@ -73,18 +73,18 @@ def seen(made: Callable[..., Front]) -> Callable[..., View]:
 
 @pytest.fixture
 def people(seen: Callable[..., View]) -> Callable[..., View]:
-    """A view of two groups: who is told yes, with intervals, and the gap between them."""
+    """A view of two groups: who is selected, with intervals, and the gap between them."""
 
     def view(*, count: int = 25, runs: int = 1, **record: Any) -> View:
         bare = seen(count=count, runs=runs, **record)
         cells = tuple(
-            Cell(who, f"of 100 {who} # are told yes", 0, at, (0, 1), "positive")
+            Cell(who, f"of 100 {who}, # are selected", 0, at, (0, 1), "positive")
             for at, who in enumerate(("men", "women"), start=1)
         )
         wrong = Cell("all", "# of 100 answers are wrong", 0, 0, (0, 1), "wrong")
         outcomes = (
-            Outcome("Are told yes", "Who is told yes.", "gap", cells),
-            Outcome("Get a wrong answer", "Who is told what is wrong.", "", (wrong,), lead=True),
+            Outcome("Selected", "Who is selected.", "gap", cells),
+            Outcome("Wrong answers", "How many are wrong.", "", (wrong,), lead=True),
         )
         step = np.linspace(0, 1, count)
         middle = np.stack([0.2 + 0.1 * step, 0.1 + 0.2 * step, 0.15 + 0 * step])
@@ -96,7 +96,7 @@ def people(seen: Callable[..., View]) -> Callable[..., View]:
             groups=("men", "women"),
             measures={
                 "loss": Measure("wrong answers", "fewer wrong answers", unit="of 100"),
-                "gap": Measure("gap in who is told yes", "a smaller gap", unit="points"),
+                "gap": Measure("gap in who is selected", "a smaller gap", unit="points"),
             },
             outcomes=outcomes,
             sizes={"val": 200, "test": 400},

@@ -3,6 +3,7 @@
 `show` fails a test whose page complained in the console or asked for anything but itself.
 """
 
+import dataclasses
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -60,8 +61,8 @@ def test_consequences_move_with_the_slider(show: Open, people: See) -> None:
         return float(np.interp(first, val.rays[order, 0], answers.shares["val"][cell, order, end]))
 
     men, women = (round(100 * at(cell, 0)) for cell in (0, 1))
-    said = f"Of 100 men {men} are told yes, of 100 women {women}. 15 of 100 answers are wrong."
-    assert shown.text("#lead") == said
+    said = f"Of 100 men, {men} are selected; of 100 women, {women}."
+    assert shown.text("#lead") == f"{said} In all, 15 of 100 answers are wrong."
     row = ".cell >> nth=1"
     assert shown.text(f"{row} >> .value") == f"{100 * at(1, 0):.1f} of 100"
     assert shown.text(f"{row} >> .ends-of") == f"{100 * at(1, 1):.1f} to {100 * at(1, 2):.1f}"
@@ -90,7 +91,7 @@ def test_a_limit_is_in_the_units_of_its_metric(show: Open, people: See) -> None:
     assert f"{more:.1f} more wrong answers in 100" in shown.text("#cost")
     place = int(np.abs(val.rays[:, 0] - point.ray[0]).argmin())
     assert f"is {100 * test.values[place, 1]:.1f} points" in shown.text("#cost")
-    assert "95 % sure" in shown.text("#cost")
+    assert "95 % interval" in shown.text("#cost")
 
 
 def test_two_choices_are_kept_and_compared(show: Open, people: See) -> None:
@@ -149,7 +150,8 @@ def test_the_decision_on_one_page(show: Open, people: See) -> None:
         shown.page.locator("#record-json").click()
     made = json.loads(Path(saved.value.path()).read_text(encoding="utf-8"))
     assert made["by"] == "A. Person"
-    assert made["bounds"] == [{"name": "gap", "label": "gap in who is told yes", "at_most": 0.3}]
+    limit = {"name": "gap", "label": "gap in who is selected", "at_most": 0.3, "kept": True}
+    assert made["bounds"] == [limit]
     assert made["model"]["sha256"] == "abc"
     assert "Old people are missing." in made["not_known"]
     weights = list(made["chosen"]["ray"].values())
@@ -167,9 +169,26 @@ def test_the_decision_on_one_page(show: Open, people: See) -> None:
         assert shown.page.locator(other).is_hidden()
     text = shown.text("#sheet")
     assert "A. Person" in text
-    assert "gap in who is told yes at most 30.0 points" in text
+    assert "gap in who is selected at most 30.0 points; of the choices that keep it" in text
     tall = shown.page.evaluate("document.getElementById('sheet').getBoundingClientRect().height")
     assert tall < 1000  # A4 at 96 dots an inch has 1,123
+    # dragged beyond the limit, which the record must not hide
+    shown.page.emulate_media(media="screen")
+    shown.page.locator("#slider").fill("0")
+    shown.settle()
+    assert "this choice does not keep it on validation data" in shown.text("#sheet")
+
+
+def test_the_threshold_is_said_and_in_the_decision(show: Open, people: See) -> None:
+    view = people()
+    shown = show(dataclasses.replace(view, words=dataclasses.replace(view.words, threshold=0.3)))
+    assert "counts as a yes where its probability is above 0.3." in shown.text("#counted")
+    assert "above 0.3." in shown.text("#sheet")
+    with shown.page.expect_download() as saved:
+        shown.page.locator("#record-json").click()
+    assert json.loads(Path(saved.value.path()).read_text())["chosen"]["threshold"] == 0.3
+    shown = show(view)
+    assert "counts as a yes" not in shown.text("#counted")
 
 
 def test_a_far_point_does_not_rule_the_axes_and_fronts_zoom(show: Open) -> None:

@@ -12,6 +12,7 @@ import pytest
 from paretocosmos import fit, load_run
 from paretocosmos.explorer.live import Watch, _server, state_of
 from paretocosmos.io.locks import held, locked
+from paretocosmos.io.palette import RUNS
 from paretocosmos.training.progress import Progress
 
 SMALL: dict[str, Any] = {"epochs": 3, "device": "cpu", "engine": "eager", "preset": "paper"}
@@ -107,5 +108,8 @@ def test_a_browser_draws_it_without_complaint(folder: Path, chromium: Any) -> No
         assert "epoch 1 of 1, finished" in page.locator("main").inner_text()
         assert page.locator("circle").count() == 25
         assert page.evaluate("document.documentElement.scrollWidth") <= 390
+        # in the colours of the explorer: without them lines would not be seen
+        drawn = page.evaluate("getComputedStyle(document.querySelector('polyline')).stroke")
+        assert drawn == "rgb({}, {}, {})".format(*bytes.fromhex(RUNS["light"][0].removeprefix("#")))
         page.close()
     assert complaints == []

@@ -200,3 +200,26 @@ def test_png(channels: int) -> None:
     with Image.open(io.BytesIO(png(pixels))) as image:
         found = np.asarray(image).reshape(pixels.shape)
     np.testing.assert_array_equal(found, pixels)
+
+
+def test_answers_are_counted_at_a_threshold(run: Run, problem: TabularProblem) -> None:
+    """By hand: a yes is a probability above 0.7."""
+    view = look_at([run], threshold=0.7)
+    assert view.words.threshold == 0.7
+    batch = problem.split("test")
+    group = batch.targets["sensitive"] == 0
+    answers = view.looks[0].answers
+    assert answers is not None
+    for place in (0, len(run.front) - 1):
+        with torch.inference_mode():
+            ray = torch.tensor(run.front.rays[place]).float()
+            yes = torch.sigmoid(run.model(batch.inputs, ray)).flatten() > 0.7
+        counted = answers.confusion["test"][0][place]
+        assert counted[0, :, 1].sum() == int(yes.sum())
+        assert counted[1, :, 1].sum() == int((yes & group).sum())
+        right = (yes == (batch.targets["label"].flatten() > 0.5)).double().mean()
+        front = view.looks[0].fronts[1]
+        assert front.metrics["accuracy"][place] == pytest.approx(float(right))
+    with pytest.raises(ConfigurationError, match="`threshold` is a probability"):
+        look_at([run], threshold=1.0)
+    assert look_at([run]).words.threshold == 0.5

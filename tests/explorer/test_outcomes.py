@@ -103,8 +103,8 @@ def test_ends_of_counted_gaps_are_those_of_the_objectives(problem: TabularProble
 
 def test_words_are_the_problems_or_those_of_its_columns(problem: TabularProblem) -> None:
     words = words_of(problem, [*problem.names, *problem.metrics], "loans")
-    assert words.title == "loans: paid"
+    assert words.title == "Is paid “yes”?"
     assert words.groups == ("f", "m")
     assert words.instead == {"binary_cross_entropy": "misclassification"}
-    assert words.measures["selection_rate_f"].label == "f who are given “yes”"
+    assert words.measures["selection_rate_f"].label == "predicted “yes” in “f”"
     assert words_of(None, ["own_thing"]).measures["own_thing"].label == "own thing"

@@ -71,7 +71,7 @@ def test_two_objectives_have_labels_a_legend_and_three_panels() -> None:
     assert figure.get_suptitle() == "adult · cosmos"
 
 
-def test_where_groups_are_compared_a_panel_shows_the_share_of_each_that_is_told_yes() -> None:
+def test_where_groups_are_compared_a_panel_shows_the_share_of_each_that_is_selected() -> None:
     along, front = np.linspace(0, 1, 25), curve()
     values = front.values.copy()
     values[3] = np.nan  # cannot be drawn, there too
@@ -81,7 +81,7 @@ def test_where_groups_are_compared_a_panel_shows_the_share_of_each_that_is_told_
     told = dataclasses.replace(front, metrics={"accuracy": accuracy, **shares})
     axes = axes_of(front_figure([told]))
     assert list(axes) == ["front", "rays", "shares"]
-    assert axes["shares"].get_title(loc="left") == "of 100, told yes (test)"
+    assert axes["shares"].get_title(loc="left") == "selected, of 100 (test)"
     assert [text.get_text() for text in axes["shares"].texts] == ["m", "f"]
     keep = np.arange(25) != 3
     for line, share in zip(axes["shares"].get_lines(), shares.values(), strict=True):

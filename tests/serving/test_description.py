@@ -106,10 +106,10 @@ def test_a_strange_host_is_not_repeated(server: Any) -> None:
 def test_the_home_page_tells_what_is_traded(server: Any, run: Run) -> None:
     seen = Seen()
     seen.feed(server.ask("/").body.decode())
-    assert "binary cross entropy and tpr gap" in seen.text
+    assert "less confident mistakes against a smaller gap in who is found" in seen.text
     assert "rich = True" in seen.text
-    for value in (run.front.values[0, 1], run.front.values[-1, 0]):
-        assert f"{value:.3g}" in seen.text
+    assert f"{100 * run.front.values[0, 1]:.1f} points" in seen.text
+    assert f"{run.front.values[-1, 0]:.4g}" in seen.text
 
 
 def test_health(server: Any) -> None:

@@ -8,11 +8,14 @@ from rich.table import Table
 from paretocosmos.cli import _options as options
 from paretocosmos.cli.output._console import notes, print_json, safe, say, wide
 from paretocosmos.cli.output._next import next_command
+from paretocosmos.cli.output._plain import leading, measures_of
 from paretocosmos.cli.output._table import print_table
 from paretocosmos.evaluation.choice import Choice
 from paretocosmos.evaluation.threshold import MIDDLE
 from paretocosmos.io.trust import modules_of
+from paretocosmos.objectives import Measure, named_label
 from paretocosmos.pareto.selection import Point
+from paretocosmos.problems import Problem
 from paretocosmos.runs.load import load_run
 from paretocosmos.runs.run import Run
 
@@ -58,6 +61,7 @@ def choose(
     """Choose a point of a RUN: the best under a constraint, the knee, or one near given values."""
     run = load_run(folder, trust=trust or (), verify=verify, device=device)
     with notes():
+        problem = run.problem(data=data)
         choice = run.choose(
             max=options.named_numbers("--max", at_most),
             min=options.named_numbers("--min", at_least),
@@ -70,41 +74,56 @@ def choose(
             confidence=confidence,
             threshold=threshold,
             evaluations=evaluations,
-            problem=run.problem(data=data),
+            problem=problem,
         )
     if as_json:
         print_json({"run": str(folder), **choice.to_dict()})
     else:
-        print_choice(run, choice, confidence)
+        print_choice(run, choice, problem, confidence)
 
 
-def print_choice(run: Run, choice: Choice, confidence: float | None = None) -> None:
+def print_choice(
+    run: Run, choice: Choice, problem: Problem | None = None, confidence: float | None = None
+) -> None:
     """The ray, its numbers on val and on test with their intervals, and the code to use it."""
-    ray = ", ".join(f"{part:.4f}" for part in choice.ray)
     console = wide()
+    measures = measures_of(problem, run.front)
     weights = ", ".join(
-        f"{part:.1%} on {name}" for part, name in zip(choice.ray, run.front.names, strict=True)
+        f"{part:.1%} on {measures[name].wish}"
+        for part, name in zip(choice.ray, run.front.names, strict=True)
     )
-    say(console, f"[bold]ray[/] {ray} ({safe(weights)})")
+    ray = ", ".join(f"{part:.4f}" for part in choice.ray)
+    say(console, f"[bold]weights[/] {safe(weights)}: the ray {ray}")
     if choice.threshold != MIDDLE:
         say(
             console,
-            f"[bold]threshold[/] {choice.threshold:g}: the probability above which everybody's "
-            "decision is positive",
+            f"[bold]threshold[/] {choice.threshold:g}: the answer is positive above this "
+            "probability, for everybody",
         )
     table = Table(box=None, padding=(0, 2), header_style="bold")
-    table.add_column("", no_wrap=True)
+    table.add_column("")
     for heading in ("on val", "on test"):
         table.add_column(heading, justify="right", no_wrap=True)
-    for name in (*choice.val.values, *choice.val.metrics):
+    for heading in ("", "name"):
+        table.add_column(heading, no_wrap=True, style="dim")
+    plain = leading(problem, run.front)
+    for name in dict.fromkeys([*plain, *choice.val.values, *choice.val.metrics]):
         if name != "misclassification":  # 1 - accuracy
-            table.add_row(safe(name), *(_number(p, name) for p in (choice.val, choice.test)))
+            one = measures[name]
+            both = (_number(point, name, one) for point in (choice.val, choice.test))
+            table.add_row(
+                f"[bold]{safe(one.label)}[/]" if name in plain else safe(one.label),
+                *both,
+                one.unit,
+                safe(name),
+            )
     print_table(console, table)
     for name, limit in choice.val.limits.items():
+        label = safe(named_label(name, measures[name]))
         say(
             console,
-            f"[bold]{safe(name)}[/] may be as far as {limit:.4f}, with a confidence of "
-            f"{confidence:.0%}.",
+            f"With a confidence of {confidence:.0%}, [bold]{label}[/] is "
+            f"at {'most' if limit >= choice.val[name] else 'least'} {measures[name].said(limit)}.",
         )
     for name, gap in choice.val.pooled.items():
         say(
@@ -114,8 +133,8 @@ def print_choice(run: Run, choice: Choice, confidence: float | None = None) -> N
         )
     say(
         console,
-        "In brackets: 95 % intervals. The choice was made on val, so its numbers there are too "
-        "good; test had no say.",
+        "In brackets: 95 % intervals. The choice was made on val, so its numbers there look better "
+        "than they are; those on test played no part in it.",
     )
     console.print("\n".join(["", *map(safe, _code(run, choice)), ""]), soft_wrap=True)
     next_command(*_next(run, choice))
@@ -130,9 +149,11 @@ def _next(run: Run, choice: Choice) -> list[object]:
     return ["predict", run.folder, "new.csv", "--ray", ray, *moved]
 
 
-def _number(point: Point, name: str) -> str:
-    low, high = point.intervals[name]
-    return f"{point[name]:.4f} \\[{low:.4f}, {high:.4f}]"
+def _number(point: Point, name: str, measure: Measure) -> str:
+    """A number with its interval; in hundredths where its unit says so."""
+    scale, form = (100, ".1f") if measure.unit else (1, ".4f")
+    value, low, high = (format(scale * one, form) for one in (point[name], *point.intervals[name]))
+    return f"{value} \\[{low}, {high}]"
 
 
 def _code(run: Run, choice: Choice) -> list[str]:

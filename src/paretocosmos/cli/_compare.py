@@ -11,6 +11,7 @@ from rich.table import Table
 from paretocosmos.cli import _options as options
 from paretocosmos.cli.output._console import error, note, notes, print_json, safe, say, wide
 from paretocosmos.cli.output._next import next_command, print_page
+from paretocosmos.cli.output._plain import leading, measures_of, span_of
 from paretocosmos.cli.output._table import print_table
 from paretocosmos.errors import ConfigurationError, MissingExtraError
 from paretocosmos.io.doing import doing
@@ -133,6 +134,7 @@ def print_comparison(done: Comparison) -> None:
     for row, fields in zip(done.rows, rows, strict=True):
         betters = _betters(row["dominated_by"], all_names=all_names)
         table.add_row(f"[bold]{safe(row['method'])}[/]", *fields.values(), safe(betters))
+    _print_traded(done)
     print_table(console, table)
     reference = ", ".join(
         f"{value:g}" for value in next(iter(done.runs.values()))[0].front.reference
@@ -157,6 +159,24 @@ def print_comparison(done: Comparison) -> None:
             console.print(f"[bold]{name}[/]  {safe(done.folder / place)}", soft_wrap=True)
     print_page(done.folder)
     next_command("explore", done.folder)
+
+
+def _print_traded(done: Comparison) -> None:
+    """What each method trades, in plain words: a row per method, of its first seed."""
+    lead = next(iter(done.runs.values()))[0]
+    problem, measures = lead.trained_on, measures_of(lead.trained_on, lead.front)
+    names = leading(problem, lead.front)[: lead.front.objectives]
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
+    table.add_column("on test")
+    for name in names:
+        table.add_column(safe(measures[name].label), justify="right")
+    for row in done.rows:
+        front = done.runs[row["method"]][0].front
+        spans = (safe(span_of(front, name, measures[name])) for name in names)
+        table.add_row(f"[bold]{safe(row['method'])}[/]", *spans)
+    console = wide()
+    print_table(console, table)
+    console.print()
 
 
 def _fields(row: Mapping[str, Any], *, beside: bool, roomy: bool) -> dict[str, str]:

@@ -19,10 +19,12 @@ from paretocosmos.cli._options import (
 )
 from paretocosmos.cli.output._console import note, notes, print_json, safe, say, wide
 from paretocosmos.cli.output._next import next_choice, next_command
+from paretocosmos.cli.output._plain import leading, measures_of
 from paretocosmos.cli.output._table import print_table
 from paretocosmos.errors import ConfigurationError, ParetoCosmosError
 from paretocosmos.evaluation.evaluate import evaluate as evaluate_model
 from paretocosmos.io.doing import doing
+from paretocosmos.objectives import Measure
 from paretocosmos.pareto.front import Front
 from paretocosmos.pareto.metrics import front_report
 from paretocosmos.problems import Problem
@@ -30,6 +32,9 @@ from paretocosmos.problems.tables.files import read_table
 from paretocosmos.runs.labelled import labelled
 from paretocosmos.runs.load import load_run
 from paretocosmos.runs.run import Run
+
+# Columns that the words above a number have, unless one alone is longer.
+HEAD = 12
 
 
 def evaluate(
@@ -67,7 +72,7 @@ def evaluate(
     if as_json:
         print_json(front.to_dict())
         return
-    print_front(front)
+    print_front(front, problem)
     order = zip(front.names, report.by_objective["monotonicity"], strict=True)
     shape = (
         f"order {', '.join(f'{safe(name)} {value:.2f}' for name, value in order)}; "
@@ -98,33 +103,48 @@ def _problem(
     return problem, Path(data).name
 
 
-def print_front(front: Front) -> None:
+def print_front(front: Front, problem: Problem | None = None) -> None:
     """One row per ray; metrics for which a terminal has no room are named below."""
     console = wide()
+    measures = measures_of(problem, front)
     weights = front.names[:1] if front.objectives == 2 else front.names
-    heads = [f"weight on {name}" for name in weights] + list(front.names)
+    lead = [name for name in leading(problem, front) if name not in front.names]
+    rest = [name for name in front.metrics if name not in lead and name != "misclassification"]
+    heads = [f"weight on {measures[name].label}" for name in weights]
     room = console.width - sum(map(_room, heads)) - _room("dominated")
-    metrics = [name for name in front.metrics if name != "misclassification"]  # 1 - accuracy
-    metrics_shown = []
-    for name in metrics:
-        room -= _room(name)
-        if room >= 0:
-            metrics_shown.append(name)
+    columns = {}
+    for name in (*front.names, *lead, *rest):  # the last is 1 - accuracy
+        head = _head(measures[name])
+        room -= _room(head)
+        if room >= 0 or name in front.names:
+            columns[name] = head
     table = Table(box=None, padding=(0, 1), header_style="bold")
-    for name in (*heads, *metrics_shown):
-        table.add_column(safe(name.replace("_", " ")), justify="right")
+    for head in (*heads, *columns.values()):
+        table.add_column(safe(head), justify="right", width=_room(head) - 2)
     table.add_column("", no_wrap=True)
     keep = front.non_dominated
-    for index in range(len(front)):
-        row = [*front.rays[index][: len(weights)], *front.values[index]]
-        row += [front.metrics[name][index] for name in metrics_shown]
-        table.add_row(*(f"{value:.3f}" for value in row), "" if keep[index] else "dominated")
+    for at in range(len(front)):
+        point = dict(zip(front.names, front.values[at], strict=True))
+        point |= {name: column[at] for name, column in front.metrics.items()}
+        cells = [f"{weight:.3f}" for weight in front.rays[at][: len(weights)]]
+        cells += [_number(point[name], measures[name]) for name in columns]
+        table.add_row(*cells, "" if keep[at] else "dominated")
     print_table(console, table)
-    absent = [name for name in metrics if name not in metrics_shown]
+    said = [f"{measures[name].label}: {name}" for name in columns]
+    say(console, f"[dim]{safe('their names: ' + '; '.join(said))}[/]")
+    absent = [name for name in (*lead, *rest) if name not in columns]
     if absent:
         say(console, safe(f"no room here for {', '.join(absent)}: --json has them"))
 
 
-def _room(name: str) -> int:
-    """Columns that a number takes below its name, whose words are below one another."""
-    return 2 + max(len("0.000"), *map(len, name.replace("_", " ").split()))
+def _head(measure: Measure) -> str:
+    return f"{measure.label}, {measure.unit}" if measure.unit else measure.label
+
+
+def _number(value: float, measure: Measure) -> str:
+    return f"{100 * value:.1f}" if measure.unit else f"{value:.3f}"
+
+
+def _room(head: str) -> int:
+    """Columns that a number takes below its head, whose words are below one another."""
+    return 2 + max(min(len(head), HEAD), *map(len, head.split()))

@@ -7,7 +7,15 @@ from typing import Annotated
 
 import typer
 
-from paretocosmos.cli._options import AsJson, MovedData, RunDevice, RunFolders, Trust, Verify
+from paretocosmos.cli._options import (
+    AsJson,
+    MovedData,
+    RunDevice,
+    RunFolders,
+    Threshold,
+    Trust,
+    Verify,
+)
 from paretocosmos.cli.output._console import note, notes, print_json, safe, wide
 from paretocosmos.cli.output._next import next_choice, next_command
 from paretocosmos.errors import ConfigurationError
@@ -27,6 +35,7 @@ def explore(
     no_samples: Annotated[
         bool, typer.Option("--no-samples", help="Put no rows or images of the data into the page.")
     ] = False,
+    threshold: Threshold = None,
     data: MovedData = None,
     device: RunDevice = "cpu",
     trust: Trust = None,
@@ -44,7 +53,7 @@ def explore(
     runs = [load_run(place, trust=trust or (), verify=verify, device=device) for place in places]
     wanted = None if out is None else _place(out)
     with notes(), doing("looking at answers"):
-        view = look_at(runs, data=data, samples=not no_samples)
+        view = look_at(runs, data=data, samples=not no_samples, threshold=threshold)
     page = wanted or Path(tempfile.mkdtemp(prefix="paretocosmos-")) / "explore.html"
     if view.why:
         note(f"no samples and no counted answers: {view.why}")

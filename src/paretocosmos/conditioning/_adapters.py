@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from paretocosmos.conditioning._kinds import base_of
 from paretocosmos.conditioning._layers import matrices_of, uncalled
 from paretocosmos.conditioning._low_rank import LowRank, LowRankLinear, adapted
 
@@ -34,7 +35,7 @@ def adaptable(network: nn.Module) -> list[str]:
     found: dict[nn.Module, str] = {}
     for name, part in network.named_modules():
         if name in known or (is_conv1d(part) and uncalled(network, name) is None):
-            weight = part.weight
+            weight = base_of(part).weight
             real = isinstance(weight, torch.Tensor) and weight.is_floating_point()
             if real and not bypassed(network, name):
                 found.setdefault(part, name)

@@ -149,6 +149,10 @@ class Conditioning(nn.Module, ABC):
         """What a function of the backbone gives while the backbone hears a ray, ``[J]``."""
         return self(Act(act), ray)
 
+    def at_rays(self, learned: Outputs, rays: Tensor) -> Outputs:
+        """`each_ray`, given the backbone's outputs: where the ray enters by a formula alone."""
+        raise NotImplementedError(f"{type(self).__name__} has no `closed_form`")
+
     def call(self, inputs: Inputs) -> Outputs:
         """The backbone on its inputs; a mapping is passed on as keywords, or as a whole."""
         if isinstance(inputs, Act):

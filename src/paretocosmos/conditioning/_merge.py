@@ -15,10 +15,11 @@ from torch.nn.utils import parametrize
 
 from paretocosmos.conditioning._adapters import is_conv1d
 from paretocosmos.conditioning._base import Conditioning
+from paretocosmos.conditioning._kinds import base_of
 from paretocosmos.conditioning._listening import Listener, ListeningConditioning
 from paretocosmos.conditioning._low_rank import LowRank
+from paretocosmos.conditioning._modulated import Modulated
 from paretocosmos.conditioning._split import SplitLinear
-from paretocosmos.conditioning.film import Modulated
 from paretocosmos.conditioning.hypernet import Hypernet
 from paretocosmos.conditioning.none import Unconditioned
 from paretocosmos.errors import ConfigurationError
@@ -73,11 +74,12 @@ def _fold(network: nn.Module, place: str, listener: Listener) -> nn.Module:
     heard = listener.heard()[0]
     layer: nn.Module = listener.layer
     if isinstance(listener, LowRank):
-        _check_own(network, place, layer)
+        own = base_of(layer)  # of an adapter: what it adds stays beside it
+        _check_own(network, place, own)
         rank = listener.writes.shape[1] // len(heard)
         scales = heard.to(listener.writes).repeat_interleave(rank)
         added = (listener.writes * scales) @ listener.reads.weight.flatten(1)
-        _add(layer, added, None if listener.shifts is None else heard @ listener.shifts)
+        _add(own, added, None if listener.shifts is None else heard @ listener.shifts)
     elif isinstance(listener, SplitLinear):
         _check_own(network, place, layer)
         _add(layer, None, listener.ray.weight @ heard)

@@ -11,7 +11,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from paretocosmos.conditioning._listening import Listener, check_groups
+from paretocosmos.conditioning._batch import check_groups
+from paretocosmos.conditioning._listening import Listener
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.types import Inputs
 

@@ -62,11 +62,12 @@ class Lora(ListeningConditioning):
         self.scale = scale
         self.backbone.requires_grad_(False)
         every = adaptable(self.backbone)
-        places = _in_blocks(self.backbone, every) if layer is None else self._named(layer, every)
+        places = _in_blocks(self.backbone, every) if layer is None else self._matching(layer, every)
         for part in [self.backbone.get_submodule(place) for place in places]:
             self._put(adapter(part, self.objectives, adapter_rank))
         parts = self.backbone.named_modules()
         self._layers = tuple(name for name, part in parts if isinstance(part, LowRank))
+        self._named = () if layer is None else self._layers
 
     @property
     def places(self) -> tuple[str, ...]:
@@ -78,7 +79,7 @@ class Lora(ListeningConditioning):
     def each_ray(self, inputs: Inputs, rays: Tensor) -> Outputs:
         return ray_by_ray(self, inputs, rays)
 
-    def _named(self, layer: tuple[str, ...] | str, every: list[str]) -> list[str]:
+    def _matching(self, layer: tuple[str, ...] | str, every: list[str]) -> list[str]:
         """The layers that were named, each once."""
         chosen: dict[str, None] = {}
         for end in (layer,) if isinstance(layer, str) else layer:

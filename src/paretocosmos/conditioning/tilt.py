@@ -85,11 +85,10 @@ class Tilt(Conditioning):
         return tilted(answer, (joint * pull).sum(dim=(-2, -1))).unsqueeze(-1)
 
     def each_ray(self, inputs: Inputs, rays: Tensor) -> Outputs:
-        return self.lean(self.call(inputs), rays)
+        return self.at_rays(self.call(inputs), rays)
 
-    def lean(self, found: Outputs, rays: Tensor) -> Tensor:
-        """The logits ``[R, B, 1]`` at rays ``[R, 2]``, given what the backbone found."""
-        answer, joint = likely(found)
+    def at_rays(self, learned: Outputs, rays: Tensor) -> Outputs:
+        answer, joint = likely(learned)
         pull = self._pull(self.rays_for(rays).to(joint))
         against = pull.flatten(1) @ joint.flatten(1).T
         return tilted(answer, against).unsqueeze(-1)

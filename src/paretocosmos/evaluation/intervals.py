@@ -1,12 +1,13 @@
 """How far a number may lie from what one sample of people, or of images, shows."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from statistics import NormalDist
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from paretocosmos.evaluation.kept import kept_for
 from paretocosmos.evaluation.rates import gap_interval, share_interval
 from paretocosmos.evaluation.scoring import score
 from paretocosmos.objectives import Objective
@@ -190,25 +191,40 @@ def paired_draws(
     """
     every = list(metrics)
     rays, count = first(outputs).shape[:2]
-    draw, device = torch.Generator().manual_seed(seed), first(outputs).device
-    weighs: list[bool] = []
-    parts = []
     size = max(1, CHUNK // count if rays == 1 else CHUNK_RAYS // (count * rays))
-    for start in range(0, draws, size):
-        rows = torch.randint(count, (min(size, draws - start), count), generator=draw).to(device)
-        if not weighs:
-            few = rows[:COMPARED]
-            weighs = [score_batch is None and _weighs(one, outputs, targets, few) for one in every]
-        times = _times(rows) if any(weighs) else rows
-        found = [
-            _by_weight(one, outputs, targets, times)
-            if weighed
-            else _by_rows(one, outputs, targets, rows, score_batch)
-            for one, weighed in zip(every, weighs, strict=True)
-        ]
-        parts.append(torch.stack(found, dim=-1))
-    numbers: Array = torch.cat(parts).cpu().numpy()
+    sizes = [min(size, draws - start) for start in range(0, draws, size)]
+    few, times = kept_for((), ("draws", count, *sizes, seed), lambda: _counted(count, sizes, seed))
+    device = first(outputs).device
+    weighs = [
+        score_batch is None and _weighs(one, outputs, targets, few.to(device)) for one in every
+    ]
+    numbers: Array = np.empty((draws, rays, len(every)))
+    for at, one in enumerate(every):
+        if weighs[at]:
+            found = [_by_weight(one, outputs, targets, part.to(device).float()) for part in times]
+        else:
+            found = [
+                _by_rows(one, outputs, targets, rows.to(device), score_batch)
+                for rows in _drawn(count, sizes, seed)
+            ]
+        numbers[:, :, at] = torch.cat(found).cpu().numpy()
     return numbers
+
+
+def _drawn(count: int, sizes: Iterable[int], seed: int) -> Iterator[Tensor]:
+    """Rows drawn with replacement, ``[draws, B]``, in parts of these sizes."""
+    draw = torch.Generator().manual_seed(seed)
+    for size in sizes:
+        yield torch.randint(count, (size, count), generator=draw)
+
+
+def _counted(count: int, sizes: Iterable[int], seed: int) -> tuple[Tensor, list[Tensor]]:
+    """The first few draws, and how often each row is in each of all draws, which is small."""
+    few, times = torch.empty(0), list[Tensor]()
+    for rows in _drawn(count, sizes, seed):
+        few = few if times else rows[:COMPARED].clone()
+        times.append(_times(rows).to(torch.uint8))
+    return few, times
 
 
 def _by_rows(

@@ -12,14 +12,15 @@ import torch
 from torch import Tensor, nn
 
 from paretocosmos.conditioning.tilt import Tilt
-from paretocosmos.evaluation.evaluate import evaluating, score
-from paretocosmos.evaluation.kept import kept_or
+from paretocosmos.evaluation.evaluate import evaluating
+from paretocosmos.evaluation.kept import kept_for
+from paretocosmos.evaluation.scoring import score
 from paretocosmos.evaluation.threshold import AtThreshold, scores_of
 from paretocosmos.objectives import Objective, RateObjective
 from paretocosmos.pareto.front import Array, Front
 from paretocosmos.problems import Problem
 from paretocosmos.runtime.device import precise
-from paretocosmos.types import Batch, Metric, Outputs, Targets, map_tensors
+from paretocosmos.types import Batch, Metric, Outputs, Targets, first, map_tensors
 
 __all__ = ["POOLED", "PooledGaps", "learned_outputs", "pooled_gaps"]
 
@@ -32,7 +33,9 @@ CHUNK, ANSWERS = 8_192, 4_000_000
 
 def learned_outputs(model: Tilt, problem: Problem, rows: Batch) -> Outputs:
     """What the network says of rows before any preference, in double precision."""
-    return kept_or(model, rows.inputs, torch.empty(0), lambda: _computed(model, problem, rows))
+    some = first(rows.inputs)
+    key = "learned", id(model), some.data_ptr(), len(some)
+    return kept_for((model, rows), key, lambda: _computed(model, problem, rows))
 
 
 def _computed(model: Tilt, problem: Problem, rows: Batch) -> Outputs:
@@ -90,7 +93,7 @@ class PooledGaps:
         parts: dict[str, list[Tensor]] = {name: [] for name in self.metrics}
         with torch.inference_mode():
             for some in rays.split(size):
-                answers = self.model.lean(self.found, some)
+                answers = self.model.at_rays(self.found, some)
                 for name, metric in self.metrics.items():
                     parts[name].append(score(metric, answers, self.targets, None))
         return {name: torch.cat(part).cpu().numpy() for name, part in parts.items()}

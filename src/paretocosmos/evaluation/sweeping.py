@@ -75,8 +75,7 @@ def blocks(
     for start in range(0, len(some), size):
         chunk = map_tensors(lambda part, at=start: part[at : at + size], inputs)
         chunk = map_tensors(partial(there, device=device, dtype=dtype), chunk)
-        ready = chunk if prepare is None else prepare(chunk, dtype)
-        outputs = _each_ray(model, ready, rays)
+        outputs = _each_ray(model, chunk, rays, prepare)
         stop = min(start + size, len(some))
         if every is None:
             begin, end = start, len(some)
@@ -103,8 +102,7 @@ def numbers_per_sample(
     parameter = next(model.parameters(), torch.zeros((), device=some.device))
     there_is = partial(there, device=parameter.device, dtype=parameter.dtype)
     few = map_tensors(lambda part: there_is(part[:2]), inputs)
-    ready = few if prepare is None else prepare(few, parameter.dtype)
-    outputs = _each_ray(model, ready, rays[:1].to(parameter.device, parameter.dtype))
+    outputs = _each_ray(model, few, rays[:1].to(parameter.device, parameter.dtype), prepare)
     return max(1, _numbers(outputs) // min(2, len(some)))
 
 
@@ -138,7 +136,11 @@ def there(part: Tensor, *, device: torch.device, dtype: torch.dtype | None) -> T
     return part.to(device, dtype if part.is_floating_point() else None)
 
 
-def _each_ray(model: nn.Module, inputs: Inputs, rays: Tensor) -> Outputs:
+def _each_ray(model: nn.Module, chunk: Inputs, rays: Tensor, prepare: Prepare | None) -> Outputs:
+    inputs = chunk if prepare is None else prepare(chunk, rays.dtype)
+    if isinstance(model, Conditioning) and model.closed_form:
+        learned = kept_or(model, chunk, rays[:0], partial(model.call, inputs))
+        return model.at_rays(learned, rays)
     if isinstance(model, Conditioning):
         return model.each_ray(inputs, rays)
     outputs: Outputs = map_tensors(

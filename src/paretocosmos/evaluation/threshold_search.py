@@ -1,6 +1,7 @@
 """Looking for another threshold than 0.5, on the validation data."""
 
 import dataclasses
+from collections.abc import Mapping
 from statistics import NormalDist
 
 import numpy as np
@@ -10,13 +11,14 @@ from torch import Tensor, nn
 from paretocosmos.errors import InfeasibleError
 from paretocosmos.evaluation.evaluate import bring, evaluating, score, scored, sweep
 from paretocosmos.evaluation.intervals import paired_draws
+from paretocosmos.evaluation.kept import kept_for
 from paretocosmos.evaluation.threshold import at_threshold, logit_of, scores_of
 from paretocosmos.objectives import decides
 from paretocosmos.pareto.front import Array, Front
 from paretocosmos.pareto.selection import Criteria, Point, pick, point_of
 from paretocosmos.problems import Problem
 from paretocosmos.runtime.device import precise
-from paretocosmos.types import Batch
+from paretocosmos.types import Batch, Metric
 
 __all__ = ["other_threshold"]
 
@@ -106,6 +108,32 @@ def _tried(
     asking = {*asked.max, *asked.min, asked.maximize, asked.minimize}
     named = [name for name in problem.metrics if name in asking and name not in problem.names]
     wanted = {name: scores_of(problem)[name] for name in (*problem.names, *named)}
+    thresholds, every = kept_for(
+        (problem, outputs),
+        ("thresholds", id(problem), id(outputs), *wanted),
+        lambda: _at_thresholds(problem, wanted, outputs, batch, weight, shares),
+    )
+    if not len(thresholds):
+        return thresholds, None
+    return thresholds, Front(
+        rays=front.rays[every["place"].astype(int)],
+        values=np.stack([every[name] for name in problem.names], axis=1),
+        names=problem.names,
+        reference=front.reference,
+        metrics={name: every[name] for name in (*named, "place")},
+        split="val",
+    )
+
+
+def _at_thresholds(
+    problem: Problem,
+    wanted: Mapping[str, Metric],
+    outputs: Tensor,
+    batch: Batch,
+    weight: Tensor,
+    shares: Array,
+) -> tuple[Array, dict[str, Array]]:
+    """The thresholds that are allowed, for one ray after the other, and the numbers at each."""
     thresholds, columns = [], []
     for place, out in enumerate(outputs):
         likely = torch.sigmoid(out.double()).flatten().cpu()
@@ -127,16 +155,7 @@ def _tried(
         thresholds.append(each[kept])
         columns.append(found | {"place": np.full(int(kept.sum()), float(place))})
     every = {name: np.concatenate([one[name] for one in columns]) for name in columns[0]}
-    if not len(every["place"]):
-        return np.empty(0), None
-    return np.concatenate(thresholds), Front(
-        rays=front.rays[every["place"].astype(int)],
-        values=np.stack([every[name] for name in problem.names], axis=1),
-        names=problem.names,
-        reference=front.reference,
-        metrics={name: every[name] for name in (*named, "place")},
-        split="val",
-    )
+    return np.concatenate(thresholds), every
 
 
 def _gains(problem: Problem, asked: Criteria, both: Tensor, batch: Batch) -> bool:

@@ -2,6 +2,7 @@
 
 from paretocosmos.explorer._look import look_at
 from paretocosmos.explorer._view import Answers, Cell, Head, Look, Outcome, Samples, View, Words
+from paretocosmos.explorer._words import words_of
 from paretocosmos.explorer._write import write_report
 from paretocosmos.explorer.inline import Page, explore
 
@@ -17,5 +18,6 @@ __all__ = [
     "Words",
     "explore",
     "look_at",
+    "words_of",
     "write_report",
 ]

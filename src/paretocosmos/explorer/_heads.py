@@ -8,6 +8,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from paretocosmos.evaluation.threshold import MIDDLE, logit_of
 from paretocosmos.explorer._view import Head
 from paretocosmos.explorer._words import groups_of
 from paretocosmos.objectives import logits_of, pick
@@ -26,18 +27,20 @@ class Reader:
         output: which output, where a network has several.
         target: what it is compared with.
         groups: how many sensitive groups there are.
+        threshold: the probability above which one logit is a positive answer.
     """
 
     head: Head
     output: str | None
     target: str
     groups: int = 0
+    threshold: float = MIDDLE
 
     def chances(self, outputs: Outputs) -> tuple[Tensor, Tensor]:
         """Probabilities and answers ``[N, B]``: of the positive class, or of the answer itself."""
         if self.head.binary:
             logits = logits_of(outputs, self.output)
-            return torch.sigmoid(logits), (logits > 0).long()
+            return torch.sigmoid(logits), (logits > logit_of(self.threshold)).long()
         chance, answer = pick(outputs, self.output).softmax(dim=-1).max(dim=-1)
         return chance, answer
 
@@ -47,7 +50,9 @@ class Reader:
         return (found > 0.5).long() if self.head.binary else found.long()
 
 
-def readers_of(problem: Problem, outputs: Outputs, batch: Batch) -> list[Reader]:
+def readers_of(
+    problem: Problem, outputs: Outputs, batch: Batch, threshold: float = MIDDLE
+) -> list[Reader]:
     """The heads whose answers are classes, of outputs ``[N, B, ...]``."""
     asked = {(one.output, one.target): None for one in problem.objectives}
     tabular = problem if isinstance(problem, TabularProblem) else None
@@ -67,7 +72,7 @@ def readers_of(problem: Problem, outputs: Outputs, batch: Batch) -> list[Reader]
             head = Head(name, classes, binary=False)
         else:
             continue
-        found.append(Reader(head, output, target, len(groups_of(problem))))
+        found.append(Reader(head, output, target, len(groups_of(problem)), threshold))
     return found
 
 

@@ -9,7 +9,8 @@ import numpy.typing as npt
 import torch
 
 from paretocosmos.errors import ConfigurationError, ParetoCosmosError
-from paretocosmos.evaluation.evaluate import bring, evaluating, sweep
+from paretocosmos.evaluation.evaluate import bring, evaluate, evaluating, sweep
+from paretocosmos.evaluation.threshold import MIDDLE, at_threshold
 from paretocosmos.explorer._heads import Reader, count, readers_of
 from paretocosmos.explorer._outcomes import gap_ends, outcome_gaps, outcomes_of, shares_of, sizes_of
 from paretocosmos.explorer._samples import chosen, pool_of, samples_of
@@ -18,6 +19,7 @@ from paretocosmos.explorer._words import words_of
 from paretocosmos.pareto.front import Array, Front
 from paretocosmos.problems import Problem, Split
 from paretocosmos.problems.tables.tabular import TabularProblem
+from paretocosmos.runs.like import predicts_at
 from paretocosmos.runs.run import Run
 from paretocosmos.runtime.device import precise
 from paretocosmos.types import Batch, Outputs, map_tensors
@@ -31,27 +33,46 @@ SPLITS: tuple[Split, ...] = ("val", "test")
 NOTHING = "There are no samples and no counted answers: the data could not be read for this page."
 
 
-def look_at(runs: Sequence[Run], *, data: str | None = None, samples: bool = True) -> View:
+def look_at(
+    runs: Sequence[Run],
+    *,
+    data: str | None = None,
+    samples: bool = True,
+    threshold: float | None = None,
+) -> View:
     """What a page shows of runs on one problem: fronts, counted answers, a dozen samples.
 
     Args:
         runs: the first is chosen from at first.
         data: where the problem's data lies now, if it has moved.
         samples: whether to show a dozen; a page that holds some is shared as the data are.
+        threshold: the probability above which an answer of yes or no is counted as a yes; if
+            `None`, the one that an estimator predicts at, and 0.5 of any other run.
 
     Returns:
         The view; without answers and samples, and saying why, where the problem cannot be had.
     """
     _check(runs)
-    problem: Problem | None = None
+    decided = predicts_at(runs[0]).threshold if threshold is None else threshold
     try:
         problem = runs[0].problem(data=data)
-        view = _seen(runs, problem)
     except ParetoCosmosError as error:
-        bare = [Look(run.record, _fronts(run), str(run.folder)) for run in runs]
-        words = words_of(problem, _quantities(runs), _name(runs[0]))
-        return View(bare, without=NOTHING, why=str(error), words=words)
+        if threshold is not None:  # which nothing could be counted at
+            raise
+        return _bare(runs, None, error)
+    problem = at_threshold(problem, decided)
+    try:
+        view = _seen(runs, problem, decided)
+    except ParetoCosmosError as error:
+        return _bare(runs, problem, error)
     return view if samples else _without_samples(view)
+
+
+def _bare(runs: Sequence[Run], problem: Problem | None, error: ParetoCosmosError) -> View:
+    """The fronts alone, and why."""
+    looks = [Look(run.record, _fronts(run), str(run.folder)) for run in runs]
+    words = words_of(problem, _quantities(runs), _name(runs[0]))
+    return View(looks, without=NOTHING, why=str(error), words=words)
 
 
 def _quantities(runs: Sequence[Run]) -> list[str]:
@@ -92,12 +113,12 @@ def _problem(run: Run) -> str:
     return f"{of} in `{run.folder}`, protocol {run.record.get('protocol')}"
 
 
-def _seen(runs: Sequence[Run], problem: Problem) -> View:
+def _seen(runs: Sequence[Run], problem: Problem, threshold: float) -> View:
     test = problem.split("test")
     pool = pool_of(len(test))
     few = _rays(runs[0], np.linspace(0, len(runs[0].front) - 1, 9).astype(np.int64))
     found = _outputs(runs[0], problem, test, few, pool)
-    readers = readers_of(problem, found, test)
+    readers = readers_of(problem, found, test, threshold)
     if not readers:
         raise ConfigurationError(f"what `{problem.name}` answers are not classes")
     people = test.targets["sensitive"][pool] if isinstance(problem, TabularProblem) else None
@@ -108,7 +129,7 @@ def _seen(runs: Sequence[Run], problem: Problem) -> View:
     looks = [
         Look(
             run.record,
-            _fronts(run),
+            _fronts_at(run, problem, threshold),
             str(run.folder),
             _answers(run, problem, test, samples, readers, outcomes)
             if _same(run, runs[0])
@@ -117,7 +138,12 @@ def _seen(runs: Sequence[Run], problem: Problem) -> View:
         for run in runs
     ]
     seen = next(look.answers for look in looks if look.answers is not None)
-    words = dataclasses.replace(words, outcomes=outcomes, sizes=sizes_of(seen.confusion))
+    words = dataclasses.replace(
+        words,
+        outcomes=outcomes,
+        sizes=sizes_of(seen.confusion),
+        threshold=threshold if any(one.head.binary for one in readers) else None,
+    )
     without = "" if samples.texts or samples.images else "These samples cannot be shown as text."
     heads = tuple(one.head for one in readers)
     return View(looks, heads, words.groups, samples, without, words=words)
@@ -126,6 +152,22 @@ def _seen(runs: Sequence[Run], problem: Problem) -> View:
 def _fronts(run: Run) -> tuple[Front, ...]:
     """On val and on test; an estimator has no rows to test on."""
     return (run.front_val, run.front) if run.front.split == "test" else (run.front_val,)
+
+
+def _fronts_at(run: Run, problem: Problem, threshold: float) -> tuple[Front, ...]:
+    """The same, with decisions at a threshold."""
+    if threshold == MIDDLE:
+        return _fronts(run)
+    return tuple(
+        evaluate(
+            run.model,
+            problem,
+            split=front.split,
+            rays=torch.tensor(front.rays).float(),
+            provenance=front.provenance,
+        )
+        for front in _fronts(run)
+    )
 
 
 def _same(run: Run, other: Run) -> bool:

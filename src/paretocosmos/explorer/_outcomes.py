@@ -41,42 +41,46 @@ def outcomes_of(
 
 def _of_people(problem: TabularProblem, groups: Sequence[str]) -> Iterator[Outcome]:
     words = problem.wording
-    told = words.told or f"given “{problem.positive}”"
+    told = words.told or f"predicted “{problem.positive}”"
     true = f"who {words.positive}"
     if not words.positive:
         true = f"whose {problem.target.replace('_', ' ')} is “{problem.positive}”"
 
+    other = "other" if words.groups else "others"
+
     def cells(text: str, of: tuple[int, ...], hit: str) -> tuple[Cell, ...]:
         return tuple(
-            Cell(who, text.replace("WHO", who), 0, place, of, hit)
+            Cell(
+                who, text.replace("WHO", who if words.groups else f"in “{who}”"), 0, place, of, hit
+            )
             for place, who in enumerate(groups, start=1)
         )
 
     yield Outcome(
-        f"Are {told}",
-        f"Of 100 of a group, how many are {told}, rightly or not.",
+        told[:1].upper() + told[1:],
+        f"Of 100 in a group, how many are {told}, rightly or wrongly.",
         "demographic_parity",
-        cells(f"of 100 WHO # are {told}", (0, 1), "positive"),
+        cells(f"of 100 WHO, # are {told}", (0, 1), "positive"),
     )
     yield Outcome(
-        f"Are found, of those {true}",
-        f"Of 100 of a group {true}, how many are {told}. The others are missed.",
+        f"Found, of those {true}",
+        f"Of 100 in a group {true}, how many are {told}. The others are missed.",
         "tpr_gap",
-        cells(f"of 100 WHO {true} # are found", (1,), "positive"),
+        cells(f"of 100 WHO {true}, # are found", (1,), "positive"),
         larger=True,
     )
     yield Outcome(
-        f"Are wrongly {told}",
-        f"Of 100 of a group of whom that is not true, how many are {told}.",
+        f"Wrongly {told}",
+        f"Of 100 in a group for whom it is not true, how many are {told}.",
         "fpr_gap",
-        cells(f"of 100 other WHO # are wrongly {told}", (0,), "positive"),
+        cells(f"of 100 {other} WHO, # are wrongly {told}", (0,), "positive"),
         larger=False,
     )
     everybody = Cell("all", "# of 100 answers are wrong", 0, 0, (0, 1), "wrong")
-    wrong = cells("of 100 answers about WHO # are wrong", (0, 1), "wrong")
+    wrong = cells("of 100 answers about WHO, # are wrong", (0, 1), "wrong")
     yield Outcome(
-        "Get a wrong answer",
-        "Of 100 answers, how many are wrong: people who are missed and people wrongly taken.",
+        "Wrong answers",
+        "Of 100 answers, how many are wrong: those missed and those wrongly predicted.",
         "accuracy_gap",
         (everybody, *wrong),
         larger=False,
@@ -92,7 +96,8 @@ def _of_tasks(words: Wording, readers: Sequence[Reader]) -> Outcome:
         Cell(task(one), f"# of 100 {task(one)} {words.wrong}", place, 0, (), "wrong")
         for place, one in enumerate(readers)
     )
-    title = sentence(words.wrong).rstrip(".")
+    title = sentence(words.wrong.removeprefix("are ")).rstrip(".")
+    title = "Wrong answers" if title == "Wrong" else title
     said = "Of 100 answers to each question, how many are wrong."
     return Outcome(title, said, "", cells, larger=False, lead=True)
 
@@ -101,21 +106,21 @@ def _of_classes(words: Wording, reader: Reader, groups: Sequence[str]) -> Iterat
     classes = reader.head.classes
     if len(classes) <= MOST:
         yield Outcome(
-            "Are found",
-            "Of 100 rows of each class, how many are answered so.",
+            "Found",
+            "Of 100 rows of each class, how many are predicted as such.",
             "",
             tuple(
-                Cell(f"“{name}”", f"of 100 “{name}” # are found", 0, 0, (place,), "right")
+                Cell(f"“{name}”", f"of 100 “{name}”, # are found", 0, 0, (place,), "right")
                 for place, name in enumerate(classes)
             ),
             larger=True,
         )
     people = tuple(
-        Cell(who, f"of 100 answers about {who} # are wrong", 0, place, (), "wrong")
+        Cell(who, f"of 100 answers about {who}, # are wrong", 0, place, (), "wrong")
         for place, who in enumerate(groups, start=1)
     )
     yield Outcome(
-        "Get a wrong answer",
+        "Wrong answers",
         "Of 100 answers, how many are wrong.",
         "accuracy_gap" if people else "",
         (Cell("all", f"# of 100 answers {words.wrong}", 0, 0, (), "wrong"), *people),

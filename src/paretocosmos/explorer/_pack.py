@@ -66,6 +66,7 @@ def _words(words: Words) -> dict[str, Any]:
         "groups": list(words.groups),
         "instead": dict(words.instead),
         "sizes": dict(words.sizes),
+        "threshold": words.threshold,
         "outcomes": [
             {
                 "title": one.title,

@@ -82,6 +82,8 @@ class Words:
         instead: the metric that tells of an objective in plainer numbers.
         outcomes: what is counted, the most telling first.
         sizes: how many rows each split has.
+        threshold: the probability above which an answer of yes or no is counted as a yes; `None`
+            where there is no such answer.
     """
 
     title: str = ""
@@ -92,6 +94,7 @@ class Words:
     instead: Mapping[str, str] = field(default_factory=dict)
     outcomes: tuple[Outcome, ...] = ()
     sizes: Mapping[str, int] = field(default_factory=dict)
+    threshold: float | None = None
 
 
 @dataclass(frozen=True)

@@ -54,8 +54,10 @@ def groups_of(problem: Problem | None) -> tuple[str, ...]:
 
 
 def _title(problem: Problem | None, name: str) -> str:
-    if isinstance(problem, TabularProblem | OtherTable):
-        return f"{name}: {problem.target.replace('_', ' ')}"
+    if isinstance(problem, TabularProblem):
+        return f"Is {problem.target.replace('_', ' ')} “{problem.positive}”?"
+    if isinstance(problem, OtherTable):
+        return f"What is the {problem.target.replace('_', ' ')}?"
     return name
 
 
@@ -63,11 +65,16 @@ def _of_people(
     problem: TabularProblem, groups: Sequence[str], measures: dict[str, Measure]
 ) -> Iterable[tuple[str, Measure]]:
     """Who is told what."""
-    told = problem.wording.told or f"given “{problem.positive}”"
+    told = problem.wording.told or f"predicted “{problem.positive}”"
     for name, measure in measures.items():
-        label, goal = (text.replace("told yes", told) for text in (measure.label, measure.goal))
+        label, goal = (text.replace("selected", told) for text in (measure.label, measure.goal))
         yield name, dataclasses.replace(measure, label=label, goal=goal)
+    if "positive_rate" in measures:
+        every = f"{problem.wording.rows} who are {told}"
+        yield "positive_rate", dataclasses.replace(measures["positive_rate"], label=every)
     for own, group in zip(problem.groups, groups, strict=True):
         rate = f"selection_rate_{own}"
         if rate in measures:
-            yield rate, dataclasses.replace(measures[rate], label=f"{group} who are {told}")
+            worded = problem.wording.groups
+            label = f"{group} who are {told}" if worded else f"{told} in “{group}”"
+            yield rate, dataclasses.replace(measures[rate], label=label)

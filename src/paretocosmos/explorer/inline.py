@@ -54,6 +54,7 @@ def page_of(
     *,
     data: str | None = None,
     samples: bool = True,
+    threshold: float | None = None,
     height: int = HEIGHT,
 ) -> Page:
     """Write the page of runs on one problem, and give it.
@@ -63,16 +64,21 @@ def page_of(
         path: where it goes.
         data: where the problem's data lies now, if it has moved.
         samples: whether to show a dozen of the data.
+        threshold: as `look_at` takes it.
         height: of the frame in a notebook, in pixels.
     """
     with doing("writing the page"):
-        view = look_at(runs, data=data, samples=samples)
+        view = look_at(runs, data=data, samples=samples, threshold=threshold)
         write_report(path, view)
     return Page(path, height, view.why)
 
 
 def explore(
-    *runs: Run | RunLike, out: str | Path | None = None, samples: bool = True, show: bool = True
+    *runs: Run | RunLike,
+    out: str | Path | None = None,
+    samples: bool = True,
+    threshold: float | None = None,
+    show: bool = True,
 ) -> Page:
     """Write the page of runs on one problem, or of an estimator, and open it in the browser.
 
@@ -80,13 +86,16 @@ def explore(
         runs: what `fit` or `load_run` gave, a fitted estimator, or a pipeline that ends in one.
         out: where the page goes, an ``.html`` file; a new temporary folder if `None`.
         samples: whether to show a dozen rows; a page that holds some is shared as the data are.
+        threshold: the probability above which an answer of yes or no is counted as a yes; if
+            `None`, the one that an estimator predicts at, and 0.5 of any other run.
         show: whether to open it in a browser of its own.
 
     Returns:
         The page, which a notebook shows below the cell; its `path` is the file.
     """
     place = Path(tempfile.mkdtemp(prefix="paretocosmos-"), "explore.html") if out is None else out
-    page = page_of([as_run(one) for one in runs], Path(place).expanduser(), samples=samples)
+    found = [as_run(one) for one in runs]
+    page = page_of(found, Path(place).expanduser(), samples=samples, threshold=threshold)
     if page.why:
         why = f"no samples and no counted answers: {page.why}"
         warnings.warn(why, DataWarning, stacklevel=2)

@@ -14,7 +14,7 @@ from paretocosmos.objectives._groups import (
 from paretocosmos.objectives._rates import RateObjective
 from paretocosmos.objectives._scores import accuracy, calibration_error, misclassification, roc_auc
 from paretocosmos.objectives._streaming import Streamed, streamed, streaming
-from paretocosmos.objectives._words import measure_of, sentence
+from paretocosmos.objectives._words import measure_of, named_label, sentence
 from paretocosmos.types import Measure, Unit
 
 __all__ = [
@@ -36,6 +36,7 @@ __all__ = [
     "logits_of",
     "measure_of",
     "misclassification",
+    "named_label",
     "pick",
     "roc_auc",
     "sentence",

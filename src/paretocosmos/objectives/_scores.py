@@ -110,13 +110,17 @@ def calibration_error(
     weight = targets.get("weight")
     weight = torch.ones_like(logits) if weight is None else weight.reshape(logits.shape)
     ordered, order = logits.double().sort()
-    mass, truth = (
-        part.double().gather(0, order) for part in (weight, targets[target].reshape(logits.shape))
-    )
-    total, before = mass.sum(), mass.cumsum(0) - mass
-    # of equal logits all are where the first is
-    fresh = torch.cat([torch.ones_like(order[:1]), (ordered[1:] != ordered[:-1]).long()]) > 0
-    before = torch.where(fresh, before, 0.0).cummax(0).values
-    places = (before * (BINS / total) + 1e-9).floor().clamp(0, BINS - 1).long()
-    off = mass * (ordered.sigmoid() - truth)
-    return logits.new_zeros(BINS).double().scatter_add(0, places, off).abs().sum() / total
+    mass = weight.double().gather(0, order)
+    truth = targets[target].reshape(logits.shape).double().gather(0, order)
+    until = mass.cumsum(0)
+    total = until[-1]
+    # bins are runs of ordered samples: one begins at the first with at least its share before it
+    shares = (torch.arange(1, BINS, device=logits.device) - 1e-9) * (total / BINS)
+    last = torch.searchsorted(until, shares).clamp(max=len(order) - 1)
+    # equal logits share a bin, so that a run ends with the last of them
+    places = torch.arange(len(order), device=logits.device)
+    ended = torch.cat([ordered[1:] != ordered[:-1], places[-1:] == places[-1:]])
+    ends = torch.where(ended, places, len(order)).flip(0).cummin(0).values.flip(0)
+    off = (mass * (ordered.sigmoid() - truth)).cumsum(0)
+    sums = off.gather(0, torch.cat([ends.gather(0, last), places[-1:]]))
+    return torch.cat([sums[:1], sums.diff()]).abs().sum() / total

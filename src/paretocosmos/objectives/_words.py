@@ -18,24 +18,24 @@ _SHARE: Mapping[str, Measure] = {
         "wrong answers", "fewer wrong answers", "The share of answers that are wrong.", "of 100"
     ),
     "positive_rate": Measure(
-        "told yes", "", "The share of all rows that are given the positive class.", "of 100"
+        "selected", "", "The share of all rows that get the positive answer.", "of 100"
     ),
     "selection_rate": Measure(
-        "told yes", "", "The share of a group that is given the positive class.", "of 100"
+        "selected", "", "The share of a group that gets the positive answer.", "of 100"
     ),
     "recall": Measure(
         "found", "", "Of those who belong to a class, the share that is found.", "of 100", True
     ),
     "largest_share": Measure(
-        "given the commonest answer",
+        "given the most common answer",
         "",
-        "The share of rows that get the answer given most; 100 of 100 is no choice at all.",
+        "The share of rows that get the most common answer; at 100 of 100 everybody gets the same.",
         "of 100",
     ),
     "calibration_error": Measure(
-        "error of the probabilities",
+        "calibration error",
         "",
-        "How far a stated probability lies from what happens, in the mean.",
+        "How far the predicted probabilities lie from what happens, on average.",
         "points",
     ),
     "roc_auc": Measure(
@@ -47,12 +47,12 @@ _SHARE: Mapping[str, Measure] = {
     "rmse": Measure(
         "typical error (root mean square)",
         "a smaller typical error",
-        "The root of the mean squared error, in the unit of what is predicted.",
+        "The square root of the mean squared error, in the unit of what is predicted.",
     ),
     "mae": Measure(
-        "mean error",
-        "a smaller mean error",
-        "The mean distance of a prediction from the truth, in the unit of what is predicted.",
+        "average error",
+        "a smaller average error",
+        "The average distance of a prediction from the truth, in the unit of what is predicted.",
     ),
 }
 
@@ -81,6 +81,16 @@ def measure_of(name: str) -> Measure:
     if gap and not of and gap in registry.names("objectives"):
         return dataclasses.replace(measure_of(gap), unit="")
     return Measure(name.replace("_", " "))
+
+
+def named_label(name: str, measure: Measure) -> str:
+    """What a number is called, and its name in commands and requests where that differs.
+
+    >>> named_label("accuracy", measure_of("accuracy"))
+    'right answers (accuracy)'
+    """
+    label = measure.label
+    return label if label.replace(" ", "_") == name else f"{label} ({name})"
 
 
 def sentence(text: str) -> str:

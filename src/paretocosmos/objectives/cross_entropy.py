@@ -45,8 +45,8 @@ class CrossEntropy(LabelMean):
 
     measure = Measure(
         "loss (cross-entropy)",
-        "fewer and less certain mistakes",
-        "How surprised the answers are by the truth: a sure mistake costs most.",
+        "fewer and less confident mistakes",
+        "How far the predicted probabilities are from the truth: a confident mistake costs most.",
     )
 
     axis: int | None = None

@@ -21,7 +21,7 @@ class DemographicParity(RateObjective):
     tensor(0., dtype=torch.float64)
     """
 
-    measure = Measure("gap in who is told yes", "a smaller gap in who is told yes", unit="points")
+    measure = Measure("gap in who is selected", "a smaller gap in who is selected", unit="points")
     meaning = (
         "the share that is predicted positive, largest minus smallest over the groups, whether "
         "rightly or not"

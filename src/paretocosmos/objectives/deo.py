@@ -40,8 +40,8 @@ class Deo(GroupObjective):
 
     over = ()  # a group that is absent counts 0
     measure = Measure(
-        "difference in how many are found",
-        "a smaller difference in how many are found",
+        "gap in how many are found",
+        "a smaller gap in how many are found",
         unit="points",
     )
     meaning = (

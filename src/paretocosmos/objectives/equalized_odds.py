@@ -25,8 +25,8 @@ class EqualizedOdds(RateObjective):
 
     over = ("positives", "negatives")
     measure = Measure(
-        "larger gap of those found and those wrongly told yes",
-        "smaller gaps in who is found and who is wrongly told yes",
+        "larger gap in who is found or wrongly selected",
+        "smaller gaps in who is found and who is wrongly selected",
         unit="points",
     )
     meaning = (

@@ -25,8 +25,8 @@ class FprGap(RateObjective):
 
     over = ("negatives",)
     measure = Measure(
-        "gap in who is wrongly told yes",
-        "a smaller gap in who is wrongly told yes",
+        "gap in who is wrongly selected",
+        "a smaller gap in who is wrongly selected",
         unit="points",
     )
     meaning = (

@@ -27,9 +27,9 @@ class MeanAbsoluteError(LabelMean):
     """
 
     measure = Measure(
-        "mean error",
-        "a smaller mean error",
-        "The mean distance of a prediction from the truth, in units of the target's deviation.",
+        "average error",
+        "a smaller average error",
+        "The average distance of a prediction from the truth, in units of the target's deviation.",
     )
 
     ignore_nan: bool = False

@@ -19,7 +19,7 @@ class PredictionGap(MeanGap):
     tensor(3.5000)
     """
 
-    measure = Measure("gap in mean predictions", "a smaller gap in predictions")
+    measure = Measure("gap in average predictions", "a smaller gap in predictions")
     meaning = (
         "the mean prediction for a group, largest minus smallest over the groups, whether the "
         "groups differ in truth or not"

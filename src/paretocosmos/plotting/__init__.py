@@ -54,7 +54,7 @@ def front_figure(fronts: Sequence[Front], *, title: str = "") -> "Figure":
     sees which preference gave which trade-off. The shape of a point tells the fronts apart.
     Dominated points are faded. With two objectives the other points are joined by a line, and a
     panel shows how far away the reference point is, or, where groups of people are compared, which
-    share of each is told yes and how often that is right; with more objectives there is one panel
+    share of each is selected and how often that is right; with more objectives there is one panel
     per pair.
 
     Args:

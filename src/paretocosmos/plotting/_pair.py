@@ -33,7 +33,7 @@ STAR = 4.0  # the area of a star as large as a point looks
 
 
 def draw_pair(figure: "Figure", fronts: list[Front]) -> None:
-    """The front with its line, and beside it the rays; below, who is told yes or the reference."""
+    """The front with its line, and beside it the rays; below, who is selected or the reference."""
     figure.set_size_inches(8.2, 4.7)
     shares = has_shares(fronts[0])
     wide, high = ([2.1, 1.0], [1.0, 1.5]) if shares else ([3.0, 1.0], [1.0, 1.0])

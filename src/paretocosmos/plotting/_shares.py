@@ -1,4 +1,4 @@
-"""Who is told yes: the shares of the groups along a front, beside the share of wrong answers."""
+"""Who is selected: the shares of the groups along a front, beside the share of wrong answers."""
 
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,7 @@ SHAPES = "os^D"
 
 
 def has_shares(front: Front) -> bool:
-    """Whether a front tells what a few groups are told, and how often that is right."""
+    """Whether a front has the selection rates of a few groups, and the accuracy."""
     count = sum(name.startswith(PREFIX) for name in front.metrics)
     return 2 <= count <= MOST and "accuracy" in front.metrics
 
@@ -42,5 +42,5 @@ def draw_shares(axes: "Axes", front: Front) -> None:
     axes.set_ylim(bottom=0)
     axes.locator_params(nbins=3, steps=[1, 2, 5, 10])
     axes.tick_params(labelsize=7.5, length=2)
-    axes.set_title(f"of 100, told yes ({front.split})", loc="left")
+    axes.set_title(f"selected, of 100 ({front.split})", loc="left")
     axes.set_xlabel("wrong answers of 100", fontsize=7.5, labelpad=4)

@@ -7,7 +7,9 @@ from paretocosmos.types import Measure
 
 __all__ = ["Wording"]
 
-SURPRISE = "How surprised the answers are by the truth: a sure mistake costs most."
+CROSS_ENTROPY = (
+    "How far the predicted probabilities are from the truth: a confident mistake costs most."
+)
 
 
 @dataclass(frozen=True)
@@ -20,7 +22,7 @@ class Wording:
         data: where they come from: "the US census of 1994".
         groups: the sensitive groups in their order, several of each: "men", "women".
         positive: what is true of the positive class, of several: "earn more than 50,000".
-        told: what a positive answer tells them: "told “over 50,000”".
+        told: what a positive answer says of them: "predicted to earn over 50,000".
         tasks: by the target of a head, what is answered, several of them: "left images".
         wrong: what is wrong with such an answer: "are read wrong".
         measures: objectives and metrics by name, in the problem's own words.
@@ -54,7 +56,7 @@ class Wording:
         measures = {}
         for head, one in tasks.items():
             goal = f"fewer mistakes on {one}"
-            measures[head] = Measure(f"loss on {one} (cross-entropy)", goal, SURPRISE)
+            measures[head] = Measure(f"loss on {one} (cross-entropy)", goal, CROSS_ENTROPY)
             measures[f"accuracy_{head}"] = Measure(
                 f"right answers on {one}",
                 goal,

@@ -24,7 +24,7 @@ WORDING = Wording(
     data="the US census of 1994",
     groups=("men", "women"),
     positive="earn more than 50,000",
-    told="told “over 50,000”",
+    told="predicted to earn over 50,000",
 )
 
 # What `?` becomes, and how education and marital status are merged: the published preprocessing.

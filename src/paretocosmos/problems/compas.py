@@ -23,7 +23,7 @@ WORDING = Wording(
     data="Broward County, Florida, 2013 and 2014",
     groups=("men", "women"),
     positive="are arrested again",
-    told="told “will be arrested again”",
+    told="predicted to be arrested again",
 )
 LEAK = (
     "Under the protocol `paper` the feature `is_recid` all but is the label: the published figures "

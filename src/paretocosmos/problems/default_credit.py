@@ -22,7 +22,7 @@ WORDING = Wording(
     data="a bank in Taiwan, 2005",
     groups=("men", "women"),
     positive="do not pay",
-    told="told “will not pay”",
+    told="predicted not to pay",
 )
 LEAK = ("Under the protocol `paper` the row number `ID` is a feature, as in the published code.",)
 

@@ -83,6 +83,7 @@ class Run:
         out: str | Path | None = None,
         data: str | None = None,
         samples: bool = True,
+        threshold: float | None = None,
         height: int | None = None,
     ) -> "Page":
         """Write the page on which the trade-off is dragged; a notebook shows it below the cell.
@@ -91,6 +92,8 @@ class Run:
             out: where it goes; ``report.html`` of the run folder if `None`.
             data: where the problem's data lies now, if it has moved.
             samples: whether to show a dozen of the data.
+            threshold: the probability above which an answer of yes or no is counted as a yes, as a
+                choice has it; 0.5 if `None`.
             height: of the frame in a notebook, in pixels.
 
         Returns:
@@ -99,7 +102,14 @@ class Run:
         from paretocosmos.explorer.inline import HEIGHT, page_of
 
         place = self.folder / PAGE if out is None else Path(out).expanduser()
-        return page_of([self], place, data=data, samples=samples, height=height or HEIGHT)
+        return page_of(
+            [self],
+            place,
+            data=data,
+            samples=samples,
+            threshold=threshold,
+            height=height or HEIGHT,
+        )
 
     @property
     def report(self) -> Path | None:

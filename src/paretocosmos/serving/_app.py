@@ -121,7 +121,7 @@ def _add_posts(app: FastAPI, service: Service) -> None:
         openapi_extra=_body(service.criteria_model, {"knee": True}),
     )
     async def choose(request: Request) -> Response:
-        """Choose the point of the front that meets the criteria best: its ray is a preference."""
+        """Choose the point of the front that meets the criteria best; use its ray as preference."""
         criteria = await service.bodies.read(request, service.criteria)
         return JSONResponse(await service.chooser.choose(criteria))
 
@@ -133,17 +133,17 @@ def _add_gets(app: FastAPI, service: Service) -> None:
 
     @app.get("/front", responses={200: {"model": dict[str, Any]}, **WITHOUT_BODY})
     async def front(_request: Request) -> Response:
-        """Tell the front on test and on val: rays, values and metrics."""
+        """Give the front on test and on val: rays, values and metrics."""
         return fronts
 
     @app.get("/health", responses={200: {"model": dict[str, str]}, 421: REFUSALS[421]})
     async def health(_request: Request) -> Response:
-        """Tell that the server lives; needs no token."""
+        """Say that the server is up; needs no token."""
         return JSONResponse({"status": "ok", "version": __version__})
 
     @app.get("/metrics", response_class=PlainTextResponse, responses=WITHOUT_BODY)
     async def metrics(_request: Request) -> Response:
-        """Tell what was counted, as Prometheus reads it; of this process, if there are several."""
+        """Give counters in Prometheus's format; of this process alone, if there are several."""
         text = generate_latest(service.measures.registry)
         return Response(text, media_type="text/plain; version=0.0.4")
 

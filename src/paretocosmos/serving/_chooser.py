@@ -98,13 +98,15 @@ class Chooser:
         return self._problem
 
     def _prepare(self) -> None:
-        """Read the data and run the network at the rays of the front, before anybody asks."""
+        """Read the data and look at the front's rays and thresholds, before anybody asks."""
         with contextlib.suppress(Exception):  # said to whoever asks
             problem, rays = self._data_or_why(), self._run.front_val.rays.tolist()
             if not isinstance(problem, str):
                 with keeping(self._outputs):
                     evaluate(self._run.model, problem, split="val", rays=rays)
                 self._answer({"knee": True})
+                if "accuracy" in problem.metrics:
+                    self._answer({"maximize": "accuracy"})
 
     def _chosen(self, criteria: dict[str, Any]) -> dict[str, Any]:
         problem = self._data_or_why()

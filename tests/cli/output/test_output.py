@@ -245,7 +245,11 @@ def test_a_pipe_loses_nothing(run: Run, capsys: pytest.CaptureFixture[str]) -> N
     print_comparison(compared)
     shown = capsys.readouterr().out
     assert "…" not in shown
-    lines = {line.split()[0]: line for line in shown.splitlines()}
+    traded, _, table = shown.partition("\n\n")
+    assert traded.split()[:4] == ["on", "test", "first", "second"]
+    first, last = (f"{one:.4g}" for one in run.front.values[[0, -1], 0])
+    assert f"{first} to {last}" in traded
+    lines = {line.split()[0]: line for line in table.splitlines()}
     for row in compared.rows:
         line = lines[row["method"]]
         assert f"{row['hypervolume']:.4f} ± {row['hypervolume_std']:.4f}" in line
@@ -265,7 +269,9 @@ def test_a_terminal_of_80_columns_holds_the_table(
     monkeypatch.setenv("TERM", "dumb")
     print_comparison(_compared(run))
     shown = capsys.readouterr().out
-    table = shown.partition("order:")[0].splitlines()
+    traded, _, whole = shown.partition("order:")[0].partition("\n\n")
+    table = whole.splitlines()
+    assert max(len(line.rstrip()) for line in traded.splitlines()) <= 80
     names = table[0].split()
     assert names[:6] == ["method", "order", "hypervolume", "points", "parameters", "time"]
     assert max(len(line.rstrip()) for line in table) <= 80
@@ -282,6 +288,7 @@ def test_beside_separate_networks_the_table_has_their_measures(
     runs = {**compared.runs, "separate": compared.runs["cosmos"]}
     print_comparison(dataclasses.replace(compared, runs=runs))
     shown = capsys.readouterr().out
+    shown = shown.partition("\n\n")[2]
     assert shown.split()[:5] == ["method", "order", "range", "behind", "hypervolume"]
     lines = {line.split()[0]: line.split() for line in shown.splitlines()}
     assert lines["cosmos"][2:4] == ["100%", "0.000"]

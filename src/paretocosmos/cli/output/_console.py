@@ -72,6 +72,20 @@ def say(console: Console, text: str) -> None:
         console.print(line, soft_wrap=True)
 
 
+def hanging(console: Console, head: str, text: str, indent: int) -> None:
+    """A head and a text in rich's markup, whose further lines in a terminal begin below the text.
+
+    A word that is longer than a line, such as a path, stays in one piece.
+    """
+    body = Text.from_markup(text)
+    room = max(console.width - indent, 1)
+    first, *more = body.divide(_breaks(body.plain, room) if console.is_terminal else [])
+    line = Text.from_markup(head) + first
+    for part in (line, *(Text(" " * indent) + part for part in more)):
+        part.rstrip()
+        console.print(part, soft_wrap=True)
+
+
 def _breaks(text: str, width: int) -> list[int]:
     """Where lines end, between words; one that is longer than a line has its own, in one piece.
 

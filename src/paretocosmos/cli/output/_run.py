@@ -1,20 +1,18 @@
 """What `train` prints: one run, or a row for each of several seeds."""
 
-import warnings
 from collections.abc import Mapping, Sequence
 from statistics import fmean, stdev
 from typing import Any
 
 from rich.table import Table
 
-from paretocosmos.cli.output._console import note, safe, say, wide
+from paretocosmos.cli.output._console import hanging, note, safe, say, wide
 from paretocosmos.cli.output._next import next_choice, next_command, print_page
 from paretocosmos.cli.output._notes import advise
+from paretocosmos.cli.output._plain import measures_by_objective, print_consequences
 from paretocosmos.cli.output._table import print_table
-from paretocosmos.errors import FrontWarning
 from paretocosmos.io.amounts import amount, rate, share
 from paretocosmos.pareto.front import Front
-from paretocosmos.pareto.metrics import front_report
 from paretocosmos.pareto.rays import each_alone
 from paretocosmos.problems.tables.answers import Answer
 from paretocosmos.runs.run import Run
@@ -39,7 +37,7 @@ def numbers_of_run(run: Run) -> dict[str, Any]:
         **{key: record[key] for key in ("protocol", "seed", "parameters")},
         **{key: record["about"][key] for key in ("target", "positive") if key in record["about"]},
         **test,
-        "by_objective": _by_objective(run.front),
+        "by_objective": measures_by_objective(run.front),
         "sensitivity": record.get("sensitivity"),
         "findings": record.get("findings", []),
         "hypervolume_val": record["metrics"]["val"]["hypervolume"],
@@ -51,17 +49,15 @@ def numbers_of_run(run: Run) -> dict[str, Any]:
 def print_run(run: Run) -> None:
     """What `train` ends with."""
     numbers, front, record = numbers_of_run(run), run.front, run.record
-    table = Table(show_header=False, box=None, padding=(0, 2))
     reference = ", ".join(f"{value:g}" for value in front.reference)
     rows = {
+        **_meaning(run),
         **_shape(run, numbers),
         "hypervolume": f"{numbers['hypervolume']:.4f} test, {numbers['hypervolume_val']:.4f} val, "
         f"at ({reference})",
         **_ideal(run),
         "objectives": ", ".join(front.names),
-        **_meaning(run),
         **_ends(front),
-        **_decisions(run),
         "method": f"{numbers['method']} ({numbers['preset']} preset)",
         **_training(record),
         **_infeasible(record),
@@ -70,15 +66,13 @@ def print_run(run: Run) -> None:
         **_cost(record),
         "scores": f"{numbers['scores']} ({numbers['protocol']} protocol)",
     }
-    for name, value in rows.items():
-        table.add_row(f"[bold]{name}[/]", safe(value))
-    console = wide()
-    console.print(table, soft_wrap=True)
-    # outside the table, which would break a long path in two
-    indent = max(map(len, rows)) + 4
+    print_consequences(run)
     places = {"run": run.folder, **({} if run.report is None else {"report": run.report})}
-    for name, place in places.items():
-        console.print(f"  [bold]{name:<{indent}}[/]{safe(place)}", soft_wrap=True)
+    indent = max(map(len, (*rows, *places))) + 2
+    console = wide()
+    say(console, "\n[bold]For the modeller[/]")
+    for name, value in (rows | places).items():
+        hanging(console, f"  [bold]{name:<{indent}}[/]", safe(value), indent + 2)
     _slower(run)
     advise(run, record["networks"])
     next_command(*next_choice(run))
@@ -105,14 +99,13 @@ def _ideal(run: Run) -> dict[str, str]:
 
 
 def _shape(run: Run, numbers: Mapping[str, Any]) -> dict[str, str]:
-    """Its order, how much of it counts, and how wide it is; one point is no front."""
+    """How much of it counts, and how wide it is; one point is no front."""
     count = len(run.front)
     if count == 1:
         return {}
     what = "rays" if run.record["fixed_rays"] is None else "networks"
     of_each = numbers["by_objective"]
     return {
-        "order": f"{_each(of_each['monotonicity'], '.2f')} (1: more weight lowers it)",
         "dominated": f"{numbers.get('dominated_share') or 0:.0%} of {count} {what}",
         **_sensitivity(numbers["sensitivity"]),
         "range": _each(of_each["range"], ".4f"),
@@ -123,14 +116,6 @@ def _shape(run: Run, numbers: Mapping[str, Any]) -> dict[str, str]:
 def _sensitivity(found: float | None) -> dict[str, str]:
     """How much the ray changes outputs, where it was measured."""
     return {} if found is None else {"sensitivity": f"{found:.4f} (0: the ray changes nothing)"}
-
-
-def _by_objective(front: Front) -> dict[str, dict[str, float | None]]:
-    """The measures of single objectives; of the front, as older records do not have them."""
-    with warnings.catch_warnings():
-        # whoever trained was told that no point counts
-        warnings.simplefilter("ignore", FrontWarning)
-        return front_report(front).to_dict()["by_objective"]
 
 
 def _each(values: Mapping[str, float | None], form: str) -> str:
@@ -148,20 +133,6 @@ def _ends(front: Front) -> dict[str, str]:
     else:
         ends = front.values[[0, -1]]
     return {"ends of the front": f"{_point(ends[0])} to {_point(ends[-1])}"}
-
-
-def _decisions(run: Run) -> dict[str, str]:
-    """From end to end, how often decisions are right and which share of each group is told yes."""
-    front, prefix = run.front, "selection_rate_"
-    groups = [name for name in front.metrics if name.startswith(prefix)]
-    if not groups or len(front) == 1 or front.provenance.get("networks") is not None:
-        return {}
-    accuracy = front.metrics["accuracy"]
-    shares = ", ".join(
-        f"{name.removeprefix(prefix)} {front.metrics[name][0]:.1%} to {front.metrics[name][-1]:.1%}"
-        for name in groups
-    )
-    return {"accuracy": f"{accuracy[0]:.1%} to {accuracy[-1]:.1%}", "told yes": shares}
 
 
 def _point(values: Any) -> str:

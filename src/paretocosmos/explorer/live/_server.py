@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from paretocosmos.explorer.live._state import state_of
+from paretocosmos.io import palette
 from paretocosmos.runs.run import PAGE
 
 __all__ = ["Watch"]
@@ -127,5 +128,5 @@ def _pages() -> dict[str, tuple[str, bytes]]:
         "/": ("text/html", (own / "watch.html").read_bytes()),
         "/watch.js": ("text/javascript", (own / "watch.js").read_bytes()),
         "/watch.css": ("text/css", (own / "watch.css").read_bytes()),
-        "/page.css": ("text/css", (explorer / "page.css").read_bytes()),
+        "/page.css": ("text/css", palette.css().encode() + (explorer / "page.css").read_bytes()),
     }

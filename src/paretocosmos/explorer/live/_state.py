@@ -7,6 +7,7 @@ from typing import Any
 
 from paretocosmos.errors import RunError
 from paretocosmos.io.locks import held
+from paretocosmos.objectives import measure_of
 from paretocosmos.runs.below import places_in
 from paretocosmos.runs.checkpoint import numbers_in
 from paretocosmos.runs.record import record_in
@@ -51,6 +52,7 @@ def _run(place: Path, root: Path) -> dict[str, Any]:
         "seconds": seconds,
         "seconds_left": 0.0 if finished else _left(numbers, epochs),
         "names": record["names"],
+        "labels": [measure_of(name).label for name in record["names"]],
         "evaluations": [
             {key: one.get(key) for key in ("epoch", "hypervolume_val", "values", "losses")}
             for one in evaluations

@@ -56,7 +56,7 @@ const showTraining = () => {
 const showCaveats = () => {
   const { record } = active();
   const found = (Array.isArray(record.findings) ? record.findings : []).filter(isGroup).map((one) => one.text);
-  const caveats = [...new Set([found, record.caveats ?? []].flat().map(String))];
+  const caveats = [...new Set([found, record.caveats ?? []].flat().map(unquoted))];
   $("caveats").hidden = !caveats.length;
   $("caveats-list").replaceChildren(...caveats.map((caveat) => make("li", {}, caveat)));
 };

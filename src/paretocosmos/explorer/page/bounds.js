@@ -34,7 +34,7 @@ const setUpCriteria = () => {
   });
 };
 const showCriteria = () => {
-  options($("best"), quantities.map((name) => [name, way(name)]), bestName());
+  options($("best"), byPlainness.map((name) => [name, way(name)]), bestName());
   $("run").value = state.run;
   for (const [at, box] of $("legend").querySelectorAll("input").entries()) box.checked = state.shown[at];
   const bounded = quantities.filter((name) => boundOf(name) !== undefined);
@@ -46,7 +46,7 @@ const showCriteria = () => {
     const field = $("bounds").querySelector(`input[data-at="${quantities.indexOf(name)}"]`);
     if (field !== document.activeElement && Number(field.value) !== written(name)) field.value = written(name);
   }
-  const free = quantities.filter((name) => boundOf(name) === undefined);
+  const free = byPlainness.filter((name) => boundOf(name) === undefined);
   options($("add-bound"), [["", bounded.length ? "and a limit on …" : "with a limit on …"], ...free.map((name) => [name, `${labelOf(name)} at ${isLarger(name) ? "least" : "most"}`])], "");
   $("add-bound").hidden = !free.length;
 };
@@ -79,7 +79,7 @@ const showVerdict = () => {
     const near = boundsOf(criteria()).map(({ name }) => `${inUnits(name, front.columns[name][found.closest])}`).join(" and ");
     const parts = [wanted ? `No choice has ${wanted} on ${choosingName} data; the closest has ${near}. ` : `Every choice gives everybody the same answer on ${choosingName} data. `];
     if (found.closest !== undefined && wanted) parts.push(button("Show the closest", () => setRay(front.ray(found.closest))), " ");
-    if (found.constant && !state.constants) parts.push("Giving everybody the same answer would keep it. ", button("Take such ones, too", () => { state.constants = true; choose(); }));
+    if (found.constant && !state.constants) parts.push("Giving everybody the same answer would keep it. ", button("Allow that", () => { state.constants = true; choose(); }));
     box.replaceChildren(...parts);
     return;
   }
@@ -87,9 +87,9 @@ const showVerdict = () => {
   const there = mixOf(active(), choosingSplit);
   const same = there.length === 1 && there[0][0] === found.at;
   if (same && (state.byBounds || hasBounds())) parts.push(hasBounds() ? `The best of ${many(kept[state.run].reduce((sum, one) => sum + one, 0))} on ${choosingName} data, out of ${front.count}. ` : "");
-  else if (hasBounds()) parts.push("You moved away from your limit. ", button(`Back to the ${way(bestName())} with ${wanted}`, () => choose()));
-  else parts.push("Set a limit, and the best choice that keeps it is taken.");
-  if (state.constants) parts.push(" Choices that give everybody the same answer count, too. ", button("Pass them over", () => { state.constants = false; choose(); }));
+  else if (hasBounds()) parts.push("This choice was moved away from the limit. ", button(`Back to the ${way(bestName())} with ${wanted}`, () => choose()));
+  else parts.push("Set a limit to take the best choice that keeps it.");
+  if (state.constants) parts.push(" Choices that give everybody the same answer are allowed. ", button("Leave them out", () => { state.constants = false; choose(); }));
   box.replaceChildren(...parts);
 };
 on("criteria run", showCriteria);

@@ -174,7 +174,7 @@ const setUpChart = () => {
     for (const key of ["view", "split"]) for (const radio of $(key).querySelectorAll("input")) radio.checked = radio.value === state[key];
   });
   for (const key of ["x", "y"]) {
-    options($(`axis-${key}`), quantities.map((name) => [name, capital(labelOf(name))]), state[key]);
+    options($(`axis-${key}`), byPlainness.map((name) => [name, capital(labelOf(name))]), state[key]);
     $(`axis-${key}`).addEventListener("change", (event) => { state[key] = event.target.value; [state.zoom, state.centre] = [0, null]; changed("view"); });
   }
   const kinds = J === 2 ? ["plane"] : J === 3 ? ["space", "plane", "lines"] : ["lines", "plane"];
@@ -214,7 +214,7 @@ const kindOf = (run) => {
   return run.networks === 1 ? ", one network that takes no preference" : `, ${run.networks} networks and nothing between them`;
 };
 const svgMark = (run) => {
-  const colour = `run run-${run.index % SHAPES.length}`;
+  const colour = `run run-${run.index % COLOURS}`;
   const shape = shapeOf(run);
   if (shape === "circle") return draw("circle", { class: colour, r: 5 });
   if (shape === "square") return draw("rect", { class: colour, x: -4.5, y: -4.5, width: 9, height: 9 });

@@ -6,12 +6,14 @@ const askedOf = () => {
   const parts = ["max", "min"].filter((side) => Object.keys(state[side]).length).map((side) => `${side}=${dict(side)}`);
   if (askedFor()) parts.push(`${isLarger(askedFor()) ? "maximize" : "minimize"}=${JSON.stringify(askedFor())}`);
   if (state.constants) parts.push("allow_constant=True");
+  if (moved()) parts.push(`threshold=${words.threshold}`);
   return parts.join(", ");
 };
 const pythonOf = (run) => {
   const asked = boundsOf(criteria());
   const ray = rounded(state.ray);
   const bounded = state.byBounds && asked.length;
+  const above = moved() ? ` > ${words.threshold}` : "";
   if (isEstimator(run)) {
     const chosen = [`chosen = estimator.choose(${askedOf()})  # looks between these rays, too`, "chosen.predict(rows)", "", "# or the ray shown here"];
     return [...(bounded ? chosen : []), `estimator.predict(rows, preference=[${ray}])`].join("\n");
@@ -19,10 +21,10 @@ const pythonOf = (run) => {
   const lines = ["from paretocosmos import load_run", "", `run = load_run(${JSON.stringify(run.folder)})`];
   if (bounded) {
     lines.push(`choice = run.choose(${askedOf()})  # looks between these rays, too`);
-    lines.push(run.record.about?.target ? "run.predict(rows, ray=choice.ray)" : "run.model(inputs, torch.tensor(choice.ray))");
+    lines.push(run.record.about?.target ? `run.predict(rows, ray=choice.ray)${above}` : "run.model(inputs, torch.tensor(choice.ray))");
     lines.push("", "# or the ray shown here");
   }
-  lines.push(run.record.about?.target ? `run.predict(rows, ray=[${ray}])` : `run.model(inputs, torch.tensor([${ray}]))`);
+  lines.push(run.record.about?.target ? `run.predict(rows, ray=[${ray}])${above}` : `run.model(inputs, torch.tensor([${ray}]))`);
   if (!run.record.about?.target) lines.unshift("import torch");
   return lines.join("\n");
 };
@@ -37,6 +39,7 @@ const commandOf = (run) => {
     const parts = boundsOf(criteria()).map(({ name, bound, side }) => `--${side > 0 ? "max" : "min"} ${shellWord(`${name}=${bound}`)}`);
     if (askedFor()) parts.push(`--${isLarger(askedFor()) ? "maximize" : "minimize"} ${shellWord(askedFor())}`);
     if (state.constants) parts.push("--allow-constant");
+    if (moved()) parts.push(`--threshold ${words.threshold}`);
     lines.unshift(`paretocosmos choose ${folder} ${parts.join(" ")}`);
   }
   return lines.join("\n");

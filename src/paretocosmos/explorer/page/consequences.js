@@ -52,7 +52,7 @@ const cellText = (unit, value, digits = 1) => (!isNumber(value) ? DASH : unit ? 
 
 // ---- the first sentence ----
 const whole = (value) => (isNumber(value) ? String(Math.round(100 * value)) : "?");
-// Texts, and numbers as { number }, of what is chosen: "Of 100 men 21 are told yes, of 100 women 9."
+// Texts, and numbers as { number }, of what is chosen: "Of 100 men, 21 are selected; of 100 women, 9."
 const leadOf = (run, ray, split) => {
   const all = outcomesOf(run);
   const number = (cell) => ({ number: whole(cell.at(run, ray, split)[0]) });
@@ -62,12 +62,12 @@ const leadOf = (run, ray, split) => {
   const said = all[0].cells.slice(0, 4).flatMap((cell, at) => {
     const [before, after] = cell.sentence.split("#");
     if (!at) return [before, number(cell), after];
-    return before ? [`, of 100 ${cell.who} `, number(cell), ""] : [", ", number(cell), ` of 100 ${cell.who}`];
+    return before ? [`; ${before.replace(/ (who|whose) .*$/, ", ")}`, number(cell), ""] : [", ", number(cell), ` of 100 ${cell.who}`];
   }).concat(". ");
   const other = all.slice(1).find((one) => one.lead);
   if (other) {
     const [before, after] = other.cells[0].sentence.split("#");
-    said.push(before, number(other.cells[0]), `${after}.`);
+    said.push(before || "In all, ", number(other.cells[0]), `${after}.`);
   }
   if (said[0]) said[0] = capital(said[0]);
   return said;
@@ -101,7 +101,7 @@ const buildOutcomes = () => {
   });
   $("outcomes").replaceChildren(...strips.map((one) => one.node));
   const lone = !strips.some(({ cells }) => isNumber(cells[0].cell.at(active(), state.ray, state.split)[1]));
-  say($("counted"), `Counted on ${countedOn(state.split)}. ${lone ? "How sure these numbers are was not computed." : "Bars: where the number lies for more such cases, 95 times of 100."}`);
+  say($("counted"), `Counted on ${countedOn(state.split)}. ${decidedAt()}${lone ? "How sure these numbers are was not computed." : "Bars are 95 % intervals: how far a number may be off because only so many were counted."}`);
   showConsequences();
 };
 const putAt = (node, span, value) => { node.style.left = `${(100 * clamp((value - span[0]) / (span[1] - span[0]), 0, 1)).toFixed(2)}%`; };

@@ -2,7 +2,7 @@
 const listing = (texts, last) => (texts.length < 2 ? texts.join("") : `${texts.slice(0, -1).join(", ")} ${last} ${texts[texts.length - 1]}`);
 const showTrade = () => {
   if (!words.groups.length) say($("consequences-title"), "What it does");
-  const between = words.groups.length && traded.some((name) => unitOf(name) === "points") ? ` between ${listing(words.groups, "and")}` : "";
+  const between = words.groups.length && traded.some((name) => /\bgap|difference/.test(labelOf(name))) ? ` between ${listing(words.groups, "and")}` : "";
   say($("trade"), `The choice is between ${listing(names.map((_, j) => wishOf(j)), "and")}${between}: more of one costs some of the other${J > 2 ? "s" : ""}.`);
 };
 // The best choice without any limit, which everything is compared with.
@@ -25,7 +25,7 @@ const costText = () => {
   const telling = parts.filter(({ name, by }) => isNumber(by) && Math.abs(by) * scaleOf(name) >= (unitOf(name) ? 0.05 : 1e-4));
   const best = `the choice with the ${way(bestName())}`;
   if (!telling.length) return `This is ${best}.`;
-  return `Against ${best}: ${telling.map(({ name, by }) => difference(name, by)).join("; ")}.`;
+  return `Compared with ${best}: ${telling.map(({ name, by }) => difference(name, by)).join("; ")}.`;
 };
 // What new people may see of a limit: the test data, by which nothing was chosen.
 const sureText = () => {
@@ -35,9 +35,11 @@ const sureText = () => {
     const value = gapAt(run, state.ray, last, name);
     const ends = gapEnds(run, state.ray, last, name);
     if (!isNumber(value) || last === choosingSplit) return "";
-    const sure = ends ? ` (95 % sure: ${bare(name, ends[0])} to ${bare(name, ends[1])})` : "";
+    const sure = ends ? ` (95 % interval: ${bare(name, ends[0])} to ${bare(name, ends[1])})` : "";
     const broken = ends && (side > 0 ? ends[1] > bound : ends[0] < bound);
-    return ` On the test data ${labelOf(name)} is ${inUnits(name, value)}${sure}${broken ? ": the limit may not hold for new people" : ""}.`;
+    const over = side > 0 ? value > bound : value < bound;
+    const said = over ? `: ${side > 0 ? "above" : "below"} the limit` : broken ? ": the limit may not hold for new cases" : "";
+    return ` On the test data, ${theOf(name)} is ${inUnits(name, value)}${sure}${said}.`;
   }).join("");
 };
 const showCost = () => {

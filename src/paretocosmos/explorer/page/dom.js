@@ -40,6 +40,8 @@ const fixed = (value, digits) => {
   const text = Math.abs(value) >= 1e4 && digits === 0 ? Math.round(value).toLocaleString("en-US") : value.toFixed(digits);
   return text.replace("-", "−");
 };
+// Sentences of the program mark names as a terminal does.
+const unquoted = (text) => String(text).replaceAll("`", "");
 const plain = (value) => {
   if (!isNumber(value)) return DASH;
   if (Number.isInteger(value) && Math.abs(value) < 1e15) return value.toLocaleString("en-US").replace("-", "−");

@@ -1,15 +1,17 @@
 // ---- what the pictures share: colours, marks, scales ----
-const SHAPES = ["circle", "square", "diamond", "triangle", "cross", "circle", "square", "diamond"];
-const shapeOf = (run) => SHAPES[run.index % SHAPES.length];
+const SHAPES = ["circle", "square", "diamond", "triangle", "cross"];
+const COLOURS = 8;
+// The ninth run has the first colour again, with another shape.
+const shapeOf = (run) => SHAPES[(run.index + Math.floor(run.index / COLOURS)) % SHAPES.length];
 let paint = {};
 const readColours = () => {
   const style = getComputedStyle(document.documentElement);
   const of = (name) => style.getPropertyValue(`--${name}`).trim();
   paint = Object.fromEntries(["paper", "ink", "quiet", "line", "grid", "accent", "muted"].map((name) => [name, of(name)]));
-  paint.runs = SHAPES.map((_, at) => of(`run-${at}`));
+  paint.runs = Array.from({ length: COLOURS }, (_, at) => of(`run-${at}`));
   paint.sans = style.getPropertyValue("--sans").trim();
 };
-const colourOf = (run) => paint.runs[run.index % SHAPES.length];
+const colourOf = (run) => paint.runs[run.index % COLOURS];
 
 // A canvas as large as its frame, sharp on every screen; gives its context, cleared.
 const prepared = (canvas, width, height, ratio = Math.min(devicePixelRatio || 1, 2)) => {

@@ -6,13 +6,13 @@ const orderOf = (run) => {
   return each.every((one) => one > 0.5) ? 1 : each.every((one) => one < -0.5) ? -1 : 0;
 };
 const meaningOf = (run) => {
-  if (run.networks === 1 || run.fronts[0].count === 1) return "This network takes no preference: whatever the ray, its answer is the same.";
+  if (run.networks === 1 || run.fronts[0].count === 1) return "This network takes no preference: its answers are always the same.";
   const order = orderOf(run);
-  const between = run.networks ? " There is nothing between two networks: the one whose ray is nearest answers." : "";
+  const between = run.networks ? " There is nothing between two networks: the nearest one answers." : "";
   if (!isNumber(order)) return between.trim();
   if (order > 0) return between.trim();
-  if (order < 0) return `This model reads the preference as a direction: more weight on an objective makes it larger.${between}`;
-  return `Here weights and losses are only loosely related: choose by the values a ray reaches.${between}`;
+  if (order < 0) return `This model reads the preference as a direction: more weight on a goal makes its loss larger.${between}`;
+  return `Here more weight does not reliably help a goal: choose by the numbers, not by the place of the slider.${between}`;
 };
 const setUpPreference = () => {
   const box = $("preference");

@@ -4,13 +4,18 @@ const unknowns = () => {
   const { record } = active();
   const said = [];
   const mix = mixOf(active(), choosingSplit);
-  if (mix.length > 1) said.push("The choice lies between two evaluated ones: its numbers are interpolated, not measured.");
+  if (mix.length > 1) said.push("The choice lies between two that were evaluated: its numbers are interpolated, not measured.");
   const sure = outcomesOf(active()).some(({ cells }) => isNumber(cells[0].at(active(), state.ray, lastSplit)[1]));
-  said.push(sure ? `Intervals hold the number for more ${words.rows} of the same kind 95 times of 100; not for other places, times or groups.` : "How sure the numbers are was not computed.");
-  if (words.groups.length) said.push(`Only ${listing(words.groups, "and")} were compared; gaps within them or between others are not known.`);
-  said.push("One training run was looked at: another seed gives somewhat other numbers.");
+  said.push(sure ? `The 95 % intervals are for more ${words.rows} of the same kind, not for other places, times or groups.` : "How sure the numbers are was not computed.");
+  if (words.groups.length) said.push(`Only ${listing(words.groups, "and")} were compared; gaps within these groups or between others are not known.`);
+  said.push("The numbers are of one training run; another seed would give slightly different ones.");
   const found = (Array.isArray(record.findings) ? record.findings : []).filter(isGroup).map((one) => one.text);
-  return [...new Set([...said, ...[found, record.caveats ?? []].flat().map(String)])];
+  return [...new Set([...said, ...[found, record.caveats ?? []].flat().map(unquoted)])];
+};
+// A limit holds on the data by which choices are made.
+const keeps = (name, bound, side) => {
+  const value = blend(chosenFrom().columns[name], mixOf(active(), choosingSplit));
+  return isNumber(value) && side * value <= side * bound + 1e-12;
 };
 const decision = () => {
   const run = active();
@@ -27,9 +32,9 @@ const decision = () => {
   return {
     format: "paretocosmos decision 1", asked: $("headline").textContent, said: leadText(run, state.ray, lastSplit),
     by: $("record-by").value, why: $("record-why").value, on: new Date().toISOString().slice(0, 10),
-    chosen: { run: run.label, folder: run.folder, ray: Object.fromEntries(names.map((name, j) => [name, state.ray[j]])), evaluated: mix.length === 1 },
+    chosen: { run: run.label, folder: run.folder, ray: Object.fromEntries(names.map((name, j) => [name, state.ray[j]])), evaluated: mix.length === 1, threshold: words.threshold ?? null },
     data: { name: record.name ?? null, from: words.data || null, rows: words.sizes, what: words.rows, answers_sha256: typeof record.answers === "string" ? record.answers : null },
-    bounds: boundsOf(criteria()).map(({ name, bound, side }) => ({ name, label: labelOf(name), [side > 0 ? "at_most" : "at_least"]: bound })),
+    bounds: boundsOf(criteria()).map(({ name, bound, side }) => ({ name, label: labelOf(name), [side > 0 ? "at_most" : "at_least"]: bound, kept: keeps(name, bound, side) })),
     best: bestName(), cost: costText(), costs, not_known: unknowns(),
     model: { sha256: record.files?.["model.safetensors"] ?? null, version: record.version ?? null, seed: record.seed ?? null, method: named(record.method) ?? null },
   };
@@ -41,12 +46,14 @@ const showRecord = () => {
   const made = decision();
   const limits = made.bounds.map((one) => `${one.label} at ${"at_most" in one ? "most" : "least"} ${inUnits(one.name, one.at_most ?? one.at_least)}`).join(" and ");
   const line = (label, ...text) => make("p", {}, make("b", {}, `${label} `), ...text);
-  const weights = names.map((name, j) => `${percent(state.ray[j], 1)} on ${labelOf(name)}`).join(", ");
+  const weights = listing(names.map((_, j) => `${percent(state.ray[j], 1)} on ${wishOf(j)}`), "and");
+  const broken = made.bounds.filter((one) => !one.kept);
+  const held = broken.length ? `this choice does not keep ${made.bounds.length > 1 ? `the limit on ${listing(broken.map((one) => one.label), "and")}` : "it"} on ${choosingName} data.` : `of the choices that keep ${made.bounds.length > 1 ? "them" : "it"}, the one with the ${way(bestName())}.`;
   $("sheet").replaceChildren(
     make("p", { class: "sheet-title" }, made.asked), make("p", { class: "lead" }, made.said),
     line("Decided by", made.by || "____________________", ` on ${made.on}`, made.why ? `, because ${made.why}` : ""),
-    line("Chosen", `${runs.length > 1 ? `in ${made.chosen.run}, ` : ""}a weight of ${weights}; ${made.chosen.evaluated ? "measured" : "interpolated"}.`),
-    line("Limit", limits ? `${limits}; of what keeps it, the ${way(bestName())}.` : "none was set."),
+    line("Chosen", `${runs.length > 1 ? `in ${made.chosen.run}, ` : ""}a weight of ${weights}; ${made.chosen.evaluated ? "measured" : "interpolated"}. ${decidedAt()}`),
+    line(made.bounds.length > 1 ? "Limits" : "Limit", limits ? `${limits}; ${state.byBounds || broken.length ? held : "this choice keeps it, and was set by hand."}` : "none was set."),
     line("Cost", `${made.cost || "not known."}${sureText()}`),
     line("Data", `${made.data.name ?? "not named"}${made.data.from ? `, ${made.data.from}` : ""}. Below: ${countedOn(lastSplit)}.`),
     make("table", {}, make("thead", {}, make("tr", {}, ...["What happens", "To whom, with 95 % intervals", "Gap"].map((text) => make("th", { scope: "col" }, text)))), make("tbody", {}, ...sheetRows(made))),

@@ -7,13 +7,12 @@ const buildSamples = () => {
   const some = samples && answers && (samples.texts.length || samples.images.length);
   $("samples-body").replaceChildren();
   if (!some) {
-    say($("samples-text"), page.without || "This run's answers are not held in this page.");
+    say($("samples-text"), page.without || "This page does not hold the answers of this run.");
     return;
   }
   const count = samples.rows.length;
-  const things = samples.images.length ? "images" : "rows";
   const cut = samples.whole > samples.columns.length ? ` The first ${samples.columns.length} of ${samples.whole} columns are shown.` : "";
-  say($("samples-text"), `${count} ${things} of the ${splits.includes("test") ? "test" : "validation"} data: first ${samples.moved} whose answers change most as you drag, then ${count - samples.moved} drawn at random${page.groups.length ? `, in turn ${page.groups.join(", ")}` : ""}.${cut} They are data: share this page as you would share those.`);
+  say($("samples-text"), `${count} ${words.rows} from the ${splits.includes("test") ? "test" : "validation"} data: ${samples.moved} whose answers change most as you drag, then ${count - samples.moved} drawn at random${page.groups.length ? ` from ${listing(page.groups, "and")} in turn` : ""}.${cut} These are real data: share this page only with those who may see them.`);
   $("samples-body").append(samples.images.length ? pictures(samples) : rowsOf(samples));
   showSamples();
 };
@@ -54,7 +53,7 @@ const showSamples = () => {
     const chance = page.binary[h] || mix.every(([at]) => answers.answers[h][from + at] === answer)
       ? mix.reduce((sum, [at, weight]) => sum + weight * answers.chances[h][from + at], 0) / 65535
       : answers.chances[h][from + near] / 65535;
-    const given = page.binary[h] ? (chance > 0.5 ? 1 : 0) : answer;
+    const given = page.binary[h] ? (chance > (words.threshold ?? 0.5) ? 1 : 0) : answer;
     say(text, percent(chance));
     bar.style.transform = `scaleX(${chance.toFixed(3)})`;
     say(said, `${classes[given]} ${given === right ? "✓" : "✗"}`);

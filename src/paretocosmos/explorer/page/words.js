@@ -2,6 +2,8 @@
 const words = page.words;
 const measureOf = (name) => (Object.hasOwn(page.measures, name) ? page.measures[name] : { label: nice(name), goal: nice(name), meaning: "", unit: "" });
 const labelOf = (name) => measureOf(name).label;
+// Within a sentence: "the gap in who is found", "wrong answers".
+const theOf = (name) => labelOf(name).replace(/^(?=(gap|difference|larger|loss|error|typical|average|squared|calibration|area)\b)/, "the ");
 const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);
 // Shares and their differences are shown in hundredths.
 const scaleOf = (name) => (measureOf(name).unit ? 100 : 1);
@@ -20,16 +22,21 @@ const difference = (name, by) => {
   if (!isNumber(by)) return `${label} not known`;
   const size = unit ? fixed(Math.abs(100 * by), 1) : plain(Math.abs(by));
   if (Number(size) === 0) return `as much ${label}`.replace("as much wrong answers", "as many wrong answers").replace("as much right answers", "as many right answers");
-  if (unit === "of 100") return `${size} ${by > 0 ? "more" : "fewer"} in 100: ${label}`.replace(/^(\S+ \S+) in 100: ((wrong|right) answers.*)$/, "$1 $2 in 100");
-  if (unit === "points") return `${label} ${by > 0 ? "larger" : "smaller"} by ${size} points`;
-  return `${label} ${by > 0 ? "larger" : "smaller"} by ${size}`;
+  if (unit === "of 100") return `${size} ${by > 0 ? "more" : "fewer"} ${label} in 100`;
+  if (unit === "points") return `${theOf(name)} ${by > 0 ? "larger" : "smaller"} by ${size} points`;
+  return `${theOf(name)} ${by > 0 ? "larger" : "smaller"} by ${size}`;
 };
+// For lists: what is traded first, in plain numbers; losses last.
+const byPlainness = [...new Set([...traded, ...quantities.filter((name) => unitOf(name)), ...quantities.filter((name) => !names.includes(name)), ...names])];
 const rowsIn = (split) => {
   const size = Object.hasOwn(words.sizes, split) ? `${words.sizes[split].toLocaleString("en-US")} ` : "";
   return `${size}${words.rows}`;
 };
 const whose = (split) => {
-  if (split === choosingSplit) return "held back from training, by which choices are made";
-  return split === "train" ? "it was trained on" : "by which nothing was trained or chosen";
+  if (split === choosingSplit) return "held back from training and used for choosing";
+  return split === "train" ? "used for training" : "used neither for training nor for choosing";
 };
+// Where answers are yes or no, the probability from which one is a yes.
+const decidedAt = () => (words.threshold === null || words.threshold === undefined ? "" : `An answer counts as a yes where its probability is above ${words.threshold}. `);
+const moved = () => typeof words.threshold === "number" && words.threshold !== 0.5;
 const countedOn = (split) => `${rowsIn(split)} ${whose(split)} (${splitName(split).toLowerCase()})`;

@@ -22,7 +22,7 @@ __all__ = ["HEADS", "ImageProblem", "Pixels", "image_problem"]
 HEADS = ("top_left", "bottom_right")
 
 WORDING = Wording.of_tasks(
-    "Two images lie on each other: what does each show?",
+    "Two overlaid images: what does each show?",
     "pairs of images",
     {"top_left": "upper left images", "bottom_right": "lower right images"},
     wrong="are read wrong",

@@ -10,8 +10,9 @@ import torch
 
 from paretocosmos.errors import ConfigurationError, DataWarning
 from paretocosmos.objectives import Measure, Objective
+from paretocosmos.objectives.error_gap import ErrorGap
 from paretocosmos.problems._base import Split
-from paretocosmos.problems._wording import SURPRISE, Wording
+from paretocosmos.problems._wording import CROSS_ENTROPY, Wording
 from paretocosmos.problems.tables.answers import Answer, Task
 from paretocosmos.problems.tables.base import TableProblem, prepared
 from paretocosmos.problems.tables.groups import Grouping
@@ -150,24 +151,35 @@ def _wording(answer: Answer, objectives: Sequence[Objective]) -> Wording:
     names = {one.name for one in objectives}
     measures = {
         "over_prediction": Measure(
-            "too high predictions", "fewer predictions that are too high", "How far, in the mean."
+            "predictions that are too high",
+            "fewer predictions that are too high",
+            "By how much, on average.",
         ),
         "under_prediction": Measure(
-            "too low predictions", "fewer predictions that are too low", "How far, in the mean."
+            "predictions that are too low",
+            "fewer predictions that are too low",
+            "By how much, on average.",
         ),
     }
+    if any(isinstance(one, ErrorGap) and one.power == 2 for one in objectives):
+        squared = Measure(
+            "gap in squared errors",
+            "a smaller gap in squared errors",
+            "The mean squared error of a group, largest minus smallest over the groups.",
+        )
+        measures |= {"error_gap": squared, "error_gap_in_units": squared}
     instead = {}
     for one in answer.classes:
         found = Measure(
             f"“{one}” that are found",
             f"fewer missed “{one}”",
-            f"Of the rows that are “{one}”, the share that is answered so.",
+            f"Of the rows that are “{one}”, the share that is predicted as such.",
             "of 100",
             larger=True,
         )
         measures[f"recall_{one}"] = found
         if f"loss_{one}" in names:
-            measures[f"loss_{one}"] = Measure(f"loss on “{one}”", found.goal, SURPRISE)
+            measures[f"loss_{one}"] = Measure(f"loss on “{one}”", found.goal, CROSS_ENTROPY)
             instead[f"loss_{one}"] = f"recall_{one}"
     return Wording(measures=measures, instead=instead)
 

@@ -23,7 +23,7 @@
     if (!known.length) return [0, 1];
     const low = Math.min(...known), high = Math.max(...known);
     const pad = (high - low || Math.abs(high) || 1) * 0.06;
-    return [low - pad, high + pad];
+    return [low >= 0 ? Math.max(0, low - pad) : low - pad, high + pad];
   };
 
   const frame = (caption, x, y, xName, yName) => {
@@ -53,9 +53,9 @@
     const some = run.evaluations.slice(-SHOWN);
     const every = some.flatMap((one) => one.values);
     const picture = frame(
-      "The front on validation data, as it grows: both are better when smaller",
+      "The front on validation data, older ones paler; less is better",
       ends(every.map((point) => point[0])), ends(every.map((point) => point[1])),
-      words(run.names[0]), words(run.names[1]),
+      run.labels[0], run.labels[1],
     );
     some.forEach((one, age) => {
       const last = age === some.length - 1;
@@ -98,10 +98,11 @@
     if (!last) return section;
     const pictures = make("div", { class: "watch-pictures" });
     if (run.names.length > 1) pictures.append(front(run));
-    pictures.append(lines("Losses in training", run, run.names.map((name) => ({
+    // by what was trained on, which need not be what is traded
+    pictures.append(lines("Losses in training", run, Object.keys(last.losses ?? {}).map((name) => ({
       name: words(name), values: run.evaluations.map((one) => (one.losses ?? {})[name] ?? NaN),
     }))));
-    pictures.append(lines("Hypervolume on validation data: larger is better", run, [
+    pictures.append(lines("Hypervolume on validation data; more is better", run, [
       { name: "", values: run.evaluations.map((one) => one.hypervolume_val) },
     ]));
     section.append(pictures);
@@ -111,7 +112,7 @@
   const draw = (state) => {
     const node = document.getElementById("standing");
     const training = state.runs.filter((run) => run.status === "training").length;
-    const many = state.runs.length > 1 ? `${state.runs.length} runs, ${training} in training.` : "In training.";
+    const many = state.runs.length > 1 ? `${state.runs.length} runs, ${training} of them in training.` : "The network is being trained.";
     node.textContent = !state.runs.length ? "Waiting for the first epoch." : state.over ? "The training has ended." : many;
     document.title = state.runs.length ? `${state.runs[0].epoch}/${state.runs[0].epochs} ${state.runs[0].problem}` : "Training";
     document.getElementById("runs").replaceChildren(...state.runs.map(shown));
@@ -125,7 +126,7 @@
       draw(state);
       over = state.over;
     } catch {
-      const said = over ? "The training has ended." : "Nothing answers any more: the training was stopped.";
+      const said = over ? "The training has ended." : "The training was stopped.";
       document.getElementById("standing").textContent = said;
       document.getElementById("report").hidden = true;  // it was served from there
       return;

@@ -1,5 +1,7 @@
 """The paper's conditioning for images: the ray becomes maps beside the image's channels."""
 
+from typing import Any
+
 from torch import Tensor, nn
 
 from paretocosmos.conditioning._first_layer import FirstLayerConditioning
@@ -43,8 +45,8 @@ class TransposedConv(FirstLayerConditioning[nn.Conv2d]):
     ) -> None:
         super().__init__(backbone, objectives, layer=layer, zero=zero, joined=joined)
         self.maps = RayMaps(objectives)
-        weight = self.backbone.get_submodule(self.where).get_parameter("layer.weight")
-        self.maps.to(weight.device, weight.dtype)
+        split: Any = self.backbone.get_submodule(self.where)
+        self.maps.to(split.ray.weight.device, split.ray.weight.dtype)
 
     def _split(self, layer: nn.Conv2d, *, zero: bool, joined: bool) -> SplitConv:
         return SplitConv(layer, self.objectives, zero=zero, joined=joined)

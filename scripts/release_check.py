@@ -276,7 +276,8 @@ def main() -> None:
         env = Environment(Path(temporary).resolve(), pins, asked.torch_index)
         wheel = build(env, env.folder / "dist", asked.tag)
         env.install_torch()
-        env.install(wheel, options=["--no-deps"])
+        # a file has no hash in the constraints: it is installed alone, then what it depends on
+        said(env.python, "-m", "pip", "install", "-q", "--no-deps", wheel, cwd=env.folder)
         env.install("paretocosmos")
         check_import(env)
         env.install("paretocosmos[tabular,plot,onnx]", *TOOLS)

@@ -51,7 +51,7 @@ class TestRays:
     def test_an_unknown_name_and_names_where_there_are_none(self) -> None:
         with pytest.raises(ConfigurationError, match="did you mean `gap`"):
             as_rays({"gpa": 1.0}, 2, names=NAMES)
-        with pytest.raises(ConfigurationError, match="one per objective, found {'gap': 1.0}"):
+        with pytest.raises(ConfigurationError, match=r"one per objective, found \{'gap': 1.0\}"):
             as_rays({"gap": 1.0}, 2)
 
     @pytest.mark.parametrize("count", [2, 3, 9])
@@ -81,7 +81,7 @@ class TestRays:
             as_rays([[0.0, 1.0], [0.5, -0.5], [0.5, float("nan")]], 2)
 
     def test_the_sum_farthest_from_one_is_named(self) -> None:
-        with pytest.raises(ConfigurationError, match="a sum of 1.8"):
+        with pytest.raises(ConfigurationError, match=r"a sum of 1\.8"):
             as_rays([[0.5, 0.6], [0.9, 0.9], [0.5, 0.5]], 2)
 
     def test_normalising_says_so_where_it_was_asked_for(self) -> None:

@@ -109,11 +109,12 @@ coverage: $(QUALITY)  ## the share of lines that the tests run; PATHS chooses so
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 	$(BIN)/coverage html --quiet
+	$(BIN)/coverage json --quiet -o htmlcov/coverage.json
+	$(BIN)/python scripts/quality.py --coverage htmlcov/coverage.json --note "$(PATHS)"
 
 mutants: $(QUALITY)  ## change the core line by line and see whether a test notices (an hour)
 	$(BIN)/mutmut run --max-children $(WORKERS)
-	$(BIN)/mutmut export-cicd-stats
-	$(BIN)/python scripts/quality.py mutants/mutmut-cicd-stats.json
+	$(BIN)/python scripts/quality.py --mutants mutants
 
 clean:
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage* htmlcov mutants dist

@@ -17,8 +17,9 @@ NAMES = ("first", "second")
 
 
 def front_of(values: npt.ArrayLike, rays: npt.ArrayLike | None = None) -> Front:
-    values = np.asarray(values, dtype=np.float64)
-    return Front(np.full(values.shape, 0.5) if rays is None else rays, values, NAMES, (2.0, 1.0))
+    found = np.asarray(values, dtype=np.float64)
+    given = np.full(found.shape, 0.5) if rays is None else np.asarray(rays, dtype=np.float64)
+    return Front(given, found, NAMES, np.array([2.0, 1.0]))
 
 
 def test_a_front_beyond_the_reference_is_judged_by_its_nearest_point() -> None:

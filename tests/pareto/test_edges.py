@@ -23,11 +23,17 @@ from paretocosmos.pareto.scalarize import floored
 NAMES = ("binary_cross_entropy", "gap")
 
 
-def front_of(values: npt.ArrayLike, rays: npt.ArrayLike | None = None) -> Front:
-    values = np.asarray(values, dtype=np.float64)
-    weights = np.linspace(0.9, 0.1, len(values))
-    rays = np.stack([weights, 1 - weights], axis=1) if rays is None else rays
-    return Front(np.asarray(rays), values, NAMES, (2.0, 2.0))
+def front_of(
+    values: npt.ArrayLike,
+    rays: npt.ArrayLike | None = None,
+    *,
+    names: tuple[str, ...] = NAMES,
+    metrics: dict[str, npt.NDArray[np.float64]] | None = None,
+) -> Front:
+    found = np.asarray(values, dtype=np.float64)
+    weights = np.linspace(0.9, 0.1, len(found))
+    given = np.stack([weights, 1 - weights], axis=1) if rays is None else np.asarray(rays, float)
+    return Front(given, found, names, np.full(len(names), 2.0), metrics or {})
 
 
 class TestRays:
@@ -165,13 +171,8 @@ class TestMetrics:
 
 class TestShown:
     def test_a_front_shows_weights_values_and_metrics(self) -> None:
-        front = Front(
-            [[0.9, 0.1], [0.1, 0.9]],
-            [[0.25, 0.5], [0.5, 0.25]],
-            NAMES,
-            (2, 2),
-            metrics={"accuracy": np.array([0.875, 0.75])},
-        )
+        metrics = {"accuracy": np.array([0.875, 0.75])}
+        front = front_of([[0.25, 0.5], [0.5, 0.25]], metrics=metrics)
         said = repr(front)
         assert said.startswith("Front of 2 rays, binary_cross_entropy, gap, on test")
         for word in ("weight_binary_cross_entropy", "accuracy", "0.8750", "0.2500"):
@@ -183,31 +184,24 @@ class TestShown:
     def test_a_long_front_says_how_much_is_left_out(self) -> None:
         values = np.stack([np.linspace(0, 1, 40), np.linspace(1, 0, 40)], axis=1)
         wide = {f"a_rather_long_name_{n}": np.zeros(40) for n in range(8)}
-        weights = np.linspace(1, 0, 40)
-        rays = np.stack([weights, 1 - weights], axis=1)
-        said = repr(Front(rays, values, NAMES, (2, 2), metrics=wide))
+        said = repr(front_of(values, metrics=wide))
         assert "of 40 rays; also a_rather_long_name_" in said
         assert "`.to_frame()` has all" in said
 
     def test_three_objectives_show_every_weight(self) -> None:
-        said = repr(Front(np.eye(3), np.eye(3), ("a", "b", "c"), (2, 2, 2)))
+        said = repr(front_of(np.eye(3), np.eye(3), names=("a", "b", "c")))
         assert all(f"weight_{name}" in said for name in "abc")
 
     def test_a_frame_has_everything(self) -> None:
         pytest.importorskip("pandas")
-        front = Front(
-            [[0.9, 0.1], [0.1, 0.9]],
-            [[0.25, 0.5], [0.5, 0.25]],
-            NAMES,
-            (2, 2),
-            metrics={"accuracy": np.array([0.875, 0.75])},
-        )
+        metrics = {"accuracy": np.array([0.875, 0.75])}
+        front = front_of([[0.25, 0.5], [0.5, 0.25]], metrics=metrics)
         frame = front.to_frame()
         assert frame["gap"].tolist() == [0.5, 0.25]
         assert frame["accuracy"].tolist() == [0.875, 0.75]
         assert len(frame) == 2
 
     def test_fronts_that_do_not_fit_are_named(self) -> None:
-        one, other = front_of([[0.5, 0.5]]), Front([[1, 0]], [[0, 1]], ("a", "b"), (2, 2))
+        one, other = front_of([[0.5, 0.5]]), front_of([[0, 1]], names=("a", "b"))
         with pytest.raises(ConfigurationError, match="gap, on test and Front of 1 rays, a, b"):
             one.join(other)

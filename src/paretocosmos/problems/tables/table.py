@@ -236,8 +236,8 @@ class Table:
             other.flagged,
             dict(other.categorical),
         )
-        numbers = [(*t.numeric.values(), *t.mean, *t.scale) for t in (self, other)]
-        return same and bool(np.allclose(*numbers, rtol=1e-9, atol=1e-12))
+        one, two = ((*t.numeric.values(), *t.mean, *t.scale) for t in (self, other))
+        return same and bool(np.allclose(one, two, rtol=1e-9, atol=1e-12))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain lists, numbers and text, ready for JSON."""

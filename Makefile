@@ -10,12 +10,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 AUDITOR := $(VENV)/.auditor
+QUALITY := $(VENV)/.quality
 PIP := $(BIN)/python -m pip install --quiet
 DEMO := runs/demo
-QUICK := tests/test_layers.py tests/test_size.py tests/test_surface.py tests/test_errors.py tests/test_registry.py \
-	tests/pareto tests/objectives tests/methods tests/config/test_settings.py tests/io/test_files.py tests/backbones \
-	tests/conditioning/test_concat.py tests/conditioning/test_film.py tests/training/engine/test_step.py \
-	tests/evaluation/test_evaluate.py
 # Each worker takes neighbours, which share what they trained.
 PYTEST := $(BIN)/python -m pytest --dist worksteal
 SEED ?= 1
@@ -24,7 +21,7 @@ WORKERS ?= 2
 # Tests start again and again, and processes within them: what is compiled is kept.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test quick test-shuffled test-extras check format bench faults audit constraints docs notebooks surface clean
+.PHONY: demo test quick test-shuffled test-extras check format bench faults audit constraints docs notebooks surface release-check coverage mutants clean
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -49,7 +46,7 @@ test: check  ## format check, lint, strict types, tests; those of heavy extras a
 	$(PYTEST) -n 2 --ignore=tests/extras
 
 quick: $(READY)  ## the core in a minute or so: no long training, no server, no process of its own
-	$(PYTEST) -n 2 -q $(QUICK)
+	$(PYTEST) -n 2 -q @tests/quick.txt
 
 test-shuffled: $(READY)  ## the tests in another order: SEED and WORKERS choose
 	$(PYTEST) -n $(WORKERS) -q --ignore=tests/extras --random-order-bucket=module --random-order-seed=$(SEED)
@@ -99,5 +96,25 @@ notebooks: $(READY)  ## run the notebooks of the docs, and keep their outputs
 surface: $(READY)  ## accept the public names and signatures as they are
 	$(BIN)/python -m tests.test_surface --write
 
+release-check:  ## build wheel and sdist, install the wheel in a fresh environment and try it there
+	$(PYTHON) scripts/release_check.py --constraint constraints.txt
+
+$(QUALITY): $(READY)
+	$(PIP) --constraint constraints.txt --group quality
+	touch $@
+
+coverage: $(QUALITY)  ## the share of lines that the tests run; PATHS chooses some, HTML in htmlcov/
+	$(BIN)/coverage erase
+	$(BIN)/coverage run -m pytest -q -n 0 --ignore=tests/extras $(PATHS)
+	$(BIN)/coverage combine --quiet
+	$(BIN)/coverage report
+	$(BIN)/coverage html --quiet
+	$(BIN)/coverage json --quiet -o htmlcov/coverage.json
+	$(BIN)/python scripts/quality.py --coverage htmlcov/coverage.json --note "$(PATHS)"
+
+mutants: $(QUALITY)  ## change the core line by line and see whether a test notices (an hour)
+	$(BIN)/mutmut run --max-children $(WORKERS)
+	$(BIN)/python scripts/quality.py --mutants mutants
+
 clean:
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage* htmlcov mutants dist

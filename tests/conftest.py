@@ -2,7 +2,7 @@
 
 import importlib
 import inspect
-import resource
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -25,8 +25,10 @@ PEAKS: list[float] = []
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Tell the leading process how large this worker grew."""
-    if hasattr(session.config, "workeroutput"):
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # in kilobytes on Linux
+    if sys.platform == "linux" and hasattr(session.config, "workeroutput"):
+        import resource  # Windows has none, and macOS counts bytes
+
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # in kilobytes
         session.config.workeroutput["peak"] = peak / 2**20
 
 

@@ -1,7 +1,6 @@
 """What several rooms train on or plan with: few images, a default plan, a network, a small disk."""
 
 import contextlib
-import resource
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
@@ -67,6 +66,8 @@ class Joined(nn.Module):
 @contextlib.contextmanager
 def files_at_most(size: int) -> Iterator[None]:
     """A disk on which no file grows beyond `size` bytes."""
+    import resource  # Windows has none
+
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
     try:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from paretocosmos.problems.tables.tabular import TabularProblem
     from paretocosmos.runs.load import load_run
     from paretocosmos.runs.run import Run
+    from paretocosmos.runs.zoo import load
     from paretocosmos.training.callbacks import Callback
     from paretocosmos.training.fit import fit
 
@@ -48,6 +49,7 @@ __all__ = [
     "even_rays",
     "fit",
     "hypervolume",
+    "load",
     "load_problem",
     "load_run",
     "sample_rays",
@@ -71,6 +73,7 @@ _PLACES = {
     "problems.tables.tabular": ("TabularProblem",),
     "pareto.rays": ("even_rays", "sample_rays"),
     "runs.run": ("Run",),
+    "runs.zoo": ("load",),
     "pareto.scalarize": ("cosmos_loss",),
     "training.callbacks": ("Callback",),
     "training.fit": ("fit",),

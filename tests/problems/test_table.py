@@ -1,5 +1,6 @@
 """`Table` against pandas.get_dummies and scikit-learn, and what it refuses."""
 
+import dataclasses
 import json
 import sys
 import warnings
@@ -254,3 +255,14 @@ class TestRefusals:
 def test_no_warning_where_nothing_is_wrong() -> None:
     with warnings.catch_warnings(action="error"):
         Table.fit(people()).transform(people(50, seed=3))
+
+
+def test_tables_agree_to_their_last_digits() -> None:
+    table = Table.fit(people())
+    rounded = dataclasses.replace(table, scale=tuple(s * (1 + 1e-13) for s in table.scale))
+    assert rounded != table
+    assert table.agrees_with(rounded)
+    moved = dataclasses.replace(table, mean=tuple(m + 1e-3 for m in table.mean))
+    assert not table.agrees_with(moved)
+    assert not table.agrees_with(Table.fit(people().iloc[:, :-1]))
+    assert not table.agrees_with(None)

@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -50,7 +51,8 @@ class Run:
         table: the fitted preprocessing of a tabular problem.
         trained_on: the problem, as long as the run that `fit` gave is at hand.
         signed_by: the fingerprint of the key that its signature was verified with, if it was.
-        saved: whether there is a folder; an estimator has none unless it was saved.
+        saved: whether the folder is the caller's own: an estimator has none unless it was saved,
+            and that of a model from the zoo is part of the package.
     """
 
     folder: Path
@@ -89,7 +91,8 @@ class Run:
         """Write the page on which the trade-off is dragged; a notebook shows it below the cell.
 
         Args:
-            out: where it goes; ``report.html`` of the run folder if `None`.
+            out: where it goes. If `None`: ``report.html`` of the run folder, or of a new temporary
+                folder where the run has none of its own.
             data: where the problem's data lies now, if it has moved.
             samples: whether to show a dozen of the data.
             threshold: the probability above which an answer of yes or no is counted as a yes, as a
@@ -101,7 +104,10 @@ class Run:
         """
         from paretocosmos.explorer.inline import HEIGHT, page_of
 
-        place = self.folder / PAGE if out is None else Path(out).expanduser()
+        if out is None:
+            place = (self.folder if self.saved else Path(mkdtemp(prefix="paretocosmos-"))) / PAGE
+        else:
+            place = Path(out).expanduser()
         return page_of(
             [self],
             place,
@@ -260,7 +266,8 @@ class Run:
             settings["data"] = data
         problem = load_as_trained(self.folder, self.record, saved["name"], settings)
         if isinstance(problem, TableProblem) and (
-            problem.table != self.table or answers_of(problem) != self.record.get("answers")
+            not problem.table.agrees_with(self.table)
+            or answers_of(problem) != self.record.get("answers")
         ):
             raise RunError(
                 f"the data of `{self.folder}` is not what it was trained on: its rows, columns, "

@@ -221,6 +221,24 @@ class Table:
             )
         return frame
 
+    def agrees_with(self, other: "Table | None") -> bool:
+        """Whether another table was fitted on the same columns of the same rows.
+
+        Means and deviations may differ in their last digits, as two machines round them.
+
+        Args:
+            other: a table, or `None`, which agrees with none.
+        """
+        if other is None:
+            return False
+        same = (list(self.numeric), self.flagged, dict(self.categorical)) == (
+            list(other.numeric),
+            other.flagged,
+            dict(other.categorical),
+        )
+        one, two = ((*t.numeric.values(), *t.mean, *t.scale) for t in (self, other))
+        return same and bool(np.allclose(one, two, rtol=1e-9, atol=1e-12))
+
     def to_dict(self) -> dict[str, Any]:
         """Plain lists, numbers and text, ready for JSON."""
         content: dict[str, Any] = json_value(vars(self), repr)

@@ -1,0 +1,97 @@
+"""Edges of methods: which epoch is better, and which losses are refused."""
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+import torch
+
+from paretocosmos.errors import ConfigurationError, FrontWarning
+from paretocosmos.methods.linear import Linear
+from paretocosmos.methods.mgda import Mgda
+from paretocosmos.methods.separate import Separate
+from paretocosmos.methods.smooth_tchebycheff import SmoothTchebycheff
+from paretocosmos.methods.tchebycheff import Tchebycheff
+from paretocosmos.pareto.front import Front
+
+NAMES = ("first", "second")
+
+
+def front_of(values: npt.ArrayLike, rays: npt.ArrayLike | None = None) -> Front:
+    found = np.asarray(values, dtype=np.float64)
+    given = np.full(found.shape, 0.5) if rays is None else np.asarray(rays, dtype=np.float64)
+    return Front(given, found, NAMES, np.array([2.0, 1.0]))
+
+
+def test_a_front_beyond_the_reference_is_judged_by_its_nearest_point() -> None:
+    # the first point is beyond by 1 in the first objective alone, the second by 3 and 4
+    with pytest.warns(FrontWarning):
+        found = Linear().quality(front_of([[3.0, 0.5], [5.0, 5.0]]))
+    assert found == -1.0
+
+
+@pytest.mark.parametrize(
+    ("values", "quality"),
+    [
+        ([[np.nan, 0.0], [2.5, 1.0]], -0.5),
+        ([[np.nan, 0.0]], -np.inf),
+        ([[np.inf, 0.0]], -np.inf),
+    ],
+)
+def test_what_is_no_number_is_infinitely_far(values: list[list[float]], quality: float) -> None:
+    with pytest.warns(FrontWarning):
+        found = Linear().quality(front_of(values))
+    assert found == quality
+
+
+def test_separate_networks_are_judged_by_their_own_weighted_sum() -> None:
+    front = front_of([[1.0, 3.0], [2.0, 8.0]], [[0.75, 0.25], [0.75, 0.25]])
+    assert Separate(floor=0.0).quality(front) == pytest.approx(-1.5)
+
+
+def test_an_objective_without_weight_may_have_no_number() -> None:
+    assert Separate(floor=0.0).quality(front_of([[0.5, np.nan]], [[1.0, 0.0]])) == -0.5
+
+
+def test_separate_adds_even_rays_after_the_ends_and_the_centre() -> None:
+    assert len(Separate(networks=4).fixed_rays(3)) == 4
+    five = Separate(networks=5).fixed_rays(3)
+    assert len(five) == 5
+    assert not torch.allclose(five[-1], five[-2])  # not the centre again
+
+
+def test_stratified_rays_follow_alpha() -> None:
+    drawn = [
+        Linear(alpha=alpha, stratified=True).sample_steps(
+            2, 50, 8, torch.Generator().manual_seed(0)
+        )
+        for alpha in (0.05, 20.0)
+    ]
+    wide, narrow = (rays.reshape(-1, 2)[:, 0].std() for rays in drawn)
+    assert wide > 0.4  # near the corners, where the deviation is 1/2
+    assert narrow < 0.15
+
+
+@pytest.mark.parametrize(
+    ("method", "way_out"),
+    [
+        (Tchebycheff(), "add a constant to it, or use another method, such as `linear`"),
+        (SmoothTchebycheff(), "add a constant to it, or use another method, such as `linear`"),
+        (Mgda(), "set `normalisation` to `l2` or `none`"),
+    ],
+)
+def test_a_loss_may_be_zero_but_not_below(
+    method: Tchebycheff | SmoothTchebycheff | Mgda, way_out: str
+) -> None:
+    method.check(torch.tensor([0.0, 1.0]), NAMES)
+    with pytest.raises(ConfigurationError, match="found -1 for `second`") as refused:
+        method.check(torch.tensor([0.0, -1.0]), NAMES)
+    assert str(refused.value).endswith(way_out)
+
+
+def test_mgda_without_the_losses_takes_any() -> None:
+    Mgda(normalisation="l2").check(torch.tensor([-1.0, 1.0]), NAMES)
+
+
+def test_a_method_of_fixed_rays_draws_none() -> None:
+    with pytest.raises(ConfigurationError, match=r"`Separate` draws no rays.*`fixed_rays`$"):
+        Separate().sample(2, 1, torch.Generator())

@@ -32,17 +32,20 @@ def step(task: str, engine: str, size: int) -> Any:
     return found
 
 
+def cost_of_conditioning() -> float:
+    """A step of COSMOS for two tasks, in steps of a single task."""
+    return ratio("captured, 32, tf32, nchw, group", "cosmos, 2")
+
+
 def faces_short() -> Iterator[str]:
-    """For the README: what conditioning costs a deep network."""
-    two, ten = (ratio("captured, 32, tf32, nchw, group", f"cosmos, {n}") for n in (2, 10))
+    """What conditioning costs a deep network."""
+    ten = ratio("captured, 32, tf32, nchw, group", "cosmos, 10")
     eager, captured = (step("cosmos, 2", engine, 32)["step"] for engine in ("eager", "captured"))
     added = step("cosmos, 2", "captured", 32)["share_added"]
-    device = load("efficientnet.json")["machine"]["device"]
     yield (
-        f"EfficientNet-B4, batch 32, on one {device}: a training step for the front of two tasks takes "
-        f"{two:.3f} times that of a single task, of ten tasks {ten:.3f} times (the paper: 1.07); captured steps are "
-        f"{eager / captured:.1f} times as fast as eager ones; conditioning adds {added:.3%} of weights "
-        "([more](docs/results.md#faces-and-a-deep-network))."
+        f"At batch 32, a captured training step for the front of two tasks takes {cost_of_conditioning():.3f} times that of a single task, "
+        f"and {ten:.3f} times for ten tasks (the paper: 1.07). Captured steps are {eager / captured:.1f} times as fast as eager ones. "
+        f"Conditioning adds {added:.3%} of weights."
     )
 
 
@@ -144,7 +147,7 @@ def celeba_table() -> Iterator[str]:
         "the centre ray the angle penalty asks for equal losses, also of rare attributes, whose loss could be small. At the best "
         f"of the 25 rays for each, all but {len(never)} ({', '.join(never)}) are below it. "
         f"The angle penalty also turns these fronts round (monotonicity {turned}): it makes the losses follow the ray, so that more weight on a "
-        "task gives it more loss, which `alignment=inverse` does not ([guide](guide.md))."
+        "task gives it more loss, which `alignment=inverse` does not ([why](concepts.md#what-a-preference-means))."
     )
 
 
@@ -223,7 +226,7 @@ def _gaps(cell: Any, alone: Any) -> str:
 
 
 def loader_note() -> Iterator[str]:
-    """How fast pictures come."""
+    """How fast pictures are delivered."""
     found = load("loader.json")
     count, *shape = found["images"]
     told = []
@@ -238,7 +241,7 @@ def loader_note() -> Iterator[str]:
     yield (
         f"`python -m benchmarks.loader`, {count:,} pictures of {' x '.join(map(str, shape))}, {found['machine']['device']}; "
         + "; ".join(told)
-        + f". EfficientNet-B4 eats at most {fastest:,.0f} of them a second, so that it waits for none."
+        + f". EfficientNet-B4 takes at most {fastest:,.0f} a second, so it never waits."
     )
 
 

@@ -65,7 +65,7 @@ def images_note() -> Iterator[str]:
     yield (
         f"Monotonicity is {turned}: where it is negative, more weight on a task means a *larger* "
         "loss of it, and the cosine's reading of a preference rules "
-        "([guide](guide.md#what-a-preference-means))."
+        "([why](concepts.md#what-a-preference-means))."
     )
     yield ""
     kept = json.loads((RESULTS / "precision.json").read_text(encoding="utf-8"))

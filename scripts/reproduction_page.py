@@ -174,7 +174,7 @@ def _not_run() -> str:
 
 
 def reproduction_short() -> Iterator[str]:
-    """For the README: how much of Table 1 there is, what it took, and what became of the claim."""
+    """For the page of results: how much of Table 1 there is, what it took, and what became of the claim."""
     content = read_collected(RESULTS / "table_1.json").to_dict()
     cells = content["cells"]
     done = [cell for cell in cells if cell["seeds"]]
@@ -203,8 +203,8 @@ def reproduction_short() -> Iterator[str]:
         f"Within the noise {fair.count(False)} of {len(fair)} hypervolumes on the fairness sets "
         f"and {images.count(False)} of {len(images)} on pairs of images are the published ones. "
         f"Its claim that no baseline outperforms COSMOS {outcome}: "
-        "[where and by how much](docs/reproduction.md); "
-        "[how to](docs/guide.md#the-whole-paper)."
+        "[where and by how much](reproduction.md); "
+        "[how to](howto/reproduce.md)."
     )
 
 

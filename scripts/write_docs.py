@@ -15,18 +15,17 @@ from typing import Any
 from typer.main import get_command
 from typer.testing import CliRunner
 
-from paretocosmos import Front, registry
-from paretocosmos.cli import ROOMS, app
-from paretocosmos.config.settings import about_pair, pairs
+from paretocosmos import Front
+from paretocosmos.cli import app
 from paretocosmos.paper.published import authors_code, paper_row
-from paretocosmos.pareto.metrics import front_report
 from paretocosmos.plotting import save_comparison, save_dark, save_front
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "scripts"))  # for those who import this file
 
 from faces import celeba_table, faces_short, loader_note, processes_note, steps_table  # noqa: E402
-from fronts_page import fronts_short, fronts_table, study_table  # noqa: E402
+from fronts_page import fronts_table, study_table  # noqa: E402
+from gallery_page import gallery  # noqa: E402
 from images_page import draw_images, fingerprint, images_note, images_seeds, images_table  # noqa: E402
 from intervals_page import intervals_note, intervals_table  # noqa: E402
 from method_cards import (  # noqa: E402
@@ -37,8 +36,11 @@ from method_cards import (  # noqa: E402
     cards,
     trainings_table,
 )
+from pictures import draw_consequences, draw_idea  # noqa: E402
 from promises_page import promises_page  # noqa: E402
+from readme_page import fill  # noqa: E402
 from reproduction_page import draw_reproduction, reproduction_page, reproduction_short  # noqa: E402
+from things_page import CARDS, cards_of, things  # noqa: E402
 from using_page import (  # noqa: E402
     constraint_note,
     constraint_table,
@@ -57,11 +59,14 @@ PROBLEMS = ("adult", "compas", "default_credit")
 def main() -> None:
     """Write everything."""
     for path, text in texts().items():
+        (ROOT / path).parent.mkdir(exist_ok=True)
         (ROOT / path).write_text(text, encoding="utf-8")
     demo = {name: json.loads((RESULTS / "demo" / f"{name}.json").read_text()) for name in FRONTS}
     fronts = [Front.from_dict(demo[name]) for name in FRONTS]
     save_front(ROOT / "docs" / "adult.png", fronts, title="Adult: one network, 25 trade-offs")
     save_dark(ROOT / "docs" / "adult.png")
+    draw_consequences(ROOT / "docs" / "consequences.png")
+    draw_idea(ROOT / "docs" / "idea.png")
     draw_images(ROOT / "docs" / "images.png")
     draw_constraint(ROOT / "docs" / "constraint.png")
     draw_reproduction()
@@ -83,7 +88,7 @@ def main() -> None:
         title="Adult: seven methods, five seeds",
         ideal=["single_task"],
     )
-    for name in ("compare", "images"):
+    for name in ("compare", "consequences", "idea", "images"):
         save_dark(ROOT / "docs" / f"{name}.png")
 
 
@@ -103,95 +108,12 @@ def texts() -> dict[str, str]:
         "docs/results.md": results(),
         "docs/cli.md": cli(),
         "docs/things.md": things(),
+        **{f"docs/cards/{room}.md": cards_of(room) for room in CARDS},
+        "docs/gallery.md": gallery(),
         "docs/methods.md": cards(),
         "docs/reproduction.md": reproduction_page(),
         "docs/promises.md": promises_page(),
     }
-
-
-def fill(readme: str) -> str:
-    """The README with its marked regions written anew."""
-    regions = {
-        "demo": fence(demo()),
-        "fronts": "\n".join(fronts_short()),
-        "own_model": fence(own_model(), "python"),
-        "own_model_output": fence((RESULTS / "own_model.txt").read_text().strip()),
-        "fair": fence(fair(), "python"),
-        "fair_output": fence((RESULTS / "fair_from_csv.txt").read_text().strip()),
-        "fairness": "\n".join(fairness_table()),
-        "baselines": "\n".join(baselines_table()),
-        "speed": "\n".join(speed_table()),
-        "images": "\n".join(images_table()),
-        "gpu": "\n".join(gpu_short()),
-        "faces": "\n".join(faces_short()),
-        "reproduction": "\n".join(reproduction_short()),
-    }
-
-    def written(match: re.Match[str]) -> str:
-        name = match[1]
-        return f"<!-- written: {name} -->\n{regions[name]}\n<!-- end -->"
-
-    return re.sub(r"<!-- written: (\w+) -->\n.*?<!-- end -->", written, readme, flags=re.DOTALL)
-
-
-def demo() -> str:
-    """What `make demo` ends with."""
-    record, front = load("demo/run.json"), Front.from_dict(load("demo/front.json"))
-    test, val = record["metrics"]["test"], record["metrics"]["val"]
-    ends = " to ".join(
-        f"({', '.join(f'{v:.4f}' for v in front.values[index])})" for index in (0, -1)
-    )
-    of_each = front_report(front).by_objective
-    order, extent = (
-        ", ".join(
-            f"{name} {value:{form}}" for name, value in zip(front.names, of_each[key], strict=True)
-        )
-        for key, form in (("monotonicity", ".2f"), ("range", ".4f"))
-    )
-
-    def from_to(name: str) -> str:
-        first, *_, last = front.metrics[name]
-        return f"{first:.1%} to {last:.1%}"
-
-    shares = ", ".join(
-        f"{group} {from_to(f'selection_rate_{group}')}" for group in ("Male", "Female")
-    )
-    return (
-        f"order                {order} (1: more weight lowers it)\n"
-        f"dominated            {test['dominated_share']:.0%} of {len(front)} rays\n"
-        f"range                {extent}\n"
-        f"span                 {test['span']:.4f}\n"
-        f"hypervolume          {test['hypervolume']:.4f} test, {val['hypervolume']:.4f} val, at (2, 2)\n"
-        f"objectives           {', '.join(front.names)}\n"
-        f"ends of the front    {ends}\n"
-        f"accuracy             {from_to('accuracy')}\n"
-        f"told yes             {shares}\n"
-        f"training             {record['seconds_training']:.1f} s, epoch {record['epoch_selected']} "
-        f"selected, {record['parameters']:,} parameters\n"
-        f"scores               {front.provenance['scores']} ({record['protocol']} protocol)"
-    )
-
-
-def own_model() -> str:
-    """The example's import and loop: what one adds to one's own code."""
-    source = (ROOT / "examples" / "own_model.py").read_text(encoding="utf-8")
-    imported = "\n".join(
-        line for line in source.splitlines() if line.startswith(("import ", "from "))
-    )
-    loop = source[source.index("model = ") : source.index("for weight")].rstrip()
-    return f"{imported}\n\n{loop}"
-
-
-def fair() -> str:
-    """From a CSV to a model under a bound: the example without the making of its data."""
-    source = (ROOT / "examples" / "fair_from_csv.py").read_text(encoding="utf-8")
-    lines = [
-        *("import pandas as pd", "from paretocosmos.estimators import ParetoClassifier", ""),
-        *source[source.index("people = ") : source.index("others = ")].splitlines(),
-        "fair.predict(others)  # new people, a DataFrame with the same columns",
-    ]
-    assert all(line in source for line in lines[:2])
-    return "\n".join(line for at, line in enumerate(lines) if line or at == 2)
 
 
 def fairness_table() -> Iterator[str]:
@@ -261,6 +183,8 @@ def results() -> str:
             "## By the paper's recipe",
             "",
             *fairness_table(),
+            "",
+            *reproduction_short(),
             "",
             "`paper` reproduces the published evaluation with its flaws; `clean` removes the leaks, fits the",
             "preprocessing on training rows only and scores whole splits. COMPAS falls by almost one unit",
@@ -340,6 +264,8 @@ def results() -> str:
             "",
             *steps_table(),
             "",
+            *faces_short(),
+            "",
             *celeba_table(),
             "",
             *loader_note(),
@@ -386,27 +312,6 @@ def picture(name: str, alt: str) -> str:
     """A picture of docs/, the dark one for dark pages."""
     dark = f'<source media="(prefers-color-scheme: dark)" srcset="{name}-dark.png">'
     return f'<picture>{dark}<img src="{name}.png" alt="{alt}"></picture>'
-
-
-def gpu_short() -> Iterator[str]:
-    """Three rows for the README."""
-    gpu = load("gpu.json")
-    theirs, one, five = (
-        gpu["textbook"],
-        gpu["engines"]["captured"],
-        gpu["engines"]["captured, 5 seeds"],
-    )
-    yield f"| Multi-MNIST on one {gpu['machine']['device']} | step | 100 epochs at that pace | times faster |"
-    yield "|---|---|---|---|"
-    yield f"| textbook | {theirs['step'] * 1e3:.2f} ms | {theirs['hundred_epochs']:.0f} s | 1 |"
-    yield (
-        f"| paretocosmos | {one['step'] * 1e3:.2f} ms | {one['hundred_epochs']:.1f} s "
-        f"| {theirs['step'] / one['step']:.0f} |"
-    )
-    yield (
-        f"| paretocosmos, five seeds together | {five['step'] * 1e3:.2f} ms | {five['hundred_epochs']:.1f} s "
-        f"| {5 * theirs['step'] / five['step']:.0f} |"
-    )
 
 
 def gpu_table() -> Iterator[str]:
@@ -584,30 +489,12 @@ def cli() -> str:
     return "\n".join(parts)
 
 
-def things() -> str:
-    """docs/things.md: everything that has a name."""
-    parts = ["# What can be named", "", "Written by `make docs` from the files themselves.", ""]
-    for room in ROOMS:
-        parts += [f"## {room}", "", "| name | what it is | settings |", "|---|---|---|"]
-        for name in registry.names(room):
-            settings = ", ".join(
-                f"`{key}`" for key in registry.parameters(registry.find(room, name))
-            )
-            parts.append(f"| `{name}` | {registry.summary(room, name)} | {settings} |")
-        for name, (method, conditioning) in pairs().items() if room == "methods" else ():
-            parts.append(
-                f"| `{name}` | {about_pair(name)['summary']} | those of `{method}` and `{conditioning}` |"
-            )
-        parts.append("")
-    return "\n".join(parts)
-
-
 def load(name: str) -> Any:
     """A JSON file of results/."""
     return json.loads((RESULTS / name).read_text(encoding="utf-8"))
 
 
-def fence(text: str, language: str = "") -> str:
+def fence(text: str, language: str = "text") -> str:
     """A fenced block."""
     return f"```{language}\n{text}\n```"
 

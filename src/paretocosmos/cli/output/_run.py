@@ -54,14 +54,14 @@ def print_run(run: Run) -> None:
     table = Table(show_header=False, box=None, padding=(0, 2))
     reference = ", ".join(f"{value:g}" for value in front.reference)
     rows = {
+        **_decisions(run),
+        "objectives": ", ".join(front.names),
+        **_meaning(run),
+        **_ends(front),
         **_shape(run, numbers),
         "hypervolume": f"{numbers['hypervolume']:.4f} test, {numbers['hypervolume_val']:.4f} val, "
         f"at ({reference})",
         **_ideal(run),
-        "objectives": ", ".join(front.names),
-        **_meaning(run),
-        **_ends(front),
-        **_decisions(run),
         "method": f"{numbers['method']} ({numbers['preset']} preset)",
         **_training(record),
         **_infeasible(record),

@@ -10,8 +10,6 @@ from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from sphinx.cmd.build import main as sphinx
-
 from paretocosmos import __version__
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -68,6 +66,8 @@ def _leads(path: Path, link: str, pages: dict[Path, Links]) -> bool:
 
 def main() -> int:
     """Build, check, and lead to it."""
+    from sphinx.cmd.build import main as sphinx  # of the group `docs`
+
     folder = SITE / __version__
     shutil.rmtree(folder, ignore_errors=True)
     built = sphinx(

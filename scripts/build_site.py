@@ -84,7 +84,7 @@ def main() -> int:
         ]
     )
     if built:
-        return built
+        return int(built)
     if dead := dead_links(folder):
         print(*dead, sep="\n", file=sys.stderr)
         return 1

@@ -38,6 +38,11 @@ class Epo(DirichletRays):
     Args:
         alpha: the Dirichlet parameter of the rays, one number or one per objective.
         stratified: spread the rays of a step over the distribution.
+
+    >>> import torch
+    >>> losses, rays = torch.tensor([2.0, 1.0]), torch.tensor([0.5, 0.5])
+    >>> Epo().weights(losses, rays, lambda: torch.eye(2), Epo().init(2))[0]
+    tensor([2., 0.])
     """
 
     alpha: float | tuple[float, ...] = 0.2

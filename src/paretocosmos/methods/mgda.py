@@ -40,6 +40,12 @@ class Mgda(FixedRays):
 
     Args:
         normalisation: n_j: ``"none"``, ``"l2"``, ``"loss"`` or ``"loss+"``, the product.
+
+    >>> losses, rays = torch.tensor([2.0, 1.0]), torch.tensor([0.5, 0.5])
+    >>> products = torch.diag(torch.tensor([1.0, 3.0]))  # of the gradients
+    >>> method = Mgda(normalisation="none")
+    >>> method.weights(losses, rays, lambda: products, method.init(2))[0]
+    tensor([0.7500, 0.2500])
     """
 
     normalisation: Normalisation = "loss+"

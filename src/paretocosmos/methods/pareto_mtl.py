@@ -44,6 +44,11 @@ class ParetoMtl(FixedRays):
     Args:
         networks: K.
         search_epochs: how long the first stage may last.
+
+    >>> ParetoMtl(networks=3).fixed_rays(2)
+    tensor([[0.9088, 0.0912],
+            [0.5000, 0.5000],
+            [0.0912, 0.9088]])
     """
 
     networks: int = 5

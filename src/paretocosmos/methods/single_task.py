@@ -25,6 +25,9 @@ class SingleTask(FixedRays):
     of the other objectives.
 
     Paper: Caruana 1997, "Multitask Learning", for what is lost and won against it.
+
+    >>> SingleTask().fixed_rays(2).tolist()
+    [[1.0, 0.0], [0.0, 1.0]]
     """
 
     def fixed_rays(self, objectives: int) -> Tensor:

@@ -30,6 +30,11 @@ class SmoothTchebycheff(DirichletRays):
         alpha: the Dirichlet parameter of the rays, one number or one per objective.
         smoothing: μ, on the scale of the weighted losses.
         stratified: spread the rays of a step over the distribution.
+
+    >>> import torch
+    >>> losses, rays = torch.tensor([2.0, 1.0]), torch.tensor([0.5, 0.5])
+    >>> SmoothTchebycheff(smoothing=1.0).weights(losses, rays, None, {})[0]
+    tensor([0.3112, 0.1888])
     """
 
     smoothing: float = 0.1

@@ -51,6 +51,12 @@ class Run:
         trained_on: the problem, as long as the run that `fit` gave is at hand.
         signed_by: the fingerprint of the key that its signature was verified with, if it was.
         saved: whether there is a folder; an estimator has none unless it was saved.
+
+    >>> import tempfile
+    >>> from paretocosmos import fit
+    >>> run = fit("toy_convex", epochs=2, out=tempfile.mkdtemp() + "/run", report=False)
+    >>> len(run.front), run.front.names, run.model.training
+    (25, ('first', 'second'), False)
     """
 
     folder: Path

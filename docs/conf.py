@@ -88,13 +88,17 @@ def as_site(app: Any, page: str, source: list[str]) -> None:
     )
 
 
+def _mathml(formula: str, block: bool) -> str:
+    return str(tex2mathml(formula, as_block=block))
+
+
 def as_mathml(writer: Any, node: nodes.math | nodes.math_block) -> None:
     """A formula that needs no script and no network."""
     block = isinstance(node, nodes.math_block)
     formula = re.sub(r"\\[Bb]ig+[lr]?(?![a-z])", "", node.astext())  # MathML stretches by itself
     for name, known in ((r"\texttt", r"\text"), (r"\dots", r"\ldots")):
         formula = formula.replace(name, known)
-    shown = str(tex2mathml(formula, as_block=block))
+    shown = re.sub(r"<mo>([{}|()])</mo>", r'<mo stretchy="false">\1</mo>', _mathml(formula, block))
     writer.body.append(f'<div class="math">{shown}</div>' if block else shown)
     raise nodes.SkipNode
 

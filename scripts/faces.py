@@ -82,7 +82,7 @@ def celeba_table() -> Iterator[str]:
         f"{lead['samples']['train']:,} pictures to train on, {lead['samples']['val']:,} and {lead['samples']['test']:,} for validation "
         "and test, no person in two parts. COSMOS is judged at the centre ray, a single task by its own network, and both beside "
         "a constant that knows how often an attribute occurs. The paper draws one ray a batch (`groups` 1) and has λ = 3, from pretrained "
-        "weights and 162,770 pictures; from random ones a network that does not hear rays yet sees mostly noise then."
+        "weights and 162,770 pictures; from random weights, a network that does not react to rays yet sees mostly noise that way."
     )
     yield from rays_table()
     pairs = [cell for cell in cells if len(cell["tasks"]["each"]) == 2]
@@ -113,7 +113,7 @@ def celeba_table() -> Iterator[str]:
         "Fronts of two tasks are narrow here, or points ("
         + "; ".join(told)
         + "). Either a pair's losses hardly compete on these pictures, "
-        f"or so short a training from random weights does not learn to hear the ray. Of eight epochs on the hard pair, judged after each, the best were {best}."
+        f"or so short a training from random weights does not learn to use the ray. Of eight epochs on the hard pair, judged after each, the best were {best}."
     )
     yield ""
     yield "More objectives, COSMOS at the centre ray:"
@@ -253,5 +253,5 @@ def processes_note() -> Iterator[str]:
     )
     yield (
         "`python -m benchmarks.processes`: two processes of one thread each have this many times the throughput of one, LeNet on "
-        f"`multi_digits`, CPU: {told}. Small steps lose to the messages what they win."
+        f"`multi_digits`, CPU: {told}. Small steps lose in communication what they gain."
     )

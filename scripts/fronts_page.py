@@ -10,7 +10,7 @@ __all__ = ["PROBLEMS", "ahead_of_separate", "fronts_table", "grouped", "mean_of"
 RESULTS = Path(__file__).parents[1] / "results"
 ARMS = {
     "separate": "nine separate networks",
-    "default": "one network, nothing set",
+    "default": "one network, default preset",
     "paper": "one network, the paper's recipe",
 }
 GOALS = {"published": "both tasks", "text": "both tasks, a harder draw"}

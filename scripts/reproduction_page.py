@@ -153,7 +153,7 @@ def _beside_constants() -> str:
     hard = [at for at in rates if at[0] == "celeba_hard"]
     ours, plain = (100 * fmean(of[at] for at in hard) for of in (rates, constants))
     return (
-        "**Are faces told better than by a constant?** Many attributes are rare, so that always "
+        "**Are faces classified better than by a constant?** Many attributes are rare, so that always "
         "giving the same answer misclassifies little: COSMOS with equal weights does no better on "
         f"{above} of its {len(rates)} tasks (on the hard pair {ours:.2f}% against {plain:.2f}%). "
         "Cross-entropies and areas under the curve, which say what was learned, single tasks on "

@@ -59,8 +59,8 @@ def card(room: str, name: str) -> Iterator[str]:
     thing = registry.find(room, name)
     text = inspect.getdoc(thing) or ""
     text, _, example = text.partition("\n>>> ")
-    text, _, arguments = text.partition("\nArgs:\n")
-    meanings = _meanings(arguments)
+    text = text.partition("\nArgs:\n")[0]
+    meanings = _meanings(thing)
     yield from (_markdown(text.strip()), "")
     if every := registry.parameters(thing):
         yield from ("| setting | default | meaning |", "|---|---|---|")
@@ -72,13 +72,22 @@ def card(room: str, name: str) -> Iterator[str]:
         yield from ("```pycon", f">>> {example.rstrip()}", "```", "")
 
 
-def _meanings(arguments: str) -> dict[str, str]:
+def _meanings(thing: object) -> dict[str, str]:
+    """What docstrings say of arguments, those of the classes it derives from too."""
+    found: dict[str, str] = {}
+    for one in reversed(thing.__mro__ if inspect.isclass(thing) else (thing,)):
+        found |= arguments_of(inspect.cleandoc(one.__doc__ or ""))
+    return found
+
+
+def arguments_of(docstring: str) -> dict[str, str]:
     r"""Google's section of arguments, by name.
 
-    >>> _meanings("    a: first,\n        and more.\n    b: second.")
+    >>> arguments_of("What.\n\nArgs:\n    a: first,\n        and more.\n    b: second.\n")
     {'a': 'first, and more.', 'b': 'second.'}
     """
-    found = re.findall(r"^ {4}(\w+): (.+(?:\n {8}.+)*)", arguments, re.MULTILINE)
+    section = docstring.partition("\nArgs:\n")[2].partition("\n\n")[0]
+    found = re.findall(r"^ {4}(\w+): (.+(?:\n {8}.+)*)", section, re.MULTILINE)
     return {name: _markdown(" ".join(text.split())).replace("|", "\\|") for name, text in found}
 
 

@@ -166,15 +166,15 @@ def results() -> str:
             "## Fronts by default",
             "",
             "`python -m benchmarks.fronts`, five seeds; epochs and ends chosen on validation, numbers on test. Order: the rank",
-            "correlation of a goal's weight and minus its value, of the worse goal (1: more weight always gives less of it). Dominated: the",
+            "correlation of an objective's weight and minus its value, for the worse objective (1: more weight always lowers it). Dominated: the",
             "share of rays that another ray beats. Utility: the mean over uniform weights of the best weighted loss, smaller is",
-            "better. Hypervolume at (2, 2). Where goals conflict by no more than the noise of a split (Default, and COMPAS with",
-            "selection rates), so do the orders.",
+            "better. Hypervolume at (2, 2). On Default, and on COMPAS with selection rates, the objectives conflict by little more than the noise",
+            "of a split, and the order is less certain.",
             "",
             *fronts_table(),
             "",
-            "`paretocosmos reproduce study_fronts` takes every ingredient away alone and trains every method under the paper's settings and the",
-            "default preset's. What of it has been trained so far, five seeds each:",
+            "`paretocosmos reproduce study_fronts` removes one ingredient of the default preset at a time, and trains every method with the paper's",
+            "settings and with the default preset. The part that has been trained so far, five seeds each:",
             "",
             *study_table(),
             "",
@@ -188,7 +188,7 @@ def results() -> str:
             "",
             "`paper` reproduces the published evaluation with its flaws; `clean` removes the leaks, fits the",
             "preprocessing on training rows only and scores whole splits. COMPAS falls by almost one unit",
-            "because `is_recid` all but is the label: the published figure needs that leak. Adult and Default",
+            "because `is_recid` is nearly the label: the published figure needs that leak. Adult and Default",
             "gain a little, because counts over 256 samples add noise to DEO: "
             + whole_split()
             + ".",
@@ -236,9 +236,9 @@ def results() -> str:
             "## Intervals that cover",
             "",
             "`python -m benchmarks.intervals`: 2,000 simulated tables a cell, 95 % intervals of `tpr_gap` on tables half of whose rows are",
-            "positives. In every column: how often the true gap is held, and the mean width beside that of an oracle who knows how the",
-            "estimate spreads. Chosen: the best of 25 rays that keeps a bound on val, where every ray has the cell's true gap; then where it",
-            "falls from twice that to 0 along the front. [The method](decisions/0036-intervals-that-cover.md).",
+            "positives. Every column shows how often the interval contains the true gap, and its mean width divided by that of an oracle that knows",
+            "the distribution of the estimate. Chosen: the best of 25 rays that keeps a bound on val, once with the cell's true gap at every ray, once",
+            "with a gap that falls from twice that to 0 along the front. [The method](decisions/0036-intervals-that-cover.md).",
             "",
             *intervals_table(),
             "",
@@ -339,14 +339,14 @@ def gpu_note() -> Iterator[str]:
         f"at {rates['fp32'] / 1e12:.0f} TFLOP/s in fp32 and {rates['tf32'] / 1e12:.0f} in tf32 and copies at "
         f"{roof['bytes_per_second'] / 1e12:.1f} TB/s, so no step takes less than {roof['floor_fp32'] * 1e6:.0f} us in fp32 or "
         f"{roof['floor_tf32'] * 1e6:.0f} us in tf32. The captured step takes {captured['step'] / roof['floor_fp32']:.0f} times the former: "
-        "what is left is many small kernels that each wait for the one before."
+        "the rest is many small kernels, each waiting for the one before."
     )
     yield ""
     two, ten = (gpu["objectives"][count]["step"] for count in ("2", "10"))
     yield (
         f"Ten objectives take {ten / two:.2f} times the step of two. Training peaks at {captured['peak_memory'] / 1e6:.0f} MB, "
         f"{captured['peak_memory'] / plain['peak_memory']:.2f} times a bare PyTorch loop of the same LeNet without rays "
-        f"({plain['peak_memory'] / 1e6:.0f} MB), the images included and the library's workspaces not."
+        f"({plain['peak_memory'] / 1e6:.0f} MB), including the images, without the workspaces of cuBLAS and cuDNN."
     )
 
 
@@ -446,8 +446,8 @@ def shell_note() -> str:
     rows, columns = shell["csv_shape"]
     return (
         f"`import paretocosmos` adds {shell['import_seconds']:.2f} s to `import torch`; a CSV of {rows:,} rows and "
-        f"{columns} columns becomes a front and its report in {shell['csv_seconds']:.1f} s. In a terminal `train adult` moves after "
-        f"{shell['terminal']['seconds_to_first_sign']:.2f} s and never stands still for more than {shell['terminal']['longest_pause']:.1f} s "
+        f"{columns} columns becomes a front and its report in {shell['csv_seconds']:.1f} s. In a terminal, `train adult` shows a first sign of life after "
+        f"{shell['terminal']['seconds_to_first_sign']:.2f} s and never pauses for more than {shell['terminal']['longest_pause']:.1f} s "
         "(`benchmarks/shell.py`)."
     )
 

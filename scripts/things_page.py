@@ -34,7 +34,7 @@ def things() -> str:
             settings = ", ".join(
                 f"`{key}`" for key in registry.parameters(registry.find(room, name))
             )
-            summary = registry.summary(room, name)
+            summary = _markdown(registry.summary(room, name))
             link = f"[`{name}`]({page}#{name})" if room in (*CARDS, "methods") else f"`{name}`"
             parts.append(f"| {link} | {summary} | {settings} |")
         for name, (method, conditioning) in pairs().items() if room == "methods" else ():

@@ -21,7 +21,7 @@ __all__ = ["Epo"]
 
 @dataclass(frozen=True, kw_only=True)
 class Epo(DirichletRays):
-    r"""Towards the point of the front where r_j L_j is the same for all j, never by a detour.
+    r"""Moves to the point of the front where r_j L_j is the same for all j, without detours.
 
     .. math:: \hat l = \frac{r \circ L}{r^\top L}, \qquad \mu = \sum_j \hat l_j \log (J \hat l_j)
 

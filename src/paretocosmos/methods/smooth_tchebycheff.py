@@ -15,7 +15,7 @@ __all__ = ["SmoothTchebycheff"]
 
 @dataclass(frozen=True, kw_only=True)
 class SmoothTchebycheff(DirichletRays):
-    r"""A smooth maximum of the weighted losses: the whole front, by steps that heed every loss.
+    r"""A smooth maximum of the weighted losses: the whole front, with a gradient of every loss.
 
     .. math:: \mu \log \sum_j \exp(r_j L_j / \mu), \qquad r \sim \mathrm{Dir}(\alpha)
 

@@ -13,7 +13,7 @@ __all__ = ["Tchebycheff"]
 
 @dataclass(frozen=True, kw_only=True)
 class Tchebycheff(DirichletRays):
-    r"""The largest weighted loss: its optima are the whole front, its concave parts too.
+    r"""The largest weighted loss: its optima are the whole front, concave parts included.
 
     .. math:: \max_j r_j L_j, \qquad r \sim \mathrm{Dir}(\alpha)
 

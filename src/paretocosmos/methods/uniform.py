@@ -12,7 +12,7 @@ __all__ = ["Uniform"]
 
 @dataclass(frozen=True, kw_only=True)
 class Uniform(FixedRays):
-    r"""One network on the mean of the losses: what one trains before thinking of trade-offs.
+    r"""One network on the mean of the losses: the baseline without trade-offs.
 
     .. math:: \min_\theta \tfrac{1}{J} \sum_j L_j(\theta)
 

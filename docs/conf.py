@@ -29,7 +29,6 @@ extensions = [
     "sphinx_design",
 ]
 source_suffix = {".md": "markdown", ".ipynb": "markdown"}
-suppress_warnings = ["misc.highlighting_failure"]
 
 myst_enable_extensions = ["attrs_inline", "colon_fence", "deflist"]
 myst_fence_as_directive = ["math"]

@@ -173,6 +173,12 @@ def test_public_things_have_an_example_that_runs(room: str, name: str) -> None:
     assert ">>> " in (thing.__doc__ or "")
 
 
+def test_the_reference_has_every_public_name() -> None:
+    page = (ROOT / "docs" / "api" / "core.md").read_text(encoding="utf-8")
+    found = re.findall(r"^\.\. auto\w+:: (\w+)$", page, flags=re.MULTILINE)
+    assert sorted(found) == sorted(paretocosmos.__all__)
+
+
 def test_the_default_is_ahead_of_the_papers_recipe() -> None:
     """As docs/which.md says, wherever both were trained."""
     page = _script("fronts_page")

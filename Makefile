@@ -21,7 +21,7 @@ WORKERS ?= 2
 # Tests start again and again, and processes within them: what is compiled is kept.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test quick test-shuffled test-extras check format bench faults audit constraints docs notebooks surface release-check coverage mutants clean
+.PHONY: demo test quick test-shuffled test-extras check format bench faults audit constraints docs examples notebooks site surface release-check coverage mutants clean
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -89,9 +89,17 @@ constraints:  ## pin what pyproject.toml asks for, with hashes; ARGUMENTS go to 
 docs: $(READY)  ## write README's numbers and docs/ from the code and results/
 	$(BIN)/python scripts/write_docs.py
 
+examples: $(READY)  ## run the examples, and keep what they print for README and the gallery
+	$(BIN)/python -c 'import lightning, transformers' 2> /dev/null || $(PIP) --constraint constraints.txt --group extras
+	$(BIN)/python scripts/run_examples.py
+
 notebooks: $(READY)  ## run the notebooks of the docs, and keep their outputs
 	$(BIN)/python -c 'import nbclient' 2> /dev/null || $(PIP) --constraint constraints.txt --group extras
 	$(BIN)/python scripts/run_notebooks.py
+
+site: $(READY)  ## build the documentation into site/, warnings are errors; open site/index.html
+	$(BIN)/python -c 'import furo, myst_parser, sphinx_copybutton, sphinx_design' 2> /dev/null || $(PIP) --constraint constraints.txt --group docs
+	$(BIN)/python scripts/build_site.py
 
 surface: $(READY)  ## accept the public names and signatures as they are
 	$(BIN)/python -m tests.test_surface --write

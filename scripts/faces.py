@@ -32,17 +32,20 @@ def step(task: str, engine: str, size: int) -> Any:
     return found
 
 
+def cost_of_conditioning() -> float:
+    """A step of COSMOS for two tasks, in steps of a single task."""
+    return ratio("captured, 32, tf32, nchw, group", "cosmos, 2")
+
+
 def faces_short() -> Iterator[str]:
-    """For the README: what conditioning costs a deep network."""
-    two, ten = (ratio("captured, 32, tf32, nchw, group", f"cosmos, {n}") for n in (2, 10))
+    """What conditioning costs a deep network."""
+    ten = ratio("captured, 32, tf32, nchw, group", "cosmos, 10")
     eager, captured = (step("cosmos, 2", engine, 32)["step"] for engine in ("eager", "captured"))
     added = step("cosmos, 2", "captured", 32)["share_added"]
-    device = load("efficientnet.json")["machine"]["device"]
     yield (
-        f"EfficientNet-B4, batch 32, on one {device}: a training step for the front of two tasks takes "
-        f"{two:.3f} times that of a single task, of ten tasks {ten:.3f} times (the paper: 1.07); captured steps are "
-        f"{eager / captured:.1f} times as fast as eager ones; conditioning adds {added:.3%} of weights "
-        "([more](docs/results.md#faces-and-a-deep-network))."
+        f"At batch 32, a captured training step for the front of two tasks takes {cost_of_conditioning():.3f} times that of a single task, "
+        f"and {ten:.3f} times for ten tasks (the paper: 1.07). Captured steps are {eager / captured:.1f} times as fast as eager ones. "
+        f"Conditioning adds {added:.3%} of weights."
     )
 
 
@@ -79,7 +82,7 @@ def celeba_table() -> Iterator[str]:
         f"{lead['samples']['train']:,} pictures to train on, {lead['samples']['val']:,} and {lead['samples']['test']:,} for validation "
         "and test, no person in two parts. COSMOS is judged at the centre ray, a single task by its own network, and both beside "
         "a constant that knows how often an attribute occurs. The paper draws one ray a batch (`groups` 1) and has λ = 3, from pretrained "
-        "weights and 162,770 pictures; from random ones a network that does not hear rays yet sees mostly noise then."
+        "weights and 162,770 pictures; from random weights, a network that does not react to rays yet sees mostly noise that way."
     )
     yield from rays_table()
     pairs = [cell for cell in cells if len(cell["tasks"]["each"]) == 2]
@@ -110,7 +113,7 @@ def celeba_table() -> Iterator[str]:
         "Fronts of two tasks are narrow here, or points ("
         + "; ".join(told)
         + "). Either a pair's losses hardly compete on these pictures, "
-        f"or so short a training from random weights does not learn to hear the ray. Of eight epochs on the hard pair, judged after each, the best were {best}."
+        f"or so short a training from random weights does not learn to use the ray. Of eight epochs on the hard pair, judged after each, the best were {best}."
     )
     yield ""
     yield "More objectives, COSMOS at the centre ray:"
@@ -144,7 +147,7 @@ def celeba_table() -> Iterator[str]:
         "the centre ray the angle penalty asks for equal losses, also of rare attributes, whose loss could be small. At the best "
         f"of the 25 rays for each, all but {len(never)} ({', '.join(never)}) are below it. "
         f"The angle penalty also turns these fronts round (monotonicity {turned}): it makes the losses follow the ray, so that more weight on a "
-        "task gives it more loss, which `alignment=inverse` does not ([guide](guide.md))."
+        "task gives it more loss, which `alignment=inverse` does not ([why](concepts.md#what-a-preference-means))."
     )
 
 
@@ -223,7 +226,7 @@ def _gaps(cell: Any, alone: Any) -> str:
 
 
 def loader_note() -> Iterator[str]:
-    """How fast pictures come."""
+    """How fast pictures are delivered."""
     found = load("loader.json")
     count, *shape = found["images"]
     told = []
@@ -238,7 +241,7 @@ def loader_note() -> Iterator[str]:
     yield (
         f"`python -m benchmarks.loader`, {count:,} pictures of {' x '.join(map(str, shape))}, {found['machine']['device']}; "
         + "; ".join(told)
-        + f". EfficientNet-B4 eats at most {fastest:,.0f} of them a second, so that it waits for none."
+        + f". EfficientNet-B4 takes at most {fastest:,.0f} a second, so it never waits."
     )
 
 
@@ -250,5 +253,5 @@ def processes_note() -> Iterator[str]:
     )
     yield (
         "`python -m benchmarks.processes`: two processes of one thread each have this many times the throughput of one, LeNet on "
-        f"`multi_digits`, CPU: {told}. Small steps lose to the messages what they win."
+        f"`multi_digits`, CPU: {told}. Small steps lose in communication what they gain."
     )

@@ -5,12 +5,12 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-__all__ = ["fronts_short", "fronts_table", "study_table"]
+__all__ = ["PROBLEMS", "ahead_of_separate", "fronts_table", "grouped", "mean_of", "study_table"]
 
 RESULTS = Path(__file__).parents[1] / "results"
 ARMS = {
     "separate": "nine separate networks",
-    "default": "one network, nothing set",
+    "default": "one network, default preset",
     "paper": "one network, the paper's recipe",
 }
 GOALS = {"published": "both tasks", "text": "both tasks, a harder draw"}
@@ -38,7 +38,7 @@ def fronts_table() -> list[str]:
         "| data | goals | trained | order | dominated | utility | hypervolume |",
         "|---|---|---|---|---|---|---|",
     ]
-    for (problem, set_up), arms in _grouped().items():
+    for (problem, set_up), arms in grouped().items():
         goals = GOALS.get(set_up, f"cross-entropy, {set_up}")
         for arm, title in ARMS.items():
             runs = arms.get(arm, [])
@@ -69,39 +69,21 @@ def study_table() -> list[str]:
     return rows
 
 
-def fronts_short() -> list[str]:
-    """Two sentences on what a user gets, with the order and the height."""
-    images = [arms for (_, set_up), arms in _grouped().items() if set_up == "published"]
-    order = fmean(run["monotonicity"] for arms in images for run in arms["default"])
-    paper = fmean(run["monotonicity"] for arms in images for run in arms["paper"])
-    ahead = fmean(
-        _mean(arms["default"], "hypervolume") - _mean(arms["separate"], "hypervolume")
+def ahead_of_separate() -> float:
+    """By how much one network's hypervolume is ahead of that of separate ones on images."""
+    images = [arms for (_, set_up), arms in grouped().items() if set_up == "published"]
+    return fmean(
+        mean_of(arms["default"], "hypervolume") - mean_of(arms["separate"], "hypervolume")
         for arms in images
     )
-    ours, theirs = (
-        _mean(_grouped()["adult", "demographic_parity"][arm], "monotonicity")
-        for arm in ("default", "paper")
-    )
-    return [
-        "With nothing set, more weight on a goal gives less loss on it: on pairs of images the rank correlation of",
-        f"weight and minus loss is {order:.2f} on test ({paper:.2f} by the paper's recipe), on Adult with the gap of selection",
-        f"rates {ours:.2f} ({theirs:.2f}). The one network's hypervolume is {ahead:+.3f} beside that of nine separate",
-        f"networks trained alike. The order is weakest on {_weakest()} ([every number](docs/results.md#fronts-by-default)).",
-    ]
 
 
-def _weakest() -> str:
-    """Where the order is lowest, and what it is there."""
-    orders = {key: _mean(arms["default"], "monotonicity") for key, arms in _grouped().items()}
-    problem, set_up = min(orders, key=lambda key: orders[key])
-    return f"{PROBLEMS[problem]} with `{set_up}`, {orders[problem, set_up]:.2f}"
-
-
-def _mean(runs: list[dict[str, Any]], name: str) -> float:
+def mean_of(runs: list[dict[str, Any]], name: str) -> float:
+    """The mean over runs of one number."""
     return fmean(run[name] for run in runs)
 
 
-def _grouped() -> dict[tuple[str, str], dict[str, list[dict[str, Any]]]]:
+def grouped() -> dict[tuple[str, str], dict[str, list[dict[str, Any]]]]:
     """Runs by problem and set-up, then by arm."""
     found: dict[tuple[str, str], dict[str, list[dict[str, Any]]]] = {}
     for part in json.loads((RESULTS / "fronts.json").read_text())["parts"]:

@@ -64,8 +64,8 @@ def images_note() -> Iterator[str]:
     yield ""
     yield (
         f"Monotonicity is {turned}: where it is negative, more weight on a task means a *larger* "
-        "loss of it, and the cosine's reading of a preference rules "
-        "([guide](guide.md#what-a-preference-means))."
+        "loss of it, because the cosine term dominates "
+        "([why](concepts.md#what-a-preference-means))."
     )
     yield ""
     kept = json.loads((RESULTS / "precision.json").read_text(encoding="utf-8"))
@@ -85,7 +85,7 @@ def fingerprint() -> Iterator[str]:
     found = json.loads((RESULTS / "fingerprint.json").read_text(encoding="utf-8"))
     yield (
         "The published files are lost. Others trained networks on them and published these with "
-        f"their test losses ({found['networks']}), so that images can be told by them "
+        f"their test losses ({found['networks']}), so these networks can identify the images "
         "(`benchmarks/fingerprint.py`, [decision 0024](decisions/0024-the-published-images.md)). "
         "Cross-entropy and accuracy of the bottom-right image:"
     )
@@ -101,7 +101,7 @@ def fingerprint() -> Iterator[str]:
     yield ""
     low, high = first["bottom_right"]
     yield (
-        f"Of all rules with shifts along the diagonal, the one taken (d in 0..4, e in {low}..{high}"
+        f"Of all rules with shifts along the diagonal, the one used here (d in 0..4, e in {low}..{high}"
         f", different classes) fits the three networks best: χ² is {first['chi_square']:.1f} for "
         f"{first['of']} numbers, two of each network being of a head that was never trained. The "
         f"next has {second['chi_square']:.1f}: the same with classes that may be the same. "
@@ -122,8 +122,8 @@ def _wider(found: dict[str, Any]) -> str:
             (new,), (taken,) = both
             told.append(f"{problem_title(problem)} {new:.1f} instead of {taken:.1f}")
     return (
-        f"With e in 5..8 a file by itself has: {', '.join(told)}. Files that are not named have "
-        "it far from their best rules."
+        f"With e in 5..8, single files have: {', '.join(told)}. For the others it is far from "
+        "their best rules."
     )
 
 

@@ -63,11 +63,14 @@ def card(name: str) -> Iterator[str]:
     yield f"| avoid | {facts['avoid']} |"
     yield f"| paper | {facts['paper']} |"
     yield f"| settings | {', '.join(kept) or 'none'} |"
+    if name not in pairs():
+        example = (inspect.getdoc(registry.find("methods", name)) or "").partition("\n>>> ")[2]
+        yield from ("", "```pycon", f">>> {example.rstrip()}", "```")
 
 
 def taken_apart(text: str) -> tuple[str, str, str, dict[str, str]]:
     """A method's docstring: summary, formula, the rest, and what is said of cost and use."""
-    text = text.partition("\nArgs:")[0].strip()
+    text = text.partition("\n>>> ")[0].partition("\nArgs:")[0].strip()
     summary, _, rest = text.partition("\n\n")
     formula = re.search(r"\.\. math:: (.+?)\n\n", rest, re.DOTALL)
     assert formula is not None

@@ -154,7 +154,7 @@ def _beside_constants() -> str:
     hard = [at for at in rates if at[0] == "celeba_hard"]
     ours, plain = (100 * fmean(of[at] for at in hard) for of in (rates, constants))
     return (
-        "**Are faces told better than by a constant?** Many attributes are rare, so that always "
+        "**Are faces classified better than by a constant?** Many attributes are rare, so that always "
         "giving the same answer misclassifies little: COSMOS with equal weights does no better on "
         f"{above} of its {len(rates)} tasks (on the hard pair {ours:.2f}% against {plain:.2f}%). "
         "Cross-entropies and areas under the curve, which say what was learned, single tasks on "
@@ -175,7 +175,7 @@ def _not_run() -> str:
 
 
 def reproduction_short() -> Iterator[str]:
-    """For the README: how much of Table 1 there is, what it took, and what became of the claim."""
+    """For the page of results: how much of Table 1 there is, what it took, and what became of the claim."""
     content = read_collected(RESULTS / "table_1.json").to_dict()
     cells = content["cells"]
     done = [cell for cell in cells if cell["seeds"]]
@@ -204,8 +204,8 @@ def reproduction_short() -> Iterator[str]:
         f"Within the noise {fair.count(False)} of {len(fair)} hypervolumes on the fairness sets "
         f"and {images.count(False)} of {len(images)} on pairs of images are the published ones. "
         f"Its claim that no baseline outperforms COSMOS {outcome}: "
-        "[where and by how much](docs/reproduction.md); "
-        "[how to](docs/guide.md#the-whole-paper)."
+        "[where and by how much](reproduction.md); "
+        "[how to](howto/reproduce.md)."
     )
 
 

@@ -31,7 +31,7 @@ def constraint_table() -> Iterator[str]:
     splits = len({case["split"] for case in cases})
     yield (
         f"The most accurate model whose gap is at most a bound, {splits} splits of every table, judged on the same test rows "
-        "(`python -m benchmarks.constraint`). *Kept* is how often the test rows keep the bound, too. fairlearn's best is the most accurate on test of "
+        "(`python -m benchmarks.constraint`). *Kept* is how often the test rows keep the bound too. fairlearn's best is the most accurate on test of "
         "`ThresholdOptimizer` with logistic regression and with gradient boosting, a choice made in its favour; `ExponentiatedGradient` was trained on some splits only, and is in the JSON."
     )
     yield ""
@@ -63,15 +63,15 @@ def constraint_note() -> Iterator[str]:
     ahead = [row["ahead"] for row in rows if row["ours"]]
     linear = [r["ours"]["accuracy"] - r["linear"]["accuracy"] for r in rows if r["ours"]]
     kept = [fmean(r[who]["kept"] for r in rows if r["ours"]) for who in ("ours", "best")]
-    lost = [f"{r['table']} ({r['gap']}, {r['bound']:.2f})" for r in rows if r["ahead"] < 0]
+    lost = sum(row["ahead"] < 0 for row in rows)
     yield (
-        f"One network per gap serves both bounds. A point is found in {found:.0%} of the cases; where it is, its accuracy is {100 * fmean(ahead):+.2f} points beside fairlearn's best "
-        f"and {100 * fmean(linear):+.2f} beside its best with logistic regression, and the bound is kept on test in {kept[0]:.0%} of the cases ({kept[1]:.0%}). "
-        f"We are behind on {'; '.join(lost) if lost else 'none'}."
+        f"One network per gap serves both bounds. A point is found in {found:.0%} of the cases; where it is, its accuracy differs by {100 * fmean(ahead):+.2f} points from fairlearn's best "
+        f"and by {100 * fmean(linear):+.2f} from its best with logistic regression. The bound is kept on test in {kept[0]:.0%} of the cases ({kept[1]:.0%} for fairlearn's best). "
+        f"We are behind in {lost} of {len(rows)} rows."
     )
     yield (
-        "`ThresholdOptimizer` must be told the group of everybody it judges; ours and `ExponentiatedGradient` must not. Both of fairlearn's methods may "
-        "decide at random between two answers, so that the same person can be told yes and no; ours does not."
+        "`ThresholdOptimizer` needs the group of everybody it predicts for; ours and `ExponentiatedGradient` do not. Both of fairlearn's methods may "
+        "answer at random, so the same person can get a yes and a no; ours does not."
     )
 
 
@@ -115,7 +115,7 @@ def onnx_table() -> Iterator[str]:
     timed = {key: found[key]["timings"] for key in names}
     threads = timed["adult"][0]["threads"]
     yield (
-        f"`paretocosmos export`, onnxruntime beside PyTorch in one run, {threads} thread (`python -m benchmarks.onnx`):"
+        f"`paretocosmos export`, onnxruntime and PyTorch in one run, {threads} thread (`python -m benchmarks.onnx`):"
     )
     yield ""
     yield "| file | rows | preferences | onnxruntime | PyTorch | ratio | largest difference |"
@@ -134,7 +134,7 @@ def estimators_table() -> Iterator[str]:
     data = found["rows"] * found["features"] * 8
     yield (
         f"`fit` of a scikit-learn estimator on {found['rows']:,} rows of {found['features']} numbers, {data / 1e6:.0f} MB, two cores "
-        "(`python -m benchmarks.estimators`); memory beside the data, in a process that has fitted before and in one that has not and loads what torch needs:"
+        "(`python -m benchmarks.estimators`); memory on top of the data, in a process that has fitted before, and in the first fit of a process, which also loads torch's libraries:"
     )
     yield ""
     yield "| what is traded | seconds | memory | times the data | the first fit of a process |"
@@ -173,12 +173,12 @@ def serving_table() -> Iterator[str]:
     killed = found["rows"]["killed and restarted"]["seen"]
     yield (
         f"Killed with SIGKILL and started again under the same load: {killed['right']:,} right answers, {killed['wrong']} wrong ones, {killed['refused']:,} connections refused, "
-        f"{killed['cut']} cut that were under way."
+        f"{killed['cut']} cut while under way."
     )
     if choosing := found["rows"].get("choosing"):
         yield ""
         yield (
-            f"`/choose` with the default network, no two questions the same: median {choosing['p50_ms'] / 1000:.2f} s, 99 % within {choosing['p99_ms'] / 1000:.2f} s, "
+            f"`/choose` with the default network, no two requests the same: median {choosing['p50_ms'] / 1000:.2f} s, 99 % within {choosing['p99_ms'] / 1000:.2f} s, "
             f"{choosing['cpu_ms_each'] / 1000:.2f} s of processor time each."
         )
 

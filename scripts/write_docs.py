@@ -15,18 +15,17 @@ from typing import Any
 from typer.main import get_command
 from typer.testing import CliRunner
 
-from paretocosmos import Front, registry
-from paretocosmos.cli import ROOMS, app
-from paretocosmos.config.settings import about_pair, pairs
+from paretocosmos import Front
+from paretocosmos.cli import app
 from paretocosmos.paper.published import authors_code, paper_row
-from paretocosmos.pareto.metrics import front_report
 from paretocosmos.plotting import save_comparison, save_dark, save_front
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "scripts"))  # for those who import this file
 
 from faces import celeba_table, faces_short, loader_note, processes_note, steps_table  # noqa: E402
-from fronts_page import fronts_short, fronts_table, study_table  # noqa: E402
+from fronts_page import fronts_table, study_table  # noqa: E402
+from gallery_page import gallery  # noqa: E402
 from images_page import draw_images, fingerprint, images_note, images_seeds, images_table  # noqa: E402
 from intervals_page import intervals_note, intervals_table  # noqa: E402
 from method_cards import (  # noqa: E402
@@ -38,7 +37,9 @@ from method_cards import (  # noqa: E402
     trainings_table,
 )
 from promises_page import promises_page  # noqa: E402
+from readme_page import fill  # noqa: E402
 from reproduction_page import draw_reproduction, reproduction_page, reproduction_short  # noqa: E402
+from things_page import CARDS, cards_of, things  # noqa: E402
 from using_page import (  # noqa: E402
     constraint_note,
     constraint_table,
@@ -49,6 +50,8 @@ from using_page import (  # noqa: E402
     serving_table,
 )
 
+from pictures import draw_consequences, draw_idea  # noqa: E402
+
 RESULTS = ROOT / "results"
 
 PROBLEMS = ("adult", "compas", "default_credit")
@@ -57,11 +60,14 @@ PROBLEMS = ("adult", "compas", "default_credit")
 def main() -> None:
     """Write everything."""
     for path, text in texts().items():
+        (ROOT / path).parent.mkdir(exist_ok=True)
         (ROOT / path).write_text(text, encoding="utf-8")
     demo = {name: json.loads((RESULTS / "demo" / f"{name}.json").read_text()) for name in FRONTS}
     fronts = [Front.from_dict(demo[name]) for name in FRONTS]
     save_front(ROOT / "docs" / "adult.png", fronts, title="Adult: one network, 25 trade-offs")
     save_dark(ROOT / "docs" / "adult.png")
+    draw_consequences(ROOT / "docs" / "consequences.png")
+    draw_idea(ROOT / "docs" / "idea.png")
     draw_images(ROOT / "docs" / "images.png")
     draw_constraint(ROOT / "docs" / "constraint.png")
     draw_reproduction()
@@ -83,7 +89,7 @@ def main() -> None:
         title="Adult: seven methods, five seeds",
         ideal=["single_task"],
     )
-    for name in ("compare", "images"):
+    for name in ("compare", "consequences", "idea", "images"):
         save_dark(ROOT / "docs" / f"{name}.png")
 
 
@@ -103,95 +109,12 @@ def texts() -> dict[str, str]:
         "docs/results.md": results(),
         "docs/cli.md": cli(),
         "docs/things.md": things(),
+        **{f"docs/cards/{room}.md": cards_of(room) for room in CARDS},
+        "docs/gallery.md": gallery(),
         "docs/methods.md": cards(),
         "docs/reproduction.md": reproduction_page(),
         "docs/promises.md": promises_page(),
     }
-
-
-def fill(readme: str) -> str:
-    """The README with its marked regions written anew."""
-    regions = {
-        "demo": fence(demo()),
-        "fronts": "\n".join(fronts_short()),
-        "own_model": fence(own_model(), "python"),
-        "own_model_output": fence((RESULTS / "own_model.txt").read_text().strip()),
-        "fair": fence(fair(), "python"),
-        "fair_output": fence((RESULTS / "fair_from_csv.txt").read_text().strip()),
-        "fairness": "\n".join(fairness_table()),
-        "baselines": "\n".join(baselines_table()),
-        "speed": "\n".join(speed_table()),
-        "images": "\n".join(images_table()),
-        "gpu": "\n".join(gpu_short()),
-        "faces": "\n".join(faces_short()),
-        "reproduction": "\n".join(reproduction_short()),
-    }
-
-    def written(match: re.Match[str]) -> str:
-        name = match[1]
-        return f"<!-- written: {name} -->\n{regions[name]}\n<!-- end -->"
-
-    return re.sub(r"<!-- written: (\w+) -->\n.*?<!-- end -->", written, readme, flags=re.DOTALL)
-
-
-def demo() -> str:
-    """What `make demo` ends with."""
-    record, front = load("demo/run.json"), Front.from_dict(load("demo/front.json"))
-    test, val = record["metrics"]["test"], record["metrics"]["val"]
-    ends = " to ".join(
-        f"({', '.join(f'{v:.4f}' for v in front.values[index])})" for index in (0, -1)
-    )
-    of_each = front_report(front).by_objective
-    order, extent = (
-        ", ".join(
-            f"{name} {value:{form}}" for name, value in zip(front.names, of_each[key], strict=True)
-        )
-        for key, form in (("monotonicity", ".2f"), ("range", ".4f"))
-    )
-
-    def from_to(name: str) -> str:
-        first, *_, last = front.metrics[name]
-        return f"{first:.1%} to {last:.1%}"
-
-    shares = ", ".join(
-        f"{group} {from_to(f'selection_rate_{group}')}" for group in ("Male", "Female")
-    )
-    return (
-        f"order                {order} (1: more weight lowers it)\n"
-        f"dominated            {test['dominated_share']:.0%} of {len(front)} rays\n"
-        f"range                {extent}\n"
-        f"span                 {test['span']:.4f}\n"
-        f"hypervolume          {test['hypervolume']:.4f} test, {val['hypervolume']:.4f} val, at (2, 2)\n"
-        f"objectives           {', '.join(front.names)}\n"
-        f"ends of the front    {ends}\n"
-        f"accuracy             {from_to('accuracy')}\n"
-        f"told yes             {shares}\n"
-        f"training             {record['seconds_training']:.1f} s, epoch {record['epoch_selected']} "
-        f"selected, {record['parameters']:,} parameters\n"
-        f"scores               {front.provenance['scores']} ({record['protocol']} protocol)"
-    )
-
-
-def own_model() -> str:
-    """The example's import and loop: what one adds to one's own code."""
-    source = (ROOT / "examples" / "own_model.py").read_text(encoding="utf-8")
-    imported = "\n".join(
-        line for line in source.splitlines() if line.startswith(("import ", "from "))
-    )
-    loop = source[source.index("model = ") : source.index("for weight")].rstrip()
-    return f"{imported}\n\n{loop}"
-
-
-def fair() -> str:
-    """From a CSV to a model under a bound: the example without the making of its data."""
-    source = (ROOT / "examples" / "fair_from_csv.py").read_text(encoding="utf-8")
-    lines = [
-        *("import pandas as pd", "from paretocosmos.estimators import ParetoClassifier", ""),
-        *source[source.index("people = ") : source.index("others = ")].splitlines(),
-        "fair.predict(others)  # new people, a DataFrame with the same columns",
-    ]
-    assert all(line in source for line in lines[:2])
-    return "\n".join(line for at, line in enumerate(lines) if line or at == 2)
 
 
 def fairness_table() -> Iterator[str]:
@@ -244,15 +167,15 @@ def results() -> str:
             "## Fronts by default",
             "",
             "`python -m benchmarks.fronts`, five seeds; epochs and ends chosen on validation, numbers on test. Order: the rank",
-            "correlation of a goal's weight and minus its value, of the worse goal (1: more weight always gives less of it). Dominated: the",
+            "correlation of an objective's weight and minus its value, for the worse objective (1: more weight always lowers it). Dominated: the",
             "share of rays that another ray beats. Utility: the mean over uniform weights of the best weighted loss, smaller is",
-            "better. Hypervolume at (2, 2). Where goals conflict by no more than the noise of a split (Default, and COMPAS with",
-            "selection rates), so do the orders.",
+            "better. Hypervolume at (2, 2). On Default, and on COMPAS with selection rates, the objectives conflict by little more than the noise",
+            "of a split, and the order is less certain.",
             "",
             *fronts_table(),
             "",
-            "`paretocosmos reproduce study_fronts` takes every ingredient away alone and trains every method under the paper's settings and the",
-            "default preset's. What of it has been trained so far, five seeds each:",
+            "`paretocosmos reproduce study_fronts` removes one ingredient of the default preset at a time, and trains every method with the paper's",
+            "settings and with the default preset. The part that has been trained so far, five seeds each:",
             "",
             *study_table(),
             "",
@@ -262,9 +185,11 @@ def results() -> str:
             "",
             *fairness_table(),
             "",
+            *reproduction_short(),
+            "",
             "`paper` reproduces the published evaluation with its flaws; `clean` removes the leaks, fits the",
             "preprocessing on training rows only and scores whole splits. COMPAS falls by almost one unit",
-            "because `is_recid` all but is the label: the published figure needs that leak. Adult and Default",
+            "because `is_recid` is nearly the label: the published figure needs that leak. Adult and Default",
             "gain a little, because counts over 256 samples add noise to DEO: "
             + whole_split()
             + ".",
@@ -312,9 +237,9 @@ def results() -> str:
             "## Intervals that cover",
             "",
             "`python -m benchmarks.intervals`: 2,000 simulated tables a cell, 95 % intervals of `tpr_gap` on tables half of whose rows are",
-            "positives. In every column: how often the true gap is held, and the mean width beside that of an oracle who knows how the",
-            "estimate spreads. Chosen: the best of 25 rays that keeps a bound on val, where every ray has the cell's true gap; then where it",
-            "falls from twice that to 0 along the front. [The method](decisions/0036-intervals-that-cover.md).",
+            "positives. Every column shows how often the interval contains the true gap, and its mean width divided by that of an oracle that knows",
+            "the distribution of the estimate. Chosen: the best of 25 rays that keeps a bound on val, once with the cell's true gap at every ray, once",
+            "with a gap that falls from twice that to 0 along the front. [The method](decisions/0036-intervals-that-cover.md).",
             "",
             *intervals_table(),
             "",
@@ -339,6 +264,8 @@ def results() -> str:
             "## Faces and a deep network",
             "",
             *steps_table(),
+            "",
+            *faces_short(),
             "",
             *celeba_table(),
             "",
@@ -388,27 +315,6 @@ def picture(name: str, alt: str) -> str:
     return f'<picture>{dark}<img src="{name}.png" alt="{alt}"></picture>'
 
 
-def gpu_short() -> Iterator[str]:
-    """Three rows for the README."""
-    gpu = load("gpu.json")
-    theirs, one, five = (
-        gpu["textbook"],
-        gpu["engines"]["captured"],
-        gpu["engines"]["captured, 5 seeds"],
-    )
-    yield f"| Multi-MNIST on one {gpu['machine']['device']} | step | 100 epochs at that pace | times faster |"
-    yield "|---|---|---|---|"
-    yield f"| textbook | {theirs['step'] * 1e3:.2f} ms | {theirs['hundred_epochs']:.0f} s | 1 |"
-    yield (
-        f"| paretocosmos | {one['step'] * 1e3:.2f} ms | {one['hundred_epochs']:.1f} s "
-        f"| {theirs['step'] / one['step']:.0f} |"
-    )
-    yield (
-        f"| paretocosmos, five seeds together | {five['step'] * 1e3:.2f} ms | {five['hundred_epochs']:.1f} s "
-        f"| {5 * theirs['step'] / five['step']:.0f} |"
-    )
-
-
 def gpu_table() -> Iterator[str]:
     """Every engine."""
     gpu = load("gpu.json")
@@ -434,14 +340,14 @@ def gpu_note() -> Iterator[str]:
         f"at {rates['fp32'] / 1e12:.0f} TFLOP/s in fp32 and {rates['tf32'] / 1e12:.0f} in tf32 and copies at "
         f"{roof['bytes_per_second'] / 1e12:.1f} TB/s, so no step takes less than {roof['floor_fp32'] * 1e6:.0f} us in fp32 or "
         f"{roof['floor_tf32'] * 1e6:.0f} us in tf32. The captured step takes {captured['step'] / roof['floor_fp32']:.0f} times the former: "
-        "what is left is many small kernels that each wait for the one before."
+        "the rest is many small kernels, each waiting for the one before."
     )
     yield ""
     two, ten = (gpu["objectives"][count]["step"] for count in ("2", "10"))
     yield (
         f"Ten objectives take {ten / two:.2f} times the step of two. Training peaks at {captured['peak_memory'] / 1e6:.0f} MB, "
         f"{captured['peak_memory'] / plain['peak_memory']:.2f} times a bare PyTorch loop of the same LeNet without rays "
-        f"({plain['peak_memory'] / 1e6:.0f} MB), the images included and the library's workspaces not."
+        f"({plain['peak_memory'] / 1e6:.0f} MB), including the images, without the workspaces of cuBLAS and cuDNN."
     )
 
 
@@ -541,8 +447,8 @@ def shell_note() -> str:
     rows, columns = shell["csv_shape"]
     return (
         f"`import paretocosmos` adds {shell['import_seconds']:.2f} s to `import torch`; a CSV of {rows:,} rows and "
-        f"{columns} columns becomes a front and its report in {shell['csv_seconds']:.1f} s. In a terminal `train adult` moves after "
-        f"{shell['terminal']['seconds_to_first_sign']:.2f} s and never stands still for more than {shell['terminal']['longest_pause']:.1f} s "
+        f"{columns} columns becomes a front and its report in {shell['csv_seconds']:.1f} s. In a terminal, `train adult` shows a first sign of life after "
+        f"{shell['terminal']['seconds_to_first_sign']:.2f} s and never pauses for more than {shell['terminal']['longest_pause']:.1f} s "
         "(`benchmarks/shell.py`)."
     )
 
@@ -584,30 +490,12 @@ def cli() -> str:
     return "\n".join(parts)
 
 
-def things() -> str:
-    """docs/things.md: everything that has a name."""
-    parts = ["# What can be named", "", "Written by `make docs` from the files themselves.", ""]
-    for room in ROOMS:
-        parts += [f"## {room}", "", "| name | what it is | settings |", "|---|---|---|"]
-        for name in registry.names(room):
-            settings = ", ".join(
-                f"`{key}`" for key in registry.parameters(registry.find(room, name))
-            )
-            parts.append(f"| `{name}` | {registry.summary(room, name)} | {settings} |")
-        for name, (method, conditioning) in pairs().items() if room == "methods" else ():
-            parts.append(
-                f"| `{name}` | {about_pair(name)['summary']} | those of `{method}` and `{conditioning}` |"
-            )
-        parts.append("")
-    return "\n".join(parts)
-
-
 def load(name: str) -> Any:
     """A JSON file of results/."""
     return json.loads((RESULTS / name).read_text(encoding="utf-8"))
 
 
-def fence(text: str, language: str = "") -> str:
+def fence(text: str, language: str = "text") -> str:
     """A fenced block."""
     return f"```{language}\n{text}\n```"
 

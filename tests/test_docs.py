@@ -3,6 +3,7 @@
 import json
 import math
 import re
+import sys
 from collections.abc import Sequence
 from importlib import util
 from pathlib import Path
@@ -10,7 +11,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from typer.main import get_command
 
+import paretocosmos
+from paretocosmos import registry
+from paretocosmos.cli import app
 from paretocosmos.paper._recipe_file import read_recipe
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -18,6 +23,8 @@ PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").r
 
 
 def _script(name: str) -> Any:
+    if str(ROOT / "scripts") not in sys.path:
+        sys.path.append(str(ROOT / "scripts"))
     spec = util.spec_from_file_location(name, ROOT / "scripts" / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
@@ -87,25 +94,135 @@ def test_the_draw_s_noise_is_as_measured() -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_links_lead_somewhere(page: Path) -> None:
-    links = re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8"))
-    dead = [x for x in links if "://" not in x and not (page.parent / x).exists()]
+    links = re.findall(r"\]\(([^)#\s]*)(?:#([^)\s]*))?\)", page.read_text(encoding="utf-8"))
+    dead = [
+        f"{place}#{anchor}"
+        for place, anchor in links
+        if "://" not in place and not _leads(page, page.parent / place if place else page, anchor)
+    ]
     assert dead == []
 
 
-def test_recipes_in_the_guide_can_be_read() -> None:
-    guide = (ROOT / "docs" / "guide.md").read_text(encoding="utf-8")
-    found = re.findall(r"```toml\n(.*?)```", guide, flags=re.DOTALL)
-    recipes = [text for text in found if "[[grid]]" in text]
-    assert recipes
-    for text in recipes:
-        assert len(read_recipe("guide.md", text).grid) == 2
+def _leads(page: Path, place: Path, anchor: str) -> bool:
+    if not place.exists():
+        return False
+    return not anchor or place.suffix != ".md" or anchor in _anchors(place)
 
 
-def test_the_readme_example_is_short() -> None:
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    example = readme.partition("<!-- written: own_model -->")[2].partition("<!-- end -->")[0]
-    lines = [line for line in example.splitlines() if line and not line.startswith("```")]
-    assert 5 < len(lines) <= 12
+def _anchors(page: Path) -> set[str]:
+    """GitHub's and MyST's names of headings."""
+    text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.M)
+    titles = re.findall(r"^#+ (.+)$", text, flags=re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_blocks_name_their_language(page: Path) -> None:
+    fences = re.findall(r"^ *(?:```+)(.*)$", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    assert [at for at, opened in enumerate(fences[::2]) if not opened] == []
+
+
+def test_the_recipe_of_the_docs_can_be_read() -> None:
+    page = (ROOT / "docs" / "howto" / "reproduce.md").read_text(encoding="utf-8")
+    (text,) = re.findall(r"```toml\n(.*?)```", page, flags=re.DOTALL)
+    assert len(read_recipe("reproduce.md", text).grid) == 2
+
+
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_readme_is_short() -> None:
+    assert len(README.splitlines()) <= 120
+    titles = re.findall(r"^## (.+)$", README, flags=re.MULTILINE)
+    assert {"Quick start", "Your own table", "Your own model", "Results", "Limitations"} <= {
+        *titles
+    }
+
+
+SHELL = [
+    (page.name, line.partition("  #")[0].strip())
+    for page in PAGES
+    for block in re.findall(r"```bash\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+    for line in block.splitlines()
+]
+
+
+@pytest.mark.parametrize(("page", "line"), SHELL, ids=lambda text: text)
+def test_commands_of_the_docs_exist(page: str, line: str) -> None:
+    """Targets of make, and commands and options of the command line, by the programs themselves."""
+    words = line.split()
+    if words[:1] == ["make"]:
+        makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+        assert re.search(rf"^{words[1]}:", makefile, flags=re.MULTILINE), line
+    if "paretocosmos" in words and words[0] in ("paretocosmos", "torchrun"):
+        name, *rest = words[words.index("paretocosmos") + 1 :]
+        found = get_command(app).commands[name]  # type: ignore[attr-defined]
+        known = {text for one in found.params for text in (*one.opts, *one.secondary_opts)}
+        assert {word for word in rest if word.startswith("--")} <= known, line
+
+
+NAMED = [("", name) for name in paretocosmos.__all__] + [
+    (room, name) for room in ("methods", "objectives") for name in registry.names(room)
+]
+
+
+@pytest.mark.parametrize(("room", "name"), NAMED)
+def test_public_things_have_an_example_that_runs(room: str, name: str) -> None:
+    """As doctests, which are run with the tests."""
+    thing = registry.find(room, name) if room else getattr(paretocosmos, name)
+    assert ">>> " in (thing.__doc__ or "")
+
+
+def test_the_reference_has_every_public_name() -> None:
+    page = (ROOT / "docs" / "api" / "core.md").read_text(encoding="utf-8")
+    found = re.findall(r"^\.\. auto\w+:: (\w+)$", page, flags=re.MULTILINE)
+    assert sorted(found) == sorted(paretocosmos.__all__)
+
+
+def test_the_default_is_ahead_of_the_papers_recipe() -> None:
+    """As docs/which.md says, wherever both were trained."""
+    page = _script("fronts_page")
+    both = [arms for arms in page.grouped().values() if "paper" in arms]
+    assert len(both) == 6
+    for name in ("hypervolume", "monotonicity"):
+        for arms in both:
+            assert page.mean_of(arms["default"], name) > page.mean_of(arms["paper"], name)
+
+
+def test_a_dead_link_is_found(tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "b.html").write_text('<h1 id="here">b</h1><a href="../a.html">a</a>')
+    (tmp_path / "a.html").write_text(
+        '<a href="sub/b.html#here">1</a><a href="sub/b.html#there">2</a><img src="c%20d.png">'
+        '<a href="https://example.org/x">3</a><a href="e.txt">4</a><a href="#f">5</a>'
+    )
+    (tmp_path / "c d.png").write_bytes(b"")
+    dead = _script("build_site").dead_links(tmp_path)
+    assert dead == ["a.html: sub/b.html#there", "a.html: e.txt", "a.html: #f"]
+
+
+def test_a_notebook_is_a_page_with_what_it_showed() -> None:
+    outputs = [
+        {"output_type": "stream", "text": ["one\n"]},
+        {"output_type": "display_data", "data": {"image/png": "QUJD\n", "text/plain": "Picture"}},
+        {"output_type": "execute_result", "data": {"text/html": "<iframe>", "text/plain": "page"}},
+    ]
+    cells = [
+        {"cell_type": "markdown", "source": ["# Title\n", "text"]},
+        {"cell_type": "code", "source": ["print(1)"], "outputs": outputs},
+    ]
+    page = _script("notebook_page").page_of(json.dumps({"cells": cells}))
+    assert page.startswith("# Title\ntext\n\n```python\nprint(1)\n```\n\n````text\none\n````")
+    assert "](data:image/png;base64,QUJD)" in page
+    assert "iframe" not in page
+    assert page.endswith("````text\npage\n````\n")
+
+
+def test_cards_tell_settings_and_examples() -> None:
+    card = "\n".join(_script("things_page").card("objectives", "one_sided_error"))
+    assert "```math" in card
+    assert "| `power` | `2` | p, 1 or 2. |" in card
+    assert card.rstrip().endswith("tensor(2.)\n```")
 
 
 def test_promises_are_told_with_the_counts_there_are(tmp_path: Path) -> None:

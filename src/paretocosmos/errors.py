@@ -41,7 +41,15 @@ LONGEST, MOST = 100, 100
 
 
 class ParetoCosmosError(Exception):
-    """Whatever this library refuses, with the way out in the message."""
+    """Whatever this library refuses, with the way out in the message.
+
+    >>> from paretocosmos import load_problem
+    >>> try:
+    ...     load_problem("adut")
+    ... except ParetoCosmosError as error:
+    ...     print("adult" in str(error))
+    True
+    """
 
     shared = False
     """Whether every process of a training has it, so that only the first need tell."""

@@ -80,7 +80,13 @@ class Measure:
 
 @dataclass(frozen=True)
 class Batch:
-    """Inputs and the targets that belong to them, sample by sample."""
+    """Inputs and the targets that belong to them, sample by sample.
+
+    >>> import torch
+    >>> batch = Batch(torch.zeros(4, 3), {"label": torch.ones(4)})
+    >>> batch.inputs.shape, batch.targets["label"].sum()
+    (torch.Size([4, 3]), tensor(4.))
+    """
 
     inputs: Inputs
     targets: Targets

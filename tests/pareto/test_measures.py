@@ -293,9 +293,9 @@ def test_a_report_as_json_has_names_and_none_for_what_does_not_exist() -> None:
     assert found["by_objective"]["monotonicity"] == {"o0": 0, "o1": 0}
 
 
-def test_the_guide_says_how_to_read_each_measure() -> None:
-    guide = (Path(__file__).parents[2] / "docs" / "guide.md").read_text(encoding="utf-8")
-    section = guide.partition("## How to read a front")[2].partition("\n## ")[0]
+def test_the_docs_say_how_to_read_each_measure() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "concepts.md").read_text(encoding="utf-8")
+    section = page.partition("## How to read a front")[2].partition("\n## ")[0]
     assert [name for name in MEANINGS if f"`{name}`" not in section] == []
     places = [section.index(f"`{name}`") for name in ("monotonicity", "range", "hypervolume")]
     assert places == sorted(places)

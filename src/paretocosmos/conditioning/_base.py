@@ -50,6 +50,11 @@ class Conditioning(nn.Module, ABC):
     Args:
         backbone: the network; a copy is conditioned, the one handed over is left alone.
         objectives: entries in a ray, J.
+
+    >>> from paretocosmos import condition
+    >>> model = condition(nn.Sequential(nn.Linear(3, 8), nn.ReLU(), nn.Linear(8, 1)), objectives=2)
+    >>> model(torch.zeros(4, 3), torch.tensor([0.3, 0.7])).shape
+    torch.Size([4, 1])
     """
 
     traceable: ClassVar[bool] = False

@@ -36,7 +36,7 @@ class ParetoRegressor(RegressorMixin, ParetoEstimator):  # type: ignore[misc]
             name, as ``{"accuracy": 0.7, "tpr_gap": 0.3}``; equal weights if `None`. `predict` takes
             another.
         objectives: what is traded instead: functions of outputs and targets by name, or
-            `Objective`s; each gives one number, to be made small. Targets are a mapping: `label`
+            `Objective` instances; each gives one number to minimise. Targets are a mapping: `label`
             (or the targets' names, where there are several), `sensitive`, `weight`.
             They see predictions and targets in the targets' unit.
         fairness: the gap between groups, the largest minus the smallest mean of one:

@@ -50,6 +50,12 @@ def evaluate(
         The front. Each score is computed over the whole split, or, under the problem's
         ``protocol="paper"``, as a mean over batches of 256 in file order. Outputs of a large split
         are summed and forgotten, but for metrics that need all of them at once.
+
+    >>> from paretocosmos import condition, load_problem
+    >>> problem = load_problem("toy_convex")
+    >>> network = nn.Sequential(nn.Linear(*problem.input_shape, 8), nn.ReLU(), nn.Linear(8, 2))
+    >>> evaluate(condition(network, objectives=2), problem, rays=5).values.shape
+    (5, 2)
     """
     count = len(problem.objectives)
     whole = getattr(model, "ends", None) is not None or getattr(model, "closed_form", False)

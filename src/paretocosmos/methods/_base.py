@@ -33,6 +33,10 @@ class Method(ABC):
 
     Derive from `DirichletRays` for one network that is given every ray, from `FixedRays` for one
     network per ray.
+
+    >>> from paretocosmos.methods.linear import Linear
+    >>> Linear(alpha=0.5).sample(2, 4, torch.Generator().manual_seed(1)).shape
+    torch.Size([4, 2])
     """
 
     over: ClassVar[Literal["all", "shared"]] = "all"
@@ -127,6 +131,14 @@ class DirichletRays(Method):
     Args:
         alpha: its parameter, one number or one per objective.
         stratified: spread the rays of a step over the distribution, see `stratified_rays`.
+
+    >>> from dataclasses import dataclass
+    >>> @dataclass(frozen=True, kw_only=True)
+    ... class Squared(DirichletRays):
+    ...     def weights(self, losses, rays, gram, state):
+    ...         return 2 * rays * losses, state
+    >>> Squared(alpha=1.0).sample(3, 5, torch.Generator().manual_seed(1)).shape
+    torch.Size([5, 3])
     """
 
     alpha: float | tuple[float, ...] = 0.5

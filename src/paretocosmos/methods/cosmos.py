@@ -30,6 +30,11 @@ class Cosmos(DirichletRays):
         alpha: the Dirichlet parameter of the rays, one number or one per objective.
         stratified: spread the rays of a step over the distribution.
         alignment: ``"ray"``, as published, or ``"inverse"``: see `cosmos_loss`.
+
+    >>> import torch
+    >>> losses, rays = torch.tensor([2.0, 1.0]), torch.tensor([0.25, 0.75])
+    >>> Cosmos(penalty=1.0).weights(losses, rays, None, {})[0]
+    tensor([0.3914, 0.4672])
     """
 
     penalty: float = 0.01

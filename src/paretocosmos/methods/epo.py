@@ -21,7 +21,7 @@ __all__ = ["Epo"]
 
 @dataclass(frozen=True, kw_only=True)
 class Epo(DirichletRays):
-    r"""Towards the point of the front where r_j L_j is the same for all j, never by a detour.
+    r"""Moves to the point of the front where r_j L_j is the same for all j, without detours.
 
     .. math:: \hat l = \frac{r \circ L}{r^\top L}, \qquad \mu = \sum_j \hat l_j \log (J \hat l_j)
 
@@ -38,6 +38,11 @@ class Epo(DirichletRays):
     Args:
         alpha: the Dirichlet parameter of the rays, one number or one per objective.
         stratified: spread the rays of a step over the distribution.
+
+    >>> import torch
+    >>> losses, rays = torch.tensor([2.0, 1.0]), torch.tensor([0.5, 0.5])
+    >>> Epo().weights(losses, rays, lambda: torch.eye(2), Epo().init(2))[0]
+    tensor([2., 0.])
     """
 
     alpha: float | tuple[float, ...] = 0.2

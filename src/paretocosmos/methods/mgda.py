@@ -25,7 +25,7 @@ Normalisation = Literal["none", "l2", "loss", "loss+"]
 
 @dataclass(frozen=True, kw_only=True)
 class Mgda(FixedRays):
-    r"""One network, weighed by the shortest vector in the hull of the gradients.
+    r"""One network, weighed by the shortest vector in the convex hull of the gradients.
 
     .. math:: s = \arg\min_{s \in \Delta} \Big\| \sum_j \tfrac{s_j}{n_j} \nabla L_j \Big\|^2,
         \qquad \min_\theta \sum_j s_j L_j(\theta)
@@ -40,6 +40,12 @@ class Mgda(FixedRays):
 
     Args:
         normalisation: n_j: ``"none"``, ``"l2"``, ``"loss"`` or ``"loss+"``, the product.
+
+    >>> losses, rays = torch.tensor([2.0, 1.0]), torch.tensor([0.5, 0.5])
+    >>> products = torch.diag(torch.tensor([1.0, 3.0]))  # of the gradients
+    >>> method = Mgda(normalisation="none")
+    >>> method.weights(losses, rays, lambda: products, method.init(2))[0]
+    tensor([0.7500, 0.2500])
     """
 
     normalisation: Normalisation = "loss+"

@@ -24,7 +24,7 @@ __all__ = ["ParetoMtl"]
 
 @dataclass(frozen=True, kw_only=True)
 class ParetoMtl(FixedRays):
-    r"""K networks, each sent into a cone of losses of its own and then down to the front.
+    r"""K networks, each driven into its own cone of losses and then down to the front.
 
     .. math:: w_j = u_j - u_k, \qquad A = \{ j : w_j^\top L > 0 \}
 
@@ -44,6 +44,11 @@ class ParetoMtl(FixedRays):
     Args:
         networks: K.
         search_epochs: how long the first stage may last.
+
+    >>> ParetoMtl(networks=3).fixed_rays(2)
+    tensor([[0.9088, 0.0912],
+            [0.5000, 0.5000],
+            [0.0912, 0.9088]])
     """
 
     networks: int = 5

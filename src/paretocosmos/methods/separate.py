@@ -32,6 +32,11 @@ class Separate(FixedRays):
     Args:
         networks: K; at least J + 1 are trained where J is above 2.
         floor: f, what every loss weighs at least.
+
+    >>> Separate(networks=3).fixed_rays(2)
+    tensor([[0.9088, 0.0912],
+            [0.5000, 0.5000],
+            [0.0912, 0.9088]])
     """
 
     networks: int = 9

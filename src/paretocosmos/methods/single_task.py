@@ -14,7 +14,7 @@ __all__ = ["SingleTask"]
 
 @dataclass(frozen=True, kw_only=True)
 class SingleTask(FixedRays):
-    r"""One network per objective, each trained on that one alone: what trading is measured against.
+    r"""One network per objective, trained on that one alone: the reference for trade-offs.
 
     .. math:: \min_{\theta_j} L_j(\theta_j), \qquad j = 1, \dots, J
 
@@ -25,6 +25,9 @@ class SingleTask(FixedRays):
     of the other objectives.
 
     Paper: Caruana 1997, "Multitask Learning", for what is lost and won against it.
+
+    >>> SingleTask().fixed_rays(2).tolist()
+    [[1.0, 0.0], [0.0, 1.0]]
     """
 
     def fixed_rays(self, objectives: int) -> Tensor:

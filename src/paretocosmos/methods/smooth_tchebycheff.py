@@ -15,7 +15,7 @@ __all__ = ["SmoothTchebycheff"]
 
 @dataclass(frozen=True, kw_only=True)
 class SmoothTchebycheff(DirichletRays):
-    r"""A smooth maximum of the weighted losses: the whole front, by steps that heed every loss.
+    r"""A smooth maximum of the weighted losses: the whole front, with a gradient of every loss.
 
     .. math:: \mu \log \sum_j \exp(r_j L_j / \mu), \qquad r \sim \mathrm{Dir}(\alpha)
 
@@ -30,6 +30,11 @@ class SmoothTchebycheff(DirichletRays):
         alpha: the Dirichlet parameter of the rays, one number or one per objective.
         smoothing: μ, on the scale of the weighted losses.
         stratified: spread the rays of a step over the distribution.
+
+    >>> import torch
+    >>> losses, rays = torch.tensor([2.0, 1.0]), torch.tensor([0.5, 0.5])
+    >>> SmoothTchebycheff(smoothing=1.0).weights(losses, rays, None, {})[0]
+    tensor([0.3112, 0.1888])
     """
 
     smoothing: float = 0.1

@@ -13,7 +13,7 @@ __all__ = ["Tchebycheff"]
 
 @dataclass(frozen=True, kw_only=True)
 class Tchebycheff(DirichletRays):
-    r"""The largest weighted loss: its optima are the whole front, its concave parts too.
+    r"""The largest weighted loss: its optima are the whole front, concave parts included.
 
     .. math:: \max_j r_j L_j, \qquad r \sim \mathrm{Dir}(\alpha)
 
@@ -28,6 +28,11 @@ class Tchebycheff(DirichletRays):
     Args:
         alpha: the Dirichlet parameter of the rays, one number or one per objective.
         stratified: spread the rays of a step over the distribution.
+
+    >>> import torch
+    >>> losses, rays = torch.tensor([2.0, 1.0]), torch.tensor([0.5, 0.5])
+    >>> Tchebycheff().weights(losses, rays, None, {})[0]
+    tensor([0.5000, 0.0000])
     """
 
     def weights(

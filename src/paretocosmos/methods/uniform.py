@@ -12,7 +12,7 @@ __all__ = ["Uniform"]
 
 @dataclass(frozen=True, kw_only=True)
 class Uniform(FixedRays):
-    r"""One network on the mean of the losses: what one trains before thinking of trade-offs.
+    r"""One network on the mean of the losses: the baseline without trade-offs.
 
     .. math:: \min_\theta \tfrac{1}{J} \sum_j L_j(\theta)
 
@@ -20,6 +20,10 @@ class Uniform(FixedRays):
     avoid where losses differ in scale, since the largest then decides alone.
 
     Paper: Sener and Koltun 2018 compare with it, as uniform scaling.
+
+    >>> losses, rays = torch.tensor([2.0, 1.0]), Uniform().fixed_rays(2)[0]
+    >>> Uniform().weights(losses, rays, None, {})[0]
+    tensor([0.5000, 0.5000])
     """
 
     def fixed_rays(self, objectives: int) -> Tensor:

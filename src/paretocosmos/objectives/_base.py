@@ -26,6 +26,12 @@ class Objective(ABC):
         name: how fronts call it; the file's name by default, the class's outside this package.
         output: which head it reads, where the network has several.
         target: which target it compares with.
+
+    >>> class Missing(Objective):
+    ...     def loss(self, outputs, targets):
+    ...         return torch.relu(targets["demand"] - outputs).mean()
+    >>> Missing(target="demand").score(torch.tensor([1.0]), {"demand": torch.tensor([3.0])})
+    tensor(2.)
     """
 
     traceable: bool = field(default=False, init=False)

@@ -12,15 +12,15 @@ __all__ = ["AccuracyGap"]
 
 
 class AccuracyGap(RateObjective):
-    r"""The gap between groups in the share that is classified rightly.
+    r"""The gap between groups in the share that is classified correctly.
 
     .. math:: \max_g \frac{\sum_{a=g} |y - t|}{\#\{a=g\}}
               - \min_g \frac{\sum_{a=g} |y - t|}{\#\{a=g\}}
 
     with t = σ(logit / `sharpness`) as the loss and t = [logit > 0] as the score, which is
     fairlearn's `accuracy_score_difference`. A group that is absent is left out in a training batch;
-    in the score of a whole split it makes the gap NaN. Several classes: right is who is given his
-    own.
+    in the score of a whole split it makes the gap NaN. With several classes, a decision is right
+    if it is the row's own class.
 
     >>> import torch
     >>> targets = {"label": torch.ones(4), "sensitive": torch.tensor([0, 0, 1, 1])}

@@ -7,7 +7,7 @@ __all__ = ["FprGap"]
 
 
 class FprGap(RateObjective):
-    r"""The gap between groups in the share of negatives that are taken for positive.
+    r"""The gap between groups in the share of negatives that are predicted positive.
 
     .. math:: \max_g \frac{\sum_{a=g,\,y=0} t}{\#\{a=g,\,y=0\}}
               - \min_g \frac{\sum_{a=g,\,y=0} t}{\#\{a=g,\,y=0\}}

@@ -42,6 +42,11 @@ class Problem(ABC):
         caveats: what its users should know of it, a sentence each.
         spec: the name and settings that load it again; `None` for one built by hand.
         wording: how it is told to whoever decides.
+
+    >>> from paretocosmos import load_problem
+    >>> problem = load_problem("toy_convex")
+    >>> problem.names, problem.reference, problem.split("val").inputs.shape
+    (('first', 'second'), (2.0, 2.0), torch.Size([128, 4]))
     """
 
     traceable: ClassVar[bool] = False

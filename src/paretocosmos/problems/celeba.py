@@ -16,7 +16,7 @@ def celeba(
     size: int = 64,
     skip: bool = False,
 ) -> ImageProblem:
-    """CelebA: tell any attributes of a face at once, a yes or no each (202,599 pictures).
+    """CelebA: predict any attributes of a face at once, yes or no (202,599 pictures).
 
     The aligned pictures, shorter edge brought to 64 pixels, then the centre, from -1 to 1. They are
     decoded on the first use, in a minute or two, and kept in the cache (2.5 GB), which is mapped.

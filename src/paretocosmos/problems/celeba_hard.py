@@ -1,4 +1,4 @@
-"""CelebA, the paper's hard pair: is a face oval, and its nose pointy?
+"""CelebA, the paper's hard pair: is the face oval, and is the nose pointy?
 
 Section 5.3 of the paper.
 """

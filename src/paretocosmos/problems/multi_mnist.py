@@ -1,4 +1,4 @@
-"""Multi-MNIST: name the digit at the top left and the one at the bottom right (140,000 images).
+"""Multi-MNIST: classify the digits at the top left and the bottom right (140,000 images).
 
 Two digits of different classes on 36 x 36 pixels, each image of MNIST twice at the top left;
 108,000 train, 12,000 val, 20,000 test. A train image's digits may occur in val as well, as in the

@@ -57,6 +57,13 @@ def load_run(
 
     Returns:
         The run, as `fit` returned it.
+
+    >>> import tempfile
+    >>> from paretocosmos import fit
+    >>> folder = tempfile.mkdtemp() + "/run"
+    >>> run = fit("toy_convex", epochs=2, out=folder, report=False)
+    >>> bool((load_run(folder).front.values == run.front.values).all())
+    True
     """
     folder, where = Path(folder), device_of(device)
     key = None if verify is None else read_public_key(verify)

@@ -53,6 +53,12 @@ class Run:
         signed_by: the fingerprint of the key that its signature was verified with, if it was.
         saved: whether the folder is the caller's own: an estimator has none unless it was saved,
             and that of a model from the zoo is part of the package.
+
+    >>> import tempfile
+    >>> from paretocosmos import fit
+    >>> run = fit("toy_convex", epochs=2, out=tempfile.mkdtemp() + "/run", report=False)
+    >>> len(run.front), run.front.names, run.model.training
+    (25, ('first', 'second'), False)
     """
 
     folder: Path

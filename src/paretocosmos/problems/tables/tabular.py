@@ -55,6 +55,16 @@ class TabularProblem(TableProblem):
         sensitive: the columns whose groups of people are compared; no features.
         groups: the names of the K sensitive groups, in the order of their numbers.
         grouping: which group a row belongs to.
+
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> draw = np.random.default_rng(1)
+    >>> frame = pd.DataFrame({"age": draw.integers(18, 70, 400)})
+    >>> frame["sex"] = draw.choice(["female", "male"], 400)
+    >>> frame["loan"] = np.where(draw.random(400) * 70 < frame["age"], "yes", "no")
+    >>> problem = TabularProblem.from_frame(frame, target="loan", sensitive="sex")
+    >>> problem.names, problem.groups, problem.positive
+    (('binary_cross_entropy', 'tpr_gap'), ('female', 'male'), 'yes')
     """
 
     target: str

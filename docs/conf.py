@@ -1,0 +1,110 @@
+"""How Sphinx builds the site; `make site` runs it with warnings as errors."""
+
+import re
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from docutils import nodes
+from docutils.utils.math.latex2mathml import tex2mathml
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT / "src"), str(ROOT / "scripts")]
+
+from notebook_page import page_of  # noqa: E402
+
+from paretocosmos import __version__  # noqa: E402
+
+project = "paretocosmos"
+author = "the paretocosmos developers"
+copyright = author  # noqa: A001
+version = release = __version__
+
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "sphinx_copybutton",
+    "sphinx_design",
+]
+source_suffix = {".md": "markdown", ".ipynb": "markdown"}
+
+myst_enable_extensions = ["attrs_inline", "colon_fence", "deflist"]
+myst_fence_as_directive = ["math"]
+myst_heading_anchors = 4
+
+# Docstrings: Google's sections, and a name in single backticks is code.
+default_role = "code"
+add_module_names = False
+autodoc_member_order = "bysource"
+autodoc_typehints = "signature"
+autodoc_typehints_format = "short"
+autodoc_class_signature = "mixed"
+napoleon_google_docstring = True
+napoleon_numpy_docstring = False
+napoleon_use_rtype = False
+# What an extra brings need not be there to describe what uses it.
+EXTRAS = ("lightning", "mlflow", "onnx", "onnxruntime", "tensorboard", "transformers", "wandb")
+autodoc_mock_imports = [name for name in EXTRAS if find_spec(name) is None]
+
+html_theme = "furo"
+html_title = f"paretocosmos {release}"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_copy_source = False
+html_show_sphinx = False
+html_math_renderer = "mathml"
+html_theme_options = {
+    "light_css_variables": {"color-brand-primary": "#0b5cad", "color-brand-content": "#0b5cad"},
+    "dark_css_variables": {"color-brand-primary": "#7cc0ff", "color-brand-content": "#7cc0ff"},
+}
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
+
+PICTURE = re.compile(
+    r'<picture><source [^>]*srcset="(?P<dark>[^"]+)">'
+    r'<img src="(?P<light>[^"]+)" alt="(?P<alt>[^"]*)"></picture>'
+)
+
+
+SMALL = re.compile(r'<img src="([^"]+)" width="(\d+)" alt="([^"]*)">')
+# Pages of the repository's root, which are pages of the site too.
+ROOTED = {"changelog": "CHANGELOG", "contributing": "CONTRIBUTING", "security": "SECURITY"}
+AT_ROOT = re.compile(rf"\]\((?:\.\./)*({'|'.join(ROOTED.values())})\.md")
+
+
+def as_site(app: Any, page: str, source: list[str]) -> None:
+    """What GitHub shows in its way: pictures, dark or of a width, and pages of the root."""
+    text = source[0]
+    if page in ROOTED:
+        text = (ROOT / f"{ROOTED[page]}.md").read_text(encoding="utf-8")
+        text = re.sub(r"\]\(docs/", "](", text)
+    if page.startswith("notebooks/"):
+        text = page_of(text)
+    text = AT_ROOT.sub(lambda found: f"](/{found[1].lower()}.md", text)
+    text = SMALL.sub(r"![\3](\1){width=\2px}", text)
+    source[0] = PICTURE.sub(
+        r"![\g<alt>](\g<light>){.only-light}\n![\g<alt>](\g<dark>){.only-dark}", text
+    )
+
+
+def _mathml(formula: str, block: bool) -> str:
+    return str(tex2mathml(formula, as_block=block))
+
+
+def as_mathml(writer: Any, node: nodes.math | nodes.math_block) -> None:
+    """A formula that needs no script and no network."""
+    block = isinstance(node, nodes.math_block)
+    formula = re.sub(r"\\[Bb]ig+[lr]?(?![a-z])", "", node.astext())  # MathML stretches by itself
+    for name, known in ((r"\texttt", r"\text"), (r"\dots", r"\ldots")):
+        formula = formula.replace(name, known)
+    shown = re.sub(r"<mo>([{}|()])</mo>", r'<mo stretchy="false">\1</mo>', _mathml(formula, block))
+    writer.body.append(f'<div class="math">{shown}</div>' if block else shown)
+    raise nodes.SkipNode
+
+
+def setup(app: Any) -> None:
+    """Connect both."""
+    app.connect("source-read", as_site)
+    app.add_html_math_renderer("mathml", (as_mathml, None), (as_mathml, None))

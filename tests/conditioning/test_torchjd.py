@@ -41,7 +41,7 @@ def _jacobian(model: nn.Module, losses: Tensor) -> Tensor:
 
 
 @pytest.mark.parametrize("kind", RAYS)
-@pytest.mark.parametrize("how", ["concat"])
+@pytest.mark.parametrize("how", ["concat", "film", "hypernet"])
 def test_backward_and_jac_to_grad(how: str, kind: str) -> None:
     model, ray = _model(how), _rays(kind)
     expected = MGDA()(_jacobian(model, _losses(model, ray)))

@@ -65,8 +65,7 @@ class CrossEntropy(LabelMean):
         return self.ignore_index
 
     def parts(self, outputs: Outputs, targets: Targets) -> Parts:
-        labels = targets[self.target].long()
-        logits = classes_last(pick(outputs, self.output), labels, self.axis, self.target)
+        labels, logits = targets[self.target].long(), self._logits(outputs, targets)
         # not F.cross_entropy, which under vmap asks twice for labels to ignore: on a GPU half of
         # the kernels of a small network's loss
         logarithms = F.log_softmax(logits, dim=-1)
@@ -82,6 +81,14 @@ class CrossEntropy(LabelMean):
         if self.label_smoothing:
             each = each - self.label_smoothing * (each + spread.mean(dim=-1))
         return Parts(each, known, sample_weights(each, targets, self.weight), own)
+
+    def classes(self, outputs: Outputs, targets: Targets) -> int:
+        """How many classes a network tells apart, given its outputs for some targets."""
+        return self._logits(outputs, targets).shape[-1]
+
+    def _logits(self, outputs: Outputs, targets: Targets) -> Tensor:
+        output, labels = pick(outputs, self.output), targets[self.target]
+        return classes_last(output, labels, self.axis, self.target)
 
     def _of_class(self, logarithms: Tensor) -> Tensor:
         assert self.class_weight is not None

@@ -83,7 +83,7 @@ def _hashed(parts: Iterable[Tensor | Mapping[str, Tensor]]) -> str:
 def _source() -> str:
     """A hash of this package's own files: what was run, whatever a checkout says of itself."""
     digest = hashlib.sha256()
-    for path in sorted(Path(__file__).parent.rglob("*.py")):
+    for path in sorted(Path(__file__).parents[1].rglob("*.py")):
         digest.update(path.read_bytes())
     return digest.hexdigest()[:12]
 

@@ -90,7 +90,7 @@ def _tried(
             )
             _check_heads(problem, outputs)
             for objective in objectives:
-                allowed = label_range(objective, outputs)
+                allowed = label_range(objective, outputs, few.targets)
                 if allowed is not None:
                     labels[objective.target] = allowed
                     _check_labels(problem, objective, few, allowed)

@@ -45,7 +45,7 @@ def loss_scales(model: nn.Module, problem: Problem, *, seed: int) -> Tensor:
         with evaluating(model):
             outputs = model(problem.prepare(here.inputs, parameter.dtype), ray)
         for objective in own if problem.source("train") is not None else ():
-            allowed = label_range(objective, outputs)
+            allowed = label_range(objective, outputs, here.targets)
             if allowed is not None:  # a split in memory was looked at as a whole
                 target = objective.target
                 check_labels(here.targets[target], allowed, f"`{target}`", "`train`")

@@ -11,12 +11,12 @@ from torch import Tensor
 
 from paretocosmos.config.plan import Plan
 from paretocosmos.errors import ConfigurationError, DataError
-from paretocosmos.objectives import Objective, pick
+from paretocosmos.objectives import Objective
 from paretocosmos.objectives.cross_entropy import CrossEntropy
 from paretocosmos.problems import Source
 from paretocosmos.runtime.distributed import Processes
 from paretocosmos.training.engine.feed import BatchHandle
-from paretocosmos.types import Batch, Outputs, map_tensors
+from paretocosmos.types import Batch, Outputs, Targets, map_tensors
 
 __all__ = ["LabelRange", "Loaded", "check_labels", "label_range"]
 
@@ -150,11 +150,11 @@ class Loaded:
                 check_labels(part, self.labels[target], f"`{target}`", f"batch {place} of train")
 
 
-def label_range(objective: Objective, outputs: Outputs) -> LabelRange | None:
+def label_range(objective: Objective, outputs: Outputs, targets: Targets) -> LabelRange | None:
     """What labels an objective may have, by the outputs of the network; `None` if any."""
     if not isinstance(objective, CrossEntropy):
         return None
-    return pick(outputs, objective.output).shape[-1], objective.ignore_index
+    return objective.classes(outputs, targets), objective.ignore_index
 
 
 def check_labels(labels: Tensor, allowed: LabelRange, target: str, where: str) -> None:

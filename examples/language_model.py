@@ -64,7 +64,7 @@ config = GPT2Config(
     eos_token_id=None,
     pad_token_id=0,
 )
-network = GPT2LMHeadModel(config)  # type: ignore[no-untyped-call]
+network = GPT2LMHeadModel(config)
 train(network, lambda ids: losses(network(ids).logits, ids).mean(), steps=600)
 
 model = condition(network, objectives=2, how="lora")

@@ -183,9 +183,9 @@ def _wrong_order(order: Mapping[str, float]) -> Finding:
     said = ", ".join(f"`{name}` ({value:.2f})" for name, value in order.items())
     return Finding(
         "wrong_order",
-        f"more weight raises what it should lower on val, by its rank correlation: {said}; try the "
-        "method `linear`, as the default preset has it, more `epochs`, or an objective whose loss "
-        "is closer to its score",
+        f"more weight raises what it should lower on val, by its rank correlation: {said}; take "
+        "the default preset and its method `linear` if you do not, more `epochs`, or an objective "
+        "whose loss is closer to its score",
     )
 
 

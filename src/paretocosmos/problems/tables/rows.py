@@ -107,8 +107,8 @@ def labels_of(
             few = ", ".join(f"`{label}`" for label in classes[:4]) + ", ..." * (len(classes) > 4)
             raise DataError(
                 f"the target `{series.name}` has two classes, found {len(classes):,} values "
-                f"({few}): name the positive class with `positive`, or say with `task` that several "
-                "classes or a number are predicted"
+                f"({few}): name the positive class with `positive`, or say with `task` that it is "
+                "several classes or a number"
             )
         positive = _second(series, classes)
     chosen = label_of(positive)

@@ -288,7 +288,7 @@ def test_a_csv_gives_a_front_and_its_report(cli: Call, people: pd.DataFrame, pag
     assert run.predict(people, ray=[0.5, 0.5]).shape == (300,)
     for sex in "fm":
         ends = 100 * run.front.metrics[f"selection_rate_{sex}"][[0, -1]]
-        row = rf"{sex} who are predicted “low” +{ends[0]:.1f} to {ends[1]:.1f} of 100"
+        row = rf"predicted “low” in “{sex}” +{ends[0]:.1f} to {ends[1]:.1f} of 100"
         assert re.search(rf"{row} +selection_rate_{sex}", ended.out)
     assert ended.out.index("right answers") < ended.out.index("hypervolume")
     ended = cli("train", "my.csv", *columns, "--positive", "high", *SMALL, "--json")

@@ -106,10 +106,13 @@ class TestGroups:
 
 class TestClasses:
     def test_it_is_as_good_as_logistic_regression_on_what_that_can_do(self) -> None:
-        x, y = make_classification(600, 8, n_informative=5, flip_y=0.1, random_state=3)
-        x, rest, y, truth = train_test_split(x, y, random_state=0, test_size=0.4)
-        oracle = LogisticRegression(class_weight="balanced").fit(x, y).score(rest, truth)
-        assert ParetoClassifier(random_state=0).fit(x, y).score(rest, truth) > oracle - 0.02
+        ahead = []
+        for draw in (3, 4, 5):  # one draw of 240 rows to judge by says little
+            x, y = make_classification(600, 8, n_informative=5, flip_y=0.1, random_state=draw)
+            x, rest, y, truth = train_test_split(x, y, random_state=0, test_size=0.4)
+            oracle = LogisticRegression(class_weight="balanced").fit(x, y).score(rest, truth)
+            ahead.append(ParetoClassifier(random_state=0).fit(x, y).score(rest, truth) - oracle)
+        assert np.mean(ahead) > -0.01
 
     def test_the_weight_of_a_class_shifts_its_recall(self) -> None:
         x, y = make_classification(1500, 6, weights=[0.85], class_sep=0.6, random_state=0)

@@ -166,7 +166,8 @@ def test_a_page_counts_the_rows_held_out(chosen: ParetoClassifier, tmp_path: Pat
     rows = chosen._judging.split("val")
     ray = torch.tensor(chosen.front_.rays[7].tolist()).double()
     with torch.inference_mode():
-        said = chosen.model_(torch.as_tensor(rows.inputs).double(), ray)[:, 0] > 0
+        logits = chosen.model_(torch.as_tensor(rows.inputs).double(), ray)[:, 0]
+    said = logits.sigmoid() > chosen.threshold_
     np.testing.assert_array_equal(counted[0][7, 0], confusion_matrix(rows.targets["label"], said))
     assert view.samples is not None
     assert view.samples.columns == ("sex", "age", "skill", "work", "size")

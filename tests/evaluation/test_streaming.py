@@ -18,7 +18,6 @@ from paretocosmos.errors import ConfigurationError, DataError
 from paretocosmos.evaluation import evaluate as evaluation
 from paretocosmos.evaluation import tally as tallies
 from paretocosmos.evaluation.evaluate import evaluate, evaluate_batches
-from paretocosmos.evaluation.sensitivity import sensitivity
 from paretocosmos.evaluation.sweeping import blocks, sweep
 from paretocosmos.objectives import accuracy, calibration_error, roc_auc, streaming, weighted_sums
 from paretocosmos.objectives.cross_entropy import CrossEntropy
@@ -250,11 +249,3 @@ def test_processes_add_their_sums(streamed: None) -> None:
         given: Any = {"split": "test", "processes": Half(rank)}
         found = evaluate_batches(model, problem, _batches(problem), rays, **given)
     np.testing.assert_allclose(_table(found), _table(expected), rtol=1e-6, atol=1e-7)
-
-
-def test_sensitivity_by_blocks_is_that_of_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    model, inputs = Segments(), _pixels().split("test").inputs
-    rays = even_rays(3, 2)
-    whole = sensitivity(model, inputs, rays)
-    monkeypatch.setattr("paretocosmos.evaluation.sensitivity.BLOCK", 1)
-    assert sensitivity(model, inputs, rays) == pytest.approx(whole, rel=1e-6)

@@ -26,7 +26,7 @@ NETWORKS: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {
     "tabular": (lambda: Tabular((5,), 3, hidden=(7,), members=2, knots=((-1.0, 0.0, 2.0),)), (5,)),
     "lenet": (lambda: LeNet(IMAGE, {"left": 3, "right": 2}), IMAGE),
 }
-SUITED = {"transposed_conv": ("lenet",), "concat": ("mlp", "tabular")}
+SUITED = {"transposed_conv": ("lenet",), "concat": ("mlp", "tabular"), "token": ()}
 MOVED = "film, rank 2"  # a setting that adds operations of its own; calibrated too
 ENDS = torch.tensor([[0.9, 0.1], [0.2, 0.8]])
 PAIRS = [

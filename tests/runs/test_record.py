@@ -80,13 +80,13 @@ def _changed(folder: Path, **changes: Any) -> None:
 def test_objectives_of_this_package_are_recorded_and_come_back(trained: Trained) -> None:
     folder = trained(_wells())
     record = json.loads((folder / "run.json").read_text())
-    assert record["objective_specs"] == [
-        {"name": "gaussian_well", "settings": {"name": "first", "output": None, "target": "first"}},
-        {
-            "name": "mean_squared_error",
-            "settings": {"name": "second", "output": None, "target": "second"},
-        },
-    ]
+    first, second = record["objective_specs"]
+    assert first == {
+        "name": "gaussian_well",
+        "settings": {"name": "first", "output": None, "target": "first"},
+    }
+    assert second["name"] == "mean_squared_error"
+    assert {"name": "second", "target": "second"}.items() <= second["settings"].items()
     run = load_run(folder)
     assert [type(o) for o in run.problem().objectives] == [GaussianWell, MeanSquaredError]
     again = evaluate(run.model, run.problem(), rays=run.front.rays.tolist())

@@ -31,6 +31,10 @@ class Backbone(nn.Module, ABC):
     values of tensors and keeps no Python state between steps, so that fast engines and stacks of
     seeds may run it; a subclass declares it anew. Any `nn.Module` may declare it."""
 
+    samples_first: ClassVar[bool] = True
+    """Whether the first axis of the inputs, of the outputs and of what every part gives counts the
+    samples, none of which influences another: then it need not be tried out (`conditioning`)."""
+
     blank: ClassVar[Mapping[str, Any]] = MappingProxyType({})
     """Settings that build it for weights which are loaded afterwards: none are looked for."""
 

@@ -21,8 +21,6 @@ __all__ = ["Tabular"]
 HIDDEN, MEMBERS = (64, 64), 8
 # How differently members see what they share at first: in the embedding, and before the outputs.
 SPREAD, SPREAD_LAST = 0.5, 0.5
-# Rows up to which outputs have a linear part: docs/decisions/0035-a-network-for-tables.md.
-LINEAR_ROWS = 10_000
 # Targets that nothing predicts begin so.
 BESIDE = ("sensitive", "weight")
 
@@ -54,7 +52,8 @@ class Tabular(Backbone):
             the last that is named.
         averages: what of the members is averaged: ``"outputs"``, or the ``"probabilities"`` that
             logits mean; outputs if `None`.
-        linear: whether outputs have a linear part; not if `None`.
+        linear: whether outputs have a linear part. Leave it out where a ray enters the network: it
+            hardly reaches that part.
 
     >>> network = Tabular((2,), 1, knots=((0.0, 1.0, 4.0),)).eval()
     >>> network.encode(torch.tensor([[2.5, 7.0]]))
@@ -78,7 +77,7 @@ class Tabular(Backbone):
         members: int | None = None,
         knots: Knots | None = None,
         averages: Average | None = None,
-        linear: bool | None = None,
+        linear: bool = False,
     ) -> None:
         super().__init__()
         self.resolved = {
@@ -86,7 +85,6 @@ class Tabular(Backbone):
             "members": MEMBERS if members is None else members,
             "knots": knots or (),
             "averages": averages or "outputs",
-            "linear": bool(linear),
         }
         hidden, self.members = self.resolved["hidden"], self.resolved["members"]
         self.averages: Average = self.resolved["averages"]
@@ -122,7 +120,6 @@ class Tabular(Backbone):
         return {
             "knots": find_knots(first(train.inputs), train.targets),
             "averages": _averages(train, outputs),
-            "linear": len(train) <= LINEAR_ROWS,
         }
 
     def forward(self, inputs: Inputs) -> Outputs:

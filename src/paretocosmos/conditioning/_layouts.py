@@ -16,7 +16,7 @@ from paretocosmos.runtime.torch_private import (
 )
 from paretocosmos.types import Inputs, Outputs, first
 
-__all__ = ["Layouts", "in_processes", "may_look", "samples_of"]
+__all__ = ["Layouts", "in_processes", "may_look", "samples_first", "samples_of"]
 
 
 class Layouts:
@@ -48,8 +48,10 @@ class Layouts:
             inputs: of the call.
             told: what listeners are told.
         """
+        first_everywhere = Layout(0, (FIRST,) * len(listeners), (FIRST,))
+        if samples_first(network):
+            return first_everywhere
         if not may_look([*every_tensor(inputs), *told]):
-            first_everywhere = Layout(0, (FIRST,) * len(listeners), (FIRST,))
             return self._last if self._known else first_everywhere
         key = _key(inputs)
         if key not in self._known:
@@ -64,6 +66,11 @@ class Layouts:
                 found = ALONE
             self._known[key] = self._last = found
         return self._known[key]
+
+
+def samples_first(network: nn.Module) -> bool:
+    """Whether a network says that samples come first everywhere, as a `Backbone` does."""
+    return bool(getattr(network, "samples_first", False))
 
 
 def samples_of(inputs: Inputs, axis: int) -> int:

@@ -26,6 +26,7 @@ from paretocosmos.conditioning._layouts import (
     Layouts,
     in_processes,
     may_look,
+    samples_first,
     samples_of,
 )
 from paretocosmos.errors import ConfigurationError
@@ -127,6 +128,8 @@ class ListeningConditioning(Conditioning):
         given = list(every_tensor(inputs))
         if self._layouts.heeded or not torch.is_grad_enabled() or not given:
             return
+        if samples_first(self.backbone) and not self._named:
+            return  # made to be conditioned, in places that were found
         if in_processes() or not may_look([*given, *told]):
             return
         self._layouts.heeded = True

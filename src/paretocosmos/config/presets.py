@@ -67,6 +67,8 @@ _VECTORS: dict[str, Any] = {"learning_rate": 2e-3, "groups": 4}
 # [0.3, 1], the cube root of a table's share of it, makes the steps smaller and the decay larger, so
 # that 700 rows are not learned by heart (docs/decisions/0035). A small table takes half the steps.
 _ROWS, _LEAST, _HALF = 30_000, 0.3, 0.5
+# Rows up to which such a network has a linear part beside the rest, where no ray enters it.
+_LINEAR = 10_000
 # Validation rows from which they select the best epoch of a table; of fewer, noise would.
 _SELECTING = 500
 _IMAGES: dict[str, Any] = {"learning_rate": 4e-3, "groups": 8, "epochs": 30}
@@ -172,6 +174,8 @@ def preset_settings(
     gap = gap_of(problem)
     if conditioning == "tilt" and gap is not None:  # it hears of no rays while it learns
         found |= {"groups": 1, "scale_losses": False, "sensitive_groups": gap.groups}
+        if backbone == "tabular":
+            found["linear"] = rows <= _LINEAR
     return found
 
 

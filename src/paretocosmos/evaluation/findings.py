@@ -86,8 +86,8 @@ def examine(
     rays = torch.from_numpy(front.rays.copy())
     with evaluating(model), precise("fp32"):
         # all samples, but for outputs so large that they would not fit into memory
-        most = max(1, WHOLE // numbers_of(model, problem, batch, rays))
-    some, judged = _spread(batch, min(SAMPLES, most)), _spread(batch, max(1, most // len(rays)))
+        most = max(2, WHOLE // numbers_of(model, problem, batch, rays) // (len(rays) + 1))
+    some, judged = _spread(batch, min(SAMPLES, most)), _spread(batch, most)
     moved = sensitivity(model, some.inputs, rays, prepare=problem.prepare)
     with evaluating(model), precise("fp32"):
         drawn = paired_draws(

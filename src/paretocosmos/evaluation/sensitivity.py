@@ -5,10 +5,9 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from paretocosmos.evaluation.evaluate import BLOCK, evaluating
-from paretocosmos.evaluation.sweeping import blocks, sweep
+from paretocosmos.evaluation.evaluate import evaluating, sweep
 from paretocosmos.runtime.device import precise
-from paretocosmos.types import Inputs, Outputs, first, map_tensors
+from paretocosmos.types import Inputs, Outputs, map_tensors
 
 __all__ = ["sensitivity"]
 
@@ -47,29 +46,21 @@ def sensitivity(
     >>> round(sensitivity(Shifted(), x, rays), 1), sensitivity(Shifted(), x, rays[:1])
     (0.9, 0.0)
     """
-    every = torch.cat([rays, rays.mean(dim=0, keepdim=True)])
-    order = torch.randperm(len(first(inputs)), generator=torch.Generator().manual_seed(0))
-    by_ray: list[Tensor] = []
-    by_input: list[Tensor] = []
-    size: list[Tensor] = []
     with evaluating(model), precise("fp32"):
-        for at, outputs in blocks(model, inputs, every, prepare, room=BLOCK):
-            other = map_tensors(lambda part, here=at: part[order[here].to(part.device)], inputs)
-            apart = _heads(sweep(model, other, every[-1:], prepare))
-            heads = _heads(outputs)
-            for head, one in zip(heads, apart, strict=True):
-                centre = head[-1].double()
-                by_ray.append((head[:-1].double() - centre).abs().sum() / len(rays))
-                by_input.append((centre - one[0].double()).abs().sum())
-                size.append(centre.abs().sum())
-    count = len(heads)
-    totals = [torch.stack(part).reshape(-1, count).sum(dim=0) for part in (by_ray, by_input, size)]
-    return float(_ratio(*totals).mean())
+        outputs = sweep(model, inputs, torch.cat([rays, rays.mean(dim=0, keepdim=True)]), prepare)
+        ratios = torch.stack([_ratio(head) for head in _heads(outputs)])
+    return float(ratios.mean())
 
 
-def _ratio(by_ray: Tensor, by_input: Tensor, size: Tensor) -> Tensor:
-    """Of every head, given sums of distances between rays, between samples, and from 0."""
-    ratio = torch.where(by_input > ROUNDING * size, by_ray / by_input, torch.nan)
+def _ratio(head: Tensor) -> Tensor:
+    """Of one head's outputs ``[N + 1, B, ...]``, the last being those at the mean ray."""
+    head = head.double()
+    order = torch.randperm(head.shape[1], generator=torch.Generator().manual_seed(0))
+    centre = head[-1]
+    by_ray = (head[:-1] - centre).abs().mean()
+    by_input = (centre - centre[order.to(head.device)]).abs().mean()
+    apart = by_input > ROUNDING * centre.abs().mean()
+    ratio = torch.where(apart, by_ray / by_input, torch.nan)
     return torch.where(by_ray == 0, 0.0, ratio)
 
 

@@ -139,9 +139,9 @@ def samples_in(problem: Problem, name: Split) -> int:
 def batches_of(problem: Problem, name: Split) -> Iterator[Batch]:
     """All samples of a split once, in order: batch by batch, or as one batch if it is in memory.
 
-    >>> from paretocosmos.problems import load_problem
-    >>> [len(batch) for batch in batches_of(load_problem("toy_convex"), "val")]
-    [512]
+    >>> from paretocosmos import load_problem
+    >>> len(list(batches_of(load_problem("toy_convex"), "val")))
+    1
     """
     source = problem.source(name)
     if source is None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
 
+from paretocosmos import registry
 from paretocosmos.config.plan import Plan
 from paretocosmos.config.settings import spec_of
 from paretocosmos.errors import RunError
@@ -236,7 +237,16 @@ def _key(spec: Mapping[str, Any] | None) -> object:
     if spec is None:
         return None
     outside, _, kind = str(spec["name"]).rpartition(":")
-    return bool(outside), kind, spec["settings"]
+    return bool(outside), kind, _usual(spec["name"]) | spec["settings"]
+
+
+def _usual(name: str) -> dict[str, Any]:
+    """What settings of an objective are where nobody set them: one may be newer than a folder."""
+    if name not in registry.names("objectives"):  # nothing is imported because a file names it
+        return {}
+    found = registry.parameters(registry.find("objectives", name))
+    usual = {key: one.default for key, one in found.items() if one.default is not one.empty}
+    return dict(json_value(usual, _kind))
 
 
 def _said(spec: Mapping[str, Any] | None) -> str:

@@ -136,17 +136,6 @@ def test_numbers_of_a_run_are_its_records(run: Run) -> None:
     assert numbers["hypervolume"] == run.hypervolume
 
 
-def test_consequences_come_first_and_hypervolume_after_the_order(
-    run: Run, capsys: pytest.CaptureFixture[str]
-) -> None:
-    shares = np.linspace(0.9, 0.8, len(run.front))
-    metrics = {"accuracy": shares, "selection_rate_men": shares - 0.6}
-    print_run(dataclasses.replace(run, front=dataclasses.replace(run.front, metrics=metrics)))
-    shown = capsys.readouterr().out
-    words = ("90.0% to 80.0%", "men 30.0% to 20.0%", "ends of the front", "order", "hypervolume")
-    assert [shown.index(word) for word in words] == sorted(shown.index(word) for word in words)
-
-
 def _with(run: Run, fixed: list[list[float]] | None, networks: list[dict[str, Any]]) -> Run:
     """The run as another method would leave it: networks for fixed rays, or one for all."""
     test = run.record["metrics"]["test"] | {"hypervolume_ideal": 2.71828}

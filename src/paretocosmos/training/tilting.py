@@ -30,8 +30,9 @@ RAREST = 0.02
 # Places along the way from no weight on the gap to all of it: a staircase, so that every weight
 # has multipliers whose gap was counted.
 PLACES = 257
-# Points at which the way is looked at again, of which those are kept that have a smaller gap.
-FINE = 200
+# Points at which the way is looked at again, of which those are kept that have a smaller gap; and
+# how many will do for a first look.
+FINE, COARSE = 200, 40
 
 
 class GroupEntropy(Objective):
@@ -92,7 +93,8 @@ def lean(model: nn.Module, problem: Problem, *, rows: int = ROWS) -> None:
 
     way = _walked(_pull(gap, targets, answer), rates_at)
     if way:
-        fine = _between(torch.stack(way), np.linspace(0, len(way) - 1, FINE))
+        points = FINE if rows > FEW else COARSE
+        fine = _between(torch.stack(way), np.linspace(0, len(way) - 1, points))
         gaps = np.array([float(_apart(rates_at(one)[0]).max()) for one in fine])
         falls = gaps < np.minimum.accumulate(np.r_[np.inf, gaps[:-1]])
         model.follow(_spread(fine[torch.from_numpy(falls)], gaps[falls]))

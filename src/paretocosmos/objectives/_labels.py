@@ -9,12 +9,13 @@ import torch
 from torch import Tensor
 
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.objectives._base import Objective, mean_of
+from paretocosmos.objectives._base import Objective, mean_of, pick
 from paretocosmos.objectives._shapes import aligned
 from paretocosmos.types import Outputs, Targets
 
 __all__ = [
     "LabelMean",
+    "NumberMean",
     "Parts",
     "as_class_weight",
     "check_smoothing",
@@ -64,6 +65,29 @@ class LabelMean(Objective):
     def from_sums(self, sums: Tensor) -> Tensor:
         mean = mean_of(sums)
         return mean if self.missing is None else torch.where(sums[1] > 0, mean, torch.nan)
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class NumberMean(LabelMean):
+    """The mean of a distance between outputs and numbers, which may be NaN if `ignore_nan`."""
+
+    ignore_nan: bool = False
+
+    @property
+    def missing(self) -> float | None:
+        return float("nan") if self.ignore_nan else None
+
+    @abstractmethod
+    def distance(self, apart: Tensor) -> Tensor:
+        """Of every output, by how far it is from its number, with a sign."""
+
+    def parts(self, outputs: Outputs, targets: Targets) -> Parts:
+        output = pick(outputs, self.output)
+        aim, known = known_numbers(targets[self.target], self.ignore_nan)
+        each = self.distance(output - aligned(aim, output, self.target))
+        if known is not None:
+            known = known.reshape(output.shape)
+        return Parts(each, known, sample_weights(each, targets, self.weight))
 
 
 def _equal(parts: Parts) -> bool:

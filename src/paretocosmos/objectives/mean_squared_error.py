@@ -2,16 +2,16 @@
 
 from dataclasses import dataclass
 
-from paretocosmos.objectives._base import pick
-from paretocosmos.objectives._labels import LabelMean, Parts, known_numbers, sample_weights
-from paretocosmos.objectives._shapes import aligned
-from paretocosmos.types import Measure, Outputs, Targets
+from torch import Tensor
+
+from paretocosmos.objectives._labels import NumberMean
+from paretocosmos.types import Measure
 
 __all__ = ["MeanSquaredError"]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class MeanSquaredError(LabelMean):
+class MeanSquaredError(NumberMean):
     """Squared distance of outputs and targets, averaged over samples and components.
 
     Args:
@@ -32,19 +32,8 @@ class MeanSquaredError(LabelMean):
         "The mean squared distance of predictions from the truth, in units of the variance.",
     )
 
-    ignore_nan: bool = False
-
-    @property
-    def missing(self) -> float | None:
-        return float("nan") if self.ignore_nan else None
-
-    def parts(self, outputs: Outputs, targets: Targets) -> Parts:
-        output = pick(outputs, self.output)
-        aim, known = known_numbers(targets[self.target], self.ignore_nan)
-        apart = (output - aligned(aim, output, self.target)).square()
-        if known is not None:
-            known = known.reshape(output.shape)
-        return Parts(apart, known, sample_weights(apart, targets, self.weight))
+    def distance(self, apart: Tensor) -> Tensor:
+        return apart.square()
 
     def unit(self, scale: float) -> float:
         return scale**2

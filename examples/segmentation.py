@@ -119,9 +119,9 @@ def picture_of(run: Run, sample: tuple[Tensor, Tensor], path: Path) -> None:
     for axes, weight in zip(rest, (0.7, 0.4, 0.1), strict=True):
         with torch.no_grad():
             logits = run.model(scan.unsqueeze(0) / 255, torch.tensor([weight, 1 - weight]))
-        axes.imshow(scan[0], cmap="gray")
-        axes.contour(mask[0], levels=[0.5], colors="tab:green", linestyles="dashed")
-        axes.contourf(logits[0, 0] > 0, levels=[0.5, 1], colors="tab:orange", alpha=0.4)
+        axes.imshow(scan[0].numpy(), cmap="gray")
+        axes.contour(mask[0].numpy(), levels=[0.5], colors="tab:green", linestyles="dashed")
+        axes.contourf((logits[0, 0] > 0).numpy(), levels=[0.5, 1], colors="tab:orange", alpha=0.4)
         axes.set_title(f"misses matter {weight}")
         axes.axis("off")
     figure.supxlabel("dashed: the cells; orange: what is marked", fontsize=9)

@@ -148,6 +148,9 @@ def _joined(base: _Record, seen: Sequence[_Record], axis: int, samples: int) -> 
     for at, one in enumerate(base.outputs):
         if any(len(moved.outputs) != len(base.outputs) for moved in seen):
             return ALONE
+        if one.ndim == 0:  # of all samples together, such as a loss that the network computes
+            outputs.append(FIRST)
+            continue
         lead = _lead(one, [moved.outputs[at] for moved in seen], samples)
         if lead is None and _still(one, [moved.outputs[at] for moved in seen]):
             lead = FIRST if one.shape[:1] == (samples,) else None  # as a head of zeros gives

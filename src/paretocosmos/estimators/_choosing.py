@@ -69,7 +69,8 @@ class Chooses:
             allow_constant: take a classifier that gives everybody the same answer, too.
             confidence: with which bounds are to hold for new people, such as 0.9: then a bound is
                 kept by the upper limit of what is bounded, and the rays of `front_` are tested
-                instead of new ones looked for. `None`: bounds hold on the validation rows.
+                instead of new ones looked for. `None`: bounds hold on the validation rows,
+                gaps by `tilt` on these and the training rows together.
             threshold: the probability above which `predict` says the second of two classes. `None`
                 is 0.5, or another where no ray keeps the bounds at 0.5 but by giving everybody the
                 same answer, or where it gains more of what is maximised than chance explains.

@@ -197,7 +197,8 @@ class Run:
             allow_constant: take a classifier that gives everybody the same answer, too.
             confidence: with which bounds are to hold for new people, such as 0.9: then a bound is
                 kept by the upper limit of what is bounded, and the rays of the front are tested
-                instead of new ones looked for. `None`: bounds hold on the validation data.
+                instead of new ones looked for. `None`: bounds hold on the validation data,
+                gaps by `tilt` on it and the training data together.
             threshold: the probability above which a decision between two classes is positive, for
                 everybody. `None` is 0.5, or another where no ray keeps the bounds at 0.5 but by
                 giving all the same answer, or where it gains more of what is maximised than chance

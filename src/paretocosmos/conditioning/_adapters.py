@@ -1,18 +1,17 @@
 """Which layers an adapter of low rank can be put on, and the one that GPT-2 is made of."""
 
-import inspect
 import re
-from functools import cache
 from typing import Any
 
 import torch
 from torch import nn
 
-from paretocosmos.conditioning._kinds import base_of
+from paretocosmos.conditioning._kinds import base_of, is_conv1d
 from paretocosmos.conditioning._layers import matrices_of, uncalled
 from paretocosmos.conditioning._low_rank import LowRank, LowRankLinear, adapted
+from paretocosmos.conditioning._pieces import source_of
 
-__all__ = ["adaptable", "adapter", "bypassed", "is_conv1d"]
+__all__ = ["adaptable", "adapter", "bypassed"]
 
 
 class LowRankConv1D(LowRankLinear):
@@ -21,12 +20,6 @@ class LowRankConv1D(LowRankLinear):
     def __init__(self, layer: Any, objectives: int, rank: int) -> None:
         reads = nn.Linear(layer.nx, objectives * rank, bias=False)
         LowRank.__init__(self, layer, reads, layer.nf, objectives)
-
-
-def is_conv1d(layer: nn.Module) -> bool:
-    """Whether a layer is the `Conv1D` of `transformers`, known without importing that."""
-    kind = type(layer)
-    return kind.__name__ == "Conv1D" and kind.__module__.startswith("transformers.")
 
 
 def adaptable(network: nn.Module) -> list[str]:
@@ -50,25 +43,10 @@ def bypassed(network: nn.Module, name: str) -> bool:
     """
     around, _, last = name.rpartition(".")
     kind: Any = type(network.get_submodule(around))
-    text = _source(kind) if name else ""
+    text = source_of(kind) if name else ""
     asks = r"\.(?:dtype|device|shape|size|ndim|data\.dtype)"
     uses = rf"(?<!isinstance\()self\.{re.escape(last)}\.weight\b(?!{asks})"
     return re.search(uses, text) is not None
-
-
-@cache
-def _source(kind: type) -> str:
-    """What a class does in its own methods but the constructor; nothing where it is not known."""
-    if kind.__module__.startswith("torch.nn."):
-        return ""
-    methods = (value for name, value in vars(kind).items() if name != "__init__")
-    texts = []
-    for method in methods:
-        try:
-            texts.append(inspect.getsource(method))
-        except (OSError, TypeError):
-            continue
-    return "\n".join(texts)
 
 
 def adapter(layer: nn.Module, objectives: int, rank: int) -> LowRank:

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.parametrize import is_parametrized
 
+from paretocosmos.conditioning._pieces import gives_pieces
 from paretocosmos.layers.wrapper import StandIn
 from paretocosmos.runtime.torch_private import BatchOrInstanceNorm, Convolution
 
@@ -14,7 +15,9 @@ __all__ = [
     "OPAQUE",
     "Width",
     "base_of",
+    "end_of",
     "is_closed",
+    "is_conv1d",
     "is_hidden",
     "is_norm",
     "is_recurrent",
@@ -27,7 +30,7 @@ __all__ = [
 OPAQUE = (nn.MultiheadAttention, nn.TransformerEncoderLayer)
 CLOSED = (StandIn, *OPAQUE)
 # What those who write low-rank adapters call the layer that is adapted, in what is put around it.
-ADAPTED = ("base_layer", "base", "linear", "conv", "layer", "original", "org_module")
+ADAPTED = ("base", "linear", "conv", "layer", "original", "org_module")
 
 
 class Width(NamedTuple):
@@ -45,13 +48,22 @@ class Width(NamedTuple):
 def base_of(module: nn.Module) -> nn.Module:
     """The layer inside a low-rank adapter, or the layer itself.
 
-    An adapter is known by children whose names begin with `lora`, beside the layer that it adapts.
+    An adapter is known by children whose names begin with `lora`, beside the layer that it adapts,
+    or by what `peft` calls that layer in all of its own.
     """
     children = dict(module.named_children())
+    if "base_layer" in children:
+        return children["base_layer"]
     if any(name.lower().startswith("lora") for name in children):
         named = (children[name] for name in ADAPTED if name in children)
         return next(named, module)
     return module
+
+
+def is_conv1d(layer: nn.Module) -> bool:
+    """Whether a layer is the `Conv1D` of `transformers`, known without importing that."""
+    kind = type(layer)
+    return kind.__name__ == "Conv1D" and kind.__module__.startswith("transformers.")
 
 
 def is_recurrent(module: nn.Module) -> bool:
@@ -103,28 +115,52 @@ def _packed(module: nn.Module) -> bool:
 def is_hidden(module: nn.Module) -> bool:
     """Whether a layer multiplies what it is given by weights: linear, convolution, recurrent."""
     known = (nn.Linear, Convolution, nn.RNNCellBase)
-    listed = isinstance(base_of(module), known) or is_recurrent(module)
-    return listed or isinstance(getattr(base_of(module), "out_features", None), int)
+    base = base_of(module)
+    listed = isinstance(base, known) or is_recurrent(module) or is_conv1d(base)
+    return listed or isinstance(getattr(base, "out_features", None), int)
 
 
 def width_of(module: nn.Module) -> Width | None:
-    """The channels a module gives: those of the last linear layer or convolution written in it.
+    """The channels a module gives: those of the layer it ends in.
 
-    Where there is none, those of the last normalisation layer.
+    Where that is not certain, those of the last layer written in it.
     """
     parts = [base_of(part) for part in _inner(module)]
-    images = any(isinstance(part, Convolution | BatchOrInstanceNorm) for part in parts)
-    known = [(part, channels) for part in parts if (channels := _channels(part)) is not None]
-    if not known:
+    known = [part for part in parts if _channels(part) is not None]
+    written = [part for part in known if is_hidden(part)] or known
+    ends = end_of(module) or next(reversed(written), None)
+    channels = None if ends is None else _channels(ends)
+    if ends is None or channels is None:
         return None
-    part, channels = next(
-        (pair for pair in reversed(known) if is_hidden(pair[0])),
-        known[-1],
-    )
-    leads = isinstance(part, Convolution | BatchOrInstanceNorm | nn.GroupNorm)
-    weights = [*part.parameters(), *module.parameters(), *module.buffers()]
+    images = any(isinstance(part, Convolution | BatchOrInstanceNorm) for part in parts)
+    leads = isinstance(ends, Convolution | BatchOrInstanceNorm | nn.GroupNorm)
+    weights = [*ends.parameters(), *module.parameters(), *module.buffers()]
     like = next((one for one in weights if one.is_floating_point()), torch.empty(0))
     return Width(channels, leads, images or leads, like)
+
+
+def end_of(module: nn.Module) -> nn.Module | None:
+    """The layer that a module's channels are those of; `None` where that is not certain.
+
+    It is the last linear layer or convolution written in it, or, where there is none or what is
+    inside it puts pieces together, the normalisation layer after that.
+    """
+    base = base_of(module)
+    if _channels(base) is not None:
+        return base
+    if gives_pieces(type(module)):
+        return None
+    norm = None
+    for child in reversed(list(module.children())):
+        if all(_channels(base_of(part)) is None for part in _inner(child)):
+            continue
+        end = end_of(child)
+        if end is None:
+            return norm
+        if is_hidden(end):
+            return end
+        norm = norm or end
+    return norm
 
 
 def _inner(module: nn.Module) -> Iterator[nn.Module]:
@@ -148,6 +184,9 @@ def _channels(layer: nn.Module) -> int | None:
         return layer.normalized_shape[-1]
     if isinstance(layer, nn.Embedding | nn.EmbeddingBag):
         return layer.embedding_dim
+    if is_conv1d(layer):
+        given: Any = layer
+        return int(given.nf)
     if is_recurrent(layer):
         rnn: Any = layer
         width: int = getattr(rnn, "proj_size", 0) or rnn.hidden_size

@@ -9,13 +9,13 @@ from paretocosmos.conditioning._base import heads_of, inside
 from paretocosmos.conditioning._kinds import (
     OPAQUE,
     base_of,
+    end_of,
     is_closed,
     is_hidden,
     is_norm,
     is_recurrent,
     passes_gradients,
     reads_weights,
-    width_of,
 )
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.layers.wrapper import StandIn
@@ -205,10 +205,11 @@ def _kind(block: nn.Module) -> object:
 
 
 def _composite(module: nn.Module) -> bool:
-    """Whether a module is made of layers and gives a number of channels that is known."""
+    """Whether a module is made of layers, is called, and gives channels that are known."""
     hidden = isinstance(module, StandIn) or (is_closed(module) and not isinstance(module, BLOCKS))
-    inner = next(module.children(), None) is not None and not hidden
-    return inner and width_of(module) is not None
+    if hidden or isinstance(module, nn.ModuleList | nn.ModuleDict):
+        return False
+    return next(module.children(), None) is not None and end_of(module) is not None
 
 
 def _walk(module: nn.Module, prefix: str = "") -> Iterator[tuple[str, nn.Module]]:

@@ -13,9 +13,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils import parametrize
 
-from paretocosmos.conditioning._adapters import is_conv1d
 from paretocosmos.conditioning._base import Conditioning
-from paretocosmos.conditioning._kinds import base_of
+from paretocosmos.conditioning._kinds import base_of, is_conv1d
 from paretocosmos.conditioning._listening import Listener, ListeningConditioning
 from paretocosmos.conditioning._low_rank import LowRank
 from paretocosmos.conditioning._modulated import Modulated

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from paretocosmos import condition
-from paretocosmos.conditioning.lora import Lora
+from paretocosmos.conditioning.lora import Lora, mixing
 from paretocosmos.errors import ConfigurationError
 
 B, J = 6, 3
@@ -26,7 +26,8 @@ def _trained(model: Lora) -> Lora:
 
 
 def _literal(model: Lora, network: nn.Module, ray: Tensor, inputs: Any) -> Tensor:
-    """The network with W + s·Σ_j r_j B_j A_j in the place of each adapted weight."""
+    """The network with W + s·(B_0 A_0 + Σ_k v_k B_k A_k) in the place of each adapted weight."""
+    share = ray @ mixing(J)
     weights: dict[str, Tensor] = dict(network.named_parameters())
     for place in model.places:
         layer: Any = model.backbone.get_submodule(place)
@@ -34,7 +35,7 @@ def _literal(model: Lora, network: nn.Module, ray: Tensor, inputs: Any) -> Tenso
         for j in range(J):
             a = layer.reads.weight[j * rank : (j + 1) * rank]
             b = layer.writes[:, j * rank : (j + 1) * rank]
-            added = model.scale * ray[j] * torch.einsum("ok,k...->o...", b, a)
+            added = model.scale * share[j] * torch.einsum("ok,k...->o...", b, a)
             weights[f"{place}.weight"] = weights[f"{place}.weight"] + added
     out: Tensor = functional_call(network, weights, (inputs,))
     return out
@@ -54,6 +55,20 @@ def test_every_adapted_weight_is_the_equations(name: str, make: Make, rays: Rays
         for one, x in zip(per_sample, inputs, strict=True)
     ]
     torch.testing.assert_close(model(inputs, per_sample), torch.cat(alone))
+
+
+@pytest.mark.parametrize("objectives", [1, 2, 3, 5])
+def test_the_first_pair_serves_all_and_the_others_tell_corners_apart(objectives: int) -> None:
+    found = mixing(objectives)
+    torch.testing.assert_close(found[:, 0], torch.ones(objectives).double())
+    corners = found[:, 1:]
+    angle = -1 / max(1, objectives - 1)  # between any two corners of a regular simplex
+    expected = torch.full((objectives, objectives), angle).double().fill_diagonal_(1.0)
+    if objectives > 1:
+        torch.testing.assert_close(corners @ corners.T, expected)
+        torch.testing.assert_close(corners.sum(dim=0), torch.zeros(objectives - 1).double())
+    if objectives == 2:
+        torch.testing.assert_close(found, torch.tensor([[1.0, 1.0], [1.0, -1.0]]).double())
 
 
 def test_only_adapters_are_trained(make: Make, rays: Rays) -> None:

@@ -1,5 +1,6 @@
 """LoRA: low-rank weights, mixed by the ray, on a network that stays as it is."""
 
+import torch
 from torch import Tensor, nn
 
 from paretocosmos.conditioning._adapters import adaptable, adapter, bypassed
@@ -15,11 +16,13 @@ __all__ = ["Lora"]
 
 
 class Lora(ListeningConditioning):
-    """Low-rank weights per objective, mixed by the ray, on a frozen network (Hu et al. 2022).
+    """Low-rank weights that move with the ray, on a frozen network (Hu et al. 2022).
 
-    Every adapted layer has the weight W + s·Σ_j r_j B_j A_j. W stays as it is; A_j and B_j, of rank
-    `adapter_rank`, are trained, one pair per objective. B_j starts at zero, so that the network
-    starts as it was. A ray with all weight on objective j uses the adapter of j alone.
+    Every adapted layer has the weight W + s·(B_0 A_0 + Σ_k v_k B_k A_k). W stays as it is; the J
+    pairs A and B, of rank `adapter_rank`, are trained. The first pair serves all rays alike. Each
+    of the others serves one of the J - 1 directions in which rays differ: v is where the ray lies,
+    with the corners of the simplex at length 1 and its centre at 0; for two objectives it is
+    r_1 - r_2. Each B starts at zero, so that the network starts as it was.
 
     Adapted are linear layers, convolutions without groups and the `Conv1D` of `transformers`: those
     inside repeated blocks (transformer layers, residual stages), or all where no block repeats.
@@ -33,7 +36,7 @@ class Lora(ListeningConditioning):
         objectives: entries in a ray, J.
         layer: the layers to adapt, by their dotted names or the ends of these: ``"c_attn"`` is
             every layer called so. Found by themselves if `None`.
-        adapter_rank: rank of each objective's A_j and B_j.
+        adapter_rank: rank of each A and B; every ray uses all J pairs.
         scale: s, which multiplies what the adapters add.
 
     >>> import torch
@@ -44,6 +47,8 @@ class Lora(ListeningConditioning):
     >>> model(torch.zeros(4, 3), torch.tensor([0.5, 0.5])).shape
     torch.Size([4, 1])
     """
+
+    _mixing: Tensor
 
     def __init__(
         self,
@@ -65,8 +70,10 @@ class Lora(ListeningConditioning):
         places = _in_blocks(self.backbone, every) if layer is None else self._matching(layer, every)
         for part in [self.backbone.get_submodule(place) for place in places]:
             self._put(adapter(part, self.objectives, adapter_rank))
-        parts = self.backbone.named_modules()
-        self._layers = tuple(name for name, part in parts if isinstance(part, LowRank))
+        put = {n: part for n, part in self.backbone.named_modules() if isinstance(part, LowRank)}
+        self._layers = tuple(put)
+        like = put[self._layers[0]].writes
+        self.register_buffer("_mixing", mixing(self.objectives).to(like), persistent=False)
         self._named = () if layer is None else self._layers
 
     @property
@@ -74,7 +81,9 @@ class Lora(ListeningConditioning):
         return self._layers
 
     def forward(self, inputs: Inputs, ray: Tensor) -> Outputs:
-        return self._tell(inputs, [self.scale * self.rays_for(ray)] * len(self._layers))
+        rays = self.rays_for(ray)
+        told = self.scale * rays @ self._mixing.to(rays)
+        return self._tell(inputs, [told] * len(self._layers))
 
     def each_ray(self, inputs: Inputs, rays: Tensor) -> Outputs:
         return ray_by_ray(self, inputs, rays)
@@ -112,6 +121,21 @@ class Lora(ListeningConditioning):
 
     def extra_repr(self) -> str:
         return f"objectives={self.objectives}, adapted={len(self._layers)}, scale={self.scale}"
+
+
+def mixing(objectives: int) -> Tensor:
+    """How much of each pair the corners of the simplex take, ``[J, J]``, one row per corner.
+
+    The first column is one. The others are the corners of a regular simplex: vectors of length 1
+    that add up to zero.
+    """
+    columns = [torch.ones(objectives, dtype=torch.float64)]
+    for k in range(1, objectives):
+        column = torch.zeros(objectives, dtype=torch.float64)
+        column[:k], column[k] = 1.0, -k
+        length = (objectives / (objectives - 1) / (k * (k + 1))) ** 0.5
+        columns.append(length * column)
+    return torch.stack(columns, dim=1)
 
 
 def _in_blocks(network: nn.Module, every: list[str]) -> list[str]:

@@ -17,7 +17,10 @@ from paretocosmos.conditioning import Conditioning
 from paretocosmos.conditioning.lora import Lora
 from paretocosmos.methods.linear import Linear
 
-LENGTH, SHARE, GROUPS = 48, 8, 4  # positions, windows of each corpus in a step, rays of a step
+# positions of a window, windows of each corpus in a step, rays of a step
+LENGTH, SHARE, GROUPS = 64, 8, 4
+# of the base
+BASE_LENGTH, BASE_SHARE = 96, 16
 RANK, SCALE = 4, 2.0
 ENDS = {"bos_token_id": 10, "eos_token_id": None, "pad_token_id": 0}
 Data = dict[str, Tensor]
@@ -48,7 +51,35 @@ def gpt2(**settings: Any) -> nn.Module:
 
 def decoder() -> nn.Module:
     """A GPT-2 of four layers that reads bytes."""
-    return gpt2(vocab_size=256, n_positions=192, n_embd=96, n_layer=4, n_head=4, **ENDS)
+    none = dict.fromkeys(("attn_pdrop", "embd_pdrop", "resid_pdrop"), 0.0)
+    shape = {"n_positions": 256, "n_embd": 128, "n_layer": 4, "n_head": 4}
+    return gpt2(vocab_size=256, **shape, **none, **ENDS)
+
+
+def pretrain(network: nn.Module, data: Data, *, steps: int, rate: float) -> float:
+    """Train the whole network on both corpora alike; the processor seconds it took."""
+    generator = torch.Generator().manual_seed(0)
+    optimizer = torch.optim.AdamW(
+        network.parameters(), lr=rate, betas=(0.9, 0.98), weight_decay=0.05
+    )
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, cosine(100, steps))
+    begun = time.process_time()
+    for _ in range(steps):
+        drawn = [windows(data[name], BASE_SHARE, BASE_LENGTH, generator) for name in NAMES]
+        ids = torch.cat(drawn)
+        loss = losses_of(network(ids)["logits"], ids).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        nn.utils.clip_grad_norm_(network.parameters(), 1.0)
+        optimizer.step()
+        schedule.step()
+    network.eval()
+    return time.process_time() - begun
+
+
+def cosine(warm: int, steps: int) -> Callable[[int], float]:
+    """The rate of each step: up for some, then down along a cosine."""
+    return lambda at: min((at + 1) / warm, 0.5 + 0.5 * math.cos(math.pi * at / steps))
 
 
 def plain_lora(base: nn.Module, rank: int) -> nn.Module:
@@ -73,15 +104,20 @@ def film(base: nn.Module) -> Conditioning:
 
 
 def soup(base: nn.Module, ends: list[nn.Module]) -> Conditioning:
-    """Rewarded soups: the weights of the two end adapters, mixed by the ray (Ramé et al. 2023)."""
-    model = Lora(base, 2, adapter_rank=2 * RANK, scale=SCALE)
+    """Rewarded soups: the weights of the two end adapters, mixed by the ray (Ramé et al. 2023).
+
+    r_1 P + r_2 Q is (P + Q)/2 for all rays, plus (r_1 - r_2) (P - Q)/2.
+    """
+    model = Lora(base, 2, adapter_rank=4 * RANK, scale=SCALE)
     parts = [dict(end.named_modules()) for end in ends]
     with torch.no_grad():
         for place in model.places:
             mixed: Any = model.backbone.get_submodule(place)
-            each: list[Any] = [part[place] for part in parts]
-            mixed.reads.weight.copy_(torch.cat([one.reads.weight for one in each]))
-            mixed.writes.copy_(torch.cat([one.writes.weight for one in each], dim=1))
+            first, second = (part[place] for part in parts)
+            reads = torch.cat([first.reads.weight, second.reads.weight])
+            left, right = first.writes.weight / 2, second.writes.weight / 2
+            mixed.reads.weight.copy_(torch.cat([reads, reads]))
+            mixed.writes.copy_(torch.cat([left, right, left, -right], dim=1))
     return model
 
 
@@ -111,18 +147,14 @@ def step(model: nn.Module, ids: Tensor, rays: Tensor) -> Tensor:
 def train(
     model: nn.Module, data: Data, rays: Tensor | None, *, steps: int, rate: float, seed: int
 ) -> float:
-    """Train what is not frozen, at one ray or at rays drawn for every step; seconds it took."""
+    """Train what is not frozen, at one ray or at rays drawn for every step; processor seconds."""
     generator = torch.Generator().manual_seed(seed)
     method = Linear(alpha=0.5, stratified=True)
     parameters = [p for p in model.parameters() if p.requires_grad]
     optimizer = torch.optim.AdamW(parameters, lr=rate, weight_decay=0.0)
-    warm = max(1, steps // 20)
-    schedule = torch.optim.lr_scheduler.LambdaLR(
-        optimizer,
-        lambda at: min((at + 1) / warm, 0.5 + 0.5 * math.cos(math.pi * at / steps)),
-    )
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, cosine(max(1, steps // 20), steps))
     model.train()
-    begun = time.perf_counter()
+    begun = time.process_time()
     for _ in range(steps):
         drawn = method.sample(2, GROUPS, generator) if rays is None else rays.unsqueeze(0)
         loss = step(model, batch(data, generator, len(drawn)), drawn)
@@ -132,7 +164,7 @@ def train(
         optimizer.step()
         schedule.step()
     model.eval()
-    return time.perf_counter() - begun
+    return time.process_time() - begun
 
 
 @torch.no_grad()

@@ -1,13 +1,14 @@
-"""Two corpora that every machine with Python has: source code, and the prose that explains it.
+"""Texts that every machine with Python and torch has: source code, and the prose that explains it.
 
-Both come from the standard library's files: the code without docstrings and comments, and the
-docstrings. A file belongs to one split, by a hash of its name, in both corpora.
+To train a base: the standard library's code without docstrings and comments, and its docstrings. To
+adapt it: torch's C++ headers, and the topics of Python's manual. A file belongs to one split.
 """
 
 import ast
 import hashlib
 import sysconfig
 from pathlib import Path
+from pydoc_data.topics import topics
 from typing import Any
 
 import torch
@@ -16,14 +17,14 @@ from torch import Tensor
 NAMES = ("code", "prose")
 SKIPPED = {"site-packages", "test", "tests", "idlelib", "lib2to3", "encodings", "pydoc_data"}
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+HEADERS = ("c10", "torch/csrc/api")
 SPLITS = ("train", "val", "test")
 
 
 def corpora() -> tuple[dict[str, dict[str, Tensor]], dict[str, Any]]:
-    """Bytes by split and corpus, and what they are: sizes and hashes."""
+    """What the base reads: the standard library's code and docstrings."""
     root = Path(sysconfig.get_paths()["stdlib"])
-    texts: dict[str, dict[str, list[str]]] = {s: {name: [] for name in NAMES} for s in SPLITS}
-    files = 0
+    texts: dict[str, dict[str, str]] = {name: {} for name in NAMES}
     for path in sorted(root.rglob("*.py")):
         inner = path.relative_to(root)
         if SKIPPED & set(inner.parts):
@@ -32,15 +33,36 @@ def corpora() -> tuple[dict[str, dict[str, Tensor]], dict[str, Any]]:
             code, prose = _apart(path.read_text(encoding="utf-8"))
         except (SyntaxError, UnicodeDecodeError):
             continue
-        share = hashlib.sha256(str(inner).encode()).digest()[0] / 256
-        split = "test" if share < 0.1 else "val" if share < 0.15 else "train"
-        texts[split]["code"].append(code)
-        texts[split]["prose"].append(prose)
-        files += 1
-    joined = {s: {n: "\n\n".join(parts).encode() for n, parts in texts[s].items()} for s in SPLITS}
+        texts["code"][str(inner)], texts["prose"][str(inner)] = code, prose
+    return _split(texts, f"Python {sysconfig.get_python_version()} standard library")
+
+
+def foreign() -> tuple[dict[str, dict[str, Tensor]], dict[str, Any]]:
+    """What it is adapted to and has never read: torch's C++ headers, and Python's manual."""
+    root = Path(torch.__file__).parent / "include"
+    found = [path for part in HEADERS for path in sorted((root / part).rglob("*.h"))]
+    code = {str(path.relative_to(root)): path.read_text(encoding="utf-8") for path in found}
+    texts = {"code": code, "prose": dict(sorted(topics.items()))}
+    return _split(texts, f"headers of torch {torch.__version__}, topics of Python's manual")
+
+
+def _split(
+    texts: dict[str, dict[str, str]], source: str
+) -> tuple[dict[str, dict[str, Tensor]], dict[str, Any]]:
+    """Bytes by split and corpus, and what they are: sizes and hashes.
+
+    Which split a text belongs to is the first byte of a hash of its name.
+    """
+    parts: dict[str, dict[str, list[str]]] = {s: {name: [] for name in NAMES} for s in SPLITS}
+    for name, every in texts.items():
+        for inner, text in every.items():
+            share = hashlib.sha256(inner.encode()).digest()[0] / 256
+            split = "test" if share < 0.1 else "val" if share < 0.15 else "train"
+            parts[split][name].append(text)
+    joined = {s: {n: "\n\n".join(own).encode() for n, own in parts[s].items()} for s in SPLITS}
     about = {
-        "source": f"Python {sysconfig.get_python_version()} standard library",
-        "files": files,
+        "source": source,
+        "texts": {name: len(every) for name, every in texts.items()},
         "bytes": {s: {name: len(text) for name, text in joined[s].items()} for s in SPLITS},
         "sha256": {
             s: {name: hashlib.sha256(text).hexdigest() for name, text in joined[s].items()}

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from paretocosmos import condition
-from paretocosmos.conditioning.lora import Lora, mixing
+from paretocosmos.conditioning.lora import Lora, first_shares
 from paretocosmos.errors import ConfigurationError
 
 B, J = 6, 3
@@ -26,17 +26,14 @@ def _trained(model: Lora) -> Lora:
 
 
 def _literal(model: Lora, network: nn.Module, ray: Tensor, inputs: Any) -> Tensor:
-    """The network with W + s·(B_0 A_0 + Σ_k v_k B_k A_k) in the place of each adapted weight."""
-    share = ray @ mixing(J)
+    """The network with W + s·Σ_k c_k b_k a_k' in the place of each adapted weight."""
     weights: dict[str, Tensor] = dict(network.named_parameters())
     for place in model.places:
         layer: Any = model.backbone.get_submodule(place)
-        rank = layer.writes.shape[1] // J
-        for j in range(J):
-            a = layer.reads.weight[j * rank : (j + 1) * rank]
-            b = layer.writes[:, j * rank : (j + 1) * rank]
-            added = model.scale * share[j] * torch.einsum("ok,k...->o...", b, a)
-            weights[f"{place}.weight"] = weights[f"{place}.weight"] + added
+        for k in range(layer.writes.shape[1]):
+            taken = sum(ray[j] * model.shares[j, k] for j in range(J))
+            added = torch.einsum("o,...->o...", layer.writes[:, k], layer.reads.weight[k])
+            weights[f"{place}.weight"] = weights[f"{place}.weight"] + model.scale * taken * added
     out: Tensor = functional_call(network, weights, (inputs,))
     return out
 
@@ -57,18 +54,23 @@ def test_every_adapted_weight_is_the_equations(name: str, make: Make, rays: Rays
     torch.testing.assert_close(model(inputs, per_sample), torch.cat(alone))
 
 
-@pytest.mark.parametrize("objectives", [1, 2, 3, 5])
-def test_the_first_pair_serves_all_and_the_others_tell_corners_apart(objectives: int) -> None:
-    found = mixing(objectives)
-    torch.testing.assert_close(found[:, 0], torch.ones(objectives).double())
-    corners = found[:, 1:]
-    angle = -1 / max(1, objectives - 1)  # between any two corners of a regular simplex
-    expected = torch.full((objectives, objectives), angle).double().fill_diagonal_(1.0)
-    if objectives > 1:
-        torch.testing.assert_close(corners @ corners.T, expected)
-        torch.testing.assert_close(corners.sum(dim=0), torch.zeros(objectives - 1).double())
-    if objectives == 2:
-        torch.testing.assert_close(found, torch.tensor([[1.0, 1.0], [1.0, -1.0]]).double())
+@pytest.mark.parametrize(("objectives", "rank"), [(2, 4), (3, 2), (5, 1)])
+def test_a_component_serves_its_objective_or_all_alike(objectives: int, rank: int) -> None:
+    found = first_shares(objectives, rank)
+    assert found.shape == (objectives, objectives * rank)
+    ray = torch.rand(objectives).double()
+    ray /= ray.sum()
+    taken = (ray @ found).view(objectives, rank)
+    for j in range(objectives):
+        torch.testing.assert_close(taken[j, 0], objectives * ray[j])  # the first its own alone
+        for k in range(1, rank):  # the others less and less
+            assert abs(taken[j, k] - 1) < abs(taken[j, k - 1] - 1)
+    centre = torch.full((objectives,), 1 / objectives).double()
+    torch.testing.assert_close(centre @ found, torch.ones(objectives * rank).double())
+    if (objectives, rank) == (2, 4):
+        torch.testing.assert_close(
+            found[0].sort().values, torch.linspace(0, 2, 8, dtype=torch.float64)
+        )
 
 
 def test_only_adapters_are_trained(make: Make, rays: Rays) -> None:

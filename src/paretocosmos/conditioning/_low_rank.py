@@ -33,7 +33,8 @@ CONVOLUTIONS: dict[type[nn.Module], Any] = {
 class LowRank(Listener, ABC):
     """A layer plus what the ray adds to its weight and its bias.
 
-    It hears centred rays c, ``[G, J]``. Only A is drawn, as the layer draws its own weights; B and
+    It hears numbers c, ``[G, N]``, each for as many neighbouring ranks: `film` tells it the centred
+    ray, `lora` one number for each rank. Only A is drawn, as the layer draws its own weights; B and
     d are zero, so that it gives what the layer alone gives.
 
     Args:

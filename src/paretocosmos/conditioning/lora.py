@@ -18,11 +18,12 @@ __all__ = ["Lora"]
 class Lora(ListeningConditioning):
     """Low-rank weights that move with the ray, on a frozen network (Hu et al. 2022).
 
-    Every adapted layer has the weight W + s·(B_0 A_0 + Σ_k v_k B_k A_k). W stays as it is; the J
-    pairs A and B, of rank `adapter_rank`, are trained. The first pair serves all rays alike. Each
-    of the others serves one of the J - 1 directions in which rays differ: v is where the ray lies,
-    with the corners of the simplex at length 1 and its centre at 0; for two objectives it is
-    r_1 - r_2. Each B starts at zero, so that the network starts as it was.
+    Every adapted layer has the weight W + s·Σ_k c_k b_k a_k'. W stays as it is. The vectors a_k and
+    b_k are trained, J times `adapter_rank` of each, and so is how much of them a ray takes,
+    c = r H, the same for all layers. At first the components of objective j have
+    c_k = 1 + w_k (J r_j - 1), where w_k falls from 1 to almost 0: some serve their objective alone,
+    some all rays alike, and every ray uses nearly all of them. Each b_k starts at zero, so that
+    the network starts as it was.
 
     Adapted are linear layers, convolutions without groups and the `Conv1D` of `transformers`: those
     inside repeated blocks (transformer layers, residual stages), or all where no block repeats.
@@ -36,7 +37,7 @@ class Lora(ListeningConditioning):
         objectives: entries in a ray, J.
         layer: the layers to adapt, by their dotted names or the ends of these: ``"c_attn"`` is
             every layer called so. Found by themselves if `None`.
-        adapter_rank: rank of each A and B; every ray uses all J pairs.
+        adapter_rank: components for each objective; every ray uses nearly all J times as many.
         scale: s, which multiplies what the adapters add.
 
     >>> import torch
@@ -47,8 +48,6 @@ class Lora(ListeningConditioning):
     >>> model(torch.zeros(4, 3), torch.tensor([0.5, 0.5])).shape
     torch.Size([4, 1])
     """
-
-    _mixing: Tensor
 
     def __init__(
         self,
@@ -73,7 +72,7 @@ class Lora(ListeningConditioning):
         put = {n: part for n, part in self.backbone.named_modules() if isinstance(part, LowRank)}
         self._layers = tuple(put)
         like = put[self._layers[0]].writes
-        self.register_buffer("_mixing", mixing(self.objectives).to(like), persistent=False)
+        self.shares = nn.Parameter(first_shares(self.objectives, adapter_rank).to(like))
         self._named = () if layer is None else self._layers
 
     @property
@@ -82,7 +81,7 @@ class Lora(ListeningConditioning):
 
     def forward(self, inputs: Inputs, ray: Tensor) -> Outputs:
         rays = self.rays_for(ray)
-        told = self.scale * rays @ self._mixing.to(rays)
+        told = self.scale * rays @ self.shares.to(rays)
         return self._tell(inputs, [told] * len(self._layers))
 
     def each_ray(self, inputs: Inputs, rays: Tensor) -> Outputs:
@@ -123,19 +122,14 @@ class Lora(ListeningConditioning):
         return f"objectives={self.objectives}, adapted={len(self._layers)}, scale={self.scale}"
 
 
-def mixing(objectives: int) -> Tensor:
-    """How much of each pair the corners of the simplex take, ``[J, J]``, one row per corner.
+def first_shares(objectives: int, rank: int) -> Tensor:
+    """How much of each component the corners of the simplex take, ``[J, J * rank]``.
 
-    The first column is one. The others are the corners of a regular simplex: vectors of length 1
-    that add up to zero.
+    What they take is linear in the ray, ``1 + w (J r_j - 1)``.
     """
-    columns = [torch.ones(objectives, dtype=torch.float64)]
-    for k in range(1, objectives):
-        column = torch.zeros(objectives, dtype=torch.float64)
-        column[:k], column[k] = 1.0, -k
-        length = (objectives / (objectives - 1) / (k * (k + 1))) ** 0.5
-        columns.append(length * column)
-    return torch.stack(columns, dim=1)
+    own = 1 - torch.arange(rank, dtype=torch.float64) / (rank - 0.5)  # 1 to nearly 0
+    seen = objectives * torch.eye(objectives, dtype=torch.float64) - 1
+    return (1 + seen.unsqueeze(-1) * own).flatten(1)
 
 
 def _in_blocks(network: nn.Module, every: list[str]) -> list[str]:

@@ -126,30 +126,57 @@ def _network(*blocks: nn.Module) -> nn.Module:
     return nn.Sequential(body, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(8, 2)).double()
 
 
+class Chosen(Fire):
+    """Whose method is chosen when it is made."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__(width)
+        self.forward = self.joined  # type: ignore[method-assign]
+
+    def joined(self, x: Tensor) -> Tensor:
+        x = torch.relu(self.narrow(x))
+        return torch.cat([self.one(x), self.three(x)], 1)
+
+
+class Gated(nn.Module):
+    """A layer times a gate of one channel."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.inner, self.gate = nn.Conv2d(width, width, 1), nn.Conv2d(width, 1, 1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        out: Tensor = self.inner(x) * torch.sigmoid(self.gate(x))
+        return out
+
+
 @pytest.mark.parametrize(
     ("kind", "pieces"),
     [
-        (Fire, True), (Shuffled, True), (Asked, True), (Branches, True), (Merged, False),
-        (Normed, False), (nn.Sequential, False), (Split, False),
+        (Fire, True), (Shuffled, True), (Asked, True), (Branches, True), (Chosen, True),
+        (Merged, False), (Normed, False), (Gated, False), (Split, False),
     ],
 )  # fmt: skip
-def test_pieces_are_read_off_the_source(kind: type, pieces: bool) -> None:
-    assert gives_pieces(kind) is pieces
+def test_pieces_are_read_off_the_source(kind: Any, pieces: bool) -> None:
+    assert gives_pieces(kind(8)) is pieces
 
 
 def test_a_block_ends_in_the_layer_its_channels_are_known_from() -> None:
     assert end_of(Fire(8)) is None
-    merged, normed = Merged(8), Normed(8)
+    merged, normed, gated = Merged(8), Normed(8), Gated(8)
+    assert end_of(gated) is gated.inner
     assert end_of(merged) is merged.ends
     assert end_of(normed) is normed.norm
 
 
 def test_source_that_cannot_be_read_counts_as_plain() -> None:
     unread: Any = type("Unread", (nn.Module,), {"forward": eval("lambda self, x: x")})
-    assert gives_pieces(unread) is False
+    assert gives_pieces(unread()) is False
 
 
-@pytest.mark.parametrize("kind", [Fire, Shuffled, Asked, Merged, Normed, Branches, Stages])
+@pytest.mark.parametrize(
+    "kind", [Fire, Shuffled, Asked, Chosen, Merged, Normed, Gated, Branches, Stages]
+)
 def test_auto_conditions_them_and_every_sample_has_its_ray(kind: Any) -> None:
     torch.manual_seed(0)
     blocks = [Split(8)] if kind is Branches else [kind(8) for _ in range(2)]

@@ -30,7 +30,7 @@ __all__ = [
 OPAQUE = (nn.MultiheadAttention, nn.TransformerEncoderLayer)
 CLOSED = (StandIn, *OPAQUE)
 # What those who write low-rank adapters call the layer that is adapted, in what is put around it.
-ADAPTED = ("base", "linear", "conv", "layer", "original", "org_module")
+ADAPTED = ("base_layer", "base", "linear", "conv", "layer", "original", "org_module")
 
 
 class Width(NamedTuple):
@@ -52,7 +52,7 @@ def base_of(module: nn.Module) -> nn.Module:
     or by what `peft` calls that layer in all of its own.
     """
     children = dict(module.named_children())
-    if "base_layer" in children:
+    if "base_layer" in children and type(module).__module__.startswith("peft."):
         return children["base_layer"]
     if any(name.lower().startswith("lora") for name in children):
         named = (children[name] for name in ADAPTED if name in children)
@@ -142,13 +142,13 @@ def width_of(module: nn.Module) -> Width | None:
 def end_of(module: nn.Module) -> nn.Module | None:
     """The layer that a module's channels are those of; `None` where that is not certain.
 
-    It is the last linear layer or convolution written in it, or, where there is none or what is
-    inside it puts pieces together, the normalisation layer after that.
+    It is the last linear layer or convolution written in it, but for gates, or, where there is none
+    or what is inside it puts pieces together, the normalisation layer after that.
     """
     base = base_of(module)
     if _channels(base) is not None:
         return base
-    if gives_pieces(type(module)):
+    if gives_pieces(module):
         return None
     norm = None
     for child in reversed(list(module.children())):
@@ -157,6 +157,8 @@ def end_of(module: nn.Module) -> nn.Module | None:
         end = end_of(child)
         if end is None:
             return norm
+        if _channels(end) == 1:  # a gate, which all channels are multiplied by
+            continue
         if is_hidden(end):
             return end
         norm = norm or end

@@ -10,6 +10,8 @@ import textwrap
 from functools import cache
 from typing import Any
 
+from torch import nn
+
 __all__ = ["gives_pieces", "source_of"]
 
 JOINS = {"cat", "concat", "concatenate", "hstack", "dstack", "column_stack"}
@@ -31,9 +33,12 @@ def source_of(kind: type) -> str:
     return "\n".join(texts)
 
 
-def gives_pieces(kind: type) -> bool:
-    """Whether modules of a class give a concatenation, a list or a dictionary."""
-    return _pieces_of(kind, "forward")
+def gives_pieces(module: nn.Module) -> bool:
+    """Whether a module gives a concatenation, a list or a dictionary."""
+    own = vars(module).get("forward")  # a method it chose when it was made
+    chosen = own.__name__ if getattr(own, "__self__", None) is module else "forward"
+    kind: Any = type(module)
+    return _pieces_of(kind, chosen)
 
 
 @cache

@@ -31,7 +31,7 @@ from benchmarks import _adapted as ways
 from benchmarks._corpora import NAMES, corpora, even_windows, foreign
 from paretocosmos import condition, even_rays, hypervolume
 from paretocosmos.conditioning import Conditioning
-from paretocosmos.io.palette import LIGHT, RUNS
+from paretocosmos.io.palette import DARK, LIGHT, RUNS
 from paretocosmos.pareto.front import Front
 from paretocosmos.pareto.metrics import front_report
 from paretocosmos.runs.provenance import provenance
@@ -268,6 +268,8 @@ def _means(seeds: list[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
+INKED = ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color")
+PAPERED = ("figure.facecolor", "axes.facecolor")
 LOOKS = {
     "separate": ("D", "none", "five adapters, one per weight"),
     "lora, longer": ("o", "-", "ours: one network, as many steps as the five"),
@@ -279,38 +281,49 @@ LOOKS = {
 
 
 def draw(path: Path, found: dict[str, Any]) -> None:
-    """Perplexities of both corpora, one line per way of adapting, of what `studied` found."""
+    """Perplexities of both corpora, one line per way of adapting, in light and, beside it, dark."""
     import matplotlib as mpl
 
     mpl.use("Agg")
     from matplotlib import pyplot as plt
 
-    blue, orange, green = RUNS["light"][:3]
-    colours = dict(zip(LOOKS, (LIGHT["ink"], blue, blue, blue, orange, green), strict=True))
-    figure, axes = plt.subplots(figsize=(6.4, 4.2), layout="constrained")
-    for name, (marker, line, label) in LOOKS.items():
-        if name not in found["fronts"]:
-            continue
-        code, prose = np.transpose(found["fronts"][name]["perplexity"])
-        alone = name == "separate"
-        axes.plot(
-            code,
-            prose,
-            linestyle=line,
-            linewidth=1.2,
-            marker=marker,
-            markersize=7 if alone else 4,
-            color=colours[name],
-            label=label,
-            zorder=3 if alone else 2,
-        )
-    axes.set(
-        xlabel="perplexity per byte of C++ (held-out files)",
-        ylabel="perplexity per byte of the manual",
-    )
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(frameon=False)
-    figure.savefig(path, dpi=160)
+    dark = path.with_stem(f"{path.stem}-dark")
+    for theme, words, target in (("light", LIGHT, path), ("dark", DARK, dark)):
+        blue, orange, green = RUNS[theme][:3]
+        ink, paper = words["ink"], words["paper"]
+        colours = dict(zip(LOOKS, (ink, blue, blue, blue, orange, green), strict=True))
+        look: Any = dict.fromkeys(INKED, ink) | dict.fromkeys(PAPERED, paper)
+        with plt.rc_context(look):
+            figure, axes = plt.subplots(figsize=(6.4, 4.4), layout="constrained")
+            for name, (marker, line, label) in LOOKS.items():
+                if name not in found["fronts"]:
+                    continue
+                code, prose = np.transpose(found["fronts"][name]["perplexity"])
+                alone = name == "separate"
+                axes.plot(
+                    code,
+                    prose,
+                    linestyle=line,
+                    linewidth=1.2,
+                    marker=marker,
+                    markersize=7 if alone else 4,
+                    color=colours[name],
+                    label=label,
+                    zorder=3 if alone else 2,
+                )
+            axes.set(
+                xlabel="perplexity per byte of C++ (held-out files)",
+                ylabel="perplexity per byte of the manual",
+                xscale="log",
+                yscale="log",
+            )
+            for axis in (axes.xaxis, axes.yaxis):
+                axis.set_major_formatter("{x:g}")
+                axis.set_minor_formatter("{x:g}")
+            axes.spines[["top", "right"]].set_visible(False)
+            axes.legend(frameon=False)
+            figure.savefig(target, dpi=160)
+            plt.close(figure)
 
 
 if __name__ == "__main__":

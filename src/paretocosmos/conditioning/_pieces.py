@@ -35,7 +35,7 @@ def source_of(kind: type) -> str:
 
 def gives_pieces(module: nn.Module) -> bool:
     """Whether a module gives a concatenation, a list or a dictionary."""
-    own = vars(module).get("forward")  # a method it chose when it was made
+    own: Any = vars(module).get("forward")  # a method it chose when it was made
     chosen = own.__name__ if getattr(own, "__self__", None) is module else "forward"
     kind: Any = type(module)
     return _pieces_of(kind, chosen)

@@ -50,7 +50,7 @@ from using_page import (  # noqa: E402
     serving_table,
 )
 
-from pictures import draw_consequences, draw_idea  # noqa: E402
+from pictures import draw_consequences, draw_idea, picture  # noqa: E402
 
 RESULTS = ROOT / "results"
 
@@ -307,12 +307,6 @@ def results() -> str:
             "",
         ]
     )
-
-
-def picture(name: str, alt: str) -> str:
-    """A picture of docs/, the dark one for dark pages."""
-    dark = f'<source media="(prefers-color-scheme: dark)" srcset="{name}-dark.png">'
-    return f'<picture>{dark}<img src="{name}.png" alt="{alt}"></picture>'
 
 
 def gpu_table() -> Iterator[str]:

@@ -38,9 +38,7 @@ def draw_consequences(path: Path) -> None:
             share = shares[label] = 100 * np.asarray(front.metrics[f"selection_rate_{name}"])
             _line(left, weight, share, colour, f"of 100 {label}", below=label == "women")
         left.fill_between(weight, shares["men"], shares["women"], color=HAIRLINE, alpha=0.5)
-        left.set_title(
-            "Predicted to earn over 50,000 dollars", loc="left", color=INK, fontsize=9.5
-        )
+        left.set_title("Predicted to earn over 50,000 dollars", loc="left", color=INK, fontsize=9.5)
         _line(right, weight, wrong, ANCHORS[2], "of 100 people")
         right.set_title("Wrong predictions", loc="left", color=INK, fontsize=9.5)
         for axes in (left, right):

@@ -63,8 +63,8 @@ def collect(
         return _collected(recipe, out, check_trust(trust), key)
     except ValidationError as error:
         raise RunError(
-            f"`{recipe.root(out)}` holds what no report can show of `{recipe.name}`: "
-            f"{mistakes_in(error, RecipeResult)[0][1]}; mend that, or train it anew"
+            f"`{recipe.root(out)}` has a result that no report can show for `{recipe.name}`: "
+            f"{mistakes_in(error, RecipeResult)[0][1]}; fix that, or train it again"
         ) from error
 
 

@@ -38,13 +38,13 @@ KNOWN = (MNIST, FASHION_MNIST)
 PARTS = ("train", "t10k")
 CAVEATS: dict[RuleName, str] = {
     "published": (
-        "The published Multi-MNIST images are lost. These are composed by the rule that networks "
-        "trained on them give away (docs/decisions/0024): the same kind of image, not the same "
+        "The published Multi-MNIST images are lost. These are composed by a rule recovered from "
+        "networks trained on them (docs/decisions/0024): the same kind of images, not the same "
         "bytes."
     ),
     "text": (
-        "These images follow the words of Lin et al. 2019, not the published files: they are "
-        "harder, so compare hypervolumes with runs on the same bytes, not with the paper's."
+        "These images follow the description in Lin et al. 2019, not the published files. They are "
+        "harder, so compare hypervolumes with runs on the same images, not with the paper's."
     ),
 }
 

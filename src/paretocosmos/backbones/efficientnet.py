@@ -37,8 +37,8 @@ SMALLEST = 32  # of a side: halved five times
 class EfficientNet(Backbone):
     """EfficientNet (Tan and Le 2019), as `transformers` builds it; B4 in the paper (section 5.3).
 
-    One linear layer on the pooled features gives all heads. Images come in [-1, 1], as the paper
-    has them; those of ImageNet were centred and scaled otherwise, which training makes up for.
+    One linear layer on the pooled features gives all heads. Images are in [-1, 1], as in the paper;
+    ImageNet's were scaled differently, which training compensates for.
 
     Args:
         input_shape: ``(C, H, W)`` with H and W at least 32.

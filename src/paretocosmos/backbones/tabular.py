@@ -26,19 +26,20 @@ BESIDE = ("sensitive", "weight")
 
 
 class Tabular(Backbone):
-    """Numbers encoded piece by piece, and members that share their weights: made for tables.
+    """Piecewise-linear encoding of numbers and an ensemble that shares its weights: for tables.
 
     A number x becomes one input for each piece between two knots, from 0 to 1 while x passes it
     (piecewise-linear encoding, Gorishniy et al. 2022). A linear layer embeds these and all other
-    columns. Then come `members` networks that share their matrices: each scales what enters a
-    layer and shifts what leaves it by numbers of its own (Gorishniy et al. 2024, after Wen et al.
+    columns. Then come `members` networks that share their matrices: each scales the inputs and
+    shifts the outputs of a layer by numbers of its own (Gorishniy et al. 2024, after Wen et al.
     2020).
 
-    With `linear`, a linear function of the columns is added to the outputs of all members: of few
-    rows not much more can be learned, and the decay that such a table needs hardly slows it down.
+    With `linear`, a linear function of the columns is added to the outputs of all members: from few
+    rows not much more can be learned, and the weight decay that such a table needs hardly slows it
+    down.
 
-    Members learn apart and answer together: in training mode the rows of a batch take turns, one
-    member each; in evaluation mode all answer and their predictions are averaged.
+    In training mode each row of a batch goes to one member, in turns; in evaluation mode the
+    predictions of all members are averaged.
 
     Settings that are `None` follow from the training rows, where there are any: `fitted`.
 

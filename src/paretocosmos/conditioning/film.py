@@ -22,26 +22,26 @@ __all__ = ["Film"]
 class Film(ListeningConditioning):
     """A scale and a shift per channel after each block, from the ray (Perez et al. 2018).
 
-    (1 + γ(c))·x + β(c) with c = J·(r - 1/J), the ray as seen from the centre. γ and β of all blocks
+    (1 + γ(c))·x + β(c) with c = J·(r - 1/J), the centred ray. γ and β of all blocks
     come from one perceptron J-width-(2 x channels) that runs once per ray. Its last layer starts at
-    zero: the network starts as it was.
+    zero, so the outputs start unchanged.
 
-    With a `rank`, the weights move with the ray too, in every linear layer and convolution, heads
+    With a `rank`, the ray also changes the weights of every linear layer and convolution, heads
     included: W + Σ_j c_j B_j A_j, A_j and B_j of that rank, and b + Σ_j c_j d_j, where B_j and d_j
-    start at zero. Left as they are: grouped and transposed convolutions, layers with a `forward` of
-    their own, those inside `nn.MultiheadAttention` and `nn.TransformerEncoderLayer`, and biases
-    that are not there.
+    start at zero. Not changed are grouped and transposed convolutions, layers that override
+    `forward`, and those inside `nn.MultiheadAttention` and `nn.TransformerEncoderLayer`. No bias is
+    added where a layer has none.
 
-    Blocks are found: repeated ones (residual stages, transformer layers); where there are none,
-    normalisation layers; where there are none, hidden linear layers and convolutions, or the module
-    that a convolution is activated or pooled in. `repr` shows which.
+    Blocks are found automatically: repeated ones (residual stages, transformer layers), else
+    normalisation layers, else hidden linear layers and convolutions, or the module in which a
+    convolution is activated or pooled. `repr` shows which.
 
     Use when the network is deep or pretrained, or its input cannot be split (token ids); with a
-    `rank` of 1 where the front should reach as far as separate networks.
+    `rank` of 1 if the front should reach as far as that of separate networks.
 
-    Samples need not come first inside the network: where they are is found at the first call of
-    each shape. Where samples influence one another, as nodes of a graph do, several rays take
-    several calls.
+    The batch axis need not come first inside the network: it is found at the first call with each
+    shape. If samples influence one another, as nodes of a graph do, several rays take several
+    calls.
 
     Args:
         backbone: any network; it is copied.

@@ -18,15 +18,15 @@ class Lora(ListeningConditioning):
     """Low-rank weights per objective, mixed by the ray, on a frozen network (Hu et al. 2022).
 
     Every adapted layer has the weight W + s·Σ_j r_j B_j A_j. W stays as it is; A_j and B_j, of rank
-    `adapter_rank`, are trained, one pair per objective. B_j starts at zero, so that the network
-    starts as it was. A ray with all weight on objective j uses the adapter of j alone.
+    `adapter_rank`, are trained, one pair per objective. B_j starts at zero, so the outputs start
+    unchanged. A ray with all weight on objective j uses the adapter of j alone.
 
-    Adapted are linear layers, convolutions without groups and the `Conv1D` of `transformers`: those
-    inside repeated blocks (transformer layers, residual stages), or all where no block repeats.
+    It adapts linear layers, convolutions without groups and the `Conv1D` of `transformers`: those
+    inside repeated blocks (transformer layers, residual stages), or all if no block repeats.
     A GPT-2 of 124 million parameters gains less than 1 % for two objectives.
 
     Use for large pretrained networks: only the adapters need gradients and optimiser states.
-    Avoid for networks that are not trained yet, whose weights would stay as they were drawn.
+    Avoid for networks that are not trained yet: their weights would stay random.
 
     Args:
         backbone: a trained network; a copy of it is frozen.

@@ -38,15 +38,15 @@ class Token(ListeningConditioning):
     E(r) = E_0 + P(c) with c = J·r - 1: `tokens` vectors of the embedding's width, from one
     perceptron J-width-(tokens x D) that runs once per ray. E_0 starts at rows of the embedding, the
     last layer of P at zero. The attention mask grows with the sequence, and outputs at the new
-    positions are taken off again. Unlike other conditionings it does not start with the network as
-    it was: tokens before a sequence change what a network says of it.
+    positions are taken off again. Unlike with other conditionings, the outputs do not start
+    unchanged: tokens before a sequence change the outputs for it.
 
     The network takes token ids ``[B, T]`` that enter an `nn.Embedding`, and later positions must
     see earlier ones, by attention or recurrence. A short call while it is built shows both. Freeze
     the network first (``network.requires_grad_(False)``) to train nothing but the prompt.
 
     Use for language models where even adapters are too many parameters. Avoid for networks that
-    read their answer off the first position, as BERT's classifiers do: a token would take its
+    read their output from the first position, as BERT's classifiers do: a token would take its
     place.
 
     Args:

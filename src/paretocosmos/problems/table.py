@@ -37,7 +37,7 @@ def table(
     split_seed: int = 1,
     protocol: Protocol = "clean",
 ) -> TabularProblem | OtherTable:
-    """A table in a file: predict one column, and treat the groups of others alike.
+    """A table in a file: predict one column, and treat the groups of other columns alike.
 
     Args:
         data: the file: ``.csv`` or ``.tsv``, also packed as ``.gz`` or ``.xz``, or ``.parquet``;

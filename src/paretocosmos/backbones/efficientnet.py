@@ -149,12 +149,12 @@ def _fill(network: nn.Module, channels: int, variant: str, weights: str) -> str:
         return weights
     try:
         if channels != 3:
-            raise DataError(f"those are for 3 channels, found {channels}")
+            raise DataError(f"ImageNet weights need 3 channels, found {channels}")
         source, file = find_published(f"google/efficientnet-{variant}")
     except DataError as error:
         warnings.warn(
-            f"`efficientnet` begins with random weights, not ImageNet's ({error}): put these into "
-            'one of those folders, or say weights="random" if that is meant',
+            f"`efficientnet` starts from random weights, not ImageNet's ({error}): put the weights "
+            'into one of those folders, or set weights="random" if you mean it',
             WeightsWarning,
             stacklevel=3,
         )

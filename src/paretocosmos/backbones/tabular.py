@@ -95,7 +95,7 @@ class Tabular(Backbone):
             "members": (self.members,),
         }.items():
             if any(size < 1 for size in sizes):
-                raise ConfigurationError(f"`{name}` is at least 1, found {min(sizes)}")
+                raise ConfigurationError(f"`{name}` must be at least 1, found {min(sizes)}")
         self.cut = Cut.of(outputs)
         self.linear: nn.Linear | None = None
         if linear:  # before the others: the last layer written is taken for what gives the outputs
@@ -156,7 +156,8 @@ class Tabular(Backbone):
         """Note where the pieces lie and which columns have none; how many inputs that gives."""
         if len(knots) > columns:
             raise ConfigurationError(
-                f"`knots` are those of each column, found {len(knots)} lists for {columns} columns"
+                f"`knots` must have one list per column, found {len(knots)} lists for {columns} "
+                "columns"
             )
         for column, own in enumerate(knots):
             if any(after <= before for before, after in pairwise(own)) or len(own) == 1:

@@ -144,8 +144,8 @@ class Film(ListeningConditioning):
         places = matrices_of(self.backbone)
         if not places:
             raise ConfigurationError(
-                "`rank` is of what the ray adds to linear layers and convolutions, found none to "
-                f"add to in {type(self.backbone).__name__}: set it to 0"
+                "`rank` needs linear layers or convolutions, found none in "
+                f"{type(self.backbone).__name__}: set it to 0"
             )
         for layer in [self.backbone.get_submodule(place) for place in places]:
             self._put(adapted(layer, self.objectives, rank))
@@ -155,9 +155,9 @@ class Film(ListeningConditioning):
         if not found:
             raise ConfigurationError(
                 "`film` looked for repeated blocks, normalisation layers, and hidden linear layers "
-                f"or convolutions, found none in {type(self.backbone).__name__}: name what to "
-                'scale and shift, as in `layer=("encoder.first", "encoder.second")`, or take '
-                "`concat`, which one layer is enough for"
+                f"or convolutions, found none in {type(self.backbone).__name__}: name the layers "
+                'to scale and shift, as in `layer=("encoder.first", "encoder.second")`, or use '
+                "`concat`, which needs only one layer"
             )
         return tuple(found)
 
@@ -166,7 +166,7 @@ class Film(ListeningConditioning):
             return self.backbone.get_submodule(place)
         except AttributeError as error:
             raise ConfigurationError(
-                f"the network has no layer `{place}`; those `film` would take: "
+                f"the network has no layer `{place}`; `film` would take: "
                 f"{', '.join(blocks_of(self.backbone)) or 'none'}"
             ) from error
 
@@ -176,8 +176,8 @@ class Film(ListeningConditioning):
         width = width_of(block)
         if width is None:
             raise ConfigurationError(
-                f"`film` needs to know how many channels a layer gives, which "
-                f"{type(block).__name__} at `{place}` does not say: name a normalisation layer, "
+                f"`film` cannot tell how many channels {type(block).__name__} at `{place}` has: "
+                "name a normalisation layer, "
                 "linear layer or convolution, or a module that ends in one"
             )
         return width
@@ -191,6 +191,6 @@ def _refuse_uncentred(_: nn.Module, weights: Mapping[str, Any], prefix: str, *_r
     """Refuse weights that mean something else: the first `film` read the ray uncentred."""
     if f"{prefix}ray.0.weight" in weights:
         raise ConfigurationError(
-            "these weights are of a `film` before paretocosmos 0.1.0, which read the ray as it is: "
-            "train again, or use them with the version that trained them"
+            "these weights come from `film` in a version before 0.1.0, which did not centre the "
+            "ray: train again, or use them with the version that trained them"
         )

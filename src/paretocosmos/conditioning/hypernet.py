@@ -228,14 +228,14 @@ def _checked(backbone: nn.Module) -> Tensor:
     kinds = sorted({f"{weight.dtype} on {weight.device}" for weight in weights})
     if not weights:
         raise ConfigurationError(
-            f"`hypernet` emits the weights that are trained, found none in "
+            f"`hypernet` generates the trainable weights, found none in "
             f"{type(backbone).__name__}: call its `requires_grad_(True)`, or use another "
             "conditioning"
         )
     if len(kinds) > 1 or not weights[0].is_floating_point():
         raise ConfigurationError(
-            f"`hypernet` emits weights of one real type on one device, found {', '.join(kinds)}: "
-            "bring the network to one with its `to`, or freeze the rest"
+            "`hypernet` generates weights of one floating-point type on one device, found "
+            f"{', '.join(kinds)}: convert the network with its `to`, or freeze the rest"
         )
     return weights[0]
 

@@ -101,7 +101,8 @@ class Lora(ListeningConditioning):
         check_called(self.backbone, name)
         if bypassed(self.backbone, name):
             return (
-                f"a layer that hears a ray must be called, and `{name}` is not always: the module "
+                f"a conditioned layer must be called, but `{name}` is not always called: the "
+                "module "
                 f"around it computes with its weight; name another layer ({some})"
             )
         return (

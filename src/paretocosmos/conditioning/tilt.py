@@ -45,7 +45,7 @@ class Tilt(Conditioning):
         super().__init__(backbone, objectives)
         if self.objectives != 2:
             raise ConfigurationError(
-                f"`tilt` weighs a cross-entropy against a gap, found {objectives} objectives: "
+                f"`tilt` trades off a cross-entropy and a gap, found {objectives} objectives: "
                 "leave `conditioning` out"
             )
         self.sensitive_groups = sensitive_groups
@@ -59,7 +59,7 @@ class Tilt(Conditioning):
         """What its backbone gives: the answer's logit, and those of the groups of either class."""
         if outputs != 1:
             raise ConfigurationError(
-                f"`tilt` is for an answer of yes or no, a network with one output; found {outputs}"
+                f"`tilt` needs a binary problem and a network with one output; found {outputs}"
             )
         groups = settings.get("sensitive_groups", 2)
         return {ANSWER: 1, OF_NO: groups, OF_YES: groups}

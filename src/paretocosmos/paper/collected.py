@@ -83,7 +83,7 @@ def _collected(
     done = [cell.seconds for cell in cells if cell.seeds]
     if not done:
         raise RunError(
-            f"`{recipe.root(out)}` holds no finished run of `{recipe.name}`: train it with "
+            f"`{recipe.root(out)}` has no finished run of `{recipe.name}`: train it with "
             f"`paretocosmos reproduce {_called(recipe)}`{_elsewhere(out, recipe)}"
         )
     # a rehearsal says nothing of the paper
@@ -115,7 +115,7 @@ def read_collected(path: Path, *, trust: Collection[str] = ()) -> RecipeResult:
     content = read_json(path)
     if content.get("format") != FORMAT:
         raise RunError(
-            f"`{path}` does not hold what this version of `paretocosmos report` writes (format "
+            f"`{path}` was not written by this version of `paretocosmos report` (format "
             f"{shown(content.get('format'))}, here {FORMAT}): write it again from the run folders"
         )
     result = check_collected(content, path)

@@ -73,8 +73,8 @@ def table(
     frame = read(path)
     if frame.shape[1] < 2:
         raise DataError(
-            "a table has several columns, found only "
-            f"`{str(frame.columns[0])[:60]}` in `{data}`: say what is between them with `separator`"
+            "a table must have several columns, found only "
+            f"`{str(frame.columns[0])[:60]}` in `{data}`: set what is between them with `separator`"
         ).by({"separator": None})
     people = (sensitive,) if isinstance(sensitive, str) else sensitive
     given: dict[str, Any] = {
@@ -101,7 +101,7 @@ def table(
         return replace(problem, splits={**problem.splits, "train": weighed})
     if protocol != "clean":
         raise ConfigurationError(
-            "the protocol `paper` is for two classes and groups, as the paper has them: use `clean`"
+            "the protocol `paper` is for two classes and groups, as in the paper: use `clean`"
         )
     return other_table(
         frame, task=task, fairness=fairness, balanced=class_weight is not None, **given

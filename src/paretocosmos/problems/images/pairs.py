@@ -181,7 +181,7 @@ def _read(source: Source, files: Files, part: str) -> Labelled:
     other = next((one for one in KNOWN if one != source and found in one.sha256), None)
     if other is not None:  # their files bear the same names
         raise DataError(
-            f"`{paths[1]}` holds labels of {source.name}, found those of {other.name}: name the "
-            "folder above, or the right one"
+            f"`{paths[1]}` should hold labels of {source.name}, found those of {other.name}: name "
+            "the parent folder, or the right one"
         )
     return images, labels

@@ -80,10 +80,8 @@ GOOD: dict[str, Any] = {"age": 1, "pay": 2, "city": "Ulm", "rooms": 1, "old": Fa
 @pytest.mark.parametrize(
     ("inputs", "says"),
     [
-        (
-            [],
-            "`inputs` must be an object with the table's columns, or a list of such objects, found []",
-        ),
+        ([], "`inputs` must be an object with the table's columns, or a list of such objects"),
+        ([], "found []"),
         (None, "found null"),
         ("age", 'found "age"'),
         (7, "found 7"),

@@ -56,7 +56,7 @@ def test_a_wrong_kind_is_named(folder: Path) -> None:
         ("method", {"name": "cosmos"}, r"`method\.settings` is missing"),
         ("method", {"name": "a", "settings": {}, "b": 1}, "`method`: .*found .*'b'"),
     ):
-        wrong = copy(folder, folder.with_name(f"{field}-{says[:12]}"))
+        wrong = copy(folder, folder.with_name(f"{field}-{len(says)}"))
         record = json.loads((wrong / "run.json").read_text())
         seal(wrong, record | {field: value})
         with pytest.raises(RunError, match=rf"run\.json` is damaged: {says}.*restore"):

@@ -79,10 +79,10 @@ def celeba_table() -> Iterator[str]:
     yield (
         f"`python -m benchmarks.celeba`: EfficientNet-B4 from {weights} weights, group normalisation, batch {lead['batch_size']}, "
         f"seed {lead['seed']}, {found['machine']['device']}. **A subset of CelebA**: "
-        f"{lead['samples']['train']:,} pictures to train on, {lead['samples']['val']:,} and {lead['samples']['test']:,} for validation "
-        "and test, no person in two parts. COSMOS is judged at the centre ray, a single task by its own network, and both beside "
-        "a constant that knows how often an attribute occurs. The paper draws one ray a batch (`groups` 1) and has λ = 3, from pretrained "
-        "weights and 162,770 pictures; from random weights, a network that does not react to rays yet sees mostly noise that way."
+        f"{lead['samples']['train']:,} pictures for training, {lead['samples']['val']:,} and {lead['samples']['test']:,} for validation "
+        "and test, no person in two splits. COSMOS is evaluated at equal weights, a single task by its own network, and both are compared "
+        "with a constant prediction of the attribute's frequency. The paper draws one ray per batch (`groups` 1) and uses λ = 3, with pretrained "
+        "weights and 162,770 pictures. With random weights, a network that does not yet react to rays gets mostly noise that way."
     )
     yield from rays_table()
     pairs = [cell for cell in cells if len(cell["tasks"]["each"]) == 2]
@@ -110,13 +110,13 @@ def celeba_table() -> Iterator[str]:
             else f"{which}: from {points[0]} to {points[-1]}, {cell['metrics']['test']['dominated_share']:.0%} of the rays dominated"
         )
     yield (
-        "Fronts of two tasks are narrow here, or points ("
+        "The fronts of two tasks are narrow here, or single points ("
         + "; ".join(told)
-        + "). Either a pair's losses hardly compete on these pictures, "
-        f"or so short a training from random weights does not learn to use the ray. Of eight epochs on the hard pair, judged after each, the best were {best}."
+        + "). Either the losses of a pair hardly conflict on these pictures, "
+        f"or such a short training from random weights does not learn to use the ray. On the hard pair, evaluated after each of eight epochs, the best epochs were {best}."
     )
     yield ""
-    yield "More objectives, COSMOS at the centre ray:"
+    yield "More objectives, COSMOS at equal weights:"
     yield ""
     yield "| problem | task | cross-entropy (a constant's) | misclassified (a constant's) | ROC-AUC |"
     yield "|---|---|---|---|---|"
@@ -142,12 +142,12 @@ def celeba_table() -> Iterator[str]:
         "-", "−"
     )
     yield (
-        f"These are trained with {how(many[0]).removeprefix('COSMOS, ')}, and their fronts do spread, a span of {spans}; the one of three is drawn in "
-        f"[the reproduction](reproduction.md). {len(above)} of the {count} cross-entropies are not below the constant's though the areas are high: at "
-        "the centre ray the angle penalty asks for equal losses, also of rare attributes, whose loss could be small. At the best "
+        f"These are trained with {how(many[0]).removeprefix('COSMOS, ')}, and their fronts do spread, with a span of {spans}; [the reproduction](reproduction.md) shows "
+        f"the front of three. {len(above)} of the {count} cross-entropies are not below the constant's although the areas under the curve are high: at "
+        "equal weights the cosine asks for equal losses, even for rare attributes, whose loss could be small. At the best "
         f"of the 25 rays for each, all but {len(never)} ({', '.join(never)}) are below it. "
-        f"The angle penalty also turns these fronts round (monotonicity {turned}): it makes the losses follow the ray, so that more weight on a "
-        "task gives it more loss, which `alignment=inverse` does not ([why](concepts.md#what-a-preference-means))."
+        f"The cosine also reverses the order of these fronts (monotonicity {turned}): more weight on a "
+        "task raises its loss, which `alignment=inverse` avoids ([why](concepts.md#what-a-preference-means))."
     )
 
 
@@ -156,10 +156,10 @@ def rays_table() -> Iterator[str]:
     sweep = load("celeba_rays.json")
     yield (
         f"So both were varied for a LeNet on `{sweep['problem']}` (`python -m benchmarks.celeba_rays`, {sweep['epochs']} epochs, "
-        f"mean of {len(sweep['seeds'])} seeds) and judged by the *validation* fronts:"
+        f"mean of {len(sweep['seeds'])} seeds) and compared on the *validation* fronts:"
     )
     yield ""
-    yield "| rays a batch | λ | HV | span | dominated |"
+    yield "| rays per batch | λ | HV | span | dominated |"
     yield "|---|---|---|---|---|"
     for cell in sweep["cells"]:
         volume, span, share = (
@@ -169,8 +169,8 @@ def rays_table() -> Iterator[str]:
     best = max(sweep["cells"], key=lambda c: statistics.fmean(c["hypervolume"]))
     yield ""
     yield (
-        f"The largest hypervolume is taken: {best['groups']} rays a batch, λ {best['penalty']:g}. The narrowest front has it; "
-        "whoever wants a wide one takes the larger λ, which costs little with many rays."
+        f"We take the largest hypervolume: {best['groups']} rays per batch, λ {best['penalty']:g}. This is also the narrowest front; "
+        "a larger λ gives a wider one, which costs little with many rays."
     )
     yield ""
 
@@ -213,7 +213,7 @@ def against_alone(pair: Sequence[Any]) -> Iterator[str]:
         for cell in rivals
     ]
     yield (
-        f"Beside networks for one task each on `{problem}`, {alone['training']['epochs']} epochs for all and means over its tasks: "
+        f"Compared with networks for single tasks on `{problem}`, all with {alone['training']['epochs']} epochs, means over its tasks: "
         f"{'; '.join(told)}. "
     )
 
@@ -222,7 +222,8 @@ def _gaps(cell: Any, alone: Any) -> str:
     ours, theirs = (one["tasks"]["mean"] for one in (cell, alone))
     rate = 100 * (ours["misclassification"] - theirs["misclassification"])
     area = ours["roc_auc"] - theirs["roc_auc"]
-    return f"misclassifies {rate:+.1f} points and has an area of {area:+.3f}".replace("-", "−")
+    text = f"differs by {rate:+.1f} points of misclassification and {area:+.3f} of ROC-AUC"
+    return text.replace("-", "−").replace("ROC−", "ROC-")
 
 
 def loader_note() -> Iterator[str]:
@@ -233,15 +234,15 @@ def loader_note() -> Iterator[str]:
     for size in found["alone"]:
         alone, training = found["alone"][size], found["training"][size]
         told.append(
-            f"batches of {size}: {alone['resident']['images_per_second']:,.0f} a second picked on the device, "
-            f"{alone['streamed']['images_per_second']:,.0f} streamed from a mapped file; a LeNet that trains on the stream takes "
+            f"batches of {size}: {alone['resident']['images_per_second']:,.0f} per second gathered on the device, "
+            f"{alone['streamed']['images_per_second']:,.0f} streamed from a memory-mapped file; a LeNet that trains on the stream takes "
             f"{training['streamed']['images_per_second']:,.0f} and waits {training['streamed']['share_waiting']:.0%} of its time"
         )
     fastest = max(c["images_per_second"] for c in load("celeba.json")["cells"])
     yield (
         f"`python -m benchmarks.loader`, {count:,} pictures of {' x '.join(map(str, shape))}, {found['machine']['device']}; "
         + "; ".join(told)
-        + f". EfficientNet-B4 takes at most {fastest:,.0f} a second, so it never waits."
+        + f". EfficientNet-B4 takes at most {fastest:,.0f} per second, so it never waits."
     )
 
 
@@ -252,6 +253,6 @@ def processes_note() -> Iterator[str]:
         f"{sizes[size]['throughput_of_two']:.2f} at batch {int(size):,}" for size in sizes
     )
     yield (
-        "`python -m benchmarks.processes`: two processes of one thread each have this many times the throughput of one, LeNet on "
-        f"`multi_digits`, CPU: {told}. Small steps lose in communication what they gain."
+        "`python -m benchmarks.processes`: the throughput of two processes with one thread each, divided by that of one, for a LeNet on "
+        f"`multi_digits` on a CPU: {told}. For small batches, communication costs what the second process gains."
     )

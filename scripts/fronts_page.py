@@ -60,7 +60,7 @@ def study_table() -> list[str]:
     """What each ingredient is worth on Multi-Fashion, from `results/study_fronts.json`."""
     cells = json.loads((RESULTS / "study_fronts.json").read_text())["cells"]
     (whole,) = (c["hypervolume"] for c in cells if c["method"] == "linear" and not c["settings"])
-    rows = ["| Multi-Fashion, default preset | hypervolume | beside the default |", "|---|---|---|"]
+    rows = ["| Multi-Fashion, default preset | hypervolume | difference |", "|---|---|---|"]
     for cell in cells:
         told = ", ".join(f"`{key}={value}`" for key, value in cell["settings"].items())
         name = f"the default with {told}" if told else METHODS.get(cell["method"], cell["method"])

@@ -63,8 +63,8 @@ def images_note() -> Iterator[str]:
     )
     yield ""
     yield (
-        f"Monotonicity is {turned}: where it is negative, more weight on a task means a *larger* "
-        "loss of it, because the cosine term dominates "
+        f"Monotonicity is {turned}: negative values mean that more weight on a task *raises* "
+        "its loss, because the cosine term dominates "
         "([why](concepts.md#what-a-preference-means))."
     )
     yield ""
@@ -75,8 +75,8 @@ def images_note() -> Iterator[str]:
         f"{half['hypervolume']['mean']:.3f} ± {half['hypervolume']['std']:.3f} in bf16 "
         f"({half['seconds_training']:.0f} s for five seeds) and {full['hypervolume']['mean']:.3f} "
         f"± {full['hypervolume']['std']:.3f} in tf32 ({full['seconds_training']:.0f} s) in one "
-        "session, both with the first layer drawn for the image alone: the fused kernels are "
-        "float32, the library's bf16 kernels are slower at this size."
+        "session, both with the first layer initialised for the image alone. bf16 is slower "
+        "because the fused kernels exist only in float32."
     )
 
 
@@ -84,8 +84,8 @@ def fingerprint() -> Iterator[str]:
     """Networks that were trained on the lost files, on images by several rules."""
     found = json.loads((RESULTS / "fingerprint.json").read_text(encoding="utf-8"))
     yield (
-        "The published files are lost. Others trained networks on them and published these with "
-        f"their test losses ({found['networks']}), so these networks can identify the images "
+        "The published files are lost. Others published networks trained on them, with "
+        f"their test losses ({found['networks']}). These networks can identify the images "
         "(`benchmarks/fingerprint.py`, [decision 0024](decisions/0024-the-published-images.md)). "
         "Cross-entropy and accuracy of the bottom-right image:"
     )
@@ -103,8 +103,8 @@ def fingerprint() -> Iterator[str]:
     yield (
         f"Of all rules with shifts along the diagonal, the one used here (d in 0..4, e in {low}..{high}"
         f", different classes) fits the three networks best: χ² is {first['chi_square']:.1f} for "
-        f"{first['of']} numbers, two of each network being of a head that was never trained. The "
-        f"next has {second['chi_square']:.1f}: the same with classes that may be the same. "
+        f"{first['of']} numbers, of which two per network come from a head that was never trained. "
+        f"The next rule has {second['chi_square']:.1f}: the same places, with any two classes. "
         f"{_wider(found)}"
     )
 
@@ -122,8 +122,8 @@ def _wider(found: dict[str, Any]) -> str:
             (new,), (taken,) = both
             told.append(f"{problem_title(problem)} {new:.1f} instead of {taken:.1f}")
     return (
-        f"With e in 5..8, single files have: {', '.join(told)}. For the others it is far from "
-        "their best rules."
+        f"With e in 5..8, some files fit better on their own: {', '.join(told)}. For the others this "
+        "rule fits badly."
     )
 
 

@@ -48,21 +48,23 @@ def intervals_note() -> list[str]:
     return [
         f"Of {len(core)} cells, {len(under)} cover less than {LEAST:.1%}, {len(wide)} are wider "
         f"than {WIDEST} times the oracle's, and {len(over)} with a true gap above 0 cover more "
-        f"than {MOST:.0%} (marked `>`), {on_val} of them of points chosen on val: such a choice "
-        "leaves only estimates below the bound, whatever the truth, and where the bound is within "
-        "the noise, an interval that is wide enough for one of them holds the truth in all. In "
+        f"than {MOST:.0%} (marked `>`), {on_val} of them for points chosen on validation rows: such "
+        "a choice keeps only estimates below the bound, and if the bound is within the noise, an "
+        "interval that is wide enough for one of them contains the truth in all. In "
         f"{fewest:,} to {most:,} of the 2,000 tables a ray keeps the bound.",
         "",
-        f"`choose(..., confidence=0.9)` on sloped fronts: the chosen ray breaks the bound in truth "
-        f"in at most {max(c['broken'] for c in sure):.1%} of the tables (10 % allowed), the best "
-        f"of all that pass in at most {max(c['broken_unordered'] for c in sure):.1%}, without "
-        f"confidence in {_range(sure, 'broken_without')}. The price: of these tables "
-        f"{_range(strict, 'found')} support a bound of 0.02, {_range(loose, 'found')} one of 0.1; "
-        "fewest those with 300 rows and 15 positives in the smaller group.",
+        f"`choose(..., confidence=0.9)` on sloped fronts: the true gap of the chosen ray breaks the "
+        f"bound in at most {max(c['broken'] for c in sure):.1%} of the tables (10 % allowed), that "
+        "of the best ray among all that pass in at most "
+        f"{max(c['broken_unordered'] for c in sure):.1%}, and without confidence in "
+        f"{_range(sure, 'broken_without')}. The price: only {_range(strict, 'found')} of these tables "
+        f"support a bound of 0.02, and {_range(loose, 'found')} one of 0.1; the fewest are those with "
+        "300 rows and 15 positives in the smaller group.",
         "",
-        f"More than one pair of rates, 1,500 rows (coverage, width beside the oracle's): "
-        f"{'; '.join(others)}. That is on the safe side, and wider than it need be. Shares such as "
-        f"the accuracy, 50 % to 98 % of 300 to 5,000 rows: {_range(shares, 'coverage')}.",
+        f"With more than one pair of rates, 1,500 rows (coverage, width relative to the oracle's): "
+        f"{'; '.join(others)}. These intervals are safe, but wider than necessary. For shares such as "
+        "the accuracy, 50 % to 98 % of 300 to 5,000 rows, the coverage is "
+        f"{_range(shares, 'coverage')}.",
     ]
 
 

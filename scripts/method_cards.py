@@ -186,8 +186,8 @@ def baselines_note() -> Iterator[str]:
         both
     )
     yield f"(with which the published code fails on Default). EPO's programme had no solution in at most {share:.2%} of the steps of a"
-    yield "run. The paper's number for Single Task is the hypervolume of its ideal point, the best of every"
-    yield "objective, which no single network needs to reach. ParetoMTL's networks for a large DEO do not reach their"
+    yield "run. The paper's number for Single Task is the hypervolume of its ideal point, the best value of every"
+    yield "objective, which no single network may reach. ParetoMTL's networks for a large DEO do not reach their"
     yield "cones on any of the three: no network has a DEO as large as its cross-entropy."
     yield repeated()
 
@@ -204,8 +204,8 @@ def repeated() -> str:
     *others, worst = sorted(moved, key=lambda name: moved[name])
     return (
         f"Trained again with {threads} thread instead of {load('baselines.json')['machine']['threads']} ([Table 1](reproduction.md)), "
-        f"which rounds otherwise, means of `{worst}` move by up to {moved[worst]:.4f}, of the others by up to "
-        f"{max(moved[name] for name in others):.0e}: EPO decides at every step which objective is behind, so that rounding can "
+        f"which rounds differently, the mean of `{worst}` changes by up to {moved[worst]:.4f}, those of the others by up to "
+        f"{max(moved[name] for name in others):.0e}: EPO decides at every step which objective is behind, so rounding can "
         "change its course."
     )
 
@@ -228,7 +228,7 @@ def trainings_table() -> Iterator[str]:
         label = "`single_task`, its ideal point" if name == "single_task" else f"`{name}`"
         yield f"| {label} | " + " | ".join(f"{one[key]:.3f}" for one in own) + " |"
     yield ""
-    yield "To see that all of them train: schedules made for 100 to 150 epochs are cut short here, so this ranks nothing."
+    yield "This only shows that all of them train. Schedules made for 100 to 150 epochs are cut short here, so it does not rank the methods."
 
 
 def load(name: str) -> Any:

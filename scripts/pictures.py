@@ -1,6 +1,7 @@
 """Pictures of the README and the site: what a trade-off does to people, and the idea."""
 
 import json
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +12,21 @@ from matplotlib.patches import FancyBboxPatch
 from paretocosmos import Front
 from paretocosmos.plotting._style import ANCHORS, DPI, HAIRLINE, INK, MUTED, colours, styled
 
-__all__ = ["draw_consequences", "draw_idea"]
+__all__ = ["draw_consequences", "draw_idea", "picture"]
 
 RESULTS = Path(__file__).resolve().parents[1] / "results"
 MEN, WOMEN = ANCHORS[0], ANCHORS[1]
 
 
+def picture(name: str, alt: str) -> str:
+    """A picture of docs/, the dark one for dark pages."""
+    alt = escape(alt)
+    dark = f'<source media="(prefers-color-scheme: dark)" srcset="{name}-dark.png">'
+    return f'<picture>{dark}<img src="{name}.png" alt="{alt}"></picture>'
+
+
 def draw_consequences(path: Path) -> None:
-    """Who is told yes, and how many answers are wrong, against the weight on fairness."""
+    """Who is predicted a yes, and how many predictions are wrong, by the weight on fairness."""
     front = Front.from_dict(json.loads((RESULTS / "demo" / "front.json").read_text()))
     weight = np.asarray(front.rays)[:, 1]
     wrong = 100 * np.asarray(front.metrics["misclassification"])
@@ -30,9 +38,9 @@ def draw_consequences(path: Path) -> None:
             share = shares[label] = 100 * np.asarray(front.metrics[f"selection_rate_{name}"])
             _line(left, weight, share, colour, f"of 100 {label}", below=label == "women")
         left.fill_between(weight, shares["men"], shares["women"], color=HAIRLINE, alpha=0.5)
-        left.set_title("Who is told “over 50,000 dollars”", loc="left", color=INK, fontsize=9.5)
+        left.set_title("Predicted to earn over 50,000 dollars", loc="left", color=INK, fontsize=9.5)
         _line(right, weight, wrong, ANCHORS[2], "of 100 people")
-        right.set_title("Who gets a wrong answer", loc="left", color=INK, fontsize=9.5)
+        right.set_title("Wrong predictions", loc="left", color=INK, fontsize=9.5)
         for axes in (left, right):
             axes.set_ylim(0, 30)
             axes.set_xlim(-0.02, 1.1)
@@ -46,9 +54,9 @@ def _line(axes: Any, x: Any, y: Any, colour: str, label: str, *, below: bool = F
     """A line with its name and first value at its start, and the last value at its end."""
     axes.plot(x, y, color=colour, linewidth=1.8, marker="o", markersize=3.5)
     beside, after = ((2, -17), (7, -7)) if below else ((2, 9), (7, 1))
-    told = {"textcoords": "offset points", "color": colour, "fontweight": "bold"}
-    axes.annotate(f"{y[0]:.0f} {label}", (x[0], y[0]), beside, **told)
-    axes.annotate(f"{y[-1]:.0f}", (x[-1], y[-1]), after, **told)
+    style = {"textcoords": "offset points", "color": colour, "fontweight": "bold"}
+    axes.annotate(f"{y[0]:.0f} {label}", (x[0], y[0]), beside, **style)
+    axes.annotate(f"{y[-1]:.0f}", (x[-1], y[-1]), after, **style)
 
 
 def draw_idea(path: Path) -> None:

@@ -38,15 +38,15 @@ def why() -> Iterator[str]:
     """Three reasons, each with a number."""
     order = [mean_of(arms["default"], "monotonicity") for arms in grouped().values()]
     yield (
-        f"- **Better than a training per trade-off.** On pairs of images, one network has {ahead_of_separate():.3f} more hypervolume than "
-        "nine networks trained one by one."
+        f"- **Better than one training per trade-off.** On pairs of images, one network has {ahead_of_separate():.3f} more hypervolume than "
+        "nine separately trained networks."
     )
     yield (
         "- **For the price of one training.** A step of COSMOS on EfficientNet-B4 takes "
         f"{cost_of_conditioning():.3f} times as long as a step for a single task."
     )
     yield (
-        "- **A preference you can rely on.** More weight on a goal gives less of its loss: over "
+        "- **A preference you can rely on.** More weight on a goal lowers its loss: across "
         f"{len(order)} benchmarks the rank correlation is at least {min(order):.2f}."
     )
 
@@ -56,8 +56,8 @@ def quick_start() -> Iterator[str]:
     record = json.loads((RESULTS / "demo" / "run.json").read_text(encoding="utf-8"))
     yield from (fence(body_of("quick_start"), "python"), "")
     yield (
-        f"One training ({record['seconds_training']:.0f} seconds on two CPU cores), and then any limit you like, as printed below. "
-        "Open `report.html` in the run folder to drag the trade-off yourself ([what it shows](docs/howto/explorer.md))."
+        f"This trains once ({record['seconds_training']:.0f} seconds on two CPU cores) and prints the lines below; any other limit works too. "
+        "Open `report.html` in the run folder to try trade-offs with a slider ([what it shows](docs/howto/explorer.md))."
     )
     yield from ("", fence(output_of("quick_start")))
 
@@ -73,11 +73,11 @@ def results_table() -> Iterator[str]:
     behind = [row["ahead"] for row in constraint_rows() if row["ours"]]
     yield ""
     yield (
-        "Order is the rank correlation of weight and minus loss; 1 is best. Under a fixed fairness bound, our accuracy differs by "
+        "Order is the rank correlation between an objective's weight and minus its loss; 1 is best. Under a fixed fairness bound, our accuracy differs by "
         f"{100 * fmean(behind):+.2f} points on average from fairlearn's best method, ".replace(
             "-", "−"
         )
-        + "which is fitted again for each bound and may need the group of everyone it predicts for ([numbers](docs/results.md#under-a-constraint)). "
+        + "which is refitted for each bound and may need the group of everyone it predicts for ([numbers](docs/results.md#under-a-constraint)). "
         "[All results](docs/results.md). [The paper, reproduced](docs/reproduction.md)."
     )
 

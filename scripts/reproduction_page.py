@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean, stdev
@@ -14,6 +15,7 @@ from paretocosmos.paper.published import authors_code, published
 from paretocosmos.paper.recipe import load_recipe, recipe_names
 from paretocosmos.paper.report import markdown, sections, verdict
 from paretocosmos.plotting import save_dark
+from pictures import picture
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "results" / "reproduction"
@@ -24,13 +26,15 @@ Content = Mapping[str, Any]  # what `collect` gave, as JSON
 OPENING = """\
 ## About this page
 
-Written by `make docs` from `results/reproduction/`, which `paretocosmos report` wrote from the run
-folders of `paretocosmos reproduce`: the paper's numbers, ours, the difference, and a reason where
-one is known. A number with ± is a mean and the standard deviation over seeds. Means differ, or one
-is ahead of another, if they are further apart than two standard deviations of their difference
-(which "deviations" counts), and beside the paper by half of the last digit it prints more. With
-five seeds up to 2.8 of them may still be chance. [What this leaves
-open](#what-this-leaves-open) is at the end."""
+`paretocosmos reproduce` trains every cell, `paretocosmos report` collects the numbers in
+`results/reproduction/`, and `make docs` writes this page from them: the paper's numbers, ours, the
+difference, and a reason if one is known.
+
+A number with ± is a mean and the standard deviation over seeds. Two means differ, or one is ahead
+of the other, if they are more than two standard deviations of their difference apart ("deviations"
+counts these). Against a number from the paper, half of its last printed digit is added. With five
+seeds, up to 2.8 deviations may still be chance. [Open questions](#open-questions) are at the
+end."""
 
 
 def reproduction_page() -> str:
@@ -44,7 +48,8 @@ def reproduction_page() -> str:
         opening=OPENING,
         folder=FOLDER,
     )
-    return "\n".join([text, "## What this leaves open", "", *_open(), ""])
+    text = re.sub(r"!\[(.*?)\]\((.*?)\.png\)", lambda figure: picture(figure[2], figure[1]), text)
+    return "\n".join([text, "## Open questions", "", *_open(), ""])
 
 
 def _open() -> Iterator[str]:
@@ -66,8 +71,8 @@ def _done(name: str) -> list[dict[str, Any]]:
 def left(trials: Sequence[Mapping[str, Any]], table: Content) -> list[str]:
     """What one change at a time does on pairs of images, seed by seed beside Table 1."""
     lines = [
-        "**What could explain the rest of the difference on images?** One thing changed at a time, "
-        "beside the same seeds of Table 1 ([the rule](decisions/0024-the-published-images.md)):",
+        "**What could explain the remaining differences on images?** One change at a time, compared "
+        "with the same seeds of Table 1 ([the rule](decisions/0024-the-published-images.md)):",
         "",
         "| changed | set | method | paper | Table 1, these seeds | changed | difference | seeds |",
         "|---|---|---|---|---|---|---|---|",
@@ -94,8 +99,8 @@ def behind(table: Content, ablation: Content) -> list[str]:
     if not where:
         return []
     lines = [
-        f"**Why is COSMOS behind on {_listed(where)}?** The best that another penalty or alpha "
-        "gave, beside the best baseline:",
+        f"**Why is COSMOS behind on {_listed(where)}?** Its best result with another penalty or "
+        "alpha, compared with the best baseline:",
         *("", "| set | COSMOS, best setting of the ablation | best baseline |", "|---|---|---|"),
     ]
     for problem in where:
@@ -122,8 +127,8 @@ def harder_draw(text: Content) -> list[str]:
         " / ".join(f"{one:.3f}" for one in found) for found in (ours, map(authors_code, where))
     )
     return [
-        f"**And on the harder draw?** There a baseline is ahead on {_listed(where)}. COSMOS "
-        f"reaches {numbers}; the authors' own code for it, with seed 1, {theirs}."
+        f"**And on the harder draw?** There a baseline is ahead on {_listed(where)}. Our COSMOS "
+        f"reaches {numbers}; the authors' code, with seed 1, reaches {theirs}."
     ]
 
 
@@ -154,12 +159,12 @@ def _beside_constants() -> str:
     hard = [at for at in rates if at[0] == "celeba_hard"]
     ours, plain = (100 * fmean(of[at] for at in hard) for of in (rates, constants))
     return (
-        "**Are faces classified better than by a constant?** Many attributes are rare, so that always "
-        "giving the same answer misclassifies little: COSMOS with equal weights does no better on "
+        "**Are faces classified better than by a constant?** Many attributes are rare, so a constant "
+        "prediction is rarely wrong: COSMOS with equal weights does no better on "
         f"{above} of its {len(rates)} tasks (on the hard pair {ours:.2f}% against {plain:.2f}%). "
-        "Cross-entropies and areas under the curve, which say what was learned, single tasks on "
-        "the easy pair, and what fewer rays a batch or a larger penalty do, are "
-        "[among the results](results.md#faces-and-a-deep-network)."
+        "[The results](results.md#faces-and-a-deep-network) also have cross-entropies and areas "
+        "under the curve, which show what was learned, single tasks on the easy pair, and the "
+        "effect of fewer rays per batch or a larger penalty."
     )
 
 
@@ -169,8 +174,8 @@ def _not_run() -> str:
         f"`{n}`" for n in names if load_recipe(n).cells[0].problem.startswith("celeba")
     )
     return (
-        f"**Not run:** {faces}, for want of all of CelebA and of ImageNet's weights; "
-        "`celeba_small` stands for them."
+        f"**Not run:** {faces}, because they need all of CelebA and ImageNet weights; "
+        "`celeba_small` takes their place."
     )
 
 
@@ -199,13 +204,13 @@ def reproduction_short() -> Iterator[str]:
     yield (
         f"Table 1, {runs}{f' of {runs + missing}' if missing else ''} trainings: "
         f"{content['seconds']['training'] / 60:.0f} minutes of training on "
-        f"{' and '.join(devices)}; the paper's times for the same, `clean` aside, add up to "
-        f"{theirs / 3600:.0f} hours on {published()['table_1']['hardware']}. "
-        f"Within the noise {fair.count(False)} of {len(fair)} hypervolumes on the fairness sets "
-        f"and {images.count(False)} of {len(images)} on pairs of images are the published ones. "
-        f"Its claim that no baseline outperforms COSMOS {outcome}: "
-        "[where and by how much](reproduction.md); "
-        "[how to](howto/reproduce.md)."
+        f"{' and '.join(devices)}. The paper's times for the same trainings, without `clean`, add up "
+        f"to {theirs / 3600:.0f} hours on {published()['table_1']['hardware']}. "
+        f"{fair.count(False)} of {len(fair)} hypervolumes on the fairness sets and "
+        f"{images.count(False)} of {len(images)} on pairs of images equal the published ones "
+        "within the noise. "
+        f"The paper's claim that no baseline outperforms COSMOS {outcome}: "
+        "[details](reproduction.md), [how to reproduce it](howto/reproduce.md)."
     )
 
 

@@ -13,7 +13,7 @@ __all__ = ["CARDS", "cards_of", "things"]
 CARDS = {
     "problems": "A problem is data, objectives and a reference point. `paretocosmos train NAME` or `load_problem(NAME)` takes one.",
     "conditioning": "A conditioning is how the preference enters a network. `fit(..., conditioning=NAME)` or [`condition`](../howto/own_network.md) takes one.",
-    "backbones": "A backbone is a network that does not know preferences. `--backbone NAME` takes one.",
+    "backbones": "A backbone is a network without a preference. `--backbone NAME` takes one.",
     "objectives": "An objective is a loss to train on and a score to report. They live in `paretocosmos.objectives.NAME`.",
 }
 
@@ -21,7 +21,7 @@ CARDS = {
 def things() -> str:
     """docs/things.md: one line for each, with its settings."""
     parts = [
-        "# What can be named",
+        "# Names and settings",
         "",
         "Problems, methods, conditionings, backbones and objectives, each with its settings for `--set`.",
         "Written by `make docs` from the files themselves.",

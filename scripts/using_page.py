@@ -30,9 +30,9 @@ def constraint_table() -> Iterator[str]:
     cases = load("constraint.json")["cases"]
     splits = len({case["split"] for case in cases})
     yield (
-        f"The most accurate model whose gap is at most a bound, {splits} splits of every table, judged on the same test rows "
-        "(`python -m benchmarks.constraint`). *Kept* is how often the test rows keep the bound too. fairlearn's best is the most accurate on test of "
-        "`ThresholdOptimizer` with logistic regression and with gradient boosting, a choice made in its favour; `ExponentiatedGradient` was trained on some splits only, and is in the JSON."
+        f"The most accurate model whose gap is at most a bound, on {splits} splits of every table, compared on the same test rows "
+        "(`python -m benchmarks.constraint`). *Kept* is how often the test rows also keep the bound. fairlearn's best is `ThresholdOptimizer` with logistic regression or gradient boosting, "
+        "whichever is more accurate on test rows, which favours it. `ExponentiatedGradient` was trained on some splits only; its numbers are in the JSON."
     )
     yield ""
     yield "| table | gap | bound | ours: accuracy | gap | kept | fairlearn's best: accuracy | gap | kept | which | with logistic regression |"
@@ -65,13 +65,13 @@ def constraint_note() -> Iterator[str]:
     kept = [fmean(r[who]["kept"] for r in rows if r["ours"]) for who in ("ours", "best")]
     lost = sum(row["ahead"] < 0 for row in rows)
     yield (
-        f"One network per gap serves both bounds. A point is found in {found:.0%} of the cases; where it is, its accuracy differs by {100 * fmean(ahead):+.2f} points from fairlearn's best "
-        f"and by {100 * fmean(linear):+.2f} from its best with logistic regression. The bound is kept on test in {kept[0]:.0%} of the cases ({kept[1]:.0%} for fairlearn's best). "
+        f"One network per gap serves both bounds. A point is found in {found:.0%} of cases; its accuracy then differs by {100 * fmean(ahead):+.2f} points from fairlearn's best "
+        f"and by {100 * fmean(linear):+.2f} from its best with logistic regression. The test rows keep the bound in {kept[0]:.0%} of cases ({kept[1]:.0%} for fairlearn's best). "
         f"We are behind in {lost} of {len(rows)} rows."
     )
     yield (
-        "`ThresholdOptimizer` needs the group of everybody it predicts for; ours and `ExponentiatedGradient` do not. Both of fairlearn's methods may "
-        "answer at random, so the same person can get a yes and a no; ours does not."
+        "`ThresholdOptimizer` needs the group of everybody it predicts for; our network and `ExponentiatedGradient` do not. Both of fairlearn's methods may "
+        "randomise, so the same person can get a yes and a no; ours does not."
     )
 
 
@@ -134,10 +134,10 @@ def estimators_table() -> Iterator[str]:
     data = found["rows"] * found["features"] * 8
     yield (
         f"`fit` of a scikit-learn estimator on {found['rows']:,} rows of {found['features']} numbers, {data / 1e6:.0f} MB, two cores "
-        "(`python -m benchmarks.estimators`); memory on top of the data, in a process that has fitted before, and in the first fit of a process, which also loads torch's libraries:"
+        "(`python -m benchmarks.estimators`). Memory is on top of the data, in a process that has fitted before; the last column is the first fit of a process, which also loads torch's libraries:"
     )
     yield ""
-    yield "| what is traded | seconds | memory | times the data | the first fit of a process |"
+    yield "| objectives | seconds | memory | times the data | the first fit of a process |"
     yield "|---|---|---|---|---|"
     names = {
         "classes": "two classes' losses",
@@ -156,11 +156,11 @@ def serving_table() -> Iterator[str]:
     """A server under load."""
     found = load("serving.json")
     yield (
-        f"`paretocosmos serve`, Adult: {found['clients']} clients on the same two cores, one row and another preference in every request, every answer compared, "
+        f"`paretocosmos serve` on Adult: {found['clients']} clients on the same two cores, one row and a new preference in every request, every answer checked, "
         f"{found['seconds']:.0f} s each (`python -m benchmarks.serving`):"
     )
     yield ""
-    yield "|  | requests a second | median | 99 % | right | wrong | errors | memory |"
+    yield "|  | requests per second | median | 99 % | right | wrong | errors | memory |"
     yield "|---|---|---|---|---|---|---|---|"
     for name, key in (("batched together", "batching"), ("one by one", "no batching")):
         one = found["rows"][key]
@@ -172,13 +172,13 @@ def serving_table() -> Iterator[str]:
     yield ""
     killed = found["rows"]["killed and restarted"]["seen"]
     yield (
-        f"Killed with SIGKILL and started again under the same load: {killed['right']:,} right answers, {killed['wrong']} wrong ones, {killed['refused']:,} connections refused, "
-        f"{killed['cut']} cut while under way."
+        f"Killed with SIGKILL and restarted under the same load: {killed['right']:,} right answers, {killed['wrong']} wrong ones, {killed['refused']:,} connections refused, "
+        f"{killed['cut']} dropped."
     )
     if choosing := found["rows"].get("choosing"):
         yield ""
         yield (
-            f"`/choose` with the default network, no two requests the same: median {choosing['p50_ms'] / 1000:.2f} s, 99 % within {choosing['p99_ms'] / 1000:.2f} s, "
+            f"`/choose` with the default network, every request different: median {choosing['p50_ms'] / 1000:.2f} s, 99 % within {choosing['p99_ms'] / 1000:.2f} s, "
             f"{choosing['cpu_ms_each'] / 1000:.2f} s of processor time each."
         )
 
@@ -187,7 +187,7 @@ def explorer_table() -> Iterator[str]:
     """What the page costs a browser."""
     found = load("explorer.json")
     yield (
-        f"`paretocosmos explore` with {found['rays']:,} rays x {found['runs']} runs in headless Chromium without a GPU (`python -m benchmarks.explorer`); frames a second while dragging:"
+        f"`paretocosmos explore` with {found['rays']:,} rays x {found['runs']} runs in headless Chromium without a GPU (`python -m benchmarks.explorer`); the last three columns are frames per second while dragging:"
     )
     yield ""
     yield "| objectives | page | first paint | drawn | preference | bound | picture |"

@@ -50,7 +50,7 @@ from using_page import (  # noqa: E402
     serving_table,
 )
 
-from pictures import draw_consequences, draw_idea  # noqa: E402
+from pictures import draw_consequences, draw_idea, picture  # noqa: E402
 
 RESULTS = ROOT / "results"
 
@@ -89,7 +89,7 @@ def main() -> None:
         title="Adult: seven methods, five seeds",
         ideal=["single_task"],
     )
-    for name in ("compare", "consequences", "idea", "images"):
+    for name in ("compare", "consequences", "constraint", "idea", "images"):
         save_dark(ROOT / "docs" / f"{name}.png")
 
 
@@ -166,20 +166,20 @@ def results() -> str:
             "",
             "## Fronts by default",
             "",
-            "`python -m benchmarks.fronts`, five seeds; epochs and ends chosen on validation, numbers on test. Order: the rank",
-            "correlation of an objective's weight and minus its value, for the worse objective (1: more weight always lowers it). Dominated: the",
-            "share of rays that another ray beats. Utility: the mean over uniform weights of the best weighted loss, smaller is",
-            "better. Hypervolume at (2, 2). On Default, and on COMPAS with selection rates, the objectives conflict by little more than the noise",
-            "of a split, and the order is less certain.",
+            "`python -m benchmarks.fronts`, five seeds. Epochs and the range of rays are chosen on validation data; the numbers are on test data.",
+            "Order is the rank correlation between an objective's weight and minus its value, for the worse objective (1: more weight always",
+            "lowers it). Dominated is the share of rays that another ray beats. Utility is the mean over uniform weights of the best weighted",
+            "loss; smaller is better. The hypervolume is relative to (2, 2). On Default, and on COMPAS with selection rates, the objectives",
+            "conflict by little more than the noise of a split, and the order is less certain.",
             "",
             *fronts_table(),
             "",
             "`paretocosmos reproduce study_fronts` removes one ingredient of the default preset at a time, and trains every method with the paper's",
-            "settings and with the default preset. The part that has been trained so far, five seeds each:",
+            "settings and with the default preset. This is the part trained so far, five seeds each:",
             "",
             *study_table(),
             "",
-            "Pairs of images: rule `published`, pixels 0..1, trained on one NVIDIA H200; tables on a CPU.",
+            "Pairs of images (rule `published`, pixels 0..1) were trained on one NVIDIA H200, tables on a CPU.",
             "",
             "## By the paper's recipe",
             "",
@@ -189,7 +189,7 @@ def results() -> str:
             "",
             "`paper` reproduces the published evaluation with its flaws; `clean` removes the leaks, fits the",
             "preprocessing on training rows only and scores whole splits. COMPAS falls by almost one unit",
-            "because `is_recid` is nearly the label: the published figure needs that leak. Adult and Default",
+            "because `is_recid` is nearly the label; the published figure depends on that leak. Adult and Default",
             "gain a little, because counts over 256 samples add noise to DEO: "
             + whole_split()
             + ".",
@@ -232,14 +232,14 @@ def results() -> str:
             "",
             *constraint_note(),
             "",
-            "![Accuracy and gap on test of every method and seed](constraint.png)",
+            picture("constraint", "Accuracy and gap on test data for every method and split"),
             "",
             "## Intervals that cover",
             "",
-            "`python -m benchmarks.intervals`: 2,000 simulated tables a cell, 95 % intervals of `tpr_gap` on tables half of whose rows are",
-            "positives. Every column shows how often the interval contains the true gap, and its mean width divided by that of an oracle that knows",
-            "the distribution of the estimate. Chosen: the best of 25 rays that keeps a bound on val, once with the cell's true gap at every ray, once",
-            "with a gap that falls from twice that to 0 along the front. [The method](decisions/0036-intervals-that-cover.md).",
+            "`python -m benchmarks.intervals`: 95 % intervals of `tpr_gap`, 2,000 simulated tables per cell, half of their rows positive.",
+            "Every column shows how often the interval contains the true gap, and its mean width divided by that of an oracle that knows",
+            "the distribution of the estimate. *Chosen* is the best of 25 rays that keeps a bound on validation rows, once with the cell's true gap at",
+            "every ray, once with a gap that falls from twice that value to 0 along the front. [The method](decisions/0036-intervals-that-cover.md).",
             "",
             *intervals_table(),
             "",
@@ -291,7 +291,7 @@ def results() -> str:
             "",
             *cpu_images(),
             "",
-            f"Ten objectives take {load('bench_images.json')['objectives']['ratio']:.2f} times the step of two.",
+            f"A step with ten objectives takes {load('bench_images.json')['objectives']['ratio']:.2f} times as long as with two.",
             "",
             shell_note(),
             "",
@@ -307,12 +307,6 @@ def results() -> str:
             "",
         ]
     )
-
-
-def picture(name: str, alt: str) -> str:
-    """A picture of docs/, the dark one for dark pages."""
-    dark = f'<source media="(prefers-color-scheme: dark)" srcset="{name}-dark.png">'
-    return f'<picture>{dark}<img src="{name}.png" alt="{alt}"></picture>'
 
 
 def gpu_table() -> Iterator[str]:
@@ -335,18 +329,18 @@ def gpu_note() -> Iterator[str]:
     roof, plain, captured = gpu["roofline"], gpu["plain"], gpu["engines"]["captured"]
     rates = roof["operations_per_second"]
     yield (
-        f"`python -m benchmarks.gpu`, {gpu['machine']['device']}, torch {gpu['versions']['torch']}. Counted, a step is "
-        f"{roof['operations_per_step'] / 1e9:.2f} GFLOP and {roof['bytes_per_step'] / 1e6:.1f} MB. Measured, this card multiplies "
-        f"at {rates['fp32'] / 1e12:.0f} TFLOP/s in fp32 and {rates['tf32'] / 1e12:.0f} in tf32 and copies at "
-        f"{roof['bytes_per_second'] / 1e12:.1f} TB/s, so no step takes less than {roof['floor_fp32'] * 1e6:.0f} us in fp32 or "
-        f"{roof['floor_tf32'] * 1e6:.0f} us in tf32. The captured step takes {captured['step'] / roof['floor_fp32']:.0f} times the former: "
-        "the rest is many small kernels, each waiting for the one before."
+        f"`python -m benchmarks.gpu`, {gpu['machine']['device']}, torch {gpu['versions']['torch']}. A step has "
+        f"{roof['operations_per_step'] / 1e9:.2f} GFLOP and {roof['bytes_per_step'] / 1e6:.1f} MB. This card was measured to multiply "
+        f"at {rates['fp32'] / 1e12:.0f} TFLOP/s in fp32 and {rates['tf32'] / 1e12:.0f} in tf32 and to copy at "
+        f"{roof['bytes_per_second'] / 1e12:.1f} TB/s, so no step can take less than {roof['floor_fp32'] * 1e6:.0f} us in fp32 or "
+        f"{roof['floor_tf32'] * 1e6:.0f} us in tf32. The captured step takes {captured['step'] / roof['floor_fp32']:.0f} times the fp32 limit, "
+        "because it consists of many small kernels, each waiting for the one before."
     )
     yield ""
     two, ten = (gpu["objectives"][count]["step"] for count in ("2", "10"))
     yield (
-        f"Ten objectives take {ten / two:.2f} times the step of two. Training peaks at {captured['peak_memory'] / 1e6:.0f} MB, "
-        f"{captured['peak_memory'] / plain['peak_memory']:.2f} times a bare PyTorch loop of the same LeNet without rays "
+        f"A step with ten objectives takes {ten / two:.2f} times as long as with two. The peak memory of training is {captured['peak_memory'] / 1e6:.0f} MB, "
+        f"{captured['peak_memory'] / plain['peak_memory']:.2f} times that of a plain PyTorch loop of the same LeNet without rays "
         f"({plain['peak_memory'] / 1e6:.0f} MB), including the images, without the workspaces of cuBLAS and cuDNN."
     )
 
@@ -432,17 +426,17 @@ def speed_note() -> Iterator[str]:
     one = measured["seconds"]["step_textbook_one_thread"] / measured["seconds"]["step_ours"]
     reached = measured["hypervolume"]
     yield (
-        f"Medians of {measured['rounds']} turns in one process, torch {measured['versions']['torch']}, "
-        f"{measured['machine']['threads']} threads. Restricted to one thread, which suits steps this"
+        f"Medians of {measured['rounds']} rounds in one process, torch {measured['versions']['torch']}, "
+        f"{measured['machine']['threads']} threads. On one thread, which suits steps this"
     )
     yield (
-        f"small, the textbook step is {one:.1f} times ours. Test hypervolume after the trainings above: "
+        f"small, the textbook step takes {one:.1f} times as long as ours. Test hypervolume after the trainings above: "
         f"{reached['textbook']:.3f} textbook, {reached['ours']:.3f} ours."
     )
 
 
 def shell_note() -> str:
-    """What one waits for at the shell."""
+    """How long a user waits at the shell."""
     shell = load("shell.json")
     rows, columns = shell["csv_shape"]
     return (
@@ -472,10 +466,10 @@ def penalty_table() -> Iterator[str]:
     above = [c["monotonicity"] for c in sweep["cells"] if c["penalty"] >= 1]
     yield ""
     yield (
-        f"Up to 0.3 more weight tends to lower an objective (mean monotonicity {statistics.mean(below):.2f}); "
-        f"from 1 on that is lost ({statistics.mean(above):.2f}): the cosine's reading of a preference"
+        f"Up to a penalty of 0.3, more weight tends to lower an objective (mean monotonicity {statistics.mean(below):.2f}); "
+        f"from 1 on it does not ({statistics.mean(above):.2f}): the cosine"
     )
-    yield "takes over. The hypervolume differs little, so the penalty is a choice of meaning and width."
+    yield "takes over. The hypervolume differs little, so the penalty decides what a preference means and how wide the front is."
 
 
 def cli() -> str:

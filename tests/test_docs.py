@@ -64,7 +64,7 @@ def test_why_cosmos_is_behind_is_asked_only_where_it_is() -> None:
     assert page.harder_draw(_content(alone)) == []
     (told,) = page.harder_draw(_content(("multi_fashion", "phn_ls"), cells=cells))
     # what the authors' code reached there is in published.toml
-    assert told.endswith("COSMOS reaches 2.000; the authors' own code for it, with seed 1, 2.058.")
+    assert told.endswith("COSMOS reaches 2.000; the authors' code, with seed 1, reaches 2.058.")
 
 
 def test_what_a_change_does_is_told_seed_by_seed() -> None:

@@ -41,7 +41,7 @@ LONGEST, MOST = 100, 100
 
 
 class ParetoCosmosError(Exception):
-    """Whatever this library refuses, with the way out in the message.
+    """The base of all errors of this library; the message says what to do.
 
     >>> from paretocosmos import load_problem
     >>> try:

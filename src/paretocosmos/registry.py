@@ -90,7 +90,7 @@ def parameters(thing: Thing) -> dict[str, inspect.Parameter]:
         every = inspect.signature(thing).parameters.values()
     except (TypeError, ValueError) as error:
         raise ConfigurationError(
-            f"{thing!r} is not something to build; name a class or a function of yours"
+            f"{thing!r} cannot be built; name a class or a function"
         ) from error
     return {p.name: p for p in every if p.kind is inspect.Parameter.KEYWORD_ONLY}
 
@@ -171,6 +171,6 @@ def _outside(name: str) -> Thing:
         return typing.cast(Thing, getattr(importlib.import_module(module_name), attribute))
     except (ImportError, AttributeError, TypeError, ValueError) as error:
         raise ConfigurationError(
-            f"`{name}` cannot be imported ({error}); write it as `package.module:Name` and see "
+            f"`{name}` cannot be imported ({error}); write it as `package.module:Name` and check "
             "that the package is installed or on PYTHONPATH"
         ) from error

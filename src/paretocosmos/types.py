@@ -42,7 +42,7 @@ Unit = Literal["", "of 100", "points"]
 
 @dataclass(frozen=True)
 class Measure:
-    """A number in plain words.
+    """A number described in plain words.
 
     Attributes:
         label: what it is, a noun: "wrong answers".

@@ -91,6 +91,6 @@ def test_weights_of_another_network_are_refused(change: str, tmp_path: Path) -> 
         del kept["1.running_var"]
     else:
         kept["0.weight"] = torch.zeros(5, 3, 3, 3)
-    with pytest.raises(DataError, match="are not this network's") as refused:
+    with pytest.raises(DataError, match="do not fit this network") as refused:
         load_published(_network(), _save(tmp_path, dict(kept)), prefix="")
     assert "\n" not in str(refused.value)

@@ -128,9 +128,9 @@ def test_a_state_dict_has_no_knots_since_settings_have() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"hidden": (3, 0)}, "`hidden` is at least 1, found 0"),
-        ({"embedding": 0}, "`embedding` is at least 1"),
-        ({"members": -1}, "`members` is at least 1, found -1"),
+        ({"hidden": (3, 0)}, "`hidden` must be at least 1, found 0"),
+        ({"embedding": 0}, "`embedding` must be at least 1"),
+        ({"members": -1}, "`members` must be at least 1, found -1"),
         ({"knots": ((), (1.0, 1.0))}, "increase, found .* for column 1"),
         ({"knots": ((1.0,),)}, "two or more"),
         ({"knots": ((),) * 6}, "found 6 lists for 5 columns"),

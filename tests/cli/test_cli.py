@@ -448,7 +448,7 @@ REFUSED: dict[str, tuple[tuple[str, ...], str]] = {
     "negative seeds": (("toy_convex", "--seeds", "1,-2"), "`seed` must be at least 0.*found -2"),
     "seed and seeds": (
         ("toy_convex", "--seed", "3", "--seeds", "1,2"),
-        "instead of `seed`, found 3",
+        "replaces `seed`, found 3",
     ),
     "seeds resumed": (("toy_convex", "--seeds", "1,2", "--resume"), "`resume` needs `out`.*--out"),
     "batch": (("toy_convex", "--set", "batch_size=513"), "at most the 512 training samples"),
@@ -456,7 +456,7 @@ REFUSED: dict[str, tuple[tuple[str, ...], str]] = {
     "data": (("toy_convex", "--data", "somewhere"), "unknown setting `data`"),
     "target": (("toy_convex", "--target", "income"), "--target is for tables"),
     "resume": (("toy_convex", "--resume"), "`resume` needs `out`.*--out"),
-    "own problem": (("nowhere:Thing",), "see that the package is installed"),
+    "own problem": (("nowhere:Thing",), "check that the package is installed"),
     "no file": (("absent.csv", "--target", "a", "--sensitive", "b"), "does not exist"),
     "no columns": (("absent.csv",), r"`table` needs `target`.*--target \.\.\."),
     "parent": (("toy_convex", "--out", "/dev/null/run"), "choose another `out`.*--out"),
@@ -547,11 +547,11 @@ TABLES: dict[str, tuple[Callable[[pd.DataFrame], pd.DataFrame], str]] = {
     "no target": (_without("income"), "unknown target column `income`"),
     "no sensitive": (_without("sex"), "unknown sensitive column `sex`"),
     "one class": (_all(income="high"), "two classes, found only `high`"),
-    "one group": (_all(sex="f"), "two groups to compare, found only `f`"),
+    "one group": (_all(sex="f"), "two groups, found only `f`"),
     "NaN targets": (_missing("income"), "missing of 300: leave those rows out"),
     "NaN groups": (_missing("sex"), "missing of 300: leave those rows out"),
     "no rows": (lambda frame: frame[:0], "at least 10 rows"),
-    "no features": (lambda frame: frame[["income", "sex"]], "a feature beside"),
+    "no features": (lambda frame: frame[["income", "sex"]], "a feature besides"),
 }
 
 
@@ -573,7 +573,7 @@ def test_a_file_that_is_no_table_is_one_sentence(cli: Call, tmp_path: Path) -> N
     Path("my.csv").write_bytes(b"\xff\xfe\x00binary\x00")
     _one_sentence(cli("train", "my.csv", "--target", "a", "--sensitive", "b"), "my.csv")
     Path("dir.csv").mkdir()
-    _one_sentence(cli("train", "dir.csv", "--target", "a", "--sensitive", "b"), "is no file")
+    _one_sentence(cli("train", "dir.csv", "--target", "a", "--sensitive", "b"), "is not a file")
 
 
 def test_the_papers_scores_of_a_table_with_a_rare_group(cli: Call, people: pd.DataFrame) -> None:
@@ -791,7 +791,7 @@ def test_a_refusal_of_the_real_command(tmp_path: Path) -> None:
             ("--set", f"hidden={','.join(['8'] * 101)}"),
             "100 layers, found 101",
         ),
-        (("--set", "hidden=99999999999"), "more memory than there is with hidden="),
+        (("--set", "hidden=99999999999"), "more memory than is available with hidden="),
         (("--method", "x" * 5000), "unknown method `xxx"),
         (("--method", "\x1b[31mred\x07\n"), "unknown method `\\x1b[31mred\\x07\\n`"),
         (("--epochs", "\x1b[31m" + "x" * 5000), "Invalid value for '--epochs'"),

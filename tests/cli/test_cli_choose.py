@@ -77,7 +77,7 @@ def test_a_threshold_is_printed_and_in_the_code(cli: Call, finished: Path) -> No
     found = json.loads(cli("choose", str(finished), *options, "--json").out)
     assert found["threshold"] == 0.4
     done = cli("choose", str(finished), *options)
-    assert "threshold 0.4: the answer is positive above" in done.out
+    assert "threshold 0.4: a prediction is positive above" in done.out
     scope: dict[str, Any] = {"rows": _row(load_run(finished))}
     code = done.out[done.out.index("from paretocosmos") : done.out.index("\nnext  ")]
     exec(code.replace("run.predict", "decided = run.predict"), scope)
@@ -92,17 +92,17 @@ def test_a_threshold_is_printed_and_in_the_code(cli: Call, finished: Path) -> No
     ("options", "says"),
     [
         ([], "what to choose by"),
-        (["--knee", "--threshold", "1"], "`threshold` is a probability above 0 and below 1"),
+        (["--knee", "--threshold", "1"], "`threshold` must be a probability above 0 and below 1"),
         (["--max", "tpr_gap"], "NAME=NUMBER, as tpr_gap=0.02, found `tpr_gap`"),
         (["--max", "tpr_gap=2%"], "--max takes NAME=NUMBER"),
         (["--max", "gap=0.02"], "`gap`; did you mean `tpr_gap`"),
         (["--max", "tpr_gap=1", "--max", "tpr_gap=2"], "--max has `tpr_gap` twice"),
         (["--weights", "a,b"], "numbers as 0.3,0.7, found `a,b`"),
         (["--weights", "1"], "per objective, here 2"),
-        (["--knee", "--maximize", "accuracy"], "by one thing"),
+        (["--knee", "--maximize", "accuracy"], "one criterion"),
         (["--max", "tpr_gap=-0.5"], "closest has `tpr_gap` 0."),
-        (["--knee", "--evaluations", "1"], "`evaluations` are at least 2"),
-        (["--knee", "--confidence", "0.9"], "`confidence` is that of a bound"),
+        (["--knee", "--evaluations", "1"], "`evaluations` must be at least 2"),
+        (["--knee", "--confidence", "0.9"], "`confidence` needs a bound"),
         (["--max", "tpr_gap=0.5", "--confidence", "90"], "above 0.5 and below 1"),
         (
             ["--max", "tpr_gap=0.0001", "--confidence", "0.9", "--allow-constant"],

@@ -113,7 +113,9 @@ class TestPredict:
         refused(cli("predict", run, "new.csv", *ray, "--maximize", "accuracy"), "found both")
         refused(cli("predict", run, "new.csv", *ray, "--out", "less.csv"), "`less.csv` exists")
         refused(cli("predict", run, "again.csv", *ray), "a column `prediction` already")
-        refused(cli("predict", run, "less.csv", *ray), "lacks columns it was fitted with: `age`")
+        refused(
+            cli("predict", run, "less.csv", *ray), "lacks columns that it was fitted with: `age`"
+        )
         refused(cli("predict", run, "absent.csv", *ray), "does not exist")
         fit("toy_convex", epochs=1, out="toy", device="cpu")
         refused(cli("predict", "toy", "new.csv", *ray), "not trained on a table")
@@ -152,7 +154,7 @@ class TestLabelledRows:
     @pytest.mark.parametrize(
         ("change", "says"),
         [
-            ({"income": "middle"}, "is `high` or `low` in every row, found `middle`"),
+            ({"income": "middle"}, "must be `high` or `low` in every row, found `middle`"),
             ({"income": [None, "high"] * 50}, "found 50 missing"),
             ({"sex": ["x", "f"] * 50}, "found 50 that do not, such as row 1 with `x`"),
         ],
@@ -212,7 +214,7 @@ class TestOtherTables:
         assert load_run(ages).record["about"]["answer"]["task"] == "number"
 
     def test_it_is_not_served(self, cli: Call, ages: Path) -> None:
-        refused(cli("serve", str(ages)), "a server answers for two classes")
+        refused(cli("serve", str(ages)), "a server supports only two classes")
 
     def test_several_classes_without_groups(self, cli: Call) -> None:
         frame = people(400)
@@ -224,7 +226,7 @@ class TestOtherTables:
         )
         assert ended.code == 0, ended.err
         assert "`income`: high, low, pension" in ended.out
-        assert "what is traded is `loss_high` against `loss_low` against" in ended.err
+        assert "the objectives are `loss_high` against `loss_low` against" in ended.err
         ended = cli("predict", "run", "people.csv", "--ray", "0.2,0.2,0.6")
         found = pd.read_csv(io.StringIO(ended.out))
         chances = found[[f"probability_{name}" for name in ("high", "low", "pension")]]

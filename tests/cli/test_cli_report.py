@@ -23,7 +23,7 @@ def test_one_recipe_is_written_and_told(cli: Call) -> None:
     assert ended.code == 0
     lines = ended.out.splitlines()
     assert (
-        lines[0] == "table_1_small: Table 1 in small: every method on four sets that need no files"
+        lines[0] == "table_1_small: A small Table 1: every method on four sets that need no files"
     )
     assert lines[1] == "  35 of 35 cells complete"
     assert "COSMOS is not outperformed" in lines[2]
@@ -75,8 +75,8 @@ def test_other_seeds_are_reported_when_named(cli: Call) -> None:
 
 def test_what_cannot_be_reported_is_one_sentence(cli: Call) -> None:
     for arguments, words in (
-        (("report",), "holds no recipe of this package that was begun"),
-        (("report", "table_1"), "holds no finished run of `table_1`"),
+        (("report",), "has no recipe of this package that was started"),
+        (("report", "table_1"), "has no finished run of `table_1`"),
         (("report", "tabel_1"), "did you mean `table_1`?"),
         (("report", "table_1", "--seeds", "one"), "whole numbers"),
         (("report", "table_1", "--epochs", "0"), "at least 1"),

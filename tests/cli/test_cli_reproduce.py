@@ -126,8 +126,8 @@ def test_an_interrupt_says_how_to_go_on(go: Call, monkeypatch: pytest.MonkeyPatc
         ended = go()
     assert ended.code == 130
     assert ended.err.strip().endswith(
-        "note: interrupted; what is done is saved in reproduction: the same command goes on from "
-        "there"
+        "note: interrupted; finished cells are saved in reproduction: run the same command to "
+        "continue"
     )
     again = go()
     assert again.code == 0

@@ -71,7 +71,7 @@ def test_a_command_refuses_what_is_not(
     code, out, err = cli(*command, "--verify", str(keys / "ours.pub"))
     assert (code, out) == (2, "")
     assert _said(err) == (
-        "error: `run/run.json` was changed after it was signed: bring back what was signed"
+        "error: `run/run.json` was changed after it was signed: restore the signed version"
     )
     (folder / "signature.json").unlink()
     code, out, err = cli(*command, "--verify", str(keys / "ours.pub"))
@@ -98,7 +98,7 @@ def test_a_finished_run_is_signed_when_it_is_resumed(cli: Cli, keys: Path) -> No
 def test_a_key_that_cannot_sign_is_refused_before_training(cli: Cli, keys: Path) -> None:
     code, _, err = cli("train", "toy_convex", *SHORT, "--sign", str(keys / "ours.pub"))
     assert code == 2
-    assert "is no private key" in _said(err)
+    assert "is not a private key" in _said(err)
     assert not list(Path().iterdir())
 
 

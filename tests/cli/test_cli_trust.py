@@ -35,8 +35,8 @@ def test_a_command_imports_nothing_that_a_folder_names(
     code, out, err = cli(*command)
     assert (code, out) == (2, "")
     assert " ".join(err.split()) == (
-        "error: `run/run.json` names `payload:backbone`, code outside of paretocosmos that would "
-        'be imported and run: only if you trust it, allow it with trust=["payload"] (here: --trust '
+        "error: `run/run.json` names `payload:backbone`, code outside paretocosmos that would "
+        'be imported and run: if you trust it, allow it with trust=["payload"] (here: --trust '
         "payload)"
     )
     assert not mark_of(payload).exists()
@@ -130,7 +130,7 @@ def test_too_many_rays_are_one_sentence(cli: Cli, toy: Path) -> None:
     code, _, err = cli("evaluate", str(toy), "--rays", "2000000000")
     assert (code, " ".join(err.split())) == (
         2,
-        "error: `rays` are at most 1,000,000, found 2000000000",
+        "error: `rays` must be at most 1,000,000, found 2000000000",
     )
 
 

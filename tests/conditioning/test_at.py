@@ -65,7 +65,7 @@ def test_it_is_called_as_the_network_was(name: str, rays: Rays, nudge: Nudge) ->
     assert not one.training
     with pytest.raises(AttributeError, match="tripled"):
         one.tripled(left)
-    with pytest.raises(ConfigurationError, match=r"by position.*here 2; found 3"):
+    with pytest.raises(ConfigurationError, match=r"positional.*here 2; found 3"):
         one(left, right, right)
 
 
@@ -163,7 +163,7 @@ class Tied(nn.Module):
 )  # fmt: skip
 def test_what_is_not_exact_is_not_merged(model: Conditioning, says: str) -> None:
     ray = torch.full((model.objectives,), 1 / model.objectives)
-    with pytest.raises(ConfigurationError, match=f"exactly or not at all, and .*{says}"):
+    with pytest.raises(ConfigurationError, match=f"the weights exactly, but .*{says}"):
         model.at(ray, merge=True)
     assert model.at(ray).training
 

@@ -271,14 +271,14 @@ def test_fit_takes_a_conditioned_network(tmp_path: Any) -> None:
         (nn.TransformerEncoderLayer(4, 2, 8), {"layer": "linear1"}, "`linear1` is not always"),
         (Mlp((4,), 1), {"how": "flim"}, "`flim`; .*`film`"),
         (Mlp((4,), 1), {"how": "inputs"}, "did you mean `input`"),
-        (Mlp((4,), 1), {"how": "hypernet", "layer": "layers.0"}, "network as a whole"),
+        (Mlp((4,), 1), {"how": "hypernet", "layer": "layers.0"}, "takes the whole network"),
         (Mlp((4,), 1), {"how": "torch.nn:ReLU"}, "cannot be built"),
         (Mlp((4,), 1), {"how": f"{__name__}:no"}, "cannot be imported"),
         (Mlp((4,), 1), {"settings": {"wide": 3}}, "`concat` .*'wide'"),
         (Mlp((4,), 1), {"objectives": 0}, "`objectives`.*found 0"),
         (Mlp((4,), 1), {"objectives": 1.5}, r"`objectives`.*found 1\.5"),
         (Mlp, {}, "class Mlp: build it"),
-        (Concat(Mlp((4,), 1), 2), {}, "found the conditioned Concat"),
+        (Concat(Mlp((4,), 1), 2), {}, "not be conditioned already, found Concat"),
     ],
 )
 def test_what_cannot_be_conditioned_is_refused(

@@ -497,7 +497,7 @@ def test_sizes_must_be_positive(name: str) -> None:
 
 @pytest.mark.parametrize("network", [nn.ReLU(), nn.Linear(3, 1).requires_grad_(False)], ids=str)
 def test_a_network_without_weights_to_train_is_refused(network: nn.Module) -> None:
-    with pytest.raises(ConfigurationError, match="trained, found none"):
+    with pytest.raises(ConfigurationError, match="trainable weights, found none"):
         Hypernet(network, J)
 
 

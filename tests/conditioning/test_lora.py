@@ -143,5 +143,5 @@ class Mixer(nn.Module):
 
 def test_a_layer_that_is_read_and_not_called_is_left_out() -> None:
     assert Lora(Mixer(), J).places == ("called",)
-    with pytest.raises(ConfigurationError, match=r"`read` is not always: .* its weight"):
+    with pytest.raises(ConfigurationError, match=r"`read` is not always called: .* its weight"):
         Lora(Mixer(), J, layer="read")

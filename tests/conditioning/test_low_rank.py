@@ -263,7 +263,7 @@ def test_what_is_drawn_is_drawn_as_a_layer_draws() -> None:
     ("network", "settings", "says"),
     [
         (Mlp((4,), 1), {"rank": -1}, "`rank` must be at least 0, found -1"),
-        (nn.Sequential(nn.LayerNorm(4)), {"rank": 1}, "`rank` is .* in Sequential: set it to 0"),
+        (nn.Sequential(nn.LayerNorm(4)), {"rank": 1}, "`rank` needs .* in Sequential: set it to 0"),
     ],
 )
 def test_what_cannot_move_is_refused(
@@ -276,5 +276,5 @@ def test_what_cannot_move_is_refused(
 def test_weights_of_the_first_film_are_refused() -> None:
     model = Film(Mlp((4,), 1), 2)
     old = {name.replace("perceptron", "ray"): value for name, value in model.state_dict().items()}
-    with pytest.raises(ConfigurationError, match=r"`film` before paretocosmos 0\.1\.0"):
+    with pytest.raises(ConfigurationError, match=r"`film` in a version before 0\.1\.0"):
         model.load_state_dict(old)

@@ -113,7 +113,7 @@ def test_a_recurrent_network_of_words(rays: Rays) -> None:
     found: Any = model(IDS, ray)
     torch.testing.assert_close(found[0], out[:, K:])
     torch.testing.assert_close(found[1], last)
-    with pytest.raises(ConfigurationError, match=r"changes nothing .* \[batch, positions\]"):
+    with pytest.raises(ConfigurationError, match=r"change nothing .* \[batch, positions\]"):
         Token(Recurrent(batch_first=False).double(), J)
 
 
@@ -136,7 +136,7 @@ def test_what_belongs_to_positions_grows_with_them() -> None:
     [
         ({"input_ids": IDS, "past_key_values": object()}, "found `past_key_values`"),
         ({"inputs_embeds": torch.zeros(B, T, 3)}, "found `inputs_embeds`"),
-        ({"one": IDS, "two": IDS}, "which input has the ids.* found one, two"),
+        ({"one": IDS, "two": IDS}, "one input with ids.* found one, two"),
         ({"input_ids": IDS, "segments": IDS}, "`segments` of shape"),
         (torch.zeros(B, dtype=torch.long), r"shape \(6,\)"),
     ],
@@ -164,9 +164,9 @@ class Bag(nn.Module):
         (Reader(), {"tokens": 0}, "`tokens` must be at least 1, found 0"),
         (Reader(), {"width": 0}, "`width`"),
         (Reader(), {"layer": "each"}, "found Linear at `each`.*there are: words, places"),
-        (Reader(), {"tokens": 20}, "found that Reader raises IndexError"),
+        (Reader(), {"tokens": 20}, "but Reader raises IndexError"),
         (nn.Linear(3, 2), {}, "found Linear at what the input enters.*none"),
-        (Bag(), {}, "changes nothing in Bag"),
+        (Bag(), {}, "change nothing in Bag"),
     ],
 )
 def test_networks_without_a_place_for_tokens_are_refused(

@@ -193,7 +193,7 @@ def _own() -> nn.Module:
 
 NEGATIVE, ZERO = _with(Shifted(name="b", target="second")), _with(Nothing(name="b"))
 TOLD = "`{}` trains a network .*`concat`.*leave"
-DEAF = "`{}` draws a ray .*leave `conditioning` out"
+DEAF = "`{}` draws rays, .*leave `conditioning` out"
 LIKE = r"`normalisation` .*`loss\+`, found 'l3'"
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "mgda concat": ({"method": "mgda", "conditioning": "concat"}, TOLD.format("mgda")),

@@ -202,7 +202,7 @@ def test_an_unknown_preset_is_refused_with_those_there_are() -> None:
 
 @pytest.mark.parametrize("key", ["penalty", "method.penalty"])
 def test_a_penalty_needs_the_method_that_has_one(key: str) -> None:
-    with pytest.raises(ConfigurationError, match=r"`penalty`.*`cosmos`.*`linear`.*name the method"):
+    with pytest.raises(ConfigurationError, match=r"`penalty`.*`cosmos`.*`linear`.*set the method"):
         _plan(settings={key: 2.0})
     for given in ({"method": "cosmos"}, {"preset": "paper"}):
         plan = _plan(settings={key: 2.0}, **given)

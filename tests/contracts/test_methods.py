@@ -100,7 +100,7 @@ def test_or_it_has_rays_of_its_own_and_draws_none(name: str, objectives: int) ->
     assert again is not None
     assert torch.equal(rays, again)
     assert torch.equal(torch.get_rng_state(), before)
-    with pytest.raises(ConfigurationError, match=r"draws no rays: .*`fixed_rays`"):
+    with pytest.raises(ConfigurationError, match=r"does not draw rays: .*`fixed_rays`"):
         method.sample(objectives, 1, torch.Generator())
 
 

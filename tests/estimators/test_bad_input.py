@@ -47,7 +47,7 @@ def with_one(values: Any, at: int, value: Any) -> Any:
     [
         pytest.param(
             lambda: classifier().fit(x, y, sensitive=np.ones(120)),
-            "groups to compare, found only `1`",
+            "two groups, found only `1`",
             id="one-group",
         ),
         pytest.param(
@@ -67,7 +67,7 @@ def with_one(values: Any, at: int, value: Any) -> Any:
         ),
         pytest.param(
             lambda: classifier().fit(FRAME, y, sensitive=SHUFFLED),
-            "different labels in their index, so that rows may belong to others",
+            "different index labels, so their rows may not match",
             id="shuffled-groups",
         ),
         pytest.param(
@@ -77,12 +77,12 @@ def with_one(values: Any, at: int, value: Any) -> Any:
         ),
         pytest.param(
             lambda: classifier().fit(x, y, sensitive=with_one(sex, 0, 7)),
-            "validate on, found too few of `7`",
+            "for validation, found too few of `7`",
             id="a-group-of-one",
         ),
         pytest.param(
             lambda: classifier().fit(x, sex, sensitive=sex),
-            "validate on, found too few of `0`",
+            "for validation, found too few of `0`",
             id="a-group-without-positives",
         ),
         pytest.param(
@@ -132,15 +132,17 @@ def with_one(values: Any, at: int, value: Any) -> Any:
         ),
         pytest.param(
             lambda: classifier().fit(x, np.ones(120)),
-            "classes to tell apart",
+            "at least two classes",
             id="one-class",
         ),
         pytest.param(
             lambda: classifier().fit(x, with_one(y, 0, 2).astype(int)),
-            "validate on, found too few of `2`",
+            "for validation, found too few of `2`",
             id="a-class-of-one",
         ),
-        pytest.param(lambda: classifier().fit(x[:1], y[:1]), "2 rows that count", id="one-row"),
+        pytest.param(
+            lambda: classifier().fit(x[:1], y[:1]), "2 rows with a positive weight", id="one-row"
+        ),
         pytest.param(lambda: classifier().fit(x[:, :0], y), "0 feature(s)", id="no-features"),
         pytest.param(
             lambda: classifier().fit(pd.DataFrame(x).iloc[:0], y[:0]),
@@ -149,7 +151,7 @@ def with_one(values: Any, at: int, value: Any) -> Any:
         ),
         pytest.param(
             lambda: classifier().fit(x, y, sample_weight=-np.ones(120)),
-            "`sample_weight` is finite",
+            "`sample_weight` must be finite",
             id="negative-weight",
         ),
         pytest.param(
@@ -174,12 +176,12 @@ def with_one(values: Any, at: int, value: Any) -> Any:
         ),
         pytest.param(
             lambda: classifier(objectives={"one": lambda o, t: o.mean()}).fit(x, y),
-            "two to be traded, found 1",
+            "at least two, found 1",
             id="one-objective",
         ),
         pytest.param(
             lambda: classifier(objectives=["accuracy", "gap"]).fit(x, y),
-            "`objectives` are functions",
+            "`objectives` must be functions",
             id="names-for-objectives",
         ),
         pytest.param(
@@ -217,7 +219,7 @@ def with_one(values: Any, at: int, value: Any) -> Any:
         ),
         pytest.param(
             lambda: regressor().fit(x, pd.DataFrame({"weight": number, "b": number})),
-            "names of their own",
+            "target names must be unique",
             id="a-target-called-weight",
         ),
         pytest.param(
@@ -267,7 +269,7 @@ class TestPredict:
             ([np.nan, 1.0], "finite entries >= 0"),
             ([1.0], "per objective, here 2"),
             ([[0.5, 0.5]] * 3, "5 rows, found 3"),
-            ("equal", "ray is 2 numbers"),
+            ("equal", "ray must be 2 numbers"),
         ],
     )
     def test_a_preference_off_the_simplex(

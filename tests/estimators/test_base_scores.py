@@ -50,9 +50,9 @@ def test_a_network_begins_where_its_base_ends() -> None:
 @pytest.mark.parametrize(
     ("base", "kind", "message"),
     [
-        (DummyRegressor(), ConfigurationError, "`base` is a classifier"),
-        (LogisticRegression, ConfigurationError, "`base` is a classifier"),
-        ("trees", ConfigurationError, "`base` is a classifier"),
+        (DummyRegressor(), ConfigurationError, "`base` must be a scikit-learn classifier"),
+        (LogisticRegression, ConfigurationError, "`base` must be a scikit-learn classifier"),
+        ("trees", ConfigurationError, "`base` must be a scikit-learn classifier"),
     ],
 )
 def test_what_is_no_classifier_is_refused(

@@ -45,7 +45,7 @@ def test_rays_that_change_nothing(people: People) -> None:
         method="tchebycheff", random_state=0, epochs=2, learning_rate=1e-9
     )
     (said,) = _told(insensitive, people.x, people.rich, sensitive=people.sex)
-    assert said.startswith("the rays change nothing (sensitivity 0.00")
+    assert said.startswith("the ray has no effect (sensitivity 0.00")
 
 
 def test_goals_that_hardly_conflict() -> None:
@@ -67,4 +67,4 @@ def test_an_order_that_is_wrong(sign: float) -> None:
         assert told == []
     else:
         (said,) = told
-        assert "raises what it should lower on val, by its rank correlation: `high` (-1.00)" in said
+        assert "raises the objective on validation rows (rank correlation: `high` (-1.00))" in said

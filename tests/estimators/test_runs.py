@@ -121,7 +121,7 @@ def test_a_saved_one_predicts_the_same(
     ]
     with pytest.raises(RunError, match="exists: choose another folder"):
         chosen.save(saved)
-    with pytest.raises(RunError, match="rows are part of no folder"):
+    with pytest.raises(RunError, match="neither a folder nor a pickle"):
         run.choose(knee=True)
 
 
@@ -211,7 +211,7 @@ def test_a_base_is_a_column_of_its_own(some: People) -> None:
 
 def test_of_a_pipeline_the_last_step_is_taken(fair: ParetoClassifier) -> None:
     whole = make_pipeline(StandardScaler(), fair)
-    with pytest.warns(DataWarning, match="the steps before `paretoclassifier` are not part of it"):
+    with pytest.warns(DataWarning, match="the steps before `paretoclassifier` are not included"):
         run = as_run(whole)
     assert run.model is fair.model_
     with pytest.raises(ConfigurationError, match="found LogisticRegression"):

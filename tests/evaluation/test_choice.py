@@ -62,7 +62,7 @@ def test_new_rays_find_more_than_those_held(run: Run) -> None:
     fewest = run.choose(max={"tpr_gap": bound}, evaluations=2)
     assert fewest.ray == held.ray
     assert fewest.evaluations == 2
-    with pytest.raises(ConfigurationError, match="`evaluations` are at least 2"):
+    with pytest.raises(ConfigurationError, match="`evaluations` must be at least 2"):
         run.choose(knee=True, evaluations=1)
 
 
@@ -95,7 +95,9 @@ def test_networks_of_their_own_are_chosen_among(people: pd.DataFrame, tmp_path: 
         settings=settings,
         out=tmp_path / "run",
     )
-    with pytest.warns(FrontWarning, match="constant classifier: everybody gets the same answer"):
+    with pytest.warns(
+        FrontWarning, match="constant classifier: it predicts the same for everybody"
+    ):
         choice = run.choose(minimize="tpr_gap", allow_constant=True)
     assert list(choice.ray) in run.front_val.rays.tolist()
     assert choice.evaluations == 2

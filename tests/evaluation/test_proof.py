@@ -135,5 +135,5 @@ def test_a_confidence_is_a_share(confidence: object) -> None:
 
 
 def test_a_confidence_without_a_bound() -> None:
-    with pytest.raises(ConfigurationError, match="`confidence` is that of a bound"):
+    with pytest.raises(ConfigurationError, match="`confidence` needs a bound"):
         Criteria(knee=True, confidence=0.9)

@@ -209,5 +209,5 @@ def test_thresholds_that_are_refused() -> None:
         with pytest.raises(ConfigurationError, match="a probability above 0 and below 1"):
             at_threshold(problem, wrong)  # type: ignore[arg-type]
     assert not takes_threshold(toy)
-    with pytest.raises(ConfigurationError, match="`toy_convex` has no decision between two"):
+    with pytest.raises(ConfigurationError, match="`toy_convex` does not decide between two"):
         at_threshold(toy, 0.3)

@@ -133,8 +133,8 @@ def test_a_run_read_back_shows_the_same_with_its_problem(run: Run, view: View) -
     assert bare.samples is None
     assert bare.looks[0].answers is None
     assert "no samples" in bare.without
-    assert "built by hand" in bare.why
-    assert "built by hand" not in bare.without  # which others read
+    assert "built in Python" in bare.why
+    assert "built in Python" not in bare.without  # which others read
     assert [front.split for front in bare.looks[0].fronts] == ["val", "test"]
     assert bare.looks[0].fronts[1] == run.front
 
@@ -175,7 +175,7 @@ def test_answers_that_are_no_classes_are_said_so(tmp_path: Path) -> None:
         [fit("toy_convex", preset="paper", epochs=2, out=tmp_path / "run", engine="eager")]
     )
     assert view.samples is None
-    assert "are not classes" in view.why
+    assert "does not predict classes" in view.why
     write_report(tmp_path / "page.html", view)
 
 
@@ -220,6 +220,6 @@ def test_answers_are_counted_at_a_threshold(run: Run, problem: TabularProblem) -
         right = (yes == (batch.targets["label"].flatten() > 0.5)).double().mean()
         front = view.looks[0].fronts[1]
         assert front.metrics["accuracy"][place] == pytest.approx(float(right))
-    with pytest.raises(ConfigurationError, match="`threshold` is a probability"):
+    with pytest.raises(ConfigurationError, match="`threshold` must be a probability"):
         look_at([run], threshold=1.0)
     assert look_at([run]).words.threshold == 0.5

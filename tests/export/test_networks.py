@@ -195,7 +195,7 @@ def test_a_file_that_differs_is_removed(
     before = made.path.read_bytes()
     # as if a runtime were less precise than allowed
     monkeypatch.setattr("paretocosmos.export.LIMIT", -1.0)
-    with pytest.raises(RunError, match="else than PyTorch"):
+    with pytest.raises(RunError, match="differs from PyTorch"):
         export(run)
     with pytest.raises(RunError, match="so it was removed"):
         export(run, out=tmp_path / "other.onnx")

@@ -277,7 +277,7 @@ def test_else_those_of_the_hub(
 
 
 def test_else_random_ones_which_is_said(nowhere: list[str]) -> None:
-    says = r"begins with random weights.*not in `.*efficientnet-b0`.*from the hub \(.*no route"
+    says = r"starts from random weights.*not in `.*efficientnet-b0`.*from the hub \(.*no route"
     with pytest.warns(WeightsWarning, match=says) as caught:
         network = EfficientNet((3, 64, 64), TWO, variant="b0")
     assert len(caught) == 1
@@ -304,7 +304,7 @@ def test_nobody_is_asked_offline_or_for_other_channels(
     ("weights", "says"),
     [
         ("owner/name", r"`owner/name`.*hub \(.*no route"),
-        ("no/such/folder", "`no/such/folder`.*no name on the hub"),
+        ("no/such/folder", "`no/such/folder`.*not a name on the hub"),
     ],
 )
 def test_weights_that_are_named_and_not_there_are_one_sentence(
@@ -317,7 +317,7 @@ def test_weights_that_are_named_and_not_there_are_one_sentence(
 
 def test_weights_of_another_variant_are_refused(theirs: Any, tmp_path: Path) -> None:
     theirs.save_pretrained(tmp_path)
-    with pytest.raises(DataError, match=r"this network's .*`variant`"):
+    with pytest.raises(DataError, match=r"fit this network .*`variant`"):
         EfficientNet((3, 64, 64), 1, variant="b1", weights=str(tmp_path))
 
 

@@ -193,5 +193,5 @@ def test_an_unknown_name_or_mode_is_refused() -> None:
     pytest.importorskip("wandb", reason="wandb is not installed")
     from paretocosmos.integrations.wandb import WandB
 
-    with pytest.raises(ConfigurationError, match="`mode` is one of offline, online, disabled"):
+    with pytest.raises(ConfigurationError, match="`mode` must be one of offline, online, disabled"):
         WandB(mode="of")

@@ -229,7 +229,7 @@ def test_needs_are_declared() -> None:
     assert _cluster._gpus({"CPU": 4.0, "GPU": 2.0}, how) == 1
     assert _cluster._gpus({"CPU": 4.0}, how) == 0
     assert _cluster._gpus({"GPU": 2.0}, dataclasses.replace(how, device="cpu")) == 0
-    with pytest.raises(ConfigurationError, match="no machine of the cluster"):
+    with pytest.raises(ConfigurationError, match="no machine in the cluster"):
         _cluster._gpus({"CPU": 4.0}, dataclasses.replace(how, device="cuda"))
 
 

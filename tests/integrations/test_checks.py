@@ -54,7 +54,8 @@ def test_networks_that_take_a_ray_pass(model: nn.Module) -> None:
 )
 def test_networks_that_take_none_are_refused(model: nn.Module) -> None:
     says = (
-        r"`model` is called as `forward\(inputs, ray\)`, found .*condition\(model, objectives=2\)"
+        r"`model` must be called as `forward\(inputs, ray\)`, found "
+        r".*condition\(model, objectives=2\)"
     )
     with pytest.raises(ConfigurationError, match=says):
         checked_model(model, 2)
@@ -123,7 +124,7 @@ def test_settings_are_the_named_methods() -> None:
             "phn_ls",
             re.escape('pass "linear", and a network made by condition(..., how="hypernet")'),
         ),
-        (Cosmos, "`method` is a Method"),
+        (Cosmos, "`method` must be a Method"),
         (Cosmos(alpha=(1.0, 1.0, 1.0)), "here 2; found 3"),
     ],
     ids=["name", "pair", "class", "alpha"],

@@ -126,7 +126,7 @@ def test_what_is_not_said_is_the_presets() -> None:
     assert _usual(_model(False), settings={"floor": 0.2}).method == Linear(
         alpha=0.5, floor=0.2, stratified=True
     )
-    with pytest.raises(ConfigurationError, match=r"`penalty` .* `cosmos`.*name the method too"):
+    with pytest.raises(ConfigurationError, match=r"`penalty` .* `cosmos`.*set the method too"):
         _usual(_model(False), settings={"penalty": 2.0})
     with pytest.raises(ConfigurationError, match="preset `own`"):
         _usual(_model(False), preset="own")
@@ -202,7 +202,7 @@ def test_a_loss_without_a_gradient_waits_for_its_scale_and_a_resumed_training_kn
     resumed(model, Batch(batch.inputs, {"a": 9 * batch.targets["a"], "b": batch.targets["b"]}),
             epoch=0, place=(0, 2))  # fmt: skip
     assert resumed.state["loss_scales"].tolist() == after
-    with pytest.raises(ConfigurationError, match="loss_scales, found one that remembers nothing"):
+    with pytest.raises(ConfigurationError, match="loss_scales, this one nothing"):
         _weighing(model, None).restore(weighing.kept())
 
 
@@ -334,7 +334,7 @@ def test_what_a_method_remembers_survives_json_and_an_epoch_begins_once() -> Non
 
 def test_a_checkpoint_of_another_method_is_refused() -> None:
     kept = _weighing(_model(False), Epo()).kept()
-    with pytest.raises(ConfigurationError, match="steps, infeasible, gap, found one"):
+    with pytest.raises(ConfigurationError, match="steps, infeasible, gap, this one nothing"):
         _weighing(_model(False)).restore(kept)
 
 
@@ -353,8 +353,8 @@ def test_losses_a_method_cannot_weigh_are_refused_on_the_first_batch() -> None:
     ("given", "says"),
     [
         ({"groups": 0}, "`groups`.*at least 1"),
-        ({"seed": -1}, "`seed` is a whole number"),
-        ({"seed": 1.5}, "`seed` is a whole number"),
+        ({"seed": -1}, "`seed` must be a whole number"),
+        ({"seed": 1.5}, "`seed` must be a whole number"),
     ],
     ids=["groups", "negative", "fraction"],
 )

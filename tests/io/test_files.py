@@ -174,7 +174,7 @@ def _folder(path: Path) -> None:
         (_missing, "does not exist"),
         (_half, "damaged"),
         (_binary, "damaged"),
-        (_list, "no JSON object"),
+        (_list, "not hold a JSON object"),
         (_folder, "cannot be read"),
     ],
 )
@@ -209,11 +209,11 @@ def test_what_is_written_may_be_read_as_the_user_has_it(tmp_path: Path) -> None:
         "some digits": ('{"a":-' + "7" * 101 + "}", "a number of 102 digits"),
         "fraction": ('{"a":0.' + "7" * 5000 + "}", "too large or too long, 0.777"),
         "exponent": ('{"a":1e999}', "too large or too long, 1e999"),
-        "nan": ('{"a":NaN}', "NaN, which is no JSON"),
-        "infinite": ('{"a":-Infinity}', "-Infinity, which is no JSON"),
+        "nan": ('{"a":NaN}', "NaN, which is not JSON"),
+        "infinite": ('{"a":-Infinity}', "-Infinity, which is not JSON"),
         "half a character": ('{"a":"\\uD800"}', "surrogates not allowed"),
-        "a list": ("[]", "no JSON object"),
-        "a number": ("7", "no JSON object"),
+        "a list": ("[]", "not hold a JSON object"),
+        "a number": ("7", "not hold a JSON object"),
         "empty": ("", "Expecting value"),
     }.values(),
 )
@@ -237,11 +237,11 @@ def test_files_are_read_up_to_a_size(tmp_path: Path) -> None:
 def test_what_is_no_file_is_not_waited_for(tmp_path: Path) -> None:
     pipe = tmp_path / "run.json"
     os.mkfifo(pipe)
-    with pytest.raises(RunError, match="no plain file"):
+    with pytest.raises(RunError, match="not a regular file"):
         read_json(pipe)
     pipe.unlink()
     pipe.symlink_to("/dev/zero")
-    with pytest.raises(RunError, match="no plain file"):
+    with pytest.raises(RunError, match="not a regular file"):
         read_json(pipe)
 
 

@@ -42,7 +42,7 @@ def test_a_file_is_read_up_to_its_limit(tmp_path: Path) -> None:
         path = tmp_path / name
         path.write_bytes(content)
         assert read_packed(path, most=1000) == bytes(1000)
-        with pytest.raises(DataError, match=r"once unpacked|at most 999"):
+        with pytest.raises(DataError, match=r"unpacks to more than 999|at most 999"):
             read_packed(path, most=999)
 
 
@@ -50,7 +50,7 @@ def test_an_idx_file(tmp_path: Path) -> None:
     path = tmp_path / "labels.gz"
     piece = gzip.compress(bytes(1 << 24), 1)
     path.write_bytes(piece * 17)
-    with pytest.raises(DataError, match="268,435,456 bytes once unpacked"):
+    with pytest.raises(DataError, match="unpacks to more than 268,435,456 bytes"):
         read_idx(path, 1)
 
 
@@ -61,7 +61,7 @@ def test_a_packed_table(ending: str, tmp_path: Path) -> None:
     path.write_bytes(pack.compress(b"a,b\n" + b"1,2\n" * 1000))
     assert len(read_csv(path, "")) == 1000
     path.write_bytes(pack.compress(b"a,b\n" + b"1,2\n" * 1_000_000))
-    with pytest.raises(DataError, match="3,000,000 bytes once unpacked"):
+    with pytest.raises(DataError, match="unpacks to more than 3,000,000 bytes"):
         read_csv(path, "")
 
 
@@ -71,7 +71,7 @@ def test_a_line_without_end(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"line.* 1,048,576 bytes"):
         read_csv(path, "")
     os.mkfifo(tmp_path / "pipe.csv")
-    with pytest.raises(DataError, match="is no plain file"):
+    with pytest.raises(DataError, match="is not a regular file"):
         read_csv(tmp_path / "pipe.csv", "")
 
 
@@ -123,7 +123,7 @@ def test_a_picture_in_a_folder(tmp_path: Path) -> None:
 def test_a_picture_that_would_take_all_memory(size: tuple[int, int]) -> None:
     stream = io.BytesIO()
     Image.new("1", size).save(stream, "png")
-    with pytest.raises(ValueError, match=f"{size[0]} x {size[1]}, at most"):
+    with pytest.raises(ValueError, match=f"{size[0]} x {size[1]}; at most"):
         decode(stream.getvalue(), 64)
 
 

@@ -58,8 +58,8 @@ def test_code_that_a_folder_names_is_not_imported(
     with pytest.raises(UntrustedError) as caught:
         opener(folder)
     assert str(caught.value) == (
-        f"`{folder / 'run.json'}` names `payload:{role}`, code outside of paretocosmos that would "
-        'be imported and run: only if you trust it, allow it with trust=["payload"]'
+        f"`{folder / 'run.json'}` names `payload:{role}`, code outside paretocosmos that would "
+        'be imported and run: if you trust it, allow it with trust=["payload"]'
     )
     assert not mark_of(payload).exists()
     assert "payload" not in sys.modules
@@ -228,7 +228,7 @@ def test_own_things_may_be_named_in_full() -> None:
 )
 def test_what_is_no_name_is_not_repeated(folder: Path, name: str) -> None:
     change(folder, names(method=name))
-    with pytest.raises(RunError, match=r"no name of a thing$") as caught:
+    with pytest.raises(RunError, match=r"is not a valid name$") as caught:
         load_run(folder, trust=["a", "os"])
     assert str(caught.value).isprintable()
 

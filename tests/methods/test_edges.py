@@ -93,5 +93,5 @@ def test_mgda_without_the_losses_takes_any() -> None:
 
 
 def test_a_method_of_fixed_rays_draws_none() -> None:
-    with pytest.raises(ConfigurationError, match=r"`Separate` draws no rays.*`fixed_rays`$"):
+    with pytest.raises(ConfigurationError, match=r"`Separate` does not draw rays.*`fixed_rays`$"):
         Separate().sample(2, 1, torch.Generator())

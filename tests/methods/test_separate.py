@@ -56,7 +56,7 @@ def test_mistakes_are_refused() -> None:
     with pytest.raises(ConfigurationError, match="`networks` must be at least 1, found 0"):
         Separate(networks=0)
     for method in (Separate(floor=0.6), Separate(floor=-0.1)):
-        with pytest.raises(ConfigurationError, match="`floor` is at least 0 and at most 1/J"):
+        with pytest.raises(ConfigurationError, match="`floor` must be at least 0 and at most 1/J"):
             method.weights(torch.rand(2), torch.rand(2), no_gram, {})
 
 

@@ -74,7 +74,9 @@ def test_linear_weights_have_a_floor() -> None:
 
 @pytest.mark.parametrize("floor", [-0.1, 0.4])
 def test_a_floor_above_the_centre_is_refused(floor: float) -> None:
-    with pytest.raises(ConfigurationError, match=r"`floor` is .* at most 1/J, here 0\.333, found"):
+    with pytest.raises(
+        ConfigurationError, match=r"`floor` must be .* at most 1/J, here 0\.333, found"
+    ):
         Linear(floor=floor).weights(torch.rand(3), torch.rand(3), no_gram, {})
 
 

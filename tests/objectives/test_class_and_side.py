@@ -173,8 +173,8 @@ def test_the_loss_of_several_classes_is_that_of_the_probabilities() -> None:
     ("build", "message"),
     [
         (lambda: OneSidedError(side="left"), "`side`.*found `left`"),  # type: ignore[arg-type]
-        (lambda: OneSidedError(power=3), "`power` is 1 or 2, found 3"),
-        (lambda: ErrorGap(power=0), "`power` is 1 or 2, found 0"),
+        (lambda: OneSidedError(power=3), "`power` must be 1 or 2, found 3"),
+        (lambda: ErrorGap(power=0), "`power` must be 1 or 2, found 0"),
         (lambda: ClassLoss(share=0.0), r"`share`.*found 0\.0"),
         (lambda: ClassLoss(of=-1), "`of`.*found -1"),
     ],

@@ -87,7 +87,7 @@ def test_cross_entropy_refuses_what_it_would_misread(
 
 @pytest.mark.parametrize("kind", [CrossEntropy, ClassLoss])
 def test_an_axis_is_the_second_or_the_last(kind: type[Objective]) -> None:
-    with pytest.raises(ConfigurationError, match="`axis` is 1"):
+    with pytest.raises(ConfigurationError, match="`axis` must be 1"):
         kind(axis=2)  # type: ignore[call-arg]
 
 
@@ -129,5 +129,5 @@ def test_a_weight_of_a_sample_is_that_of_all_its_positions() -> None:
 def test_groups_are_of_samples(objective: Objective) -> None:
     targets = {"label": torch.zeros(4), "sensitive": torch.tensor([0, 1, 0, 1])}
     for verb in (objective.loss, objective.score):
-        with pytest.raises(ConfigurationError, match=r"one answer per sample"):
+        with pytest.raises(ConfigurationError, match=r"one value per sample"):
             verb(torch.zeros(4, 16, 4), targets)

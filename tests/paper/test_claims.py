@@ -33,11 +33,11 @@ def test_nobody_ahead_is_as_the_paper_says() -> None:
     assert (fronts.holds, alone.holds) == (True, True)
     assert [(row.problem, row.method) for row in rows_of(fronts)] == [("adult", "phn_ls")]
     assert [(r.problem, r.method) for r in rows_of(alone)] == [("multi_mnist", "single_task")]
-    assert fronts.sentence.startswith("1 comparison on 1 set. It is so")
-    assert "It is so: Single Task on Multi-MNIST, paper (−0.105, " in alone.sentence
+    assert fronts.sentence.startswith("1 comparison on 1 set. It holds")
+    assert "It holds: Single Task on Multi-MNIST, paper (−0.105, " in alone.sentence
     absent = cell("adult", "phn_epo", [0.0], seeds=[], missing=[1])
     fronts = paper_claim([*cells, absent])[0]
-    assert fronts.sentence.startswith("1 comparison on 1 set, 1 more missing. It is so")
+    assert fronts.sentence.startswith("1 comparison on 1 set, 1 more missing. It holds")
 
 
 def test_a_baseline_ahead_beyond_the_noise_is_told() -> None:
@@ -51,7 +51,7 @@ def test_a_baseline_ahead_beyond_the_noise_is_told() -> None:
     assert [row.verdict for row in rows_of(claim)] == ["ahead within the noise", "ahead"]
     noise = np.sqrt(0.02**2 / 3 + 0.02**2 / 3)
     assert rows_of(claim)[1].in_deviations == pytest.approx(0.1 / noise)
-    assert "It is not so in 1; ahead of COSMOS: ParetoMTL on Adult" in claim.sentence
+    assert "It does not hold in 1; ahead of COSMOS: ParetoMTL on Adult" in claim.sentence
     assert "ParetoMTL on Adult, paper (+0.100, 6.1 deviations)" in claim.sentence
     assert "within the noise: PHN-LS on Adult" in claim.sentence
 
@@ -59,8 +59,8 @@ def test_a_baseline_ahead_beyond_the_noise_is_told() -> None:
 @pytest.mark.parametrize(
     ("each", "holds", "words"),
     [
-        ([3.0, 3.01], False, "It is not so: Single Task on Multi-Fashion"),
-        ([2.0, 2.01], True, "It is so: Single Task on Multi-Fashion"),
+        ([3.0, 3.01], False, "It does not hold: Single Task on Multi-Fashion"),
+        ([2.0, 2.01], True, "It holds: Single Task on Multi-Fashion"),
         ([2.5, 2.51], False, "Within the noise: Single Task on Multi-Fashion"),
     ],
     ids=["ahead", "behind", "near"],
@@ -80,15 +80,15 @@ def test_one_seed_does_not_tell() -> None:
     (claim,) = paper_claim(cells)
     assert claim.holds is None
     assert claim.sentence.endswith(
-        "One seed of each does not tell: ahead are PHN-LS on Adult, paper (+0.100)."
+        "One seed of each decides nothing: ahead are PHN-LS on Adult, paper (+0.100)."
     )
     (behind,) = paper_claim([cells[0], cell("adult", "phn_ls", [3.2])])
     assert behind.holds is None
-    assert behind.sentence.endswith("One seed of each does not tell: ahead are none.")
+    assert behind.sentence.endswith("One seed of each decides nothing: ahead are none.")
     own = cell("multi_mnist", "cosmos", [2.9])
     (alone,) = paper_claim([own, cell("multi_mnist", "single_task", [2.8])])
     assert alone.holds is None
-    assert "does not tell: Single Task on Multi-MNIST, paper (−0.100)" in alone.sentence
+    assert "decides nothing: Single Task on Multi-MNIST, paper (−0.100)" in alone.sentence
     assert paper_claim([cell("adult", "cosmos", [3.3])]) == []
     variant = cell("adult", "phn_ls", [3.9], settings={"alpha": 0.5})
     assert paper_claim([cell("adult", "cosmos", [3.3]), variant]) == []
@@ -107,11 +107,11 @@ def test_methods_are_judged_on_the_same_images() -> None:
     (claim,) = paper_claim(cells)
     assert [row.difference for row in rows_of(claim)] == pytest.approx([-0.1, 0.09])
     assert [row.settings for row in rows_of(claim)] == [{}, {"rule": "text"}]
-    assert claim.sentence.startswith("2 comparisons on 2 sets. It is not so in 1; ")
+    assert claim.sentence.startswith("2 comparisons on 2 sets. It does not hold in 1; ")
     assert "PHN-LS on Multi-MNIST, rule text, paper (+0.090, 6.4 deviations)" in claim.sentence
     (claim,) = paper_claim(cells[2:])
     assert claim.sentence.startswith(
-        "1 comparison on 1 set, on this harder draw, which is not the paper's. It is not so in 1"
+        "1 comparison on 1 set, on this harder draw, not the paper's. It does not hold in 1"
     )
 
 
@@ -156,9 +156,9 @@ def test_wider_with_the_penalty_and_optimal_without_is_as_the_paper_says() -> No
     (row,) = rows_of(penalty)
     assert row.span_by_penalty == [1.0, 3.0]
     assert row.smallest_dominated == 0.0
-    assert penalty.sentence == "So on Multi-MNIST, paper."
+    assert penalty.sentence == "Holds on Multi-MNIST, paper."
     assert row.short == "width 1.000 → 3.000, 0% dominated"
-    assert rows_of(alpha)[0].short == "width moves by 0.000, hypervolume by 1.100"
+    assert rows_of(alpha)[0].short == "width varies by 0.000, hypervolume by 1.100"
     assert "width 1.000 → 3.000" in row.sentence
     assert "hypervolume by 1.100" in rows_of(alpha)[0].sentence
 
@@ -176,7 +176,7 @@ def test_what_has_to_differ_must_do_so_beyond_the_noise() -> None:
     cells = grid(lambda p, a: p, lambda p, a: a, lambda p: p, None)
     for claim in ablation_claims(cells):
         assert claim.holds is None
-        assert claim.sentence == "Within the noise, and so open, on Multi-MNIST, paper."
+        assert claim.sentence == "Open, within the noise, on Multi-MNIST, paper."
         assert "± ?" in rows_of(claim)[0].sentence
 
 
@@ -186,7 +186,7 @@ def test_a_grid_is_of_one_draw_of_images() -> None:
     other = [one.model_copy(update=drawn) for one in far]
     penalty, _ = ablation_claims(near + other)
     assert [row.span_by_penalty for row in rows_of(penalty)] == [[1.0, 3.0], [2.0, 6.0]]
-    assert penalty.sentence == "So on Multi-MNIST, paper; Multi-MNIST, rule text, paper."
+    assert penalty.sentence == "Holds on Multi-MNIST, paper; Multi-MNIST, rule text, paper."
 
 
 def test_alpha_must_change_the_quality_too() -> None:
@@ -203,13 +203,14 @@ def test_alpha_must_not_change_the_width_however_little_that_is() -> None:
         )
         (claim,) = (one for one in ablation_claims(cells) if one.claim.startswith("Alpha"))
         assert claim.holds is holds
-        assert f"the width moves by {moved:.3f} (± 0.500; over λ by 18.000)" in str(rows_of(claim))
+        assert f"the width varies by {moved:.3f} (± 0.500; over λ by 18.000)" in str(rows_of(claim))
 
 
 def test_what_is_otherwise_is_told() -> None:
     narrower = grid(lambda p, a: -p, lambda p, a: 2.0, lambda p: 0.0)
     assert ablation_claims(narrower)[0].sentence == (
-        "Not so on Multi-MNIST, paper. With a larger penalty it is narrower on Multi-MNIST, paper."
+        "Does not hold on Multi-MNIST, paper. With a larger penalty the front is narrower on "
+        "Multi-MNIST, paper."
     )
     dominated = grid(lambda p, a: p, lambda p, a: 2.0, lambda p: -p)
     (row,) = rows_of(ablation_claims(dominated)[0])
@@ -218,7 +219,7 @@ def test_what_is_otherwise_is_told() -> None:
     by_alpha = grid(lambda p, a: 9 * a, lambda p, a: 2.0, lambda p: 0.0)
     assert ablation_claims(by_alpha)[1].holds is False
     assert rows_of(ablation_claims(by_alpha)[1])[0].short == (
-        "width moves by 9.900, over λ by 0.000"
+        "width varies by 9.900, over λ by 0.000"
     )
     assert ablation_claims(by_alpha[:3])[0].holds is None  # not a whole grid
 
@@ -249,8 +250,8 @@ def test_a_front_must_be_half_as_wide_as_the_last_after_ten_epochs() -> None:
     (claim,) = convergence_claim([wide, narrow, late, other])
     assert claim.holds is False
     assert claim.sentence == (
-        "Well spread is at least 50% of the last front's width. So on Multi-MNIST, paper. "
-        "Not so on Multi-Fashion, paper."
+        "Well spread means at least 50% of the last front's width. Holds on Multi-MNIST, paper. "
+        "Does not hold on Multi-Fashion, paper."
     )
     assert [row.sentence for row in rows_of(claim)] == [
         "width 0.300 ± 0.020 after 10 epochs, 0.400 ± 0.020 after 100; hypervolume 2.100 and 3.000",
@@ -259,7 +260,7 @@ def test_a_front_must_be_half_as_wide_as_the_last_after_ten_epochs() -> None:
     assert rows_of(claim)[1].short == "width 0.100, at the end 0.400"
     assert convergence_claim([wide])[0].holds is True
     drawn = wide.model_copy(update={"settings": {"rule": "text"}})
-    assert "So on Multi-MNIST, rule text, paper." in convergence_claim([drawn])[0].sentence
+    assert "Holds on Multi-MNIST, rule text, paper." in convergence_claim([drawn])[0].sentence
     varied = wide.model_copy(update={"settings": {"penalty": 1.0}})
     assert convergence_claim([varied]) == []
     assert convergence_claim([late, other]) == []

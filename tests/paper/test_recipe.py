@@ -252,7 +252,7 @@ alpha = [0.5, -1]
         r"unknown key `sektion`; did you mean `section`\? known: grid, ",
         r"`shows`: unknown value `front`; did you mean `fronts`\?",
         r"`seeds`: different whole numbers, found \[1, 1\]; ",
-        r"`grid\[0\].seeds` is a list, found 'all'; ",
+        r"`grid\[0\].seeds` must be a list, found 'all'; ",
         r"`grid\[0\].problems`: unknown problem `adlut`; did you mean `adult`\?",
         r"`grid\[0\].methods`: unknown method `liner`; did you mean `linear`\?",
         r"`grid\[0\].settings.rayz` of `cosmos` on `toy_convex`: unknown setting `rayz`; did you ",
@@ -271,22 +271,34 @@ OF = "of `cosmos` on `toy_convex`: "
     ("change", "says"),
     [
         (("[[grid]]", "[grid]"), TABLE),
-        (("[1, 2]", "1"), "`seeds` is a list, found 1"),
-        (("[1, 2]", "[]"), r"`seeds` has at least 1 entries, found \[\]"),
-        (("[1, 2]", "[-1]"), r"`seeds\[0\]` is at least 0, found -1"),
-        (("[1, 2]", "[true]"), r"`seeds\[0\]` is a whole number, found True"),
-        (("[1, 2]", f"[0x{'f' * 9999}]"), r"`seeds\[0\]` is at most .* thousands of digits"),
-        (('"Toys"', "7"), "`title` is a text, found 7"),
+        (("[1, 2]", "1"), "`seeds` must be a list, found 1"),
+        (("[1, 2]", "[]"), r"`seeds` must have at least 1 entries, found \[\]"),
+        (("[1, 2]", "[-1]"), r"`seeds\[0\]` must be at least 0, found -1"),
+        (("[1, 2]", "[true]"), r"`seeds\[0\]` must be a whole number, found True"),
+        (("[1, 2]", f"[0x{'f' * 9999}]"), r"`seeds\[0\]` must be at most .* thousands of digits"),
+        (('"Toys"', "7"), "`title` must be text, found 7"),
         (('"Toys"', '" "'), "`title`: a text, found ' '"),
         (('"fronts"', '" "'), "`shows`: unknown value ` `; known: "),
-        (('["toy_convex"]', '"toy_convex"'), r"`grid\[0\].problems` is a list, found 'toy_convex'"),
-        (('["toy_convex"]', "[]"), r"`grid\[0\].problems` has at least 1 entries, found \[\]"),
+        (
+            ('["toy_convex"]', '"toy_convex"'),
+            r"`grid\[0\].problems` must be a list, found 'toy_convex'",
+        ),
+        (
+            ('["toy_convex"]', "[]"),
+            r"`grid\[0\].problems` must have at least 1 entries, found \[\]",
+        ),
         (('"linear"', '"cosmos"'), r"`grid\[0\].methods`: each name once, found `cosmos` twice"),
         (('"linear"', '"tests:Thing"'), r"`grid\[0\].methods`: `tests:Thing` cannot be imported"),
-        (('"linear"', f'"{"x" * 999}"'), r"`grid\[0\].methods\[1\]` has at most 200 letters"),
+        (
+            ('"linear"', f'"{"x" * 999}"'),
+            r"`grid\[0\].methods\[1\]` must have at most 200 characters",
+        ),
         (("methods", 'protocols = ["papr"]\nmethods'), r"`.*protocols\[0\]`: .*mean `paper`"),
-        (("methods", "vary = 3\nmethods"), r"`grid\[0\].vary` is a mapping, found 3"),
-        (("methods", "vary.penalty = 3\nmethods"), r"`grid\[0\].vary.penalty` is a list, found 3"),
+        (("methods", "vary = 3\nmethods"), r"`grid\[0\].vary` must be a mapping, found 3"),
+        (
+            ("methods", "vary.penalty = 3\nmethods"),
+            r"`grid\[0\].vary.penalty` must be a list, found 3",
+        ),
         (
             ("methods", "vary.epochs = [3]\nsettings.epochs = 4\nmethods"),
             r"`grid\[0\].vary.epochs`: it is in `settings` too, leave one out",
@@ -332,16 +344,16 @@ def test_a_recipe_without_cells_is_refused(tmp_path: Path) -> None:
 
 def test_a_name_of_ours_is_taken(tmp_path: Path) -> None:
     (tmp_path / "table_1.toml").write_text(GOOD)
-    with pytest.raises(ConfigurationError, match=r"`table_1` is a recipe of this package.*another"):
+    with pytest.raises(ConfigurationError, match=r"`table_1` is a built-in recipe.*another"):
         load_recipe(tmp_path / "table_1.toml")
 
 
 def test_what_is_no_toml_is_told_with_its_line(tmp_path: Path) -> None:
     said = _refusal(tmp_path, GOOD.replace('"toy_convex"]', '"toy_convex]'))
-    assert re.search(r"`.*mine.toml` is no TOML: .*line 7", said), said
+    assert re.search(r"`.*mine.toml` is not TOML: .*line 7", said), said
     for hostile in (f"title = {'[' * 5000}", f"{'a.' * 5000}a = 1", f"title = {'9' * 9999}"):
         said = _refusal(tmp_path, hostile)
-        assert re.search(r"`.*mine.toml` is no TOML: ", said), said
+        assert re.search(r"`.*mine.toml` is not TOML: ", said), said
         assert said.isprintable()
 
 

@@ -169,7 +169,7 @@ def test_what_is_missing_failed_or_unexplained_is_told(tmp_path: Path) -> None:
     alone = content.to_dict() | {"cells": content.to_dict()["cells"][:1]}
     alone["cells"][0]["against"]["reasons"] = []
     (section,), _ = sections([RecipeResult.model_validate(alone)], None)
-    assert any("know of no reason" in note for note in section.tables[-2].notes.values())
+    assert any("no known reason" in note for note in section.tables[-2].notes.values())
 
 
 def test_fewer_seeds_are_marked_beside_others(tmp_path: Path) -> None:
@@ -290,7 +290,7 @@ def test_runs_that_recipes_share_have_their_time_told_once(tmp_path: Path) -> No
         next(note for note in one.notes if note.startswith("Time: "))
         for one in sections(contents, None)[0]
     ]
-    assert told[1] == "Time: in that of `table_1`, whose runs these are."
+    assert told[1] == "Time: included in `table_1`, which has the same runs."
     assert all("training" in told[at] for at in (0, 2))
 
 

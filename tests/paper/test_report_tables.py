@@ -89,7 +89,7 @@ def test_times_are_marked_by_what_they_were_measured_on(tmp_path: Path) -> None:
     recipe = Recipe("mine", "Mine", "nowhere", "table", tuple(cells))
     write_recipe(recipe, tmp_path)
     found = tables(collect(recipe, tmp_path))
-    note = "The paper: an RTX 2080, one seed after the other. Ours: NVIDIA H200, 5 seeds together."
+    note = "The paper: an RTX 2080, one seed after another. Ours: NVIDIA H200, 5 seeds together."
     assert found[1].notes == {"*": note}
     assert found[1].rows[-1][1] == "2.20 s (31 s)"
     cpu = {"device": "cpu"}
@@ -105,7 +105,7 @@ def test_times_are_marked_by_what_they_were_measured_on(tmp_path: Path) -> None:
         "PHN-LS": "a CPU, 5 seeds together",
         "COSMOS": "NVIDIA H200, 5 seeds together",
     }
-    assert "table of times" in found[-2].notes["*"]
+    assert "table of training times" in found[-2].notes["*"]
 
 
 def test_tasks_have_a_difference_for_both_methods(tmp_path: Path) -> None:
@@ -141,11 +141,11 @@ def test_reasons_told_before_are_referred_to(tmp_path: Path) -> None:
     content = collected("celeba", cells, tmp_path)
     three, four, ten = tables(content)
     assert list(three.notes.values()) == [
-        "Trained with other settings than the paper's: batch size 256."
+        "Trained with settings that differ from the paper's: batch size 256."
     ]
     assert list(four.notes.values()) == ["Reasons for the differences: as above."]
     assert list(ten.notes.values()) == [
-        "Trained with other settings than the paper's: batch size 64."
+        "Trained with settings that differ from the paper's: batch size 64."
     ]
     told = content.to_dict()
     cells = told["cells"]
@@ -162,5 +162,5 @@ def test_what_clean_changes_is_told_below_both_protocols(tmp_path: Path) -> None
         *("Adult, paper", "Adult, clean", "COMPAS, paper", "COMPAS, clean (1)"),
     )
     assert "`is_recid`" in both.notes["1"]
-    assert both.notes["*"].startswith("`paper` repeats the published code")
+    assert both.notes["*"].startswith("`paper` follows the published code")
     assert set(both.notes) == {"bold", "1", "*"}

@@ -317,7 +317,7 @@ def test_a_cell_that_fails_does_not_stop_the_others(
     assert bug.startswith("stopped by ZeroDivisionError (on purpose), which nobody foresaw: ")
     assert f"`{log}` has the details" in bug
     assert 'raise ZeroDivisionError("on purpose")' in log.read_text()
-    assert re.search(rf"CelebA is its aligned pictures.*{tmp_path / 'empty'}", missing)
+    assert re.search(rf"CelebA consists of its aligned pictures.*{tmp_path / 'empty'}", missing)
     saved = json.loads((out / "mine.json").read_text())
     assert [cell["error"] for cell in saved["cells"]] == [bug, missing, None]
     # asked for another cell, those that failed before are known, but are no failure of this time
@@ -402,7 +402,7 @@ def test_a_run_with_other_settings_is_refused(
     done = go(made)
     assert list(_states(done).values()) == ["failed", "done"]
     (why,) = done.failures.values()
-    assert re.match(rf"`{path.parent}` holds a run that must not be mixed with this recipe's", why)
+    assert re.match(rf"`{path.parent}` holds a run with other settings than this recipe", why)
     assert says in why
     assert json.loads(path.read_text()) == record | nested  # it is left as it is
 
@@ -466,7 +466,7 @@ def test_a_front_that_is_not_as_it_was_costs_its_cell_and_says_the_way_out(
     (why,) = done.failures.values()
     assert why == (
         f"`{folder / 'front.json'}` is missing or was changed; remove `{folder}` and start again "
-        "to train it anew"
+        "to train it again"
     )
     shutil.rmtree(folder)
     assert list(_states(go(made)).values()) == ["done", "done"]
@@ -509,12 +509,12 @@ def test_what_is_done_needs_no_data(go: Go, recipe: Write, monkeypatch: pytest.M
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        ({"workers": -1}, "`workers` are from 0 to 256, found -1"),
+        ({"workers": -1}, "`workers` must be from 0 to 256, found -1"),
         ({"workers": 2, "cluster": "local"}, "found both: give one"),
-        ({"data": "nowhere"}, "`data` is a folder, found `nowhere`"),
+        ({"data": "nowhere"}, "`data` must be a folder, found `nowhere`"),
         ({"device": "cuda:77"}, "`cuda:77` is not there"),
         ({"precision": "fp8"}, "unknown precision `fp8`"),
-        ({"seeds": [1, 1]}, "`seeds` are different whole numbers"),
+        ({"seeds": [1, 1]}, "`seeds` must be different whole numbers"),
         ({"epochs": 0}, "`epochs` must be at least 1"),
         ({"only": ["cosmo"]}, "did you mean `cosmos`"),
     ],

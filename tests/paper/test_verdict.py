@@ -70,7 +70,7 @@ def test_every_set_is_told_by_cosmos_and_by_how_many_methods() -> None:
     ]
     lead, tables = found(content([*cells, *aside]), content(cells[:1], name="figure_vs_sota"))
     assert lead == (
-        "3 of 5 published hypervolumes come out the same within the noise, 1 of 2 for COSMOS."
+        "3 of 5 published hypervolumes are the same within the noise, 1 of 2 for COSMOS."
     )
     (table,) = tables.values()
     assert table.rows == (
@@ -84,7 +84,7 @@ def test_every_set_is_told_by_cosmos_and_by_how_many_methods() -> None:
 def test_a_difference_without_a_reason_is_told_as_such() -> None:
     _, tables = found(content([cell("adult", "cosmos", 0.3)]))
     (note,) = tables["The paper's hypervolumes"].notes.values()
-    assert "know of no reason" in note
+    assert "no known reason" in note
 
 
 def test_claims_hold_on_all_sets_on_some_on_none_or_are_open() -> None:
@@ -111,25 +111,25 @@ def test_claims_hold_on_all_sets_on_some_on_none_or_are_open() -> None:
         )
     )
     assert lead == (
-        "The paper's main claim holds: All. Of its 4 claims, this many hold: 1 on every set, "
+        "The paper's main claim holds: All. Where its 4 claims hold: 1 on every set, "
         "1 on some sets only, 1 on none, 1 still open."
     )
     assert tables["The paper's claims"].rows == (
-        ("All.", "yes", "So on all 2 sets.", "`table_1`"),
+        ("All.", "yes", "Holds on all 2 sets.", "`table_1`"),
         (
             "Some.",
             "on 1 of 2 sets",
-            "So on Adult; not so on COMPAS (PHN-EPO +0.200, clean).",
+            "Holds on Adult; does not hold on COMPAS (PHN-EPO +0.200, clean).",
             "`table_1`",
         ),
         (
             "None.",
             "no",
-            "Not so on Multi-MNIST (Single Task +0.300), Multi-Fashion (Single Task −0.010, within "
-            "the noise).",
+            "Does not hold on Multi-MNIST (Single Task +0.300), Multi-Fashion (Single Task −0.010, "
+            "within the noise).",
             "`table_1`",
         ),
-        ("Open.", "open", "So on COMPAS; open on Adult (width 1 → 2).", "`table_1`"),
+        ("Open.", "open", "Holds on COMPAS; open on Adult (width 1 → 2).", "`table_1`"),
     )
 
 
@@ -140,7 +140,7 @@ def test_one_seed_leaves_it_open_and_no_baseline_ahead_is_so() -> None:
     ]
     _, tables = found(content([], ("A.", None, rows)))
     (row,) = tables["The paper's claims"].rows
-    assert row[1:3] == ("open", "So on COMPAS; open on Adult (PHN-LS +0.300).")
+    assert row[1:3] == ("open", "Holds on COMPAS; open on Adult (PHN-LS +0.300).")
 
 
 def test_sets_of_which_nothing_is_trained_are_named() -> None:
@@ -152,7 +152,7 @@ def test_sets_of_which_nothing_is_trained_are_named() -> None:
     ]
     _, tables = found(content(cells, ("A.", False, rows)))
     (row,) = tables["The paper's claims"].rows
-    assert row[2] == "Not so on Adult (PHN-LS +0.300). Not trained yet: Multi-MNIST."
+    assert row[2] == "Does not hold on Adult (PHN-LS +0.300). Not trained yet: Multi-MNIST."
 
 
 def test_the_harder_draw_is_told_last_and_not_counted() -> None:
@@ -164,11 +164,11 @@ def test_the_harder_draw_is_told_last_and_not_counted() -> None:
     )
     assert lead == "The paper's main claim holds: Best."
     assert tables["The paper's claims"].rows == (
-        ("Best.", "yes", "So on Multi-MNIST.", "`table_1`"),
+        ("Best.", "yes", "Holds on Multi-MNIST.", "`table_1`"),
         (
-            "Best. Here: on a harder draw than the paper's.",
+            "Best. Here on a harder draw than the paper's.",
             "no",
-            "Not so on Multi-MNIST (PHN-LS +0.100).",
+            "Does not hold on Multi-MNIST (PHN-LS +0.100).",
             "`table_1_text`",
         ),
     )

@@ -94,10 +94,10 @@ def test_points_stay_decimal_marks_between_semicolons(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("given", "sentence"),
     [
-        ({"separator": ";;"}, "`separator` is one letter or `tab`, found ';;'"),
-        ({"decimal": "'"}, "`decimal` is `.` or `,`"),
+        ({"separator": ";;"}, "`separator` must be one character or `tab`, found ';;'"),
+        ({"decimal": "'"}, "`decimal` must be `.` or `,`"),
         ({"separator": ",", "decimal": ","}, "differ, found ',' for both"),
-        ({"encoding": "klingon"}, "one that Python knows.*'klingon'"),
+        ({"encoding": "klingon"}, "known to Python.*'klingon'"),
         ({"encoding": "ascii"}, "cannot be read"),
     ],
 )

@@ -77,7 +77,7 @@ def test_from_idx_files(load: Load, data: Path) -> None:
         assert all(batch.targets[head].dtype == torch.int64 for head in HEADS)
         same += int((batch.targets["top_left"] == batch.targets["bottom_right"]).sum())
     assert (same > 0) is (load is fashion_and_mnist)
-    assert "the same kind of image, not the same bytes" in problem.caveats[0]
+    assert "the same kind of images, not the same bytes" in problem.caveats[0]
 
 
 @pytest.mark.parametrize("load", [multi_mnist, multi_fashion, fashion_and_mnist])
@@ -87,7 +87,7 @@ def test_the_rules(load: Load, data: Path) -> None:
     assert usual.sha256 == load(data=str(data), protocol="paper").sha256  # others only in scale
     assert usual.images.endswith("composed by the rule `published` with seed 1")
     assert text.images.endswith("composed by the rule `text` with seed 1")
-    assert "compare hypervolumes with runs on the same bytes" in text.caveats[0]
+    assert "compare hypervolumes with runs on the same images" in text.caveats[0]
     with pytest.raises(ConfigurationError, match=r"`texts`.*`text`"):
         load(data=str(data), rule="texts")
 

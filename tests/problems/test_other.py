@@ -186,12 +186,12 @@ class TestWeights:
     ],
 )
 def test_a_damaged_record_is_one_sentence(damage: Any) -> None:
-    with pytest.raises(DataError, match="says of its answers is damaged"):
+    with pytest.raises(DataError, match="record of its target is damaged"):
         Answer.from_about({"answer": damage})
 
 
 @pytest.mark.parametrize("damage", [{"places": [0, 7]}, {"cells": 3}, {"attributes": [{}]}])
 def test_damaged_groups_are_one_sentence(damage: Any) -> None:
     fine = Grouping.fit(people(), ["sex"]).to_dict()
-    with pytest.raises(DataError, match="says of its groups is damaged"):
+    with pytest.raises(DataError, match="record of its groups is damaged"):
         Grouping.from_dict(fine | damage)

@@ -174,7 +174,7 @@ class TestJson:
         ("change", "sentence"),
         [
             ({"numeric": [1, 2]}, "this is not a table"),
-            ({"mean": None}, "`mean` is a list, found None"),
+            ({"mean": None}, "`mean` must be a list, found None"),
             ({"flagged": ["height"]}, "`flagged`.*`numeric`"),
             ({"categorical": {"work": [1]}}, r"`categorical.work\[0\]`.*found 1"),
             ({"mean": [0.0]}, "11 features, found 1 and 11"),
@@ -207,16 +207,16 @@ class TestRefusals:
     @pytest.mark.parametrize("kind", [object, "str", "category"])
     def test_nothing_but_text_in_a_column_of_numbers(self, kind: Any) -> None:
         rows = people(2).assign(age=pd.Series(["young", "old"], dtype=kind))
-        with pytest.raises(DataError, match=r"`age` was numbers .*'young'"):
+        with pytest.raises(DataError, match=r"`age` held numbers .*'young'"):
             Table.fit(people()).transform(rows)
 
     @pytest.mark.parametrize("values", [pd.to_datetime(["2020-01-01"] * 2), [1j, 2j]])
     def test_what_is_neither_number_nor_category(self, values: Any) -> None:
-        with pytest.raises(DataError, match="`when` is numbers, text"):
+        with pytest.raises(DataError, match="`when` must hold numbers, text"):
             Table.fit(pd.DataFrame({"when": values}))
 
     def test_lists_as_values(self) -> None:
-        with pytest.raises(DataError, match=r"`a` .*no categories"):
+        with pytest.raises(DataError, match=r"`a` .*cannot be categories"):
             Table.fit(pd.DataFrame({"a": [[1], [2]]}))
 
     def test_a_name_per_row(self) -> None:
@@ -242,7 +242,7 @@ class TestRefusals:
             Table.fit(people(), categorical=["wrok"])
 
     def test_an_array(self) -> None:
-        with pytest.raises(ConfigurationError, match="of pandas or polars, found ndarray"):
+        with pytest.raises(ConfigurationError, match="pandas or polars DataFrame, found ndarray"):
             Table.fit(np.zeros((2, 2)))  # type: ignore[arg-type]
 
     def test_without_pandas(self, monkeypatch: pytest.MonkeyPatch) -> None:

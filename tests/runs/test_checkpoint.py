@@ -171,7 +171,7 @@ def test_a_file_cut_short_is_one_sentence(tmp_path: Path, keep: float) -> None:
     save_checkpoint(path, _moving(1, steps=1).at)
     content = path.read_bytes()
     path.write_bytes(content[: int(keep if isinstance(keep, int) else keep * len(content))])
-    with pytest.raises(RunError, match="damaged or not ours") as caught:
+    with pytest.raises(RunError, match="damaged or was not written by paretocosmos") as caught:
         load_tensors(path)
     assert f"`{path}`" in str(caught.value)
     assert "\n" not in str(caught.value)
@@ -183,7 +183,7 @@ def test_a_missing_file_and_one_of_somebody_else(tmp_path: Path) -> None:
     with pytest.raises(RunError, match="does not exist"):
         load_tensors(tmp_path)  # a folder
     save_file({"x": torch.ones(2)}, tmp_path / "theirs")
-    with pytest.raises(RunError, match="damaged or not ours"):
+    with pytest.raises(RunError, match="damaged or was not written by paretocosmos"):
         load_tensors(tmp_path / "theirs")
 
 

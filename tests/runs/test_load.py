@@ -23,7 +23,7 @@ def test_fronts_say_what_they_are_of(
     content = json.loads((folder / name).read_text())
     (folder / name).write_text(json.dumps(content | {"provenance": provenance}))
     change(folder, lambda record: None)
-    with pytest.raises(RunError, match="of which problem"):
+    with pytest.raises(RunError, match="do not record their problem"):
         load_run(folder)
 
 

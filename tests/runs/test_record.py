@@ -122,7 +122,7 @@ def test_a_folder_of_before_objectives_were_recorded_is_read(trained: Trained) -
 @pytest.mark.parametrize(
     ("specs", "says"),
     [
-        ("gaussian_well", "`objective_specs` is a list"),
+        ("gaussian_well", "`objective_specs` must be a list"),
         ([{"name": "gaussian_well"}], r"`objective_specs\[0\]\.settings`"),
         ([{"name": "os:system", "settings": {"command": "ls"}}] * 2, "cannot rebuild"),
         (

@@ -526,11 +526,11 @@ def _change(name: str, **changes: Any) -> Callable[[Path], None]:
 
 DAMAGES: Mapping[str, tuple[Callable[[Path], None], str]] = {
     "no folder": (shutil.rmtree, "folder that `train`"),
-    "no run.json": (_drop("run.json"), "run folder that was finished"),
+    "no run.json": (_drop("run.json"), "folder of a finished run"),
     "no front": (_drop("front.json"), "front.json` does not exist"),
     "no val front": (_drop("front_val.json"), "front_val.json` does not exist"),
     "no table": (_drop("table.json"), "table.json` does not exist"),
-    "no model": (_drop("model.safetensors"), "incomplete: bring back"),
+    "no model": (_drop("model.safetensors"), "incomplete: restore"),
     "half a run.json": (_cut("run.json"), "damaged: train again"),
     "half a front": (_cut("front.json"), r"front.json` is damaged .*sha256"),
     "half a model": (_cut("model.safetensors"), "model.safetensors` is damaged"),

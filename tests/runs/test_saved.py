@@ -94,7 +94,7 @@ def test_one_flipped_bit_is_noticed_wherever_it_is(begun: Path, tmp_path: Path) 
     path.write_bytes(content + b"\0")
     assert flaw_of(path, 3)
     path.write_bytes(content)
-    assert flaw_of(path, 2) == "it is of epoch 3"
+    assert flaw_of(path, 2) == "it is from epoch 3"
 
 
 DAMAGES: dict[str, Callable[[bytes], bytes]] = {
@@ -290,6 +290,6 @@ def test_seeds_go_on_from_the_newest_epoch_they_all_hold(tmp_path: Path) -> None
     assert side_by_side(folders) == [[0, 1, 2]]
     later = _fake(tmp_path / "later", 8, 7)
     assert side_by_side([*folders, later, tmp_path / "new"]) == [[3], [0, 1, 2], [4]]
-    with pytest.raises(RunError, match="same epoch: resume them apart"):
+    with pytest.raises(RunError, match="same epoch: resume them one by one"):
         common_epoch([folders[2], later])
     assert common_epoch([tmp_path / "new", tmp_path / "newer"]) == 0

@@ -141,7 +141,7 @@ def test_another_key_is_refused(folder: Path, pair: Pair, other: Pair) -> None:
     theirs, asked = (fingerprint_of(read_public_key(one[1])) for one in (pair, other))
     assert str(caught.value) == (
         f"`{folder}` was signed with another key ({theirs}) than the one to verify with ({asked}): "
-        "if you meant that one, get its public key from its owner"
+        "if you meant that key, get its public part from its owner"
     )
 
 
@@ -161,7 +161,7 @@ def test_a_run_without_a_signature_is_refused(folder: Path, pair: Pair) -> None:
     with pytest.raises(SignatureError) as caught:
         load_run(folder, verify=pair[1])
     assert str(caught.value) == (
-        f"`{folder}` is not signed, it has no `signature.json`: ask its trainer to sign it"
+        f"`{folder}` is not signed (it has no `signature.json`): ask whoever trained it to sign it"
     )
     assert load_run(folder).front
 
@@ -172,7 +172,7 @@ def test_a_record_with_a_hash_that_is_right_is_refused(folder: Path, pair: Pair)
     with pytest.raises(SignatureError) as caught:
         load_run(folder, verify=pair[1])
     assert str(caught.value) == (
-        f"`{folder / 'run.json'}` was changed after it was signed: bring back what was signed"
+        f"`{folder / 'run.json'}` was changed after it was signed: restore the signed version"
     )
 
 
@@ -252,7 +252,7 @@ def test_a_signature_that_was_changed_is_one_sentence(
     folder: Path, pair: Pair, changes: dict[str, Any]
 ) -> None:
     _edit_signature(folder, **changes)
-    with pytest.raises(SignatureError, match=r"does not hold|is damaged") as caught:
+    with pytest.raises(SignatureError, match=r"is not valid|is damaged") as caught:
         load_run(folder, verify=pair[1])
     assert str(caught.value).isprintable()
 
@@ -270,7 +270,7 @@ def test_every_bit_of_the_signature_counts(folder: Path, pair: Pair) -> None:
         wrong = bytearray(right)
         wrong[at // 8] ^= 1 << at % 8
         _edit_signature(folder, signature=base64.b64encode(wrong).decode())
-        with pytest.raises(SignatureError, match="does not hold"):
+        with pytest.raises(SignatureError, match="is not valid"):
             load_run(folder, verify=pair[1])
 
 
@@ -302,7 +302,7 @@ def test_a_damaged_or_unfinished_run_is_not_signed(
     with pytest.raises(RunError, match=r"front\.json` is damaged"):
         sign_run(folder, pair[0])
     change(folder, lambda record: record.update(status="training"))
-    with pytest.raises(RunError, match="was not finished"):
+    with pytest.raises(RunError, match="is not finished"):
         sign_run(folder, pair[0])
     assert not (folder / "signature.json").exists()
     with pytest.raises(RunError, match="is not a folder"):

@@ -15,18 +15,18 @@ JSON = {"Content-Type": "application/json"}
 @pytest.mark.parametrize(
     ("body", "status", "says"),
     [
-        (b"", 400, "the body is JSON, which this is not"),
-        (b"{", 400, "the body is JSON, which this is not"),
-        (b"\xff\xfe\xff", 400, "the body is JSON"),
+        (b"", 400, "the body must be JSON"),
+        (b"{", 400, "the body must be JSON"),
+        (b"\xff\xfe\xff", 400, "the body must be JSON"),
         (b"[" * 50_000, 400, "recursion limit exceeded"),
         (
             b'{"inputs": {"skill": NaN}, "preference": [1, 0]}',
             400,
             "write null for a missing value",
         ),
-        (b'{"inputs": {"skill": -Infinity}}', 400, "the body is JSON, which this is not"),
-        (b'{"inputs": ' + b"9" * 5000 + b"}", 400, "the body is JSON"),
-        (b"[]", 422, "the body is a JSON object, found []"),
+        (b'{"inputs": {"skill": -Infinity}}', 400, "the body must be JSON"),
+        (b'{"inputs": ' + b"9" * 5000 + b"}", 400, "the body must be JSON"),
+        (b"[]", 422, "the body must be a JSON object, found []"),
         (b"null", 422, "found null"),
         (b"{}", 422, "found no `inputs`"),
         (b'{"inputs": {}}', 422, "found no `preference`"),
@@ -36,8 +36,8 @@ JSON = {"Content-Type": "application/json"}
             422,
             'unknown key "preferense"; known: inputs, preference',
         ),
-        (b'{"\\ud800": 1}', 400, "the body is JSON"),
-        (b'{"inputs": "\\ud800", "preference": [1, 0]}', 400, "the body is JSON"),
+        (b'{"\\ud800": 1}', 400, "the body must be JSON"),
+        (b'{"inputs": "\\ud800", "preference": [1, 0]}', 400, "the body must be JSON"),
     ],
     ids=range(15),
 )
@@ -50,7 +50,9 @@ def test_numbers_too_large_for_json(server: Any, rows: list[dict[str, Any]]) -> 
     text = json.dumps({"inputs": rows[0] | {"skill": 0.5}, "preference": [1, 0]})
     answer = server.ask("/predict", body=text.replace("0.5", "1e999").encode())
     assert answer.status == 422
-    assert answer.error == "row 0 has a finite number or null in the column `skill`, found Infinity"
+    assert (
+        answer.error == "row 0 needs a finite number or null in the column `skill`, found Infinity"
+    )
     finite = server.ask("/predict", body=text.replace("0.5", "1e307").encode())
     assert finite.status == 422
     assert finite.error.startswith("row 0 has numbers too large for the network")
@@ -83,7 +85,7 @@ def test_paths(server: Any, path: str, method: str, status: int) -> None:
 def test_other_types_of_bodies(server: Any) -> None:
     for headers, says in (
         ({"Content-Type": "text/plain"}, "send it with the header Content-Type: application/json"),
-        ({"Content-Type": ""}, "the body is JSON"),
+        ({"Content-Type": ""}, "the body must be JSON"),
         ({"Content-Encoding": "gzip"}, "not packed"),
     ):
         answer = server.ask("/predict", body=b"{}", headers=headers)
@@ -98,21 +100,21 @@ def test_other_types_of_bodies(server: Any) -> None:
     [
         ({}, "needs to know what to choose by"),
         ({"knee": None}, "needs to know what to choose by"),
-        ({"knee": 1}, "`knee` is true or false, found 1"),
-        ({"max": 1}, "`max` is an object of names and numbers"),
-        ({"max": {"tpr_gap": "1"}}, "`max` is an object of names and numbers"),
-        ({"max": {"tpr_gap": 10**400}}, "`max` is an object of names and numbers"),
+        ({"knee": 1}, "`knee` must be true or false, found 1"),
+        ({"max": 1}, "`max` must be an object of names and numbers"),
+        ({"max": {"tpr_gap": "1"}}, "`max` must be an object of names and numbers"),
+        ({"max": {"tpr_gap": 10**400}}, "`max` must be an object of names and numbers"),
         ({"max": {"gap": 1}}, "unknown objective or metric `gap`; did you mean `tpr_gap`?"),
         ({"max": {"tpr_gap": -1}}, "the closest has `tpr_gap`"),
-        ({"minimize": ["loss"]}, "`minimize` is the name of an objective or a metric"),
+        ({"minimize": ["loss"]}, "`minimize` must be the name of an objective or a metric"),
         ({"weights": [1]}, "one number per objective, here 2"),
-        ({"weights": [-1, 1]}, "not negative"),
-        ({"weights": {}}, "`weights` is a list with a number per objective"),
-        ({"near": [0.1, True]}, "`near` is a list"),
+        ({"weights": [-1, 1]}, "not be negative"),
+        ({"weights": {}}, "`weights` must be a list with a number per objective"),
+        ({"near": [0.1, True]}, "`near` must be a list"),
         ({"near": {"gap": 1}}, "unknown objective or metric"),
-        ({"knee": True, "evaluations": 1}, "`evaluations` is a whole number from 2 to 100"),
-        ({"knee": True, "evaluations": 10**9}, "`evaluations` is a whole number"),
-        ({"knee": True, "maximize": "accuracy"}, "by one thing"),
+        ({"knee": True, "evaluations": 1}, "`evaluations` must be a whole number from 2 to 100"),
+        ({"knee": True, "evaluations": 10**9}, "`evaluations` must be a whole number"),
+        ({"knee": True, "maximize": "accuracy"}, "one criterion"),
         ({"problem": "adult"}, 'unknown key "problem"'),
     ],
     ids=range(18),

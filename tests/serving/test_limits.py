@@ -64,7 +64,7 @@ def test_a_body_that_does_not_say_is_refused_while_it_comes(server: Any) -> None
 def test_too_many_rows(server: Any, rows: list[dict[str, Any]]) -> None:
     answer = server.ask("/predict", {"inputs": rows[:101], "preference": [1, 0]})
     assert answer.status == 413
-    assert answer.error == "a request has at most 100 rows, found 101: send several"
+    assert answer.error == "a request can have at most 100 rows, found 101: send several"
 
 
 def test_a_large_body_within_the_limits(

@@ -57,7 +57,7 @@ def test_the_file_of_another_run_is_refused(
     settings = {"target": "rich", "sensitive": "sex", "hidden": "8"}
     given: dict[str, Any] = {"settings": settings, "device": "cpu", "epochs": 2}
     fit(str(people), preset="paper", seed=2, out=tmp_path / "other", **given)
-    with pytest.raises(RunError, match="answers otherwise than the run in"):
+    with pytest.raises(RunError, match="differs from the run in"):
         Service(Settings(folder=tmp_path / "other", onnx=file))
     fit("toy_convex", preset="paper", epochs=2, out=tmp_path / "toy", device="cpu")
     with pytest.raises(RunError, match="was exported from another run"):

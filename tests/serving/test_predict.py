@@ -79,7 +79,7 @@ def test_missing_and_unseen_values(server: Any, run: Run, rows: list[Row]) -> No
     row = rows[0] | {"skill": None, "city": "Rom", "rooms": 2, "old": True}
     said = server.ask("/predict", {"inputs": [row, rows[1]], "preference": [0.5, 0.5]}).json
     (warning,) = said["warnings"]
-    assert warning.startswith("the column `city` has values that the fitting rows did not have: `R")
+    assert warning.startswith("the column `city` has values that were not in the training rows: `R")
     frame = pd.DataFrame([row, rows[1]])
     with pytest.warns(UserWarning, match="city"):
         expected = run.predict(frame, ray=[0.5, 0.5])
@@ -129,7 +129,7 @@ def test_a_problem_that_is_no_table(serving: Callable[..., Any], tmp_path: Path)
     assert alone["outputs"] == [pytest.approx(said["outputs"][1], abs=1e-5)]
     assert "probabilities" not in said  # two numbers, no classes
     assert wrong.status == 422
-    rule = "`inputs` is 4 finite numbers in nested lists, or a list of such rows, found"
+    rule = "`inputs` must be 4 finite numbers in nested lists, or a list of such rows, found"
     assert wrong.error == odd.error == f"{rule} [1, 2] in row 0"
     assert worse.error == f'{rule} "1" in row 0'
     assert huge.status == 422

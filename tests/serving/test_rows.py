@@ -80,18 +80,22 @@ GOOD: dict[str, Any] = {"age": 1, "pay": 2, "city": "Ulm", "rooms": 1, "old": Fa
 @pytest.mark.parametrize(
     ("inputs", "says"),
     [
-        ([], "`inputs` is an object with the table's columns, or a list of such objects, found []"),
+        ([], "`inputs` must be an object with the table's columns, or a list of such objects"),
+        ([], "found []"),
         (None, "found null"),
         ("age", 'found "age"'),
         (7, "found 7"),
         ([1, 2], "a list of such objects, found 1 in row 0"),
         ([GOOD, None], "found null in row 1"),
         ([GOOD, {"age": 1}], "row 1 lacks `pay`, `city`, `rooms`, `old`: name every column"),
-        ({**GOOD, "age": "1"}, 'row 0 has a finite number or null in the column `age`, found "1"'),
+        (
+            {**GOOD, "age": "1"},
+            'row 0 needs a finite number or null in the column `age`, found "1"',
+        ),
         ({**GOOD, "age": [1]}, "found [1]"),
-        ({**GOOD, "age": 10**400}, "row 0 has a finite number or null in the column `age`"),
+        ({**GOOD, "age": 10**400}, "row 0 needs a finite number or null in the column `age`"),
         ({**GOOD, "age": math.inf}, "in the column `age`, found Infinity"),
-        ({**GOOD, "city": ["Ulm"]}, "row 0 has one category or null in the column `city`"),
+        ({**GOOD, "city": ["Ulm"]}, "row 0 needs one category or null in the column `city`"),
         ({**GOOD, "city": {}}, "found {}"),
         ([GOOD] * 5, "at most 4 rows, found 5"),
     ],
@@ -138,7 +142,8 @@ def test_numbers_of_one_row_or_several() -> None:
 
 
 RULE = (
-    "`preference` is one ray for all rows or one for each, 2 numbers from 0 to 1 that sum to 1 "
+    "`preference` must be one ray for all rows or one for each, 2 numbers from 0 to 1 that sum to "
+    "1 "
     "(loss, gap), found "
 )
 

@@ -109,8 +109,8 @@ def test_a_callback_that_fails_loses_no_training(tmp_path: Path, quiet: Run, at:
         run = _go(tmp_path / "run", callbacks=[failing, heard])
     (said,) = [str(one.message) for one in caught if one.category is CallbackWarning]
     assert said == (
-        f"the callback `Failing` failed at `{at}` (OSError: the disk is full) and hears no more of "
-        "this training, which goes on"
+        f"the callback `Failing` failed at `{at}` (OSError: the disk is full) and is not called "
+        "again; training continues"
     )
     assert results(run.folder) == results(quiet.folder)
     assert [what for what, _ in heard.of(run.folder)][-1] == "finished"
@@ -141,7 +141,9 @@ def test_a_training_that_diverges_is_told_why(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("given", [Heard, print, "tensorboard"])
 def test_what_is_no_callback_is_refused(tmp_path: Path, given: Any) -> None:
-    with pytest.raises(ConfigurationError, match="`callbacks` are a list of `Callback`s, found "):
+    with pytest.raises(
+        ConfigurationError, match=("`callbacks` must be a list, each a `Callback`, found ")
+    ):
         _go(tmp_path / "run", callbacks=[given])
     assert not (tmp_path / "run").exists()
 

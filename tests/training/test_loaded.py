@@ -63,7 +63,7 @@ def test_a_stream_says_that_it_cannot_be_resumed_exactly(tmp_path: Path) -> None
 
     with pytest.raises(InterruptedError):
         _fit(problem(), tmp_path / "run", progress=stop_at(1))
-    with pytest.warns(DataWarning, match="after epoch 1, but not with the samples"):
+    with pytest.warns(DataWarning, match="after epoch 1, but not with the same samples"):
         _fit(problem(), tmp_path / "run", resume=True)
 
 
@@ -147,7 +147,7 @@ def _batch(**changes: Tensor) -> dict[str, Tensor]:
         (_batch(image=torch.zeros(8, 2, 3, 3, 1)), "same parts, of the same types"),
         (_batch(image=torch.zeros(8, 2, 3, 3).double()), "same parts, of the same types"),
         (_batch(image=torch.full((8, 2, 3, 3), math.nan)), "batch 2 .* NaN in its inputs"),
-        (_batch(label=torch.full((8,), 2)), "labels of `label` are 0 to 1.*found 2 in "),
+        (_batch(label=torch.full((8,), 2)), "labels of `label` must be 0 to 1.*found 2 in "),
         (_batch(label=torch.full((8,), -1)), "ignore_index=-1"),
         ({name: part[:1] for name, part in _batch().items()}, "fewer samples than the 2 `groups`"),
     ],

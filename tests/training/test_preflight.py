@@ -68,8 +68,8 @@ def _halved() -> Problem:
 
 CASES: dict[str, tuple[dict[str, Any], str]] = {
     "no ray": ({"problem": "toy_convex", "model": nn.Linear(4, 2)}, "forward\\(inputs, ray\\)"),
-    "a class": ({"problem": "toy_convex", "model": nn.Linear}, "`model` is a network"),
-    "a name": ({"problem": "toy_convex", "model": "mlp"}, "`model` is a network"),
+    "a class": ({"problem": "toy_convex", "model": nn.Linear}, "`model` must be a network"),
+    "a name": ({"problem": "toy_convex", "model": "mlp"}, "`model` must be a network"),
     "indexing": ({"problem": _with(Indexed(name="b"))}, "torch.vmap"),
     "not reduced": ({"problem": _with(Unreduced(name="b"))}, "loss of `b` is one number"),
     "no such target": ({"problem": _with(MeanSquaredError(name="b", target="c"))}, "KeyError: 'c'"),

@@ -11,7 +11,7 @@ from paretocosmos.types import Batch, Inputs, Outputs
 
 
 class Backbone(nn.Module, ABC):
-    """A plain network, ``forward(inputs) -> outputs``, that names two of its parts."""
+    """A network without a ray, ``forward(inputs) -> outputs``, that names two of its parts."""
 
     first_layer: str
     """The module the input enters, by its dotted name."""

@@ -44,13 +44,14 @@ def named(weights: str) -> Path:
     if file is not None:
         return file
     if place.is_dir():
-        raise DataError(f"`weights` is a folder with {_files()}, found neither in `{place}`")
+        raise DataError(f"`weights` must be a folder with {_files()}, found neither in `{place}`")
     try:
         return _from_hub(weights)
     except DataError as error:
         raise DataError(
-            f"`weights` is auto, random, a folder with {_files()}, or a name on the hub, found "
-            f"`{weights}`, which is no folder and {error}"
+            f"`weights` must be auto, random, a folder with {_files()}, or a name on the hub, "
+            "found "
+            f"`{weights}`, which is not a folder and {error}"
         ) from error
 
 
@@ -67,16 +68,16 @@ def load_published(network: nn.Module, file: Path, *, prefix: str) -> None:
         found = _read(file)
     except Exception as error:  # whatever its reader says of a damaged file
         raise DataError(
-            f"`{file}` cannot be read ({one_line(error)}): the file is damaged, or no file of "
-            "weights"
+            f"`{file}` cannot be read ({one_line(error)}): the file is damaged, or does not "
+            "contain weights"
         ) from error
     inside = {k.removeprefix(prefix): v for k, v in found.items() if k.startswith(prefix)}
     try:
         network.load_state_dict(inside or found)
     except RuntimeError as error:
         raise DataError(
-            f"the weights in `{file}` are not this network's ({one_line(error)[:200]}...): name "
-            "others, or another `variant`"
+            f"the weights in `{file}` do not fit this network ({one_line(error)[:200]}...): choose "
+            "other weights, or another `variant`"
         ) from error
 
 
@@ -112,7 +113,7 @@ def _from_hub(name: str) -> Path:
     try:
         return get(local=True)
     except ValueError as error:  # not even a name
-        raise DataError(f"no name on the hub ({one_line(error)})") from error
+        raise DataError(f"not a name on the hub ({one_line(error)})") from error
     except OSError:
         pass
     if huggingface_hub.constants.HF_HUB_OFFLINE:
@@ -121,7 +122,9 @@ def _from_hub(name: str) -> Path:
         _ask(huggingface_hub.hf_hub_url(name, FILES[0]))
         return get(local=False)
     except Exception as error:  # the hub, its client and the network raise many kinds
-        raise DataError(f"`{name}` cannot be had from the hub ({one_line(error)})") from error
+        raise DataError(
+            f"`{name}` cannot be downloaded from the hub ({one_line(error)})"
+        ) from error
 
 
 def _ask(address: str) -> None:

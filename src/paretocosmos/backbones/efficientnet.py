@@ -37,8 +37,8 @@ SMALLEST = 32  # of a side: halved five times
 class EfficientNet(Backbone):
     """EfficientNet (Tan and Le 2019), as `transformers` builds it; B4 in the paper (section 5.3).
 
-    One linear layer on the pooled features gives all heads. Images come in [-1, 1], as the paper
-    has them; those of ImageNet were centred and scaled otherwise, which training makes up for.
+    One linear layer on the pooled features gives all heads. Images are in [-1, 1], as in the paper;
+    ImageNet's were scaled differently, which training compensates for.
 
     Args:
         input_shape: ``(C, H, W)`` with H and W at least 32.
@@ -149,12 +149,12 @@ def _fill(network: nn.Module, channels: int, variant: str, weights: str) -> str:
         return weights
     try:
         if channels != 3:
-            raise DataError(f"those are for 3 channels, found {channels}")
+            raise DataError(f"ImageNet weights need 3 channels, found {channels}")
         source, file = find_published(f"google/efficientnet-{variant}")
     except DataError as error:
         warnings.warn(
-            f"`efficientnet` begins with random weights, not ImageNet's ({error}): put these into "
-            'one of those folders, or say weights="random" if that is meant',
+            f"`efficientnet` starts from random weights, not ImageNet's ({error}): put the weights "
+            'into one of those folders, or set weights="random" if you mean it',
             WeightsWarning,
             stacklevel=3,
         )

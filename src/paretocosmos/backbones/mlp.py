@@ -41,8 +41,8 @@ class Mlp(Backbone):
             raise ConfigurationError(f"`hidden` takes widths >= 1, found {hidden}")
         if len(hidden) > DEEPEST:
             raise ConfigurationError(
-                f"`hidden` has at most {DEEPEST} layers, found {len(hidden)}: deeper ones do not "
-                "learn without connections around them"
+                f"`hidden` must have at most {DEEPEST} layers, found {len(hidden)}: deeper "
+                "networks do not learn without skip connections"
             )
         self.cut = Cut.of(outputs)
         widths = [math.prod(input_shape), *hidden, self.cut.total]

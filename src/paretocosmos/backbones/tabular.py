@@ -26,19 +26,20 @@ BESIDE = ("sensitive", "weight")
 
 
 class Tabular(Backbone):
-    """Numbers encoded piece by piece, and members that share their weights: made for tables.
+    """Piecewise-linear encoding of numbers and an ensemble that shares its weights: for tables.
 
     A number x becomes one input for each piece between two knots, from 0 to 1 while x passes it
     (piecewise-linear encoding, Gorishniy et al. 2022). A linear layer embeds these and all other
-    columns. Then come `members` networks that share their matrices: each scales what enters a
-    layer and shifts what leaves it by numbers of its own (Gorishniy et al. 2024, after Wen et al.
+    columns. Then come `members` networks that share their matrices: each scales the inputs and
+    shifts the outputs of a layer by numbers of its own (Gorishniy et al. 2024, after Wen et al.
     2020).
 
-    With `linear`, a linear function of the columns is added to the outputs of all members: of few
-    rows not much more can be learned, and the decay that such a table needs hardly slows it down.
+    With `linear`, a linear function of the columns is added to the outputs of all members: from few
+    rows not much more can be learned, and the weight decay that such a table needs hardly slows it
+    down.
 
-    Members learn apart and answer together: in training mode the rows of a batch take turns, one
-    member each; in evaluation mode all answer and their predictions are averaged.
+    In training mode each row of a batch goes to one member, in turns; in evaluation mode the
+    predictions of all members are averaged.
 
     Settings that are `None` follow from the training rows, where there are any: `fitted`.
 
@@ -94,7 +95,7 @@ class Tabular(Backbone):
             "members": (self.members,),
         }.items():
             if any(size < 1 for size in sizes):
-                raise ConfigurationError(f"`{name}` is at least 1, found {min(sizes)}")
+                raise ConfigurationError(f"`{name}` must be at least 1, found {min(sizes)}")
         self.cut = Cut.of(outputs)
         self.linear: nn.Linear | None = None
         if linear:  # before the others: the last layer written is taken for what gives the outputs
@@ -155,7 +156,8 @@ class Tabular(Backbone):
         """Note where the pieces lie and which columns have none; how many inputs that gives."""
         if len(knots) > columns:
             raise ConfigurationError(
-                f"`knots` are those of each column, found {len(knots)} lists for {columns} columns"
+                f"`knots` must have one list per column, found {len(knots)} lists for {columns} "
+                "columns"
             )
         for column, own in enumerate(knots):
             if any(after <= before for before, after in pairwise(own)) or len(own) == 1:

@@ -125,7 +125,7 @@ def _texts(arguments: list[str]) -> list[str]:
             argument.encode()
         except UnicodeEncodeError as error:
             raise ConfigurationError(
-                f"arguments are text in UTF-8, found {argument!a}: rename what it names"
+                f"arguments must be UTF-8 text, found {argument!a}: rename the file"
             ) from error
     return arguments
 

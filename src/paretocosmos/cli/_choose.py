@@ -26,17 +26,20 @@ def choose(
     folder: options.RunFolder,
     at_most: Annotated[
         Bounds,
-        typer.Option("--max", metavar="NAME=NUMBER", help="The largest allowed; repeatable."),
+        typer.Option("--max", metavar="NAME=NUMBER", help="An upper bound; repeatable."),
     ] = None,
     at_least: Annotated[
         Bounds,
-        typer.Option("--min", metavar="NAME=NUMBER", help="The smallest allowed; repeatable."),
+        typer.Option("--min", metavar="NAME=NUMBER", help="A lower bound; repeatable."),
     ] = None,
     minimize: Annotated[
-        str | None, typer.Option(help="What is to be small; the first objective without a bound.")
+        str | None,
+        typer.Option(help="What to minimise; by default the first objective without a bound."),
     ] = None,
-    maximize: Annotated[str | None, typer.Option(help="What is to be large, as accuracy.")] = None,
-    knee: Annotated[bool, typer.Option("--knee", help="Where giving way gains least.")] = False,
+    maximize: Annotated[str | None, typer.Option(help="What to maximise, as accuracy.")] = None,
+    knee: Annotated[
+        bool, typer.Option("--knee", help="The knee: beyond it, a small gain costs much.")
+    ] = False,
     weights: Annotated[
         str | None, typer.Option(help="How much each objective matters, as 0.7,0.3.")
     ] = None,
@@ -44,14 +47,14 @@ def choose(
         Bounds, typer.Option(metavar="NAME=NUMBER", help="A value to come close to; repeatable.")
     ] = None,
     allow_constant: Annotated[
-        bool, typer.Option("--allow-constant", help="Take a constant classifier, too.")
+        bool, typer.Option("--allow-constant", help="Allow a constant classifier.")
     ] = False,
     confidence: Annotated[
         float | None,
-        typer.Option(help="With which the bounds are to hold for new people, as 0.9."),
+        typer.Option(help="Confidence that the bounds hold for new people, as 0.9."),
     ] = None,
     threshold: options.Threshold = None,
-    evaluations: Annotated[int, typer.Option(help="Rays to evaluate at most.")] = 20,
+    evaluations: Annotated[int, typer.Option(help="The most rays to evaluate.")] = 20,
     data: options.MovedData = None,
     device: options.RunDevice = "cpu",
     trust: options.Trust = None,
@@ -97,7 +100,7 @@ def print_choice(
     if choice.threshold != MIDDLE:
         say(
             console,
-            f"[bold]threshold[/] {choice.threshold:g}: the answer is positive above this "
+            f"[bold]threshold[/] {choice.threshold:g}: a prediction is positive above this "
             "probability, for everybody",
         )
     table = Table(box=None, padding=(0, 2), header_style="bold")
@@ -129,12 +132,12 @@ def print_choice(
         say(
             console,
             f"[bold]{safe(name)}[/] is {gap:.4f} on the training and validation rows together, "
-            "where its bound was kept: on validation rows alone it is mostly noise.",
+            "on which the bound is kept; on the validation rows alone it is mostly noise.",
         )
     say(
         console,
-        "In brackets: 95 % intervals. The choice was made on val, so its numbers there look better "
-        "than they are; those on test played no part in it.",
+        "In brackets: 95 % intervals. The choice was made on validation rows, so the numbers "
+        "there are optimistic; the test rows were not used.",
     )
     console.print("\n".join(["", *map(safe, _code(run, choice)), ""]), soft_wrap=True)
     next_command(*_next(run, choice))

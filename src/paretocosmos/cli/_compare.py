@@ -38,19 +38,21 @@ def compare(
     drop: options.Drop = None,
     backbone: options.Backbone = None,
     data: options.Data = None,
-    out: Annotated[Path | None, typer.Option(help="The folder of all runs, new.")] = None,
+    out: Annotated[Path | None, typer.Option(help="The new folder of all runs.")] = None,
     device: options.Device = "auto",
     engine: options.Engine = "auto",
     precision: options.Precision = "tf32",
     deterministic: options.Deterministic = False,
-    resume: Annotated[bool, typer.Option("--resume", help="Continue what is in --out.")] = False,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Continue the comparison in --out.")
+    ] = False,
     log_to: options.LogTo = None,
     as_json: options.AsJson = False,
     changes: options.Changes = None,
 ) -> None:
     """Train several methods on PROBLEM: one table, one picture.
 
-    --set KEY=VALUE is for all of them, --set METHOD.KEY=VALUE for one.
+    --set KEY=VALUE applies to all methods, --set METHOD.KEY=VALUE to one.
     """
     settings = options.settings_of(
         problem,
@@ -91,7 +93,7 @@ def compare(
     except KeyboardInterrupt:
         begun = seen[-1].parents[1] if seen else out
         raise options.interrupted(
-            begun, "what is done is saved" if seen else "no epoch is done yet"
+            begun, "finished epochs are saved" if seen else "no epoch is finished yet"
         ) from None
     if as_json:
         print_json(done.to_dict())

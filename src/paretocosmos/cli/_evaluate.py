@@ -39,12 +39,14 @@ HEAD = 12
 
 def evaluate(
     folder: RunFolder,
-    split: Annotated[str | None, typer.Option(help="train, val or test, which is usual.")] = None,
-    rays: Annotated[int | None, typer.Option(help="How many even rays; the run's own.")] = None,
+    split: Annotated[str | None, typer.Option(help="train, val or test (the default).")] = None,
+    rays: Annotated[
+        int | None, typer.Option(help="How many evenly spread rays; by default the run's.")
+    ] = None,
     ray: Annotated[list[str] | None, typer.Option(help="One ray, as 0.3,0.7; repeatable.")] = None,
     data: Annotated[
         str | None,
-        typer.Option(help="Where the data lies now, or a table of other rows with their answers."),
+        typer.Option(help="Where the data is now, or a table of other labelled rows."),
     ] = None,
     separator: Separator = None,
     decimal: Decimal = None,
@@ -54,7 +56,7 @@ def evaluate(
     verify: Verify = None,
     as_json: AsJson = False,
 ) -> None:
-    """Evaluate a RUN again: reproduces its front, or gives other rays, splits and rows."""
+    """Evaluate a RUN again: reproduce its front, or use other rays, splits or rows."""
     if ray and rays is not None:
         raise ConfigurationError("--ray and --rays exclude each other: give one of them")
     run = load_run(folder, trust=trust or (), verify=verify, device=device)
@@ -134,7 +136,7 @@ def print_front(front: Front, problem: Problem | None = None) -> None:
     say(console, f"[dim]{safe('their names: ' + '; '.join(said))}[/]")
     absent = [name for name in (*lead, *rest) if name not in columns]
     if absent:
-        say(console, safe(f"no room here for {', '.join(absent)}: --json has them"))
+        say(console, safe(f"no room for {', '.join(absent)}: use --json to see them"))
 
 
 def _head(measure: Measure) -> str:

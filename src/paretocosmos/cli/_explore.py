@@ -27,13 +27,14 @@ from paretocosmos.runs.load import load_run
 def explore(
     folders: RunFolders,
     out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Where the page goes; else a new folder.")
+        Path | None,
+        typer.Option(metavar="FILE", help="The file to write; by default in a new folder."),
     ] = None,
     no_open: Annotated[
         bool, typer.Option("--no-open", help="Write the page and open no browser.")
     ] = False,
     no_samples: Annotated[
-        bool, typer.Option("--no-samples", help="Put no rows or images of the data into the page.")
+        bool, typer.Option("--no-samples", help="Leave rows or images of the data out of the page.")
     ] = False,
     threshold: Threshold = None,
     data: MovedData = None,
@@ -42,9 +43,9 @@ def explore(
     verify: Verify = None,
     as_json: AsJson = False,
 ) -> None:
-    """Drag the trade-off in the browser: the fronts of one or several RUNs on one page.
+    """Explore the trade-off in the browser: the fronts of one or several RUNs on one page.
 
-    A RUN may be a folder with runs below it, as `compare` and several seeds leave them. The page
+    A RUN may be a folder with runs below it, as `compare` and `--seeds` write them. The page
     is one file that needs no server and no network.
     """
     from paretocosmos.explorer import look_at, write_report
@@ -56,7 +57,7 @@ def explore(
         view = look_at(runs, data=data, samples=not no_samples, threshold=threshold)
     page = wanted or Path(tempfile.mkdtemp(prefix="paretocosmos-")) / "explore.html"
     if view.why:
-        note(f"no samples and no counted answers: {view.why}")
+        note(f"no samples and no counts: {view.why}")
     with doing("writing the page"):
         write_report(page, view)
     if as_json:
@@ -73,7 +74,7 @@ def _finished(folder: Path) -> list[Path]:
     """The folders of the runs to show; which ones are left out is noted."""
     finished, begun = runs_below(folder.expanduser())
     if begun:
-        note(f"not finished, and so left out: {', '.join(map(str, begun))}")
+        note(f"left out, because not finished: {', '.join(map(str, begun))}")
     return finished
 
 

@@ -17,10 +17,10 @@ from paretocosmos.runs.load import load_run
 def export(
     folder: RunFolder,
     form: Annotated[
-        str, typer.Option("--format", help="onnx, or torch: a program of torch.export.")
+        str, typer.Option("--format", help="onnx, or torch for a torch.export program.")
     ] = "onnx",
     out: Annotated[
-        Path | None, typer.Option(help="The file, .onnx or .pt2; else in the run folder.")
+        Path | None, typer.Option(help="The file, .onnx or .pt2; by default in the run folder.")
     ] = None,
     threshold: Threshold = None,
     trust: Trust = None,

@@ -40,7 +40,7 @@ Threshold = Annotated[
     float | None,
     typer.Option(help="The probability above which a decision is positive, as 0.3."),
 ]
-MovedData = Annotated[str | None, typer.Option(help="Where the data lies now, if moved.")]
+MovedData = Annotated[str | None, typer.Option(help="Where the data is now, if it was moved.")]
 RunDevice = Annotated[str, typer.Option(help="cpu, cuda, cuda:1.")]
 ProblemName = Annotated[
     str,
@@ -55,20 +55,17 @@ Preset = Annotated[
     typer.Option(help="Settings to start from: default, or paper, which --protocol paper implies."),
 ]
 Protocol = Annotated[
-    str | None, typer.Option(help="clean, or paper: as published, flaws included.")
+    str | None, typer.Option(help="clean, or paper: the published setup, flaws included.")
 ]
-Seed = Annotated[int, typer.Option(help="Of weights, shuffling and rays.")]
+Seed = Annotated[int, typer.Option(help="Seed of weights, shuffling and rays.")]
 Seeds = Annotated[
-    str | None, typer.Option(help="Several, as 1,2,3: one run each, trained together.")
+    str | None, typer.Option(help="Several seeds, as 1,2,3: one run each, trained together.")
 ]
 Epochs = Annotated[int | None, typer.Option(help="Passes over the data.")]
 Target = Annotated[str | None, typer.Option(help="Table: the column to predict.")]
 Sensitive = Annotated[
     list[str] | None,
-    typer.Option(
-        help="Table: a column to be fair to, as `sex`, or cut, as `age:5`; repeatable for groups "
-        "of several."
-    ),
+    typer.Option(help="Table: a column of groups, as `sex`, or cut, as `age:5`; repeatable."),
 ]
 SmallGroups = Annotated[
     str | None, typer.Option(help="Table: keep, pool or refuse groups of few rows.")
@@ -80,19 +77,19 @@ Keep = Annotated[
     typer.Option(help="Table: a column to keep that looks like an identifier; repeatable."),
 ]
 Separator = Annotated[
-    str | None, typer.Option(help="Table: what is between columns, as `;` or `tab`.")
+    str | None, typer.Option(help="Table: the column separator, as `;` or `tab`.")
 ]
 Decimal = Annotated[str | None, typer.Option(help="Table: the decimal mark, `.` or `,`.")]
-Encoding = Annotated[str | None, typer.Option(help="Table: of its text, as `cp1252`.")]
-Task = Annotated[str | None, typer.Option(help="Table: binary, which is usual, classes or number.")]
+Encoding = Annotated[str | None, typer.Option(help="Table: the text encoding, as `cp1252`.")]
+Task = Annotated[str | None, typer.Option(help="Table: binary (the default), classes or number.")]
 ClassWeight = Annotated[
-    str | None, typer.Option(help="Table: balanced, for rare classes to weigh as much.")
+    str | None, typer.Option(help="Table: balanced gives all classes the same weight.")
 ]
-Fairness = Annotated[str | None, typer.Option(help="What is compared between groups, by name.")]
-Val = Annotated[str | None, typer.Option(help="Table: a file of rows to validate on.")]
-Test = Annotated[str | None, typer.Option(help="Table: a file of rows to test on.")]
+Fairness = Annotated[str | None, typer.Option(help="The fairness measure, by name.")]
+Val = Annotated[str | None, typer.Option(help="Table: a file with the validation rows.")]
+Test = Annotated[str | None, typer.Option(help="Table: a file with the test rows.")]
 Backbone = Annotated[str | None, typer.Option(help="The network, by name.", callback=named)]
-Data = Annotated[str | None, typer.Option(help="Where the problem's data lies.")]
+Data = Annotated[str | None, typer.Option(help="The folder or file with the problem's data.")]
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1.")]
 Engine = Annotated[
     str, typer.Option(help="How steps are run: auto, eager, traced, compiled, captured.")
@@ -105,13 +102,13 @@ Trust = Annotated[
     list[str] | None,
     typer.Option(
         metavar="PACKAGE",
-        help="Whose code may be imported where a file names it; repeatable.",
+        help="A package whose code a file may name; repeatable.",
         callback=_trusted,
     ),
 ]
 Verify = Annotated[
     Path | None,
-    typer.Option(metavar="PUBKEY", help="Refuse what was not signed with this key's private one."),
+    typer.Option(metavar="PUBKEY", help="Open only runs signed with the matching private key."),
 ]
 LogTo = Annotated[
     list[str] | None,
@@ -161,7 +158,9 @@ def settings_of(
             raise ConfigurationError(f"`{key}` is set twice: give it once")
     for_tables = [f"--{key.replace('_', '-')}" for key in OF_TABLES if key in settings]
     if for_tables and problem_name(problem) != "table":
-        raise ConfigurationError(f"{', '.join(for_tables)} is for tables, not for `{problem}`")
+        raise ConfigurationError(
+            f"{', '.join(for_tables)} works only for tables, not for `{problem}`"
+        )
     return settings | dict(changed)
 
 
@@ -223,7 +222,7 @@ def interrupted(begun: Path | None, saved: str) -> typer.Exit:
         saved: what of it is saved.
     """
     if begun is None:
-        note("interrupted before the first epoch was done: start again")
+        note("interrupted before the end of the first epoch: start again")
     else:
         note(f"interrupted; {saved}: continue with --out {begun} --resume")
     return typer.Exit(130)

@@ -25,7 +25,7 @@ from paretocosmos.runs.run import Run
 
 Bounds = list[str] | None
 ONE_OF_TWO = (
-    "a trade-off is given by --ray 0.3,0.7, or chosen, as by --max tpr_gap=0.02 and --maximize "
+    "give a trade-off with --ray 0.3,0.7, or choose one, as with --max tpr_gap=0.02 and --maximize "
     "accuracy"
 )
 
@@ -36,21 +36,17 @@ def predict(
     ray: Annotated[str | None, typer.Option(help="The trade-off, as 0.3,0.7.")] = None,
     at_most: Annotated[
         Bounds,
-        typer.Option(
-            "--max", metavar="NAME=NUMBER", help="Choose it: the largest allowed; repeatable."
-        ),
+        typer.Option("--max", metavar="NAME=NUMBER", help="Choose it: an upper bound; repeatable."),
     ] = None,
     at_least: Annotated[
         Bounds,
-        typer.Option(
-            "--min", metavar="NAME=NUMBER", help="Choose it: the smallest allowed; repeatable."
-        ),
+        typer.Option("--min", metavar="NAME=NUMBER", help="Choose it: a lower bound; repeatable."),
     ] = None,
-    minimize: Annotated[str | None, typer.Option(help="Choose it: what is to be small.")] = None,
-    maximize: Annotated[str | None, typer.Option(help="Choose it: what is to be large.")] = None,
+    minimize: Annotated[str | None, typer.Option(help="Choose it: what to minimise.")] = None,
+    maximize: Annotated[str | None, typer.Option(help="Choose it: what to maximise.")] = None,
     threshold: options.Threshold = None,
     out: Annotated[
-        Path | None, typer.Option(help="A CSV file to write, new; standard output if left out.")
+        Path | None, typer.Option(help="A new CSV file; by default standard output.")
     ] = None,
     separator: options.Separator = None,
     decimal: options.Decimal = None,
@@ -60,12 +56,12 @@ def predict(
     trust: options.Trust = None,
     verify: options.Verify = None,
 ) -> None:
-    """Predict for the rows of a table, at a trade-off of a RUN that is given or chosen.
+    """Predict the rows of a table with a RUN, at a given or chosen trade-off.
 
-    Writes the rows as CSV with a column `prediction`, and with `probability` of the positive class,
-    or a column for each of several classes. Of two classes, the prediction is positive above the
-    threshold: the one given, the chosen one, or 0.5. A saved estimator has a trade-off and a
-    threshold of its own.
+    Writes the rows as CSV with a column `prediction`, and with the `probability` of the positive
+    class, or a column for each of several classes. With two classes, the prediction is positive
+    above the threshold: the given one, the chosen one, or 0.5. A saved estimator has its own
+    trade-off and threshold.
     """
     chosen = any((at_most, at_least, minimize, maximize))
     if ray is not None and chosen:
@@ -74,7 +70,9 @@ def predict(
         raise RunError(f"`{out}` exists: choose another name with --out")
     run = load_run(folder, trust=trust or (), verify=verify, device=device)
     if run.table is None:
-        raise ConfigurationError(f"`{folder}` was not trained on a table, so it has no rows")
+        raise ConfigurationError(
+            f"`{folder}` was not trained on a table, so it cannot predict rows"
+        )
     own = predicts_at(run)
     if ray is None and not chosen and own.ray is None:
         raise ConfigurationError(f"{ONE_OF_TWO}; found neither")

@@ -20,18 +20,24 @@ if TYPE_CHECKING:
 def report(
     recipe: Annotated[
         str | None,
-        typer.Argument(metavar="RECIPE", help="A name from `list`, or a TOML file; else all."),
+        typer.Argument(
+            metavar="RECIPE", help="A name from `list`, or a TOML file; by default all."
+        ),
     ] = None,
     out: Annotated[Path, typer.Option(help="The folder that `reproduce` filled.")] = Path(
         "reproduction"
     ),
-    seeds: Annotated[str | None, typer.Option(help="Others than the recipe's, as 1,2,3.")] = None,
-    epochs: Annotated[int | None, typer.Option(help="Of a rehearsal to report on.")] = None,
+    seeds: Annotated[
+        str | None, typer.Option(help="Instead of the recipe's seeds, as 1,2,3.")
+    ] = None,
+    epochs: Annotated[
+        int | None, typer.Option(help="The epochs of the trial run to report on.")
+    ] = None,
     trust: Trust = None,
     verify: Verify = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show what was reproduced beside the paper: Markdown, HTML, JSON and figures."""
+    """Compare what was reproduced with the paper: Markdown, HTML, JSON and figures."""
     from paretocosmos.paper.collected import collect, found_in
     from paretocosmos.paper.report import write_report
 
@@ -44,8 +50,8 @@ def report(
     )
     if not wanted:
         raise RunError(
-            f"`{folder}` holds no recipe of this package that was begun: train one with "
-            "`paretocosmos reproduce`, name the file of your own, or the folder with --out"
+            f"`{folder}` has no recipe of this package that was started: train one with "
+            "`paretocosmos reproduce`, name your own recipe file, or give the folder with --out"
         )
     asked = None if seeds is None else whole_numbers(seeds)
     results = [

@@ -20,23 +20,25 @@ def reproduce(
         str, typer.Argument(metavar="RECIPE", help="A name from `list`, or a TOML file.")
     ],
     out: Annotated[
-        Path, typer.Option(help="The folder of all recipes; what is done in it stays.")
+        Path, typer.Option(help="The folder of all recipes; finished cells are kept.")
     ] = Path("reproduction"),
     only: Annotated[
         str | None, typer.Option(help="Problems, methods or protocols, as adult,cosmos.")
     ] = None,
-    seeds: Annotated[str | None, typer.Option(help="Others than the recipe's, as 1,2,3.")] = None,
+    seeds: Annotated[
+        str | None, typer.Option(help="Instead of the recipe's seeds, as 1,2,3.")
+    ] = None,
     epochs: Annotated[
-        int | None, typer.Option(help="For a rehearsal, which is marked and kept apart.")
+        int | None, typer.Option(help="For a trial run, which is marked and stored separately.")
     ] = None,
     data: Annotated[
-        Path | None, typer.Option(help="Where to look for data, before the cache.")
+        Path | None, typer.Option(help="A folder to search for data before the cache.")
     ] = None,
     device: Device = "auto",
     precision: Precision = "tf32",
     workers: Annotated[
         int | None,
-        typer.Option(help="Processes on this machine, a cell each; 0 for none.  [default: 1]"),
+        typer.Option(help="Processes on this machine, one cell each; 0 for none.  [default: 1]"),
     ] = None,
     cluster: Annotated[
         str | None,
@@ -48,7 +50,7 @@ def reproduce(
     trust: Trust = None,
     as_json: AsJson = False,
 ) -> None:
-    """Train all that a table or figure of the paper needs, from RECIPE; start again to go on."""
+    """Train everything for a table or figure of the paper; run it again to continue."""
     from paretocosmos.paper.reproduce import reproduce as reproduce_cells
 
     names = [name.strip() for name in (only or "").split(",") if name.strip()]
@@ -69,7 +71,7 @@ def reproduce(
                 progress=show,
             )
     except KeyboardInterrupt:
-        note(f"interrupted; what is done is saved in {out}: the same command goes on from there")
+        note(f"interrupted; finished cells are saved in {out}: run the same command to continue")
         raise typer.Exit(130) from None
     if as_json:
         print_json(done.to_dict())

@@ -16,32 +16,31 @@ from paretocosmos.serving import serve as serve_run
 def serve(
     folder: RunFolder,
     host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="0 for any that is free.")] = 8000,
+    port: Annotated[int, typer.Option(help="The port; 0 for any free one.")] = 8000,
     token: Annotated[
         str | None,
-        typer.Option(envvar="PARETOCOSMOS_TOKEN", help="What clients must send."),
+        typer.Option(envvar="PARETOCOSMOS_TOKEN", help="The token that clients must send."),
     ] = None,
     workers: Annotated[int, typer.Option(help="Processes, each with the whole run.")] = 1,
     onnx: Annotated[
-        Path | None, typer.Option(help="Predict with this export of the run, not PyTorch.")
+        Path | None, typer.Option(help="Predict with this exported file instead of PyTorch.")
     ] = None,
     data: MovedData = None,
     device: RunDevice = "cpu",
     trust: Trust = None,
     verify: Verify = None,
-    max_rows: Annotated[int, typer.Option(help="Of a request.")] = Settings.max_rows,
-    max_bytes: Annotated[int, typer.Option(help="Of a request's body.")] = Settings.max_bytes,
+    max_rows: Annotated[int, typer.Option(help="Rows per request.")] = Settings.max_rows,
+    max_bytes: Annotated[int, typer.Option(help="Bytes per request.")] = Settings.max_bytes,
     timeout: Annotated[float, typer.Option(help="Seconds a request may take.")] = Settings.timeout,
     allow_origin: Annotated[
         list[str] | None,
         typer.Option(
             metavar="ORIGIN",
-            help="A web page's origin whose scripts may ask (CORS), as https://example.org; "
-            "repeatable.",
+            help="A site whose scripts may call this server, as https://example.org; repeatable.",
         ),
     ] = None,
     batching: Annotated[
-        bool, typer.Option("--batching/--no-batching", help="Join rows of several requests.")
+        bool, typer.Option("--batching/--no-batching", help="Batch the rows of several requests.")
     ] = True,
 ) -> None:
     """Serve a RUN over HTTP: predictions at any preference, its front, and choices."""
@@ -68,4 +67,4 @@ def serve(
 def _started(folder: Path, at: str) -> None:
     """Say where it is, and how to ask it; from now on it waits."""
     close()
-    note(f"serving {folder} on {at}, a page to begin with")
+    note(f"serving {folder} on {at}, with a start page")

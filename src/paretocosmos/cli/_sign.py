@@ -16,7 +16,7 @@ def sign(
     folders: RunFolders,
     key: Annotated[
         Path,
-        typer.Option(metavar="KEY", help="An Ed25519 private key, in the PEM or OpenSSH format."),
+        typer.Option(metavar="KEY", help="An Ed25519 private key in PEM or OpenSSH format."),
     ],
     as_json: AsJson = False,
 ) -> None:

@@ -26,7 +26,7 @@ def train(
     method: Annotated[
         str | None,
         typer.Option(
-            help="How rays and losses become one step; the preset's if left out.",
+            help="How rays and losses become a step; by default the preset's.",
             callback=options.named,
         ),
     ] = None,
@@ -57,17 +57,17 @@ def train(
     test: options.Test = None,
     backbone: options.Backbone = None,
     conditioning: Annotated[
-        str | None, typer.Option(help="How the ray enters it.", callback=options.named)
+        str | None, typer.Option(help="How the ray enters the network.", callback=options.named)
     ] = None,
     data: options.Data = None,
-    out: Annotated[Path | None, typer.Option(help="The run folder, new.")] = None,
+    out: Annotated[Path | None, typer.Option(help="The new run folder.")] = None,
     device: options.Device = "auto",
     engine: options.Engine = "auto",
     precision: options.Precision = "tf32",
     deterministic: options.Deterministic = False,
     resume: Annotated[bool, typer.Option("--resume", help="Continue the run in --out.")] = False,
     watch: Annotated[
-        bool, typer.Option("--watch", help="Show it on a page as it goes, on this machine only.")
+        bool, typer.Option("--watch", help="Show the training on a page, on this machine only.")
     ] = False,
     sign: Annotated[
         Path | None,
@@ -77,7 +77,7 @@ def train(
     as_json: options.AsJson = False,
     changes: options.Changes = None,
 ) -> None:
-    """Train one network for the whole front of PROBLEM, or what else the method trains."""
+    """Train one network for the whole front of PROBLEM, or whatever the method trains."""
     settings = options.settings_of(
         problem,
         changes,
@@ -135,7 +135,7 @@ def train(
     except KeyboardInterrupt:
         # several seeds have a folder each, in one that holds them all
         begun = seen[-1] if seen and not several else seen[-1].parent if seen else out
-        kept = "the last checkpoint is kept" if seen else "no epoch is done yet"
+        kept = "the last checkpoint is kept" if seen else "no epoch is finished yet"
         raise options.interrupted(begun, kept) from None
     _print(runs, several=several, as_json=as_json)
 

@@ -20,12 +20,12 @@ def watch(
         Path, typer.Argument(metavar="RUN", help="A run folder, or a folder with runs below it.")
     ],
     no_open: Annotated[
-        bool, typer.Option("--no-open", help="Say where the page is and open no browser.")
+        bool, typer.Option("--no-open", help="Print the address and open no browser.")
     ] = False,
 ) -> None:
-    """Watch a training as it goes: the front as it grows, losses and the time left, on a page.
+    """Watch a training on a page: the front as it develops, the losses and the time left.
 
-    The page reads the run folder, can be reached from this machine only, and ends with the run.
+    The page reads the run folder, is reachable only from this machine, and ends with the run.
     """
     place = folder.expanduser()
     if not state_of(place)["runs"]:
@@ -39,7 +39,7 @@ def watch(
                 webbrowser.open(page.address)
             ended = page.wait()
     except KeyboardInterrupt:
-        note("no longer watched; the training goes on where it runs")
+        note("stopped watching; the training continues")
         raise typer.Exit(130) from None
     states = {run["status"] for run in ended["runs"]}
     note(f"{folder} is {' and partly '.join(sorted(states))}")

@@ -46,8 +46,8 @@ class AtRay(nn.Module):
             return self.conditioned(args[0], self.ray)
         if len(args) > len(self._names):
             raise ConfigurationError(
-                f"a network at a ray takes one argument by position, or as many as its `forward` "
-                f"names, here {len(self._names)}; found {len(args)}: pass them by name"
+                "a network at a ray takes one positional argument, or as many as its `forward` "
+                f"has, here {len(self._names)}; found {len(args)}: pass them by name"
             )
         return self.conditioned(dict(zip(self._names, args, strict=False)) | named, self.ray)
 

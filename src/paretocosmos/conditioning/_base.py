@@ -45,7 +45,7 @@ class Act(dict[str, Tensor]):
 
 
 class Conditioning(nn.Module, ABC):
-    """A network that takes a ray beside its inputs: ``forward(inputs, ray) -> outputs``.
+    """A network that also takes a ray: ``forward(inputs, ray) -> outputs``.
 
     Args:
         backbone: the network; a copy is conditioned, the one handed over is left alone.
@@ -88,7 +88,7 @@ class Conditioning(nn.Module, ABC):
         except (RuntimeError, TypeError) as error:
             raise ConfigurationError(
                 f"a network is copied before it is conditioned, which {type(backbone).__name__} "
-                f"does not allow ({error}): take off it what earlier calls left there"
+                f"does not allow ({error}): remove what earlier calls stored in it"
             ) from error
 
     @classmethod
@@ -184,7 +184,8 @@ class Conditioning(nn.Module, ABC):
         shape = _shape(ray)
         if len(shape) not in (1, 2) or shape[-1] != self.objectives:
             raise ConfigurationError(
-                f"a ray here has shape [{self.objectives}], or [G, {self.objectives}] with one ray "
+                f"a ray must have shape [{self.objectives}], or [G, {self.objectives}] with one "
+                "ray "
                 f"per group of samples; found {tuple(shape)}"
             )
         rays = ray.unsqueeze(0) if ray.ndim == 1 else ray
@@ -248,6 +249,6 @@ def _whole(objectives: object) -> int:
 def _shape(ray: object) -> torch.Size:
     if not isinstance(ray, Tensor):
         raise ConfigurationError(
-            f"a ray is a tensor, found {type(ray).__name__}: write torch.tensor(...) around it"
+            f"a ray must be a tensor, found {type(ray).__name__}: wrap it in torch.tensor(...)"
         )
     return ray.shape

@@ -97,7 +97,7 @@ def pick_rows(alone: Sequence[Outputs], leads: Sequence[Lead] | None) -> Outputs
         axis = lead.axis
         if outs[0].ndim <= axis or outs[0].shape[axis] % groups:
             raise ConfigurationError(
-                f"outputs of shape {tuple(outs[0].shape)} cannot be shared among {groups} rays: "
+                f"outputs of shape {tuple(outs[0].shape)} cannot be divided among {groups} rays: "
                 "call the model with one ray, or with a number of rays that divides its samples"
             )
         rows = outs[0].shape[axis] // groups

@@ -62,7 +62,7 @@ def conditioned(
     if layer is not None:
         if "layer" not in takes:
             raise ConfigurationError(
-                f"`{how}` takes the network as a whole, found `layer` {layer!r}: leave it out"
+                f"`{how}` takes the whole network, found `layer` {layer!r}: leave it out"
             )
         names = (layer,) if isinstance(layer, str) else tuple(layer)
         given["layer"] = names[0] if len(names) == 1 else names
@@ -71,7 +71,7 @@ def conditioned(
     built = registry.build(ROOM, spec, backbone=network, objectives=objectives)
     if not isinstance(built, Conditioning):
         raise ConfigurationError(
-            f"`how` names a conditioning; `{how}` gives {type(built).__name__}"
+            f"`how` must name a conditioning; `{how}` gives {type(built).__name__}"
         )
     return built
 
@@ -80,11 +80,11 @@ def _check_network(module: object) -> None:
     if not isinstance(module, nn.Module):
         found = f"the class {module.__name__}" if isinstance(module, type) else repr(module)
         raise ConfigurationError(
-            f"`module` is a network, an nn.Module, found {found}: build it first"
+            f"`module` must be a network (nn.Module), found {found}: build it first"
         )
     if isinstance(module, Conditioning):
         raise ConfigurationError(
-            f"`module` is a network without a ray, found the conditioned {type(module).__name__}: "
+            f"`module` must not be conditioned already, found {type(module).__name__}: "
             "use it as it is, or condition the network it was made from"
         )
 
@@ -95,14 +95,14 @@ def _chosen(module: nn.Module, layer: str | Sequence[str] | None) -> str:
         return "film"
     if not has_weights(module):
         raise ConfigurationError(
-            f"a ray enters where a network has weights, found none in {type(module).__name__}: "
-            "condition the part that has them"
+            f"a conditioned network needs weights, found none in {type(module).__name__}: "
+            "condition the part that has weights"
         )
     if all_quantised(module):
         raise ConfigurationError(
-            f"what reads a ray is learned by gradients, and the last layers of "
-            f"{type(module).__name__} are quantised to whole numbers, which pass none back: "
-            "condition and train the network first and quantise it then, or keep its last two "
+            f"no gradient passes through the last layers of {type(module).__name__}, which are "
+            "quantised to whole numbers, so a ray cannot be learned: condition and train the "
+            "network first and quantise it afterwards, or keep its last two "
             "layers in floating point"
         )
     return "input"
@@ -116,7 +116,7 @@ def _by_layer(module: nn.Module, layer: str | Sequence[str] | None) -> tuple[str
             raise ConfigurationError(
                 'how="input" looked for the linear layer or 2d convolution that the input enters, '
                 f"found no layer with weights in {type(module).__name__}: condition the part that "
-                "has them, or use another `how`"
+                "has weights, or use another `how`"
             )
         name, entered = first
     else:
@@ -137,7 +137,7 @@ def _by_layer(module: nn.Module, layer: str | Sequence[str] | None) -> tuple[str
         if isinstance(entered, kind):
             return how, name
     raise ConfigurationError(
-        'how="input" splits a linear layer or a 2d convolution, by itself the one the input '
+        'how="input" needs a linear layer or a 2d convolution, by default the one the input '
         f"enters, found {type(entered).__name__} at `{name}`: {_ways_out(module)}"
     )
 

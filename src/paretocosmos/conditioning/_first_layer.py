@@ -50,7 +50,7 @@ class FirstLayerConditioning(ListeningConditioning, Generic[Layer]):
         super().__init__(backbone, objectives)
         if zero and joined:
             raise ConfigurationError(
-                "`zero` starts with the network as it was, `joined` changes its first layer, found "
+                "`zero` keeps the initial outputs and `joined` changes the first layer, found "
                 "both: set one of them to false"
             )
         self.where = self._first() if layer is None else layer

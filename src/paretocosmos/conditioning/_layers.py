@@ -80,15 +80,16 @@ def check_called(network: nn.Module, name: str) -> None:
     around = uncalled(network, name)
     if around is not None:
         raise ConfigurationError(
-            f"a layer that hears a ray must be called, and `{name}` is not always: it is inside a "
-            f"{type(network.get_submodule(around)).__name__}, which computes with its weights; "
-            f"name a layer outside it, or that as a whole for `film`"
+            f"a conditioned layer must be called, but `{name}` is not always called: it is inside "
+            "a "
+            f"{type(network.get_submodule(around)).__name__}, which uses its weights directly; "
+            "name a layer outside it, or the whole module for `film`"
         )
     if name not in _reached(network, [name]):
         raise ConfigurationError(
-            f"what reads a ray is learned by gradients, and none come back to `{name}`: a layer "
-            "after it is quantised to whole numbers; name a layer after the last of those, or "
-            "quantise the network once it is trained"
+            f"no gradient reaches `{name}`, because a layer after it is quantised to whole "
+            "numbers; name a layer after the last quantised one, or quantise the network after "
+            "training"
         )
 
 

@@ -55,7 +55,7 @@ class Listener(StandIn):
         """What is set on it at the moment."""
         if self.rays is None:
             raise ConfigurationError(
-                f"{type(self.layer).__name__} is conditioned on a ray and found none: call the "
+                f"{type(self.layer).__name__} is conditioned on a ray but got none: call the "
                 "whole model, `model(inputs, ray)`, not a part of it"
             )
         return self.rays
@@ -150,9 +150,8 @@ class ListeningConditioning(Conditioning):
         one = [terms[:1].detach() for terms in told]
         others = heeded_layers(self.backbone, lambda: self._hear(inputs, one, "groups"), inputs)
         raise ConfigurationError(
-            f"the outputs must be able to change with the ray, and nothing that enters at "
-            f"`{where}` changes them (a bias on the keys of an attention cancels, an "
-            f"output may go unread): {_instead(others)}"
+            f"nothing that enters at `{where}` changes the outputs, so they cannot depend on the "
+            f"ray (a bias on attention keys cancels, or an output is not used): {_instead(others)}"
         )
 
     def _layout(self, inputs: Inputs, told: Sequence[Tensor]) -> Layout | None:

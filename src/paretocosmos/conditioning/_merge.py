@@ -49,7 +49,7 @@ def merged(model: Conditioning, ray: Tensor) -> nn.Module:
 
 def _refused(reason: str) -> ConfigurationError:
     return ConfigurationError(
-        f"`merge` folds a ray into weights exactly or not at all, and {reason}: use `at(ray)` "
+        f"`merge` must fold the ray into the weights exactly, but {reason}: use `at(ray)` "
         "without `merge`"
     )
 

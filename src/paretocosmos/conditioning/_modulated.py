@@ -27,8 +27,8 @@ class Modulated(Listener):
         features = outputs[0] if several else outputs  # the rest, such as attentions, is beside it
         if not isinstance(features, Tensor):
             raise ConfigurationError(
-                f"`film` scales a tensor, or the first of a tuple, found that "
-                f"{type(self.layer).__name__} gives {type(outputs).__name__}: name another layer "
+                f"`film` scales a tensor, or the first of a tuple, but {type(self.layer).__name__} "
+                f"returns {type(outputs).__name__}: name another layer "
                 "with `layer`"
             )
         changed = self._modulate(features, self._axis(features), self.lead)
@@ -65,7 +65,7 @@ class Modulated(Listener):
         raise ConfigurationError(
             f"`film` expects {self.channels} channels after {type(self.layer).__name__}, found "
             f"outputs of shape {tuple(features.shape)}: name another layer with `layer`, such as "
-            "the normalisation layer, linear layer or convolution it ends in"
+            "the normalisation layer, linear layer or convolution that it ends in"
         )
 
 

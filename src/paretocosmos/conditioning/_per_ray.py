@@ -33,7 +33,8 @@ class PerRayEnsemble(Conditioning):
     def __init__(self, networks: Sequence[nn.Module], rays: Tensor) -> None:
         if len(networks) != len(rays):
             raise ConfigurationError(
-                f"there is one network per ray, found {len(networks)} and {len(rays)} rays"
+                f"there must be one network per ray, found {len(networks)} networks and "
+                f"{len(rays)} rays"
             )
         super().__init__(nn.ModuleList(), rays.shape[-1])
         # one by one: copied together, a network that comes twice would stay one

@@ -86,7 +86,7 @@ def grown(inputs: Inputs, tokens: int, filler: int) -> Inputs:
         whole = [name for name, part in given.items() if _are_ids(part) and name not in GROWING]
         if len(whole) != 1:
             raise ConfigurationError(
-                f"`token` needs to know which input has the ids, `{IDS}` or the only one of whole "
+                f"`token` needs one input with ids, either `{IDS}` or the only input of whole "
                 f"numbers [batch, positions], found {', '.join(given)}"
             )
     ids = IDS if IDS in given else whole[0]
@@ -101,8 +101,8 @@ def grown(inputs: Inputs, tokens: int, filler: int) -> Inputs:
             given[name] = _longer(part, tokens, GROWING[name])
         elif isinstance(part, Tensor) and part.shape[:2] == shape:
             raise ConfigurationError(
-                f"`token` makes the sequence longer, and does not know what `{name}` of shape "
-                f"{tuple(part.shape)} is at the new positions: use another conditioning"
+                f"`token` makes the sequence longer, but cannot extend `{name}` of shape "
+                f"{tuple(part.shape)} to the new positions: use another conditioning"
             )
     return given
 
@@ -176,8 +176,8 @@ def prompted(
     prompt = args[0] if args else given.pop(names[0]) if names else None
     if len(args) > 1 or not isinstance(prompt, Tensor):
         raise ConfigurationError(
-            "`generate` needs a prompt of token ids, its first argument, and all else by name, "
-            f"found {len(args)} arguments by position: pass `input_ids`"
+            "`generate` takes a prompt of token ids first and everything else by name, found "
+            f"{len(args)} positional arguments: pass `input_ids`"
         )
     mask = given.pop("attention_mask", None)
     whole = {IDS: prompt, "attention_mask": torch.ones_like(prompt) if mask is None else mask}

@@ -88,8 +88,8 @@ class SplitConv(Split[nn.Conv2d]):
     ) -> None:
         if layer.groups != 1:
             raise ConfigurationError(
-                f"`groups` of a convolution that reads a ray must be 1, found {layer.groups}: "
-                "every filter has to see the ray; name another convolution with `layer`"
+                "`groups` of a convolution that reads a ray must be 1, so that every filter sees "
+                f"the ray, found {layer.groups}: name another convolution with `layer`"
             )
         ray = nn.Conv2d(
             objectives,

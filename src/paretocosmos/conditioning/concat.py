@@ -9,7 +9,7 @@ __all__ = ["Concat"]
 
 
 class Concat(FirstLayerConditioning[nn.Linear]):
-    """The ray beside the features, as in the paper (section 4), computed as W_x x + W_r r.
+    """The ray concatenated to the features, as in the paper (section 4): W_x x + W_r r.
 
     Args:
         backbone: any network whose input enters a linear layer; it is copied.

@@ -22,26 +22,26 @@ __all__ = ["Film"]
 class Film(ListeningConditioning):
     """A scale and a shift per channel after each block, from the ray (Perez et al. 2018).
 
-    (1 + γ(c))·x + β(c) with c = J·(r - 1/J), the ray as seen from the centre. γ and β of all blocks
+    (1 + γ(c))·x + β(c) with c = J·(r - 1/J), the centred ray. γ and β of all blocks
     come from one perceptron J-width-(2 x channels) that runs once per ray. Its last layer starts at
-    zero: the network starts as it was.
+    zero, so the outputs start unchanged.
 
-    With a `rank`, the weights move with the ray too, in every linear layer and convolution, heads
+    With a `rank`, the ray also changes the weights of every linear layer and convolution, heads
     included: W + Σ_j c_j B_j A_j, A_j and B_j of that rank, and b + Σ_j c_j d_j, where B_j and d_j
-    start at zero. Left as they are: grouped and transposed convolutions, layers with a `forward` of
-    their own, those inside `nn.MultiheadAttention` and `nn.TransformerEncoderLayer`, and biases
-    that are not there.
+    start at zero. Not changed are grouped and transposed convolutions, layers that override
+    `forward`, and those inside `nn.MultiheadAttention` and `nn.TransformerEncoderLayer`. No bias is
+    added where a layer has none.
 
-    Blocks are found: repeated ones (residual stages, transformer layers); where there are none,
-    normalisation layers; where there are none, hidden linear layers and convolutions, or the module
-    that a convolution is activated or pooled in. `repr` shows which.
+    Blocks are found automatically: repeated ones (residual stages, transformer layers), else
+    normalisation layers, else hidden linear layers and convolutions, or the module in which a
+    convolution is activated or pooled. `repr` shows which.
 
     Use when the network is deep or pretrained, or its input cannot be split (token ids); with a
-    `rank` of 1 where the front should reach as far as separate networks.
+    `rank` of 1 if the front should reach as far as that of separate networks.
 
-    Samples need not come first inside the network: where they are is found at the first call of
-    each shape. Where samples influence one another, as nodes of a graph do, several rays take
-    several calls.
+    The batch axis need not come first inside the network: it is found at the first call with each
+    shape. If samples influence one another, as nodes of a graph do, several rays take several
+    calls.
 
     Args:
         backbone: any network; it is copied.
@@ -144,8 +144,8 @@ class Film(ListeningConditioning):
         places = matrices_of(self.backbone)
         if not places:
             raise ConfigurationError(
-                "`rank` is of what the ray adds to linear layers and convolutions, found none to "
-                f"add to in {type(self.backbone).__name__}: set it to 0"
+                "`rank` needs linear layers or convolutions, found none in "
+                f"{type(self.backbone).__name__}: set it to 0"
             )
         for layer in [self.backbone.get_submodule(place) for place in places]:
             self._put(adapted(layer, self.objectives, rank))
@@ -155,9 +155,9 @@ class Film(ListeningConditioning):
         if not found:
             raise ConfigurationError(
                 "`film` looked for repeated blocks, normalisation layers, and hidden linear layers "
-                f"or convolutions, found none in {type(self.backbone).__name__}: name what to "
-                'scale and shift, as in `layer=("encoder.first", "encoder.second")`, or take '
-                "`concat`, which one layer is enough for"
+                f"or convolutions, found none in {type(self.backbone).__name__}: name the layers "
+                'to scale and shift, as in `layer=("encoder.first", "encoder.second")`, or use '
+                "`concat`, which needs only one layer"
             )
         return tuple(found)
 
@@ -166,7 +166,7 @@ class Film(ListeningConditioning):
             return self.backbone.get_submodule(place)
         except AttributeError as error:
             raise ConfigurationError(
-                f"the network has no layer `{place}`; those `film` would take: "
+                f"the network has no layer `{place}`; `film` would take: "
                 f"{', '.join(blocks_of(self.backbone)) or 'none'}"
             ) from error
 
@@ -176,8 +176,8 @@ class Film(ListeningConditioning):
         width = width_of(block)
         if width is None:
             raise ConfigurationError(
-                f"`film` needs to know how many channels a layer gives, which "
-                f"{type(block).__name__} at `{place}` does not say: name a normalisation layer, "
+                f"`film` cannot tell how many channels {type(block).__name__} at `{place}` has: "
+                "name a normalisation layer, "
                 "linear layer or convolution, or a module that ends in one"
             )
         return width
@@ -191,6 +191,6 @@ def _refuse_uncentred(_: nn.Module, weights: Mapping[str, Any], prefix: str, *_r
     """Refuse weights that mean something else: the first `film` read the ray uncentred."""
     if f"{prefix}ray.0.weight" in weights:
         raise ConfigurationError(
-            "these weights are of a `film` before paretocosmos 0.1.0, which read the ray as it is: "
-            "train again, or use them with the version that trained them"
+            "these weights come from `film` in a version before 0.1.0, which did not centre the "
+            "ray: train again, or use them with the version that trained them"
         )

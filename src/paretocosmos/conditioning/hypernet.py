@@ -33,18 +33,20 @@ class Target(NamedTuple):
 
 
 class Hypernet(Conditioning):
-    """A second network emits the weights of the first from the ray (PHN, Navon et al. 2021).
+    """A second network generates the weights of the first from the ray (PHN, Navon et al. 2021).
 
-    w(r) = E(m(r)), with m a perceptron J-100-100-100 and E a linear layer as wide as the network
-    has trainable weights, 101 times their number in parameters. The network's own weights are left
-    out: their initial values play no part. Frozen weights and buffers stay as they are.
+    w(r) = E(m(r)), with m a perceptron J-100-100-100 and E a linear layer with an output for each
+    trainable weight of the network, so 101 times as many parameters. The network's own weights are
+    not used. Frozen weights and buffers stay as they are.
 
-    A network of more than `chunk` trainable weights is emitted in chunks (von Oswald et al. 2020):
+    For a network of more than `chunk` trainable weights, they are generated in chunks (von Oswald
+    et al. 2020):
     m also reads a learned embedding of the chunk, and all chunks share E. Since one E cannot know
     the scale of every layer, the network then keeps its weights w_0, pretrained or not, and trains
-    them too; the hypernetwork emits what the ray adds, w(r) = w_0 + E(m(r, chunk)), zero at first.
+    them too; the hypernetwork generates what the ray adds, w(r) = w_0 + E(m(r, chunk)), zero at
+    first.
 
-    Use when each ray deserves a network of its own and the network is small. Avoid when it is
+    Use when the network is small and each ray needs its own weights. Avoid when it is
     large, or trained at a high learning rate: the published experiments use 1e-4.
 
     Args:
@@ -226,14 +228,14 @@ def _checked(backbone: nn.Module) -> Tensor:
     kinds = sorted({f"{weight.dtype} on {weight.device}" for weight in weights})
     if not weights:
         raise ConfigurationError(
-            f"`hypernet` emits the weights that are trained, found none in "
+            f"`hypernet` generates the trainable weights, found none in "
             f"{type(backbone).__name__}: call its `requires_grad_(True)`, or use another "
             "conditioning"
         )
     if len(kinds) > 1 or not weights[0].is_floating_point():
         raise ConfigurationError(
-            f"`hypernet` emits weights of one real type on one device, found {', '.join(kinds)}: "
-            "bring the network to one with its `to`, or freeze the rest"
+            "`hypernet` generates weights of one floating-point type on one device, found "
+            f"{', '.join(kinds)}: convert the network with its `to`, or freeze the rest"
         )
     return weights[0]
 

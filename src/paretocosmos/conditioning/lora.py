@@ -22,15 +22,15 @@ class Lora(ListeningConditioning):
     b_k are trained, J times `adapter_rank` of each, and so is how much of them a ray takes,
     c = r H, the same for all layers. At first the components of objective j have
     c_k = 1 + w_k (J r_j - 1), where w_k falls from 1 to almost 0: some serve their objective alone,
-    some all rays alike, and every ray uses nearly all of them. Each b_k starts at zero, so that
-    the network starts as it was.
+    some all rays alike, and every ray uses nearly all of them. Each b_k starts at zero, so
+    the outputs start unchanged.
 
-    Adapted are linear layers, convolutions without groups and the `Conv1D` of `transformers`: those
-    inside repeated blocks (transformer layers, residual stages), or all where no block repeats.
+    It adapts linear layers, convolutions without groups and the `Conv1D` of `transformers`: those
+    inside repeated blocks (transformer layers, residual stages), or all if no block repeats.
     A GPT-2 of 124 million parameters gains less than 1 % for two objectives.
 
     Use for large pretrained networks: only the adapters need gradients and optimiser states.
-    Avoid for networks that are not trained yet, whose weights would stay as they were drawn.
+    Avoid for networks that are not trained yet: their weights would stay random.
 
     Args:
         backbone: a trained network; a copy of it is frozen.
@@ -109,7 +109,8 @@ class Lora(ListeningConditioning):
         check_called(self.backbone, name)
         if bypassed(self.backbone, name):
             return (
-                f"a layer that hears a ray must be called, and `{name}` is not always: the module "
+                f"a conditioned layer must be called, but `{name}` is not always called: the "
+                "module "
                 f"around it computes with its weight; name another layer ({some})"
             )
         return (

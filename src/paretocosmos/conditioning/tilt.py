@@ -15,20 +15,20 @@ __all__ = ["Tilt"]
 
 
 class Tilt(Conditioning):
-    r"""Learns how likely a yes is and how likely each group; the ray then follows from a formula.
+    r"""Learns how likely a yes and each group are; a formula then applies the ray.
 
     For a cross-entropy and a gap between rates of groups. With p = P(yes | x) and
-    m = Σ μ_yg P(y, g | x), the probability q that minimises cross-entropy plus the gap, weighed by
+    m = Σ μ_yg P(y, g | x), the probability q that minimises cross-entropy plus the gap, weighted by
     multipliers μ, solves m q² - (1 + m) q + p = 0. So the network need not be trained on the gap,
     whose gradient is mostly noise where a group is small: it learns p and P(g | x, y), and μ for
-    every weight of the gap is found on the training rows (`path`). Weight 0 is the network without
-    a wish; weight 1 closes the gap of the training rows; in between the gap falls in proportion, in
-    small steps.
+    every weight of the gap is found on the training rows (`path`). Weight 0 is the network as
+    trained; weight 1 closes the gap on the training rows; in between the gap falls in proportion,
+    in small steps.
 
     In training mode it gives what it learns, by name; in evaluation mode the logits of q.
 
-    Use for tables with a gap between groups; it is the default there. Avoid elsewhere: it knows
-    nothing of other objectives.
+    Use for tables with a gap between groups; it is the default there. Avoid elsewhere: it serves no
+    other objectives.
 
     Paper: Menon and Williamson 2018 derive the form of the best fair decisions.
 
@@ -45,7 +45,7 @@ class Tilt(Conditioning):
         super().__init__(backbone, objectives)
         if self.objectives != 2:
             raise ConfigurationError(
-                f"`tilt` weighs a cross-entropy against a gap, found {objectives} objectives: "
+                f"`tilt` trades off a cross-entropy and a gap, found {objectives} objectives: "
                 "leave `conditioning` out"
             )
         self.sensitive_groups = sensitive_groups
@@ -59,7 +59,7 @@ class Tilt(Conditioning):
         """What its backbone gives: the answer's logit, and those of the groups of either class."""
         if outputs != 1:
             raise ConfigurationError(
-                f"`tilt` is for an answer of yes or no, a network with one output; found {outputs}"
+                f"`tilt` needs a binary problem and a network with one output; found {outputs}"
             )
         groups = settings.get("sensitive_groups", 2)
         return {ANSWER: 1, OF_NO: groups, OF_YES: groups}

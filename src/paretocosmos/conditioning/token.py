@@ -38,15 +38,15 @@ class Token(ListeningConditioning):
     E(r) = E_0 + P(c) with c = J·r - 1: `tokens` vectors of the embedding's width, from one
     perceptron J-width-(tokens x D) that runs once per ray. E_0 starts at rows of the embedding, the
     last layer of P at zero. The attention mask grows with the sequence, and outputs at the new
-    positions are taken off again. Unlike other conditionings it does not start with the network as
-    it was: tokens before a sequence change what a network says of it.
+    positions are taken off again. Unlike with other conditionings, the outputs do not start
+    unchanged: tokens before a sequence change the outputs for it.
 
     The network takes token ids ``[B, T]`` that enter an `nn.Embedding`, and later positions must
     see earlier ones, by attention or recurrence. A short call while it is built shows both. Freeze
     the network first (``network.requires_grad_(False)``) to train nothing but the prompt.
 
     Use for language models where even adapters are too many parameters. Avoid for networks that
-    read their answer off the first position, as BERT's classifiers do: a token would take its
+    read their output from the first position, as BERT's classifiers do: a token would take its
     place.
 
     Args:
@@ -115,9 +115,8 @@ class Token(ListeningConditioning):
         """What a method of the network gives at a ray: `generate`, which knows the tokens."""
         if name != "generate":
             raise ConfigurationError(
-                f"`{name}` would call the network without the tokens that stand before its "
-                "sequence: call the model, or `generate`; what needs no preference is at "
-                f"`model.backbone.{name}`"
+                f"`{name}` would call the network without the learned tokens: call the model, or "
+                f"`generate`; without a preference, use `model.backbone.{name}`"
             )
         given, prompt = prompted(args, named, self.tokens, self._filler)
         prefixed: Any = self.backbone.get_submodule(self._place)
@@ -142,7 +141,7 @@ class Token(ListeningConditioning):
         """The embedding that ids enter, and its dotted name."""
         if getattr(getattr(self.backbone, "config", None), "is_encoder_decoder", False):
             raise ConfigurationError(
-                "`token` stands before one sequence, found an encoder and a decoder in "
+                "`token` works with one sequence, found an encoder and a decoder in "
                 f'{type(self.backbone).__name__}: use how="lora" or how="film"'
             )
         names = {part: name for name, part in self.backbone.named_modules()}
@@ -178,8 +177,8 @@ class Token(ListeningConditioning):
                 )
         except Exception as error:
             raise ConfigurationError(
-                f"`token` calls the network with a few token ids to see how it takes them, found "
-                f"that {type(self.backbone).__name__} raises {type(error).__name__} "
+                "`token` calls the network with a few token ids as a test, but "
+                f"{type(self.backbone).__name__} raises {type(error).__name__} "
                 f"({one_line(error)}): use another conditioning"
             ) from error
         finally:
@@ -190,8 +189,8 @@ class Token(ListeningConditioning):
             cut(short, self.tokens, axes), cut(other, self.tokens, axes)
         ):
             raise ConfigurationError(
-                "what stands before a sequence must matter to what comes after it, found that it "
-                f"changes nothing in {type(self.backbone).__name__}: ids must be [batch, "
+                "tokens before a sequence must change the outputs after them, but they change "
+                f"nothing in {type(self.backbone).__name__}: ids must be [batch, "
                 "positions], and later positions must see earlier ones; use another conditioning"
             )
         return axes

@@ -12,7 +12,7 @@ __all__ = ["TransposedConv"]
 
 
 class TransposedConv(FirstLayerConditioning[nn.Conv2d]):
-    """J maps drawn from the ray as further channels of the image, as in the paper (section 5.3).
+    """J maps computed from the ray as further channels of the image, as in the paper (section 5.3).
 
     conv([x, maps(r)]) is computed as conv(x, W_x) + conv(maps(r), W_r), the second term once per
     ray. maps(r): two transposed convolutions with ReLU, J x 10 x 10, then the nearest pixel.

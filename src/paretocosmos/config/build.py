@@ -97,7 +97,8 @@ def build_checked(kind: type, spec: Spec, room: str, **fixed: Any) -> Any:
         if isinstance(error, RuntimeError) and "allocate" not in str(error):
             raise
         raise ConfigurationError(
-            f"`{spec.name}` needs more memory than there is with {_given(spec)}: make it smaller"
+            f"`{spec.name}` needs more memory than is available with {_given(spec)}: make it "
+            "smaller"
         ) from error
     if not isinstance(built, kind):
         raise ConfigurationError(
@@ -144,11 +145,11 @@ def check_pair(name: str, given: str | nn.Module | None, *, single: bool) -> Non
     conditioning = given if isinstance(given, str) else spec_name("conditioning", type(given))
     if single and conditioning != "none":
         raise ConfigurationError(
-            f"`{name}` trains a network for each of its rays, which `{conditioning}` has no use "
-            "for: leave `conditioning` out, or use a method that draws rays, such as `cosmos`"
+            f"`{name}` trains a network for each of its rays and needs no `{conditioning}`: leave "
+            "`conditioning` out, or use a method that draws rays, such as `cosmos`"
         )
     if not single and conditioning == "none":
         raise ConfigurationError(
-            f"`{name}` draws a ray for every step, of which a network without conditioning hears "
-            "nothing: leave `conditioning` out, or use a method for one network, such as `uniform`"
+            f"`{name}` draws rays, which a network without conditioning ignores: leave "
+            "`conditioning` out, or use a method for one network, such as `uniform`"
         )

@@ -22,7 +22,7 @@ def condition(
     settings: Mapping[str, Any] | None = None,
     preset: str = "default",
 ) -> Conditioning:
-    """Make of any network one that takes a ray: ``forward(inputs, ray)``.
+    """Turn any network into one that takes a ray: ``forward(inputs, ray)``.
 
     The network is copied. What reads the ray starts at zero (but for `hypernet`), so that training
     starts from the network as it is, its pretrained weights untouched. Inputs are a tensor, or a

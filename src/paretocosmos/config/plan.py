@@ -149,6 +149,6 @@ def networks_for(
 def check_seed(seed: int) -> None:
     """Refuse what is no seed."""
     if type(seed) is not int:  # True is an int too
-        raise ConfigurationError(f"`seed` is a whole number, found {seed!r}")
+        raise ConfigurationError(f"`seed` must be a whole number, found {seed!r}")
     if not 0 <= seed < 2**63:
         raise ConfigurationError(f"`seed` must be at least 0 and below 2**63, found {seed}")

@@ -103,8 +103,8 @@ def preset_method(preset: str, settings: Mapping[str, Any]) -> str:
     usual = METHODS[preset]
     if usual != "cosmos" and {"penalty", "method.penalty"} & settings.keys():
         raise ConfigurationError(
-            f"`penalty` is a setting of the method `cosmos`, and the preset `{preset}` trains by "
-            f"`{usual}`: name the method too"
+            f"`penalty` is a setting of the method `cosmos`, but the preset `{preset}` uses "
+            f"`{usual}`: set the method too"
         ).by({"method": "cosmos"})
     return usual
 

@@ -106,7 +106,7 @@ def _parts(problem: str | Problem, settings: Mapping[str, Any], options: PlanOpt
         _check_kinds(method=(options["method"], Method))
     if model is not None and not isinstance(model, nn.Module):
         raise ConfigurationError(
-            f"`model` is a network, an nn.Module, found {model!r}: build it first"
+            f"`model` must be a network (nn.Module), found {model!r}: build it first"
         )
     if backbone is not None:
         _check_kinds(backbone=(backbone, nn.Module))
@@ -126,7 +126,7 @@ def _parts(problem: str | Problem, settings: Mapping[str, Any], options: PlanOpt
         owners["method"] = registry.find("methods", method)
     if model is not None and (backbone is not None or conditioning is not None):
         raise ConfigurationError(
-            "`model` is a whole network: pass it without `backbone` and `conditioning`"
+            "`model` is a complete network: pass it without `backbone` and `conditioning`"
         )
     if model is None:
         if conditioning is None and _for_single_rays(method, settings):
@@ -219,7 +219,7 @@ def _check_together(parts: _Parts, how: Spec, method: Method, training: Training
     check_pair(how.name, parts.conditioning if parts.model is None else parts.model, single=single)
     if single and training.groups != training.accumulate:
         raise ConfigurationError(
-            f"`groups` are several rays in a batch, found {training.groups}, but `{how.name}` has "
+            f"`groups` sets several rays per batch, found {training.groups}, but `{how.name}` has "
             "one ray for each network: leave it out, or set it to `accumulate`, "
             f"{training.accumulate}"
         )
@@ -228,8 +228,8 @@ def _check_together(parts: _Parts, how: Spec, method: Method, training: Training
 def _check_trainable(network: nn.Module) -> None:
     if not any(p.requires_grad for p in network.parameters()):
         raise ConfigurationError(
-            f"the network {type(network).__name__} has no parameters to train, found all frozen or "
-            "none: call its `requires_grad_(True)`"
+            f"the network {type(network).__name__} has no trainable parameters: call its "
+            "`requires_grad_(True)`"
         )
 
 
@@ -260,7 +260,7 @@ def _check_kinds(**given: tuple[object, type]) -> None:
         if not isinstance(thing, str | kind):
             found = f"the class {thing.__name__}" if isinstance(thing, type) else repr(thing)
             raise ConfigurationError(
-                f"`{role}` is a {kind.__name__} or the name of one, found {found}"
+                f"`{role}` must be a {kind.__name__} or the name of one, found {found}"
             )
 
 

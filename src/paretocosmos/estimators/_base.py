@@ -92,12 +92,14 @@ class ParetoEstimator(Chooses, GivesRuns, BaseEstimator, ABC):  # type: ignore[m
             frame, columns = frame.loc[kept], [column[kept] for column in columns]
             weight = None if weight is None else weight[kept]
         if len(frame) < 2:
-            raise DataError("`fit` needs at least 2 rows that count, found 1 sample: give more")
+            raise DataError(
+                "`fit` needs at least 2 rows with a positive weight, found 1 sample: give more"
+            )
         rows = Rows(frame, self._numbered(names, columns), groups, weight)
         if len(names) > 1 and grouping is not None and self.objectives is None:
             raise ConfigurationError(
-                f"`sensitive` is traded against one target, found {len(names)}: fit one estimator "
-                "for each, or say with `objectives` what is traded"
+                f"`sensitive` needs exactly one target, found {len(names)}: fit one estimator "
+                "for each, or pass your own `objectives`"
             )
         for name in ("choice_", "threshold_"):  # of the network that was before
             self.__dict__.pop(name, None)

@@ -57,11 +57,11 @@ class BaseScores:
         """
         if isinstance(base, type | str) or not is_classifier(base):
             raise ConfigurationError(
-                f"`base` is a classifier of scikit-learn's kind, found {base!r}: give one, not "
-                "fitted, such as HistGradientBoostingClassifier()"
+                f"`base` must be a scikit-learn classifier, found {base!r}: give an unfitted one, "
+                "such as HistGradientBoostingClassifier()"
             )
         if NAME in rows.frame.columns:
-            raise DataError(f"`X` has a column `{NAME}`, as `base` would add one: rename it")
+            raise DataError(f"`X` has a column `{NAME}`, the name that `base` uses: rename it")
         table = Table.fit(rows.frame, categorical=categorical, weight=rows.weight)
         features, label = table.transform(rows.frame), rows.truth[0]
         fitted = cls(table, _fitted(base, features, rows), classes)

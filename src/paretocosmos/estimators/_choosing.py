@@ -115,12 +115,12 @@ class Chooses:
         given = {"confidence": criteria.confidence, "threshold": threshold}
         for name in (name for name, value in given.items() if value is not None):
             raise ConfigurationError(
-                f"the validation rows, which a `{name}` needs, are not part of a pickle: choose "
-                f"before the estimator is saved, or leave `{name}` out"
+                f"`{name}` needs the validation rows, which a pickle does not contain: choose "
+                f"before saving the estimator, or leave `{name}` out"
             )
         warnings.warn(
-            "the validation rows are not part of a pickle: the preference is chosen among the "
-            f"{len(self.front_)} rays of `front_` instead of between them, too",
+            "a pickle does not contain the validation rows, so the preference is chosen only "
+            f"among the {len(self.front_)} rays of `front_`",
             FrontWarning,
             stacklevel=3,
         )

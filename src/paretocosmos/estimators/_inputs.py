@@ -64,7 +64,8 @@ def frame_of(estimator: Any, rows: Any, *, reset: bool) -> pd.DataFrame:
     """
     if getattr(getattr(rows, "dtype", None), "kind", "") in ("U", "S"):
         raise DataError(
-            "an array `X` holds numbers, found text: give a pandas DataFrame, whose columns may be "
+            "an array `X` must hold numbers, found text: give a pandas DataFrame, whose columns "
+            "may be "
             "text or categories"
         )
     rows = as_pandas(rows)
@@ -80,7 +81,7 @@ def frame_of(estimator: Any, rows: Any, *, reset: bool) -> pd.DataFrame:
             frame = pd.DataFrame(plain, columns=columns, copy=False)
     if not frame.shape[0] or not frame.shape[1]:
         raise DataError(
-            f"`X` has at least 1 row and 1 feature, found shape {frame.shape}: give some"
+            f"`X` must have at least 1 row and 1 feature, found shape {frame.shape}: give some"
         )
     # by their place, as scikit-learn does where names are missing on one side (it has warned)
     return frame if reset else frame.set_axis(estimator._columns, axis=1)
@@ -93,8 +94,8 @@ def _read(frame: pd.DataFrame, categorical: Collection[Any]) -> pd.DataFrame:
     for name, why in identifiers(frame).items():
         if name not in chosen:
             warnings.warn(
-                f"`{name}` seems to name rows rather than to describe them ({why}): leave it out "
-                "of `X`, or name it in `categorical` if it is meant",
+                f"`{name}` looks like an identifier ({why}): leave it out of `X`, or list it in "
+                "`categorical` if you need it",
                 DataWarning,
                 stacklevel=5,
             )
@@ -111,8 +112,8 @@ def features_of(table: Table, frame: pd.DataFrame) -> npt.NDArray[np.float32]:
     if filled:
         few = ", ".join(f"`{name}`" for name in filled[:3]) + ", ..." * (len(filled) > 3)
         warnings.warn(
-            f"values are missing in {few}, where the rows of `fit` had them all: they are filled "
-            "with the median of those",
+            f"values are missing in {few}, which had none missing in `fit`: they are filled with "
+            "the median from `fit`",
             UserWarning,
             stacklevel=4,
         )
@@ -134,13 +135,16 @@ def weights_of(given: Any, count: int) -> Floats | None:
         weight = np.asarray(given, dtype=np.float64)
     if weight.shape != (count,):
         raise DataError(
-            f"`sample_weight` is one number for each of the {count} rows, found shape "
+            f"`sample_weight` must be one number for each of the {count} rows, found shape "
             f"{weight.shape}"
         )
     if not np.isfinite(weight).all() or (weight < 0).any():
-        raise DataError("`sample_weight` is finite and not negative: leave such rows out")
+        raise DataError("`sample_weight` must be finite and not negative: leave other rows out")
     if not weight.any():
-        raise DataError("`sample_weight` is zero for every row: leave it out, or weigh some rows")
+        raise DataError(
+            "`sample_weight` is zero for every row: leave it out, or give some rows a positive "
+            "weight"
+        )
     return None if (weight == weight[0]).all() else weight
 
 
@@ -161,7 +165,8 @@ def groups_in(given: Any, kept: npt.NDArray[np.bool_], rows: Any) -> tuple[Group
         categories = isinstance(getattr(given, "dtype", None), pd.CategoricalDtype)
         if values.ndim not in (1, 2):
             raise DataError(
-                f"`sensitive` is one column or several, found shape {values.shape}: give the group "
+                f"`sensitive` must be one column or several, found shape {values.shape}: give the "
+                "group "
                 "of every row"
             )
         if values.ndim == 1:
@@ -174,7 +179,7 @@ def groups_in(given: Any, kept: npt.NDArray[np.bool_], rows: Any) -> tuple[Group
     missing = int(frame.isna().any(axis=1).sum())
     if missing:
         raise DataError(
-            f"`sensitive` is known in every row, found {missing:,} missing of {len(frame):,}: "
+            f"`sensitive` must be known in every row, found {missing:,} missing of {len(frame):,}: "
             "leave those rows out, or make them a group of their own"
         )
     grouping = Grouping.fit(frame, list(frame.columns))
@@ -189,8 +194,8 @@ def _check_index(given: Any, rows: Any) -> None:
     plain = given.index.equals(pd.RangeIndex(len(given))) and not rows.index.isin(given.index).all()
     if not given.index.equals(rows.index) and not plain:
         raise DataError(
-            "`sensitive` and `X` have different labels in their index, so that rows may belong to "
-            "others: give `sensitive.loc[X.index]`, or `sensitive.to_numpy()` if they are in the "
+            "`sensitive` and `X` have different index labels, so their rows may not match: give "
+            "`sensitive.loc[X.index]`, or `sensitive.to_numpy()` if they are in the "
             "same order"
         )
 
@@ -205,7 +210,7 @@ def columns_in(categorical: Collection[Any], frame: pd.DataFrame) -> list[str]:
     """The names of columns given by name, or by their place."""
     if isinstance(categorical, str):
         raise ConfigurationError(
-            f"`categorical` is a list of columns, found {categorical!r}: [{categorical!r}]"
+            f"`categorical` must be a list of columns, found {categorical!r}: [{categorical!r}]"
         )
     found = []
     for one in categorical:

@@ -76,7 +76,8 @@ class _Wrapped(Objective):
         if not isinstance(found, Tensor) or found.ndim:
             shape = f"shape {tuple(found.shape)}" if isinstance(found, Tensor) else repr(found)
             raise ConfigurationError(
-                f"the objective `{self.name}` gives one number for all rows, a tensor, found "
+                f"the objective `{self.name}` must return one number for all rows, as a tensor, "
+                "found "
                 f"{shape}: take the mean"
             )
         return found
@@ -96,12 +97,12 @@ def own_objectives(given: Given, numbers: Sequence[Numbers]) -> tuple[Objective,
         by_name = {getattr(one, "name", str(one)): one for one in given}
     if not by_name or not all(callable(o) or isinstance(o, Objective) for o in by_name.values()):
         raise ConfigurationError(
-            "`objectives` are functions of outputs and targets by name, or objectives, found "
+            "`objectives` must be functions of outputs and targets by name, or objectives, found "
             f"{given!r}: try {{'cost': lambda outputs, targets: ...}}"
         )
     if len(by_name) < 2:
         raise ConfigurationError(
-            f"`objectives` are at least two to be traded, found {len(by_name)}: give another"
+            f"`objectives` must be at least two, found {len(by_name)}: give another"
         )
     return tuple(_Wrapped(name, copy.copy(own), numbers) for name, own in by_name.items())
 

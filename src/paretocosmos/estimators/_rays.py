@@ -26,5 +26,5 @@ def rays_for(given: Any, names: Sequence[str], rows: int | None, off_simplex: st
     rays = as_rays(asked, len(names), names=names, off_simplex=off_simplex)
     if len(rays) not in (1, rows or 1):
         wanted = "one ray" if rows is None else f"one ray, or one for each of the {rows} rows"
-        raise ConfigurationError(f"`preference` is {wanted}, found {len(rays)}")
+        raise ConfigurationError(f"`preference` must be {wanted}, found {len(rays)}")
     return rays

@@ -50,7 +50,7 @@ class GivesRuns:
         check_is_fitted(self, "model_")
         if len(self._predicts) > 1:
             raise ConfigurationError(
-                f"a run, a file and a page of an estimator have one target, found "
+                f"saving, exporting and exploring an estimator needs one target, found "
                 f"{len(self._predicts)}: fit one estimator for each"
             )
         caveats = [*self._record["caveats"], NO_TEST]

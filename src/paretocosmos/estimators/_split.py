@@ -30,7 +30,7 @@ def split_rows(strata: Codes, share: float, seed: int) -> tuple[Codes, Codes]:
     """
     if not 0 < share < 1:
         raise ConfigurationError(
-            f"`validation_fraction` lies between 0 and 1, found {share}: 0.15 is usual"
+            f"`validation_fraction` must lie between 0 and 1, found {share}: 0.15 is usual"
         )
     draw = np.random.default_rng(seed)
     if len(strata) < SMALL:
@@ -87,7 +87,7 @@ def check_parts(
         found = np.bincount(codes[rows], minlength=len(called))
         if not found.all():
             raise DataError(
-                f"every {what} has rows to train on and rows to validate on, found too few of "
+                f"every {what} needs rows for training and for validation, found too few of "
                 f"`{called[int(found.argmin())]}`: add some, leave it out, or merge it with another"
             )
 
@@ -120,7 +120,7 @@ def check_rates(
             if count > 2:
                 what = "rows of a class that the others have, too"
             raise DataError(
-                f"`{gap.name}` compares groups that have {what}, to train on and to validate on, "
-                f"found too few of `{called[int(enough.sum(axis=1).argmin())]}`: merge small "
+                f"`{gap.name}` needs {what} in every group, for training and for validation, found "
+                f"too few of `{called[int(enough.sum(axis=1).argmin())]}`: merge small "
                 'groups, add rows, or use fairness="demographic_parity"'
             )

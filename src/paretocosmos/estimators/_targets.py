@@ -125,7 +125,9 @@ def plain_of(y: Any) -> Any:
 def columns_of(y: Any) -> tuple[list[str], list[Column]]:
     """The targets' names and values, column by column; a single one is called `label`."""
     if y is None:
-        raise DataError("requires y to be passed, but the target y is None: give what to predict")
+        raise DataError(
+            "requires y to be passed, but the target y is None: pass the values to predict"
+        )
     y = plain_of(y)
     with ours():
         whole = check_array(
@@ -142,7 +144,7 @@ def columns_of(y: Any) -> tuple[list[str], list[Column]]:
     wrong = [name for name in called if name in RESERVED or called.count(name) > 1]
     if wrong:
         raise DataError(
-            f"targets have names of their own, other than {' and '.join(RESERVED)}, found "
+            f"target names must be unique and not {' or '.join(RESERVED)}, found "
             f"`{wrong[0]}`: rename that column of `y`"
         )
     return called, columns
@@ -158,7 +160,7 @@ def classes_of(names: Sequence[str], columns: Sequence[Column]) -> tuple[list[Cl
         missing = int(unknown.sum())
         if missing:
             raise DataError(
-                f"the target is known in every row, found {missing:,} missing or infinite of "
+                f"the target must be known in every row, found {missing:,} missing or infinite of "
                 f"{len(column):,}: leave those rows out"
             )
         try:
@@ -173,7 +175,7 @@ def classes_of(names: Sequence[str], columns: Sequence[Column]) -> tuple[list[Cl
             classes, numbered = np.unique(column, return_inverse=True)
         if len(classes) < 2:
             raise DataError(
-                f"a classifier has at least two classes to tell apart, found one class, "
+                f"a classifier needs at least two classes, found one class, "
                 f"{classes[0]!r}: there is nothing to learn"
             )
         targets.append(Classes(name, classes))

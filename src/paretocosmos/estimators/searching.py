@@ -83,7 +83,7 @@ def _last(estimator: Any) -> Any:
     last = estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
     if not isinstance(last, Chooses):
         raise ConfigurationError(
-            "a front is that of `ParetoClassifier` or `ParetoRegressor`, or of a pipeline that "
-            f"ends in one, found {type(last).__name__}"
+            "only `ParetoClassifier`, `ParetoRegressor` or a pipeline that ends in one has a "
+            f"front, found {type(last).__name__}"
         )
     return last

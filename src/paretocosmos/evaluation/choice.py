@@ -31,7 +31,7 @@ TOLD = {"accuracy"}
 
 @dataclass(frozen=True)
 class Choice:
-    """A point of a run, chosen.
+    """The chosen point of a run.
 
     Attributes:
         ray: the preference to predict with.
@@ -207,7 +207,7 @@ def look_at_test(model: nn.Module, found: Settled) -> Choice:
 def _warn_of_constant(point: Point) -> None:
     if is_constant(point):
         warnings.warn(
-            f"the chosen point is a constant classifier: everybody gets the same answer on "
+            f"the chosen point is a constant classifier: it predicts the same for everybody on "
             f"{point.split}; leave `allow_constant` out, or give a `threshold`",
             FrontWarning,
             stacklevel=4,

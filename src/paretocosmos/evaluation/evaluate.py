@@ -101,7 +101,7 @@ def evaluate_batches(
     every = iter(batches)
     some = list(itertools.islice(every, 2))  # whether there is more than one
     if not some:
-        raise DataError(f"a front needs a batch at least, found none in `{split}`")
+        raise DataError(f"a front needs at least one batch, found none in `{split}`")
     with evaluating(model), precise("fp32"):
         each = numbers_of(model, problem, some[0], rays)
         at_once = len(rays) * len(some[0]) * each <= max(WHOLE, kept_numbers())

@@ -174,8 +174,8 @@ def _conflict(front: Front, draws: Array) -> bool:
 def _insensitive(sensitivity: float) -> Finding:
     return Finding(
         "insensitive",
-        f"the rays change nothing (sensitivity {sensitivity:.4f}): try the conditioning `film` "
-        "with `rank` 1, as the default preset has it, or more `epochs`",
+        f"the ray has no effect (sensitivity {sensitivity:.4f}): try the conditioning `film` "
+        "with `rank` 1, as in the default preset, or more `epochs`",
     )
 
 
@@ -183,34 +183,35 @@ def _wrong_order(order: Mapping[str, float]) -> Finding:
     said = ", ".join(f"`{name}` ({value:.2f})" for name, value in order.items())
     return Finding(
         "wrong_order",
-        f"more weight raises what it should lower on val, by its rank correlation: {said}; take "
-        "the default preset and its method `linear` if you do not, more `epochs`, or an objective "
-        "whose loss is closer to its score",
+        f"more weight raises the objective on validation rows (rank correlation: {said}); use the "
+        "default preset with its method `linear`, more `epochs`, or an objective whose loss is "
+        "closer to its score",
     )
 
 
 def _no_conflict(front: Front) -> Finding:
     return Finding(
         "no_conflict",
-        f"the goals hardly conflict here: rays trade {', '.join(f'`{n}`' for n in front.names)} by "
-        "no more than chance on val, so take any ray, or more validation data to see smaller "
-        "differences",
+        f"the goals hardly conflict here: rays change {', '.join(f'`{n}`' for n in front.names)} "
+        "by no more than chance on validation rows, so take any ray, or use more validation data "
+        "to see smaller differences",
     )
 
 
 def _drowned(name: str, share: float) -> Finding:
     return Finding(
         "drowned",
-        f"`{name}` is {share:.1%} of all losses at equal weights and drowns the others: bring the "
-        "losses to one size, or draw rays with less weight on it (`alpha`, one per objective)",
+        f"`{name}` is {share:.1%} of the summed losses at equal weights, so the others hardly "
+        "count: bring the losses to a common scale, or draw rays with less weight on it (`alpha`, "
+        "one per objective)",
     )
 
 
 def _no_gradient(name: str) -> Finding:
     return Finding(
         "no_gradient",
-        f"`{name}` gives the network no gradient on val, so its weight has no effect: let its loss "
-        "be a differentiable function of the outputs, or take one that is not yet flat there",
+        f"`{name}` has no gradient on validation rows, so its weight has no effect: make its loss "
+        "a differentiable function of the outputs that is not flat there",
     )
 
 

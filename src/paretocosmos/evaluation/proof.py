@@ -57,7 +57,7 @@ def proven(model: nn.Module, problem: Problem, front: Front, criteria: Criteria)
         failed = [test for test, limits in zip(tests, passed, strict=True) if not limits]
         why = "; ".join(test.why() for test in failed) or "no ray keeps them all"
         raise InfeasibleError(
-            f"no ray can be shown to have {criteria.text()} with a confidence of "
+            f"no ray can be shown to keep {criteria.text()} with a confidence of "
             f"{criteria.confidence:g} on {front.split}: {why}; allow more, ask for less "
             "confidence, or hold out more rows"
         )

@@ -22,7 +22,7 @@ def sensitivity(
     *,
     prepare: Callable[[Inputs, torch.dtype], Inputs] | None = None,
 ) -> float:
-    r"""How much the ray matters to a network; 0 if it changes nothing.
+    r"""How much a network depends on the ray; 0 if not at all.
 
     .. math:: \frac{E\,|f(x, r) - f(x, \bar r)|}{E\,|f(x, \bar r) - f(x', \bar r)|}
 

@@ -88,7 +88,7 @@ class Tally:
             gather: from samples of this process, along the first axis, to those of all.
         """
         if not self._sums and not self._kept:
-            raise DataError("a front needs a batch at least, found none: look at the loader")
+            raise DataError("a front needs at least one batch, found none: check the loader")
         if self._batch is not None:
             return self._table_of_batches()
         sums = dict(zip(self._sums, total(list(self._sums.values())), strict=True))
@@ -150,9 +150,9 @@ class Tally:
         if not close.all():
             at = int((~close).int().argmax())
             raise ConfigurationError(
-                f"the sums of `{self._names[place]}` must lead to its score, found {found[at]:g} "
-                f"by them and the score {expected[at]:g} on the same samples: mend `sums` and "
-                "`from_sums` of the objective, or what `streaming` is given for the metric"
+                f"the sums of `{self._names[place]}` must give its score, found {found[at]:g} "
+                f"by them and the score {expected[at]:g} on the same samples: fix `sums` and "
+                "`from_sums` of the objective, or the sums passed to `streaming` of the metric"
             )
 
     def _check_size(self) -> None:
@@ -169,8 +169,8 @@ class Tally:
             whole = [n for n, how in zip(self._names, self._how, strict=True) if how is None]
             named = " and ".join(f"`{name}`" for name in whole)
             raise DataError(
-                f"{named} cannot be had batch by batch and keeps all outputs of a split, found "
-                f"more than {MOST_BYTES / 2**30:.3g} GB of them: take fewer `rays`, leave it out, "
-                "or say how it adds up over samples (`sums` of an objective, `streaming` of a "
-                "metric)"
+                f"{named} cannot be computed batch by batch, so all outputs of a split are kept, "
+                f"found more than {MOST_BYTES / 2**30:.3g} GB of them: take fewer `rays`, leave it "
+                "out, "
+                "or declare its sums (`sums` of an objective, `streaming` of a metric)"
             )

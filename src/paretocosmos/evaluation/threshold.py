@@ -67,11 +67,12 @@ def check_threshold(threshold: object, *, decided: bool, what: str) -> None:
     number = float(threshold) if isinstance(threshold, Real) else 0.0
     if isinstance(threshold, bool) or not 0 < number < 1:
         raise ConfigurationError(
-            f"`threshold` is a probability above 0 and below 1, such as 0.3, found {threshold!r}"
+            "`threshold` must be a probability above 0 and below 1, such as 0.3, found "
+            f"{threshold!r}"
         )
     if threshold != MIDDLE and not decided:
         raise ConfigurationError(
-            f"`{what}` has no decision between two classes, which a `threshold` is for: leave it "
+            f"`{what}` does not decide between two classes, so it takes no `threshold`: leave it "
             "out"
         )
 

@@ -103,7 +103,7 @@ def _check(runs: Sequence[Run]) -> None:
         other = run.front.names != runs[0].front.names or run.table != runs[0].table
         if other or any(run.record.get(key) != runs[0].record.get(key) for key in keys):
             raise ConfigurationError(
-                f"the runs of one page share a problem, its data and its protocol, found "
+                f"the runs of one page must share a problem, its data and its protocol, found "
                 f"{_problem(runs[0])} and {_problem(run)}: make a page for each"
             )
 
@@ -120,7 +120,7 @@ def _seen(runs: Sequence[Run], problem: Problem, threshold: float) -> View:
     found = _outputs(runs[0], problem, test, few, pool)
     readers = readers_of(problem, found, test, threshold)
     if not readers:
-        raise ConfigurationError(f"what `{problem.name}` answers are not classes")
+        raise ConfigurationError(f"`{problem.name}` does not predict classes")
     people = test.targets["sensitive"][pool] if isinstance(problem, TabularProblem) else None
     rows, moved = chosen(pool, [reader.chances(found)[0] for reader in readers], people)
     samples = samples_of(problem, test, rows, moved, readers)

@@ -62,7 +62,7 @@ def write_report(path: Path, view: View) -> None:
             write_bytes(path, page)
             return
     raise ConfigurationError(
-        f"a page has at most {LARGEST / 1e6:g} MB, found {len(page) / 1e6:.1f} MB for "
+        f"a page can have at most {LARGEST / 1e6:g} MB, found {len(page) / 1e6:.1f} MB for "
         f"{len(view.looks)} runs: show fewer of them, or evaluate fewer rays"
     )
 

@@ -130,7 +130,7 @@ def _place(run: Run, ending: str, out: str | Path | None) -> Path:
     own = run.folder / "export" / f"model{ending}" if run.saved else None
     path = (own or Path(f"model{ending}")) if out is None else Path(out).expanduser()
     if path.suffix != ending:
-        raise RunError(f"`out` names a file that ends in {ending}, found `{path}`")
+        raise RunError(f"`out` must name a file that ends in {ending}, found `{path}`")
     taken = [p for p in (path, path.with_name(f"{path.name}.md")) if exists(p)]
     if taken and path != own:
         raise RunError(f"`{taken[0]}` exists; choose another `out`, or remove it").by({"out": None})
@@ -152,8 +152,8 @@ def _compared(
         ) from error
     if found > LIMIT:
         raise RunError(
-            f"the file for `{path}` gives something else than PyTorch, by up to {found:.2g} where "
-            f"at most {LIMIT:g} is allowed, so it was removed: try another format, or other "
+            f"the file for `{path}` differs from PyTorch by up to {found:.2g} where at most "
+            f"{LIMIT:g} is allowed, so it was removed: try another format, or other "
             "versions of torch and the runtime"
         )
     return found

@@ -113,9 +113,9 @@ def deployed(run: Run, threshold: float) -> Shared:
     """The network of a run in float32 on the CPU; one that cannot be exported is refused."""
     if isinstance(run.model, PerRayEnsemble):
         raise ConfigurationError(
-            f"a file holds one network that takes the preference, found one network for each of "
+            f"an exported file can hold only one network, found one network for each of "
             f"{len(run.model.rays)} rays in `{run.folder}`: export a run of a method that trains "
-            "one for all, such as `cosmos`"
+            "one network for all rays, such as `cosmos`"
         )
     model = copy.deepcopy(run.model).cpu().float().eval().requires_grad_(False)
     table = run.table
@@ -131,7 +131,7 @@ def deployed(run: Run, threshold: float) -> Shared:
     except Exception as error:  # somebody's network may fail in any way
         raise ConfigurationError(
             f"an exported network takes one tensor of floats, here [N, {', '.join(map(str, row))}],"
-            f" which this one does not ({one_line(error)}): export it with torch.onnx.export and "
-            "inputs of its own"
+            f" which this one does not ({one_line(error)}): call torch.onnx.export yourself, with "
+            "inputs that fit"
         ) from error
     return Shared(network, row, objectives, names)

@@ -59,5 +59,5 @@ def _refuse_pickles(path: Path) -> None:
             if pickled:
                 raise RunError(
                     f"torch {torch.__version__} pickles `{name}` into an exported program, and "
-                    'nothing is unpickled here: upgrade torch, or use format="onnx"'
+                    'paretocosmos never unpickles: upgrade torch, or use format="onnx"'
                 )

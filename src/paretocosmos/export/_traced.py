@@ -38,8 +38,8 @@ def traced(shared: Shared, *, grouped: bool) -> tuple[ExportedProgram, bool]:
         return _trace(shared, network, ("rows",), None), False
     except Exception as error:
         raise RunError(
-            f"torch.export cannot follow this network ({one_line(error)[:300]}): a network decides "
-            "nothing by the numbers in its tensors, nor by their sizes"
+            f"torch.export cannot follow this network ({one_line(error)[:300]}): the network must "
+            "not branch on the values or sizes of tensors"
         ) from error
 
 

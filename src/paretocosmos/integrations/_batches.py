@@ -44,8 +44,8 @@ def as_batch(given: Any, names: Sequence[str]) -> Batch:
         batch = _in_order(given[0], given[1:], names)
     else:
         raise DataError(
-            "a batch is a mapping of columns, or inputs and targets, found "
-            f"{type(given).__name__}: let the loader's `collate_fn` give one"
+            "a batch must be a mapping of columns, or inputs and targets, found "
+            f"{type(given).__name__}: return one from the loader's `collate_fn`"
         )
     missing = [name for name in names if name not in batch.targets]
     if missing:
@@ -89,8 +89,8 @@ def _by_columns(given: Mapping[str, Tensor], names: Sequence[str]) -> Batch:
     targets = {name: columns.pop(name) for name in (*names, WEIGHT) if name in columns}
     if not columns:
         raise DataError(
-            f"a batch needs inputs beside its targets, found {_called(targets)} alone: add the "
-            "network's columns"
+            f"a batch needs inputs as well as targets, found only {_called(targets)}: add the "
+            "inputs of the network"
         )
     return Batch(columns, targets)
 
@@ -100,8 +100,9 @@ def _in_order(inputs: Any, rest: Sequence[Any], names: Sequence[str]) -> Batch:
         return Batch(inputs, dict(rest[0]))
     if len(rest) != len(names):
         raise DataError(
-            f"after the inputs a batch has a tensor for each target, {', '.join(names)}, found "
-            f"{len(rest)}: hand over the targets as a mapping"
+            f"after the inputs, a batch must have a tensor for each target, {', '.join(names)}, "
+            "found "
+            f"{len(rest)}: pass the targets as a mapping"
         )
     return Batch(inputs, dict(zip(names, rest, strict=True)))
 

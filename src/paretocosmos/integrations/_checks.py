@@ -26,19 +26,19 @@ def checked_objectives(objectives: Sequence[Objective]) -> tuple[Objective, ...]
     for one in given:
         if not isinstance(one, Objective):
             raise ConfigurationError(
-                f"`objectives` are objectives, found {one!r}: derive a class from `Objective`, "
+                f"`objectives` must be a list of `Objective`, found {one!r}: derive a class from "
+                "`Objective`, "
                 "whose `loss(outputs, targets)` is one number"
             )
     if len(given) < 2:
         raise ConfigurationError(
-            f"`objectives` are what is traded, at least two, found {len(given)}: with one there is "
-            "no front"
+            f"`objectives` must be at least two, found {len(given)}: with one there is no front"
         )
     names = [one.name for one in given]
     twice = [name for name in names if names.count(name) > 1]
     if twice:
         raise ConfigurationError(
-            f"`objectives` need names of their own, found `{twice[0]}` twice: pass `name`"
+            f"`objectives` need different names, found `{twice[0]}` twice: pass `name`"
         )
     return given
 
@@ -48,7 +48,8 @@ def checked_reference(reference: Sequence[float], objectives: int) -> tuple[floa
     point = tuple(float(value) for value in reference)
     if len(point) != objectives or not all(math.isfinite(value) for value in point):
         raise ConfigurationError(
-            f"`reference` is a finite number per objective, here {objectives}; found {reference}"
+            f"`reference` must be a finite number per objective, here {objectives}; found "
+            f"{reference}"
         )
     return point
 
@@ -63,8 +64,8 @@ def method_of(
         pair = pair_of(method)
         if pair is not None:
             raise ConfigurationError(
-                f"`{method}` is the method `{pair[0]}` with the conditioning `{pair[1]}`, found it "
-                f'as `method`: pass "{pair[0]}", and a network made by condition(..., '
+                f"`{method}` is the method `{pair[0]}` with the conditioning `{pair[1]}`, not a "
+                f'method: pass "{pair[0]}", and a network made by condition(..., '
                 f'how="{pair[1]}")'
             )
         owner = {"method": registry.find("methods", method)}
@@ -72,18 +73,18 @@ def method_of(
         own = distribute(settings or {}, owner)["method"]
         built: Method = build_checked(Method, Spec(method, usual | own), "methods")
     elif not isinstance(method, Method):
-        raise ConfigurationError(f"`method` is a Method or the name of one, found {method!r}")
+        raise ConfigurationError(f"`method` must be a Method or the name of one, found {method!r}")
     elif settings:
         raise ConfigurationError(
-            f"`settings` are those of a method by name, found them beside {method!r}: build it "
+            f"`settings` need a method given by name, found them with {method!r}: build it "
             "with them"
         )
     else:
         built = method
     if built.fixed_rays(objectives) is not None:
         raise ConfigurationError(
-            f"`{spec_name('methods', type(built))}` trains a network per ray, found it for one "
-            "that takes a ray: use `fit`, or a method that draws rays, such as `linear`"
+            f"`{spec_name('methods', type(built))}` trains a network per ray, which does not work "
+            "with a conditioned network: use `fit`, or a method that draws rays, such as `linear`"
         )
     built.sample(objectives, 1, torch.Generator())  # its settings may not fit the objectives
     return built
@@ -99,7 +100,7 @@ def checked_model(model: nn.Module, objectives: int) -> nn.Module:
     """A network that is called as ``forward(inputs, ray)``."""
     if not isinstance(model, nn.Module):
         raise ConfigurationError(
-            f"`model` is a network, an nn.Module, found {model!r}: build it first"
+            f"`model` must be a network (nn.Module), found {model!r}: build it first"
         )
     if isinstance(model, Conditioning):
         if model.objectives != objectives:
@@ -109,9 +110,9 @@ def checked_model(model: nn.Module, objectives: int) -> nn.Module:
             )
     elif not _takes_ray(model):
         raise ConfigurationError(
-            f"`model` is called as `forward(inputs, ray)`, found {type(model).__name__} with "
-            f"`forward({_arguments(model)})`: make one that takes a ray of it with "
-            f"`condition(model, objectives={objectives})`"
+            f"`model` must be called as `forward(inputs, ray)`, found {type(model).__name__} with "
+            f"`forward({_arguments(model)})`: make it take a ray with `condition(model, "
+            f"objectives={objectives})`"
         )
     return model
 

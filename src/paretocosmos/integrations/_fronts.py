@@ -95,8 +95,8 @@ class Evaluator:
         """
         if objective != ALL and self.metrics:
             raise ConfigurationError(
-                "`metrics` are computed on the batches of one loader, found a loader per "
-                "objective: leave them out, or use one loader"
+                "`metrics` need a single loader, found a loader per objective: leave them out, or "
+                "use one loader"
             )
         own = self.objectives if objective == ALL else self.objectives[objective : objective + 1]
         rays = self._with_centre
@@ -131,7 +131,7 @@ class Evaluator:
         )
         if missing:
             raise DataError(
-                f"a front needs a batch at least, found none for `{missing[0]}`: look at the loader"
+                f"a front needs at least one batch, found none for `{missing[0]}`: check the loader"
             )
         rows = [
             torch.cat([tally.table(**several) for tally in tallies[name]], dim=1) for name in names

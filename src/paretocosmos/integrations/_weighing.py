@@ -91,7 +91,7 @@ class Weighing:
         if ranks not in get_args(Ranks):
             raise unknown("`ranks`", ranks, get_args(Ranks))
         if type(seed) is not int or seed < 0:
-            raise ConfigurationError(f"`seed` is a whole number of at least 0, found {seed!r}")
+            raise ConfigurationError(f"`seed` must be a whole number of at least 0, found {seed!r}")
         self.targets = targets_of(self.objectives, targets)
         self.preset, self.groups, self.ranks, self.seed = preset, groups, ranks, seed
         self.training = training_of(preset)
@@ -183,8 +183,8 @@ class Weighing:
         for objective, batch in zip(self.objectives, batches, strict=False):
             if batch is None:
                 raise DataError(
-                    f"a step needs a batch of every objective's loader, found that of "
-                    f"`{objective.name}` at its end: let the `CombinedLoader` begin it again, with "
+                    "a step needs a batch of every objective's loader, but that of "
+                    f"`{objective.name}` has ended: let the `CombinedLoader` restart it, with "
                     'mode="max_size_cycle"'
                 )
         return [batch for batch in batches if batch is not None]
@@ -237,8 +237,8 @@ class Weighing:
         fresh = self._fresh()
         if kept["state"].keys() != fresh.keys():
             raise ConfigurationError(
-                f"the checkpoint's method remembers {', '.join(kept['state']) or 'nothing'}, found "
-                f"one that remembers {', '.join(fresh) or 'nothing'}: resume with the same "
+                f"the checkpoint's method has the state {', '.join(kept['state']) or 'nothing'}, "
+                f"this one {', '.join(fresh) or 'nothing'}: resume with the same "
                 "`method` and `preset`"
             )
         self.state = {

@@ -210,7 +210,7 @@ class ParetoModule(LightningModule):  # type: ignore[misc]
     def _evaluate(self, batch: Any, loader: int) -> None:
         if loader:
             raise ConfigurationError(
-                "a front is that of one loader, found several: pass one to the Trainer and the "
+                "a front needs one loader, found several: pass one to the Trainer and the "
                 "others to `front`; or, where every objective has its own, a `CombinedLoader` of "
                 'them by the objectives\' names, with mode="max_size"'
             )

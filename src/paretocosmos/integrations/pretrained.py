@@ -51,19 +51,19 @@ def save_pretrained(
     """
     if not isinstance(model, Conditioning):
         raise ConfigurationError(
-            f"`model` is a conditioned network, found {type(model).__name__}: make one with "
-            "`condition`; a network at a ray has a `save_pretrained` of its own"
+            f"`model` must be a conditioned network, found {type(model).__name__}: make one with "
+            "`condition`; a network at a ray has its own `save_pretrained`"
         )
     name = spec_name(ROOM, type(model))
     if ":" not in name and name not in registry.names(ROOM):
         raise ConfigurationError(
-            f"a folder holds one conditioned network, found {type(model).__name__}, which is "
-            "several: save them one by one"
+            f"a folder can hold only one network, found {type(model).__name__}, which has several: "
+            "save them one by one"
         )
     place = Path(folder)
     if (place / WEIGHTS).exists() and not (place / ABOUT).exists():
         raise ConfigurationError(
-            f"`{place}` holds a `{WEIGHTS}` of something else: choose another folder"
+            f"`{place}` already has a `{WEIGHTS}` from something else: choose another folder"
         )
     state = model.state_dict()
     frozen = [] if whole else _frozen(model)
@@ -117,12 +117,14 @@ def from_pretrained(
             "install the version of paretocosmos that wrote it"
         )
     if not isinstance(name, str) or not isinstance(settings, dict):
-        raise RunError(f"`{place / ABOUT}` is damaged: it names no conditioning and its settings")
+        raise RunError(
+            f"`{place / ABOUT}` is damaged: it does not name a conditioning and its settings"
+        )
     check_names([(ROOM, name)], file=place / ABOUT, trust=check_trust(trust))
     if (network is None) != rebuild:
         found = "both" if rebuild else "neither"
         raise ConfigurationError(
-            f"the network comes from `network` or from `rebuild=True`, found {found}: pass a "
+            f"pass either `network` or `rebuild=True`, found {found}: pass a "
             f"{about.get('network')} as `network`, or allow it to be built from `{CONFIG}`"
         )
     backbone = _rebuilt(place) if network is None else network
@@ -132,7 +134,7 @@ def from_pretrained(
     typed = {k: registry.convert(k, v, takes[k].annotation) for k, v in settings.items()}
     built = registry.build(ROOM, Spec(name, typed), backbone=backbone, objectives=objectives)
     if not isinstance(built, Conditioning):
-        raise RunError(f"`{place / ABOUT}` names `{name}`, which is no conditioning")
+        raise RunError(f"`{place / ABOUT}` names `{name}`, which is not a conditioning")
     _load(built, place, about.get("left_out"))
     return built
 
@@ -144,16 +146,16 @@ def _load(model: Conditioning, place: Path, left_out: object) -> None:
     if left_out is not None:
         if _digest(missing) != left_out:
             raise RunError(
-                f"`{place / WEIGHTS}` lacks frozen weights, which `network` must have, found "
-                "others there: pass the network that was conditioned, with its pretrained weights"
+                f"`{place / WEIGHTS}` does not contain the frozen weights, and those of `network` "
+                "are different: pass the network that was conditioned, with its pretrained weights"
             )
         tensors |= missing
     try:
         model.load_state_dict(tensors)
     except RuntimeError as error:
         raise RunError(
-            f"`{place / WEIGHTS}` does not fit `network` ({one_line(error)[:300]}): pass one built "
-            "as the conditioned one was"
+            f"`{place / WEIGHTS}` does not fit `network` ({one_line(error)[:300]}): pass a network "
+            "built in the same way"
         ) from error
     model.eval()
 
@@ -175,8 +177,7 @@ def _digest(tensors: Mapping[str, Tensor]) -> str:
 
 def _unsayable(value: object) -> Any:
     raise ConfigurationError(
-        f"settings are written as JSON, found {value!r} among them: build the conditioning with "
-        "texts and numbers"
+        f"settings must be JSON, found {value!r}: build the conditioning with strings and numbers"
     )
 
 
@@ -204,7 +205,7 @@ def _rebuilt(place: Path) -> nn.Module:
     kind = getattr(theirs, name, None) if name.isidentifier() else None
     if not (isinstance(kind, type) and issubclass(kind, theirs.PreTrainedModel)):
         raise RunError(
-            f"`{place / CONFIG}` names {name!r}, which is no network of `transformers`: pass "
+            f"`{place / CONFIG}` names {name!r}, which is not a network of `transformers`: pass "
             "`network`"
         )
     network: nn.Module = kind(config)

@@ -271,8 +271,9 @@ def _arguments(model: nn.Module, args: Any) -> Any:
     """A copy of the arguments as a front needs them."""
     if args.n_gpu > 1:
         raise ConfigurationError(
-            f"a process uses one GPU, or the ray would be cut in pieces, found {args.n_gpu}: start "
-            "one for each with `torchrun`, or show it one with CUDA_VISIBLE_DEVICES"
+            f"a process can use only one GPU, because the ray cannot be split, found {args.n_gpu}: "
+            "start one process per GPU with `torchrun`, or show it one GPU with "
+            "CUDA_VISIBLE_DEVICES"
         )
     if args.label_smoothing_factor:
         raise ConfigurationError(
@@ -293,7 +294,7 @@ def _checkpoint(model: nn.Module, settings: Mapping[str, Any] | None) -> None:
     enable = getattr(getattr(model, "backbone", None), "gradient_checkpointing_enable", None)
     if enable is None:
         raise ConfigurationError(
-            "`gradient_checkpointing` is the network's own, found none in "
+            "`gradient_checkpointing` needs support by the network, found none in "
             f"{type(getattr(model, 'backbone', model)).__name__}: wrap its blocks in "
             "torch.utils.checkpoint.checkpoint instead"
         )

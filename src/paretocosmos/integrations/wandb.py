@@ -44,7 +44,7 @@ class WandB(RunLogger["wandb.Run"]):
     ) -> None:
         need("wandb", "wandb", "`WandB`")
         if mode is not None and mode not in MODES:
-            raise ConfigurationError(f"`mode` is one of {', '.join(MODES)}, found `{mode}`")
+            raise ConfigurationError(f"`mode` must be one of {', '.join(MODES)}, found `{mode}`")
         super().__init__()
         self._project, self._entity, self._folder, self._mode = project, entity, folder, mode
 

@@ -58,7 +58,8 @@ def fetch(remote: Remote, path: Path) -> None:
         found = sha256_of(temporary, unpacked=remote.unpacked, most=remote.size)
         if found != remote.sha256:
             raise DataError(
-                f"`{remote.url}` has the sha256 {remote.sha256}, found {found} in {size:,} bytes"
+                f"`{remote.url}` should have the sha256 {remote.sha256}, found {found} in {size:,} "
+                "bytes"
             )
         temporary.replace(path)
     except (OSError, EOFError, zlib.error, http.client.HTTPException) as error:
@@ -106,7 +107,7 @@ class _SameScheme(urllib.request.HTTPRedirectHandler):
 def _download(remote: Remote, stream: IO[bytes], name: str) -> int:
     done = 0
     if urllib.parse.urlsplit(remote.url).scheme not in ("http", "https"):
-        raise OSError("it is neither http nor https")
+        raise OSError("it is not http or https")
     opener = urllib.request.build_opener(_SameScheme)
     with opener.open(remote.url, timeout=TIMEOUT) as answer:
         length = answer.headers.get("Content-Length")
@@ -121,5 +122,5 @@ def _download(remote: Remote, stream: IO[bytes], name: str) -> int:
                 stream.write(part)
                 advance(len(part))
     if total is not None and done != total:  # urllib says nothing when a connection breaks off
-        raise EOFError(f"the connection broke off after {done:,} of {total:,} bytes")
+        raise EOFError(f"the connection was lost after {done:,} of {total:,} bytes")
     return done

@@ -190,21 +190,21 @@ def read_json(path: Path) -> dict[str, object]:
         content = _parsed(path)
     except FileNotFoundError as error:
         raise RunError(
-            f"`{path}` does not exist; is `{path.parent}` a run folder that was finished?"
+            f"`{path}` does not exist; is `{path.parent}` the folder of a finished run?"
         ) from error
     except (OSError, RecursionError, ValueError) as error:
         raise RunError(
             f"`{path}` cannot be read ({one_line(error)}); the file is damaged: train again"
         ) from error
     if not isinstance(content, dict):
-        raise RunError(f"`{path}` holds no JSON object; the file is damaged: train again")
+        raise RunError(f"`{path}` does not hold a JSON object; the file is damaged: train again")
     return content
 
 
 def _parsed(path: Path) -> object:
     about = path.stat()
     if not stat.S_ISREG(about.st_mode):  # a pipe would be waited for, a device never ends
-        raise ValueError("it is no plain file")
+        raise ValueError("it is not a regular file")
     if about.st_size > LARGEST:
         raise ValueError(f"it has {about.st_size} bytes, at most {LARGEST} are read")
     return parse_json(path.read_text(encoding="utf-8"))
@@ -243,7 +243,7 @@ def _finite(digits: str) -> float:
 
 
 def _no_number(word: str) -> object:
-    raise ValueError(f"it has {word}, which is no JSON")
+    raise ValueError(f"it has {word}, which is not JSON")
 
 
 def digest_of(content: object) -> str:

@@ -40,8 +40,8 @@ def in_pieces(path: Path, *, most: int | None, packed: bool | None = None) -> It
             done += len(part)
             if most is not None and done > most:
                 raise DataError(
-                    f"`{path}` holds more than {most:,} bytes once unpacked, which nothing of its "
-                    "kind does: take it from where you trust it"
+                    f"`{path}` unpacks to more than {most:,} bytes, too many for a file of its "
+                    "kind: get it from a source you trust"
                 )
             yield part
 
@@ -68,11 +68,11 @@ def check_size(path: Path, most: int | None = LARGEST) -> None:
     """Refuse a file that is too large, or none, before any of it is read; `None` for any size."""
     about = path.stat()
     if not stat.S_ISREG(about.st_mode):
-        raise DataError(f"`{path}` is no plain file: name one")
+        raise DataError(f"`{path}` is not a regular file: name one")
     if most is not None and about.st_size > most:
         raise DataError(
-            f"`{path}` has {about.st_size:,} bytes, at most {most:,} are read: take it from where "
-            "you trust it"
+            f"`{path}` has {about.st_size:,} bytes, at most {most:,} are read: get it from a "
+            "source you trust"
         )
 
 
@@ -82,6 +82,6 @@ def check_lines(path: Path) -> None:
     for part in in_pieces(path, most=LARGEST_TABLE if packed else None):
         if len(part) == PIECE and b"\n" not in part and b"\r" not in part:
             raise DataError(
-                f"`{path}` has a line of more than {LONGEST_LINE:,} bytes, which is no row of a "
-                "table: a table is text with a header and commas"
+                f"`{path}` has a line of more than {LONGEST_LINE:,} bytes, which cannot be a row: "
+                "a table is text with a header and commas"
             )

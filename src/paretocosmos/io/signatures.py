@@ -99,7 +99,7 @@ def read_private_key(path: str | Path) -> "Ed25519PrivateKey":
 
     text = _text(path, MAKE)
     if b"PRIVATE KEY" not in text:
-        raise ConfigurationError(f"`{path}` is no private key, which signing needs: {MAKE}")
+        raise ConfigurationError(f"`{path}` is not a private key, which signing needs: {MAKE}")
     load = (
         serialization.load_ssh_private_key
         if b"OPENSSH PRIVATE KEY" in text
@@ -111,13 +111,13 @@ def read_private_key(path: str | Path) -> "Ed25519PrivateKey":
         known = os.environ.get(PASSPHRASE)
         if not known:
             raise ConfigurationError(
-                f"`{path}` is protected by a passphrase: put it into {PASSPHRASE}, or take a key "
+                f"`{path}` is protected by a passphrase: put it into {PASSPHRASE}, or use a key "
                 "without one"
             ) from error
         way_out = f"is the passphrase in {PASSPHRASE} the right one?"
         key = _parsed(path, lambda: load(text, known.encode()), way_out)
     if not isinstance(key, Ed25519PrivateKey):
-        raise ConfigurationError(f"`{path}` is a key of another kind than Ed25519: {MAKE}")
+        raise ConfigurationError(f"`{path}` is not an Ed25519 key: {MAKE}")
     return key
 
 
@@ -132,11 +132,11 @@ def read_public_key(path: str | Path) -> "Ed25519PublicKey":
         raise ConfigurationError(f"`{path}` is a private key, which its owner keeps secret: {GIVE}")
     pem = text.startswith(b"-----BEGIN")
     if not pem and len(text.splitlines()) != 1:
-        raise ConfigurationError(f"`{path}` is no file with one public key: {GIVE}")
+        raise ConfigurationError(f"`{path}` does not contain exactly one public key: {GIVE}")
     load = serialization.load_pem_public_key if pem else serialization.load_ssh_public_key
     key = _parsed(path, lambda: load(text), GIVE)
     if not isinstance(key, Ed25519PublicKey):
-        raise ConfigurationError(f"`{path}` is a key of another kind than Ed25519: {GIVE}")
+        raise ConfigurationError(f"`{path}` is not an Ed25519 key: {GIVE}")
     return key
 
 
@@ -154,20 +154,20 @@ def check_signature(folder: Path, record: Mapping[str, Any], key: "Ed25519Public
     if said["key"] != asked:
         raise SignatureError(
             f"`{folder}` was signed with another key ({said['key']}) than the one to verify with "
-            f"({asked}): if you meant that one, get its public key from its owner"
+            f"({asked}): if you meant that key, get its public part from its owner"
         )
     try:
         message = message_of(said["sha256"], said["signed"])
         key.verify(base64.b64decode(said["signature"]), message)
     except InvalidSignature:
         raise SignatureError(
-            f"the signature of `{folder}` does not hold: `{folder / FILE}` was not made with the "
-            f"key {asked}, or was changed: bring back what was signed"
+            f"the signature of `{folder}` is not valid: `{folder / FILE}` was not made with the "
+            f"key {asked}, or was changed: restore the signed version"
         ) from None
     rest = {name: value for name, value in record.items() if name != "sha256"}
     if not record.get("sha256") == said["sha256"] == digest_of(rest):
         raise SignatureError(
-            f"`{folder / 'run.json'}` was changed after it was signed: bring back what was signed"
+            f"`{folder / 'run.json'}` was changed after it was signed: restore the signed version"
         )
     return Signed(asked, said["signed"])
 
@@ -176,12 +176,12 @@ def _signature_in(folder: Path) -> dict[str, str]:
     path = folder / FILE
     if not path.is_file():
         raise SignatureError(
-            f"`{folder}` is not signed, it has no `{FILE}`: ask its trainer to sign it"
+            f"`{folder}` is not signed (it has no `{FILE}`): ask whoever trained it to sign it"
         )
     try:
         content = read_json(path)
     except RunError as error:
-        raise SignatureError(f"{error}, or bring back the signature") from error
+        raise SignatureError(f"{error}, or restore the signature") from error
     if isinstance(content.get("format"), int) and content["format"] != FORMAT:
         raise SignatureError(
             f"`{path}` was written by a newer version: upgrade with: pip install --upgrade "
@@ -191,8 +191,7 @@ def _signature_in(folder: Path) -> dict[str, str]:
         found = content.get(name)
         if not isinstance(found, str) or re.fullmatch(pattern, found) is None:
             raise SignatureError(
-                f"`{path}` is damaged, its `{name}` is not what it should be: bring back what was "
-                "signed"
+                f"`{path}` is damaged, its `{name}` is invalid: restore the signed version"
             )
     return {name: str(content[name]) for name in FIELDS}
 

@@ -23,11 +23,11 @@ def check_trust(trust: Collection[str]) -> tuple[str, ...]:
     ('my_package', 'other.module')
     """
     if isinstance(trust, str):
-        raise ConfigurationError(f'`trust` is a list of packages: write trust=["{trust}"]')
+        raise ConfigurationError(f'`trust` must be a list of packages: write trust=["{trust}"]')
     for name in trust:
         if not (isinstance(name, str) and all(part.isidentifier() for part in name.split("."))):
             raise ConfigurationError(
-                f"`trust` names packages or modules, as `my_package`, found {name!r}"
+                f"`trust` must name packages or modules, such as `my_package`, found {name!r}"
             )
     return tuple(trust)
 
@@ -57,7 +57,7 @@ def check_names(
     refused = []
     for room, name in named:
         if not _is_name(name):  # which goes into a sentence, and into a command to copy
-            raise RunError(f"`{file}` is damaged: {ascii(name)[:60]} is no name of a thing")
+            raise RunError(f"`{file}` is damaged: {ascii(name)[:60]} is not a valid name")
         if ":" in name:
             if not _trusted(name, trust) and not _ours(room, name):
                 refused.append(name)
@@ -71,8 +71,8 @@ def check_names(
         each = ", ".join(f'"{package}"' for package in packages)
         called = " and ".join(f"`{name}`" for name in dict.fromkeys(refused))
         error = UntrustedError(
-            f"`{file}` names {called}, code outside of paretocosmos that would be imported and "
-            f"run: only if you trust it, allow it with trust=[{each}]"
+            f"`{file}` names {called}, code outside paretocosmos that would be imported and run: "
+            f"if you trust it, allow it with trust=[{each}]"
         )
         error.packages = packages
         raise error

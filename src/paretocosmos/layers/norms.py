@@ -44,9 +44,9 @@ def with_norm(network: nn.Module, norm: Norm | None, *, depth: int = 1) -> nn.Mo
     if norm is None and names:
         warnings.warn(
             f"{type(network).__name__} has {len(names)} batch normalisation layers, whose "
-            'statistics mix samples under all rays: use norm="group" (group normalisation, for '
-            'training from random weights), norm="frozen" (running statistics as they are, for '
-            'pretrained ones), or norm="keep" if that is meant',
+            'statistics mix samples with different rays: use norm="group" (group normalisation, '
+            'for training from random weights), norm="frozen" (fixed running statistics, for '
+            'pretrained networks), or norm="keep" to leave them as they are',
             ConditioningWarning,
             stacklevel=depth + 2,
         )
@@ -66,7 +66,7 @@ def _group(layer: Any, name: str) -> nn.Module:
     """Group normalisation with the same weights."""
     if not type(layer).__module__.startswith("torch."):
         raise ConfigurationError(
-            f'norm="group" knows torch\'s batch normalisation, found {type(layer).__name__} at '
+            f'norm="group" replaces only torch\'s own layers, found {type(layer).__name__} at '
             f'`{name}`, which may do more: use norm="frozen", or replace it yourself'
         )
     channels: int = layer.num_features
@@ -85,6 +85,6 @@ def _group(layer: Any, name: str) -> nn.Module:
 def _frozen(layer: Any, name: str) -> nn.Module:
     if layer.running_mean is None:
         raise ConfigurationError(
-            f'norm="frozen" keeps running statistics, of which `{name}` has none: use norm="group"'
+            f'norm="frozen" needs running statistics, but `{name}` has none: use norm="group"'
         )
     return FrozenNorm(layer).train(layer.training)

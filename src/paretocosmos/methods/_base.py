@@ -162,7 +162,7 @@ class DirichletRays(Method):
 
 @dataclass(frozen=True, kw_only=True)
 class FixedRays(Method):
-    """A method that trains one network per ray, each for its own."""
+    """A method that trains one network for each of its rays."""
 
     @abstractmethod
     def fixed_rays(self, objectives: int) -> Tensor:
@@ -170,6 +170,6 @@ class FixedRays(Method):
 
     def sample(self, objectives: int, count: int, generator: torch.Generator) -> Tensor:
         raise ConfigurationError(
-            f"`{type(self).__name__}` draws no rays: it trains one network for each of its "
+            f"`{type(self).__name__}` does not draw rays: it trains one network for each of its "
             "`fixed_rays`"
         )

@@ -104,8 +104,7 @@ def adapted(part: str) -> Callable[..., Method]:
         absent = [called for called, name in theirs.items() if needed(name) and called not in given]
         if absent:
             raise ConfigurationError(
-                f"`torchjd:{part}` needs `{absent[0]}`, which has no default there, found none: "
-                "pass it in `settings`"
+                f"`torchjd:{part}` needs `{absent[0]}`, which has no default: pass it in `settings`"
             )
         options = {name: given.pop(called) for called, name in theirs.items() if called in given}
         made = TorchJd(part=part, options=options, **given)
@@ -139,7 +138,7 @@ def class_of(part: str) -> Any:
             if why is None:
                 return kind
             raise ConfigurationError(
-                f"`torchjd:{part}` cannot be a method here, since it {why}: take one of "
+                f"`torchjd:{part}` cannot be a method here, because it {why}: use one of "
                 f"{', '.join(accepted())}"
             )
     raise unknown("part of torchjd", part, accepted())

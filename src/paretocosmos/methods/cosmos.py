@@ -48,7 +48,9 @@ class Cosmos(DirichletRays):
                 "paper's for fairness, 2 to 8 for image pairs"
             )
         if self.alignment not in ("ray", "inverse"):
-            raise ConfigurationError(f"`alignment` is `ray` or `inverse`, found `{self.alignment}`")
+            raise ConfigurationError(
+                f"`alignment` must be `ray` or `inverse`, found `{self.alignment}`"
+            )
 
     def weights(
         self, losses: Tensor, rays: Tensor, gram: Gram, state: State

@@ -25,7 +25,7 @@ Normalisation = Literal["none", "l2", "loss", "loss+"]
 
 @dataclass(frozen=True, kw_only=True)
 class Mgda(FixedRays):
-    r"""One network, weighed by the shortest vector in the convex hull of the gradients.
+    r"""One network; the weights give the shortest vector in the convex hull of the gradients.
 
     .. math:: s = \arg\min_{s \in \Delta} \Big\| \sum_j \tfrac{s_j}{n_j} \nabla L_j \Big\|^2,
         \qquad \min_\theta \sum_j s_j L_j(\theta)

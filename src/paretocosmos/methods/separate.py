@@ -17,7 +17,7 @@ __all__ = ["Separate"]
 
 @dataclass(frozen=True, kw_only=True)
 class Separate(FixedRays):
-    r"""K networks, each trained on the weighted sum of its own ray: the bar for amortised fronts.
+    r"""K networks, each trained on the weighted sum for its own ray: the benchmark for one network.
 
     .. math:: \min_{\theta_k} \tilde r_k^\top L(\theta_k), \qquad \tilde r = f + (1 - J f) \, r
 

@@ -133,8 +133,8 @@ def _by_name(outputs: object) -> Mapping[str, Tensor]:
     if is_dataclass(outputs):
         return vars(outputs)
     raise ConfigurationError(
-        f"an objective reads a tensor, or one of several by its name, found that the network gives "
-        f"{type(outputs).__name__}: let it give a mapping from names to tensors"
+        "an objective reads a tensor, or one of several by name, but the network returns "
+        f"{type(outputs).__name__}: return a mapping from names to tensors"
     )
 
 

@@ -111,7 +111,7 @@ class GroupObjective(Objective):
             wanted = "[B] or [B, K]" if self.fairness == "classes" else "[B]"
             raise ConfigurationError(
                 f"`{self.name}` compares groups of samples, with outputs {wanted}, found "
-                f"{list(logits.shape)}: let the network give one answer per sample"
+                f"{list(logits.shape)}: the network must return one value per sample"
             )
         return logits
 
@@ -250,6 +250,6 @@ def fairness_objective(
     if isinstance(given, type) and issubclass(given, GroupObjective) and given.fairness == of:
         return given
     raise ConfigurationError(
-        f'{what} is a name or a class of objectives that declares `fairness = "{of}"`, found '
+        f'{what} must be a name or a class of objectives that declares `fairness = "{of}"`, found '
         f"{given!r}"
     )

@@ -134,11 +134,12 @@ def as_class_weight(
     found = tuple(float(weight) for weight in given)
     if not found or any(not 0 <= weight < float("inf") for weight in found) or not any(found):
         raise ConfigurationError(
-            f"`class_weight` has one number for every class, 0 or more, not all 0; found {given}"
+            "`class_weight` must have one number for every class, 0 or more, not all 0; found "
+            f"{given}"
         )
     if classes is not None and len(found) != classes:
         raise ConfigurationError(
-            f"`class_weight` has one number for each of {classes} classes, found {len(found)}"
+            f"`class_weight` must have one number for each of {classes} classes, found {len(found)}"
         )
     return found
 
@@ -146,4 +147,4 @@ def as_class_weight(
 def check_smoothing(smoothing: float) -> None:
     """Refuse a share of the label that is none."""
     if not 0 <= smoothing < 1:
-        raise ConfigurationError(f"`label_smoothing` is from 0 to below 1, found {smoothing}")
+        raise ConfigurationError(f"`label_smoothing` must be from 0 to below 1, found {smoothing}")

@@ -16,7 +16,7 @@ SHARPNESS = 0.05
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class RateObjective(MeansObjective):
-    r"""Rates of the groups, compared: the mean of something over some rows of every group.
+    r"""Compares rates of groups: the mean of something over some rows of every group.
 
     A subclass says which rows (`over`) and what is averaged (`counted`): by default all rows, and
     positive predictions. The value is the largest rate minus the smallest; where `over` names

@@ -19,7 +19,7 @@ def aligned(target: Tensor, output: Tensor, name: str = "label") -> Tensor:
         return target
     if target.shape[:1] != output.shape[:1] or _long_axes(target) != _long_axes(output):
         raise ConfigurationError(
-            f"`{name}` is compared with outputs of its own shape, found {list(target.shape)} for "
+            f"`{name}` must have the shape of the outputs, found {list(target.shape)} for "
             f"outputs {list(output.shape)}: bring the axes of the target into the order of the "
             "outputs"
         )
@@ -53,15 +53,16 @@ def classes_last(
     second = logits.ndim > 1 and (*logits.shape[:1], *logits.shape[2:]) == labels.shape
     if logits.ndim > 2 and last and second and axis is None:
         raise ConfigurationError(
-            f"outputs {list(logits.shape)} may have their classes on the second axis or on the "
-            f"last, found as many positions as classes in `{name}` {list(labels.shape)}: pass "
+            f"outputs {list(logits.shape)} may have their classes on the second or on the last "
+            f"axis, found as many positions as classes in `{name}` {list(labels.shape)}: pass "
             "`axis=1` or `axis=-1`"
         )
     if not {None: last or second, 1: second, -1: last}[axis]:
         wanted = {None: "[B, K], [B, K, ...] or [B, ..., K]", 1: "[B, K, ...]", -1: "[B, ..., K]"}
         raise ConfigurationError(
             f"outputs are {wanted[axis]} for labels [B] or [B, ...], found {list(logits.shape)} "
-            f"for `{name}` {list(labels.shape)}: give every label the logits of all classes"
+            f"for `{name}` {list(labels.shape)}: the network must return logits of all classes for "
+            "every label"
         )
     return logits if last and axis != 1 else logits.movedim(1, -1)
 
@@ -70,5 +71,5 @@ def check_axis(axis: int | None) -> None:
     """Refuse an axis that classes are never on."""
     if axis not in (None, 1, -1):
         raise ConfigurationError(
-            f"`axis` is 1 where classes come second, -1 where they come last, found {axis!r}"
+            f"`axis` must be 1 if classes come second or -1 if they come last, found {axis!r}"
         )

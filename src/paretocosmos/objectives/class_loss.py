@@ -54,9 +54,9 @@ class ClassLoss(Objective):
         super().__post_init__()
         check_axis(self.axis)
         if self.of < 0:
-            raise ConfigurationError(f"`of` is a class, numbered from 0, found {self.of}")
+            raise ConfigurationError(f"`of` must be a class, numbered from 0, found {self.of}")
         if self.share is not None and not 0 < self.share <= 1:
-            raise ConfigurationError(f"`share` lies between 0 and 1, found {self.share}")
+            raise ConfigurationError(f"`share` must lie between 0 and 1, found {self.share}")
 
     def loss(self, outputs: Outputs, targets: Targets) -> Tensor:
         total, there = self.sums(outputs, targets).unbind()

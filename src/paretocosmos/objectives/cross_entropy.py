@@ -95,7 +95,7 @@ class CrossEntropy(LabelMean):
         classes = logarithms.shape[-1]
         if len(self.class_weight) != classes:
             raise ConfigurationError(
-                f"`class_weight` of `{self.name}` has one number for each of the {classes} "
+                f"`class_weight` of `{self.name}` must have one number for each of the {classes} "
                 f"classes, found {len(self.class_weight)}"
             )
         return logarithms.new_tensor(self.class_weight)

@@ -21,8 +21,8 @@ class Deo(GroupObjective):
     the absolute value and the sigmoid, which the printed equation leaves out.
 
     It compares *counts*: a fair classifier scores 0 only if the groups have equally many positives.
-    Use `tpr_gap` or `demographic_parity` for the differences of rates that fairness texts mean; use
-    this one to reproduce the paper. Several groups: largest minus smallest.
+    Use `tpr_gap` or `demographic_parity` for differences of rates, as in the fairness literature;
+    use this one to reproduce the paper. Several groups: largest minus smallest.
 
     Args:
         name: how fronts call it; the file's name by default.

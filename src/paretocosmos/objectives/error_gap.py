@@ -43,7 +43,7 @@ class ErrorGap(MeanGap):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.power not in (1, 2):
-            raise ConfigurationError(f"`power` is 1 or 2, found {self.power}")
+            raise ConfigurationError(f"`power` must be 1 or 2, found {self.power}")
 
     def value(self, outputs: Outputs, targets: Targets) -> Tensor:
         output = self.read(outputs)

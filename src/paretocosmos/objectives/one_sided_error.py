@@ -50,9 +50,9 @@ class OneSidedError(Objective):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.side not in ("over", "under"):
-            raise ConfigurationError(f"`side` is `over` or `under`, found `{self.side}`")
+            raise ConfigurationError(f"`side` must be `over` or `under`, found `{self.side}`")
         if self.power not in (1, 2):
-            raise ConfigurationError(f"`power` is 1 or 2, found {self.power}")
+            raise ConfigurationError(f"`power` must be 1 or 2, found {self.power}")
 
     def loss(self, outputs: Outputs, targets: Targets) -> Tensor:
         return weighted_mean(self._each(outputs, targets), targets)

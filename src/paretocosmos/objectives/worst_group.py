@@ -15,9 +15,10 @@ class WorstGroup(MeansObjective):
 
     .. math:: \max_g \frac{1}{\#\{a=g\}} \sum_{a=g} -\log p(y)
 
-    which is fairlearn's `log_loss_group_max`. It is no gap: worse predictions for others do not
-    make it smaller. The cross-entropy is reported, not the share of wrong decisions: it is what is
-    trained, and it compares with the cross-entropy of all on the other axis. A group that is absent
+    which is fairlearn's `log_loss_group_max`. It is not a gap: worse predictions for other groups
+    do not make it smaller. The score is the cross-entropy, not the share of wrong decisions,
+    because that is the training loss and can be compared with the overall cross-entropy on the
+    other axis. A group that is absent
     is left out in a training batch; in the score of a whole split it makes the value NaN.
 
     >>> import torch

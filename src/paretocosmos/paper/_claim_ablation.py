@@ -37,7 +37,7 @@ def ablation_claims(cells: Sequence[CellResult]) -> list[ClaimResult]:
     penalty = claimed("penalty", [_judge_penalty(row) for row in rows])
     narrower = [row for row in rows if _widened(row) < 0]
     if narrower:
-        more = f" With a larger penalty it is narrower on {titles(narrower)}."
+        more = f" With a larger penalty the front is narrower on {titles(narrower)}."
         penalty = penalty.model_copy(update={"sentence": penalty.sentence + more})
     return [penalty, claimed("alpha", [_judge_alpha(row) for row in rows])]
 
@@ -110,7 +110,7 @@ def _judge_penalty(row: AblationRow) -> AblationRow:
     judged = {
         "holds": False if not optimal else widened > 0 if widened else None,
         "sentence": f"width {spans} (± {_shown(row.span_deviation)} between the ends) and "
-        f"hypervolume {volumes} with λ {penalties}; larger ones dominate "
+        f"hypervolume {volumes} with λ {penalties}; larger λ dominate "
         f"{row.smallest_dominated:.0%} of the front of λ {row.penalties[0]:g}",
         "short": f"width {first:.3f} → {last:.3f}, {row.smallest_dominated:.0%} dominated",
     }
@@ -126,10 +126,10 @@ def _judge_alpha(row: AblationRow) -> AblationRow:
     more = f"over λ by {over_penalty:.3f}" if moved else f"hypervolume by {volumes:.3f}"
     judged = {
         "holds": False if moved else beyond(volumes, row.volume_deviation) or None,
-        "sentence": f"over alpha the width moves by {spans:.3f} "
+        "sentence": f"over alpha the width varies by {spans:.3f} "
         f"(± {_shown(row.span_deviation_by_alpha)}; over λ by {over_penalty:.3f}), the "
         f"hypervolume by {volumes:.3f} (± {_shown(row.volume_deviation)})",
-        "short": f"width moves by {spans:.3f}, {more}",
+        "short": f"width varies by {spans:.3f}, {more}",
     }
     return row.model_copy(update=judged)
 

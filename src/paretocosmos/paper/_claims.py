@@ -34,7 +34,7 @@ ONE = "one seed"  # of both, so that nothing is known of the noise
 FAIR = ("adult", "compas", "default_credit")  # where the optima of Single Task exclude each other
 
 EPOCH, WIDE = 10, 0.5
-RULE = f"Well spread is at least {WIDE:.0%} of the last front's width."
+RULE = f"Well spread means at least {WIDE:.0%} of the last front's width."
 
 
 def paper_claim(cells: Sequence[CellResult]) -> list[ClaimResult]:
@@ -87,13 +87,13 @@ def claimed(name: str, rows: Sequence[AblationRow | ConvergenceRow], rule: str =
     """
     so, not_so, open_ = ([r for r in rows if r.holds is wanted] for wanted in (True, False, None))
     said = [rule] if rule else []
-    said += [f"So on {titles(so)}."] if so else []
-    said += [f"Not so on {titles(not_so)}."] if not_so else []
-    said += [f"Within the noise, and so open, on {titles(open_)}."] if open_ else []
+    said += [f"Holds on {titles(so)}."] if so else []
+    said += [f"Does not hold on {titles(not_so)}."] if not_so else []
+    said += [f"Open, within the noise, on {titles(open_)}."] if open_ else []
     return ClaimResult(
         claim=claim(name),
         holds=False if not_so else None if open_ or not rows else True,
-        sentence=" ".join(said) or "Too little is trained for it to be said.",
+        sentence=" ".join(said) or "Too few cells are trained to decide.",
         rows=[*rows],
     )
 
@@ -127,14 +127,14 @@ def _fronts(rows: Sequence[Comparison]) -> tuple[bool | None, str]:
     said = []
     if ahead:
         count = sum(row.verdict == "ahead" for row in rows)
-        said.append(f"It is not so in {count}; ahead of COSMOS: {ahead}.")
+        said.append(f"It does not hold in {count}; ahead of COSMOS: {ahead}.")
     elif not single:
-        said.append("It is so: no baseline is ahead beyond the noise.")
+        said.append("It holds: no baseline is ahead by more than the noise.")
     if near:
         said.append(f"Ahead within the noise: {near}.")
     if single:
         leading = _told([row for row in single if row.difference > 0], ONE)
-        said.append(f"One seed of each does not tell: ahead are {leading or 'none'}.")
+        said.append(f"One seed of each decides nothing: ahead are {leading or 'none'}.")
     return (False if ahead else None if single else True), " ".join(said)
 
 
@@ -142,15 +142,15 @@ def _alone(rows: Sequence[Comparison]) -> tuple[bool | None, str]:
     """Whether COSMOS is ahead everywhere, beyond the noise."""
     near = (_told(rows, f"{way} within the noise") for way in ("ahead", "behind"))
     parts = {
-        "It is so": _told(rows, "behind"),
-        "It is not so": _told(rows, "ahead"),
+        "It holds": _told(rows, "behind"),
+        "It does not hold": _told(rows, "ahead"),
         "Within the noise": "; ".join(filter(None, near)),
-        "One seed of each does not tell": _told(rows, ONE),
+        "One seed of each decides nothing": _told(rows, ONE),
     }
     said = " ".join(f"{start}: {told}." for start, told in parts.items() if told)
-    if parts["It is not so"] or parts["Within the noise"]:
+    if parts["It does not hold"] or parts["Within the noise"]:
         return False, said
-    return (None if parts["One seed of each does not tell"] else True), said
+    return (None if parts["One seed of each decides nothing"] else True), said
 
 
 def _compared(own: CellResult, cell: CellResult) -> Comparison:
@@ -186,12 +186,12 @@ def _where(rows: Sequence[SetResult]) -> str:
     >>> _where([*rows, SetResult(problem="multi_mnist", protocol="paper")])
     '2 sets, 1 of them under both protocols'
     >>> _where([SetResult(problem="multi_mnist", settings={"rule": "text"}, protocol="paper")])
-    "1 set, on this harder draw, which is not the paper's"
+    "1 set, on this harder draw, not the paper's"
     """
     often = Counter(key[:2] for key in set(map(set_key, rows)))
     twice = sum(count > 1 for count in often.values())
     more = f", {twice} of them under both protocols" if twice else ""
-    draw = ", on this harder draw, which is not the paper's" if all(map(harder, rows)) else ""
+    draw = ", on this harder draw, not the paper's" if all(map(harder, rows)) else ""
     return f"{_many(len(often), 'set')}{more}{draw}"
 
 

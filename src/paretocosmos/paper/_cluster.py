@@ -112,7 +112,7 @@ def _gpus(cluster: Mapping[str, float], how: ReproduceOptions) -> int:
     there = cluster.get("GPU", 0) >= 1
     if how.device not in ("auto", "cpu") and not there:
         raise ConfigurationError(
-            f'`{how.device}` needs a GPU, but no machine of the cluster has one: use device="cpu"'
+            f'`{how.device}` needs a GPU, but no machine in the cluster has one: use device="cpu"'
         ).by({"device": "cpu"})
     return int(there and how.device != "cpu")
 

@@ -97,7 +97,7 @@ def finished(
             other.append(f"images: sha256 {made} there, {images[which]} elsewhere")
         if other:
             raise RunError(
-                f"`{folder}` holds a run that must not be mixed with this recipe's "
+                f"`{folder}` holds a run with other settings than this recipe "
                 f"({'; '.join(other)}): choose another `out`, or remove that folder"
             ).by({"out": None})
         if record["status"] == "finished":
@@ -157,7 +157,7 @@ def read_done(
     except (SignatureError, UntrustedError):
         raise
     except RunError as error:
-        raise RunError(f"{error}; remove `{folder}` and start again to train it anew") from error
+        raise RunError(f"{error}; remove `{folder}` and start again to train it again") from error
     return record
 
 

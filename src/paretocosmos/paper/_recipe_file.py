@@ -42,7 +42,7 @@ def read_recipe(file: str, text: str, trust: Collection[str] = ()) -> "RecipeFil
     except (RecursionError, ValueError) as error:  # ValueError: a number of too many digits, too
         why = one_line(error)
         raise ConfigurationError(
-            f"`{file}` is no TOML: {why[:1].lower()}{why[1:]}; a text stands in quotes, a list in "
+            f"`{file}` is not TOML: {why[:1].lower()}{why[1:]}; strings need quotes, lists need "
             "brackets"
         ) from error
     recipe, mistakes = check_recipe(content)

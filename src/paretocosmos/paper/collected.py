@@ -63,8 +63,8 @@ def collect(
         return _collected(recipe, out, check_trust(trust), key)
     except ValidationError as error:
         raise RunError(
-            f"`{recipe.root(out)}` holds what no report can show of `{recipe.name}`: "
-            f"{mistakes_in(error, RecipeResult)[0][1]}; mend that, or train it anew"
+            f"`{recipe.root(out)}` has a result that no report can show for `{recipe.name}`: "
+            f"{mistakes_in(error, RecipeResult)[0][1]}; fix that, or train it again"
         ) from error
 
 
@@ -83,7 +83,7 @@ def _collected(
     done = [cell.seconds for cell in cells if cell.seeds]
     if not done:
         raise RunError(
-            f"`{recipe.root(out)}` holds no finished run of `{recipe.name}`: train it with "
+            f"`{recipe.root(out)}` has no finished run of `{recipe.name}`: train it with "
             f"`paretocosmos reproduce {_called(recipe)}`{_elsewhere(out, recipe)}"
         )
     # a rehearsal says nothing of the paper
@@ -115,7 +115,7 @@ def read_collected(path: Path, *, trust: Collection[str] = ()) -> RecipeResult:
     content = read_json(path)
     if content.get("format") != FORMAT:
         raise RunError(
-            f"`{path}` does not hold what this version of `paretocosmos report` writes (format "
+            f"`{path}` was not written by this version of `paretocosmos report` (format "
             f"{shown(content.get('format'))}, here {FORMAT}): write it again from the run folders"
         )
     result = check_collected(content, path)

@@ -186,7 +186,7 @@ def load_recipe(name: str | Path, *, trust: Collection[str] = ()) -> Recipe:
         path = Path(name).expanduser()
         if path.stem in recipe_names():
             raise ConfigurationError(
-                f"`{path.stem}` is a recipe of this package, with results of its own: give the "
+                f"`{path.stem}` is a built-in recipe with its own results: give the "
                 f"file `{path}` another name"
             )
         try:

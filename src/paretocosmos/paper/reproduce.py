@@ -102,21 +102,21 @@ def _check_place(device: str, data: str | Path | None, workers: int, cluster: st
     """Refuse what cannot be started where it was asked for."""
     if join(device)[0].count > 1:
         raise ConfigurationError(
-            "`reproduce` is started once, found several processes: start it without torchrun, and "
+            "`reproduce` must run in one process, found several: start it without torchrun, and "
             "use `workers` or `cluster`"
         ).by({"workers": None, "cluster": None})
     if not 0 <= workers <= MOST_WORKERS:
-        raise ConfigurationError(f"`workers` are from 0 to {MOST_WORKERS}, found {workers}")
+        raise ConfigurationError(f"`workers` must be from 0 to {MOST_WORKERS}, found {workers}")
     if workers and cluster is not None:
         raise ConfigurationError(
-            "`workers` are processes of this machine, `cluster` names others, found both: give one"
+            "`workers` trains on this machine and `cluster` on others, found both: give one"
         )
     if cluster is not None:
         need_ray()
         return
     device_of(device)
     if data is not None and not Path(data).expanduser().is_dir():
-        raise ConfigurationError(f"`data` is a folder, found `{data}`: see where it lies")
+        raise ConfigurationError(f"`data` must be a folder, found `{data}`: check the path")
 
 
 def _left(

@@ -29,7 +29,7 @@ ROWS, TERMINAL, NOTEBOOK = 9, 80, 110
 
 @dataclass(frozen=True, eq=False)
 class Front:
-    """Rays and what the model reached at each, immutable.
+    """Rays and the values of all objectives at each, immutable.
 
     Attributes:
         rays: ``[N, J]``, the preferences that were evaluated.

@@ -91,7 +91,7 @@ def even_rays(count: int, objectives: int, *, seed: int = 0, ends: bool = False)
             f"even rays need `count` >= 1 and `objectives` >= 2, found {count} and {objectives}"
         )
     if count > MOST:
-        raise ConfigurationError(f"`rays` are at most {MOST:,}, found {count}")
+        raise ConfigurationError(f"`rays` must be at most {MOST:,}, found {count}")
     if count == 1:
         return torch.full((1, objectives), 1 / objectives)
     if ends:
@@ -142,25 +142,27 @@ def as_rays(
     if isinstance(rays, Mapping):
         rays = _by_name(rays, names)
     if off_simplex not in OFF_SIMPLEX:
-        raise ConfigurationError(f"`off_simplex` is `refuse` or `normalise`, found `{off_simplex}`")
+        raise ConfigurationError(
+            f"`off_simplex` must be `refuse` or `normalise`, found `{off_simplex}`"
+        )
     try:
         # an array is copied, or torch would warn of one that cannot be written to
         given = rays.copy() if isinstance(rays, np.ndarray) else rays
         tensor = torch.as_tensor(given, dtype=torch.float32)
     except (TypeError, ValueError) as error:
         raise ConfigurationError(
-            f"a ray is {objectives} numbers that sum to 1, found {rays!r}"
+            f"a ray must be {objectives} numbers that sum to 1, found {rays!r}"
         ) from error
     if tensor.ndim == 1:
         tensor = tensor.unsqueeze(0)
     if tensor.ndim != 2 or tensor.shape[1] != objectives or len(tensor) == 0:
         raise ConfigurationError(
-            f"a ray has one entry per objective, here {objectives}; found shape "
+            f"a ray must have one entry per objective, here {objectives}; found shape "
             f"{tuple(torch.as_tensor(rays).shape)}"
         )
     if not bool(torch.isfinite(tensor).all()) or bool((tensor < 0).any()):
         raise ConfigurationError(
-            f"a ray has finite entries >= 0; found {_first_bad(tensor)}: use values such as "
+            f"a ray must have finite entries >= 0; found {_first_bad(tensor)}: use values such as "
             + ",".join(f"{1 / objectives:.3g}" for _ in range(objectives))
         )
     total = tensor.sum(dim=1, keepdim=True)
@@ -177,7 +179,7 @@ def as_rays(
 def _by_name(weights: Mapping[str, float], names: Sequence[str]) -> list[float]:
     """Weights in the order of the objectives."""
     if not names:
-        raise ConfigurationError(f"a ray is numbers here, one per objective, found {weights!r}")
+        raise ConfigurationError(f"a ray must be numbers, one per objective, found {weights!r}")
     found = dict.fromkeys(names, 0.0)
     for given, weight in weights.items():
         entropies = [name for name in names if name.endswith("cross_entropy")]
@@ -215,7 +217,8 @@ def check_alpha(alpha: Alpha, objectives: int | None = None) -> tuple[float, ...
         return values * objectives
     if len(values) != objectives:
         raise ConfigurationError(
-            f"`alpha` is one number or one per objective, here {objectives}; found {len(values)}"
+            f"`alpha` must be one number or one per objective, here {objectives}; found "
+            f"{len(values)}"
         )
     return values
 

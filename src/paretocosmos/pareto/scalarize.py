@@ -39,7 +39,8 @@ def floored(ray: Tensor, floor: float) -> Tensor:
     objectives = ray.shape[-1]
     if not 0 <= floor <= 1 / objectives:
         raise ConfigurationError(
-            f"`floor` is at least 0 and at most 1/J, here {1 / objectives:.3g}, found {floor}: "
+            f"`floor` must be at least 0 and at most 1/J, here {1 / objectives:.3g}, found "
+            f"{floor}: "
             "try 0.01"
         )
     return ray if floor == 0 else floor + (1 - objectives * floor) * ray
@@ -124,7 +125,7 @@ def cosmos_loss(
 def cosmos_weights(
     losses: Tensor, ray: Tensor, *, penalty: float, alignment: Alignment = "ray"
 ) -> Tensor:
-    r"""The gradient of `cosmos_loss` by the losses: what each loss weighs in one backward pass.
+    r"""The gradient of `cosmos_loss` by the losses: the weight of each loss in the backward pass.
 
     .. math:: r - \frac{\lambda}{\|d\| \, \|L\|} \Big( d - \frac{d^\top L}{\|L\|^2} L \Big)
 
@@ -151,7 +152,7 @@ def _checked(
     if not 0 <= penalty < math.inf:
         raise ConfigurationError(f"`penalty` must be finite and at least 0, found {penalty}")
     if alignment not in ("ray", "inverse"):
-        raise ConfigurationError(f"`alignment` is `ray` or `inverse`, found `{alignment}`")
+        raise ConfigurationError(f"`alignment` must be `ray` or `inverse`, found `{alignment}`")
     if not isinstance(losses, Tensor) or not isinstance(ray, Tensor):
         raise ConfigurationError(
             f"`losses` and `ray` are tensors, found {type(losses).__name__} and "

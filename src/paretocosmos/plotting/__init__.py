@@ -79,7 +79,7 @@ def front_figure(fronts: Sequence[Front], *, title: str = "") -> "Figure":
 
 
 def save_front(path: Path, fronts: Sequence[Front], *, title: str = "") -> None:
-    """Draw fronts as `front_figure` does and write the picture, whole or not at all.
+    """Draw fronts as `front_figure` does and write the picture atomically.
 
     Args:
         path: where the PNG goes, or the PDF if it ends in ``.pdf``; an older one is replaced.

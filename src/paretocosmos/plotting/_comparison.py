@@ -64,7 +64,7 @@ def save_comparison(
     title: str = "",
     ideal: Collection[str] = (),
 ) -> None:
-    """Draw methods as `comparison_figure` does and write the picture, whole or not at all.
+    """Draw methods as `comparison_figure` does and write the picture atomically.
 
     Args:
         path: where the PNG goes, or the PDF if it ends in ``.pdf``; an older one is replaced.
@@ -101,7 +101,7 @@ def _checked(fronts: Mapping[str, Sequence[Front]], ideal: Collection[str]) -> l
             raise ConfigurationError(
                 "hypervolumes in one picture need the same `reference`, found "
                 f"{every[0].reference.tolist()} and {front.reference.tolist()}: evaluate again "
-                "with one of them"
+                "with the same one"
             )
     methods = [
         Method(name, [kept for kept in map(finite, seeds) if kept], look(number), name in ideal)

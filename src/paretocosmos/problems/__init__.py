@@ -85,7 +85,7 @@ def load_problem(
     if known != name:
         if "data" in given:
             raise ConfigurationError(
-                f"`{name}` is the data, found `{given['data']}` as `data` too: give one of them"
+                f"`{name}` names the data, but `data` is `{given['data']}` too: give one of them"
             )
         given["data"] = name
     thing = find("problems", known)

@@ -29,7 +29,7 @@ FEW = 256
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Problem(ABC):
-    """Data, objectives and a reference point; knows no model, no method and no device.
+    """Data, objectives and a reference point, independent of model, method and device.
 
     Attributes:
         name: how runs call it.

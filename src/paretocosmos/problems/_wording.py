@@ -14,7 +14,7 @@ CROSS_ENTROPY = (
 
 @dataclass(frozen=True)
 class Wording:
-    """A problem in plain words; what is left out is said by the names of columns and classes.
+    """A problem in plain words; names of columns and classes replace what is left out.
 
     Attributes:
         title: what is asked: "Who earns more than 50,000 dollars a year?".

@@ -20,12 +20,12 @@ def celeba(
 
     The aligned pictures, shorter edge brought to 64 pixels, then the centre, from -1 to 1. They are
     decoded on the first use, in a minute or two, and kept in the cache (2.5 GB), which is mapped.
-    CelebA is for research only and must not be passed on, so it is never downloaded from here: get
-    it from its home page, https://mmlab.ie.cuhk.edu.hk/projects/CelebA.html.
+    CelebA is for research only and must not be redistributed, so it is never downloaded: get it
+    from its home page, https://mmlab.ie.cuhk.edu.hk/projects/CelebA.html.
 
-    Pictures that are not listed do not count. A listed one that is missing or damaged is refused:
-    half a copy must not pass for the whole. `skip` goes on with the others, and the problem's
-    caveats say how many there are.
+    Pictures that are not listed are ignored. A listed one that is missing or damaged is an error,
+    so that an incomplete copy does not go unnoticed. `skip` leaves such pictures out, and the
+    problem's caveats say how many there are.
 
     Args:
         attributes: their names (``Oval_Face`` or ``oval face``), the objectives in this order.

@@ -26,7 +26,7 @@ WORDING = Wording(
     told="predicted to be arrested again",
 )
 LEAK = (
-    "Under the protocol `paper` the feature `is_recid` all but is the label: the published figures "
+    "Under the protocol `paper` the feature `is_recid` is nearly the label: the published figures "
     "need that leak.",
 )
 

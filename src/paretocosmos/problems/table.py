@@ -37,7 +37,7 @@ def table(
     split_seed: int = 1,
     protocol: Protocol = "clean",
 ) -> TabularProblem | OtherTable:
-    """A table in a file: predict one column, and treat the groups of others alike.
+    """A table in a file: predict one column, and treat the groups of other columns alike.
 
     Args:
         data: the file: ``.csv`` or ``.tsv``, also packed as ``.gz`` or ``.xz``, or ``.parquet``;
@@ -73,8 +73,8 @@ def table(
     frame = read(path)
     if frame.shape[1] < 2:
         raise DataError(
-            "a table has several columns, found only "
-            f"`{str(frame.columns[0])[:60]}` in `{data}`: say what is between them with `separator`"
+            "a table must have several columns, found only "
+            f"`{str(frame.columns[0])[:60]}` in `{data}`: set what is between them with `separator`"
         ).by({"separator": None})
     people = (sensitive,) if isinstance(sensitive, str) else sensitive
     given: dict[str, Any] = {
@@ -101,7 +101,7 @@ def table(
         return replace(problem, splits={**problem.splits, "train": weighed})
     if protocol != "clean":
         raise ConfigurationError(
-            "the protocol `paper` is for two classes and groups, as the paper has them: use `clean`"
+            "the protocol `paper` is for two classes and groups, as in the paper: use `clean`"
         )
     return other_table(
         frame, task=task, fairness=fairness, balanced=class_weight is not None, **given

@@ -18,8 +18,8 @@ def toy_concave(*, protocol: Protocol = "clean") -> ToyProblem:
     .. math:: L_1 = 1 - e^{-\|y - a\|^2}, \quad L_2 = 1 - e^{-\|y - b\|^2}
 
     with a = (1, 1)/√2 and b = -a. The front is L₁ = 1 - exp(-4(1 - s)²), L₂ = 1 - exp(-4s²) at
-    y = s a + (1 - s) b. A weighted sum is smallest near one of the ends, whatever the ray: here a
-    method shows whether it can do better.
+    y = s a + (1 - s) b. A weighted sum is smallest near one of the ends for every ray; a better
+    method also finds the middle.
 
     Args:
         protocol: ``"paper"`` scores a split in batches, as the published code does.

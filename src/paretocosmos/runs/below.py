@@ -37,14 +37,14 @@ def runs_below(folder: Path) -> tuple[list[Path], list[Path]]:
         return [folder], []
     if not found:
         raise RunError(
-            f"there is no run in `{folder}`, which holds no `run.json`, nor does a folder in it: "
-            "train one with `paretocosmos train`"
+            f"there is no run in `{folder}`: neither it nor a folder in it has a `run.json`; train "
+            "one with `paretocosmos train`"
         )
     ended = {place: record_in(place).get("status") == "finished" for place in found}
     finished = [place for place in found if ended[place]]
     begun = [place for place in found if not ended[place]]
     if not finished:
         raise RunError(
-            f"no run in `{folder}` is finished: continue with what started them, and resume=True"
+            f"no run in `{folder}` is finished: continue them with the same call and resume=True"
         ).by({"resume": True})
     return finished, begun

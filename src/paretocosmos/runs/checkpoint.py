@@ -147,7 +147,8 @@ def load_tensors(path: Path, *, hashed: bool = False) -> tuple[dict[str, Tensor]
         return _read(path, hashed=hashed)
     except UNREADABLE as error:
         raise RunError(
-            f"`{path}` is damaged or not ours ({error}); train again in another folder"
+            f"`{path}` is damaged or was not written by paretocosmos ({error}); train again in "
+            "another folder"
         ) from error
 
 
@@ -159,7 +160,7 @@ def _read(path: Path, *, hashed: bool) -> tuple[dict[str, Tensor], dict[str, Any
     if hashed and written is None:
         raise ValueError("it lacks the hash of its content")
     if written is not None and not torch.equal(written, _hash(tensors, said)):
-        raise ValueError("its content is not what was written")
+        raise ValueError("its content was changed")
     return tensors, json.loads(said)
 
 
@@ -178,7 +179,7 @@ def flaw_of(path: Path, epoch: int) -> str | None:
     try:
         _, numbers = _read(path, hashed=True)
         if numbers["epoch"] != epoch:
-            raise ValueError(f"it is of epoch {numbers['epoch']}")
+            raise ValueError(f"it is from epoch {numbers['epoch']}")
     except UNREADABLE as error:
         return one_line(error)
     return None

@@ -55,7 +55,7 @@ def folder_for(out: str | Path | None, name: str, *, resume: bool, what: str = "
         folder = base if number == 1 else base.with_name(f"{base.name}-{number}")
         if not folder.exists():
             return folder
-    raise RunError(f"there is no free name like `{base}`; choose one with `out`").by({"out": None})
+    raise RunError(f"all names like `{base}` are taken; choose one with `out`").by({"out": None})
 
 
 def refuse_one_run(folder: Path, what: str) -> None:

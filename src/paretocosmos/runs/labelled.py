@@ -17,7 +17,7 @@ __all__ = ["labelled"]
 
 
 def labelled(run: Run, frame: "pd.DataFrame") -> TableProblem:
-    """The problem of a run on other rows: all of them `test`, to be handed to `evaluate`.
+    """The problem of a run on other rows, all in the split `test`, for `evaluate`.
 
     The data of the training is not needed.
 
@@ -28,15 +28,15 @@ def labelled(run: Run, frame: "pd.DataFrame") -> TableProblem:
     about = run.record["about"]
     if run.table is None or not {"grouping", "answer"} & about.keys():
         raise RunError(
-            f"`{run.folder}` does not say which column holds answers and which groups: it was "
-            "trained on something else than a table, or by an earlier version; train again"
+            f"`{run.folder}` does not record its target and group columns: it was not trained on a "
+            "table, or by an earlier version; train again"
         )
     specs = [Spec(**spec) for spec in run.record["objective_specs"]]
     own = [spec.name for spec in specs if spec.name not in registry.names("objectives")]
     if own:
         raise RunError(
-            f"`{run.folder}` was trained on `{own[0]}`, an objective of your own that its folder "
-            "cannot rebuild: use `run.predict` and measure it yourself"
+            f"`{run.folder}` was trained on `{own[0]}`, your own objective, which the folder "
+            "cannot rebuild: use `run.predict` and compute it yourself"
         )
     return labelled_rows(
         frame,

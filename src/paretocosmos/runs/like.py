@@ -31,14 +31,14 @@ def as_run(given: Any) -> Run:
     name, last = steps[-1]
     if not isinstance(last, RunLike):
         raise ConfigurationError(
-            "this takes a run, a `ParetoClassifier` or `ParetoRegressor`, or a pipeline that ends "
+            "this needs a run, a `ParetoClassifier` or `ParetoRegressor`, or a pipeline that ends "
             f"in one, found {type(last).__name__}: give what `fit` or `load_run` returned"
         )
     run = last.to_run()
     if len(steps) > 1:
         warnings.warn(
-            f"the steps before `{name}` are not part of it: its rows are what "
-            "`pipeline[:-1].transform(rows)` gives",
+            f"the steps before `{name}` are not included: pass the rows that "
+            "`pipeline[:-1].transform(rows)` returns",
             DataWarning,
             stacklevel=3,
         )

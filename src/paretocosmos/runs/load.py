@@ -38,7 +38,7 @@ def load_run(
     verify: str | Path | None = None,
     device: str = "cpu",
 ) -> Run:
-    """Read a finished run back from its folder, which is data: no code in or beside it is run.
+    """Read a finished run from its folder, without running any code in or beside it.
 
     A run of things of one's own names them as ``package.module:Thing``. They are imported only if
     the caller trusts their package, or hands them over.
@@ -71,8 +71,7 @@ def load_run(
     record = read_record(folder, trust=trust, given=given, verify=key)
     if record.get("status") != "finished":
         raise RunError(
-            f"the run in `{folder}` was not finished; continue it with what started it, and "
-            "resume=True"
+            f"the run in `{folder}` is not finished; continue it with the same call and resume=True"
         ).by({"resume": True})
     check_files(folder, record)
     tensors, _ = load_tensors(folder / "model.safetensors")
@@ -103,8 +102,7 @@ def load_run(
     origins = [front.provenance.get(key) for front in fronts for key in ("problem", "scores")]
     if not all(isinstance(one, str) for one in origins):
         raise RunError(
-            f"`{folder}` is damaged: its fronts do not say of which problem they are, and what "
-            "was counted; train again"
+            f"`{folder}` is damaged: its fronts do not record their problem and scores; train again"
         )
     test, val = fronts
     if problem is not None:
@@ -142,7 +140,7 @@ def _built(
             if size > there:
                 raise RunError(
                     f"the weights in `{folder}` do not fit the network, {there:,} numbers where "
-                    f"its `run.json` describes {size:,}: bring back what the training wrote"
+                    f"its `run.json` describes {size:,}: restore the original files"
                 )
         return build_model(record, backbone)
     except RunError:
@@ -150,7 +148,7 @@ def _built(
     except (ArithmeticError, LookupError, RuntimeError, TypeError, ValueError) as error:
         raise RunError(
             f"the network that `{folder / 'run.json'}` describes cannot be built "
-            f"({one_line(error)}); bring back what the training wrote, or train again"
+            f"({one_line(error)}); restore the original file, or train again"
         ) from error
 
 
@@ -161,15 +159,15 @@ def check_files(folder: Path, record: Mapping[str, Any]) -> None:
     for name, written in record["files"].items() if not changed else ():
         if not (folder / name).is_file():
             raise RunError(
-                f"`{folder / name}` does not exist; the run folder is incomplete: bring back what "
-                "the training wrote, or train again"
+                f"`{folder / name}` does not exist; the run folder is incomplete: restore the "
+                "original file, or train again"
             )
         if digest(folder / name) != written:
             changed.append(name)
     if changed:
         raise RunError(
             f"`{folder / changed[0]}` is damaged or was changed (its sha256 is not the one in "
-            "run.json): bring back what the training wrote, or train again"
+            "run.json): restore the original file, or train again"
         )
 
 
@@ -184,8 +182,8 @@ def build_model(record: Mapping[str, Any], backbone: nn.Module | None = None) ->
     if conditioning is None or (named is None and backbone is None):
         given = "model" if conditioning is None else "backbone"
         raise RunError(
-            "this run was trained on a network of one's own, which its folder cannot rebuild: "
-            f"pass that network as `{given}`"
+            "this run used your own network, which its folder cannot rebuild: pass the network as "
+            f"`{given}`"
         )
     return Blueprint(
         Spec(**conditioning),

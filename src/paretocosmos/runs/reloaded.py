@@ -33,8 +33,8 @@ def load_as_trained(
         if ":" in name:  # a mistake in code of one's own is best seen as it is
             raise
         raise RunError(
-            f"`{folder}` was trained on `{name}` with settings that it cannot have "
-            f"({one_line(error)}): bring back what the training wrote"
+            f"`{folder}` was trained on `{name}` with invalid settings ({one_line(error)}): "
+            "restore the original `run.json`"
         ) from error
     problem = _as_trained(folder, record, problem, name)
     found = {"names": list(problem.names), "input_shape": list(problem.input_shape)}
@@ -42,7 +42,7 @@ def load_as_trained(
         if value != record[key]:
             raise RunError(
                 f"`{folder}` was not trained on `{name}` as it is here, whose `{key}` is "
-                f"{value}, there {record[key]}: give the same as `data`"
+                f"{value}, there {record[key]}: pass the same data as `data`"
             ).by({"data": None})
     return problem
 
@@ -56,8 +56,8 @@ def _as_trained(folder: Path, record: Mapping[str, Any], problem: Problem, name:
     gone = _unknown_settings(specs)
     if gone:
         raise RunError(
-            f"`{folder}` was trained on objectives that are others in this version, "
-            f"which has no {gone} ({'; '.join(other)}): train again, or evaluate it with the "
+            f"`{folder}` was trained on objectives that changed since: this version has no {gone} "
+            f"({'; '.join(other)}): train again, or evaluate it with the "
             f"version that wrote it, {record['version']}"
         )
     if {spec.name for spec in specs} <= {*registry.names("objectives")}:

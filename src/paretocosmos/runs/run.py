@@ -40,7 +40,7 @@ PAGE = "report.html"
 
 @dataclass(frozen=True)
 class Run:
-    """What a training gave: the model, its fronts, and the folder that holds them.
+    """The result of a training: the model, its fronts, and the folder that holds them.
 
     Attributes:
         folder: where everything is saved; of an estimator that was not, its name.
@@ -230,7 +230,7 @@ class Run:
         criteria.check(self.front_val)
         if evaluations < 2:
             raise ConfigurationError(
-                "`evaluations` are at least 2, the chosen ray on val and on test; found "
+                "`evaluations` must be at least 2, for the chosen ray on val and on test; found "
                 f"{evaluations}"
             )
         if problem is not None:
@@ -259,13 +259,13 @@ class Run:
         saved = self.record["problem"]
         if "predicts_at" in self.record:
             raise RunError(
-                f"`{self.folder}` is of an estimator, whose rows are part of no folder and no "
-                "pickle: do it with the estimator that was fitted, before it is saved"
+                f"`{self.folder}` comes from an estimator, and neither a folder nor a pickle "
+                "contains its rows: use the fitted estimator instead"
             )
         if saved is None:
             raise RunError(
-                f"`{self.folder}` was trained on a problem built by hand, which its folder cannot "
-                "rebuild: hand it on, as in `run.choose(..., problem=problem)` and "
+                f"`{self.folder}` was trained on a problem built in Python, which its folder "
+                "cannot rebuild: pass the problem, as in `run.choose(..., problem=problem)` and "
                 "`evaluate(run.model, problem)`"
             )
         settings = dict(saved["settings"])

@@ -68,11 +68,13 @@ def common_epoch(folders: Sequence[Path]) -> int:
     common = set.intersection(*(set(held) for held, _ in every))
     if not common:
         named = ", ".join(f"`{folder}`" for folder in folders)
-        raise RunError(f"{named} hold no intact checkpoint of the same epoch: resume them apart")
+        raise RunError(
+            f"{named} have no intact checkpoint of the same epoch: resume them one by one"
+        )
     epoch = max(common)
     for message in (message for _, damaged in every for message in damaged):
         warnings.warn(
-            f"{message}; training goes on from the checkpoint of epoch {epoch}, with the same "
+            f"{message}; training continues from the checkpoint of epoch {epoch}, with the same "
             "result",
             CheckpointWarning,
             stacklevel=2,

@@ -27,7 +27,7 @@ __all__ = ["sign_run"]
 
 
 def sign_run(folder: str | Path, key: "str | Path | Ed25519PrivateKey") -> Signed:
-    """Sign a finished run: write `signature.json` into its folder, in place of one that is there.
+    """Sign a finished run: write `signature.json` into its folder, replacing an earlier one.
 
     The record is signed, and with it the hashes of the model, the fronts and the preprocessing;
     a folder whose files do not have these hashes is refused. No code that it names is imported.
@@ -44,7 +44,7 @@ def sign_run(folder: str | Path, key: "str | Path | Ed25519PrivateKey") -> Signe
     record = record_in(folder)
     if record["status"] != "finished":
         raise RunError(
-            f"the run in `{folder}` was not finished; continue it with what started it, and "
+            f"the run in `{folder}` is not finished; continue it with the same call and "
             "resume=True, then sign it"
         ).by({"resume": True})
     check_files(folder, record)

@@ -41,7 +41,7 @@ def load(name: str, *, device: str = "cpu") -> Run:
         if Path(name).is_dir():
             raise ConfigurationError(
                 f"`load` takes the name of a model that comes with paretocosmos, "
-                f"{', '.join(MODELS)}; found the folder `{name}`: read it by `load_run`"
+                f"{', '.join(MODELS)}; found the folder `{name}`: open it with `load_run`"
             )
         raise unknown("model", name, MODELS)
     return dataclasses.replace(load_run(FOLDER / name, device=device), saved=False)

@@ -215,10 +215,10 @@ def device_of(name: str) -> torch.device:
             f"unknown device `{name}`; known: auto, cpu, cuda, cuda:0, ..."
         ) from error
     if device.type not in ("cpu", "cuda"):
-        raise ConfigurationError(f"`device` is cpu or cuda, found `{name}`")
+        raise ConfigurationError(f"`device` must be cpu or cuda, found `{name}`")
     if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
         raise ConfigurationError(
-            f"`{name}` is not there: torch sees {torch.cuda.device_count()} CUDA devices; use "
+            f"`{name}` does not exist: torch sees {torch.cuda.device_count()} CUDA devices; use "
             'device="cpu"'
         ).by({"device": "cpu"})
     return device

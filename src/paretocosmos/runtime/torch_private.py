@@ -111,8 +111,8 @@ class _Needed:
             self._found = _found(self._name)
         if self._found is None:
             raise RunError(
-                f"torch {torch.__version__} has no `{self._name}` any more, which is needed here: "
-                "install the torch that this release of paretocosmos was tested with, "
+                f"torch {torch.__version__} has no `{self._name}` any more, which paretocosmos "
+                "needs: install the torch that this release of paretocosmos was tested with, "
                 'pip install "torch>=2.11,<=2.13"'
             )
         return self._found(*args, **named)

@@ -71,7 +71,7 @@ class Bodies:
         kind = headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind != "application/json":
             how = "send it with the header Content-Type: application/json"
-            raise HTTPException(415, f"the body is JSON, found {shown(kind)}: {how}")
+            raise HTTPException(415, f"the body must be JSON, found {shown(kind)}: {how}")
         if headers.get("content-encoding", "identity").lower() != "identity":
             raise HTTPException(415, "the body is sent as it is, not packed")
         length = headers.get("content-length", "")

@@ -91,9 +91,9 @@ class TorchNetwork(Network):
         self._table, self._answer = run.table is not None, Answer.from_about(run.record["about"])
         if self._answer.task != "binary":
             raise ConfigurationError(
-                f"a server answers for two classes, and `{run.folder}` predicts "
-                f"{'a number' if self._answer.task == 'number' else 'several'}: predict for tables "
-                "of rows, or export it"
+                f"a server supports only two classes, but `{run.folder}` predicts "
+                f"{'a number' if self._answer.task == 'number' else 'several'}: use `paretocosmos "
+                "predict`, or export it"
             )
         parameter = next(run.model.parameters())
         self._device, self._dtype = parameter.device, parameter.dtype

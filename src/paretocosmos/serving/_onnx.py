@@ -26,7 +26,7 @@ LARGEST, FIRST = 2**31 - 1, b"\x08"
 def _opened(path: Path, threads: int) -> Any:
     """A session of onnxruntime, unless the file cannot be an export."""
     if not path.is_file() or path.stat().st_size > LARGEST:  # a device has no end
-        raise ValueError("no plain file, or too large a one")
+        raise ValueError("not a regular file, or too large")
     with path.open("rb") as stream:
         if stream.read(1) != FIRST:
             raise ValueError("something else")
@@ -106,6 +106,6 @@ class OnnxNetwork(Network):
         )
         if not worst <= LIMIT:
             raise RunError(
-                f"`{path}` answers otherwise than the run in `{run.folder}`, by up to {worst:.2g}: "
+                f"`{path}` differs from the run in `{run.folder}` by up to {worst:.2g}: "
                 "export this run again"
             )

@@ -29,14 +29,14 @@ def read_json(model: type[Asked], body: bytes, *, columns: Collection[str] = ())
     """What a body says; whatever is wrong with it is refused.
 
     Args:
-        model: of the body, each field described as the rest of "`field` is ...".
+        model: of the body, each field described as the rest of "`field` must be ...".
         body: the JSON.
         columns: of the rows in `inputs`, where they are a table's.
     """
     try:
         content = from_json(body, allow_inf_nan=False)
     except ValueError as error:
-        why = f"the body is JSON, which this is not: {error}"
+        why = f"the body must be JSON ({error})"
         raise HTTPException(400, f"{why}; write null for a missing value") from error
     try:
         return model.model_validate(content)
@@ -54,21 +54,21 @@ def _refusal(
     place, kind, known = first["loc"], first["type"], model.model_fields
     name, found, status = place[0] if place else "", shown(first["input"]), 422
     if not place:
-        why = f"the body is a JSON object, found {found}"
+        why = f"the body must be a JSON object, found {found}"
     elif kind == "extra_forbidden":
         why = f"unknown key {shown(name)}; known: {', '.join(known)}"
     elif kind == "missing" and len(place) == 1:
-        why = f"the body has {' and '.join(f'`{key}`' for key in known)}, found no `{name}`"
+        why = f"the body needs {' and '.join(f'`{key}`' for key in known)}, found no `{name}`"
     elif kind == "too_long" and place == ("inputs",):
         status, limits = 413, first["ctx"]
         found = f"found {limits['actual_length']:,}: send several"
-        why = f"a request has at most {limits['max_length']:,} rows, {found}"
+        why = f"a request can have at most {limits['max_length']:,} rows, {found}"
     elif len(place) > 2 and place[2] in columns:
         lacking = [f"`{one['loc'][2]}`" for one in mistakes if one["type"] == "missing"]
         why = f"row {place[1]} {_of_row(first, lacking, columns)}"
     else:
         where = f" in row {place[1]}" if len(place) > 1 and "inputs" in known else ""
-        why = f"`{name}` is {known[name].description}, found {found}{where}"
+        why = f"`{name}` must be {known[name].description}, found {found}{where}"
     return HTTPException(status, why)
 
 
@@ -76,7 +76,7 @@ def _of_row(mistake: Any, lacking: list[str], columns: Collection[str]) -> str:
     if not lacking:
         rule = "one category" if mistake["type"] == "string_type" else "a finite number"
         column, found = mistake["loc"][2], shown(mistake["input"])
-        return f"has {rule} or null in the column `{column}`, found {found}"
+        return f"needs {rule} or null in the column `{column}`, found {found}"
     others = ", ".join([shown(name) for name in mistake["input"] if name not in columns][:10])
     also = f"; not known here: {others}" if others else ""
     named = ", ".join(lacking[:20]) + ", ..." * (len(lacking) > 20)

@@ -144,6 +144,6 @@ class TableRows(Rows):
 def _warning(name: str, labels: set[str]) -> str:
     few = ", ".join(f"`{label[:40]}`" for label in sorted(labels)[:3]) + ", ..." * (len(labels) > 3)
     return (
-        f"the column `{name}` has values that the fitting rows did not have: {few}; they count as "
-        "none of the known ones"
+        f"the column `{name}` has values that were not in the training rows: {few}; they are "
+        "treated as none of the known ones"
     )

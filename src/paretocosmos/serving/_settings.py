@@ -26,7 +26,7 @@ LIMITS = {
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """What a server is told when it starts; plain values, so that workers can be told too.
+    """The settings of a server; plain values, so that workers can get them too.
 
     Attributes:
         folder: the run folder.
@@ -65,22 +65,22 @@ class Settings:
     def __post_init__(self) -> None:
         for name, (least, most) in LIMITS.items():
             if not least <= (value := getattr(self, name)) <= most:
-                rule = f"`{name}` is from {least:g} to {most:.10g}"
+                rule = f"`{name}` must be from {least:g} to {most:.10g}"
                 raise ConfigurationError(f"{rule}, found {value:.10g}")
         for origin in self.origins:
             if not re.fullmatch(ORIGIN, origin):
                 raise ConfigurationError(
-                    f"an origin is a scheme and a host, as https://example.org:8443, without path "
-                    f"and without *, found `{origin}`"
+                    "an origin must be a scheme and a host, such as https://example.org:8443, "
+                    f"without a path or *, found `{origin}`"
                 )
         if self.verify is not None and self.onnx is not None:
             raise ConfigurationError(
-                f"`{self.onnx}` would answer, which the signature of the run does not cover: leave "
-                "out `onnx` or `verify`"
+                f"`{self.onnx}` is not covered by the signature of the run: leave out `onnx` or "
+                "`verify`"
             )
         if self.token is not None and not re.fullmatch(rf"[!-~]{{{SHORTEST},}}", self.token):
             raise ConfigurationError(
-                f"a token has at least {SHORTEST} letters, digits or signs and no space: take one "
+                f"a token needs at least {SHORTEST} characters and no space: take one "
                 'from python -c "import secrets; print(secrets.token_urlsafe())"'
             )
         if self.token is None and not is_loopback(self.host):

@@ -19,11 +19,11 @@ def check_methods(methods: Sequence[str]) -> list[str]:
     wanted = [methods] if isinstance(methods, str) else list(methods)
     if not all(isinstance(name, str) for name in wanted):
         raise ConfigurationError(
-            f"`methods` are names, found {wanted}: write one of your own as `package.module:Name`"
+            f"`methods` must be names, found {wanted}: write your own as `package.module:Name`"
         )
     twice = [name for name in dict.fromkeys(wanted) if wanted.count(name) > 1]
     if twice:
-        raise ConfigurationError(f"`methods` names {_listed(twice)} twice: once is enough")
+        raise ConfigurationError(f"`methods` names {_listed(twice)} twice: name it once")
     if not wanted:
         raise ConfigurationError("`methods` needs at least one name, found none: try cosmos,linear")
     return wanted
@@ -83,7 +83,8 @@ def _refused_for_one(
 ) -> list[ConfigurationError]:
     if name.removeprefix("training.") == "reference":
         refusal = ConfigurationError(
-            f"`reference` is one for all methods, else hypervolumes do not compare, found "
+            "`reference` must be the same for all methods, so that hypervolumes can be compared, "
+            "found "
             f"`{method}.{name}`: set `reference` to {value}"
         )
         return [refusal.by({"reference": value})]
@@ -103,14 +104,14 @@ def _refused_for_all(
     if takers:
         own = {f"{method}.{key}": value for method in takers}
         refusal = ConfigurationError(
-            f"`{key}` is no setting of {_listed(others)}: set {_listed(list(own))} instead"
+            f"`{key}` is not a setting of {_listed(others)}: set {_listed(list(own))} instead"
         )
         return [refusal.by(own)]
     owner = key.partition(".")[0]
     if owner in (*registry.names("methods"), *pairs()):
         return [
             ConfigurationError(
-                f"`{key}` is for `{owner}`, which is not compared: add it to `methods`"
+                f"`{key}` is for `{owner}`, which is not among the methods: add it to `methods`"
             )
         ]
     every = {name for names in known.values() for name in names if "." not in name}

@@ -61,7 +61,7 @@ class Evaluation:
 
 
 class Callback:
-    """What hears of trainings; derive from it and override what you want to hear.
+    """Called during training; derive from it and override the events you need.
 
     A training is known by its run folder. Of several seeds each is told by itself. Everything is
     told after the checkpoint of its epoch was written. A callback that raises is left out from then
@@ -113,7 +113,8 @@ class Listeners:
         if len(self._callbacks) < len(given):
             other = next(one for one in given if not isinstance(one, Callback))
             raise ConfigurationError(
-                f"`callbacks` are a list of `Callback`s, found {other!r:.80}: derive from it"
+                f"`callbacks` must be a list, each a `Callback`, found {other!r:.80}: derive from "
+                "`Callback`"
             )
         self.progress = progress
         self._open: list[Path] = []
@@ -169,8 +170,8 @@ class Listeners:
                 self._callbacks.remove(callback)
                 warnings.warn(
                     f"the callback `{type(callback).__name__}` failed at `{what}` "
-                    f"({type(error).__name__}: {one_line(error)}) and hears no more of this "
-                    "training, which goes on",
+                    f"({type(error).__name__}: {one_line(error)}) and is not called again; "
+                    "training continues",
                     CallbackWarning,
                     stacklevel=3,
                 )

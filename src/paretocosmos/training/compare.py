@@ -168,7 +168,7 @@ def _places(
 def _refuse_processes(device: str) -> None:
     if join(device)[0].count > 1:
         refusal = ConfigurationError(
-            "`compare` trains in one process, found several: start it without torchrun, or train "
+            "`compare` must run in one process, found several: start it without torchrun, or train "
             "the methods one by one with `train`"
         )
         refusal.shared = True

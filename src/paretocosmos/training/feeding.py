@@ -42,8 +42,8 @@ def reading(plan: Plan, processes: Processes, *, epoch: int) -> Iterator[None]:
         return
     if source.inexact and 0 < epoch < plan.training.epochs and processes.first:
         warnings.warn(
-            f"the training goes on after epoch {epoch}, but not with the samples it would have "
-            f"read: {source.inexact}",
+            f"training continues after epoch {epoch}, but not with the same samples as without the "
+            f"interruption: {source.inexact}",
             DataWarning,
             stacklevel=5,
         )
@@ -64,6 +64,6 @@ def shapes_explained(feed: Feed) -> Iterator[None]:
         if isinstance(error, ParetoCosmosError):
             raise
         raise DataError(
-            f"{feed.other}, and the network cannot take it ({one_line(error)}): let the dataset "
-            "or `collate` make them alike"
+            f"{feed.other}, and the network cannot take it ({one_line(error)}): make all batches "
+            "alike in the dataset or `collate`"
         ) from error

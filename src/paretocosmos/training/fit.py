@@ -183,7 +183,7 @@ def _agreed(processes: Processes, plans: list[Plan]) -> list[Plan]:
     if groups > 1 and groups % processes.count:
         every = processes.count * plan.training.accumulate
         refusal = ConfigurationError(
-            f"`groups` are 1 in a micro-batch, the same ray for all processes, or a multiple of "
+            "`groups` per micro-batch must be 1 (the same ray for all processes) or a multiple of "
             f"their number, {processes.count}, found {groups}: use groups={every}"
         ).by({"groups": every})
         refusal.shared = True
@@ -200,7 +200,7 @@ def _seeds(seed: int, seeds: Sequence[int] | None) -> list[int]:
     if seeds is None:
         return [seed]
     if seed != 1:
-        raise ConfigurationError(f"`seeds` stand instead of `seed`, found {seed} too: give one")
+        raise ConfigurationError(f"`seeds` replaces `seed`, found {seed} too: give one of them")
     return check_seeds(seeds)
 
 
@@ -208,7 +208,7 @@ def check_seeds(seeds: Sequence[int]) -> list[int]:
     """The seeds, if there are some and none twice."""
     wanted = list(seeds) if isinstance(seeds, Iterable) else []
     if not wanted or any(wanted.count(one) > 1 for one in wanted):
-        raise ConfigurationError(f"`seeds` are different whole numbers, found {seeds!r}")
+        raise ConfigurationError(f"`seeds` must be different whole numbers, found {seeds!r}")
     for one in wanted:
         check_seed(one)
     return wanted
@@ -253,7 +253,7 @@ def _train(
     except torch.cuda.OutOfMemoryError as error:
         if networks == 1 or not stacked:
             refusal = RunError(
-                "the GPU is out of memory; lower `batch_size`, accumulate smaller ones (groups=4, "
+                "the GPU is out of memory; lower `batch_size`, use micro-batches (groups=4, "
                 'accumulate=4) or use device="cpu"'
             ).by({"batch_size": 64, "groups": 4, "accumulate": 4, "device": "cpu"})
             raise with_kept(refusal, folder) from error

@@ -197,8 +197,8 @@ class Trainer:
     def _warn_of_failure(self) -> None:
         if self.failure is not None:
             warnings.warn(
-                f"{self.failure}; training goes on {self.engine_name}, which is slower and gives "
-                "the same",
+                f"{self.failure}; training continues {self.engine_name}, which is slower but gives "
+                "the same result",
                 EngineWarning,
                 stacklevel=4,
             )

@@ -58,14 +58,14 @@ def preflight(
         raise ConfigurationError(
             f"`{problem.name}`, its objectives and the network do not fit together "
             f"({type(error).__name__}: {one_line(error)}); a network is called as "
-            "`forward(inputs, ray)` (one that takes no ray is a `backbone`), and an objective is a "
-            "function of its outputs and the targets "
+            "`forward(inputs, ray)` (one that takes no ray is a `backbone`), and an objective "
+            "must be a function of its outputs and the targets "
             f"({', '.join(few.targets)}) that torch.vmap can map"
         ) from error
     for name, loss in zip(problem.names, losses, strict=True):
         if loss.ndim:
             raise ConfigurationError(
-                f"the loss of `{name}` is one number, found {tuple(loss.shape)}: take its mean"
+                f"the loss of `{name}` must be one number, found {tuple(loss.shape)}: take its mean"
             )
     if type(method).check is not Method.check:
         losses = _losses(model, problem, _shares(problem, batch_size, model))

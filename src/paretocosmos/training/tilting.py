@@ -154,7 +154,7 @@ def _apart(rates: Tensor) -> Tensor:
 def _gap(objective: Objective) -> RateObjective:
     if not (isinstance(objective, RateObjective) and objective.linear):
         raise ConfigurationError(
-            f"`tilt` closes a gap between rates of groups, found `{objective.name}`: leave "
+            f"`tilt` needs a gap between rates of groups, found `{objective.name}`: leave "
             "`conditioning` out"
         )
     return objective

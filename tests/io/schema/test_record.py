@@ -44,28 +44,28 @@ def test_whatever_a_record_holds_is_used_or_refused(folder: Path, odd: object) -
 
 def test_a_wrong_kind_is_named(folder: Path) -> None:
     for field, value, says in (
-        ("training", [], r"`training` is a mapping, found \[\]"),
-        ("fixed_rays", "even", "`fixed_rays` is a list, found 'even'"),
-        ("fixed_rays", [[0.5, True]], r"`fixed_rays\[0\]\[1\]` is a number, found True"),
-        ("seed", True, "`seed` is a whole number, found True"),
-        ("seed", -1, "`seed` is at least 0, found -1"),
+        ("training", [], r"`training` must be a mapping, found \[\]"),
+        ("fixed_rays", "even", "`fixed_rays` must be a list, found 'even'"),
+        ("fixed_rays", [[0.5, True]], r"`fixed_rays\[0\]\[1\]` must be a number, found True"),
+        ("seed", True, "`seed` must be a whole number, found True"),
+        ("seed", -1, "`seed` must be at least 0, found -1"),
         ("files", {"../../etc/passwd": "0"}, "`files`: hashes of model.*, found .'../../etc/passw"),
-        ("status", "odd", "`status` is `training` or `finished`, found 'odd'"),
-        ("outputs", "two", "`outputs.all` is a whole number, found 'two'"),
+        ("status", "odd", "`status` must be `training` or `finished`, found 'odd'"),
+        ("outputs", "two", "`outputs.all` must be a whole number, found 'two'"),
         ("names", ["a"], "it has 2 objectives and 1 names"),
         ("method", {"name": "cosmos"}, r"`method\.settings` is missing"),
         ("method", {"name": "a", "settings": {}, "b": 1}, "`method`: .*found .*'b'"),
     ):
-        wrong = copy(folder, folder.with_name(f"{field}-{says[:12]}"))
+        wrong = copy(folder, folder.with_name(f"{field}-{len(says)}"))
         record = json.loads((wrong / "run.json").read_text())
         seal(wrong, record | {field: value})
-        with pytest.raises(RunError, match=rf"run\.json` is damaged: {says}.*bring back"):
+        with pytest.raises(RunError, match=rf"run\.json` is damaged: {says}.*restore"):
             load_run(wrong)
 
 
 def test_a_field_that_is_gone_is_named(folder: Path) -> None:
     change(folder, lambda record: record["training"].pop("rays"))
-    with pytest.raises(RunError, match=r"`training\.rays`.*bring back"):
+    with pytest.raises(RunError, match=r"`training\.rays`.*restore"):
         load_run(folder)
 
 
@@ -76,7 +76,7 @@ def test_a_run_that_was_begun_lacks_what_a_finished_one_has(folder: Path) -> Non
     with pytest.raises(RunError, match="damaged: `label` is missing"):
         load_run(folder)
     change(folder, lambda record: record.update(status="training"))
-    with pytest.raises(RunError, match="was not finished"):
+    with pytest.raises(RunError, match="is not finished"):
         load_run(folder)
 
 

@@ -142,7 +142,7 @@ def test_refuses_shapes_the_kernels_do_not_take(
 
 def test_wrong_settings_are_refused_in_a_sentence() -> None:
     x, weight, bias = torch.ones(4, 1, 8, 8), torch.ones(2, 1, 5, 5), torch.ones(2)
-    with pytest.raises(ConfigurationError, match="`precision` is one of"):
+    with pytest.raises(ConfigurationError, match="`precision` must be one of"):
         conv_pool(x, weight, bias, precision="half")  # type: ignore[arg-type]
     with pytest.raises(ConfigurationError, match="3 maps for 4"):
         conv_pool(x, weight, bias, torch.ones(3, 2, 4, 4))

@@ -115,7 +115,7 @@ def test_an_interpolated_point_lies_on_the_line_to_the_next_ray() -> None:
     whole = front().choose(max={"gap": 2}, interpolate=True)  # nothing better is out of bounds
     assert whole.ray == (0.9, 0.1)
     assert not whole.interpolated
-    with pytest.raises(ConfigurationError, match="bound allows"):
+    with pytest.raises(ConfigurationError, match="`interpolate` needs a bound"):
         front().choose(knee=True, interpolate=True)
 
 
@@ -185,7 +185,7 @@ def test_what_is_not_a_number_is_not_chosen() -> None:
         ({"max": {"gap": math.nan}}, "`max` of `gap`.*nan"),
         ({"weights": [1, 2, 3]}, r"here 2 \(loss, gap\)"),
         ({"weights": [1, -1]}, "not all 0"),
-        ({"weights": [0, 0]}, "not negative"),
+        ({"weights": [0, 0]}, "not be negative"),
         ({"near": [1]}, "`near`.*per objective"),
         ({"near": {}}, "`near`.*at least one"),
         ({"weights": 0.5}, r"`weights`.*found 0\.5"),

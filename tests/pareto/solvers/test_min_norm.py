@@ -249,5 +249,5 @@ def test_computed_in_float64_whatever_comes_in(
 
 @pytest.mark.parametrize("shape", [(3,), (2, 3), (0, 0)])
 def test_only_square_matrices(shape: tuple[int, ...]) -> None:
-    with pytest.raises(ConfigurationError, match="`gram` is a square matrix"):
+    with pytest.raises(ConfigurationError, match="`gram` must hold square matrices"):
         min_norm(torch.zeros(shape))

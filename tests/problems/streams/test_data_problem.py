@@ -226,8 +226,8 @@ def test_a_batch_that_cannot_be_made_is_refused() -> None:
 @pytest.mark.parametrize(
     ("train", "given", "kind", "words"),
     [
-        (_Endless(), {}, ConfigurationError, "no length: say how many `samples`"),
-        (Stream(4), {}, ConfigurationError, "no length: say how many `samples`"),
+        (_Endless(), {}, ConfigurationError, "no length: set `samples`"),
+        (Stream(4), {}, ConfigurationError, "no length: set `samples`"),
         (Stream(4), {"samples": 0}, ConfigurationError, "found 0"),
         (Pictures(4), {"samples": 9}, ConfigurationError, "`samples`.*leave it out"),
         (iter(()), {}, ConfigurationError, "more than once"),

@@ -21,7 +21,7 @@ def advise(run: Run, networks: list[dict[str, Any]]) -> None:
     if lost:
         note(
             f"{lost} of {len(networks)} networks were not in their cone when the search ended, so "
-            "they may lie side by side: try a larger --set search_epochs"
+            "their points may lie close together: try a larger --set search_epochs"
         )
     record = run.record
     if record["fixed_rays"] is not None:
@@ -33,7 +33,7 @@ def advise(run: Run, networks: list[dict[str, Any]]) -> None:
         ways = _more_rays(record["training"]) + ["a smaller --penalty"] * cosmos
         note(
             "all rays give nearly the same losses, so the front is a point: the network may not "
-            "depend on the ray yet, or the objectives do not compete on this data; try "
+            "depend on the ray yet, or the objectives do not conflict on this data; try "
             f"{', or '.join([*ways, 'more epochs (--epochs)'])}"
         )
     elif (record["metrics"]["test"].get("dominated_share") or 0) > 0.5:

@@ -86,7 +86,10 @@ def print_consequences(run: Run) -> None:
         )
     print_table(console, table)
     if len(front) > 1:
-        say(console, f"[bold]order[/] {_order(front)} (1: more weight on a goal always helps it)")
+        say(
+            console,
+            (f"[bold]order[/] {_order(front)} (1: more weight on a goal always improves it)"),
+        )
 
 
 def _order(front: Front) -> str:

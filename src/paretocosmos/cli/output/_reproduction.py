@@ -55,7 +55,7 @@ class _View:
         done, waiting = at.having("done"), at.having("waiting")
         if waiting:
             if done:
-                err.print(f"{len(done)} done before: they stay as they are")
+                err.print(f"{len(done)} already done: they are kept")
             say(err, safe(f"to come: {_named(waiting, LISTED)}"))
 
     def picture(self) -> RenderableType | None:
@@ -109,9 +109,9 @@ def print_reproduction(done: "Reproduction") -> None:
         )
     print_table(console, table)
     if any(one.cell.method == "single_task" for one in shown):
-        console.print("the hypervolume of single_task is that of its networks' ideal point")
+        console.print("for single_task it is the hypervolume of the ideal point of its networks")
     if len(shown) < len(every):
-        console.print(f"and {len(every) - len(shown)} cells that were not asked for")
+        console.print(f"and {len(every) - len(shown)} cells that you did not ask for")
     spent = done.to_dict()["seconds"]
     by_method = ", ".join(f"{name} {clock(s)}" for name, s in spent["by_method"].items() if s)
     parts = ", ".join(

@@ -115,7 +115,7 @@ def _shape(run: Run, numbers: Mapping[str, Any]) -> dict[str, str]:
 
 def _sensitivity(found: float | None) -> dict[str, str]:
     """How much the ray changes outputs, where it was measured."""
-    return {} if found is None else {"sensitivity": f"{found:.4f} (0: the ray changes nothing)"}
+    return {} if found is None else {"sensitivity": f"{found:.4f} (0: the ray has no effect)"}
 
 
 def _each(values: Mapping[str, float | None], form: str) -> str:
@@ -168,7 +168,7 @@ def _infeasible(record: Mapping[str, Any]) -> dict[str, str]:
     shares = [n["infeasible_share"] for n in record["networks"] if "infeasible_share" in n]
     if not shares:
         return {}
-    said = f"{fmean(shares):.1%} of steps, where the ray weighed the losses"
+    said = f"{fmean(shares):.1%} of steps, in which the ray itself weighted the losses"
     return {"infeasible": said if fmean(shares) > 0 else "no step"}
 
 

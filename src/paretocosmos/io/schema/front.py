@@ -41,7 +41,7 @@ class FrontFile(Model):
             if len(rows) != many or any(len(row) != wide for row in rows):
                 raise ValueError(f"`{key}` are {many} rows of {wide}, one entry per name")
         if len(self.reference) != wide:
-            raise ValueError(f"`reference` has {wide} entries, found {len(self.reference)}")
+            raise ValueError(f"`reference` must have {wide} entries, found {len(self.reference)}")
         for name, each in self.metrics.items():
             if len(each) != many:
                 raise ValueError(

@@ -68,7 +68,9 @@ def _small(shape: list[int]) -> list[int]:
 def _short(settings: dict[str, Any]) -> dict[str, Any]:
     for name, value in settings.items():
         if isinstance(value, dict | list) and len(value) > SETTINGS:
-            raise ValueError(f"`{name[:60]}` has at most {SETTINGS} entries, found {len(value)}")
+            raise ValueError(
+                f"`{name[:60]}` must have at most {SETTINGS} entries, found {len(value)}"
+            )
     return settings
 
 

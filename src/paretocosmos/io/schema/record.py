@@ -37,7 +37,7 @@ def check_record(record: object, file: Path) -> None:
 
     def refusal(mistake: str) -> RunError:
         return RunError(
-            f"`{file}` is damaged: {mistake}; bring back what the training wrote, or train again"
+            f"`{file}` is damaged: {mistake}; restore the original file, or train again"
         )
 
     validated(RecordFile, record, refusal)
@@ -45,7 +45,7 @@ def check_record(record: object, file: Path) -> None:
 
 def _nothing_else(spec: object) -> object:
     if isinstance(spec, dict) and not spec.keys() <= {"name", "settings"}:
-        raise ValueError(f"a thing has a `name` and `settings`, found {shown(list(spec))}")
+        raise ValueError(f"an entry needs a `name` and `settings`, found {shown(list(spec))}")
     return spec
 
 

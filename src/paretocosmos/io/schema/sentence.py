@@ -19,23 +19,23 @@ LONGEST = 60  # letters of what was found
 
 # By the names of pydantic's errors; what it was compared with goes in.
 RULES = {
-    "string_type": "is a text",
-    "string_unicode": "is a text",
-    "string_too_long": "has at most {max_length} letters",
-    "int_type": "is a whole number",
-    "float_type": "is a number",
-    "finite_number": "is a finite number",
-    "bool_type": "is true or false",
-    "list_type": "is a list",
-    "dict_type": "is a mapping",
-    "model_type": "is a mapping",
-    "literal_error": "is {expected}",
-    "greater_than": "is above {gt}",
-    "greater_than_equal": "is at least {ge}",
-    "less_than": "is below {lt}",
-    "less_than_equal": "is at most {le}",
-    "too_short": "has at least {min_length} entries",
-    "too_long": "has at most {max_length} entries",
+    "string_type": "must be text",
+    "string_unicode": "must be text",
+    "string_too_long": "must have at most {max_length} characters",
+    "int_type": "must be a whole number",
+    "float_type": "must be a number",
+    "finite_number": "must be a finite number",
+    "bool_type": "must be true or false",
+    "list_type": "must be a list",
+    "dict_type": "must be a mapping",
+    "model_type": "must be a mapping",
+    "literal_error": "must be {expected}",
+    "greater_than": "must be above {gt}",
+    "greater_than_equal": "must be at least {ge}",
+    "less_than": "must be below {lt}",
+    "less_than_equal": "must be at most {le}",
+    "too_short": "must have at least {min_length} entries",
+    "too_long": "must have at most {max_length} entries",
 }
 
 
@@ -83,7 +83,7 @@ def _sentence(found: Any, model: type[BaseModel]) -> str:
     what = f"`{path}`" if path else "it"
     if place and place[-1] == "[key]":
         what = f"a name in `{path_of(place[:-2])}`"
-    rule = f"is not what it should be ({plain(found['msg'])})"
+    rule = f"is invalid ({plain(found['msg'])})"
     if kind in RULES:
         rule = RULES[kind].format(**found.get("ctx", {})).replace("'", "`")
     return f"{what} {rule}, found {shown(found['input'])}"

@@ -50,11 +50,11 @@ def conv_pool(
     """
     if precision not in get_args(Precision):
         choices = ", ".join(get_args(Precision))
-        raise ConfigurationError(f"`precision` is one of {choices}; found {precision!r}")
+        raise ConfigurationError(f"`precision` must be one of {choices}; found {precision!r}")
     if term is not None and x.shape[0] % term.shape[0]:
         raise ConfigurationError(
-            f"`term` holds one map per group, so their number divides the batch; "
-            f"found {term.shape[0]} maps for {x.shape[0]} samples"
+            "`term` has one map per group, so their number must divide the batch; found "
+            f"{term.shape[0]} maps for {x.shape[0]} samples"
         )
     if not usable(x, weight, bias, term):
         return _by_library(x, weight, bias, term)

@@ -47,8 +47,8 @@ def compiles() -> bool:
     if os.environ.get("CC") or any(map(shutil.which, ("gcc", "clang", "cc"))):
         return True
     warnings.warn(
-        "the fused kernels need a C compiler, found none: training goes on with the library's, "
-        "which is slower and gives the same; install gcc",
+        "the fused kernels need a C compiler, found none: training continues with the library's "
+        "kernels, which are slower but give the same results; install gcc",
         EngineWarning,
         stacklevel=2,
     )

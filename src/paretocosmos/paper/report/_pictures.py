@@ -82,7 +82,7 @@ def _ablation(cells: Sequence[CellResult]) -> Drawable:
     for at, cell in varied:
         panels.setdefault(titles[cell.name], {})[at] = front_of(cell)
     if panels:
-        caption = f"what the penalty λ and the Dirichlet parameter α do, {_seeds(drawn)}"
+        caption = f"the effect of the penalty λ and the Dirichlet parameter α, {_seeds(drawn)}"
         yield caption, partial(plotting.ablation_figure, panels)
 
 

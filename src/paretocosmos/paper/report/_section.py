@@ -39,7 +39,9 @@ def section(result: RecipeResult, pictures: Sequence[Picture], known: Mapping[st
     if epochs is not None:
         many = f"{epochs} epoch{'s' * (epochs > 1)}"
         mark = f" (rehearsal, {many})"
-        warning = f"Rehearsal: {many} instead of the paper's. The numbers say nothing of a method."
+        warning = (
+            f"Rehearsal: {many} instead of the paper's. The numbers say nothing about a method."
+        )
     tables = TABLES[result.shows](result.cells)
     notes = (*_undone(result.cells), _time(result, known), _about(result.done))
     return Section(
@@ -97,7 +99,7 @@ def _time(result: RecipeResult, known: Mapping[str, str]) -> str:
     if all(cell.name in known for cell in result.done):
         recipes = dict.fromkeys(known[cell.name] for cell in result.done)
         others = " and ".join(f"`{name}`" for name in recipes)
-        return f"Time: in that of {others}, whose runs these are."
+        return f"Time: included in {others}, which has the same runs."
     told = ", ".join(f"{duration(seconds)} {part}" for part, seconds in result.seconds)
     return f"Time: {told}."
 
@@ -110,7 +112,7 @@ def _about(done: Sequence[CellResult]) -> str:
         return " and ".join(dict.fromkeys(map(device_title, answers))) or "unknown"
 
     return (
-        f"Made by paretocosmos {every('version')} (hash of its source: {every('source')}) on "
+        f"Produced by paretocosmos {every('version')} (source hash {every('source')}) on "
         f"{every('device')}, threads {every('threads')}, torch {every('torch')}, precision "
         f"{every('precision')}, engine {every('engine')}, seeds trained together: "
         f"{every('seeds_together')}."

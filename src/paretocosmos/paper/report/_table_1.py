@@ -15,8 +15,8 @@ __all__ = ["against_of", "table_1", "why"]
 
 Cells = Mapping[tuple[SetKey, str], CellResult]  # by the set and what a cell is called there
 
-BOLD = "The largest mean of a front, and those that are not below it beyond the noise."
-UNEXPLAINED = "This differs from the paper, and we know of no reason."
+BOLD = "The largest mean of a front, and those that are not lower by more than the noise."
+UNEXPLAINED = "This differs from the paper for no known reason."
 
 
 def table_1(cells: Sequence[CellResult]) -> list[Table]:
@@ -111,7 +111,7 @@ def _times(of: Cells, sets: Sequence[SetKey]) -> Table:
         return ours + ("" if theirs is None else f" ({texts.duration(theirs)})") + mark
 
     told = [f"({marks[one]}) {one}" if len(where) > 1 else one for one in where]
-    paper = f"The paper: {published()['table_1']['hardware']}, one seed after the other. "
+    paper = f"The paper: {published()['table_1']['hardware']}, one seed after another. "
     timed = any(against_of(cell).seconds.paper for cell in shown)
     note = (paper if timed else "") + f"Ours: {'; '.join(told)}."
     table = _matrix("Training time of a seed to its selected epoch", of, sets, text)
@@ -126,7 +126,7 @@ def together(cell: CellResult) -> str:
     told = f"{' or '.join(several)} seeds together" if several else "one seed at a time"
     told += " and others alone" * (bool(several) and 1 in counts)
     if cell.made.side_by_side > 1:
-        told += ", several cells side by side, each counted with its share of the time"
+        told += ", several cells at the same time, each counted with its share"
     return f"{device}, {told}"
 
 
@@ -145,7 +145,7 @@ def _told_clean(table: Table, sets: Sequence[SetKey], done: Sequence[CellResult]
         every = [why(cell) for cell in done if set_key(cell) == key]
         known = dict.fromkeys(one for own in every for one in own if "`clean`" in one)
         head[column] += "".join(f" ({notes.mark(one)})" for one in known)
-    about = "`paper` repeats the published code, flaws included; `clean` is without them."
+    about = "`paper` follows the published code, flaws included; `clean` is without the flaws."
     return replace(table, head=tuple(head), notes={**table.notes, **notes.by_mark(), "*": about})
 
 
@@ -185,7 +185,7 @@ def _detailed(cells: Sequence[CellResult], called: Mapping[str, str]) -> Table:
     table = table_of("In detail", texts.in_order(cells), columns)
     told = notes.by_mark()
     if len({together(cell) for cell in cells if cell.seeds}) > 1:
-        told["*"] = "The table of times says which of them were measured on what."
+        told["*"] = "The table of training times says which device each was measured on."
     return replace(table, notes=told)
 
 
@@ -214,5 +214,5 @@ def _time_went(done: Sequence[CellResult]) -> Table:
         rows.append(
             (name, str(len(own)), *map(texts.duration, [*parts, sum(parts), theirs or None]))
         )
-    head = ("", "cells", "training", "preparing", "evaluating", "all", "the paper's, clean aside")
+    head = ("", "cells", "training", "preparing", "evaluating", "all", "the paper's, without clean")
     return Table("Where the time went, all seeds", head, tuple(rows))

@@ -50,14 +50,14 @@ def _pairs(done: Sequence[CellResult], called: Mapping[str, str]) -> Table:
     ]
     table = table_of("Hypervolume, mean misclassification and time", done, columns)
     about = (
-        "Time is of all epochs, of Single Task that of one network; an overhead from one run each "
-        f"has their noise. The paper's is {published()['table_celeba']['overhead']:.0%}."
+        "Times are for all epochs, for Single Task of one network. An overhead compares two single "
+        f"runs, so it is noisy. The paper's is {published()['table_celeba']['overhead']:.0%}."
     )
     for cell in done:
         width = cell.metrics["span"]
         if cell.volume_of == "front" and width is not None and width.mean < NARROW:
             where = f"{called[cell.name]} on {set_title(cell, protocol=False)}"
-            about += f" The front of {where} is next to a point: its rays hardly differ."
+            about += f" The front of {where} is nearly a point: its rays hardly differ."
     return replace(table, notes={**notes.by_mark(), "*": about})
 
 

@@ -16,20 +16,22 @@ __all__ = ["table_of_ablation", "table_of_convergence", "table_of_fronts", "tabl
 
 WIDTH = "Width is the diagonal of the box around the points that no other dominates."
 RULE = (
-    f"{WIDTH} That of the largest penalty must be wider than that of the smallest beyond the "
-    f"noise, and larger penalties dominate at most {LITTLE:.0%} of the front of the smallest; over "
-    "alpha the hypervolume must move beyond the noise, and the width not."
+    f"{WIDTH} The claim on the penalty holds if the front of the largest one is wider than that "
+    f"of the smallest by more than the noise, and larger ones dominate at most {LITTLE:.0%} of the "
+    "front of the smallest. The claim on alpha holds if the hypervolume varies with alpha by more "
+    "than the noise and the width does not."
 )
 MEANING = (
-    f"The ideal point has the best value of each objective. {WIDTH} Networks for one objective "
-    "each are no front: their points may lie beyond the reference point, and the paper counts "
-    "their ideal point."
+    f"The ideal point has the best value of each objective. {WIDTH} Networks for single "
+    "objectives form no front: their points may lie beyond the reference point, so the paper "
+    "counts their ideal point."
 )
 SMOOTH = (
-    "Degrees are between losses and ray. A network that hears the ray changes smoothly with it: "
-    "between the ends of a concave front it passes through points that no weighted sum prefers. "
-    "The penalty asks for losses in the direction of the ray, so that more weight on an objective "
-    "gives it more loss, where in a weighted sum it gives less: the colours run the other way."
+    "Degrees are the angle between losses and ray. A conditioned network changes smoothly with the "
+    "ray: between the ends of a concave front it passes through points that no weighted sum "
+    "prefers. The penalty asks for losses in the direction of the ray, so more weight on an "
+    "objective raises its loss, while in a weighted sum it lowers it: the order of colours is "
+    "reversed."
 )
 
 
@@ -109,9 +111,9 @@ def table_of_intuition(cells: Sequence[CellResult]) -> list[Table]:
         ("method", lambda c: method_title(c.method)),
         ("settings", _varied),
         ("hypervolume", lambda c: mean(c.volume)),
-        ("that of the true front", exact),
+        ("of the true front", exact),
         ("width", lambda c: mean(c.metrics["span"])),
-        ("degrees from the rays", lambda c: mean(c.metrics["angle"], 1)),
+        ("degrees from the ray", lambda c: mean(c.metrics["angle"], 1)),
     ]
     ordered = sorted(done, key=lambda cell: sets.index(set_key(cell)))
     return [replace(table_of("What was found", ordered, columns), notes={"*": SMOOTH})]

@@ -14,13 +14,13 @@ from paretocosmos.pareto.metrics import front_report
 __all__ = ["table_of_study"]
 
 MEANING = (
-    "Order is the rank correlation of a goal's weight and minus its loss, the lower of the goals: "
-    "1 means that more weight always gives less loss. Dominated is the share of rays that another "
+    "Order is the rank correlation between a goal's weight and minus its loss, for the worst goal: "
+    "1 means that more weight always lowers the loss. Dominated is the share of rays that another "
     "beats in everything. Utility is the expected weighted sum of the losses over all weights, so "
-    "less is better. Range and box are beside separate networks under the default preset, a "
+    "less is better. Range and box compare with separate networks under the default preset, a "
     "network for each ray: what share of their range the front covers, and its hypervolume within "
     "the box around their front, both of mean fronts; a front that lies wholly below theirs may "
-    "be short and still better everywhere. Networks for one objective each are no front."
+    "be short and still better everywhere. Networks for single objectives form no front."
 )
 
 

@@ -20,7 +20,7 @@ __all__ = ["verdict"]
 
 Row = Comparison | AblationRow | ConvergenceRow
 
-DRAW = " Here: on a harder draw than the paper's."
+DRAW = " Here on a harder draw than the paper's."
 KINDS = {"yes": "on every set", "on": "on some sets only", "no": "on none", "open": "still open"}
 
 
@@ -66,7 +66,7 @@ def _count_numbers(cells: Sequence[CellResult]) -> str:
     own = [cell for cell in cells if cell.method == "cosmos"]
     more = f", {sum(map(_is_same, own))} of {len(own)} for COSMOS" if own else ""
     many = f"{sum(map(_is_same, cells))} of {len(cells)}"
-    return f"{many} published hypervolumes come out the same within the noise{more}."
+    return f"{many} published hypervolumes are the same within the noise{more}."
 
 
 def _main(claims: Sequence[ClaimResult]) -> Iterator[str]:
@@ -81,7 +81,7 @@ def _count_claims(claims: Sequence[ClaimResult]) -> Iterator[str]:
     if len(claims) > 1:
         count = Counter(_answer(claim).partition(" ")[0] for claim in claims)
         told = [f"{count[kind]} {words}" for kind, words in KINDS.items() if count[kind]]
-        yield f"Of its {len(claims)} claims, this many hold: {', '.join(told)}."
+        yield f"Where its {len(claims)} claims hold: {', '.join(told)}."
 
 
 def _answer(claim: ClaimResult) -> str:
@@ -138,10 +138,10 @@ def _claim(claim: ClaimResult, result: RecipeResult) -> tuple[str, str, str, str
     for title, rows in sets.items():
         worst = _worst(rows)
         told[worst].append(title if worst else title + _because(rows, worst))
-    starts = {True: "so on", False: "not so on", None: "open on"}
+    starts = {True: "holds on", False: "does not hold on", None: "open on"}
     parts = [f"{starts[state]} {', '.join(names)}" for state, names in told.items() if names]
     if len(told[True]) == len(sets) > 1:
-        parts = [f"so on all {len(sets)} sets"]
+        parts = [f"holds on all {len(sets)} sets"]
     where, untrained = "; ".join(parts), ", ".join(_untrained(result))
     text = claim.claim + (DRAW if _other_draw(claim) else "")
     told_not = f" Not trained yet: {untrained}." if untrained else ""

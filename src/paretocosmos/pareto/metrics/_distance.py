@@ -14,7 +14,7 @@ EVEN, DRAWN = 100, 2000
 
 
 def expected_utility(front: Front, *, scale: npt.ArrayLike | None = None) -> float:
-    r"""What the best point costs on average over all weights of the objectives; smaller is better.
+    r"""The weighted loss of the best point, averaged over all weights; smaller is better.
 
     .. math:: E_w \min_n w \cdot v_n
 
@@ -40,7 +40,7 @@ def expected_utility(front: Front, *, scale: npt.ArrayLike | None = None) -> flo
 
 
 def igd_plus(front: Front, of: Front, *, scale: npt.ArrayLike | None = None) -> float:
-    """How much worse the front is than another on average, next to each of the other's points.
+    """How much worse the front is than another, averaged over the other's points.
 
     Ishibuchi's IGD+ (2015), from the other's non-dominated points to the nearest of the front's;
     where the front is better, nothing is counted. 0 is best.

@@ -57,7 +57,7 @@ class InvertedPairs:
 
 
 def inverted_pairs(front: Front, draws: npt.ArrayLike) -> InvertedPairs:
-    """How many pairs of rays stand in the wrong order by more than chance would explain.
+    """How many pairs of rays are in the wrong order by more than chance would explain.
 
     Args:
         front: whose rays are compared.
@@ -81,7 +81,7 @@ def inverted_pairs(front: Front, draws: npt.ArrayLike) -> InvertedPairs:
 
 
 def dominated_share(front: Front, noise: npt.ArrayLike | None = None) -> float:
-    """The share of rays nobody should choose, as another ray's point is better; 0 is best.
+    """The share of rays that another ray's point dominates; 0 is best.
 
     Args:
         front: whose points are counted; one with a NaN counts as dominated.

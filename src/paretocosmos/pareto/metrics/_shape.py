@@ -12,7 +12,7 @@ __all__ = ["angle", "check_same", "range_covered", "spacing", "span"]
 
 
 def range_covered(front: Front, of: Front | None = None) -> Array:
-    """How far each objective can be moved by the ray, as a share of what another front offers.
+    """The range of each objective over the rays, as a share of another front's range.
 
     The extent of the non-dominated points, ``[J]``.
 

@@ -61,7 +61,7 @@ def hypervolume(
         )
         return 0.0
     if how not in ("auto", "exact", "approximate"):
-        raise ConfigurationError(f"`how` is `auto`, `exact` or `approximate`, found `{how}`")
+        raise ConfigurationError(f"`how` must be `auto`, `exact` or `approximate`, found `{how}`")
     if how == "exact" or (how == "auto" and values.shape[1] <= EXACT_UP_TO):
         return float(moocore.hypervolume(inside, ref=point))
     # it looks along rays from the reference point: in another unit it would see something else

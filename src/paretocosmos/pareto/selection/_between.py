@@ -52,8 +52,8 @@ def interpolated(front: Front, criteria: Criteria, at: int) -> Point:
         or not criteria.bounds()
     ):
         raise ConfigurationError(
-            "`interpolate` goes as far as a bound allows: give one, such as "
-            "max={'tpr_gap': 0.02}, with `minimize` or `maximize` or neither"
+            "`interpolate` needs a bound: give one, such as "
+            "max={'tpr_gap': 0.02}, with or without `minimize` or `maximize`"
         )
     cost, best, share, toward = cost_of(front, criteria), math.inf, 0.0, at
     for _, place in neighbours(front.rays, at):

@@ -50,7 +50,7 @@ class Criteria:
         asked = [n for n in KINDS if not (getattr(self, n) is None or getattr(self, n) is False)]
         if len(asked) > 1:
             raise ConfigurationError(
-                f"a point is chosen by one thing, found {' and '.join(f'`{a}`' for a in asked)}: "
+                f"a point has one criterion, found {' and '.join(f'`{a}`' for a in asked)}: "
                 "leave one out, or turn it into a bound with `max`"
             )
         if not asked and not self.max and not self.min:
@@ -65,7 +65,7 @@ class Criteria:
                 object.__setattr__(self, role, _named(role, given))
             elif role != "near":
                 raise ConfigurationError(
-                    f"`{role}` holds numbers by name, as {{'tpr_gap': 0.02}}, found {given!r}"
+                    f"`{role}` needs numbers by name, such as {{'tpr_gap': 0.02}}, found {given!r}"
                 )
         for role in ("weights", "near"):
             given = getattr(self, role)
@@ -78,12 +78,11 @@ class Criteria:
             return
         if isinstance(given, bool) or not isinstance(given, Real) or not 0.5 < float(given) < 1:
             raise ConfigurationError(
-                f"`confidence` is above 0.5 and below 1, such as 0.9, found {given!r}"
+                f"`confidence` must be above 0.5 and below 1, such as 0.9, found {given!r}"
             )
         if not self.max and not self.min:
             raise ConfigurationError(
-                "`confidence` is that of a bound, and there is none: add one, such as "
-                "max={'tpr_gap': 0.02}"
+                "`confidence` needs a bound: add one, such as max={'tpr_gap': 0.02}"
             )
 
     def bounds(self) -> list[tuple[str, float, int]]:
@@ -110,18 +109,18 @@ class Criteria:
                 continue
             if len(given) != front.objectives:
                 raise ConfigurationError(
-                    f"`{role}` has one number per objective, here {front.objectives} "
+                    f"`{role}` must have one number per objective, here {front.objectives} "
                     f"({', '.join(front.names)}); found {list(given)}"
                 )
 
 
 def _named(role: str, given: Mapping[str, float]) -> Mapping[str, float]:
     if role == "near" and not given:
-        raise ConfigurationError("`near` names at least one value, found none: say what is near")
+        raise ConfigurationError("`near` must name at least one value, found none")
     for name, value in given.items():
         number: object = value  # whoever does not check types may give anything
         if isinstance(number, bool) or not isinstance(number, Real) or math.isnan(number):
-            raise ConfigurationError(f"`{role}` of `{name}` is a number, found {value!r}")
+            raise ConfigurationError(f"`{role}` of `{name}` must be a number, found {value!r}")
     return MappingProxyType({name: float(value) for name, value in given.items()})
 
 
@@ -131,7 +130,7 @@ def _numbers(role: str, given: Sequence[float]) -> tuple[float, ...]:
     except (TypeError, ValueError):
         numbers = (math.nan,)
     if not all(map(math.isfinite, numbers)):
-        raise ConfigurationError(f"`{role}` has one number per objective, found {given!r}")
+        raise ConfigurationError(f"`{role}` must have one number per objective, found {given!r}")
     if role == "weights" and (not numbers or min(numbers) < 0 or sum(numbers) <= 0):
-        raise ConfigurationError(f"`weights` are not negative and not all 0, found {given!r}")
+        raise ConfigurationError(f"`weights` must not be negative and not all 0, found {given!r}")
     return numbers

@@ -57,7 +57,7 @@ def min_norm(gram: Tensor, *, plane: bool = False) -> MinNorm:
     """
     if gram.ndim < 2 or gram.shape[-1] != gram.shape[-2] or gram.shape[-1] < 1:
         raise ConfigurationError(
-            f"`gram` is a square matrix per leading index, found shape {tuple(gram.shape)}"
+            f"`gram` must hold square matrices, found shape {tuple(gram.shape)}"
         )
     gram = gram.double()
     n = gram.shape[-1]

@@ -165,7 +165,7 @@ def _check_picture(path: Path, name: str, size: int) -> None:
     if size > LARGEST_PICTURE:
         raise DataError(
             f"`{name}` in `{path}` unpacks to {size:,} bytes, a picture has at most "
-            f"{LARGEST_PICTURE:,}: take the archive from where you trust it"
+            f"{LARGEST_PICTURE:,}: get the archive from a source you trust"
         )
 
 
@@ -178,6 +178,6 @@ def _of_archive(path: Path) -> str:
 def _refuse(path: Path, error: Exception) -> NoReturn:
     what = one_line(error) or type(error).__name__
     raise DataError(
-        f"`{path}` cannot be read ({what}): put a fresh copy in its place (a download that the "
-        "server refused is a web page under the name of the file)"
+        f"`{path}` cannot be read ({what}): get a fresh copy (a refused download may be a web page "
+        "with the name of the file)"
     ) from error

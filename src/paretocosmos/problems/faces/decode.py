@@ -58,7 +58,7 @@ def decode(content: bytes, size: int) -> Bytes:
         wide, high = file.size
         if wide * high > MOST_PIXELS or max(wide, high) > LONGEST * min(wide, high):
             raise ValueError(
-                f"a picture of {wide} x {high}, at most {MOST_PIXELS:,} pixels and a side "
+                f"a picture of {wide} x {high}; at most {MOST_PIXELS:,} pixels and a side "
                 f"{LONGEST} times the other are decoded"
             )
         image = file.convert("RGB")

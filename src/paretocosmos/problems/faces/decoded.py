@@ -66,9 +66,9 @@ def decoded(pictures: Pictures, wanted: Sequence[int], size: int) -> Decoded:
         except OSError as error:  # of the cache: a source that fails raises a DataError
             why = error.__cause__ or error
             warnings.warn(
-                f"the decoded pictures cannot be kept in `{path.parent}` ({why}), so they are held "
-                "in memory and decoded again the next time: make room, or set XDG_CACHE_HOME to a "
-                "folder that can be written",
+                f"the decoded pictures cannot be stored in `{path.parent}` ({why}), so they stay "
+                "in memory and are decoded again next time: make room, or set XDG_CACHE_HOME to a "
+                "writable folder",
                 UserWarning,
                 stacklevel=2,
             )
@@ -188,8 +188,8 @@ def _decode(
         first = next(iter(met.damaged.items()), None)
         found = "none" if first is None else f"none that can be decoded ({first[1]})"
         raise DataError(
-            f"`{pictures.path}` holds the pictures that are listed, such as {wanted[0]:06d}.jpg, "
-            f"found {found}: name the folder of another copy"
+            f"`{pictures.path}` must hold the listed pictures, such as {wanted[0]:06d}.jpg, "
+            f"found {found}: name the folder of a complete copy"
         )
     return met
 

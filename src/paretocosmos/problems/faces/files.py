@@ -38,8 +38,8 @@ def find_celeba(data: str | None) -> CelebaFiles:
     if data is not None and not Path(data).expanduser().is_dir():
         why = "is no folder" if Path(data).expanduser().exists() else "does not exist"
         raise DataError(
-            f"`data` is a folder with CelebA, found `{data}`, which {why}: name the one that holds "
-            "its pictures and lists"
+            f"`data` must be a folder with CelebA, found `{data}`, which {why}: name the folder "
+            "with its pictures and lists"
         ).by({"data": None})
     places = [
         place
@@ -61,12 +61,13 @@ def find_celeba(data: str | None) -> CelebaFiles:
     unset = "" if data is not None or named else f" (${VARIABLE} is not set)"
     looked = ", ".join(f"`{place}`" for place in dict.fromkeys(places))
     raise DataError(
-        f"CelebA is its aligned pictures, `{FULL}` as a folder or {', '.join(ARCHIVES)} (also in "
+        f"CelebA consists of its aligned pictures, `{FULL}` as a folder or {', '.join(ARCHIVES)} "
+        "(also in "
         "`Img/`), and `list_attr_celeba.txt` or .csv (also in `Anno/`), and, if there, "
-        f"`list_eval_partition` (also in `Eval/`); or `{META}` and `{SMALL}`, likewise packed or "
-        f"not (`{SMALL}.tar.gz`); found no such pair in {looked}{unset}{half}: its terms (research "
-        f"only, no passing on) forbid a download from here, so get it from {HOME} and name the "
-        f"folder that holds it with `data` or ${VARIABLE}"
+        f"`list_eval_partition` (also in `Eval/`); or `{META}` and `{SMALL}`, packed or not "
+        f"(`{SMALL}.tar.gz`); found no such pair in {looked}{unset}{half}: its terms (research "
+        f"only, no redistribution) forbid an automatic download, so get it from {HOME} and name "
+        f"its folder with `data` or ${VARIABLE}"
     ).by({"data": None})
 
 

@@ -68,8 +68,8 @@ def read_lists(files: CelebaFiles, partition: str) -> Listed:
             parts, said = local, f"local partition of {META}"
     elif partition == "local":
         raise ConfigurationError(
-            f"`partition` is `local` where `{META}` lists the pictures, found "
-            f"`{files.attributes}` instead: use `official`, or leave it out"
+            f"`partition` can be `local` only with `{META}`, found `{files.attributes}`: use "
+            "`official`, or leave it out"
         )
     else:
         numbers, names, values = _attributes(files.attributes)
@@ -170,4 +170,4 @@ def _table(path: Path, names: Sequence[str], body: str) -> Numbers:
 
 
 def _refuse(path: Path, rule: str, found: str) -> NoReturn:
-    raise DataError(f"`{path}` {rule}, found {found}: put a fresh copy in its place")
+    raise DataError(f"`{path}` {rule}, found {found}: get a fresh copy")

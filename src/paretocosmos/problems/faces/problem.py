@@ -91,9 +91,10 @@ def celeba_problem(
     if not all(counts):
         absent = [split for split, count in zip(SPLITS, counts, strict=True) if not count]
         raise DataError(
-            f"`{files.pictures}` holds pictures for train, val and test by the {listed.partition}, "
-            f"found none for {' and '.join(absent)} among {len(labels):,}: add some, or lay a "
-            "`list_eval_partition.txt` of your own (lines such as `000001.jpg 0`, 1 for val, 2 for "
+            f"`{files.pictures}` must hold pictures for train, val and test by the "
+            f"{listed.partition}, "
+            f"found none for {' and '.join(absent)} among {len(labels):,}: add some, or put your "
+            "own `list_eval_partition.txt` (lines such as `000001.jpg 0`, 1 for val, 2 for "
             "test) beside a list_attr_celeba"
         )
     digest = hashlib.sha256(f"{faces.sha256} {size} {heads} {counts}".encode())
@@ -203,6 +204,6 @@ def _check(files: CelebaFiles, missing: Sequence[int], damaged: Mapping[int, str
         found.append(f"{len(damaged):,} damaged, {one:06d}.jpg the first ({damaged[one]})")
     if found:
         raise DataError(
-            f"`{files.pictures}` holds every picture that `{files.attributes}` lists, found "
-            f"{' and '.join(found)}: put them there, or go on without them (skip=True)"
+            f"`{files.pictures}` must hold every picture in `{files.attributes}`, found "
+            f"{' and '.join(found)}: add them, or leave them out (skip=True)"
         ).by({"skip": True})

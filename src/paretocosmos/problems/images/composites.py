@@ -122,7 +122,7 @@ def held_out(count: int, share: float) -> tuple[Rows, Rows]:
     order = np.random.RandomState(STATE).permutation(count).astype(np.int64)
     cut = int(np.ceil(share * count))
     if not 0 < cut < count:
-        raise DataError(f"a tenth of the composites is held out, found {count}: give more images")
+        raise DataError(f"a tenth of the images is held out, found {count}: give more images")
     return order[cut:], order[:cut]
 
 
@@ -142,8 +142,8 @@ def _draw(
         length = np.searchsorted(second[order], first, side="right")[top] - begin
         if int(length.max()) == len(second):
             raise DataError(
-                "the two images of a composite are of different classes, found only class "
-                f"{second[0]}: give images of two classes or more"
+                "the two images of a pair must have different classes, found only class "
+                f"{second[0]}: give images of at least two classes"
             )
         # uniform over the others: count past the block of one's own class
         place = (bits[0] % (len(second) - length).astype(np.uint64)).astype(np.int64)

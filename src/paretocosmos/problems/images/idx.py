@@ -39,8 +39,8 @@ def read_pair(images: Path, labels: Path) -> tuple[Bytes, Bytes]:
         _refuse(images, "holds images", "none")
     if len(pixels) != len(classes):
         raise DataError(
-            f"every image has a label, found {len(pixels)} images in `{images}` and "
-            f"{len(classes)} labels in `{labels}`: take both files from one place"
+            f"every image needs a label, found {len(pixels)} images in `{images}` and "
+            f"{len(classes)} labels in `{labels}`: take both files from the same source"
         )
     if int(classes.max()) >= CLASSES:
         _refuse(labels, f"holds labels from 0 to {CLASSES - 1}", str(classes.max()))

@@ -38,13 +38,13 @@ KNOWN = (MNIST, FASHION_MNIST)
 PARTS = ("train", "t10k")
 CAVEATS: dict[RuleName, str] = {
     "published": (
-        "The published Multi-MNIST images are lost. These are composed by the rule that networks "
-        "trained on them give away (docs/decisions/0024): the same kind of image, not the same "
+        "The published Multi-MNIST images are lost. These are composed by a rule recovered from "
+        "networks trained on them (docs/decisions/0024): the same kind of images, not the same "
         "bytes."
     ),
     "text": (
-        "These images follow the words of Lin et al. 2019, not the published files: they are "
-        "harder, so compare hypervolumes with runs on the same bytes, not with the paper's."
+        "These images follow the description in Lin et al. 2019, not the published files. They are "
+        "harder, so compare hypervolumes with runs on the same images, not with the paper's."
     ),
 }
 
@@ -181,7 +181,7 @@ def _read(source: Source, files: Files, part: str) -> Labelled:
     other = next((one for one in KNOWN if one != source and found in one.sha256), None)
     if other is not None:  # their files bear the same names
         raise DataError(
-            f"`{paths[1]}` holds labels of {source.name}, found those of {other.name}: name the "
-            "folder above, or the right one"
+            f"`{paths[1]}` should hold labels of {source.name}, found those of {other.name}: name "
+            "the parent folder, or the right one"
         )
     return images, labels

@@ -56,7 +56,7 @@ class _Type:
         if isinstance(code, bytes):
             code = code.decode("latin1")
         if not isinstance(code, str) or not re.fullmatch(r"[<>|=]?[iuf][1248]", code):
-            raise DataError(f"its arrays hold numbers, found the type {code!r}")
+            raise DataError(f"its arrays must hold numbers, found the type {code!r}")
         self.dtype = np.dtype(code)
 
     def __setstate__(self, state: tuple[object, ...]) -> None:
@@ -82,7 +82,7 @@ class _Array:
             and isinstance(kind, _Type)
             and isinstance(shape, tuple)
         ):
-            raise DataError("its arrays are plain numbers, found something else")
+            raise DataError("its arrays must be plain numbers, found something else")
         flat = np.frombuffer(raw, kind.dtype)
         self.value = flat.reshape(shape, order="F" if transposed else "C")
 
@@ -100,7 +100,7 @@ def _from_buffer(raw: object, kind: object, shape: object, order: object) -> _Ar
 def _encode(text: str, encoding: str) -> bytes:
     # the real one would load any codec
     if encoding != "latin1":
-        raise DataError(f"its bytes are written in latin1, found {encoding!r}")
+        raise DataError(f"its bytes must be latin1, found {encoding!r}")
     return text.encode("latin1")
 
 
@@ -119,7 +119,7 @@ class _Reader(pickle._Unpickler):
     def find_class(self, module: str, name: str) -> Callable[..., object]:
         if (module, name) not in _WORDS:
             raise DataError(
-                f"it holds NumPy arrays only, found `{module}.{name}`, which was not run"
+                f"it may hold only NumPy arrays, found `{module}.{name}`, which was not run"
             )
         return _WORDS[module, name]
 
@@ -132,7 +132,8 @@ def _arrays(path: Path) -> list[npt.NDArray[np.generic]]:
         raise DataError(f"`{path}` was refused: {error}; {WAY_OUT}") from None
     except Exception as error:  # a damaged pickle can raise anything
         raise DataError(
-            f"`{path}` is a pickle of four arrays and cannot be read ({one_line(error)}): {WAY_OUT}"
+            f"`{path}` should be a pickle of four arrays, but cannot be read ({one_line(error)}): "
+            f"{WAY_OUT}"
         ) from error
     parts = list(content) if isinstance(content, tuple | list) else []
     arrays = [part.value for part in parts if isinstance(part, _Array) and hasattr(part, "value")]

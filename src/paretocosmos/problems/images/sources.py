@@ -120,7 +120,7 @@ def download(source: Source) -> Files:
             variable = f"${VARIABLE} (`{named}`)" if named else f"${VARIABLE} (not set)"
             raise DataError(
                 f"the four files of {source.name} are neither all in {variable} nor in the cache "
-                f"`{folder}`, and `{file}` cannot be had: {error}; put the files there, or name "
-                "the folder that holds them with `data`"
+                f"`{folder}`, and `{file}` cannot be downloaded: {error}; put the files there, or "
+                "name their folder with `data`"
             ) from error
     return files

@@ -51,8 +51,8 @@ class ByObjective:
         self.inexact = next((p.inexact for p in parts.values() if p.inexact is not None), None)
         if len({part.batch_size is None for part in parts.values()}) > 1:
             raise ConfigurationError(
-                f"the parts of {where} are all loaders, with batch sizes of their own, or all "
-                "datasets, found both: wrap the datasets in loaders"
+                f"the parts of {where} must be all loaders or all datasets, found both: wrap the "
+                "datasets in loaders"
             )
         self._seed = 0
 

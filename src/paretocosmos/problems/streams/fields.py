@@ -87,8 +87,8 @@ class Fields:
                 return {0: parts[0], **parts[1]}
             return parts
         raise DataError(
-            f"{self.where} yields pairs, mappings or dataclasses of tensors, found "
-            f"{type(found).__name__}: let it yield `(inputs, target)` or a mapping"
+            f"{self.where} must yield pairs, mappings or dataclasses of tensors, found "
+            f"{type(found).__name__}: yield `(inputs, target)` or a mapping"
         )
 
     def _targets(self, parts: Mapping[Key, Any]) -> dict[str, Key]:
@@ -148,7 +148,8 @@ class Fields:
             return torch.as_tensor(part)
         except (TypeError, ValueError, RuntimeError) as error:
             raise DataError(
-                f"{self.where} yields tensors, found {type(part).__name__} in `{key}`: convert it "
+                f"{self.where} must yield tensors, found {type(part).__name__} in `{key}`: convert "
+                "it "
                 "in the dataset or in `collate`"
             ) from error
 
@@ -159,8 +160,8 @@ class Fields:
         if not all(shapes.values()) or len({shape[0] for shape in shapes.values()}) > 1:
             told = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
             raise DataError(
-                f"{self.where} yields batches whose parts have as many samples each, first axis, "
-                f"found {told}"
+                f"{self.where} must yield batches whose parts have the same first axis (the "
+                f"samples), found {told}"
             )
 
 

@@ -84,8 +84,8 @@ class Iterated:
                 if batch is None:
                     raise DataError(
                         f"{self.fields.where} ended after {place:,} of {wanted:,} batches in epoch "
-                        f"{self._epoch + 1}: its length must be what it yields; or say how many "
-                        "`samples` an epoch has"
+                        f"{self._epoch + 1}: its length must be the number of batches that it "
+                        "yields, or set `samples` per epoch"
                     )
                 yield batch
 
@@ -191,8 +191,8 @@ def joined(parts: Sequence[Batch], where: str) -> Batch:
         targets = map_tensors(lambda *t: torch.cat(t), *(part.targets for part in parts))
     except (RuntimeError, KeyError) as error:
         raise DataError(
-            f"the batches of {where} must be alike in all but their number of samples to be "
-            f"evaluated together ({one_line(error)}): let `collate` make them so"
+            f"the batches of {where} must have the same shapes except for the number of samples "
+            f"({one_line(error)}): make them so in `collate`"
         ) from error
     return Batch(inputs, targets)
 

@@ -27,7 +27,7 @@ LARGEST = 4 * 2**30
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class DataProblem(Problem):
-    """Data as it comes: a dataset or loader for each split, read while the network trains.
+    """A dataset or loader for each split, read while the network trains.
 
     A split is a map-style dataset (torch's, Hugging Face's, or anything with `__getitem__` and
     `__len__`), an `IterableDataset`, a `DataLoader`, any other iterable of batches, or a `Batch`.
@@ -94,7 +94,7 @@ class DataProblem(Problem):
         if self.epoch not in ("longest", "shortest"):
             raise unknown("epoch", self.epoch, ("longest", "shortest"))
         if type(self.workers) is not int or self.workers < 0:
-            raise ConfigurationError(f"`workers` is 0 or more, found {self.workers!r}")
+            raise ConfigurationError(f"`workers` must be 0 or more, found {self.workers!r}")
         for name in SPLITS:
             self.source(name)
         if not self.input_shape:
@@ -203,7 +203,7 @@ def _collected(source: Source, where: str) -> Batch:
         map_tensors(add, (batch.inputs, batch.targets))
         if size > LARGEST:
             raise DataError(
-                f"{where} takes more than {amount(LARGEST)} in memory: give fewer samples of it"
+                f"{where} takes more than {amount(LARGEST)} of memory: give fewer samples"
             )
         parts.append(batch)
     return joined(parts, where)

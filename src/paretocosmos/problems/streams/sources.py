@@ -40,15 +40,15 @@ def source_of(
         return _of_loader(data, fields, samples)
     if isinstance(data, str | bytes) or not (_indexable(data) or isinstance(data, Iterable)):
         raise ConfigurationError(
-            f"{where} is a dataset, a loader or an iterable of batches, found {data!r}"
+            f"{where} must be a dataset, a loader or an iterable of batches, found {data!r}"
         )
     if _indexable(data):
         _refuse_samples(samples, where)
         return Indexed(data, fields, how)
     if iter(data) is data:
         raise ConfigurationError(
-            f"{where} must be iterable more than once, found {type(data).__name__}, which is used "
-            "up after the first time: make it a class with `__iter__`, or an IterableDataset"
+            f"{where} must be iterable more than once, found {type(data).__name__}, which can be "
+            "read only once: make it a class with `__iter__`, or an IterableDataset"
         )
     count = _length(data)
     inexact = f"{where} cannot be set back to a place in the middle"
@@ -145,11 +145,11 @@ def _length(data: Any) -> int | None:
 def _samples(asked: int | None, counted: int | None, where: str) -> int:
     found = counted if asked is None else asked
     if found is None:
-        raise ConfigurationError(f"{where} has no length: say how many `samples` an epoch has").by(
+        raise ConfigurationError(f"{where} has no length: set `samples` per epoch").by(
             {"samples": None}
         )
     if found < 1:
-        raise ConfigurationError(f"`samples` of an epoch are 1 or more, found {found}")
+        raise ConfigurationError(f"`samples` per epoch must be 1 or more, found {found}")
     return found
 
 

@@ -51,7 +51,7 @@ class Answer:
         codes, labels = labelled(series, own_order=True)
         if not 2 <= len(labels) <= MAX_CLASSES or (codes < 0).any():
             raise DataError(
-                f"the target `{series.name}` has 2 to {MAX_CLASSES} classes, found "
+                f"the target `{series.name}` must have 2 to {MAX_CLASSES} classes, found "
                 f"{len(labels):,}: merge some, or predict a number"
             )
         return cls("classes", tuple(labels))
@@ -63,7 +63,7 @@ class Answer:
         mean, scale = float(values.mean()), float(values.std())
         if not np.isfinite([mean, scale]).all():
             raise DataError(
-                f"the target `{series.name}` is a number of some size in every row, found "
+                f"the target `{series.name}` must be a finite number in every row, found "
                 f"{int(np.isnan(values).sum()):,} missing: leave those rows out"
             )
         if scale == 0:
@@ -82,9 +82,9 @@ class Answer:
             classes = tuple(str(one) for one in said["classes"])
             found = cls(said["task"], classes, float(said["mean"]), float(said["scale"]))
         except (KeyError, TypeError, ValueError) as error:
-            raise DataError(f"what a run says of its answers is damaged ({error!r})") from error
+            raise DataError(f"the run's record of its target is damaged ({error!r})") from error
         if found.task not in TASKS or (found.task == "classes") > (len(classes) > 1):
-            raise DataError(f"what a run says of its answers is damaged ({found})")
+            raise DataError(f"the run's record of its target is damaged ({found})")
         return found
 
     def to_dict(self) -> dict[str, Any]:
@@ -110,8 +110,8 @@ class Answer:
         if strange or (codes < 0).any():
             found = f"`{strange[0]}`" if strange else f"{int((codes < 0).sum()):,} missing"
             raise DataError(
-                f"the target `{series.name}` is one of {', '.join(self.classes[:5])} in every row, "
-                f"found {found}: leave such rows out"
+                f"the target `{series.name}` must be one of {', '.join(self.classes[:5])} in every "
+                f"row, found {found}: leave such rows out"
             )
         places = np.array([self.classes.index(label) for label in labels], dtype=np.int64)
         return places[codes].astype(np.float32 if self.task == "binary" else np.int64)

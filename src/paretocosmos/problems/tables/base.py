@@ -70,7 +70,7 @@ def _features_in(
         features = without_identifiers(features, keep=(*keep, *categorical))
     if features.shape[1] == 0:
         raise DataError(
-            f"a table needs a feature beside {', '.join(f'`{name}`' for name in leave)}, found "
+            f"a table needs a feature besides {', '.join(f'`{name}`' for name in leave)}, found "
             "none left: drop fewer columns"
         )
     return features

@@ -75,7 +75,7 @@ def read_columns(frame: "pd.DataFrame", *, as_they_are: Collection[str]) -> "pd.
     if dates:
         warnings.warn(
             f"{_listed(dates)} {'holds' if len(dates) == 1 else 'hold'} dates, read as days since "
-            "1970-01-01: leave out with `drop` what says nothing about the next row",
+            "1970-01-01: leave a column out with `drop` if it says nothing about new rows",
             DataWarning,
             stacklevel=3,
         )
@@ -97,8 +97,8 @@ def _parsed(series: "pd.Series[Any]") -> tuple[Parsed | None, bool]:
     unclear = with_slashes(series)
     if unclear is not None:
         raise DataError(
-            f"the column `{series.name}` holds dates such as {unclear}, in which day and month "
-            "cannot be told apart: write them as 2024-12-31, or leave the column out with `drop`"
+            f"the column `{series.name}` holds dates such as {unclear}, in which the order of day "
+            "and month is unclear: write them as 2024-12-31, or leave the column out with `drop`"
         ).by({"drop": series.name})
     return None, False
 
@@ -116,8 +116,8 @@ def _say(series: "pd.Series[Any]", parsed: Parsed, what: str) -> None:
         )
     if said:
         warnings.warn(
-            f"the column `{series.name}` is read as {what}, {' and '.join(said)}: correct it, or "
-            "read it as categories with `categorical`",
+            f"the column `{series.name}` is read as {what}, {' and '.join(said)}: fix it, or read "
+            "it as categories with `categorical`",
             DataWarning,
             stacklevel=4,
         )
@@ -162,8 +162,8 @@ def without_identifiers(frame: "pd.DataFrame", *, keep: Collection[str]) -> "pd.
     if len(found) > 1:
         says = "name rows rather than describing them, and are"
     warnings.warn(
-        f"{every} {says} left out: list in `keep` what is to be learnt from, or in `drop` what is "
-        "to be left out without this note",
+        f"{every} {says} left out: list a column in `keep` to use it, or in `drop` to leave it out "
+        "without this note",
         DataWarning,
         stacklevel=3,
     )

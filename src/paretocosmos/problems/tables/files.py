@@ -62,9 +62,9 @@ def read_table(
         encoding: as Python calls it; found out if `None`: UTF-8, UTF-16 with its mark, else cp1252.
     """
     if not path.name.lower().endswith(TABLE_ENDINGS):
-        raise DataError(f"a table is a file {', '.join(TABLE_ENDINGS)}, found `{path}`")
+        raise DataError(f"a table must be a {', '.join(TABLE_ENDINGS)} file, found `{path}`")
     if not path.is_file():
-        raise DataError(f"`{path}` does not exist or is no file; give the path of a table")
+        raise DataError(f"`{path}` does not exist or is not a file; give the path of a table")
     if path.name.lower().endswith(PARQUET_ENDINGS):
         return _read_parquet(path)
     separator = "\t" if separator in ("tab", r"\t") else separator
@@ -139,17 +139,19 @@ def _unreadable(path: Path, error: Exception, way_out: str = "") -> DataError:
 
 def _check(separator: str | None, decimal: str | None, encoding: str | None) -> None:
     if separator is not None and (len(separator) != 1 or separator in '\r\n"'):
-        raise ConfigurationError(f"`separator` is one letter or `tab`, found {separator!r}")
+        raise ConfigurationError(f"`separator` must be one character or `tab`, found {separator!r}")
     if decimal is not None and decimal not in DECIMALS:
-        raise ConfigurationError(f"`decimal` is `.` or `,`, found {decimal!r}")
+        raise ConfigurationError(f"`decimal` must be `.` or `,`, found {decimal!r}")
     if decimal is not None and decimal == separator:
-        raise ConfigurationError(f"`separator` and `decimal` differ, found {decimal!r} for both")
+        raise ConfigurationError(
+            f"`separator` and `decimal` must differ, found {decimal!r} for both"
+        )
     if encoding is not None:
         try:
             codecs.lookup(encoding)
         except LookupError as error:
             raise ConfigurationError(
-                f"`encoding` is one that Python knows, such as utf-8 or cp1252, found {encoding!r}"
+                f"`encoding` must be known to Python, such as utf-8 or cp1252, found {encoding!r}"
             ) from error
 
 
@@ -165,7 +167,8 @@ def _encoding(path: Path) -> str:
             return "utf-8-sig"
         if b"\0" in part:
             raise DataError(
-                f"`{path}` cannot be read (it has zero bytes, which no text has); a table is text "
+                f"`{path}` cannot be read (it contains null bytes, which text does not);  a table "
+                "is text "
                 "with a header, or Parquet"
             )
         first = False
@@ -231,7 +234,7 @@ def _check_header(path: Path, rows: Sequence[Sequence[str]]) -> None:
     twice = [name for at, name in enumerate(header) if name and name in header[:at]]
     if twice:
         raise DataError(
-            f"column names occur once each, found `{twice[0][:60]}` twice in the header of "
+            f"column names must be unique, found `{twice[0][:60]}` twice in the header of "
             f"`{path}`: rename one of them"
         )
 
@@ -248,8 +251,8 @@ def _say(path: Path, found: Format, given: Format) -> None:
         parts.append("`,` before decimals")
     if parts:
         warnings.warn(
-            f"`{path.name}` is read with {', '.join(parts)}: if that is wrong, say it with "
-            "`separator`, `decimal` and `encoding`",
+            f"`{path.name}` is read with {', '.join(parts)}: if that is wrong, set `separator`, "
+            "`decimal` and `encoding`",
             DataWarning,
             stacklevel=3,
         )

@@ -37,13 +37,13 @@ def named(frame: "pd.DataFrame") -> "pd.DataFrame":
     frame = as_pandas(frame)
     if not isinstance(frame, pd.DataFrame):
         raise ConfigurationError(
-            f"a table is a DataFrame of pandas or polars, found {type(frame).__name__}: "
+            f"a table must be a pandas or polars DataFrame, found {type(frame).__name__}: "
             "wrap it in pandas.DataFrame with column names"
         )
     frame = frame.set_axis([str(name) for name in frame.columns], axis=1)
     if not frame.columns.is_unique:
         twice = frame.columns[frame.columns.duplicated()][0]
-        raise DataError(f"column names occur once each, found `{twice}` twice: rename one of them")
+        raise DataError(f"column names must be unique, found `{twice}` twice: rename one of them")
     return frame
 
 
@@ -79,8 +79,8 @@ def is_categorical(series: "pd.Series[Any]") -> bool:
     if types.is_numeric_dtype(dtype) and not types.is_complex_dtype(dtype):
         return False
     raise DataError(
-        f"the column `{series.name}` is numbers, text, categories or truth values, found {dtype}: "
-        "turn it into numbers (days since a date, say) or leave it out with `drop`"
+        f"the column `{series.name}` must hold numbers, text, categories or booleans, found "
+        f"{dtype}: convert it to numbers, such as days since a date, or leave it out with `drop`"
     )
 
 
@@ -109,7 +109,7 @@ def labelled(
         codes, values = pd.factorize(series)
     except TypeError as error:
         raise DataError(
-            f"the column `{series.name}` holds values that are no categories ({error}): "
+            f"the column `{series.name}` holds values that cannot be categories ({error}): "
             "leave it out with `drop`"
         ) from error
     if own_order and isinstance(series.dtype, pd.CategoricalDtype):
@@ -154,7 +154,7 @@ def _read_numbers(series: "pd.Series[Any]") -> npt.NDArray[np.float64]:
             return parsed.values
     if parsed.share == 0:
         raise DataError(
-            f"the column `{series.name}` was numbers when this table was fitted, found the text "
+            f"the column `{series.name}` held numbers when this table was fitted, found the text "
             f"{series[wrong].iloc[0]!r}: convert it with pandas.to_numeric"
         )
     count = int(wrong.sum())
@@ -176,8 +176,8 @@ def single_of(name: str, values: npt.NDArray[np.float64], scale: float) -> npt.N
     if (moved > ROUNDED).any():
         warnings.warn(
             f"the column `{name}` has numbers that float32 rounds by up to "
-            f"{np.nanmax(moved):.2g} of their deviation: subtract a constant from it before "
-            "training",
+            f"{np.nanmax(moved):.2g} of their standard deviation: subtract a constant from it "
+            "before training",
             UserWarning,
             stacklevel=3,
         )

@@ -100,8 +100,8 @@ class Grouping:
         if len(cells) > MAX_GROUPS:
             every = AND.join(f"`{one.name}`" for one in attributes)
             raise DataError(
-                f"{every} have at most {MAX_GROUPS} groups together, found {len(cells):,}: take "
-                "fewer columns, or cut numbers into fewer"
+                f"{every} can have at most {MAX_GROUPS} groups together, found {len(cells):,}: use "
+                "fewer columns, or cut numbers into fewer groups"
             )
         called = (
             AND.join(one.labels[at] for one, at in zip(attributes, cell, strict=True))
@@ -152,9 +152,9 @@ class Grouping:
             names, places = tuple(map(str, content["names"])), tuple(map(int, content["places"]))
             found = cls(attributes, names, cells, places)
         except (KeyError, TypeError, ValueError) as error:
-            raise DataError(f"what a run says of its groups is damaged ({error!r})") from error
+            raise DataError(f"the run's record of its groups is damaged ({error!r})") from error
         if len(cells) != len(places) or not {*places} <= {*range(len(names))}:
-            raise DataError("what a run says of its groups is damaged (cells without a place)")
+            raise DataError("the run's record of its groups is damaged (cells without a place)")
         return found
 
 
@@ -162,14 +162,14 @@ def _categories(series: "pd.Series[Any]") -> Attribute:
     _, labels = labelled(series, own_order=True)
     if len(labels) < 2:
         raise DataError(
-            f"the sensitive column `{series.name}` has at least two groups to compare, found only "
-            f"`{labels[0]}`: take another column"
+            f"the sensitive column `{series.name}` must have at least two groups, found only "
+            f"`{labels[0]}`: use another column"
         )
     if len(labels) > MAX_GROUPS:
         raise DataError(
-            f"the sensitive column `{series.name}` has at most {MAX_GROUPS} groups, found "
-            f"{len(labels):,}: cut a number into groups of equal size, as `{series.name}:4`, or "
-            f"at values of yours, as `{series.name}:30/60`"
+            f"the sensitive column `{series.name}` can have at most {MAX_GROUPS} groups, found "
+            f"{len(labels):,}: cut a number into groups of equal size, as `{series.name}:4`, or at "
+            f"given values, as `{series.name}:30/60`"
         )
     return Attribute(str(series.name), tuple(labels))
 
@@ -182,8 +182,8 @@ def _cut(series: "pd.Series[Any]", cut: str) -> Attribute:
             raise ValueError
     except ValueError as error:
         raise ConfigurationError(
-            f"`{series.name}` is cut into groups of equal size, as `{series.name}:4`, or at values "
-            f"of yours, as `{series.name}:30/60`, found `{series.name}:{cut}`"
+            f"`{series.name}` must be cut into groups of equal size, as `{series.name}:4`, or at "
+            f"given values, as `{series.name}:30/60`, found `{series.name}:{cut}`"
         ) from error
     values = numbers_of(series)
     if "/" not in cut:
@@ -192,8 +192,8 @@ def _cut(series: "pd.Series[Any]", cut: str) -> Attribute:
     edges = tuple(sorted({part for part in parts if values.min() < part <= values.max()}))
     if not edges or len(edges) >= MAX_GROUPS:
         raise DataError(
-            f"the sensitive column `{series.name}`, cut by `{cut}`, has 2 to {MAX_GROUPS} groups, "
-            f"found {len(edges) + 1}: cut it elsewhere"
+            f"the sensitive column `{series.name}`, cut by `{cut}`, must have 2 to {MAX_GROUPS} "
+            f"groups, found {len(edges) + 1}: cut it elsewhere"
         )
     middle = [f"{low:g} to < {high:g}" for low, high in pairwise(edges)]
     labels = (f"< {edges[0]:g}", *middle, f">= {edges[-1]:g}")

@@ -80,7 +80,7 @@ def fit_categories(
         labels.append(MISSING)
     if len(labels) > MAX_CATEGORIES:
         raise DataError(
-            f"a column of categories has at most {MAX_CATEGORIES:,} of them, found {len(labels):,} "
+            f"a column can have at most {MAX_CATEGORIES:,} categories, found {len(labels):,} "
             f"in `{series.name}`: leave it out with `drop`, or merge its values into fewer"
         )
     codes = np.where(codes < 0, labels.index(MISSING) if MISSING in labels else 0, codes)

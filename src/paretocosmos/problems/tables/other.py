@@ -188,8 +188,7 @@ def _say(objectives: Sequence[Objective]) -> None:
     """What is traded where nobody is compared, which its owner may not have meant."""
     against = " against ".join(f"`{one.name}`" for one in objectives)
     warnings.warn(
-        "no groups are compared, since no `sensitive` column is named: what is traded is "
-        f"{against}",
+        f"no `sensitive` column is named, so no groups are compared; the objectives are {against}",
         DataWarning,
         stacklevel=4,
     )

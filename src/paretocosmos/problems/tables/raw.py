@@ -59,7 +59,7 @@ def read_raw(name: TableName, folder: Path) -> "pd.DataFrame":
         raise
     except (AttributeError, TypeError, ValueError) as error:
         raise DataError(
-            f"the raw files of `{name}` in `{folder}` are not as published ({error}); take fresh "
+            f"the raw files of `{name}` in `{folder}` are not as published ({error}); get fresh "
             "copies, or leave `data` out to use the copy in this package"
         ) from error
 
@@ -125,8 +125,8 @@ def _read(folder: Path, below: str, file: str, **options: Any) -> "pd.DataFrame"
     path = next((candidate for candidate in candidates if candidate.is_file()), None)
     if path is None:
         raise DataError(
-            f"`{file}` or `{file}.gz` is in the folder `{folder / below}` or `{folder}`, found in "
-            "neither: give the folder that holds the raw files, or leave `data` out to use the "
+            f"`{file}` or `{file}.gz` is missing in `{folder / below}` and `{folder}`: give the "
+            "folder with the raw files, or leave `data` out to use the "
             "copy in this package"
         )
     return read_csv(path, "take a fresh copy of the file", **options)

@@ -54,7 +54,7 @@ def check(
     for key, listed in (("categorical", categorical), ("drop", drop), ("keep", keep)):
         if isinstance(listed, str):
             raise ConfigurationError(
-                f"`{key}` is a list of columns, found {listed!r}: [{listed!r}]"
+                f"`{key}` must be a list of columns, found {listed!r}: [{listed!r}]"
             )
     for role, columns in (
         ("target column", (target,)),
@@ -68,18 +68,18 @@ def check(
                 raise unknown(role, column, frame.columns)
     if target in sensitive:
         raise ConfigurationError(
-            f"`target` and `sensitive` are two columns, found `{target}` for both"
+            f"`target` and `sensitive` must be different columns, found `{target}` for both"
         )
     if not 0 <= seed < 2**32:
-        raise ConfigurationError(f"the seed of a split is 0 to 2**32 - 1, found {seed}")
+        raise ConfigurationError(f"the seed of a split must be 0 to 2**32 - 1, found {seed}")
     if len(frame) < MIN_ROWS:
         raise DataError(
             f"a table needs at least {MIN_ROWS} rows to be split 70/10/20, found {len(frame)}"
         )
     if len(frame) < FEW_ROWS:
         warnings.warn(
-            f"a table of {len(frame)} rows leaves a handful to validate and to test on, so that "
-            f"every number of its front is mostly noise: {FEW_ROWS} rows are few",
+            f"a table of {len(frame)} rows leaves only a few for validation and test, so the front "
+            f"is mostly noise: use at least {FEW_ROWS} rows",
             DataWarning,
             stacklevel=3,
         )
@@ -87,7 +87,7 @@ def check(
         missing = int(frame[column].isna().sum())
         if missing:
             raise DataError(
-                f"the {role} `{column}` is known in every row, found {missing:,} missing of "
+                f"the {role} `{column}` must be known in every row, found {missing:,} missing of "
                 f"{len(frame):,}: leave those rows out of the data first"
             )
 
@@ -99,14 +99,14 @@ def labels_of(
     codes, classes = labelled(series, own_order=True)
     if len(classes) < 2:
         raise DataError(
-            f"the target `{series.name}` has two classes, found only `{classes[0]}`: "
+            f"the target `{series.name}` must have two classes, found only `{classes[0]}`: "
             "there is nothing to learn"
         )
     if positive is None:
         if len(classes) > 2:
             few = ", ".join(f"`{label}`" for label in classes[:4]) + ", ..." * (len(classes) > 4)
             raise DataError(
-                f"the target `{series.name}` has two classes, found {len(classes):,} values "
+                f"the target `{series.name}` must have two classes, found {len(classes):,} values "
                 f"({few}): name the positive class with `positive`, or say with `task` that it is "
                 "several classes or a number"
             )
@@ -132,7 +132,8 @@ def known_targets(
     if strange or (codes < 0).any():
         found = f"`{strange[0]}`" if strange else f"{int((codes < 0).sum()):,} missing"
         raise DataError(
-            f"the target `{target}` is `{positive}` or `{negative}` in every row, found {found}: "
+            f"the target `{target}` must be `{positive}` or `{negative}` in every row, found "
+            f"{found}: "
             "leave such rows out"
         )
     chosen = np.array([label == positive for label in labels])[codes].astype(np.float32)
@@ -160,7 +161,7 @@ def group_targets(frame: "pd.DataFrame", grouping: Grouping | None) -> dict[str,
     if len(lost):
         cells = " & ".join(str(frame[one.name].iloc[lost[0]]) for one in grouping.attributes)
         raise DataError(
-            f"every row belongs to a group of `{grouping.called}` that was trained on, found "
+            f"every row must belong to a group of `{grouping.called}` from training, found "
             f"{len(lost):,} that do not, such as row {lost[0] + 1:,} with `{cells}`: leave such "
             "rows out"
         )
@@ -180,9 +181,8 @@ def _second(series: "pd.Series[Any]", classes: list[str]) -> str:
     if ordered:
         return classes[1]
     raise ConfigurationError(
-        f"the target `{series.name}` has the classes `{classes[0]}` and `{classes[1]}`, of which "
-        "one is the positive one, the answer that people hope for or that is looked for: name it "
-        "with `positive`"
+        f"the target `{series.name}` has the classes `{classes[0]}` and `{classes[1]}`, but it is "
+        "not clear which one is positive: name it with `positive`"
     ).by({"positive": None})
 
 
@@ -198,7 +198,8 @@ def together(
         absent = [f"`{name}`" for name in first.columns if name not in frame.columns]
         if absent:
             raise DataError(
-                f"the rows of `{key}` have the columns of those to train on, found none called "
+                f"the rows of `{key}` must have the columns of the training rows, found none "
+                "called "
                 f"{', '.join(absent[:3])}: give the same columns"
             )
     sizes = {key: len(frame) for key, frame in frames.items()}
@@ -241,7 +242,7 @@ def check_groups(
                 empty = ", ".join(f"`{groups[at]}`" for at in np.flatnonzero(found == 0)[:5])
                 what = "rows" if kind == "all" else f"{kind.removesuffix('s')} rows"
                 raise DataError(
-                    f"`{fairness.name}` needs {what} of every group in every split, found none of "
+                    f"`{fairness.name}` needs {what} in every group and split, found none of "
                     f"{empty} in `{split}` ({len(index):,} rows): pool small groups with "
-                    '`small_groups="pool"`, add rows, or take another seed for the split'
+                    '`small_groups="pool"`, add rows, or use another `split_seed`'
                 ).by({"small_groups": "pool"})

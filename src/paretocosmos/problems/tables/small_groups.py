@@ -52,13 +52,13 @@ def pooled(
     said = _said(grouping, small, train, fewest)
     if how == "refuse":
         raise DataError(
-            f"every group has at least {SMALL} rows to train on{_and_positives(positives)}, found "
-            f'{said}: pool them with `small_groups="pool"`, or cut the groups larger'
+            f"every group needs at least {SMALL} training rows{_and_positives(positives)}, found "
+            f'{said}: pool them with `small_groups="pool"`, or make the groups larger'
         ).by({"small_groups": "pool"})
     if how == "keep":
         if any(train[at] < SMALL for at in small):
             warnings.warn(
-                f"groups are small, so that gaps between them are mostly noise: {said}; pool them "
+                f"groups are small, so gaps between them are mostly noise: {said}; pool them "
                 'with `small_groups="pool"`',
                 DataWarning,
                 stacklevel=3,
@@ -67,8 +67,8 @@ def pooled(
     pool = _grown(small, train, found, positives)
     if count - len(pool) < 1:
         raise DataError(
-            f"groups are too small to be compared even when pooled, found {said}: add rows, or "
-            "take another sensitive column"
+            f"groups are too small to compare even when pooled, found {said}: add rows, or use "
+            "another sensitive column"
         )
     merged = _merged(grouping, pool)
     warnings.warn(

@@ -90,7 +90,7 @@ class Table:
                 raise unknown("categorical column", name, frame.columns)
         if not frame.shape[0] or not frame.shape[1]:
             raise DataError(
-                "a table is fitted on at least one row and one column, found "
+                "a table needs at least one row and one column, found "
                 f"{frame.shape[0]} and {frame.shape[1]}"
             )
         fills: dict[str, float] = {}
@@ -216,7 +216,7 @@ class Table:
         absent = [name for name in self.columns if name not in frame.columns]
         if absent:
             raise DataError(
-                "the table lacks columns it was fitted with: "
+                "the table lacks columns that it was fitted with: "
                 + ", ".join(f"`{name}`" for name in absent)
             )
         return frame
@@ -269,8 +269,8 @@ def _known(series: "pd.Series[Any]", categories: Iterable[str]) -> npt.NDArray[n
         lost = sorted({labels[code] for code in np.unique(codes[at < 0])})
         few = ", ".join(f"`{label}`" for label in lost[:3]) + ", ..." * (len(lost) > 3)
         warnings.warn(
-            f"the column `{series.name}` has values that the fitting rows did not have: {few}; "
-            "they count as none of the known ones",
+            f"the column `{series.name}` has values that were not in the training rows: {few}; "
+            "they are treated as none of the known ones",
             UserWarning,
             stacklevel=4,
         )

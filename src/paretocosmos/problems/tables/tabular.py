@@ -43,7 +43,7 @@ __all__ = ["TabularProblem", "class_metrics", "positive_rate", "public_fairness"
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TabularProblem(TableProblem):
-    """A two-class problem on a table, traded against the gap between groups of people.
+    """A two-class problem on a table: the loss against a gap between groups of people.
 
     Inputs are float32 ``[B, features]``; targets are `label`, float32 0 or 1, and `sensitive`,
     int64 from 0 to K - 1. A network gives one logit per row.

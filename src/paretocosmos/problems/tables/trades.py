@@ -62,7 +62,7 @@ def objectives_of(
         counts = np.bincount(label.astype(np.int64), minlength=len(answer.classes))
         if not counts.all():
             lost = answer.classes[int(counts.argmin())]
-            raise DataError(f"no row to train on is of the class `{lost}`: add some")
+            raise DataError(f"no training row has the class `{lost}`: add some")
         return tuple(
             ClassLoss(name=f"loss_{one}", of=at, share=float(counts[at] / counts.sum()))
             for at, one in enumerate(answer.classes)

@@ -171,7 +171,8 @@ class Processes:
                 if here != there:
                     raise _shared(
                         ConfigurationError(
-                            f"all processes of a training have the same {fact}, found {here} in "
+                            f"all processes of a training must have the same {fact}, found {here} "
+                            "in "
                             f"the first and {there} in process {rank}: start them with the same "
                             "command, version and files"
                         )

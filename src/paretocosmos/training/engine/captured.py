@@ -61,7 +61,7 @@ class _Graph:
             self._graph.replay()
             ours, theirs = self.losses[:COMPARED], tried[:COMPARED]
         if not torch.allclose(ours, theirs, rtol=CLOSE, atol=1e-6, equal_nan=True):
-            raise RuntimeError("the captured steps do not repeat those they were captured from")
+            raise RuntimeError("the captured steps differ from the eager ones")
 
     def _batches(self, work: Work) -> Iterator[tuple[Batch, Tensor]]:
         """The steps' batches and rays; indices may be those of several steps."""

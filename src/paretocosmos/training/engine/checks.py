@@ -39,7 +39,7 @@ class reading_refused(TorchFunctionMode):  # noqa: N801, a context like those of
     ) -> Any:
         if func in READING or (func is Tensor.__getitem__ and _selects(args[1])):
             name = getattr(func, "__name__", str(func))
-            raise FrozenError(f"the step lets Python see values of tensors (`{name}`)")
+            raise FrozenError(f"the step reads values of tensors in Python (`{name}`)")
         return func(*args, **(kwargs or {}))
 
 

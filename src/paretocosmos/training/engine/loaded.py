@@ -64,7 +64,7 @@ class Loaded:
             )
         if processes.count > 1 and plan.training.accumulate > 1:
             raise ConfigurationError(
-                f"`accumulate` needs the training split in memory where several processes train, "
+                "`accumulate` needs the training split in memory if several processes train, "
                 f"found {plan.training.accumulate} and {self._where}: set it to 1, or gather=True"
             ).by({"accumulate": 1})
 
@@ -133,7 +133,9 @@ class Loaded:
             f"{_told(before)}"
         )
         if kinds != usual:
-            raise DataError(f"{self.other}: all batches have the same parts, of the same types")
+            raise DataError(
+                f"{self.other}: all batches must have the same parts, of the same types"
+            )
 
     def _check_numbers(self, named: Mapping[str, Tensor], place: int) -> None:
         for name, part in named.items():
@@ -144,7 +146,7 @@ class Loaded:
             if counts and bool(part.sum().isnan()):
                 way = "; or set ignore_nan=True on the objective" if is_target else ""
                 raise DataError(
-                    f"batch {place} of {self._where} has NaN in its {name}: mend the data{way}"
+                    f"batch {place} of {self._where} has NaN in its {name}: fix the data{way}"
                 )
             if target in self.labels:
                 check_labels(part, self.labels[target], f"`{target}`", f"batch {place} of train")
@@ -165,9 +167,9 @@ def check_labels(labels: Tensor, allowed: LabelRange, target: str, where: str) -
     low, high = int(labels.min()), int(labels.max())
     if low < 0 or high >= classes:
         raise DataError(
-            f"the labels of {target} are 0 to {classes - 1}, as many as the head has classes; "
+            f"the labels of {target} must be 0 to {classes - 1}, one for each class of the head; "
             f"found {low if low < 0 else high} in {where}"
-            + ("" if low >= 0 else f": if it means that there is none, set ignore_index={low}")
+            + ("" if low >= 0 else f": if it marks a missing label, set ignore_index={low}")
         )
 
 

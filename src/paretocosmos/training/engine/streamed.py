@@ -134,8 +134,8 @@ class Streamed:
             return found
         raise DataError(
             "the training data could not be read in the background "
-            f"({type(found).__name__}: {one_line(found)}); see that what it is made of is still "
-            "there and whole, and go on with resume=True"
+            f"({type(found).__name__}: {one_line(found)}); check that its files still exist and "
+            "are intact, and continue with resume=True"
         ).by({"resume": True}) from found
 
 

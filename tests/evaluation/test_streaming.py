@@ -17,7 +17,8 @@ from paretocosmos import condition
 from paretocosmos.errors import ConfigurationError, DataError
 from paretocosmos.evaluation import evaluate as evaluation
 from paretocosmos.evaluation import tally as tallies
-from paretocosmos.evaluation.evaluate import evaluate, evaluate_batches
+from paretocosmos.evaluation.evaluate import evaluate, evaluate_shares
+from paretocosmos.evaluation.samples import Samples, Share
 from paretocosmos.evaluation.sweeping import blocks, sweep
 from paretocosmos.objectives import accuracy, calibration_error, roc_auc, streaming, weighted_sums
 from paretocosmos.objectives.cross_entropy import CrossEntropy
@@ -57,6 +58,27 @@ def _batches(problem: Problem) -> Iterator[Batch]:
         yield _cut(problem.split("test"), slice(start, stop))
 
 
+class Read:
+    """A source of batches that never fits into memory."""
+
+    where = "`test`"
+
+    def __init__(self, *batches: Batch) -> None:
+        self.batches = batches
+
+    def held(self, most: int) -> str:
+        return "too large"
+
+    def once(self) -> Iterator[Batch]:
+        yield from self.batches
+
+
+def _read(problem: Problem, *batches: Batch) -> list[Share]:
+    source: Any = Read(*batches)
+    samples = Samples(source, problem.objectives, torch.device("cpu"), torch.float32)
+    return [(problem.objectives, samples)]
+
+
 def _people(fairness: str, protocol: Protocol = "clean") -> TabularProblem:
     draw = np.random.default_rng(0)
     rows = 5 * ROWS
@@ -88,7 +110,8 @@ def test_a_table_by_sums_is_that_of_all_outputs(
     expected = evaluate(model, problem, rays=5)
     request.getfixturevalue("streamed")
     found = evaluate(model, problem, rays=5)
-    by_batches = evaluate_batches(model, problem, _batches(problem), even_rays(5, 2), split="test")
+    shares = _read(problem, *_batches(problem))
+    by_batches = evaluate_shares(model, problem, shares, even_rays(5, 2), split="test")
     for front in (found, by_batches):
         np.testing.assert_allclose(_table(front), _table(expected), rtol=1e-6, atol=1e-7)
         assert front.provenance == expected.provenance
@@ -158,7 +181,7 @@ def test_dense_outputs_by_sums_are_torchs(room: int, monkeypatch: pytest.MonkeyP
     np.testing.assert_allclose(_table(found), expected, rtol=1e-5)
     whole = _by_torch(model, problem.split("test"), even_rays(1, 2))
     many = (_cut(problem.split("test"), slice(at, at + 7)) for at in range(0, 30, 7))
-    one = evaluate_batches(model, problem, many, even_rays(1, 2), split="test")
+    one = evaluate_shares(model, problem, _read(problem, *many), even_rays(1, 2), split="test")
     np.testing.assert_allclose(_table(one), whole, rtol=1e-5)
 
 
@@ -223,8 +246,9 @@ def test_sums_that_do_not_lead_to_the_score_are_refused(streamed: None) -> None:
 
 
 def test_no_batch_is_no_front() -> None:
+    problem = _people("deo")
     with pytest.raises(DataError, match="found none"):
-        evaluate_batches(_model(), _people("deo"), [], even_rays(3, 2), split="test")
+        evaluate_shares(_model(), problem, _read(problem), even_rays(3, 2), split="test")
 
 
 @dataclass(frozen=True)
@@ -247,5 +271,5 @@ def test_processes_add_their_sums(streamed: None) -> None:
     OTHERS.clear()
     for rank in (0, 1):
         given: Any = {"split": "test", "processes": Half(rank)}
-        found = evaluate_batches(model, problem, _batches(problem), rays, **given)
+        found = evaluate_shares(model, problem, _read(problem, *_batches(problem)), rays, **given)
     np.testing.assert_allclose(_table(found), _table(expected), rtol=1e-6, atol=1e-7)

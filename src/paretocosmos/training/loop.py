@@ -3,15 +3,14 @@
 import time
 import warnings
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from statistics import fmean
 
 import torch
 
 from paretocosmos.errors import ConfigurationError, DivergedError, EngineWarning
-from paretocosmos.evaluation.evaluate import bring
+from paretocosmos.evaluation.samples import samples_of
 from paretocosmos.io.doing import doing
-from paretocosmos.problems import split_of
 from paretocosmos.runs.run import Run
 from paretocosmos.runs.saved import common_epoch
 from paretocosmos.runtime.device import (
@@ -25,7 +24,7 @@ from paretocosmos.runtime.device import (
 from paretocosmos.training.callbacks import Evaluation, Listeners
 from paretocosmos.training.engine.checks import FrozenError
 from paretocosmos.training.engine.loaded import Loaded
-from paretocosmos.training.feeding import feed_for, reading, shapes_explained
+from paretocosmos.training.feeding import feed_for, reading
 from paretocosmos.training.preflight import preflight
 from paretocosmos.training.progress import (
     CheckpointBudget,
@@ -71,7 +70,6 @@ class Trainer:
         if plan.device.type == "cuda":
             torch.cuda.reset_peak_memory_stats(plan.device)
         self.feed = feed_for(plan, self.dtype, self.processes)
-        self.val = bring(split_of(plan.problem, "val"), plan.device, self.dtype)
         samples = len(self.feed)
         if samples < plan.training.groups:
             raise ConfigurationError(
@@ -86,7 +84,9 @@ class Trainer:
             smallest=self._smallest(samples),
         )
         if isinstance(self.feed, Loaded):
-            self.feed.labels = labels
+            self.feed.labels.update(labels)
+        self.labels = labels
+        self.val = samples_of(plan.problem, "val", plan.device, self.dtype, labels)
         together = len(self.networks) if stacked else 1
         # multiply-adds of a forward pass, known only for networks without convolutions
         dense = len(plan.problem.input_shape) == 1
@@ -186,7 +186,7 @@ class Trainer:
                 self._warn_of_failure()
             waited = self.feed.waited
             # the one time an epoch is read back
-            with shapes_explained(self.feed):
+            with self.feed.checks.explained() if isinstance(self.feed, Loaded) else nullcontext():
                 every = [stack.epoch(own, plan.device) for stack, own in pieces]
             losses = torch.cat(every, dim=1).cpu()
         for network in self.networks:  # statistics of batches, each process's of its own
@@ -288,7 +288,8 @@ class Trainer:
 
     @doing("evaluating on test")
     def _finish(self) -> list[Run]:
-        test = bring(split_of(self.plan.problem, "test"), self.plan.device, self.dtype)
+        problem, device = self.plan.problem, self.plan.device
+        test = samples_of(problem, "test", device, self.dtype, self.labels)
         why = self.failure or (self.plan.why_eager if self.asked == "auto" else None)
         engine = self.engine_name if why is None else f"{self.engine_name}: {why}"
         said = {"engine": engine, "data": "on the device" if self.feed.resident else "streamed"}

@@ -20,9 +20,10 @@ from torch.utils.data import (
 )
 
 from paretocosmos.errors import ConfigurationError, DataError
+from paretocosmos.objectives import accuracy
 from paretocosmos.objectives.cross_entropy import CrossEntropy
 from paretocosmos.objectives.mean_squared_error import MeanSquaredError
-from paretocosmos.problems import Source, batches_of, load_problem, samples_in
+from paretocosmos.problems import Source, load_problem, samples_in, scored_on
 from paretocosmos.problems.streams import problem as module
 from paretocosmos.types import Batch
 
@@ -121,12 +122,14 @@ def test_a_stream_goes_on_where_the_epoch_before_stopped() -> None:
 
 def test_whole_splits_come_in_batches_or_as_one() -> None:
     problem = problem_of(Pictures(8), val=DataLoader(Pictures(10, 2), batch_size=4))
-    assert [len(batch) for batch in batches_of(problem, "val")] == [4, 4, 2]
+    source = problem.source("val")
+    assert source is not None
+    assert [len(batch) for batch in source.once()] == [4, 4, 2]
     together = problem.split("val")
     assert torch.equal(together.inputs, Pictures(10, 2).x)  # type: ignore[arg-type]
     assert samples_in(problem, "val") == 10
-    (one,) = batches_of(load_problem("toy_convex"), "val")
-    assert one is not None
+    ((_, one),) = scored_on(load_problem("toy_convex"), "val")
+    assert isinstance(one, Batch)
 
 
 def test_tensors_are_taken_into_memory_and_datasets_when_asked() -> None:
@@ -256,15 +259,21 @@ def test_a_loader_that_ends_early_is_refused() -> None:
         _drain(_Lies(), objectives=(CrossEntropy(),), reference=(1.0,), val=rows, test=rows)
 
 
-def test_splits_of_tasks_mark_what_is_missing() -> None:
+def test_every_objective_is_scored_on_its_own_source() -> None:
     tasks = {"sign": Task(3, "label"), "size": Task(2, "mean", 2)}
     problem = problem_of(tasks, val=tasks)
-    val = problem.split("val")
-    assert val.targets["label"].tolist()[3:] == [-100, -100]
-    assert val.targets["mean"].isnan().flatten().tolist() == [True] * 3 + [False] * 2
-    strict = (CrossEntropy(name="sign", output="sign"), problem.objectives[1])
-    with pytest.raises(ConfigurationError, match="`sign` cannot leave samples out"):
-        problem_of(tasks, val=tasks, objectives=strict).split("val")
+    found = []
+    for (own,), source in scored_on(problem, "val"):
+        assert not isinstance(source, Batch)
+        (batch,) = source.once()
+        found.append((own.name, len(batch), *batch.targets))
+    assert found == [("sign", 3, "label"), ("size", 2, "mean")]
+    with pytest.raises(DataError, match="`val` of `pictures` has a source for each objective"):
+        problem.split("val")
+    with pytest.raises(ConfigurationError, match=r"`metrics` .*leave them out"):
+        problem_of(tasks, val=tasks, metrics={"accuracy": accuracy})
+    with pytest.raises(ConfigurationError, match=r"`metrics` .*leave them out"):
+        scored_on(problem_of(tasks, metrics={"accuracy": accuracy}), "train")
     with pytest.raises(ConfigurationError, match="found both"):
         problem_of({"sign": Task(4, "label"), "size": DataLoader(Task(4, "mean"))})
 
@@ -277,7 +286,7 @@ def test_the_shorter_task_begins_anew() -> None:
         }
         source = problem_of(loaders, epoch=epoch).source("train")
         assert source is not None
-        assert source.tasks == ("sign", "size")
+        assert tuple(source.parts) == ("sign", "size")
         source.begin(1, 0)
         size = source.batch_size
         assert size is not None

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from paretocosmos.backbones import Backbone
 from paretocosmos.errors import DataError
 from paretocosmos.evaluation.kept import kept_numbers
-from paretocosmos.evaluation.samples import Samples, Share, rows_of, samples_for
+from paretocosmos.evaluation.samples import Samples, Shares, rows_of, samples_for
 from paretocosmos.evaluation.scoring import front_of, score, scored, table_of
 from paretocosmos.evaluation.sweeping import blocks, numbers_per_sample, sweep
 from paretocosmos.evaluation.tally import KeptSamples, Tally
@@ -78,7 +78,7 @@ def evaluate(
 def evaluate_shares(
     model: nn.Module,
     problem: Problem,
-    shares: Sequence[Share],
+    shares: Shares,
     rays: Tensor,
     *,
     split: str,
@@ -118,7 +118,7 @@ def evaluate_shares(
 
 
 def evaluate_parts(
-    model: nn.Module, problem: Problem, shares: Sequence[Share], rays: Tensor, parts: int
+    model: nn.Module, problem: Problem, shares: Shares, rays: Tensor, parts: int
 ) -> tuple[Array, Array]:
     """Values ``[N, J]`` on all samples, and ``[parts, N, J]`` on so many parts of equal size.
 

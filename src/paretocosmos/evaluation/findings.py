@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from paretocosmos.evaluation.evaluate import WHOLE, evaluating, numbers_of, sweep
 from paretocosmos.evaluation.intervals import paired_draws
-from paretocosmos.evaluation.samples import Share, thinned
+from paretocosmos.evaluation.samples import Shares, thinned
 from paretocosmos.evaluation.sensitivity import sensitivity
 from paretocosmos.objectives import Objective
 from paretocosmos.pareto.front import Array, Front
@@ -67,7 +67,7 @@ def examine(
     model: nn.Module,
     problem: Problem,
     front_val: Front,
-    val: Sequence[Share],
+    val: Shares,
     *,
     scaled: bool = False,
     learned: bool = True,

@@ -1,6 +1,6 @@
 """The samples of a split, where a network is evaluated on them again and again."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from types import MappingProxyType
@@ -18,7 +18,17 @@ from paretocosmos.problems.streams.held import bytes_of, joined
 from paretocosmos.runtime.device import fits
 from paretocosmos.types import Batch, map_tensors
 
-__all__ = ["Samples", "Share", "bring", "move", "rows_of", "samples_for", "samples_of", "thinned"]
+__all__ = [
+    "Samples",
+    "Share",
+    "Shares",
+    "bring",
+    "move",
+    "rows_of",
+    "samples_for",
+    "samples_of",
+    "thinned",
+]
 
 NO_LABELS: Mapping[str, LabelRange] = MappingProxyType({})
 
@@ -128,6 +138,9 @@ class Samples:
 
 Share = tuple[tuple[Objective, ...], Samples]
 """Objectives and the samples that they are scored on."""
+
+Shares = Sequence[Share]
+"""A split to evaluate on: all objectives on the same samples, or each on its own."""
 
 
 def samples_of(

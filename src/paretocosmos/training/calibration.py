@@ -5,7 +5,6 @@ all rays beyond are dominated. The ends of the simplex are moved to where a weig
 so that every preference somebody can ask for is a choice worth having.
 """
 
-from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -14,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from paretocosmos.evaluation.evaluate import evaluate_parts
-from paretocosmos.evaluation.samples import Share
+from paretocosmos.evaluation.samples import Shares
 from paretocosmos.problems import Problem
 
 __all__ = ["useful_ends"]
@@ -33,7 +32,7 @@ SAME = 0.5
 Values = npt.NDArray[np.float64]
 
 
-def useful_ends(model: nn.Module, problem: Problem, val: Sequence[Share]) -> Tensor:
+def useful_ends(model: nn.Module, problem: Problem, val: Shares) -> Tensor:
     """For each objective the ray ``[J, J]`` with the largest weight on it that still pays.
 
     A weight pays as long as no other ray is better in something, beyond the noise of the validation

@@ -12,7 +12,7 @@ from paretocosmos.conditioning import ANSWER, OF_NO, OF_YES, likely, tilted
 from paretocosmos.conditioning.tilt import Tilt
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.evaluation.learned import learned_outputs
-from paretocosmos.evaluation.samples import Share
+from paretocosmos.evaluation.samples import Shares
 from paretocosmos.objectives import Objective, RateObjective, weighted_mean
 from paretocosmos.pareto.front import Array
 from paretocosmos.problems import Problem, split_of
@@ -101,7 +101,7 @@ def lean(model: nn.Module, problem: Problem, *, rows: int = ROWS) -> None:
         model.follow(_spread(fine[torch.from_numpy(falls)], gaps[falls]))
 
 
-def learned_quality(model: nn.Module, problem: Problem, val: Sequence[Share]) -> float | None:
+def learned_quality(model: nn.Module, problem: Problem, val: Shares) -> float | None:
     """How well a network that leans by a formula knows held-out rows; `None` for any other.
 
     Minus the sum of the two cross-entropies it learns. Epochs are compared by this, not by the

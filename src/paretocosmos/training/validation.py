@@ -15,7 +15,7 @@ from paretocosmos.config.plan import Plan
 from paretocosmos.errors import DataError, FindingWarning
 from paretocosmos.evaluation.evaluate import evaluate_shares
 from paretocosmos.evaluation.findings import examine
-from paretocosmos.evaluation.samples import Share
+from paretocosmos.evaluation.samples import Shares
 from paretocosmos.methods import Method, State
 from paretocosmos.pareto.front import Front
 from paretocosmos.problems import Problem
@@ -27,7 +27,7 @@ __all__ = ["evaluate_equal_weights", "examined", "judged_front", "mean_losses", 
 def judged_front(
     model: nn.Module,
     plan: Plan,
-    shares: Sequence[Share],
+    shares: Shares,
     rays: Tensor,
     processes: Processes,
     *,
@@ -51,7 +51,7 @@ def judged_front(
 
 
 def evaluate_equal_weights(
-    model: nn.Module, problem: Problem, front: Front, test: Sequence[Share], processes: Processes
+    model: nn.Module, problem: Problem, front: Front, test: Shares, processes: Processes
 ) -> dict[str, dict[str, float | None]]:
     """What one network for all rays reaches with equal weights, where the paper judges faces.
 
@@ -80,7 +80,7 @@ def examined(
     model: nn.Module,
     plan: Plan,
     fronts: Mapping[str, Front],
-    splits: Mapping[str, Sequence[Share]],
+    splits: Mapping[str, Shares],
     processes: Processes,
 ) -> dict[str, Any]:
     """What a record says of one network for all rays; what it should say aloud is warned of.

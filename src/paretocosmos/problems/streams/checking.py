@@ -119,17 +119,15 @@ def check_labels(labels: Tensor, allowed: LabelRange, target: str, where: str) -
 
 def _flat(batch: Batch) -> dict[str, Tensor]:
     """The parts of a batch by their names, those of every objective's own."""
+    return _named("inputs", batch.inputs) | _named(TARGET, batch.targets)
+
+
+def _named(name: str, part: Tensor | Mapping[str, Any]) -> dict[str, Tensor]:
+    if isinstance(part, Tensor):
+        return {name: part}
     found: dict[str, Tensor] = {}
-
-    def add(name: str, part: Tensor | Mapping[str, Any]) -> None:
-        if isinstance(part, Tensor):
-            found[name] = part
-        else:
-            for key, inner in part.items():
-                add(f"{name}{'' if name == TARGET else '/'}{key}", inner)
-
-    add("inputs", batch.inputs)
-    add(TARGET, batch.targets)
+    for key, inner in part.items():
+        found |= _named(f"{name}{'' if name == TARGET else '/'}{key}", inner)
     return found
 
 

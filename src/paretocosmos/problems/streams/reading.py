@@ -101,9 +101,8 @@ class Failed:
     def error(self, where: str) -> DataError:
         """The sentence about it."""
         return DataError(
-            f"{self.what} of {where} cannot be read ({self.why}): mend it or leave it out; a "
-            "training that was begun goes on with resume=True"
-        ).by({"resume": True})
+            f"{self.what} of {where} cannot be read ({self.why}): mend it or leave it out"
+        )
 
 
 @dataclass(frozen=True)
@@ -171,9 +170,8 @@ def lost(where: str, error: Exception) -> DataError:
     if gone or "exited unexpectedly" in worker or "killed by signal" in worker:
         return DataError(
             f"a worker process that reads {where} has died ({worker or told}): it may be out of "
-            "memory or of shared memory, then fewer `workers` help; a training that was begun "
-            "goes on with resume=True"
-        ).by({"resume": True})
+            "memory or of shared memory, then fewer `workers` help"
+        )
     who = f"{worker.rstrip('.')}: " if worker and worker != told else ""
     return Failed("a batch", f"{type(error).__name__}: {who}{told}").error(where)
 

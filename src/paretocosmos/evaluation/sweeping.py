@@ -14,7 +14,7 @@ from paretocosmos.errors import ConfigurationError
 from paretocosmos.evaluation.kept import kept_or
 from paretocosmos.types import Inputs, Outputs, first, map_tensors
 
-__all__ = ["blocks", "numbers_per_sample", "sweep", "there"]
+__all__ = ["blocks", "check_rows", "numbers_per_sample", "sweep", "there"]
 
 Prepare = Callable[[Inputs, torch.dtype], Inputs]
 
@@ -146,12 +146,12 @@ def _each_ray(model: nn.Module, chunk: Inputs, rays: Tensor, prepare: Prepare | 
         outputs = model.each_ray(inputs, rays)
     else:
         outputs = map_tensors(lambda *parts: torch.stack(parts), *(model(inputs, r) for r in rays))
-    map_tensors(partial(_check_rows, samples=len(first(chunk))), outputs)
+    map_tensors(partial(check_rows, samples=len(first(chunk))), outputs)
     return outputs
 
 
-def _check_rows(out: Tensor, samples: int) -> Tensor:
-    """Outputs are cut and put together by samples, which must be the rows."""
+def check_rows(out: Tensor, samples: int) -> Tensor:
+    """Outputs ``[N, B, ...]``, which are cut by samples; refused where rows are something else."""
     if out.ndim < 2 or out.shape[1] != samples:
         found = f"{out.shape[1]} rows" if out.ndim > 1 else "one number"
         raise ConfigurationError(

@@ -74,6 +74,18 @@ def test_rows_are_read_as_asked_and_drawn_the_same_by_any_number_of_workers() ->
     assert not (torch.cat(other)[:, 1:] == torch.cat(alone)[:, 1:]).any()
 
 
+def test_processes_that_share_a_batch_draw_different_numbers() -> None:
+    found = []
+    for rows in torch.arange(8).split(4):
+        source = _source(Rows(8))
+        source.begin(7, 0)
+        (batch,) = source.read([rows])
+        assert isinstance(batch.inputs, Tensor)
+        found.append(batch.inputs)
+    assert torch.cat(found)[:, 0].tolist() == list(range(8))
+    assert not (found[0][:, 1:] == found[1][:, 1:]).any()
+
+
 def test_a_loader_that_shuffles_is_taken_apart() -> None:
     source = _source(DataLoader(Rows(10), batch_size=4, shuffle=True))
     assert (source.samples, source.batch_size, source.shuffled) == (10, 4, True)
@@ -103,6 +115,27 @@ def test_a_sampler_of_ones_own_is_seeded_by_the_epoch() -> None:
     one, two, other = (_read(source, 5, 5, epoch=epoch) for epoch in (3, 3, 4))
     assert torch.equal(torch.cat(one)[:, 0], torch.cat(two)[:, 0])
     assert not torch.equal(torch.cat(one)[:, 0], torch.cat(other)[:, 0])
+
+
+class _Drawn(Stream):
+    def __iter__(self) -> Iterator[Sample]:
+        for sample in super().__iter__():
+            noise = float(torch.rand(())) + random.random() + float(np.random.rand())
+            yield sample | {"image": sample["image"] + noise}
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_what_is_evaluated_draws_the_same_every_time(workers: int) -> None:
+    val = _Drawn(5) if workers == 0 else DataLoader(_Drawn(5), batch_size=2, num_workers=1)
+    source = problem_of(Pictures(4), val=val).source("val")
+    assert source is not None
+    state = torch.get_rng_state(), random.getstate(), repr(np.random.get_state())
+    one, two = (torch.cat([b.inputs for b in source.once()]) for _ in range(2))  # type: ignore[misc]
+    assert torch.equal(one, two)
+    assert not torch.equal(one, Pictures(5).x)
+    after = torch.get_rng_state(), random.getstate(), repr(np.random.get_state())
+    assert torch.equal(state[0], after[0])
+    assert state[1:] == after[1:]
 
 
 def test_a_stream_goes_on_where_the_epoch_before_stopped() -> None:
@@ -251,6 +284,19 @@ def test_what_cannot_be_read_is_refused(
 ) -> None:
     with pytest.raises(kind, match=words):
         _drain(train, **given)
+
+
+class _Short(Stream):
+    def __len__(self) -> int:
+        return 9
+
+
+def test_what_is_evaluated_does_not_end_early() -> None:
+    with pytest.raises(DataError, match="`val` of `pictures` ended after 8 of 9 samples"):
+        problem_of(Pictures(4), val=_Short(8)).split("val")
+    rows: Any = {"objectives": (CrossEntropy(),), "reference": (1.0,), "test": [0]}
+    with pytest.raises(DataError, match="`val` of `pictures` ended after 2 of 5 batches"):
+        problem_of([(torch.zeros(4), torch.tensor(0))], val=_Lies(), **rows).split("val")
 
 
 def test_a_loader_that_ends_early_is_refused() -> None:

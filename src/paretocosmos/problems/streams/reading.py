@@ -18,6 +18,8 @@ __all__ = ["Draws", "Failed", "HowToRead", "Order", "collated", "lost", "reader_
 
 Collate = Callable[[Any], Any]
 SEEDS = 2**63
+# A prime, so that batches and samples do not lead to the same seed.
+SHARE = 1_000_000_007
 
 
 @dataclass(frozen=True)
@@ -85,7 +87,9 @@ class Order:
     def __iter__(self) -> Iterator[list[int]]:
         for place, rows in enumerate(self.batches):
             # one list at a time: as numbers of Python's, a million would take 30 MB
-            yield [(self.seed + place) % SEEDS, *rows.tolist()]
+            asked = rows.tolist()
+            # by its first sample too: processes that share a batch draw different numbers
+            yield [(self.seed + place + SHARE * asked[0]) % SEEDS, *asked]
 
     def __len__(self) -> int:
         return len(self.batches)

@@ -127,7 +127,8 @@ def has_length(data: Any) -> bool:
 
 
 def _indexable(data: Any) -> bool:
-    return hasattr(data, "__getitem__") and _length(data) is not None
+    # an IterableDataset inherits a `__getitem__` that only refuses, and may have a length
+    return hasattr(data, "__getitem__") and not _of_samples(data) and _length(data) is not None
 
 
 def _of_samples(data: Any) -> bool:

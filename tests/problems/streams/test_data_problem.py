@@ -17,6 +17,7 @@ from torch.utils.data import (
     DistributedSampler,
     TensorDataset,
     WeightedRandomSampler,
+    default_collate,
 )
 
 from paretocosmos.errors import ConfigurationError, DataError
@@ -251,6 +252,23 @@ def test_a_sample_that_cannot_be_read_is_named() -> None:
 def test_a_worker_that_dies_is_said_to_have_died() -> None:
     with pytest.raises(DataError, match="`train` of `pictures` has died"):
         _drain(_Dies(8), workers=1)
+
+
+class WebLoader(Stream):
+    """As WebDataset's: of torch's kind, though it gives batches."""
+
+    def __iter__(self) -> Iterator[Any]:
+        samples = list(super().__iter__())
+        return iter([default_collate(samples[at : at + 4]) for at in range(0, len(samples), 4)])
+
+
+def test_streams_as_other_libraries_have_them() -> None:
+    found = problem_of(Pictures(4), val=WebLoader(10)).split("val")
+    assert torch.equal(found.inputs, Pictures(10).x)  # type: ignore[arg-type]
+    rows = [{"image": [0.0] * 6, "label": row % 2, "mean": 0.5} for row in range(4)]
+    for count in (1, 4):  # torch makes six lists of a number each
+        with pytest.raises(DataError, match=r"found list in `image`.*with_format"):
+            problem_of(Pictures(4), val=rows[:count]).split("val")
 
 
 def test_a_batch_that_cannot_be_made_is_refused() -> None:

@@ -25,12 +25,15 @@ LARGEST = 4 * 2**30
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class DataProblem(Problem):
-    """Data as it comes: a dataset or loader for each split, read while the network trains.
+    """Data as it comes: a dataset or loader for each split, read while it is used.
 
     A split is a map-style dataset (torch's, Hugging Face's, or anything with `__getitem__` and
     `__len__`), an `IterableDataset`, a `DataLoader`, any other iterable of batches, or a `Batch`.
-    `train` may also be a mapping with a source of its own for each objective, by its name: a step
-    takes one batch of each, and an objective sees only its own.
+    A split may also be a mapping with a source of its own for each objective, by its name: a step
+    takes one batch of each, and an objective is trained and scored on its own alone.
+
+    What is validated or tested on is kept in memory where it takes at most 1 GB, else read anew
+    whenever it is evaluated.
 
     Inputs that are bytes become floats from 0 to 1 on the device.
 

@@ -20,7 +20,7 @@ import numpy as np
 import torch
 
 from paretocosmos import fit
-from paretocosmos.evaluation.evaluate import move
+from paretocosmos.evaluation.samples import move
 from paretocosmos.objectives.cross_entropy import CrossEntropy
 from paretocosmos.problems.images.problem import HEADS, ImageProblem
 from paretocosmos.runs.provenance import provenance

@@ -18,9 +18,9 @@ from paretocosmos.backbones.mlp import Mlp
 from paretocosmos.conditioning.concat import Concat
 from paretocosmos.conditioning.transposed_conv import TransposedConv
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.evaluation import evaluate as evaluation
-from paretocosmos.evaluation import sweeping
-from paretocosmos.evaluation.evaluate import evaluate, move, sweep
+from paretocosmos.evaluation import samples, sweeping
+from paretocosmos.evaluation.evaluate import evaluate, sweep
+from paretocosmos.evaluation.samples import bring, move
 from paretocosmos.objectives.mean_squared_error import MeanSquaredError
 from paretocosmos.pareto.front import Front
 from paretocosmos.pareto.rays import even_rays
@@ -415,9 +415,9 @@ def test_a_split_that_does_not_fit_is_fetched_chunk_by_chunk(
     assert isinstance(whole.inputs, Tensor)
     # of another type, as it would be on another device
     elsewhere = Batch(whole.inputs.double(), {k: v.double() for k, v in whole.targets.items()})
-    monkeypatch.setattr(evaluation, "fits", lambda *given, **named: not large)
+    monkeypatch.setattr(samples, "fits", lambda *given, **named: not large)
     monkeypatch.setattr(sweeping, "CHUNK", 25 * 3 * 100)
-    batch = evaluation.bring(elsewhere, torch.device("cpu"), torch.float32)
+    batch = bring(elsewhere, torch.device("cpu"), torch.float32)
     assert isinstance(batch.inputs, Tensor)
     assert (batch.inputs is elsewhere.inputs) == large
     assert {target.dtype for target in batch.targets.values()} == {torch.float32}

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from paretocosmos.evaluation.evaluate import evaluate
 from paretocosmos.evaluation.findings import examine, findings
 from paretocosmos.evaluation.intervals import bootstrap, paired_draws
+from paretocosmos.evaluation.samples import samples_for
 from paretocosmos.evaluation.sensitivity import sensitivity
 from paretocosmos.objectives import Objective
 from paretocosmos.objectives.mean_squared_error import MeanSquaredError
@@ -185,11 +186,11 @@ def _problem(*, second: Objective | None = None) -> Problem:
 def test_a_network_is_examined(by: float, kinds: list[str]) -> None:
     problem, model = _problem(), Head(by)
     front = evaluate(model, problem, split="val", rays=40)
-    found = examine(model, problem, front, problem.split("val"))
+    found = examine(model, problem, front, samples_for(model, problem, "val"))
     assert [one.kind for one in found.findings] == kinds
     expected = sensitivity(model, problem.split("val").inputs, even_rays(40, 2))
     assert found.sensitivity == pytest.approx(expected, rel=0.15, abs=1e-9)
-    assert examine(model, problem, front, problem.split("val")) == found
+    assert examine(model, problem, front, samples_for(model, problem, "val")) == found
 
 
 class Tiny(MeanSquaredError):  # noqa: N818
@@ -203,13 +204,13 @@ class Tiny(MeanSquaredError):  # noqa: N818
 def test_losses_that_were_brought_to_one_scale_drown_nobody(scaled: bool) -> None:
     problem, model = _problem(second=Tiny(name="two", target="two")), Head(-1.0)
     front = evaluate(model, problem, split="val", rays=9)
-    found = examine(model, problem, front, problem.split("val"), scaled=scaled)
+    found = examine(model, problem, front, samples_for(model, problem, "val"), scaled=scaled)
     assert [one.kind for one in found.findings] == ["wrong_order", *["drowned"] * (not scaled)]
 
 
 def test_what_gives_no_gradient_is_found() -> None:
     problem = _problem(second=Flat(name="flat"))
     front = evaluate(Head(), problem, split="val", rays=9)
-    found = examine(Head(), problem, front, problem.split("val"))
+    found = examine(Head(), problem, front, samples_for(Head(), problem, "val"))
     first = found.findings[0]
     assert (first.kind, first.text.split()[0]) == ("no_gradient", "`flat`")

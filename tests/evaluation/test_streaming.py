@@ -13,11 +13,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from paretocosmos import condition
+from paretocosmos import DataProblem, condition
 from paretocosmos.errors import ConfigurationError, DataError
 from paretocosmos.evaluation import evaluate as evaluation
 from paretocosmos.evaluation import tally as tallies
-from paretocosmos.evaluation.evaluate import evaluate, evaluate_batches
+from paretocosmos.evaluation.evaluate import evaluate, evaluate_parts, evaluate_shares
+from paretocosmos.evaluation.samples import Samples, Share, samples_for
 from paretocosmos.evaluation.sweeping import blocks, sweep
 from paretocosmos.objectives import accuracy, calibration_error, roc_auc, streaming, weighted_sums
 from paretocosmos.objectives.cross_entropy import CrossEntropy
@@ -57,6 +58,27 @@ def _batches(problem: Problem) -> Iterator[Batch]:
         yield _cut(problem.split("test"), slice(start, stop))
 
 
+class Read:
+    """A source of batches that never fits into memory."""
+
+    where = "`test`"
+
+    def __init__(self, *batches: Batch) -> None:
+        self.batches = batches
+
+    def held(self, most: int) -> str:
+        return "too large"
+
+    def once(self) -> Iterator[Batch]:
+        yield from self.batches
+
+
+def _read(problem: Problem, *batches: Batch) -> list[Share]:
+    source: Any = Read(*batches)
+    samples = Samples(source, problem.objectives, torch.device("cpu"), torch.float32)
+    return [(problem.objectives, samples)]
+
+
 def _people(fairness: str, protocol: Protocol = "clean") -> TabularProblem:
     draw = np.random.default_rng(0)
     rows = 5 * ROWS
@@ -88,7 +110,8 @@ def test_a_table_by_sums_is_that_of_all_outputs(
     expected = evaluate(model, problem, rays=5)
     request.getfixturevalue("streamed")
     found = evaluate(model, problem, rays=5)
-    by_batches = evaluate_batches(model, problem, _batches(problem), even_rays(5, 2), split="test")
+    shares = _read(problem, *_batches(problem))
+    by_batches = evaluate_shares(model, problem, shares, even_rays(5, 2), split="test")
     for front in (found, by_batches):
         np.testing.assert_allclose(_table(front), _table(expected), rtol=1e-6, atol=1e-7)
         assert front.provenance == expected.provenance
@@ -158,7 +181,7 @@ def test_dense_outputs_by_sums_are_torchs(room: int, monkeypatch: pytest.MonkeyP
     np.testing.assert_allclose(_table(found), expected, rtol=1e-5)
     whole = _by_torch(model, problem.split("test"), even_rays(1, 2))
     many = (_cut(problem.split("test"), slice(at, at + 7)) for at in range(0, 30, 7))
-    one = evaluate_batches(model, problem, many, even_rays(1, 2), split="test")
+    one = evaluate_shares(model, problem, _read(problem, *many), even_rays(1, 2), split="test")
     np.testing.assert_allclose(_table(one), whole, rtol=1e-5)
 
 
@@ -222,9 +245,112 @@ def test_sums_that_do_not_lead_to_the_score_are_refused(streamed: None) -> None:
         evaluate(_model(), problem, rays=3)
 
 
+class Nodes(nn.Module):
+    """Answers for every node of a graph, all of them one after the other."""
+
+    def __init__(self, rows: int) -> None:
+        super().__init__()
+        self.layer, self.rows = nn.Linear(3, 1), rows
+
+    def forward(self, inputs: Tensor, ray: Tensor) -> Tensor:
+        found: Tensor = self.layer(inputs * ray[0])
+        return found.flatten()[0] if not self.rows else found.repeat(self.rows, 1)
+
+
+@pytest.mark.parametrize(("rows", "found"), [(2, "4 rows for 2"), (0, "one number")])
+def test_a_row_of_outputs_belongs_to_a_sample(rows: int, found: str) -> None:
+    problem = _people("tpr_gap")
+    few: Any = map_tensors(lambda part: part[:2], problem.split("test").inputs)
+    for inputs in (few, problem.split("test").inputs):  # the others are more than a chunk
+        with pytest.raises(ConfigurationError, match=rf"row of outputs for each.*{found}.*nodes"):
+            sweep(Nodes(rows), inputs, even_rays(3, 2), problem.prepare)
+    with pytest.raises(ConfigurationError, match=found):
+        evaluate(Nodes(rows), problem, rays=3)
+    one: Any = sweep(Nodes(1), few, even_rays(3, 2), problem.prepare)
+    assert one.shape == (3, 2, 1)
+
+
+class Words(nn.Module):
+    """A class for every token, however many a batch has."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Embedding(10, 4)
+
+    def forward(self, inputs: Tensor, ray: Tensor) -> Tensor:
+        found: Tensor = self.layer(inputs) * ray[0]
+        return found
+
+
+class Padded:
+    """Batches that are as wide as their longest sequence."""
+
+    def __iter__(self) -> Iterator[tuple[Tensor, Tensor]]:
+        draw = torch.Generator().manual_seed(0)
+        for width in (3, 7, 5):
+            tokens = torch.randint(0, 10, (6, width), generator=draw)
+            yield tokens, torch.where(tokens > 7, -100, tokens % 4)
+
+
+def test_batches_of_different_widths_are_summed() -> None:
+    def problem(**given: Any) -> DataProblem:
+        objective = CrossEntropy(ignore_index=-100)
+        data: dict[str, Any] = {"train": Batch(torch.zeros(2, 1), {}), "outputs": 4}
+        return DataProblem(
+            name="words",
+            objectives=(objective, replace(objective, name="again")),
+            reference=(9.0, 9.0),
+            val=Padded(),
+            test=Padded(),
+            **data,
+            **given,
+        )
+
+    model, every = Words(), list(Padded())
+    found = evaluate(model, problem(), rays=2)
+    with torch.no_grad():
+        for ray, value in zip(even_rays(2, 2), found.values[:, 0], strict=True):
+            logits = torch.cat([model(tokens, ray).flatten(0, 1) for tokens, _ in every])
+            labels = torch.cat([own.flatten() for _, own in every])
+            assert value == pytest.approx(float(F.cross_entropy(logits, labels)), rel=1e-5)
+    median: Any = {"median": lambda outputs, targets: outputs.median()}
+    with pytest.raises(DataError, match=r"`median` keeps all outputs.*`collate`.*`streaming`"):
+        evaluate(model, problem(metrics=median), rays=2)
+    with pytest.raises(DataError, match="`collate`"):
+        problem().split("val")
+
+
+@pytest.mark.parametrize("parts", [3, 10])
+def test_parts_are_those_of_all_samples(parts: int, streamed: None) -> None:
+    problem, model, rays = _people("tpr_gap"), _model(), even_rays(3, 2)
+    whole, each = evaluate_parts(model, problem, _read(problem, *_batches(problem)), rays, parts)
+    expected = evaluate_parts(model, problem, samples_for(model, problem, "test"), rays, parts)
+    np.testing.assert_allclose(whole, expected[0], rtol=1e-6, atol=1e-7)
+    np.testing.assert_allclose(each, expected[1], rtol=1e-6, atol=1e-7)
+    size = ROWS // parts
+    some = _cut(problem.split("test"), slice(size, 2 * size))
+    alone = replace(problem, splits={**problem.splits, "test": some})
+    np.testing.assert_allclose(each[1], evaluate(model, alone, rays=3).values, rtol=1e-6)
+
+
+def test_samples_are_the_same_every_time() -> None:
+    problem = _people("tpr_gap")
+    ((_, samples),) = _read(problem, *_batches(problem))
+    assert len(samples) == ROWS
+    for most in (ROWS, 100, 7):
+        some = samples.spread(most)
+        rows = problem.split("test").inputs[:: -(-ROWS // most)]  # type: ignore[index]
+        assert torch.equal(some.inputs, rows)  # type: ignore[arg-type]
+    source: Any = samples._source
+    source.batches = source.batches[:2]
+    with pytest.raises(DataError, match="8 samples this time and had 600 before"):
+        list(samples)
+
+
 def test_no_batch_is_no_front() -> None:
+    problem = _people("deo")
     with pytest.raises(DataError, match="found none"):
-        evaluate_batches(_model(), _people("deo"), [], even_rays(3, 2), split="test")
+        evaluate_shares(_model(), problem, _read(problem), even_rays(3, 2), split="test")
 
 
 @dataclass(frozen=True)
@@ -247,5 +373,5 @@ def test_processes_add_their_sums(streamed: None) -> None:
     OTHERS.clear()
     for rank in (0, 1):
         given: Any = {"split": "test", "processes": Half(rank)}
-        found = evaluate_batches(model, problem, _batches(problem), rays, **given)
+        found = evaluate_shares(model, problem, _read(problem, *_batches(problem)), rays, **given)
     np.testing.assert_allclose(_table(found), _table(expected), rtol=1e-6, atol=1e-7)

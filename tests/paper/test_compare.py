@@ -14,7 +14,7 @@ from torch import Tensor
 from paretocosmos import registry
 from paretocosmos.config.settings import pairs
 from paretocosmos.errors import ConfigurationError, FrontWarning, RunError
-from paretocosmos.evaluation.evaluate import move
+from paretocosmos.evaluation.samples import move
 from paretocosmos.methods.cosmos import Cosmos
 from paretocosmos.objectives.mean_squared_error import MeanSquaredError
 from paretocosmos.pareto.front import Front

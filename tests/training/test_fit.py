@@ -312,7 +312,8 @@ def test_images_stay_bytes(
     monkeypatch.setattr(sweeping, "CHUNK_IMAGES", 5 * 24 * 24 * 20)  # twenty images under five rays
     train(digits, epochs=1, settings=IMAGES, engine="eager")
     (trainer,) = trainers
-    for batch in (trainer.feed.batch_at(torch.arange(7)), trainer.val):
+    ((_, val),) = trainer.settling.val
+    for batch in (trainer.feed.batch_at(torch.arange(7)), *val):
         assert first(batch.inputs).dtype == torch.uint8
         assert {target.dtype for target in batch.targets.values()} == {torch.int64}
     assert trainer.feed is trainer.stacks[0].work.feed

@@ -9,11 +9,13 @@ import torch
 from torch import Tensor, nn
 
 from paretocosmos.errors import FrontWarning, InfeasibleError
-from paretocosmos.evaluation.evaluate import bring, evaluate, evaluating, scored, sweep
+from paretocosmos.evaluation.evaluate import evaluate, evaluating, outputs_of
 from paretocosmos.evaluation.intervals import intervals
 from paretocosmos.evaluation.learned import POOLED, pooled_gaps
 from paretocosmos.evaluation.proof import proven
 from paretocosmos.evaluation.refine import refine
+from paretocosmos.evaluation.samples import samples_for
+from paretocosmos.evaluation.scoring import front_of, table_of
 from paretocosmos.evaluation.threshold import MIDDLE, at_threshold, takes_threshold
 from paretocosmos.evaluation.threshold_search import other_threshold
 from paretocosmos.io.tables import Grid, number
@@ -223,27 +225,29 @@ def _look(
     chosen: bool = False,
 ) -> Point:
     """One ray on a split, with intervals; those of a ray that was `chosen` on that split."""
-    parameter = next(model.parameters(), torch.zeros(()))
-    batch = bring(problem.split(check_split(split)), parameter.device, parameter.dtype)
-    rays = torch.tensor([ray])
-    every = {objective.name: objective.score for objective in problem.objectives}
-    with evaluating(model), precise("fp32"):
-        outputs = sweep(model, batch.inputs, rays, problem.prepare)
-        front = scored(
-            problem.objectives,
-            outputs,
-            batch.targets,
-            rays,
-            metrics=problem.metrics,
-            reference=problem.reference,
-            score_batch=problem.score_batch,
-            split=split,
-        )
-        ends = intervals(
-            every | dict(problem.metrics),
-            map_tensors(lambda out: out[0], outputs),
-            batch.targets,
-            score_batch=problem.score_batch,
-            chosen=chosen,
-        )
+    rays, size = torch.tensor([ray]), problem.score_batch
+    tables: list[Tensor] = []
+    ends: dict[str, tuple[float, float]] = {}
+    for objectives, samples in samples_for(model, problem, check_split(split)):
+        outputs, targets = outputs_of(model, problem, samples, rays, whose="an interval")
+        every = {objective.name: objective.score for objective in objectives}
+        with evaluating(model), precise("fp32"):
+            tables.append(table_of(objectives, outputs, targets, problem.metrics, size))
+            ends |= intervals(
+                every | dict(problem.metrics),
+                map_tensors(lambda out: out[0], outputs),
+                targets,
+                score_batch=size,
+                chosen=chosen,
+            )
+    front = front_of(
+        torch.cat(tables),
+        problem.objectives,
+        rays,
+        metrics=tuple(problem.metrics),
+        reference=problem.reference,
+        score_batch=size,
+        split=split,
+        provenance=None,
+    )
     return dataclasses.replace(point_of(front, 0), intervals=ends)

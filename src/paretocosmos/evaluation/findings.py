@@ -2,7 +2,7 @@
 
 import dataclasses
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
@@ -13,7 +13,9 @@ from torch import Tensor, nn
 
 from paretocosmos.evaluation.evaluate import WHOLE, evaluating, numbers_of, sweep
 from paretocosmos.evaluation.intervals import paired_draws
+from paretocosmos.evaluation.samples import Shares, thinned
 from paretocosmos.evaluation.sensitivity import sensitivity
+from paretocosmos.objectives import Objective
 from paretocosmos.pareto.front import Array, Front
 from paretocosmos.pareto.metrics import BEYOND, monotonicity
 from paretocosmos.problems import Problem
@@ -65,7 +67,7 @@ def examine(
     model: nn.Module,
     problem: Problem,
     front_val: Front,
-    batch: Batch,
+    val: Shares,
     *,
     scaled: bool = False,
     learned: bool = True,
@@ -76,7 +78,7 @@ def examine(
         model: ``forward(inputs, ray) -> outputs``.
         problem: what it was trained on.
         front_val: its front on the validation split.
-        batch: that split, targets on the model's device.
+        val: that split, on the model's device.
         scaled: whether losses were brought to one scale in training, where none drowns another.
         learned: whether the network learned what a ray means, so that it can fail to; else the
             order of its front is all that is examined.
@@ -84,24 +86,33 @@ def examine(
     count = min(len(front_val), RAYS * (front_val.objectives - 1))
     front = front_val.take(np.linspace(0, len(front_val) - 1, count).round().astype(int))
     rays = torch.from_numpy(front.rays.copy())
-    with evaluating(model), precise("fp32"):
-        # all samples, but for outputs so large that they would not fit into memory
-        most = max(2, WHOLE // numbers_of(model, problem, batch, rays) // (len(rays) + 1))
-    some, judged = _spread(batch, min(SAMPLES, most)), _spread(batch, most)
-    moved = sensitivity(model, some.inputs, rays, prepare=problem.prepare)
-    with evaluating(model), precise("fp32"):
-        drawn = paired_draws(
-            [objective.score for objective in problem.objectives],
-            sweep(model, judged.inputs, rays, problem.prepare),
-            judged.targets,
-            score_batch=problem.score_batch,
-            draws=DRAWS,
-        )
+    draws: list[Array] = []
+    few: list[tuple[Sequence[Objective], Batch]] = []
+    for objectives, samples in val:
+        one = next(iter(samples))
+        with evaluating(model), precise("fp32"):
+            # all samples, but for outputs so large that they would not fit into memory
+            most = max(2, WHOLE // numbers_of(model, problem, one, rays) // (len(rays) + 1))
+        judged = samples.spread(most)
+        few.append((objectives, thinned(judged, SAMPLES)))
+        with evaluating(model), precise("fp32"):
+            drawn = paired_draws(
+                [objective.score for objective in objectives],
+                sweep(model, judged.inputs, rays, problem.prepare),
+                judged.targets,
+                score_batch=problem.score_batch,
+                draws=DRAWS,
+            )
+        draws.append(drawn)
+    drawn = np.concatenate(draws, axis=-1)
+    moved = sensitivity(model, few[0][1].inputs, rays, prepare=problem.prepare)
     if not learned:
         return Examined(moved, tuple(findings(front, math.nan, drawn)))
-    losses, gradients = _at_equal_weights(model, problem, some)
-    if scaled:
-        losses = {}
+    losses, gradients = dict[str, float](), dict[str, float]()
+    for own, some in few:
+        own_losses, own_gradients = _at_equal_weights(model, problem, own, some)
+        losses |= {} if scaled else own_losses
+        gradients |= own_gradients
     return Examined(moved, tuple(findings(front, moved, drawn, losses=losses, gradients=gradients)))
 
 
@@ -216,7 +227,7 @@ def _no_gradient(name: str) -> Finding:
 
 
 def _at_equal_weights(
-    model: nn.Module, problem: Problem, batch: Batch
+    model: nn.Module, problem: Problem, objectives: Sequence[Objective], batch: Batch
 ) -> tuple[dict[str, float], dict[str, float]]:
     """Each objective's loss, and the largest entry of its gradient by the outputs."""
     count = len(problem.objectives)
@@ -232,7 +243,7 @@ def _at_equal_weights(
     with torch.enable_grad():
         outputs = map_tensors(leaf, swept)
         known = [one for one in leaves if one.requires_grad]
-        for objective in problem.objectives:
+        for objective in objectives:
             loss = objective.loss(outputs, batch.targets)
             losses[objective.name] = float(loss.detach())
             found = (
@@ -243,12 +254,3 @@ def _at_equal_weights(
             sizes = [float(one.abs().max()) for one in found if one is not None]
             gradients[objective.name] = max(sizes, default=0.0)
     return losses, gradients
-
-
-def _spread(batch: Batch, most: int) -> Batch:
-    """Some samples, evenly spread; not a copy, since a split may not fit into memory."""
-    step = -(-len(batch) // most)
-    return Batch(
-        map_tensors(lambda part: part[::step], batch.inputs),
-        map_tensors(lambda part: part[::step], batch.targets),
-    )

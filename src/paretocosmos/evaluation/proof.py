@@ -9,14 +9,14 @@ import torch
 from torch import nn
 
 from paretocosmos.errors import InfeasibleError
-from paretocosmos.evaluation.evaluate import bring, evaluating, sweep
+from paretocosmos.evaluation.evaluate import outputs_of
 from paretocosmos.evaluation.intervals import intervals, moments_of
 from paretocosmos.evaluation.rates import gap_limit
+from paretocosmos.evaluation.samples import samples_for
 from paretocosmos.pareto.front import Array, Front
 from paretocosmos.pareto.selection import Criteria, Point, constant, pick, point_of
 from paretocosmos.problems import Problem
-from paretocosmos.runtime.device import precise
-from paretocosmos.types import Batch, Metric, Outputs, map_tensors
+from paretocosmos.types import Metric, Outputs, Targets, map_tensors
 
 __all__ = ["proven"]
 
@@ -42,14 +42,17 @@ def proven(model: nn.Module, problem: Problem, front: Front, criteria: Criteria)
     criteria.check(front)
     if constant(front).all() and not criteria.allow_constant:
         pick(front, criteria)  # which refuses, with the way out
-    parameter = next(model.parameters(), torch.zeros(()))
-    batch = bring(problem.split("val"), parameter.device, parameter.dtype)
-    with evaluating(model), precise("fp32"):
-        outputs = sweep(model, batch.inputs, torch.tensor(front.rays).float(), problem.prepare)
+    rays = torch.tensor(front.rays).float()
+    seen: dict[str, tuple[Outputs, Targets]] = {}  # by what is bounded; a metric is of all
+    for objectives, samples in samples_for(model, problem, "val"):
+        found = outputs_of(model, problem, samples, rays, whose="a confidence")
+        seen |= dict.fromkeys([*(one.name for one in objectives), *problem.metrics], found)
     share = (1 - (criteria.confidence or 0.95)) / len(criteria.bounds())
     tests = [
-        BoundTest(problem, front, outputs, batch, criteria.allow_constant, 1 - share, *bound)
-        for bound in criteria.bounds()
+        BoundTest(
+            problem, front, *seen[name], criteria.allow_constant, 1 - share, name, bound, side
+        )
+        for name, bound, side in criteria.bounds()
     ]
     passed = [test.passed() for test in tests]
     both = [at for at in range(len(front)) if all(at in limits for limits in passed)]
@@ -73,8 +76,8 @@ class BoundTest:
     Attributes:
         problem: whose number is bounded.
         front: the validation front.
-        outputs: of the network at every ray of it.
-        batch: the validation data.
+        outputs: of the network at every ray of it, on the validation data.
+        targets: that data's.
         allow_constant: test classifiers that give everybody the same answer, too.
         confidence: of one test.
         name: what is bounded.
@@ -85,7 +88,7 @@ class BoundTest:
     problem: Problem
     front: Front
     outputs: Outputs
-    batch: Batch
+    targets: Targets
     allow_constant: bool
     confidence: float
     name: str
@@ -124,7 +127,7 @@ class BoundTest:
         ends = intervals(
             {self.name: self.metric},
             self.outputs_at(at),
-            self.batch.targets,
+            self.targets,
             score_batch=self.problem.score_batch,
             level=2 * self.confidence - 1,
             chosen=True,
@@ -164,7 +167,7 @@ class BoundTest:
 
     def moments(self, at: int) -> Array | None:
         """What a gap's limit follows from; `None` for anything else."""
-        return moments_of(self.metric, self.outputs_at(at), self.batch.targets)
+        return moments_of(self.metric, self.outputs_at(at), self.targets)
 
     def outputs_at(self, at: int) -> Outputs:
         """The network's at one ray."""

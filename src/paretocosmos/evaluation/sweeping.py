@@ -10,10 +10,11 @@ from torch import Tensor, nn
 
 from paretocosmos.backbones import Backbone
 from paretocosmos.conditioning import Conditioning
+from paretocosmos.errors import ConfigurationError
 from paretocosmos.evaluation.kept import kept_or
 from paretocosmos.types import Inputs, Outputs, first, map_tensors
 
-__all__ = ["blocks", "numbers_per_sample", "sweep", "there"]
+__all__ = ["blocks", "check_rows", "numbers_per_sample", "sweep", "there"]
 
 Prepare = Callable[[Inputs, torch.dtype], Inputs]
 
@@ -142,8 +143,20 @@ def _each_ray(model: nn.Module, chunk: Inputs, rays: Tensor, prepare: Prepare | 
         learned = kept_or(model, chunk, rays[:0], partial(model.call, inputs))
         return model.at_rays(learned, rays)
     if isinstance(model, Conditioning):
-        return model.each_ray(inputs, rays)
-    outputs: Outputs = map_tensors(
-        lambda *parts: torch.stack(parts), *(model(inputs, r) for r in rays)
-    )
+        outputs = model.each_ray(inputs, rays)
+    else:
+        outputs = map_tensors(lambda *parts: torch.stack(parts), *(model(inputs, r) for r in rays))
+    map_tensors(partial(check_rows, samples=len(first(chunk))), outputs)
     return outputs
+
+
+def check_rows(out: Tensor, samples: int) -> Tensor:
+    """Outputs ``[N, B, ...]``, which are cut by samples; refused where rows are something else."""
+    if out.ndim < 2 or out.shape[1] != samples:
+        found = f"{out.shape[1]} rows" if out.ndim > 1 else "one number"
+        raise ConfigurationError(
+            f"a network gives a row of outputs for each sample, found {found} for {samples} "
+            "samples: where a sample has several, such as the nodes of a graph, pad them to one "
+            "number and let the network give [samples, nodes, ...]"
+        )
+    return out

@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Mapping
+from functools import partial
 from statistics import NormalDist
 
 import numpy as np
@@ -9,16 +10,17 @@ import torch
 from torch import Tensor, nn
 
 from paretocosmos.errors import InfeasibleError
-from paretocosmos.evaluation.evaluate import bring, evaluating, score, scored, sweep
+from paretocosmos.evaluation.evaluate import evaluating, outputs_of, score, scored
 from paretocosmos.evaluation.intervals import paired_draws
 from paretocosmos.evaluation.kept import kept_for
+from paretocosmos.evaluation.samples import samples_for
 from paretocosmos.evaluation.threshold import at_threshold, logit_of, scores_of
 from paretocosmos.objectives import decides
 from paretocosmos.pareto.front import Array, Front
 from paretocosmos.pareto.selection import Criteria, Point, pick, point_of
 from paretocosmos.problems import Problem
 from paretocosmos.runtime.device import precise
-from paretocosmos.types import Batch, Metric
+from paretocosmos.types import Metric, Targets
 
 __all__ = ["other_threshold"]
 
@@ -61,15 +63,18 @@ def other_threshold(
     asked = _of_decisions(problem, criteria)
     if beyond is not None and asked is not criteria:
         return None  # what is to be large cannot see a threshold
-    parameter = next(model.parameters(), torch.zeros(()))
-    batch = bring(problem.split("val"), parameter.device, parameter.dtype)
-    if asked is None or "label" not in batch.targets:
+    shares = samples_for(model, problem, "val")
+    if asked is None or len(shares) > 1:
         return None
+    ((_, samples),) = shares
+    seen = partial(outputs_of, model, problem, samples, whose="another threshold")
     rays = torch.tensor(front.rays).float()
+    outputs, targets = seen(rays)
+    if "label" not in targets:
+        return None
     with evaluating(model), precise("fp32"):
-        outputs = sweep(model, batch.inputs, rays, problem.prepare)
         assert isinstance(outputs, Tensor)
-        thresholds, tried = _tried(problem, front, asked, outputs, batch)
+        thresholds, tried = _tried(problem, front, asked, outputs, targets)
         if tried is None:
             return None
         try:
@@ -81,7 +86,7 @@ def other_threshold(
         found = scored(
             moved.objectives,
             outputs[at : at + 1],
-            batch.targets,
+            targets,
             rays[at : at + 1],
             metrics=moved.metrics,
             reference=moved.reference,
@@ -89,20 +94,20 @@ def other_threshold(
             split="val",
         )
         if beyond is not None:
-            before = sweep(model, batch.inputs, torch.tensor([beyond.ray]), problem.prepare)
+            before, _ = seen(torch.tensor([beyond.ray]))
             assert isinstance(before, Tensor)
             both = torch.cat([before, outputs[at : at + 1] - logit_of(threshold)])
-            if not _gains(problem, asked, both, batch):
+            if not _gains(problem, asked, both, targets):
                 return None
     return dataclasses.replace(point_of(found, 0), ray=point_of(front, at).ray), threshold
 
 
 def _tried(
-    problem: Problem, front: Front, asked: Criteria, outputs: Tensor, batch: Batch
+    problem: Problem, front: Front, asked: Criteria, outputs: Tensor, targets: Targets
 ) -> tuple[Array, Front | None]:
     """The thresholds, and what each has at its ray, a point each; its `place` is the ray's."""
-    weight = batch.targets.get("weight", torch.ones(len(batch))).reshape(-1).double().cpu()
-    positive = batch.targets["label"].reshape(-1).cpu() > 0.5
+    positive = targets["label"].reshape(-1).cpu() > 0.5
+    weight = targets.get("weight", torch.ones(len(positive))).reshape(-1).double().cpu()
     base = float((positive * weight).sum() / weight.sum())
     shares = np.linspace(LEAST * base, 1 - LEAST * (1 - base), TRIED)
     asking = {*asked.max, *asked.min, asked.maximize, asked.minimize}
@@ -111,7 +116,7 @@ def _tried(
     thresholds, every = kept_for(
         (problem, outputs),
         ("thresholds", id(problem), id(outputs), *wanted),
-        lambda: _at_thresholds(problem, wanted, outputs, batch, weight, shares),
+        lambda: _at_thresholds(problem, wanted, outputs, targets, weight, shares),
     )
     if not len(thresholds):
         return thresholds, None
@@ -129,7 +134,7 @@ def _at_thresholds(
     problem: Problem,
     wanted: Mapping[str, Metric],
     outputs: Tensor,
-    batch: Batch,
+    targets: Targets,
     weight: Tensor,
     shares: Array,
 ) -> tuple[Array, dict[str, Array]]:
@@ -144,7 +149,7 @@ def _at_thresholds(
         kept = (yes > 0) & (yes < 1) & (yes >= shares[0]) & (yes <= shares[-1])
         found = {
             name: score(
-                metric, moved if decides(metric) else out[None], batch.targets, problem.score_batch
+                metric, moved if decides(metric) else out[None], targets, problem.score_batch
             )
             .double()
             .expand(TRIED)
@@ -158,11 +163,11 @@ def _at_thresholds(
     return np.concatenate(thresholds), every
 
 
-def _gains(problem: Problem, asked: Criteria, both: Tensor, batch: Batch) -> bool:
+def _gains(problem: Problem, asked: Criteria, both: Tensor, targets: Targets) -> bool:
     """Whether the second of two has more of what is to be large than chance explains."""
     metric = scores_of(problem)[asked.maximize or ""]
-    found = score(metric, both, batch.targets, problem.score_batch)
-    drawn = paired_draws([metric], both, batch.targets, score_batch=problem.score_batch)[:, :, 0]
+    found = score(metric, both, targets, problem.score_batch)
+    drawn = paired_draws([metric], both, targets, score_batch=problem.score_batch)[:, :, 0]
     noise = float(np.nanstd(drawn[:, 1] - drawn[:, 0]))
     return float(found[1] - found[0]) > NormalDist().inv_cdf(SURE) * noise
 

@@ -8,8 +8,9 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from paretocosmos.errors import ConfigurationError, ParetoCosmosError
-from paretocosmos.evaluation.evaluate import bring, evaluate, evaluating, sweep
+from paretocosmos.errors import ConfigurationError, DataError, ParetoCosmosError
+from paretocosmos.evaluation.evaluate import evaluate, evaluating, sweep
+from paretocosmos.evaluation.samples import bring
 from paretocosmos.evaluation.threshold import MIDDLE, at_threshold
 from paretocosmos.explorer._heads import Reader, count, readers_of
 from paretocosmos.explorer._outcomes import gap_ends, outcome_gaps, outcomes_of, shares_of, sizes_of
@@ -17,7 +18,7 @@ from paretocosmos.explorer._samples import chosen, pool_of, samples_of
 from paretocosmos.explorer._view import Answers, Look, Outcome, Samples, View
 from paretocosmos.explorer._words import words_of
 from paretocosmos.pareto.front import Array, Front
-from paretocosmos.problems import Problem, Split
+from paretocosmos.problems import HELD, Problem, Split
 from paretocosmos.problems.tables.tabular import TabularProblem
 from paretocosmos.runs.like import predicts_at
 from paretocosmos.runs.run import Run
@@ -113,8 +114,17 @@ def _problem(run: Run) -> str:
     return f"{of} in `{run.folder}`, protocol {run.record.get('protocol')}"
 
 
+def _in_memory(problem: Problem, split: Split) -> Batch:
+    """A split that a page counts answers of at many rays; one that is read on the way is not."""
+    source = problem.source(split)
+    found = problem.split(split) if source is None else source.held(HELD)
+    if isinstance(found, str):
+        raise DataError(f"{found}, so that no answers are counted for a page")
+    return found
+
+
 def _seen(runs: Sequence[Run], problem: Problem, threshold: float) -> View:
-    test = problem.split("test")
+    test = _in_memory(problem, "test")
     pool = pool_of(len(test))
     few = _rays(runs[0], np.linspace(0, len(runs[0].front) - 1, 9).astype(np.int64))
     found = _outputs(runs[0], problem, test, few, pool)
@@ -188,7 +198,7 @@ def _answers(
     confusion: dict[str, tuple[npt.NDArray[np.int64], ...]] = {}
     gaps: dict[str, dict[str, Array]] = {}
     for split in SPLITS if run.front.split == "test" else SPLITS[:1]:
-        batch = problem.split(split)
+        batch = _in_memory(problem, split)
         parts, ends = [], []
         for some in np.split(where, range(TOGETHER, len(where), TOGETHER)):
             outputs = _outputs(run, problem, batch, _rays(run, some))

@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
+from functools import partial
 from typing import Any
 
 import torch
@@ -10,6 +11,7 @@ from torch import Tensor, nn
 
 from paretocosmos.errors import ConfigurationError, DataError, FrontWarning
 from paretocosmos.evaluation.scoring import front_of
+from paretocosmos.evaluation.sweeping import check_rows
 from paretocosmos.evaluation.tally import Tally
 from paretocosmos.integrations._checks import checked_reference
 from paretocosmos.integrations._weighing import full
@@ -106,7 +108,10 @@ class Evaluator:
             with _in_full(device) if exact else nullcontext():
                 outputs = self.outputs(model, batch.inputs, ray)
             with _in_full(device):
-                some = map_tensors(lambda out: out[None, :count], outputs)
+                some = map_tensors(lambda out: out[None], outputs)
+                if count is not None:
+                    map_tensors(partial(check_rows, samples=len(batch)), some)
+                some = map_tensors(lambda out: out[:, :count], some)
                 tally.add(some, map_tensors(lambda target: target[:count], batch.targets))
         return outputs
 

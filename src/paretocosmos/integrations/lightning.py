@@ -8,7 +8,8 @@ import torch
 from torch import Tensor, nn
 
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.evaluation.evaluate import evaluating, move
+from paretocosmos.evaluation.evaluate import evaluating
+from paretocosmos.evaluation.samples import move
 from paretocosmos.integrations._batches import inputs_of
 from paretocosmos.integrations._extra import base
 from paretocosmos.integrations._fronts import ALL, Evaluator, Rays, Tallies

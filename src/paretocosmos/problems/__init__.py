@@ -13,32 +13,33 @@ from paretocosmos.problems._base import (
     Problem,
     Protocol,
     Split,
-    batches_of,
     check_protocol,
     check_split,
     samples_in,
+    scored_on,
     shares_of,
     some_of,
     split_of,
 )
-from paretocosmos.problems._source import Source
+from paretocosmos.problems._source import HELD, Source
 from paretocosmos.problems._wording import Wording
 from paretocosmos.problems.tables.files import TABLE_ENDINGS
 from paretocosmos.registry import Spec, convert, find, parameters
 
 __all__ = [
+    "HELD",
     "SPLITS",
     "Problem",
     "Protocol",
     "Source",
     "Split",
     "Wording",
-    "batches_of",
     "check_protocol",
     "check_split",
     "load_problem",
     "problem_name",
     "samples_in",
+    "scored_on",
     "shares_of",
     "some_of",
     "split_of",

@@ -2,7 +2,7 @@
 
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, TypeVar
 
@@ -136,18 +136,30 @@ def samples_in(problem: Problem, name: Split) -> int:
     return len(split_of(problem, name)) if source is None else source.samples
 
 
-def batches_of(problem: Problem, name: Split) -> Iterator[Batch]:
-    """All samples of a split once, in order: batch by batch, or as one batch if it is in memory.
+def scored_on(problem: Problem, name: Split) -> list[tuple[tuple[Objective, ...], Batch | Source]]:
+    """What the objectives are scored on: a split in memory or its source, or one source each.
 
     >>> from paretocosmos import load_problem
-    >>> len(list(batches_of(load_problem("toy_convex"), "val")))
-    1
+    >>> ((objectives, samples),) = scored_on(load_problem("toy_convex"), "val")
+    >>> len(objectives), len(samples)
+    (2, 128)
     """
     source = problem.source(name)
     if source is None:
-        yield split_of(problem, name)
-    else:
-        yield from source.once()
+        return [(problem.objectives, split_of(problem, name))]
+    if not source.parts:
+        return [(problem.objectives, source)]
+    if problem.metrics:
+        raise metrics_apart(source.where)
+    return [((one,), source.parts[one.name]) for one in problem.objectives]
+
+
+def metrics_apart(where: str) -> ConfigurationError:
+    """The sentence about metrics where no sample has all targets."""
+    return ConfigurationError(
+        f"`metrics` are of samples that have all targets, found a source for each objective in "
+        f"{where}: leave them out, or give one source for all"
+    )
 
 
 def some_of(
@@ -157,7 +169,7 @@ def some_of(
 
     Of a source they are few, since each is read, and the first ones if it has no random access.
     Where every objective has a source of its own, inputs and targets are mappings by objective
-    (`Source.tasks`).
+    (`Source.parts`).
     """
     source, any_of = problem.source(name), None
     count = count if source is None else min(count, FEW)
@@ -179,12 +191,11 @@ def shares_of(
 ) -> list[tuple[tuple[Objective, ...], Batch]]:
     """Some training samples and the objectives that are trained on them: all, or one each."""
     few, source = some_of(problem, "train", count, generator), problem.source("train")
-    if source is None or not source.tasks:
+    if source is None or not source.parts:
         return [(problem.objectives, few)]
     inputs: Any = few.inputs
     targets: Any = few.targets
-    own = {objective.name: objective for objective in problem.objectives}
-    return [((own[name],), Batch(inputs[name], targets[name])) for name in source.tasks]
+    return [((one,), Batch(inputs[one.name], targets[one.name])) for one in problem.objectives]
 
 
 def belongs_to(module: str, about: str | None) -> Callable[[Load], Load]:

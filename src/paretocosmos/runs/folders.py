@@ -111,9 +111,11 @@ def finished(processes: Processes, folder: Path, plan: Plan) -> bool:
 def with_kept(error: ParetoCosmosError, folder: Path) -> ParetoCosmosError:
     """The same error, which also says how to go on from a folder where something is saved."""
     if not saved_in(folder):
-        return type(error)(str(error)).by(error.ways)
+        return error
     kept = f"the last checkpoint is kept in `{folder}`: go on from it with resume=True"
-    return type(error)(f"{error}; {kept}").by({**error.ways, "resume": True})
+    found = type(error)(f"{error}; {kept}").by({**error.ways, "resume": True})
+    found.shared = error.shared
+    return found
 
 
 def refuse_other(folder: Path, record: Mapping[str, Any], plan: Plan) -> None:

@@ -12,9 +12,9 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from paretocosmos.evaluation.evaluate import evaluate_batch
+from paretocosmos.evaluation.evaluate import evaluate_parts
+from paretocosmos.evaluation.samples import Shares
 from paretocosmos.problems import Problem
-from paretocosmos.types import Batch, map_tensors
 
 __all__ = ["useful_ends"]
 
@@ -32,7 +32,7 @@ SAME = 0.5
 Values = npt.NDArray[np.float64]
 
 
-def useful_ends(model: nn.Module, problem: Problem, val: Batch) -> Tensor:
+def useful_ends(model: nn.Module, problem: Problem, val: Shares) -> Tensor:
     """For each objective the ray ``[J, J]`` with the largest weight on it that still pays.
 
     A weight pays as long as no other ray is better in something, beyond the noise of the validation
@@ -46,18 +46,14 @@ def useful_ends(model: nn.Module, problem: Problem, val: Batch) -> Tensor:
         val: the validation split, on the network's device.
     """
     count = len(problem.objectives)
-    corners, size = torch.eye(count), len(val) // PARTS
-    if len(val) < ENOUGH:
+    corners = torch.eye(count)
+    if min(len(samples) for _, samples in val) < ENOUGH:
         return corners
     others = (1 - corners) / (count - 1)
     weights = torch.linspace(0, 1, STEPS)[:, None, None]
     rays = (others + weights * (corners - others)).reshape(-1, count)  # weight by objective
-    whole = evaluate_batch(model, problem, val, rays, split="val").values
-    parts = [
-        evaluate_batch(model, problem, _slice(val, start, size), rays, split="val").values
-        for start in range(0, size * PARTS, size)
-    ]
-    noise = _noise(np.stack(parts))
+    whole, parts = evaluate_parts(model, problem, val, rays, PARTS)
+    noise = _noise(parts)
     pays = ~_dominated(whole, noise).reshape(STEPS, count)
     own = [np.arange(STEPS) * count + j for j in range(count)]  # by the weight of each
     largest = [
@@ -112,10 +108,3 @@ def _conflict(ends: Values, noise: Values) -> bool:
     """Whether each objective is smaller at its own end ``[J, J]`` than at another, beyond noise."""
     gained = ends[None] - ends[:, None] > BETTER * noise + 1e-12  # [own, other, objective]
     return all(bool(gained[own, :, own].any()) for own in range(len(ends)))
-
-
-def _slice(batch: Batch, start: int, size: int) -> Batch:
-    def some(part: Tensor) -> Tensor:
-        return part[start : start + size]
-
-    return Batch(map_tensors(some, batch.inputs), map_tensors(some, batch.targets))

@@ -8,15 +8,14 @@ from functools import partial
 import torch
 
 from paretocosmos.config.plan import Plan
-from paretocosmos.errors import DataError, DataWarning, ParetoCosmosError
-from paretocosmos.io.files import one_line
+from paretocosmos.errors import DataWarning
 from paretocosmos.problems import split_of
 from paretocosmos.runtime.distributed import Processes
 from paretocosmos.training.engine._choose import feed_of
 from paretocosmos.training.engine.feed import Feed
 from paretocosmos.training.engine.loaded import Loaded
 
-__all__ = ["feed_for", "reading", "shapes_explained"]
+__all__ = ["feed_for", "reading"]
 
 
 def feed_for(plan: Plan, dtype: torch.dtype, processes: Processes) -> Feed:
@@ -51,19 +50,3 @@ def reading(plan: Plan, processes: Processes, *, epoch: int) -> Iterator[None]:
         yield
     finally:
         source.end()
-
-
-@contextmanager
-def shapes_explained(feed: Feed) -> Iterator[None]:
-    """Inside, what fails on a batch of other shapes than the first is said to fail for that."""
-    try:
-        yield
-    except (RuntimeError, ValueError, IndexError) as error:
-        if not isinstance(feed, Loaded) or feed.other is None:
-            raise
-        if isinstance(error, ParetoCosmosError):
-            raise
-        raise DataError(
-            f"{feed.other}, and the network cannot take it ({one_line(error)}): make all batches "
-            "alike in the dataset or `collate`"
-        ) from error

@@ -13,7 +13,7 @@ from paretocosmos._version import __version__
 from paretocosmos.conditioning import networks_of
 from paretocosmos.config.plan import Plan, check_seed
 from paretocosmos.config.resolve import PlanOptions, make_plan
-from paretocosmos.errors import ConfigurationError, LostProcessError, RunError
+from paretocosmos.errors import ConfigurationError, DataError, LostProcessError, RunError
 from paretocosmos.methods import Method
 from paretocosmos.problems import Problem
 from paretocosmos.runs.folders import flat, folders_of, with_kept
@@ -248,7 +248,7 @@ def _train(
             for job in jobs
             for run in _train([job], engine, listeners, processes, stacked=False)
         ]
-    except LostProcessError as error:
+    except (DataError, LostProcessError) as error:
         raise with_kept(error, folder) from error
     except torch.cuda.OutOfMemoryError as error:
         if networks == 1 or not stacked:

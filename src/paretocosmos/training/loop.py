@@ -3,15 +3,14 @@
 import time
 import warnings
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import nullcontext
 from statistics import fmean
 
 import torch
 
-from paretocosmos.errors import ConfigurationError, DivergedError, EngineWarning
-from paretocosmos.evaluation.evaluate import bring
+from paretocosmos.errors import ConfigurationError, EngineWarning
+from paretocosmos.evaluation.samples import samples_of
 from paretocosmos.io.doing import doing
-from paretocosmos.problems import split_of
 from paretocosmos.runs.run import Run
 from paretocosmos.runs.saved import common_epoch
 from paretocosmos.runtime.device import (
@@ -22,21 +21,15 @@ from paretocosmos.runtime.device import (
     seeded,
     threads_for,
 )
-from paretocosmos.training.callbacks import Evaluation, Listeners
+from paretocosmos.training.callbacks import Listeners
 from paretocosmos.training.engine.checks import FrozenError
 from paretocosmos.training.engine.loaded import Loaded
-from paretocosmos.training.feeding import feed_for, reading, shapes_explained
+from paretocosmos.training.feeding import feed_for, reading
 from paretocosmos.training.preflight import preflight
-from paretocosmos.training.progress import (
-    CheckpointBudget,
-    EpochDone,
-    Progress,
-    RemainingTime,
-    unit_of,
-)
+from paretocosmos.training.progress import EpochDone, Progress, RemainingTime, unit_of
 from paretocosmos.training.seed_run import SeedRun
+from paretocosmos.training.settling import Settling, networks_of_each
 from paretocosmos.training.stack import make_stack
-from paretocosmos.training.validation import mean_losses
 
 __all__ = ["Progress", "Trainer"]
 
@@ -61,7 +54,6 @@ class Trainer:
         self.plan = plan = seed_runs[0].plan
         self.processes = seed_runs[0].processes
         self.remaining = RemainingTime(plan.training.epochs, plan.training.evaluate_every)
-        self.budget = CheckpointBudget()
         keep_memory(plan.device)
         if plan.configuration.precision == "fp64":
             for seed_run in seed_runs:
@@ -71,7 +63,6 @@ class Trainer:
         if plan.device.type == "cuda":
             torch.cuda.reset_peak_memory_stats(plan.device)
         self.feed = feed_for(plan, self.dtype, self.processes)
-        self.val = bring(split_of(plan.problem, "val"), plan.device, self.dtype)
         samples = len(self.feed)
         if samples < plan.training.groups:
             raise ConfigurationError(
@@ -86,7 +77,9 @@ class Trainer:
             smallest=self._smallest(samples),
         )
         if isinstance(self.feed, Loaded):
-            self.feed.labels = labels
+            self.feed.labels.update(labels)
+        self.labels = labels
+        val = samples_of(plan.problem, "val", plan.device, self.dtype, labels)
         together = len(self.networks) if stacked else 1
         # multiply-adds of a forward pass, known only for networks without convolutions
         dense = len(plan.problem.input_shape) == 1
@@ -98,6 +91,7 @@ class Trainer:
             make_stack(self.networks[own], plans[own], self.feed, engine, self.processes)
             for own in parts
         ]
+        self.settling = Settling(seed_runs, self.stacks, val)
 
     def _smallest(self, samples: int) -> int:
         """Samples in the smallest part of a batch that any process sees at once."""
@@ -118,10 +112,11 @@ class Trainer:
             moments = [s.work.optimizer.state(k) for s in self.stacks for k in range(s.networks)]
             states = [s.state(k) for s in self.stacks for k in range(s.networks)]
             epoch = self.processes.together(self._resumed)
-            for seed_run, own in zip(self.seed_runs, self._shares(), strict=True):
+            for seed_run, own in zip(self.seed_runs, networks_of_each(self.seed_runs), strict=True):
                 seed_run.start(moments[own], states[own], epoch=epoch)
                 if self.processes.first:
                     self.listeners.started(seed_run.folder, seed_run.epoch)
+            self.settling.catch_up()
             prepared = False
             epochs = self.plan.training.epochs
             with reading(self.plan, self.processes, epoch=self.seed_runs[0].epoch):
@@ -135,18 +130,13 @@ class Trainer:
         folders = [seed_run.folder for seed_run in self.seed_runs]
         return common_epoch(folders) if self.processes.first else 0
 
-    def _shares(self) -> list[slice]:
-        """Which of all networks are a seed run's."""
-        count = len(self.seed_runs[0].networks)
-        return [slice(at * count, (at + 1) * count) for at in range(len(self.seed_runs))]
-
     def _epoch(self, *, prepare: bool) -> None:
         """One pass over the data for all seed runs, and what follows it: validate, save, report."""
         started = time.perf_counter()
         with doing(f"training, epoch {self.seed_runs[0].epoch + 1}"):
             done = self._steps(prepare=prepare)
         judged = self._seconds_judging()
-        means, found = self._settle(done)
+        means, found = self.settling.settle(done)
         judged = self._seconds_judging() - judged
         self.remaining.note(time.perf_counter() - started - done.preparing - judged, judged)
         if self.processes.first:
@@ -186,7 +176,7 @@ class Trainer:
                 self._warn_of_failure()
             waited = self.feed.waited
             # the one time an epoch is read back
-            with shapes_explained(self.feed):
+            with self.feed.checks.explained() if isinstance(self.feed, Loaded) else nullcontext():
                 every = [stack.epoch(own, plan.device) for stack, own in pieces]
             losses = torch.cat(every, dim=1).cpu()
         for network in self.networks:  # statistics of batches, each process's of its own
@@ -202,55 +192,6 @@ class Trainer:
                 EngineWarning,
                 stacklevel=4,
             )
-
-    def _settle(self, done: EpochDone) -> tuple[list[dict[str, float]], list[Evaluation]]:
-        """Count an epoch, validate and save where it is time to.
-
-        The mean losses of each seed run, and the fronts that were evaluated.
-
-        A seed run that diverged is refused after the others were saved.
-        """
-        training = self.plan.training
-        diverged: list[DivergedError] = []
-        means, found, saving = [], [], 0.0
-        last = self.seed_runs[0].epoch + 1 == training.epochs
-        keep = last or self.budget.due  # of all seeds, which would else stand at different epochs
-        for seed_run, share in zip(self.seed_runs, self._shares(), strict=True):
-            try:
-                seed_run.refuse_divergence(done.losses[:, share])
-            except DivergedError as error:  # the others have done their epoch
-                diverged.append(error)
-                continue
-            numbers = seed_run.at.numbers
-            numbers["seconds"] += done.seconds
-            numbers["seconds_preparing"] += done.preparing
-            numbers["seconds_waiting"] += done.waited
-            numbers["epoch"] += 1
-            numbers["seeds_together"] = len(self.seed_runs)
-            own = done.losses[:, share]
-            means.append(mean_losses(own, seed_run.fixed, seed_run.trained))
-            due = seed_run.epoch % training.evaluate_every == 0 or last
-            if due and not seed_run.ended:
-                with ExitStack() as averaged:
-                    for stack in self.stacks:
-                        averaged.enter_context(stack.averaged())
-                    with doing("validating"):
-                        found.append(seed_run.validate(self.val, means[-1]))
-            if keep:
-                began = time.perf_counter()
-                seed_run.save()
-                saving += time.perf_counter() - began
-        for seed_run in self.seed_runs if keep else ():  # now that each has written its own
-            seed_run.tidy()
-        self.budget.note(training=done.seconds, saving=saving)
-        if diverged:
-            refusal = diverged[0]
-            if len(self.seed_runs) > 1:
-                others = "leave its seed out and go on with the others, with resume=True"
-                refusal = DivergedError(f"{refusal}; {others}").by({**refusal.ways, "resume": True})
-            refusal.shared = self.processes.joined  # all have the same losses
-            raise refusal
-        return means, found
 
     def _seconds_judging(self) -> float:
         return float(sum(seed_run.at.numbers["seconds_evaluating"] for seed_run in self.seed_runs))
@@ -288,12 +229,15 @@ class Trainer:
 
     @doing("evaluating on test")
     def _finish(self) -> list[Run]:
-        test = bring(split_of(self.plan.problem, "test"), self.plan.device, self.dtype)
+        problem, device = self.plan.problem, self.plan.device
+        test = samples_of(problem, "test", device, self.dtype, self.labels)
         why = self.failure or (self.plan.why_eager if self.asked == "auto" else None)
         engine = self.engine_name if why is None else f"{self.engine_name}: {why}"
         said = {"engine": engine, "data": "on the device" if self.feed.resident else "streamed"}
         samples = len(self.feed)
-        runs = [one.finish(self.val, test, said, samples=samples) for one in self.seed_runs]
+        runs = [
+            one.finish(self.settling.val, test, said, samples=samples) for one in self.seed_runs
+        ]
         for run in runs:
             self.listeners.finished(run)
         return runs

@@ -7,15 +7,21 @@ from torch import Tensor, nn
 
 from paretocosmos.conditioning import inside
 from paretocosmos.errors import ConfigurationError, ParetoCosmosError, unknown
-from paretocosmos.evaluation.evaluate import evaluate_batch, evaluating, move, sweep
+from paretocosmos.evaluation.evaluate import evaluate_shares, evaluating, sweep
+from paretocosmos.evaluation.samples import Samples, move
 from paretocosmos.io.files import one_line
 from paretocosmos.methods import Method
 from paretocosmos.objectives import Objective
 from paretocosmos.pareto.rays import even_rays
-from paretocosmos.problems import SPLITS, Problem, batches_of, shares_of, split_of
+from paretocosmos.problems import SPLITS, Problem, Source, scored_on, shares_of, split_of
+from paretocosmos.problems.streams.checking import (
+    BatchChecks,
+    LabelRange,
+    check_labels,
+    label_range,
+)
 from paretocosmos.runtime.torch_private import BatchNorm
 from paretocosmos.training.engine.gradients import head_modules
-from paretocosmos.training.engine.loaded import LabelRange, check_labels, label_range
 from paretocosmos.types import Batch, Outputs, map_tensors
 
 __all__ = ["preflight"]
@@ -44,14 +50,12 @@ def preflight(
     Returns:
         What labels each target may have, where they are classes.
     """
-    if problem.source("test") is None:
-        split_of(problem, "test")
     shares = _shares(problem, SAMPLES, model)
     few = shares[0][1]
     rays = even_rays(2, len(problem.objectives))
     try:
         losses, labels = _tried(model, problem, shares, rays)
-        _evaluate(model, problem, few, rays)
+        _evaluate(model, problem, shares, labels, rays)
     except ParetoCosmosError:
         raise
     except Exception as error:
@@ -128,15 +132,38 @@ def _shares(problem: Problem, count: int, model: nn.Module) -> list[Share]:
     ]
 
 
-def _evaluate(model: nn.Module, problem: Problem, few: Batch, rays: Tensor) -> None:
-    """Every score and metric once, on samples that have the targets of all objectives."""
-    source = problem.source("train")
-    if source is not None and source.tasks:
-        parameter = next(model.parameters())
-        every = next(iter(batches_of(problem, "val")))
-        few = move(every, parameter.device, parameter.dtype)
-        few = Batch(*(map_tensors(lambda t: t[:SAMPLES], p) for p in (few.inputs, few.targets)))
-    evaluate_batch(model, problem, few, rays, split="train")
+def _evaluate(
+    model: nn.Module,
+    problem: Problem,
+    shares: Sequence[Share],
+    labels: Mapping[str, LabelRange],
+    rays: Tensor,
+) -> None:
+    """Every score and metric once: on training samples, and on some of what is read later."""
+    parameter = next(model.parameters())
+    few: dict[str, Sequence[Share]] = {}
+    if len(shares) == 1:  # else no sample has all targets, and there may be metrics
+        few["train"] = shares
+    for split in SPLITS[1:]:
+        few[split] = [
+            (own, _first_of(of, own, labels))
+            for own, of in scored_on(problem, split)
+            if not isinstance(of, Batch)
+        ]
+    for name, every in few.items():
+        if every:
+            tried = [
+                (own, Samples(some, own, parameter.device, parameter.dtype)) for own, some in every
+            ]
+            evaluate_shares(model, problem, tried, rays, split=name)
+
+
+def _first_of(
+    source: Source, objectives: Sequence[Objective], labels: Mapping[str, LabelRange]
+) -> Batch:
+    found = source.some(SAMPLES)
+    BatchChecks(source.where, objectives, labels).check(found)
+    return found
 
 
 def _losses(model: nn.Module, problem: Problem, shares: Sequence[Share]) -> list[Tensor]:
@@ -202,9 +229,8 @@ def _check_heads(problem: Problem, outputs: Outputs) -> None:
 
 def _check_labels(problem: Problem, objective: Objective, few: Batch, allowed: LabelRange) -> None:
     """The labels of splits in memory, and of the few that were read; others when they are."""
-    for split in SPLITS:
-        if problem.source(split) is None:
-            labels = split_of(problem, split).targets[objective.target]
-        else:
-            labels = few.targets[objective.target]
-        check_labels(labels, allowed, f"`{objective.target}`", f"`{split}`")
+    targets = {
+        split: split_of(problem, split).targets for split in SPLITS if problem.source(split) is None
+    }
+    for split, own in ({"train": few.targets} | targets).items():
+        check_labels(own[objective.target], allowed, f"`{objective.target}`", f"`{split}`")

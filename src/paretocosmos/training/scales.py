@@ -5,10 +5,11 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from paretocosmos.evaluation.evaluate import evaluating, move
+from paretocosmos.evaluation.evaluate import evaluating
+from paretocosmos.evaluation.samples import move
 from paretocosmos.objectives import Objective
 from paretocosmos.problems import Problem, shares_of
-from paretocosmos.training.engine.loaded import check_labels, label_range
+from paretocosmos.problems.streams.checking import check_labels, label_range
 from paretocosmos.types import Outputs, Targets, first, map_tensors
 
 __all__ = ["loss_scales", "pulls"]

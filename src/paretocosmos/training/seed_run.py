@@ -15,6 +15,7 @@ from torch import Tensor
 from paretocosmos.conditioning import Conditioning, networks_of
 from paretocosmos.config.plan import Plan
 from paretocosmos.errors import FrontWarning, RunError
+from paretocosmos.evaluation.samples import Shares
 from paretocosmos.io.files import write_json
 from paretocosmos.pareto import metrics
 from paretocosmos.pareto.front import Front
@@ -37,7 +38,6 @@ from paretocosmos.training.callbacks import Evaluation
 from paretocosmos.training.divergence import check_finite
 from paretocosmos.training.tilting import FEW, lean, learned_quality, trained
 from paretocosmos.training.validation import examined, judged_front, networks_told
-from paretocosmos.types import Batch
 
 __all__ = ["SeedRun"]
 
@@ -192,7 +192,7 @@ class SeedRun:
         kept = f"the checkpoint of epoch {self.saved[-1]} is kept in `{self.folder}`"
         check_finite(losses, self.model, names=self.trained, epoch=self.epoch + 1, kept=kept)
 
-    def validate(self, val: Batch, losses: Mapping[str, float]) -> Evaluation:
+    def validate(self, val: Shares) -> Evaluation:
         """Judge the networks as they are, and keep each that is the best of its own so far."""
         numbers, started = self.at.numbers, time.perf_counter()
         lean(self.model, self.plan.problem, rows=FEW)
@@ -208,7 +208,7 @@ class SeedRun:
             "epoch": numbers["epoch"],
             "hypervolume_val": reached,
             "values": front.to_dict()["values"],  # its rays are those of the last one
-            "losses": dict(losses),
+            "losses": numbers.pop("unjudged"),
             "seconds_training": numbers["seconds"],
         }
         numbers["evaluations"].append(evaluation)
@@ -244,7 +244,7 @@ class SeedRun:
         if self.processes.first:
             drop_all_but(self.folder, self.saved)
 
-    def finish(self, val: Batch, test: Batch, said: Mapping[str, str], *, samples: int) -> Run:
+    def finish(self, val: Shares, test: Shares, said: Mapping[str, str], *, samples: int) -> Run:
         """Take the best epoch's network and leave the finished run in the folder.
 
         Args:
@@ -296,5 +296,5 @@ class SeedRun:
             self.folder, record, fronts["test"], fronts["val"], self.model, table, plan.problem
         )
 
-    def _front(self, batch: Batch, split: Literal["val", "test"]) -> Front:
-        return judged_front(self.model, self.plan, [batch], self.rays, self.processes, split=split)
+    def _front(self, shares: Shares, split: Literal["val", "test"]) -> Front:
+        return judged_front(self.model, self.plan, shares, self.rays, self.processes, split=split)

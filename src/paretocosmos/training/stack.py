@@ -113,7 +113,7 @@ def make_stack(
             stacked=count > 1,
             accumulate=plan.training.accumulate,
             processes=processes,
-            tasks=() if source is None else source.tasks,
+            tasks=() if source is None else tuple(source.parts),
         ),
         parameters=parameters,
         optimizer=Optimizer(parameters, _recipe(model, plan, feed), stacked=count > 1),

@@ -12,6 +12,7 @@ from paretocosmos.conditioning import ANSWER, OF_NO, OF_YES, likely, tilted
 from paretocosmos.conditioning.tilt import Tilt
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.evaluation.learned import learned_outputs
+from paretocosmos.evaluation.samples import Shares
 from paretocosmos.objectives import Objective, RateObjective, weighted_mean
 from paretocosmos.pareto.front import Array
 from paretocosmos.problems import Problem, split_of
@@ -100,7 +101,7 @@ def lean(model: nn.Module, problem: Problem, *, rows: int = ROWS) -> None:
         model.follow(_spread(fine[torch.from_numpy(falls)], gaps[falls]))
 
 
-def learned_quality(model: nn.Module, problem: Problem, val: Batch) -> float | None:
+def learned_quality(model: nn.Module, problem: Problem, val: Shares) -> float | None:
     """How well a network that leans by a formula knows held-out rows; `None` for any other.
 
     Minus the sum of the two cross-entropies it learns. Epochs are compared by this, not by the
@@ -108,9 +109,10 @@ def learned_quality(model: nn.Module, problem: Problem, val: Batch) -> float | N
     """
     if not isinstance(model, Tilt):
         return None
-    found = learned_outputs(model, problem, val)
-    device = next(model.parameters()).device
-    targets = {name: target.to(device) for name, target in val.targets.items()}
+    ((_, samples),) = val  # both objectives are of the same rows
+    rows = [(learned_outputs(model, problem, batch), batch.targets) for batch in samples]
+    found: Outputs = map_tensors(lambda *parts: torch.cat(parts), *(own for own, _ in rows))
+    targets: Targets = map_tensors(lambda *parts: torch.cat(parts), *(own for _, own in rows))
     losses = [one.loss(found, targets) for one in trained(model, problem.objectives)]
     return -float(torch.stack(losses).sum())
 

@@ -3,7 +3,7 @@
 import dataclasses
 import math
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,13 +13,13 @@ from torch import Tensor, nn
 from paretocosmos.conditioning import Conditioning
 from paretocosmos.config.plan import Plan
 from paretocosmos.errors import DataError, FindingWarning
-from paretocosmos.evaluation.evaluate import evaluate_batches
+from paretocosmos.evaluation.evaluate import evaluate_shares
 from paretocosmos.evaluation.findings import examine
+from paretocosmos.evaluation.samples import Shares
 from paretocosmos.methods import Method, State
 from paretocosmos.pareto.front import Front
 from paretocosmos.problems import Problem
 from paretocosmos.runtime.distributed import Processes
-from paretocosmos.types import Batch
 
 __all__ = ["evaluate_equal_weights", "examined", "judged_front", "mean_losses", "networks_told"]
 
@@ -27,18 +27,18 @@ __all__ = ["evaluate_equal_weights", "examined", "judged_front", "mean_losses", 
 def judged_front(
     model: nn.Module,
     plan: Plan,
-    batches: Iterable[Batch],
+    shares: Shares,
     rays: Tensor,
     processes: Processes,
     *,
     split: str,
 ) -> Front:
-    """The front of a split's batches, with its origin; refuses one without a number in it."""
+    """The front of a split, with its origin; refuses one without a number in it."""
     fixed = plan.method.fixed_rays(len(plan.problem.objectives))
     networks = None if fixed is None else len(fixed)  # None: one for all rays
     origin = {"method": plan.configuration.label, "seed": plan.seed, "networks": networks}
-    front = evaluate_batches(
-        model, plan.problem, batches, rays, split=split, provenance=origin, processes=processes
+    front = evaluate_shares(
+        model, plan.problem, shares, rays, split=split, provenance=origin, processes=processes
     )
     for name, values in zip(front.names, front.values.T, strict=True):
         if np.isnan(values).all():
@@ -51,7 +51,7 @@ def judged_front(
 
 
 def evaluate_equal_weights(
-    model: nn.Module, problem: Problem, front: Front, test: Iterable[Batch], processes: Processes
+    model: nn.Module, problem: Problem, front: Front, test: Shares, processes: Processes
 ) -> dict[str, dict[str, float | None]]:
     """What one network for all rays reaches with equal weights, where the paper judges faces.
 
@@ -59,7 +59,7 @@ def evaluate_equal_weights(
         model: the network.
         problem: what it was trained on.
         front: on test; with two objectives and an odd number of rays it has that ray.
-        test: the batches to evaluate it on where the front has not.
+        test: what to evaluate it on where the front has not.
         processes: those that share the samples.
     """
     even = 1 / front.objectives
@@ -68,7 +68,7 @@ def evaluate_equal_weights(
         one = front.take([int(there.argmax())])
     else:
         ray = torch.full((1, front.objectives), even)
-        one = evaluate_batches(model, problem, test, ray, split="test", processes=processes)
+        one = evaluate_shares(model, problem, test, ray, split="test", processes=processes)
     found = one.to_dict()
     return {
         "values": dict(zip(one.names, found["values"][0], strict=True)),
@@ -80,7 +80,7 @@ def examined(
     model: nn.Module,
     plan: Plan,
     fronts: Mapping[str, Front],
-    splits: Mapping[str, Batch],
+    splits: Mapping[str, Shares],
     processes: Processes,
 ) -> dict[str, Any]:
     """What a record says of one network for all rays; what it should say aloud is warned of.
@@ -102,9 +102,7 @@ def examined(
         for finding in found.findings:
             warnings.warn(finding.text, FindingWarning, stacklevel=2)
     return {
-        "centre": evaluate_equal_weights(
-            model, problem, fronts["test"], [splits["test"]], processes
-        ),
+        "centre": evaluate_equal_weights(model, problem, fronts["test"], splits["test"], processes),
         "sensitivity": found.sensitivity if math.isfinite(found.sensitivity) else None,
         "findings": [dataclasses.asdict(finding) for finding in found.findings],
     }

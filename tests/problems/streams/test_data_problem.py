@@ -17,12 +17,14 @@ from torch.utils.data import (
     DistributedSampler,
     TensorDataset,
     WeightedRandomSampler,
+    default_collate,
 )
 
 from paretocosmos.errors import ConfigurationError, DataError
+from paretocosmos.objectives import accuracy
 from paretocosmos.objectives.cross_entropy import CrossEntropy
 from paretocosmos.objectives.mean_squared_error import MeanSquaredError
-from paretocosmos.problems import Source, batches_of, load_problem, samples_in
+from paretocosmos.problems import Source, load_problem, samples_in, scored_on
 from paretocosmos.problems.streams import problem as module
 from paretocosmos.types import Batch
 
@@ -73,6 +75,18 @@ def test_rows_are_read_as_asked_and_drawn_the_same_by_any_number_of_workers() ->
     assert not (torch.cat(other)[:, 1:] == torch.cat(alone)[:, 1:]).any()
 
 
+def test_processes_that_share_a_batch_draw_different_numbers() -> None:
+    found = []
+    for rows in torch.arange(8).split(4):
+        source = _source(Rows(8))
+        source.begin(7, 0)
+        (batch,) = source.read([rows])
+        assert isinstance(batch.inputs, Tensor)
+        found.append(batch.inputs)
+    assert torch.cat(found)[:, 0].tolist() == list(range(8))
+    assert not (found[0][:, 1:] == found[1][:, 1:]).any()
+
+
 def test_a_loader_that_shuffles_is_taken_apart() -> None:
     source = _source(DataLoader(Rows(10), batch_size=4, shuffle=True))
     assert (source.samples, source.batch_size, source.shuffled) == (10, 4, True)
@@ -104,6 +118,27 @@ def test_a_sampler_of_ones_own_is_seeded_by_the_epoch() -> None:
     assert not torch.equal(torch.cat(one)[:, 0], torch.cat(other)[:, 0])
 
 
+class _Drawn(Stream):
+    def __iter__(self) -> Iterator[Sample]:
+        for sample in super().__iter__():
+            noise = float(torch.rand(())) + random.random() + float(np.random.rand())
+            yield sample | {"image": sample["image"] + noise}
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_what_is_evaluated_draws_the_same_every_time(workers: int) -> None:
+    val = _Drawn(5) if workers == 0 else DataLoader(_Drawn(5), batch_size=2, num_workers=1)
+    source = problem_of(Pictures(4), val=val).source("val")
+    assert source is not None
+    state = torch.get_rng_state(), random.getstate(), repr(np.random.get_state())
+    one, two = (torch.cat([b.inputs for b in source.once()]) for _ in range(2))  # type: ignore[misc]
+    assert torch.equal(one, two)
+    assert not torch.equal(one, Pictures(5).x)
+    after = torch.get_rng_state(), random.getstate(), repr(np.random.get_state())
+    assert torch.equal(state[0], after[0])
+    assert state[1:] == after[1:]
+
+
 def test_a_stream_goes_on_where_the_epoch_before_stopped() -> None:
     source = problem_of(Stream(10), samples=8, inputs="image").source("train")
     assert source is not None
@@ -121,12 +156,14 @@ def test_a_stream_goes_on_where_the_epoch_before_stopped() -> None:
 
 def test_whole_splits_come_in_batches_or_as_one() -> None:
     problem = problem_of(Pictures(8), val=DataLoader(Pictures(10, 2), batch_size=4))
-    assert [len(batch) for batch in batches_of(problem, "val")] == [4, 4, 2]
+    source = problem.source("val")
+    assert source is not None
+    assert [len(batch) for batch in source.once()] == [4, 4, 2]
     together = problem.split("val")
     assert torch.equal(together.inputs, Pictures(10, 2).x)  # type: ignore[arg-type]
     assert samples_in(problem, "val") == 10
-    (one,) = batches_of(load_problem("toy_convex"), "val")
-    assert one is not None
+    ((_, one),) = scored_on(load_problem("toy_convex"), "val")
+    assert isinstance(one, Batch)
 
 
 def test_tensors_are_taken_into_memory_and_datasets_when_asked() -> None:
@@ -217,6 +254,23 @@ def test_a_worker_that_dies_is_said_to_have_died() -> None:
         _drain(_Dies(8), workers=1)
 
 
+class WebLoader(Stream):
+    """As WebDataset's: of torch's kind, though it gives batches."""
+
+    def __iter__(self) -> Iterator[Any]:
+        samples = list(super().__iter__())
+        return iter([default_collate(samples[at : at + 4]) for at in range(0, len(samples), 4)])
+
+
+def test_streams_as_other_libraries_have_them() -> None:
+    found = problem_of(Pictures(4), val=WebLoader(10)).split("val")
+    assert torch.equal(found.inputs, Pictures(10).x)  # type: ignore[arg-type]
+    rows = [{"image": [0.0] * 6, "label": row % 2, "mean": 0.5} for row in range(4)]
+    for count in (1, 4):  # torch makes six lists of a number each
+        with pytest.raises(DataError, match=r"found list in `image`.*with_format"):
+            problem_of(Pictures(4), val=rows[:count]).split("val")
+
+
 def test_a_batch_that_cannot_be_made_is_refused() -> None:
     rows = [{"image": torch.zeros(3 + row), "label": row, "mean": 0.0} for row in range(4)]
     with pytest.raises(DataError, match=r"a batch of `train`.*collate"):
@@ -250,21 +304,40 @@ def test_what_cannot_be_read_is_refused(
         _drain(train, **given)
 
 
+class _Short(Stream):
+    def __len__(self) -> int:
+        return 9
+
+
+def test_what_is_evaluated_does_not_end_early() -> None:
+    with pytest.raises(DataError, match="`val` of `pictures` ended after 8 of 9 samples"):
+        problem_of(Pictures(4), val=_Short(8)).split("val")
+    rows: Any = {"objectives": (CrossEntropy(),), "reference": (1.0,), "test": [0]}
+    with pytest.raises(DataError, match="`val` of `pictures` ended after 2 of 5 batches"):
+        problem_of([(torch.zeros(4), torch.tensor(0))], val=_Lies(), **rows).split("val")
+
+
 def test_a_loader_that_ends_early_is_refused() -> None:
     rows = [(torch.zeros(4), torch.tensor(0))]
     with pytest.raises(DataError, match="ended after 2 of 5 batches in epoch 1"):
         _drain(_Lies(), objectives=(CrossEntropy(),), reference=(1.0,), val=rows, test=rows)
 
 
-def test_splits_of_tasks_mark_what_is_missing() -> None:
+def test_every_objective_is_scored_on_its_own_source() -> None:
     tasks = {"sign": Task(3, "label"), "size": Task(2, "mean", 2)}
     problem = problem_of(tasks, val=tasks)
-    val = problem.split("val")
-    assert val.targets["label"].tolist()[3:] == [-100, -100]
-    assert val.targets["mean"].isnan().flatten().tolist() == [True] * 3 + [False] * 2
-    strict = (CrossEntropy(name="sign", output="sign"), problem.objectives[1])
-    with pytest.raises(ConfigurationError, match="`sign` cannot leave samples out"):
-        problem_of(tasks, val=tasks, objectives=strict).split("val")
+    found = []
+    for (own,), source in scored_on(problem, "val"):
+        assert not isinstance(source, Batch)
+        (batch,) = source.once()
+        found.append((own.name, len(batch), *batch.targets))
+    assert found == [("sign", 3, "label"), ("size", 2, "mean")]
+    with pytest.raises(DataError, match="`val` of `pictures` has a source for each objective"):
+        problem.split("val")
+    with pytest.raises(ConfigurationError, match=r"`metrics` .*leave them out"):
+        problem_of(tasks, val=tasks, metrics={"accuracy": accuracy})
+    with pytest.raises(ConfigurationError, match=r"`metrics` .*leave them out"):
+        scored_on(problem_of(tasks, metrics={"accuracy": accuracy}), "train")
     with pytest.raises(ConfigurationError, match="found both"):
         problem_of({"sign": Task(4, "label"), "size": DataLoader(Task(4, "mean"))})
 
@@ -277,7 +350,7 @@ def test_the_shorter_task_begins_anew() -> None:
         }
         source = problem_of(loaders, epoch=epoch).source("train")
         assert source is not None
-        assert source.tasks == ("sign", "size")
+        assert tuple(source.parts) == ("sign", "size")
         source.begin(1, 0)
         size = source.batch_size
         assert size is not None

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 import torch
 from tests.processes import Started, start
-from tests.runtime.distributed.cases import CASES, DIGITS, SETTINGS, table, train
+from tests.runtime.distributed.cases import CASES, DIGITS, SETTINGS, loaded, table, train
 
 from paretocosmos.cli import main
 from paretocosmos.runs.checkpoint import load_tensors
@@ -77,6 +77,17 @@ def test_two_processes_give_the_run_of_one(case: str, shared: Path, tmp_path: Pa
     assert records[0]["engine"] == records[1]["engine"]
     for mine, other in zip(*(record["evaluations"] for record in records), strict=True):
         assert mine["losses"] == pytest.approx(other["losses"], rel=NEAR)
+
+
+def test_loaders_of_two_processes_give_the_run_of_one(shared: Path, tmp_path: Path) -> None:
+    """Two read their splits anew every time; one has them in memory."""
+    alone = loaded(tmp_path / "run")
+    _same(shared / "loaded", alone.folder)
+    records = [json.loads((f / "run.json").read_text()) for f in (shared / "loaded", alone.folder)]
+    assert [record["processes"] for record in records] == [2, 1]
+    assert {record["data"] for record in records} == {"streamed"}
+    for mine, other in zip(*(record["evaluations"] for record in records), strict=True):
+        assert mine["losses"] == pytest.approx(other["losses"], rel=1e-5)
 
 
 def test_images_in_recorded_steps(shared: Path, tmp_path: Path) -> None:

@@ -40,7 +40,10 @@ class _Selected(Model):
 
 
 class CheckpointFile(Model):
-    """Counters and times, every evaluation, and what was selected of each network."""
+    """Counters and times, every evaluation, and what was selected of each network.
+
+    The losses of an epoch are `unjudged` until it is validated.
+    """
 
     epoch: Large
     seconds: Number
@@ -50,3 +53,4 @@ class CheckpointFile(Model):
     seeds_together: Count
     evaluations: Some[_Evaluation]
     selected: NonEmpty[_Selected | None]
+    unjudged: ByName[float] | None = None

@@ -7,8 +7,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from paretocosmos.errors import ConfigurationError
-from paretocosmos.objectives import Objective
+from paretocosmos.errors import ConfigurationError, DataError
 from paretocosmos.problems._source import Source
 from paretocosmos.runtime.device import mixed_seed
 from paretocosmos.types import Batch
@@ -22,30 +21,21 @@ Length = Literal["longest", "shortest"]
 class ByObjective:
     """Several sources, one for each objective.
 
-    A batch to train on has the inputs and targets of each by the objective's name. A batch to
-    evaluate has the samples of one source; the targets of the others are marked as missing there,
-    in the way their objectives ask for.
+    A batch to train on has the inputs and targets of each by the objective's name. Where a network
+    is evaluated, every objective is scored on its own source.
 
     Args:
         parts: the sources by the objectives' names.
-        objectives: all of them.
         length: which of the sources an epoch is one pass over.
         where: what is read, for messages.
     """
 
-    def __init__(
-        self,
-        parts: Mapping[str, Source],
-        objectives: Sequence[Objective],
-        length: Length,
-        where: str,
-    ) -> None:
-        self._parts, self._objectives, self._where = parts, objectives, where
+    def __init__(self, parts: Mapping[str, Source], length: Length, where: str) -> None:
+        self.parts, self.where = parts, where
         steps = {name: part.samples / (part.batch_size or 1) for name, part in parts.items()}
         choose = max if length == "longest" else min
         lead = parts[choose(steps, key=lambda name: steps[name])]
         self.samples, self.batch_size = lead.samples, lead.batch_size
-        self.tasks = tuple(parts)
         self.shuffled = True
         self.replicas: int | None = 1
         self.inexact = next((p.inexact for p in parts.values() if p.inexact is not None), None)
@@ -59,7 +49,7 @@ class ByObjective:
     def begin(self, seed: int, epoch: int) -> None:
         """Let all of them begin."""
         self._seed = mixed_seed(seed, epoch, 0)
-        for part in self._parts.values():
+        for part in self.parts.values():
             part.begin(seed, epoch)
 
     def read(self, pieces: Sequence[Tensor], *, pin: bool = False) -> Generator[Batch]:
@@ -67,7 +57,7 @@ class ByObjective:
         generator = torch.Generator().manual_seed(self._seed)
         with ExitStack() as held:
             every = {}
-            for name, part in self._parts.items():
+            for name, part in self.parts.items():
                 sizes = [part.batch_size or piece.numel() for piece in pieces]
                 rounds = -(-sum(sizes) // part.samples)
                 orders = [
@@ -83,42 +73,28 @@ class ByObjective:
                 yield _side_by_side(found)
 
     def once(self) -> Iterator[Batch]:
-        """All samples of the first source, then those of the next."""
-        like = {name: part.some(1).targets for name, part in self._parts.items()}
-        for name, part in self._parts.items():
-            for batch in part.once():
-                lacking = {
-                    other: self._missing(other, target, len(batch))
-                    for task, targets in like.items()
-                    for other, target in targets.items()
-                    if task != name and other not in batch.targets
-                }
-                yield Batch(batch.inputs, {**batch.targets, **lacking})
+        """Refused: no sample has the targets of all objectives."""
+        raise DataError(self._apart())
+
+    def held(self, most: int) -> Batch | str:
+        """Never: no sample has the targets of all objectives."""
+        return self._apart()
+
+    def _apart(self) -> str:
+        return (
+            f"{self.where} has a source for each objective, so that no sample has the targets of "
+            "all: give one source with all of them"
+        )
 
     def some(self, count: int, rows: Tensor | None = None) -> Batch:
         """The first samples of each, by objective."""
-        found = {name: part.some(count) for name, part in self._parts.items()}
+        found = {name: part.some(count) for name, part in self.parts.items()}
         return _side_by_side(found)
 
     def end(self) -> None:
         """Let go of all of them."""
-        for part in self._parts.values():
+        for part in self.parts.values():
             part.end()
-
-    def _missing(self, name: str, like: Tensor, count: int) -> Tensor:
-        """Targets that say that there are none."""
-        readers = [objective for objective in self._objectives if objective.target == name]
-        marks = {objective.missing for objective in readers}
-        if marks == {None} or len(marks) != 1:
-            told = " and ".join(f"`{objective.name}`" for objective in readers) or f"`{name}`"
-            raise ConfigurationError(
-                f"{self._where} has a source for each objective, so most samples have no `{name}`, "
-                f"and {told} cannot leave samples out: set ignore_index=-100 or ignore_nan=True on "
-                "it, or give one source with all targets"
-            )
-        (mark,) = marks
-        assert mark is not None
-        return like[:1].new_full((count, *like.shape[1:]), mark)
 
 
 def _side_by_side(batches: Mapping[str, Batch]) -> Batch:

@@ -144,14 +144,16 @@ class Fields:
     def _tensor(self, part: object, key: Key) -> Tensor:
         if isinstance(part, Tensor):
             return part
+        refusal = DataError(
+            f"{self.where} yields tensors, found {type(part).__name__} in `{key}`: convert it in "
+            'the dataset (`with_format("torch")` of Hugging Face\'s) or in `collate`'
+        )
+        if _of_tensors(part):  # torch collates lists by their places, not by samples
+            raise refusal
         try:
             return torch.as_tensor(part)
         except (TypeError, ValueError, RuntimeError) as error:
-            raise DataError(
-                f"{self.where} must yield tensors, found {type(part).__name__} in `{key}`: convert "
-                "it "
-                "in the dataset or in `collate`"
-            ) from error
+            raise refusal from error
 
     def _check_lengths(self, batch: Batch) -> None:
         inputs = batch.inputs if isinstance(batch.inputs, Mapping) else {"inputs": batch.inputs}
@@ -163,6 +165,12 @@ class Fields:
                 f"{self.where} must yield batches whose parts have the same first axis (the "
                 f"samples), found {told}"
             )
+
+
+def _of_tensors(part: object) -> bool:
+    while isinstance(part, list | tuple) and part:
+        part = part[0]
+    return isinstance(part, Tensor)
 
 
 def _listed(names: Mapping[Key, Any] | Sequence[str]) -> str:

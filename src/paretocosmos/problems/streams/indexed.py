@@ -1,6 +1,7 @@
 """A source with random access: a map-style dataset, read in the order that the training draws."""
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -8,7 +9,9 @@ from torch import Tensor
 from torch.utils.data import DataLoader
 
 from paretocosmos.errors import DataError
+from paretocosmos.problems._source import Source
 from paretocosmos.problems.streams.fields import Fields
+from paretocosmos.problems.streams.held import Rereadable
 from paretocosmos.problems.streams.reading import (
     Failed,
     HowToRead,
@@ -26,7 +29,7 @@ __all__ = ["Indexed"]
 TOGETHER = 128
 
 
-class Indexed:
+class Indexed(Rereadable):
     """Samples by their index.
 
     Args:
@@ -40,7 +43,7 @@ class Indexed:
     """
 
     inexact: str | None = None
-    tasks: tuple[str, ...] = ()
+    parts: Mapping[str, Source] = MappingProxyType({})
 
     def __init__(
         self,
@@ -54,15 +57,16 @@ class Indexed:
         replicas: int | None = None,
     ) -> None:
         self.dataset, self.fields, self.how = dataset, fields, how
+        self.where = fields.where
         self.batch_size, self.replicas, self.shuffled = batch_size, replicas, shuffled
         self.samples = self._rows = len(dataset)
         if drop_last and batch_size is not None:
             self.samples = self._rows // batch_size * batch_size
         if not self.samples:
             least = "one at least" if not self._rows else f"{batch_size} for a batch"
-            raise DataError(f"{fields.where} has {self._rows or 'no'} samples: it needs {least}")
+            raise DataError(f"{self.where} has {self._rows or 'no'} samples: it needs {least}")
         self._seed, self._order = 0, Order()
-        self._kept: tuple[DataLoader[Any], bool] | None = None
+        self._loader: tuple[DataLoader[Any], bool] | None = None
 
     def begin(self, seed: int, epoch: int) -> None:
         """Fix what transforms draw."""
@@ -74,10 +78,10 @@ class Indexed:
             drawn = torch.Generator().manual_seed(self._seed)
             chosen = torch.randperm(self._rows, generator=drawn)
             pieces = [chosen[piece] for piece in pieces]
-        if self._kept is None or self._kept[1] != pin:
-            self._kept = self.how.loader(self.dataset, self._order, pin=pin, keep=True), pin
+        if self._loader is None or self._loader[1] != pin:
+            self._loader = self.how.loader(self.dataset, self._order, pin=pin, keep=True), pin
         self._order.batches, self._order.seed = pieces, self._seed
-        yield from self._batches(self._kept[0])
+        yield from self._batches(self._loader[0])
 
     def once(self) -> Iterator[Batch]:
         """All samples in order, with the same random numbers every time."""
@@ -90,17 +94,17 @@ class Indexed:
         asked = range(min(count, self._rows)) if rows is None else rows.tolist()
         found = reader_of(self.dataset).__getitems__([0, *asked])
         if isinstance(found, Failed):
-            raise found.error(self.fields.where)
+            raise found.error(self.where)
         try:
             return self.fields.batch(collated(found, self.how.collate))
         except (TypeError, ValueError, RuntimeError) as error:
             if isinstance(error, DataError):
                 raise
-            raise lost(self.fields.where, error) from error
+            raise lost(self.where, error) from error
 
     def end(self) -> None:
         """Let go of the workers."""
-        self._kept = None
+        self._loader = None
 
     def _batches(self, loader: DataLoader[Any]) -> Iterator[Batch]:
         every = iter(loader)
@@ -111,8 +115,8 @@ class Indexed:
                 return
             except Exception as error:
                 self.end()
-                raise lost(self.fields.where, error) from error
+                raise lost(self.where, error) from error
             if isinstance(found, Failed):
                 self.end()
-                raise found.error(self.fields.where)
+                raise found.error(self.where)
             yield self.fields.batch(found)

@@ -1,7 +1,8 @@
 """A source without random access: a loader or an iterable, read in the order that it has."""
 
 import itertools
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -9,19 +10,20 @@ from torch import Tensor
 from torch.utils.data import DataLoader
 
 from paretocosmos.errors import DataError
-from paretocosmos.io.files import one_line
+from paretocosmos.problems._source import Source
 from paretocosmos.problems.streams.fields import Fields
-from paretocosmos.problems.streams.reading import HowToRead, collated, lost
+from paretocosmos.problems.streams.held import Rereadable, joined
+from paretocosmos.problems.streams.reading import Draws, HowToRead, collated, lost
 from paretocosmos.runtime.device import mixed_seed
 from paretocosmos.types import Batch, map_tensors
 
-__all__ = ["Iterated", "joined"]
+__all__ = ["Iterated"]
 
 # Samples of a batch where nobody has said how many.
 TOGETHER = 128
 
 
-class Iterated:
+class Iterated(Rereadable):
     """Batches as a loader gives them.
 
     Args:
@@ -37,7 +39,7 @@ class Iterated:
 
     shuffled = False
     replicas: int | None = 1
-    tasks: tuple[str, ...] = ()
+    parts: Mapping[str, Source] = MappingProxyType({})
 
     def __init__(
         self,
@@ -50,20 +52,24 @@ class Iterated:
         how: HowToRead | None = None,
         inexact: str | None,
     ) -> None:
-        self.stream, self.fields, self.samples = stream, fields, samples
+        self.stream, self.fields, self.where = stream, fields, fields.where
+        self.samples = samples
         self.batch_size, self.inexact = batch_size, inexact
-        self._whole, self._how, self._seed, self._epoch = whole, how, 0, 0
+        self._whole, self._how, self._epoch = whole, how, 0
         self._going: Iterator[Batch] | None = None
 
     def begin(self, seed: int, epoch: int) -> None:
         """Seed the loader's own generators, and tell a sampler which epoch it is."""
-        self._seed, self._epoch = mixed_seed(seed, epoch, 0), epoch
+        self._epoch = epoch
+        self._tell(mixed_seed(seed, epoch, 0), epoch)
+
+    def _tell(self, seed: int, epoch: int) -> None:
         sampler = getattr(self.stream, "sampler", None)
         batches = getattr(self.stream, "batch_sampler", None)
         for part in (self.stream, sampler, batches, getattr(self.stream, "dataset", None)):
             generator = getattr(part, "generator", None)
             if isinstance(generator, torch.Generator):
-                generator.manual_seed(self._seed)
+                generator.manual_seed(seed)
             tell: Any = getattr(part, "set_epoch", None)
             if callable(tell):
                 tell(epoch)
@@ -83,20 +89,34 @@ class Iterated:
                 batch = next(every, None)
                 if batch is None:
                     raise DataError(
-                        f"{self.fields.where} ended after {place:,} of {wanted:,} batches in epoch "
-                        f"{self._epoch + 1}: its length must be the number of batches that it "
-                        "yields, or set `samples` per epoch"
+                        f"{self.where} ended after {place:,} of {wanted:,} batches in epoch "
+                        f"{self._epoch + 1}: its length must be what it yields; or say how many "
+                        "`samples` an epoch has"
                     )
                 yield batch
 
     def once(self) -> Iterator[Batch]:
-        """One pass over the stream."""
-        empty = True
-        for batch in self._batches(self.batch_size or TOGETHER, pin=False):
-            empty = False
+        """One pass over the stream, which must not end before its length says."""
+        every, draws = self._batches(self.batch_size or TOGETHER, pin=False), Draws(0)
+        batches = samples = 0
+        self._tell(0, 0)
+        while True:
+            with draws:
+                batch = next(every, None)
+            if batch is None:
+                break
+            batches, samples = batches + 1, samples + len(batch)
             yield batch
-        if empty:
-            raise DataError(_nothing(self.fields.where))
+        if not batches:
+            raise DataError(_nothing(self.where))
+        found, said, unit = samples, self.samples, "samples"
+        if self.batch_size is not None:  # whose last one may be short
+            found, said, unit = batches, -(-self.samples // self.batch_size), "batches"
+        if self._whole and found < said:
+            raise DataError(
+                f"{self.where} ended after {found:,} of {said:,} {unit}: its length must be what "
+                "it yields"
+            )
 
     def some(self, count: int, rows: Tensor | None = None) -> Batch:
         """The first samples; fewer, if the batches after them have other shapes."""
@@ -108,8 +128,8 @@ class Iterated:
             if sum(map(len, parts)) >= count:
                 break
         if not parts:
-            raise DataError(_nothing(self.fields.where))
-        found = joined(parts, self.fields.where)
+            raise DataError(_nothing(self.where))
+        found = joined(parts, self.where)
         return Batch(*(map_tensors(lambda t: t[:count], p) for p in (found.inputs, found.targets)))
 
     def first(self) -> Batch:
@@ -129,7 +149,7 @@ class Iterated:
                 empty = False
                 yield batch
             if empty:
-                raise DataError(_nothing(self.fields.where))
+                raise DataError(_nothing(self.where))
 
     def _batches(self, size: int, *, pin: bool) -> Iterator[Batch]:
         """One pass; whatever goes wrong in it is a sentence."""
@@ -139,7 +159,7 @@ class Iterated:
         try:
             every = iter(stream)
         except Exception as error:
-            raise lost(self.fields.where, error) from error
+            raise lost(self.where, error) from error
         while True:
             try:
                 found = next(every)
@@ -149,7 +169,7 @@ class Iterated:
                 raise
             except Exception as error:
                 self.end()
-                raise lost(self.fields.where, error) from error
+                raise lost(self.where, error) from error
             yield self.fields.batch(found)
 
 
@@ -180,21 +200,6 @@ def _shapes(batch: Batch) -> object:
 
     map_tensors(note, (batch.inputs, batch.targets))
     return parts
-
-
-def joined(parts: Sequence[Batch], where: str) -> Batch:
-    """Batches as one."""
-    if len(parts) == 1:
-        return parts[0]
-    try:
-        inputs = map_tensors(lambda *t: torch.cat(t), *(part.inputs for part in parts))
-        targets = map_tensors(lambda *t: torch.cat(t), *(part.targets for part in parts))
-    except (RuntimeError, KeyError) as error:
-        raise DataError(
-            f"the batches of {where} must have the same shapes except for the number of samples "
-            f"({one_line(error)}): make them so in `collate`"
-        ) from error
-    return Batch(inputs, targets)
 
 
 def _nothing(where: str) -> str:

@@ -9,30 +9,31 @@ from torch import Tensor
 from torch.utils.data import DataLoader
 
 from paretocosmos.errors import ConfigurationError, DataError, unknown
-from paretocosmos.io.amounts import amount
-from paretocosmos.problems._base import SPLITS, Problem, Split, check_split
+from paretocosmos.problems._base import SPLITS, Problem, Split, check_split, metrics_apart
 from paretocosmos.problems._source import Source
 from paretocosmos.problems.streams.by_objective import ByObjective, Length
 from paretocosmos.problems.streams.fields import Fields, Keys, wanted_by
-from paretocosmos.problems.streams.iterated import joined
 from paretocosmos.problems.streams.reading import HowToRead
 from paretocosmos.problems.streams.sources import has_length, holds_tensors, source_of
 from paretocosmos.types import Batch, Inputs, first, map_tensors
 
 __all__ = ["DataProblem"]
 
-# Bytes of a split that is collected in memory.
+# Bytes of a split that is read into memory because somebody asks for all of it.
 LARGEST = 4 * 2**30
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class DataProblem(Problem):
-    """A dataset or loader for each split, read while the network trains.
+    """Data as it comes: a dataset or loader for each split, read while it is used.
 
     A split is a map-style dataset (torch's, Hugging Face's, or anything with `__getitem__` and
     `__len__`), an `IterableDataset`, a `DataLoader`, any other iterable of batches, or a `Batch`.
-    `train` may also be a mapping with a source of its own for each objective, by its name: a step
-    takes one batch of each, and an objective sees only its own.
+    A split may also be a mapping with a source of its own for each objective, by its name: a step
+    takes one batch of each, and an objective is trained and scored on its own alone.
+
+    What is validated or tested on is kept in memory where it takes at most 1 GB, else read anew
+    whenever it is evaluated.
 
     Inputs that are bytes become floats from 0 to 1 on the device.
 
@@ -83,7 +84,7 @@ class DataProblem(Problem):
     gather: bool | None = None
     epoch: Length = "longest"
     kept: dict[str, Any] = field(default_factory=dict, repr=False)
-    """Sources and splits that were made already; a copy of the problem shares them."""
+    """Sources that were made already, and splits in memory; a copy of the problem shares them."""
 
     def __post_init__(self) -> None:
         if not self.objectives or len(self.reference) != len(self.objectives):
@@ -115,11 +116,7 @@ class DataProblem(Problem):
         if source is None:
             found: Batch = self.kept[name]
             return found
-        whole = f"{name}, whole"
-        if whole not in self.kept:
-            self.kept[whole] = _collected(source, self._where(name))
-        collected: Batch = self.kept[whole]
-        return collected
+        return _whole(source)
 
     @property
     def batch_size(self) -> int | None:
@@ -150,7 +147,7 @@ class DataProblem(Problem):
         if name == "train" and (self.gather or tensors):
             if source.batch_size is None or tensors:
                 self.kept["batch_size"] = source.batch_size
-                return _collected(source, self._where(name))
+                return _whole(source)
             raise ConfigurationError(
                 f"`gather` reads a dataset into memory, and {self._where(name)} is a loader: give "
                 "its dataset"
@@ -167,11 +164,13 @@ class DataProblem(Problem):
                 f"{self._where(name)} has a source for each objective, found none for "
                 f"{' and '.join(absent)}: add it, or give one source for all"
             )
+        if self.metrics and name != "train":
+            raise metrics_apart(self._where(name))
         parts = {
             own: self._source(data[own], f"`{own}` in {self._where(name)}", name, own)
             for own in self.names
         }
-        return ByObjective(parts, self.objectives, self.epoch, self._where(name))
+        return ByObjective(parts, self.epoch, self._where(name))
 
     def _source(self, data: Any, where: str, name: Split, task: str | None) -> Source:
         own = [one for one in self.objectives if task in (None, one.name)]
@@ -186,24 +185,14 @@ class DataProblem(Problem):
 
     def _shape(self) -> tuple[int, ...]:
         source = self.source("val")
-        some = self.split("val") if source is None else next(iter(source.once()))
-        return tuple(first(some.inputs).shape[1:])
+        if source is None:
+            return tuple(first(self.split("val").inputs).shape[1:])
+        part = next(iter(source.parts.values()), source)
+        return tuple(first(part.some(1).inputs).shape[1:])
 
 
-def _collected(source: Source, where: str) -> Batch:
-    parts: list[Batch] = []
-    size = 0
-
-    def add(tensor: Tensor) -> Tensor:
-        nonlocal size
-        size += tensor.numel() * tensor.element_size()
-        return tensor
-
-    for batch in source.once():
-        map_tensors(add, (batch.inputs, batch.targets))
-        if size > LARGEST:
-            raise DataError(
-                f"{where} takes more than {amount(LARGEST)} of memory: give fewer samples"
-            )
-        parts.append(batch)
-    return joined(parts, where)
+def _whole(source: Source) -> Batch:
+    found = source.held(LARGEST)
+    if isinstance(found, str):
+        raise DataError(f"{found}; all of it is asked for at once: give fewer samples")
+    return found

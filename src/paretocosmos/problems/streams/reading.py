@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, is_dataclass, replace
 from typing import Any
 
@@ -14,10 +14,12 @@ from torch.utils.data import DataLoader, default_collate, get_worker_info
 from paretocosmos.errors import DataError
 from paretocosmos.io.files import one_line
 
-__all__ = ["Failed", "HowToRead", "Order", "collated", "lost", "reader_of"]
+__all__ = ["Draws", "Failed", "HowToRead", "Order", "collated", "lost", "reader_of"]
 
 Collate = Callable[[Any], Any]
 SEEDS = 2**63
+# A prime, so that batches and samples do not lead to the same seed.
+SHARE = 1_000_000_007
 
 
 @dataclass(frozen=True)
@@ -85,7 +87,9 @@ class Order:
     def __iter__(self) -> Iterator[list[int]]:
         for place, rows in enumerate(self.batches):
             # one list at a time: as numbers of Python's, a million would take 30 MB
-            yield [(self.seed + place) % SEEDS, *rows.tolist()]
+            asked = rows.tolist()
+            # by its first sample too: processes that share a batch draw different numbers
+            yield [(self.seed + place + SHARE * asked[0]) % SEEDS, *asked]
 
     def __len__(self) -> int:
         return len(self.batches)
@@ -101,9 +105,8 @@ class Failed:
     def error(self, where: str) -> DataError:
         """The sentence about it."""
         return DataError(
-            f"{self.what} of {where} cannot be read ({self.why}): fix it or leave it out, then "
-            "continue with resume=True"
-        ).by({"resume": True})
+            f"{self.what} of {where} cannot be read ({self.why}): mend it or leave it out"
+        )
 
 
 @dataclass(frozen=True)
@@ -170,9 +173,9 @@ def lost(where: str, error: Exception) -> DataError:
     gone = isinstance(error, ConnectionError | EOFError)
     if gone or "exited unexpectedly" in worker or "killed by signal" in worker:
         return DataError(
-            f"a worker process that reads {where} has died ({worker or told}): it may have run out "
-            "of memory or shared memory; use fewer `workers` and continue with resume=True"
-        ).by({"resume": True})
+            f"a worker process that reads {where} has died ({worker or told}): it may be out of "
+            "memory or of shared memory, then fewer `workers` help"
+        )
     who = f"{worker.rstrip('.')}: " if worker and worker != told else ""
     return Failed("a batch", f"{type(error).__name__}: {who}{told}").error(where)
 
@@ -181,19 +184,49 @@ def _failed(what: str, error: Exception, hint: str = "") -> Failed:
     return Failed(what, f"{type(error).__name__}: {one_line(error)}{hint}")
 
 
-@contextmanager
-def _drawing(seed: int) -> Iterator[None]:
+class Draws:
+    """Random numbers of its own, for what is read bit by bit.
+
+    Inside a block, torch, numpy and Python draw what follows from a seed, and go on where the block
+    before stopped; outside nothing has changed.
+    """
+
+    def __init__(self, seed: int) -> None:
+        self._seed: int | None = seed
+        self._own = self._others = _states()
+
+    def __enter__(self) -> None:
+        self._others = _states()
+        if self._seed is None:
+            _set_states(self._own)
+        else:
+            _seed_all(self._seed)
+            self._seed = None
+
+    def __exit__(self, *_: object) -> None:
+        self._own = _states()
+        _set_states(self._others)
+
+
+def _drawing(seed: int) -> AbstractContextManager[None]:
     """Inside, torch, numpy and Python draw what belongs to a seed; in a worker they may stay so."""
-    own = torch.default_generator
-    here = get_worker_info() is None
-    before = (own.get_state(), random.getstate(), np.random.get_state()) if here else None
-    own.manual_seed(seed)
+    if get_worker_info() is None:
+        return Draws(seed)
+    _seed_all(seed)
+    return nullcontext()
+
+
+def _states() -> tuple[Any, ...]:
+    return torch.default_generator.get_state(), random.getstate(), np.random.get_state()
+
+
+def _set_states(states: tuple[Any, ...]) -> None:
+    torch.default_generator.set_state(states[0])
+    random.setstate(states[1])
+    np.random.set_state(states[2])
+
+
+def _seed_all(seed: int) -> None:
+    torch.default_generator.manual_seed(seed)
     random.seed(seed)
     np.random.seed(seed % 2**32)
-    try:
-        yield
-    finally:
-        if before is not None:
-            own.set_state(before[0])
-            random.setstate(before[1])
-            np.random.set_state(before[2])

@@ -127,12 +127,18 @@ def has_length(data: Any) -> bool:
 
 
 def _indexable(data: Any) -> bool:
+    if isinstance(data, IterableDataset):  # it inherits a `__getitem__` that only refuses
+        return False
     return hasattr(data, "__getitem__") and _length(data) is not None
 
 
 def _of_samples(data: Any) -> bool:
-    """Whether an iterable gives samples: torch's kind, and what calls itself so."""
-    return any(kind.__name__ == "IterableDataset" for kind in type(data).__mro__)
+    """Whether an iterable gives samples: torch's kind, and what calls itself so.
+
+    WebDataset's loader is an `IterableDataset` too, and gives batches as torch's loader does.
+    """
+    names = {kind.__name__ for kind in type(data).__mro__}
+    return "IterableDataset" in names and "WebLoader" not in names
 
 
 def _length(data: Any) -> int | None:

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from paretocosmos.errors import ConfigurationError, unknown
-from paretocosmos.evaluation.evaluate import move
+from paretocosmos.evaluation.samples import move
 from paretocosmos.runtime.device import fits
 from paretocosmos.training.engine.captured import Captured
 from paretocosmos.training.engine.feed import Feed, Resident, Share, all_of_it

@@ -1,7 +1,7 @@
 """Batches that a source reads while the network trains."""
 
 import time
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import closing
 from functools import partial
 from typing import Any
@@ -11,20 +11,13 @@ from torch import Tensor
 
 from paretocosmos.config.plan import Plan
 from paretocosmos.errors import ConfigurationError, DataError
-from paretocosmos.objectives import Objective
-from paretocosmos.objectives.cross_entropy import CrossEntropy
 from paretocosmos.problems import Source
+from paretocosmos.problems.streams.checking import BatchChecks, LabelRange
 from paretocosmos.runtime.distributed import Processes
 from paretocosmos.training.engine.feed import BatchHandle
-from paretocosmos.types import Batch, Outputs, Targets, map_tensors
+from paretocosmos.types import Batch, map_tensors
 
-__all__ = ["LabelRange", "Loaded", "check_labels", "label_range"]
-
-LabelRange = tuple[int, int | None]
-"""How many classes a head has, and the label that means there is none."""
-
-TARGET = "target "
-"""What the names of targets begin with, where inputs are named too."""
+__all__ = ["Loaded"]
 
 
 class Loaded:
@@ -45,16 +38,13 @@ class Loaded:
     def __init__(
         self, plan: Plan, source: Source, dtype: torch.dtype, processes: Processes
     ) -> None:
-        problem, device = plan.problem, plan.device
+        device = plan.device
         self.device, self.waited = torch.device("cpu"), 0.0
         self.labels: dict[str, LabelRange] = {}
-        self.other: str | None = None
-        """How the batch in work differs in shape from the first one; `None` where it does not."""
+        self.checks = BatchChecks(source.where, plan.problem.objectives, self.labels)
         self._source, self._there, self._dtype = source, device, dtype
         self._groups, self._processes = plan.training.groups, processes
-        self._where = f"`train` of `{problem.name}`"
-        self._may_lack = {o.target for o in problem.objectives if o.missing is not None}
-        self._like: dict[str, tuple[torch.dtype, torch.Size]] | None = None
+        self._where = source.where
         self._used = torch.cuda.Event() if device.type == "cuda" else None
         if source.replicas not in (None, processes.count):
             raise ConfigurationError(
@@ -98,16 +88,14 @@ class Loaded:
 
     def _checked(self, batch: Batch, place: int, samples: int) -> Any:
         """A batch on the device, with as many samples as groups divide, and nothing bad in it."""
-        named = _flat(batch)
-        self._check_like(named, place)
-        self._check_numbers(named, place)
+        named = self.checks.check(batch, place)
         there = partial(_moved, device=self._there, dtype=self._dtype)
         inputs, targets = map_tensors(there, batch.inputs), map_tensors(there, batch.targets)
         if self._processes.count > 1:
             return inputs, self._processes.gather(targets, samples)
         if any(len(part) % self._groups for part in named.values()):
             inputs, targets = (map_tensors(self._even, part) for part in (inputs, targets))
-            if not all(len(part) for part in _flat(Batch(inputs, targets)).values()):
+            if any(len(part) < self._groups for part in named.values()):
                 raise DataError(
                     f"batch {place} of {self._where} has fewer samples than the "
                     f"{self._groups} `groups` of rays: make batches larger, or set `groups`"
@@ -116,84 +104,6 @@ class Loaded:
 
     def _even(self, part: Tensor) -> Tensor:
         return part[: len(part) // self._groups * self._groups]
-
-    def _check_like(self, named: Mapping[str, Tensor], place: int) -> None:
-        found = {name: (part.dtype, part.shape[1:]) for name, part in named.items()}
-        self.other = None
-        if self._like is None or found == self._like:
-            self._like = self._like or found
-            return
-        before = self._like
-        kinds, usual = (
-            {name: (dtype, len(shape)) for name, (dtype, shape) in of.items()}
-            for of in (found, before)
-        )
-        self.other = (
-            f"batch {place} of {self._where} has {_told(found)}, where the first had "
-            f"{_told(before)}"
-        )
-        if kinds != usual:
-            raise DataError(
-                f"{self.other}: all batches must have the same parts, of the same types"
-            )
-
-    def _check_numbers(self, named: Mapping[str, Tensor], place: int) -> None:
-        for name, part in named.items():
-            is_target = name.startswith(TARGET)
-            target = name.removeprefix(TARGET).rpartition("/")[2] if is_target else None
-            # a sum is not a number if a summand is not
-            counts = part.is_floating_point() and target not in self._may_lack
-            if counts and bool(part.sum().isnan()):
-                way = "; or set ignore_nan=True on the objective" if is_target else ""
-                raise DataError(
-                    f"batch {place} of {self._where} has NaN in its {name}: fix the data{way}"
-                )
-            if target in self.labels:
-                check_labels(part, self.labels[target], f"`{target}`", f"batch {place} of train")
-
-
-def label_range(objective: Objective, outputs: Outputs, targets: Targets) -> LabelRange | None:
-    """What labels an objective may have, by the outputs of the network; `None` if any."""
-    if not isinstance(objective, CrossEntropy):
-        return None
-    return objective.classes(outputs, targets), objective.ignore_index
-
-
-def check_labels(labels: Tensor, allowed: LabelRange, target: str, where: str) -> None:
-    """Refuse labels beyond the classes: an error in the middle of a step, fatal on a GPU."""
-    classes, ignored = allowed
-    if ignored is not None:
-        labels = torch.where(labels == ignored, 0, labels)
-    low, high = int(labels.min()), int(labels.max())
-    if low < 0 or high >= classes:
-        raise DataError(
-            f"the labels of {target} must be 0 to {classes - 1}, one for each class of the head; "
-            f"found {low if low < 0 else high} in {where}"
-            + ("" if low >= 0 else f": if it marks a missing label, set ignore_index={low}")
-        )
-
-
-def _flat(batch: Batch) -> dict[str, Tensor]:
-    """The parts of a batch by their names, those of every objective's own."""
-    found: dict[str, Tensor] = {}
-
-    def add(name: str, part: Tensor | Mapping[str, Any]) -> None:
-        if isinstance(part, Tensor):
-            found[name] = part
-        else:
-            for key, inner in part.items():
-                add(f"{name}{'' if name == TARGET else '/'}{key}", inner)
-
-    add("inputs", batch.inputs)
-    add(TARGET, batch.targets)
-    return found
-
-
-def _told(parts: Mapping[str, tuple[torch.dtype, torch.Size]]) -> str:
-    return ", ".join(
-        f"{name} {tuple(shape)} {str(dtype).removeprefix('torch.')}"
-        for name, (dtype, shape) in parts.items()
-    )
 
 
 def _moved(part: Tensor, *, device: torch.device, dtype: torch.dtype) -> Tensor:

@@ -56,7 +56,7 @@ class ParetoTrainer(Trainer):  # type: ignore[misc]
         settings: of a method given by name; the others are the preset's.
         metrics: further numbers that a front reports, by name.
         targets: those that your own objectives read beside their `target`.
-        groups: rays per batch, or fewer if a batch cannot be shared equally; the preset's if `None`.
+        groups: rays per batch, fewer if a batch cannot be shared equally; the preset's if `None`.
         rays: how many even rays a front has, or rays ``[N, J]``.
         ranks: whether the rays of several processes ``"differ"``, or ``"agree"``: then the mean of
             their losses is weighed, as one process with the whole batch would.

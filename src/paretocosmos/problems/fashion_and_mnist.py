@@ -1,6 +1,6 @@
 """Fashion+MNIST: classify the digit at the top left and the garment at the bottom right.
 
-Made as `multi_mnist` is, of MNIST and Fashion-MNIST, whatever their classes: 108,000 train,
+Made like `multi_mnist`, from MNIST and Fashion-MNIST, with any two classes: 108,000 train,
 12,000 val, 20,000 test images of 36 x 36 pixels.
 
 >>> import pickle, tempfile

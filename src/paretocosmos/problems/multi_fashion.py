@@ -1,6 +1,6 @@
 """Multi-Fashion: classify the garment at the top left and the one at the bottom right.
 
-Made as `multi_mnist` is, of Fashion-MNIST: 108,000 train, 12,000 val, 20,000 test images of
+Made like `multi_mnist`, from Fashion-MNIST: 108,000 train, 12,000 val, 20,000 test images of
 36 x 36 pixels. Garments fill their frame, so they hide more of each other than digits do.
 
 >>> import pickle, tempfile

@@ -1,8 +1,8 @@
 """Multi-MNIST: classify the digits at the top left and the bottom right (140,000 images).
 
-Two digits of different classes on 36 x 36 pixels, each image of MNIST twice at the top left;
-108,000 train, 12,000 val, 20,000 test. A train image's digits may occur in val as well, as in the
-published split; none is in test.
+Two digits of different classes on 36 x 36 pixels; every MNIST image is at the top left twice. There
+are 108,000 train, 12,000 val and 20,000 test images. As in the published split, a digit of a train
+image may also be in val; none is in test.
 
 >>> import pickle, tempfile
 >>> import numpy as np

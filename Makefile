@@ -111,7 +111,7 @@ $(QUALITY): $(READY)
 	$(PIP) --constraint constraints.txt --group quality
 	touch $@
 
-coverage: $(QUALITY)  ## the share of lines that the tests run; PATHS chooses some, HTML in htmlcov/
+coverage: $(QUALITY)  ## the share of the package's lines that the tests run, 92 % at least; PATHS chooses some, HTML in htmlcov/
 	$(BIN)/coverage erase
 	$(BIN)/coverage run -m pytest -q -n 0 --ignore=tests/extras $(PATHS)
 	$(BIN)/coverage combine --quiet
@@ -119,6 +119,7 @@ coverage: $(QUALITY)  ## the share of lines that the tests run; PATHS chooses so
 	$(BIN)/coverage html --quiet
 	$(BIN)/coverage json --quiet -o htmlcov/coverage.json
 	$(BIN)/python scripts/quality.py --coverage htmlcov/coverage.json --note "$(PATHS)"
+	$(if $(PATHS),,$(BIN)/coverage report --format=total --fail-under=92)
 
 mutants: $(QUALITY)  ## change the core line by line and see whether a test notices (an hour)
 	$(BIN)/mutmut run --max-children $(WORKERS)

@@ -18,6 +18,7 @@ import torch
 from paretocosmos.runs.provenance import provenance
 
 FILE = Path(__file__).parents[1] / "results" / "quality.json"
+LEAST = 0.85  # files below it are named
 # exit codes that mutmut keeps: of pytest, and its own for a mutant without tests and one too slow
 ENDS = {None: "not_run", 0: "survived", 1: "killed", 3: "killed", 5: "no_tests", 33: "no_tests"}
 
@@ -41,19 +42,27 @@ def mutants(folder: Path) -> dict[str, Any]:
 
 
 def coverage(file: Path) -> dict[str, Any]:
-    """Line coverage by room, of what `coverage json` wrote."""
+    """Line coverage of the package, its rooms and its least covered files.
+
+    Args:
+        file: what `coverage json` wrote; it has all files of the package, also those never imported.
+    """
     rooms: dict[str, Counter[str]] = {}
+    files: dict[str, float] = {}
     for name, found in json.loads(file.read_text(encoding="utf-8"))["files"].items():
         inside = name.replace("\\", "/").partition("paretocosmos/")[2]
         room = inside.partition("/")[0].removesuffix(".py")
         summary = found["summary"]
         kinds = {"lines": summary["num_statements"], "run": summary["covered_lines"]}
         rooms.setdefault(room, Counter()).update(kinds)
+        if kinds["lines"]:
+            files[inside] = kinds["run"] / kinds["lines"]
     lines, run = (sum(one[kind] for one in rooms.values()) for kind in ("lines", "run"))
     shares = {
         room: one["run"] / one["lines"] for room, one in sorted(rooms.items()) if one["lines"]
     }
-    return {"share": run / lines, "lines": lines, "rooms": shares}
+    least = {name: share for name, share in sorted(files.items()) if share < LEAST}
+    return {"share": run / lines, "lines": lines, "rooms": shares, "least_covered": least}
 
 
 def main() -> None:

@@ -14,7 +14,6 @@ import pytest
 from typer.main import get_command
 
 import paretocosmos
-from paretocosmos import registry
 from paretocosmos.cli import app
 from paretocosmos.paper._recipe_file import read_recipe
 
@@ -159,18 +158,6 @@ def test_commands_of_the_docs_exist(page: str, line: str) -> None:
         found = get_command(app).commands[name]  # type: ignore[attr-defined]
         known = {text for one in found.params for text in (*one.opts, *one.secondary_opts)}
         assert {word for word in rest if word.startswith("--")} <= known, line
-
-
-NAMED = [("", name) for name in paretocosmos.__all__] + [
-    (room, name) for room in ("methods", "objectives") for name in registry.names(room)
-]
-
-
-@pytest.mark.parametrize(("room", "name"), NAMED)
-def test_public_things_have_an_example_that_runs(room: str, name: str) -> None:
-    """As doctests, which are run with the tests."""
-    thing = registry.find(room, name) if room else getattr(paretocosmos, name)
-    assert ">>> " in (thing.__doc__ or "")
 
 
 def test_the_reference_has_every_public_name() -> None:

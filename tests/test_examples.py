@@ -3,6 +3,7 @@
 import math
 import re
 import runpy
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 
@@ -105,3 +106,19 @@ def test_own_problem_learns_every_quantile(shown_by: Shown) -> None:
     shown = shown_by("own_problem.py")
     assert shown.startswith("engine traced\n")
     _learns_every_quantile(shown)
+
+
+def test_drawn_faces_have_the_papers_attributes_and_are_told_apart(
+    shown_by: Shown, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", "put back afterwards")
+    monkeypatch.setattr("warnings.filters", [*warnings.filters])
+    shown = shown_by("drawn_faces.py")
+    names = dict(re.findall(r"^(celeba\w*): (.+)$", shown, flags=re.MULTILINE))
+    assert names.pop("celeba") == "Smiling, Young"
+    counts = {name: len(found.split(", ")) for name, found in names.items()}
+    pairs = {"celeba_easy": 2, "celeba_hard": 2}
+    assert counts == pairs | {"celeba_three": 3, "celeba_four": 4, "celeba_ten": 10}
+    right = re.findall(r"^(\w+): (\d+)% of the test pictures", shown, flags=re.MULTILINE)
+    assert [name for name, _ in right] == ["Goatee", "Mustache"]
+    assert all(int(share) > 70 for _, share in right)  # half of them have one

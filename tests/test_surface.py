@@ -11,8 +11,6 @@ import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 import paretocosmos
 
 COMMITTED = Path(__file__).with_name("surface.txt")
@@ -76,11 +74,6 @@ def test_the_public_surface_is_the_committed_one() -> None:
         committed.splitlines(), found.splitlines(), "surface.txt", "the package", lineterm=""
     )
     assert committed == found, "\n".join([*difference, "", UPDATE])
-
-
-@pytest.mark.parametrize("name", paretocosmos.__all__)
-def test_public_things_have_their_own_docstring(name: str) -> None:
-    assert (getattr(paretocosmos, name).__doc__ or "").strip()
 
 
 def test_public_names_are_sorted_and_about_twenty() -> None:

@@ -11,7 +11,24 @@ from paretocosmos.types import Batch, Inputs, Outputs
 
 
 class Backbone(nn.Module, ABC):
-    """A network without a ray, ``forward(inputs) -> outputs``, that names two of its parts."""
+    """A network that knows no rays, ``forward(inputs) -> outputs``, and names two of its parts.
+
+    A conditioning changes the layer that the input enters; some methods leave the layers of single
+    objectives out when they compare gradients. A plain `nn.Module` works too: the first layer is
+    looked for, and all layers count as shared.
+
+    >>> class TwoHeads(Backbone):
+    ...     def __init__(self):
+    ...         super().__init__()
+    ...         self.body, self.head = nn.Linear(4, 8), nn.ModuleDict({"a": nn.Linear(8, 1)})
+    ...         self.first_layer, self.heads = "body", ("head.a",)
+    ...
+    ...     def forward(self, inputs):
+    ...         return self.head["a"](self.body(inputs).relu())
+    >>> from paretocosmos import condition
+    >>> condition(TwoHeads(), objectives=2, how="concat").places
+    ('body',)
+    """
 
     first_layer: str
     """The module the input enters, by its dotted name."""

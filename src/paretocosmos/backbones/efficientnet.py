@@ -37,22 +37,25 @@ SMALLEST = 32  # of a side: halved five times
 class EfficientNet(Backbone):
     """EfficientNet (Tan and Le 2019), as `transformers` builds it; B4 in the paper (section 5.3).
 
-    One linear layer on the pooled features gives all heads. Images are in [-1, 1], as in the paper;
-    ImageNet's were scaled differently, which training compensates for.
+    One linear layer on the pooled features gives all heads. Pixels are from -1 to 1, as in the
+    paper. The ImageNet weights were trained with another scaling, which training makes up for.
+
+    Example: ``docs/howto/images.md``.
 
     Args:
         input_shape: ``(C, H, W)`` with H and W at least 32.
         outputs: numbers per sample, or numbers per head.
         variant: ``"b0"`` to ``"b7"``.
-        weights: ``"auto"``: ImageNet's, from ``efficientnet-b4/`` in ``$PARETOCOSMOS_DATA`` or the
-            cache, or from the hub, ``google/efficientnet-b4``, else random, which is said;
-            ``"random"``; or a folder or a name on the hub.
-        norm: what becomes of batch normalisation, whose statistics mix samples under all rays:
-            ``"group"``, ``"frozen"`` or ``"keep"``, as in `condition`; `None` for group
-            normalisation of random weights, without which B4 hardly trains, and frozen statistics
-            of ImageNet's.
-        dropout: of the features before the head; the variant's own if `None`.
-        drop_connect: dropout inside the last block, the blocks before it having less.
+        weights: ``"auto"``, ``"random"``, or a folder or a name on the Hugging Face hub. ``"auto"``
+            takes the ImageNet weights from ``efficientnet-b4/`` in ``$PARETOCOSMOS_DATA`` or the
+            cache, else from the hub (``google/efficientnet-b4``); without them it warns and draws
+            random ones.
+        norm: what replaces batch normalisation, whose statistics would mix samples under different
+            rays: ``"group"``, ``"frozen"`` or ``"keep"``, as in `condition`. `None` is
+            ``"group"`` for random weights, without which B4 hardly trains, and ``"frozen"`` for
+            ImageNet's.
+        dropout: of the features before the head; that of the variant if `None`.
+        drop_connect: dropout inside the last block; earlier blocks have less.
     """
 
     foreign: ClassVar[tuple[str, ...]] = ("transformers",)

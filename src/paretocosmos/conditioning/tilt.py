@@ -15,20 +15,20 @@ __all__ = ["Tilt"]
 
 
 class Tilt(Conditioning):
-    r"""Learns how likely a yes and each group are; a formula then applies the ray.
+    r"""Learns the chance of a yes and of each group; a formula then gives the answer at any ray.
 
-    For a cross-entropy and a gap between rates of groups. With p = P(yes | x) and
-    m = Σ μ_yg P(y, g | x), the probability q that minimises cross-entropy plus the gap, weighted by
-    multipliers μ, solves m q² - (1 + m) q + p = 0. So the network need not be trained on the gap,
-    whose gradient is mostly noise where a group is small: it learns p and P(g | x, y), and μ for
-    every weight of the gap is found on the training rows (`path`). Weight 0 is the network as
-    trained; weight 1 closes the gap on the training rows; in between the gap falls in proportion,
-    in small steps.
+    For a cross-entropy and a gap between rates of groups. Let p = P(yes | x), and
+    m = Σ μ_yg P(y, g | x) with multipliers μ, one for each class y and group g. The probability q
+    that minimises the cross-entropy plus the gap, weighed by μ, solves m q² - (1 + m) q + p = 0. So
+    the network is not trained on the gap, whose gradient is mostly noise where a group is small. It
+    learns p and P(g | x, y); the multipliers for every weight of the gap are found on the training
+    rows (`path`). At weight 0 of the gap the answer is p; at weight 1 the gap of the training rows
+    is closed; in between it falls in proportion, in small steps.
 
     In training mode it gives what it learns, by name; in evaluation mode the logits of q.
 
-    Use for tables with a gap between groups; it is the default there. Avoid elsewhere: it serves no
-    other objectives.
+    Use for tables with a gap between groups, where it is the default. Avoid elsewhere: it handles
+    no other objectives.
 
     Paper: Menon and Williamson 2018 derive the form of the best fair decisions.
 
@@ -36,6 +36,18 @@ class Tilt(Conditioning):
         backbone: a network with the outputs `outputs_for` names; it is copied.
         objectives: entries in a ray: 2, the cross-entropy and the gap.
         sensitive_groups: how many groups are compared.
+
+    >>> class Certain(nn.Linear):  # a yes is as likely as a no, and everybody's group is known
+    ...     def forward(self, groups):
+    ...         answer = torch.zeros(len(groups), 1)
+    ...         return {"answer": answer, "groups_of_no": groups, "groups_of_yes": groups}
+    >>> model = Tilt(Certain(1, 1), 2).eval()
+    >>> model.follow(torch.tensor([[[0.0, 0.0]] * 2, [[-0.5, 0.5]] * 2]))  # at weight 0 and 1
+    >>> people = torch.tensor([[9.0, -9.0], [-9.0, 9.0]])  # one of each group
+    >>> for ray in torch.eye(2):
+    ...     print([f"{chance:.2f}" for chance in model(people, ray).sigmoid().flatten()])
+    ['0.50', '0.50']
+    ['0.62', '0.38']
     """
 
     traceable: ClassVar[bool] = True

@@ -19,13 +19,21 @@ Scorer = Callable[..., float]
 def front_hypervolume(estimator: Any, X: Any = None, y: Any = None) -> float:  # noqa: ARG001, N803
     """The hypervolume of a fitted estimator's front: a scorer for `GridSearchCV`.
 
-    It is that of the rows which `fit` kept for validation, so what is held out by the search is not
-    needed. Compare fits of the same objectives only.
+    It is computed on the rows that `fit` kept for validation; the fold that the search holds out is
+    not read. Compare only fits with the same objectives.
 
     Args:
         estimator: fitted, or a pipeline that ends in it.
         X: not read.
         y: not read.
+
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn.model_selection import GridSearchCV
+    >>> from paretocosmos.estimators import ParetoRegressor
+    >>> estimator, grid = ParetoRegressor(random_state=0), {"epochs": [1, 4]}
+    >>> search = GridSearchCV(estimator, grid, scoring=front_hypervolume, cv=2, refit=False)
+    >>> search.fit(*load_diabetes(return_X_y=True)).best_params_
+    {'epochs': 4}
     """
     return hypervolume(_last(estimator).front_)
 
@@ -44,10 +52,17 @@ def best_within(
         maximize: what is to be large.
 
     Returns:
-        A function of a fitted estimator, or of a pipeline that ends in one; minus infinity where no
-        ray of its front keeps the bounds. It reads the rows which `fit` kept for validation.
+        A function of a fitted estimator, or of a pipeline that ends in one; it gives minus infinity
+        where no ray of the front keeps the bounds. It uses the rows that `fit` kept for validation.
 
-    >>> scorer = best_within(max={"tpr_gap": 0.05})
+    >>> from sklearn.datasets import make_classification
+    >>> from paretocosmos.estimators import ParetoClassifier
+    >>> X, y = make_classification(600, random_state=0)
+    >>> classifier = ParetoClassifier(random_state=0, epochs=3).fit(X, y, sensitive=X[:, 0] > 0)
+    >>> best_within(max={"tpr_gap": 0.2})(classifier) > 0.7
+    True
+    >>> best_within(max={"binary_cross_entropy": 0.0})(classifier)
+    -inf
     """
 
     def score(estimator: Any, X: Any = None, y: Any = None) -> float:  # noqa: ARG001, N803
@@ -61,14 +76,24 @@ def best_within(
 
 
 def choose_in(pipeline: Any, **criteria: Any) -> Any:
-    """A fitted pipeline whose last step predicts at the preference that meets the criteria best.
+    """A copy of a fitted pipeline that predicts at the preference which meets the criteria best.
 
     Args:
-        pipeline: fitted; its last step is one of this package's estimators.
+        pipeline: fitted; its last step is a `ParetoClassifier` or a `ParetoRegressor`.
         criteria: what `choose` takes: `max`, `min`, `minimize`, `maximize`, ...
 
     Returns:
-        A copy with the other last step; the steps before it are shared.
+        The copy, with another last step; the steps before it are shared.
+
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from paretocosmos.estimators import ParetoRegressor
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> pipeline = make_pipeline(StandardScaler(), ParetoRegressor(random_state=0, epochs=4))
+    >>> careful = choose_in(pipeline.fit(X, y), max={"over_prediction": 300.0})
+    >>> bool((careful.predict(X) < pipeline.predict(X)).mean() > 0.95)
+    True
     """
     chosen = _last(pipeline).choose(**criteria)
     if not isinstance(pipeline, Pipeline):

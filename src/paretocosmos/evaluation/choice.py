@@ -33,19 +33,26 @@ TOLD = {"accuracy"}
 
 @dataclass(frozen=True)
 class Choice:
-    """The chosen point of a run.
+    """A point of a front, as `run.choose` chose it.
 
     Attributes:
         ray: the preference to predict with.
-        val: the point on the validation data, by which it was chosen: it keeps the bounds there,
-            and so do its `limits`, where a confidence was asked for. Where the network follows a
+        val: the point on the validation data, on which it was chosen: it keeps the bounds there,
+            and so do its `limits`, if a confidence was asked for. Where the network follows a
             preference by a formula (`tilt`), bounds on gaps are kept on the training and
-            validation rows together: `val.pooled` has these gaps.
-        test: the same ray on the test data, which had no say.
-        evaluations: rays evaluated for it, those on test included.
+            validation rows together, and `val.pooled` has these gaps.
+        test: the same ray on the test data, which were not used to choose.
+        evaluations: how many rays were evaluated, those on test included.
         threshold: the probability above which a decision between two classes is positive, for
-            everybody; 0.5 where no other is worth it, and where nothing of the kind is decided.
-        asked: what it was chosen by, where that is known.
+            everybody; 0.5 unless another one is worth it.
+        asked: the criteria, where they are known.
+
+    >>> import tempfile
+    >>> from paretocosmos import fit
+    >>> run = fit("toy_convex", epochs=5, out=tempfile.mkdtemp() + "/run", report=False)
+    >>> choice = run.choose(max={"first": 0.25})
+    >>> choice.val["first"] <= 0.25, round(choice.test["second"], 2)  # √first + √second = 1
+    (True, 0.25)
     """
 
     ray: tuple[float, ...]

@@ -80,18 +80,26 @@ def explore(
     threshold: float | None = None,
     show: bool = True,
 ) -> Page:
-    """Write the page of runs on one problem, or of an estimator, and open it in the browser.
+    """Write a page on runs of one problem, or on an estimator, and open it in the browser.
 
     Args:
         runs: what `fit` or `load_run` gave, a fitted estimator, or a pipeline that ends in one.
-        out: where the page goes, an ``.html`` file; a new temporary folder if `None`.
-        samples: whether to show a dozen rows; a page that holds some is shared as the data are.
-        threshold: the probability above which an answer of yes or no is counted as a yes; if
-            `None`, the one that an estimator predicts at, and 0.5 of any other run.
-        show: whether to open it in a browser of its own.
+        out: the ``.html`` file to write; one in a new temporary folder if `None`.
+        samples: whether to show a dozen rows. Whoever gets the page then gets these rows.
+        threshold: the probability above which an answer counts as a yes; if `None`, that of the
+            estimator, and 0.5 for a run.
+        show: whether to open the page in a browser.
 
     Returns:
         The page, which a notebook shows below the cell; its `path` is the file.
+
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from paretocosmos.estimators import ParetoClassifier
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> classifier = ParetoClassifier(random_state=0, epochs=1).fit(X[:, :5], y)
+    >>> page = explore(classifier, out=tempfile.mkdtemp() + "/front.html", show=False)
+    >>> page.path.name, page.path.read_text()[:15]
+    ('front.html', '<!doctype html>')
     """
     place = Path(tempfile.mkdtemp(prefix="paretocosmos-"), "explore.html") if out is None else out
     found = [as_run(one) for one in runs]

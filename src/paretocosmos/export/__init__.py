@@ -29,11 +29,16 @@ class Exported:
     """What `export` wrote.
 
     Attributes:
-        path: the file; ``os.fspath`` gives it too.
+        path: the file.
         card: the model card beside it, Markdown.
-        difference: the largest to PyTorch that was found on random rows and preferences; relative
-            to the largest output where that is above 1.
-        preference: how many preferences it takes, in words.
+        difference: the largest difference to PyTorch on random rows and preferences; relative to
+            the largest output where that is above 1.
+        preference: how many preferences the file takes, in words.
+
+    >>> done = Exported(Path("model.onnx"), Path("model.onnx.md"), 6e-8, "one for all rows, [1, 2]")
+    >>> import os
+    >>> os.fspath(done)  # so that `open(done)` and runtimes take it as a file name
+    'model.onnx'
     """
 
     path: Path
@@ -69,36 +74,46 @@ def export(
 ) -> Exported:
     """Write a run's network as one file that needs no paretocosmos, and a card beside it.
 
-    Inputs: `x`, float32, any number of rows; `preference`, float32 ``[1, J]`` for all rows or
-    ``[N, J]`` for each, on the simplex; where a network cannot be traced so, such as a hypernetwork
-    of convolutions, ``[1, J]`` only, which `Exported` and the card say.
+    The file has two inputs: `x`, float32, any number of rows; and `preference`, float32, on the
+    simplex, ``[1, J]`` for all rows or ``[N, J]`` with one for each. A network that cannot be
+    traced so, such as a hypernetwork of convolutions, takes ``[1, J]`` only; `Exported` and the
+    card say so.
 
-    Of a table, `x` is what ``run.table.encode(frame)`` or ``estimator.encode(frame)`` gives, and
-    the preprocessing is inside. The outputs are `probability` ``[N]``, as `run.predict` has it, and
-    `decision` ``[N]``: 1 above the threshold, else 0; of several classes, `probability` ``[N, K]``
-    and the place of the most probable one; of a number, `prediction` ``[N]``. Of anything else, `x`
-    is what the network takes, and the outputs are its logits, one tensor per head. Runs in float64
-    are exported in float32.
+    For a table, `x` is what ``run.table.encode(frame)`` or ``estimator.encode(frame)`` gives, and
+    the preprocessing is in the file. Its outputs are `probability` ``[N]``, as `run.predict` gives
+    it, and `decision` ``[N]``: 1 above the threshold, else 0. For several classes they are
+    `probability` ``[N, K]`` and the position of the most probable class; for a number, `prediction`
+    ``[N]``. For anything else, `x` is what the network takes, and the outputs are its logits, one
+    tensor per head. Runs in float64 are exported in float32.
 
     The file is loaded again and compared with PyTorch on random rows and preferences, at several
     sizes; one that differs by more than 1e-5 is removed. Nothing is unpickled: an ONNX file holds
-    no pickles, and a program of torch.export is written without the one thing that torch would
-    pickle, its example inputs, and looked through for others before torch loads it.
+    no pickles. A program of torch.export is written without its example inputs, which are the one
+    thing that torch would pickle, and searched for other pickles before torch loads it.
 
     Args:
-        run: what `fit` or `load_run` gave, a fitted estimator, or a pipeline that ends in one; one
-            network, not one for each ray.
-        format: ``"onnx"`` for any runtime; ``"torch"`` for a program of torch.export, which takes
-            a preference for each row and no other number of them.
-        out: the file, ``.onnx`` or ``.pt2``; must not exist. By default ``export/model.onnx`` or
-            ``export/model.pt2`` in the run folder, which is written anew; ``model.onnx`` or
-            ``model.pt2`` here, of an estimator.
+        run: what `fit` or `load_run` gave, a fitted estimator, or a pipeline that ends in one. It
+            must have one network, not one for each ray.
+        format: ``"onnx"`` for any runtime, or ``"torch"`` for a program of torch.export, which
+            takes one preference for each row.
+        out: the file, ``.onnx`` or ``.pt2``; it must not exist. By default ``export/model.onnx`` or
+            ``export/model.pt2`` in the run folder, where an older one is replaced; for an
+            estimator, ``model.onnx`` or ``model.pt2`` in the current folder.
         threshold: the probability above which decisions between two classes are positive, such as
-            `Choice.threshold`; the card and the file's metadata say it. `None` is the estimator's
-            `threshold_`, or 0.5.
+            `Choice.threshold`; the card and the metadata of the file record it. `None` is the
+            `threshold_` of an estimator, or 0.5.
 
     Returns:
         The file, its card (the same name and ``.md``), and the difference.
+
+    >>> import tempfile
+    >>> from paretocosmos import fit
+    >>> run = fit("toy_convex", epochs=1, out=tempfile.mkdtemp() + "/run", report=False)
+    >>> done = export(run, format="torch")
+    >>> done.path.name, done.card.name, done.preference
+    ('model.pt2', 'model.pt2.md', 'one for each row, [N, 2]')
+    >>> done.difference <= 1e-5
+    True
     """
     if format not in _WAYS:
         raise unknown("format", format, _WAYS)

@@ -30,42 +30,44 @@ STAGES = {"train": "fit", "val": "validate", "test": "test"}
 
 
 class ParetoModule(LightningModule):  # type: ignore[misc]
-    """A network that takes a ray, trained by a Lightning `Trainer`.
+    """A LightningModule that trains a network for all rays.
 
-    Every batch gets a ray of its own, also within an accumulated step. Validation logs
-    ``val_hypervolume``, by which `ModelCheckpoint` and `EarlyStopping` can choose, and every
-    objective at the centre of the simplex; in float32, over the whole validation set. Training logs
-    every loss as ``train_`` and its name; ``train_loss`` has the method's gradient, and its value
+    Every batch has rays of its own, also within an accumulated step. Validation logs
+    ``val_hypervolume``, which `ModelCheckpoint` and `EarlyStopping` can monitor, and every
+    objective at the centre of the simplex, in float32 and over the whole validation set. Training
+    logs each loss as ``train_NAME``. ``train_loss`` has the gradient of the method, but its value
     means little.
 
     In the default preset every loss is divided by how strongly it pulls on the outputs of the
-    first batch, so that a preference means the same for losses of any size, and AdamW follows a
-    cosine over the Trainer's steps; override `configure_optimizers` for another optimiser or
-    schedule. What needs a whole training stays with `fit`: averaged weights and calibration.
+    first batch, so that a preference means the same for losses of any size. AdamW follows a cosine
+    over the Trainer's steps; override `configure_optimizers` for another optimiser or schedule.
+    Averaged weights and calibration need a whole training, so only `fit` has them.
 
-    A batch is inputs and a mapping of targets; or inputs and a tensor for each target, in the
-    objectives' order; or a mapping, in which the columns called as a target are targets and the
-    others the network's inputs; or a `Batch`. Where every objective has a loader of its own, it is
-    what Lightning's `CombinedLoader` makes of them: a mapping from the objectives' names to such
-    batches. The Trainer's `predict` gives outputs at `preference`.
+    A batch is one of these: inputs and a mapping of targets; inputs and one tensor per target, in
+    the order of the objectives; a mapping, whose columns named after a target are targets and whose
+    others are the inputs of the network; a `Batch`. If every objective has its own loader, pass
+    Lightning's `CombinedLoader` of them, by the names of the objectives. The Trainer's `predict`
+    gives outputs at `preference`.
+
+    Example: ``examples/lightning_loop.py``.
 
     Args:
         model: ``forward(inputs, ray) -> outputs``, such as `condition` makes.
         objectives: what is traded, at least two.
         reference: the point hypervolume is measured from, a number per objective.
-        preset: what is not said is as it has it: ``"default"``, or ``"paper"`` as published.
+        preset: where what you leave out comes from: ``"default"``, or ``"paper"`` as published.
         method: a method that draws rays, or its name; the preset's if `None`.
-        settings: of a method by name; further ones are the preset's.
-        metrics: further numbers a front reports, by name.
-        targets: those that objectives of one's own read beside their `target`.
-        learning_rate: the largest that is reached; the preset's if `None`.
-        groups: rays per batch, each for an equal share of it; a batch that cannot be shared
-            equally has fewer; the preset's if `None`.
+        settings: of a method given by name; the others are the preset's.
+        metrics: further numbers that a front reports, by name.
+        targets: those that your own objectives read beside their `target`.
+        learning_rate: the largest one of the schedule; the preset's if `None`.
+        groups: rays per batch, each for an equal share of it; fewer where a batch cannot be shared
+            equally; the preset's if `None`.
         rays: how many even rays a front has, or rays ``[N, J]``.
-        ranks: whether several processes draw rays that ``"differ"``, or ``"agree"`` on them and
-            weigh the mean of their losses, as one process with the whole batch would.
-        seed: of the rays, which depend on it, the epoch and the batch's number: a training that is
-            resumed draws what it would have drawn.
+        ranks: whether the rays of several processes ``"differ"``, or ``"agree"``: then the mean of
+            their losses is weighed, as one process with the whole batch would.
+        seed: of the rays. They depend on it, on the epoch and on the number of the batch, so a
+            resumed training draws the rays it would have drawn.
     """
 
     def __init__(

@@ -28,14 +28,18 @@ class _Log(NamedTuple):
 
 @final
 class MLflow(RunLogger[_Log]):
-    """Losses, fronts and hypervolume of trainings, in an MLflow tracking store.
+    """A callback of `fit` that logs settings, losses, fronts and hypervolume in MLflow.
 
-    Fronts are artifacts, and so are ``run.json`` and the final fronts; settings are parameters.
+    Settings are parameters of the run; losses and hypervolume are metrics. All fronts and
+    ``run.json`` are artifacts.
+
+    Example: ``docs/howto/logging.md``.
 
     Args:
-        where: the store, such as ``"sqlite:///mlflow.db"`` or ``"http://localhost:5000"``; if
-            `None`, MLflow's own: the variable ``MLFLOW_TRACKING_URI``, else ``mlflow.db`` here.
-        experiment: which they belong to; made where it is missing.
+        where: the tracking store, such as ``"sqlite:///mlflow.db"`` or
+            ``"http://localhost:5000"``. If `None`, MLflow's own: the variable
+            ``MLFLOW_TRACKING_URI``, else ``mlflow.db`` in the current folder.
+        experiment: the experiment that the runs belong to; made if it is missing.
     """
 
     def __init__(self, where: str | None = None, *, experiment: str = "paretocosmos") -> None:

@@ -25,15 +25,18 @@ OWNER = "paretocosmos.txt"
 
 @final
 class TensorBoard(RunLogger[SummaryWriter]):
-    """Losses, fronts and hypervolume of trainings, to be seen with ``tensorboard --logdir FOLDER``.
+    """A callback of `fit` that logs settings, losses, fronts and hypervolume for TensorBoard.
 
-    Every training has a folder of its own there, ``PROBLEM-METHOD-SEED``, with a number where that
-    is taken; one that is resumed goes on in its own.
+    ``tensorboard --logdir FOLDER`` shows them. Each training has its own folder there,
+    ``PROBLEM-METHOD-SEED``, with a number added where that is taken; a resumed training continues
+    in its own.
+
+    Use to compare the curves of several trainings on one machine.
+
+    Example: ``docs/howto/logging.md``.
 
     Args:
         folder: where logs go.
-
-    Use it for curves of several trainings beside each other on one machine.
     """
 
     def __init__(self, folder: str | Path = "runs/tensorboard") -> None:

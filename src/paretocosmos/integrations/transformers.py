@@ -27,39 +27,39 @@ KEPT = "paretocosmos"
 
 
 class ParetoTrainer(Trainer):  # type: ignore[misc]
-    """A Trainer for a network that takes a ray.
+    """A Hugging Face Trainer that trains a network for all rays.
 
-    Every batch gets a ray of its own, also within an accumulated step. `evaluate` reports
+    Every batch has rays of its own, also within an accumulated step. `evaluate` reports
     ``eval_hypervolume``, which `metric_for_best_model` can name, and every objective at the centre
-    of the simplex; scores are computed in float32 over the whole set, the network runs in the
-    Trainer's precision. `predict` gives outputs at one ray. Training logs every loss as ``loss_``
-    and its name; ``loss`` has the method's gradient, and its value means little.
+    of the simplex. Scores are computed in float32 over the whole set; the network runs in the
+    Trainer's precision. `predict` gives outputs at one ray. Training logs each loss as
+    ``loss_NAME``. ``loss`` has the gradient of the method, but its value means little.
 
     In the default preset every loss is divided by how strongly it pulls on the outputs of the
     first batch, so that a preference means the same for losses of any size. Optimiser, schedule and
-    decay are those of `args`, but what reads the ray is not decayed. What needs a whole training
-    stays with `fit`: averaged weights and calibration.
+    decay are those of `args`, but parameters that read the ray are not decayed. Averaged weights
+    and calibration need a whole training, so only `fit` has them.
 
-    The columns of a batch that are called as a target are targets, all others the network's
-    inputs, as a mapping; none is removed. ``labels``, as collators write it, is ``label``.
+    Columns of a batch that are named after a target are targets; all others are the inputs of the
+    network, as a mapping. ``labels``, the name that collators use, is ``label``.
+
+    Example: ``examples/hf_trainer.py``.
 
     Args:
         model: ``forward(inputs, ray) -> outputs``, such as `condition` makes.
-        args: the `TrainingArguments`; their seed is also that of the rays, which depend on it, the
-            step and the batch's number in it: a training that is resumed draws what it would have
-            drawn.
+        args: the `TrainingArguments`; their seed is also that of the rays. A resumed training draws
+            the rays it would have drawn.
         objectives: what is traded, at least two.
         reference: the point hypervolume is measured from, a number per objective.
-        preset: what is not said is as it has it: ``"default"``, or ``"paper"`` as published.
+        preset: where what you leave out comes from: ``"default"``, or ``"paper"`` as published.
         method: a method that draws rays, or its name; the preset's if `None`.
-        settings: of a method by name; further ones are the preset's.
-        metrics: further numbers a front reports, by name.
-        targets: those that objectives of one's own read beside their `target`.
-        groups: rays per batch, each for an equal share of it; a batch that cannot be shared
-            equally has fewer; the preset's if `None`.
+        settings: of a method given by name; the others are the preset's.
+        metrics: further numbers that a front reports, by name.
+        targets: those that your own objectives read beside their `target`.
+        groups: rays per batch, fewer if a batch cannot be shared equally; the preset's if `None`.
         rays: how many even rays a front has, or rays ``[N, J]``.
-        ranks: whether several processes draw rays that ``"differ"``, or ``"agree"`` on them and
-            weigh the mean of their losses, as one process with the whole batch would.
+        ranks: whether the rays of several processes ``"differ"``, or ``"agree"``: then the mean of
+            their losses is weighed, as one process with the whole batch would.
         train_dataset: as for any Trainer; so are those below.
         eval_dataset: one, or several by name.
         data_collator: what makes a batch of samples.

@@ -21,14 +21,16 @@ MODES = ("offline", "online", "disabled")
 
 @final
 class WandB(RunLogger["wandb.Run"]):
-    """Losses, fronts and hypervolume of trainings, for Weights & Biases.
+    """A callback of `fit` that logs settings, losses, fronts and hypervolume for Weights & Biases.
 
-    Nothing leaves the machine unless somebody says so: runs are written to ``wandb/`` in the
-    current folder, and ``wandb sync`` sends them later.
+    Nothing leaves the machine unless you ask for it: runs are written to ``wandb/`` in the current
+    folder, and ``wandb sync`` sends them later.
+
+    Example: ``docs/howto/logging.md``.
 
     Args:
-        project: the project they belong to.
-        entity: the team or user; their default if `None`.
+        project: the project that the runs belong to.
+        entity: the team or user; that of your account if `None`.
         folder: where ``wandb/`` goes; the current folder if `None`.
         mode: ``"offline"``, ``"online"`` or ``"disabled"``; if `None`, what the variable
             ``WANDB_MODE`` says, and offline where it says nothing.

@@ -162,7 +162,25 @@ class DirichletRays(Method):
 
 @dataclass(frozen=True, kw_only=True)
 class FixedRays(Method):
-    """A method that trains one network for each of its rays."""
+    """A method that trains a separate network for each of a few rays.
+
+    A subclass says which rays in `fixed_rays`, and how the losses are weighed in `weights`. The
+    front has one point per network.
+
+    >>> from dataclasses import dataclass
+    >>> @dataclass(frozen=True, kw_only=True)
+    ... class ThreeSums(FixedRays):
+    ...     def fixed_rays(self, objectives):
+    ...         return torch.tensor([[0.9, 0.1], [0.5, 0.5], [0.1, 0.9]])
+    ...
+    ...     def weights(self, losses, rays, gram, state):
+    ...         return rays, state
+    >>> import tempfile
+    >>> from paretocosmos import fit
+    >>> run = fit("toy_convex", method=ThreeSums(), epochs=1, out=tempfile.mkdtemp() + "/run")
+    >>> run.front.rays.round(2).tolist()
+    [[0.9, 0.1], [0.5, 0.5], [0.1, 0.9]]
+    """
 
     @abstractmethod
     def fixed_rays(self, objectives: int) -> Tensor:

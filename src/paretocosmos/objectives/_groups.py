@@ -21,8 +21,8 @@ Rows = Literal["all", "positives", "negatives"]
 class GroupObjective(Objective):
     """A gap between sensitive groups: of probabilities in training, of decisions in the score.
 
-    Several logits per sample are classes. Each has a gap, as if it were the positive one and all
-    others negative; the largest of them counts.
+    A subclass computes the gap in `between`. Several logits per sample are classes: each class has
+    a gap, as if it were the positive one and all others negative, and the largest gap counts.
 
     Args:
         name: how fronts call it; the file's name by default.
@@ -30,6 +30,15 @@ class GroupObjective(Objective):
         target: the label: 0 or 1, or a class.
         sensitive: which target holds the sensitive groups, numbered from 0.
         groups: how many sensitive groups there are.
+
+    >>> class SelectionGap(GroupObjective):
+    ...     def between(self, positive, targets):
+    ...         member = targets[self.sensitive].unsqueeze(1) == torch.arange(self.groups)
+    ...         rates = positive @ member.to(positive) / member.sum(dim=0)
+    ...         return rates.max() - rates.min()
+    >>> targets = {"sensitive": torch.tensor([0, 0, 1, 1])}
+    >>> SelectionGap().score(torch.tensor([3.0, 1.0, 1.0, -1.0]), targets)  # 2 of 2 and 1 of 2
+    tensor(0.5000, dtype=torch.float64)
     """
 
     fairness: ClassVar[Literal["classes", "numbers"]] = "classes"

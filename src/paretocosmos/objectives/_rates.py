@@ -16,16 +16,17 @@ SHARPNESS = 0.05
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class RateObjective(MeansObjective):
-    r"""Compares rates of groups: the mean of something over some rows of every group.
+    r"""A gap between rates: a rate is the mean of something over some rows of a group.
 
     A subclass says which rows (`over`) and what is averaged (`counted`): by default all rows, and
-    positive predictions. The value is the largest rate minus the smallest; where `over` names
-    several kinds of rows, the largest of these gaps.
+    positive predictions. The value is the largest rate minus the smallest. If `over` names several
+    kinds of rows, each has a gap, and the largest one counts.
 
-    In training a decision is t = σ(logit / s), s being the `sharpness`; in the score it is
-    [logit > 0]. A group without such rows is left out in a training batch; in the score of a whole
-    split it makes the value NaN, because nothing can be said. The gradient is not bent by the noise
-    of a batch, of which a constant classifier has least.
+    In training a decision is t = σ(logit / s), where s is the `sharpness`; in the score it is
+    [logit > 0]. A group without such rows is left out of a training batch. In the score of a whole
+    split it makes the value NaN, since nothing can be said. The noise of a
+    batch makes its gap too large, except for a constant classifier; the gradient is corrected for
+    that.
 
     Args:
         name: how fronts call it; the file's name by default.
@@ -35,6 +36,15 @@ class RateObjective(MeansObjective):
         groups: how many sensitive groups there are.
         sharpness: how close the relaxed decision is to the hard one: smaller is closer. Plain
             probabilities (1) close a gap that the decisions still have.
+
+    >>> class MissedGap(RateObjective):  # among those who should get a yes, how many do not?
+    ...     over = ("positives",)
+    ...
+    ...     def counted(self, positive, targets):
+    ...         return 1 - positive
+    >>> targets = {"label": torch.tensor([1, 1, 1, 0]), "sensitive": torch.tensor([0, 0, 1, 1])}
+    >>> MissedGap().score(torch.tensor([2.0, -1.0, 1.0, 1.0]), targets)  # 1 of 2 and 0 of 1
+    tensor(0.5000, dtype=torch.float64)
     """
 
     sharpness: float = SHARPNESS

@@ -203,11 +203,14 @@ def belongs_to(module: str, about: str | None) -> Callable[[Load], Load]:
 
     Args:
         module: the file's ``__name__``, which ends in the problem's name.
-        about: the file's docstring, which comes before what its family says of the arguments.
+        about: the file's docstring, which comes before what its family says of the arguments; its
+            example comes after.
     """
+    words, prompt, example = (about or "").partition(">>> ")
 
     def marked(load: Load) -> Load:
-        load.__doc__ = f"{(about or '').strip()}\n\n{inspect.getdoc(load)}"
+        parts = (words.strip(), inspect.getdoc(load), f"{prompt}{example}".strip())
+        load.__doc__ = "\n\n".join(part for part in parts if part)
         load.__module__ = module
         load.__name__ = load.__qualname__ = module.rpartition(".")[2]
         return load

@@ -18,14 +18,17 @@ def celeba(
 ) -> ImageProblem:
     """CelebA: predict any attributes of a face at once, yes or no (202,599 pictures).
 
-    The aligned pictures, shorter edge brought to 64 pixels, then the centre, from -1 to 1. They are
-    decoded on the first use, in a minute or two, and kept in the cache (2.5 GB), which is mapped.
-    CelebA is for research only and must not be redistributed, so it is never downloaded: get it
-    from its home page, https://mmlab.ie.cuhk.edu.hk/projects/CelebA.html.
+    The aligned pictures are used: the shorter edge is brought to 64 pixels, then the centre is
+    taken; pixels are from -1 to 1. They are decoded on the first use, in a minute or two, and kept
+    in the cache as one file (2.5 GB), which later uses map into memory. CelebA is for research only
+    and must not be passed on, so it is never downloaded: get it from its home page,
+    https://mmlab.ie.cuhk.edu.hk/projects/CelebA.html.
 
-    Pictures that are not listed are ignored. A listed one that is missing or damaged is an error,
-    so that an incomplete copy does not go unnoticed. `skip` leaves such pictures out, and the
-    problem's caveats say how many there are.
+    Only listed pictures count. If a listed one is missing or damaged, the data are refused, since
+    half a copy must not pass for the whole. `skip` goes on with the others, and the problem's
+    caveats say how many there are.
+
+    Example: ``examples/drawn_faces.py``, which draws a small data set in this layout.
 
     Args:
         attributes: their names (``Oval_Face`` or ``oval face``), the objectives in this order.
@@ -41,8 +44,5 @@ def celeba(
             ``list_eval_partition`` of your own may list fewer pictures: the others do not count.
         size: the side of a picture; the paper's is 64.
         skip: leave out listed pictures that are missing or damaged instead of refusing them.
-
-    >>> celeba(attributes=("Smiling", "Young", "Bald"), data="~/data").names  # doctest: +SKIP
-    ('Smiling', 'Young', 'Bald')
     """
     return celeba_problem("celeba", attributes, protocol, data, partition, size, skip)

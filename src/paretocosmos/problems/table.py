@@ -37,36 +37,45 @@ def table(
     split_seed: int = 1,
     protocol: Protocol = "clean",
 ) -> TabularProblem | OtherTable:
-    """A table in a file: predict one column, and treat the groups of other columns alike.
+    r"""A table in a file: predict one column, and treat the groups of others alike.
 
     Args:
-        data: the file: ``.csv`` or ``.tsv``, also packed as ``.gz`` or ``.xz``, or ``.parquet``;
-            it has a header.
+        data: the file, with a header: ``.csv`` or ``.tsv``, also packed as ``.gz`` or ``.xz``, or
+            ``.parquet``.
         target: the column to predict.
-        task: what it holds: ``"binary"``, two classes or one against the rest; ``"classes"``,
-            several; or a ``"number"``.
-        sensitive: the columns whose groups are compared; they are no features. Of several, the
-            groups are their combinations, and each alone is reported. ``age:5`` cuts a number into
-            five groups of about equal size, ``age:30/60`` at these values. Without any, what is
-            traded is the loss of every class, or too high against too low a number.
+        task: what the target holds: ``"binary"``, two classes or one against the rest;
+            ``"classes"``, several; or a ``"number"``.
+        sensitive: the columns whose groups are compared; they are not features. With several
+            columns the groups are their combinations, and each column alone is reported too.
+            ``age:5`` cuts a number into five groups of about equal size, ``age:30/60`` at these
+            values. Without any, the losses of the classes are traded, or predictions that are too
+            high against those that are too low.
         small_groups: groups with fewer than 30 rows to train on, or without positive rows where
             some are needed: ``"keep"`` them and warn, ``"pool"`` them into one, or ``"refuse"``.
-        positive: the class that counts as positive; it may be left out where the classes say so
-            themselves, as no and yes do.
-        fairness: what is compared between groups; ``"tpr_gap"`` for classes and ``"error_gap"``
-            for numbers if left out, else see `TabularProblem.from_frame`.
+        positive: the class that counts as positive; needed unless the classes are such as no and
+            yes.
+        fairness: what is compared between groups: by default ``"tpr_gap"`` for classes and
+            ``"error_gap"`` for numbers; `TabularProblem.from_frame` lists the others.
         categorical: columns to read as categories although they hold numbers.
         drop: columns to leave out.
         keep: columns to learn from although they seem to be identifiers.
-        class_weight: ``"balanced"`` lets all classes weigh the same in training, however rare;
-            what is reported counts every row once.
-        separator: between two columns, ``"tab"`` for a tab; found out if left out.
-        decimal: the decimal mark, ``"."`` or ``","``; found out if left out.
-        encoding: of the text, such as ``"cp1252"``; found out if left out.
+        class_weight: ``"balanced"`` gives all classes the same weight in training, however rare;
+            reported numbers count every row once.
+        separator: between two columns, ``"tab"`` for a tab; detected if left out.
+        decimal: the decimal mark, ``"."`` or ``","``; detected if left out.
+        encoding: of the text, such as ``"cp1252"``; detected if left out.
         val: a file with the rows to validate on; a share of those in `data` if left out.
         test: a file with the rows to test on, likewise.
         split_seed: decides which rows are train, val and test.
         protocol: ``"clean"`` fits the preprocessing on the train rows, ``"paper"`` on all.
+
+    >>> import tempfile
+    >>> file = Path(tempfile.mkdtemp()) / "loans.csv"
+    >>> rows = ["34,no,f", "51,yes,f", "29,yes,m", "46,no,m"] * 100
+    >>> _ = file.write_text("\n".join(["age,loan,sex", *rows]))
+    >>> problem = table(data=str(file), target="loan", sensitive="sex")
+    >>> problem.names, problem.groups, problem.positive
+    (('binary_cross_entropy', 'tpr_gap'), ('f', 'm'), 'yes')
     """
     path = Path(data).expanduser()
     read = partial(read_table, separator=separator, decimal=decimal, encoding=encoding)

@@ -17,13 +17,21 @@ __all__ = ["labelled"]
 
 
 def labelled(run: Run, frame: "pd.DataFrame") -> TableProblem:
-    """The problem of a run on other rows, all in the split `test`, for `evaluate`.
+    """The problem of a run with other rows as its test data, to pass to `evaluate`.
 
-    The data of the training is not needed.
+    The data that the run was trained on are not needed.
 
     Args:
-        run: of a table.
+        run: a run on a table.
         frame: rows with the columns the run was trained on, the target and the sensitive columns.
+
+    >>> from paretocosmos import evaluate, load
+    >>> from paretocosmos.problems.tables.raw import read_embedded
+    >>> run, rows = load("compas"), read_embedded("compas").tail(1000)
+    >>> front = evaluate(run.model, labelled(run, rows), rays=[[1.0, 0.0], [0.0, 1.0]])
+    >>> before, after = front.values[:, front.names.index("demographic_parity")]
+    >>> bool(after < before)  # the gap between men and women
+    True
     """
     about = run.record["about"]
     if run.table is None or not {"grouping", "answer"} & about.keys():

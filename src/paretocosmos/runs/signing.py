@@ -27,17 +27,26 @@ __all__ = ["sign_run"]
 
 
 def sign_run(folder: str | Path, key: "str | Path | Ed25519PrivateKey") -> Signed:
-    """Sign a finished run: write `signature.json` into its folder, replacing an earlier one.
+    """Sign a finished run: write ``signature.json`` into its folder, replacing an older one.
 
-    The record is signed, and with it the hashes of the model, the fronts and the preprocessing;
-    a folder whose files do not have these hashes is refused. No code that it names is imported.
+    The record is signed, and with it the hashes of the model, the fronts and the preprocessing.
+    A folder whose files do not have these hashes is refused. No code that the run names is
+    imported. ``load_run(folder, verify="key.pub")`` checks the signature.
 
     Args:
-        folder: the run's.
+        folder: the run folder.
         key: an Ed25519 private key, or its file, in the PEM or the OpenSSH format.
 
     Returns:
-        The fingerprint of the key, and the time that was signed.
+        The fingerprint of the key, and the time of signing.
+
+    >>> import tempfile
+    >>> from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+    >>> from paretocosmos import fit
+    >>> run = fit("toy_convex", epochs=1, out=tempfile.mkdtemp() + "/run", report=False)
+    >>> signed = sign_run(run.folder, Ed25519PrivateKey.generate())
+    >>> signed.key[:7], (run.folder / "signature.json").exists()
+    ('SHA256:', True)
     """
     folder = Path(folder)
     private = read_private_key(key) if isinstance(key, str | Path) else key

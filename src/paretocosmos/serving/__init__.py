@@ -9,11 +9,15 @@ __all__ = ["Settings", "serve"]
 
 
 def serve(settings: Settings, *, started: Callable[[str], None] | None = None) -> None:
-    """Serve a run until SIGTERM or SIGINT.
+    """Serve predictions of a run over HTTP, until SIGTERM or SIGINT.
+
+    ``docs/howto/serve.md`` lists the routes. Call it in the main thread.
+
+    Example: ``examples/serve_and_ask.py``.
 
     Args:
         settings: the run folder, the address, the limits.
-        started: called with the server's address when it listens and the run is loaded.
+        started: called with the address when the run is loaded and the server listens.
     """
     for package in ("fastapi", "prometheus_client", "uvicorn"):
         try:

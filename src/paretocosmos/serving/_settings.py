@@ -26,24 +26,32 @@ LIMITS = {
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """The settings of a server; plain values, so that workers can get them too.
+    """What to serve, where, and within which limits.
 
     Attributes:
         folder: the run folder.
-        host: the address to listen on.
+        host: the address to listen on; any other than loopback needs a `token`.
         port: the port; 0 for any that is free.
         token: what a client must send as ``Authorization: Bearer ...``.
-        workers: processes, each with the whole run.
+        workers: how many processes, each with the whole run.
         onnx: an exported file of the run, to predict with instead of PyTorch.
-        data: where the problem's data lies now, if moved; for ``/choose``.
+        data: where the data of the problem is now, if it has moved; ``/choose`` needs it.
         device: where the network goes.
         trust: packages whose code the run may name, as for `load_run`.
-        verify: the file of the public key that the run must be signed with, likewise.
-        max_rows: rows of a request at most.
-        max_bytes: bytes of a request's body at most.
-        timeout: seconds a request may take, and a connection may say nothing.
-        origins: of web pages whose scripts may ask, as ``https://example.org``; none by default.
+        verify: the file of the public key that the run must be signed with, as for `load_run`.
+        max_rows: the most rows of a request.
+        max_bytes: the most bytes of a request's body.
+        timeout: how many seconds a request may take, and a connection may be silent.
+        origins: web pages whose scripts may ask, as ``https://example.org``; none by default.
         batching: whether rows of several requests go through the network together.
+
+    >>> Settings(folder=Path("runs/demo"), port=0).max_rows
+    10000
+    >>> try:
+    ...     Settings(folder=Path("runs/demo"), host="0.0.0.0")
+    ... except ConfigurationError as error:
+    ...     print(str(error).partition(":")[0])
+    `0.0.0.0` can be reached from other machines, so clients need a token
     """
 
     folder: Path

@@ -44,7 +44,9 @@ def attributes_of_celeba(
         size: int = 64,
         skip: bool = False,
     ) -> ImageProblem:
-        """Pictures are found as by `celeba`.
+        """The pictures are found as for `celeba`, which says how to get them.
+
+        Example: ``examples/drawn_faces.py``, which draws a small data set in CelebA's layout.
 
         Args:
             protocol: ``"paper"`` scores a split in batches, as the published code does.

@@ -88,7 +88,7 @@ def image_pairs(
                 and ``FashionMNIST/raw/``, or the idx files themselves where one set is enough; or
                 with the published pickle, which then comes first. `None` looks in
                 ``$PARETOCOSMOS_DATA`` and the cache, idx files before the pickle, then downloads.
-            seed: decides partners and positions.
+            seed: decides which images are paired, and where they are put.
         """
         check_protocol(protocol)
         if rule not in RULES:

@@ -1,0 +1,75 @@
+"""docs/gallery/all_quantiles.png: nine quantiles of one network, and whether they keep their word."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from paretocosmos.plotting._style import ANCHORS, DPI, HAIRLINE, INK, MUTED, colours, styled
+
+__all__ = ["draw_quantiles"]
+
+RESULTS = Path(__file__).resolve().parents[1] / "results"
+NAMED = {0.9: "enough on 9 days of 10", 0.5: "enough every other day", 0.1: "enough on 1 day of 10"}
+
+
+def draw_quantiles(path: Path) -> None:
+    """The fan of quantiles over the true ones, and the share of new drives within each.
+
+    Args:
+        path: where the picture goes.
+    """
+    found = json.loads((RESULTS / "quantiles.json").read_text())
+    with styled():
+        figure = Figure(figsize=(9.6, 3.9), dpi=DPI, layout="constrained")
+        left, right = figure.subplots(1, 2, width_ratios=(2.1, 1))
+        _fan(left, found)
+        _coverage(right, found)
+        for axes in (left, right):
+            axes.grid(color=HAIRLINE, linewidth=0.4, alpha=0.7)
+            axes.tick_params(length=0, pad=5)
+        figure.savefig(path, dpi=DPI)
+
+
+def _fan(axes: Any, found: dict[str, Any]) -> None:
+    shown, levels = found["picture"], np.array(found["levels"])
+    hours = np.array(shown["hours"])
+    axes.scatter(*shown["drives"], s=3, color=MUTED, alpha=0.25, linewidths=0)
+    every = colours(np.stack([levels, 1 - levels], axis=1))
+    for level, colour, curve, true in zip(
+        levels, every, shown["curves"], shown["true"], strict=True
+    ):
+        axes.plot(hours, curve, color=colour, linewidth=1.5)
+        axes.plot(hours, true, color=INK, linewidth=0.7, linestyle=(0, (1, 2)))
+        if level in NAMED:
+            at = int(np.abs(hours - 8.6).argmin())
+            axes.annotate(
+                NAMED[level],
+                (hours[at], curve[at]),
+                (10.6, curve[at] + 3 * (level - 0.3)),
+                va="center",
+                color=colour,
+                fontweight="bold",
+                arrowprops={"arrowstyle": "-", "color": colour, "linewidth": 0.7},
+            )
+    axes.set(xlim=(5, 22), ylim=(8, 56), xlabel="hour of the day", ylabel="minutes to allow")
+    axes.set_title(
+        "One network, nine of its quantiles; dotted: the truth",
+        loc="left",
+        color=INK,
+        fontsize=9.5,
+    )
+
+
+def _coverage(axes: Any, found: dict[str, Any]) -> None:
+    levels = 100 * np.array(found["levels"])
+    own = [100 * np.array(c["covered"]) for c in found["cells"] if c["networks"] == "one"]
+    axes.plot([0, 100], [0, 100], color=HAIRLINE, linewidth=1)
+    for covered in own:
+        axes.scatter(levels, covered, s=20, color=ANCHORS[0], alpha=0.7, linewidths=0)
+    off = 100 * found["mean"]["one"]["coverage"]
+    axes.text(95, 8, f"{off:.1f} points off\non average", ha="right", color=ANCHORS[0])
+    axes.set(xlim=(0, 100), ylim=(0, 100), xlabel="asked for, %", ylabel="new drives in time, %")
+    axes.set_title("In time as often as asked", loc="left", color=INK, fontsize=9.5)

@@ -5,8 +5,9 @@ it, beside five networks without a ray, trained in the same way for a preference
 steps each. Digits that were not trained on are attacked with 20 projected gradient steps, four
 times as many as in training; every network at every preference by itself.
 
-`--split val` judges them on validation digits, by which the settings in the example were chosen;
-the test digits were looked at once.
+`--split val` judges them on validation digits. By those of two seeds the settings were chosen, the
+same for all networks: learning rates of 2e-3 and 4e-3, constant or falling, and one or four rays a
+step; and a change of 4 grey levels among 2 to 5, at which something is traded.
 """
 
 import argparse
@@ -17,7 +18,7 @@ from statistics import fmean
 from typing import Any
 
 import torch
-from examples.robust_accuracy import EPSILON, STEPS, accuracy, attacked, network, split, trained
+from examples.robust_accuracy import EPSILON, accuracy, attacked, network, split, trained
 from torch import Tensor, nn
 
 from paretocosmos import Front, condition, hypervolume
@@ -37,7 +38,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, help="where the JSON goes")
     parser.add_argument("--split", choices=("val", "test"), default="test")
-    parser.add_argument("--steps", type=int, default=STEPS, help="of training")
+    parser.add_argument("--steps", type=int, default=1000, help="of training")
     parser.add_argument("--seeds", type=int, nargs="+", default=SEEDS)
     arguments = parser.parse_args()
     torch.set_num_threads(1)

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ from scipy.stats import lognorm
 from sklearn.metrics import mean_pinball_loss
 
 from benchmarks import quantiles
+from paretocosmos.estimators import ParetoRegressor
 
 HOURS = np.array([5.0, 8.0, 12.5, 17.5, 22.0])
 
@@ -48,6 +50,8 @@ def test_crossings_are_counted_between_neighbours() -> None:
 
 
 def test_a_little_of_it_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    short = partial(ParetoRegressor, loss="absolute", epochs=3)
+    monkeypatch.setattr(quantiles, "estimator", lambda seed: short(random_state=seed))
     monkeypatch.setattr(quantiles, "NEW", 2000)
     argv = ["-", "--rows", "400", "--seeds", "1", "--rates", "0.005", "--out", "it.json"]
     monkeypatch.setattr(sys, "argv", argv)

@@ -99,6 +99,6 @@ def test_a_little_of_it_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     (cell,) = found["cells"]
     assert found["split"] == cell["one"]["split"] == "val"
     for name in ("one", "separate"):
-        (clean, robust) = zip(*cell[name]["values"], strict=True)
-        assert all(0 <= c <= r <= 1 for c, r in zip(clean, robust, strict=True))
+        assert all(0 <= share <= 1 for point in cell[name]["values"] for share in point)
+        assert len(cell[name]["values"]) == len(found["weights"])
     assert {"machine", "versions", "git", "source"} <= found.keys()

@@ -29,7 +29,7 @@ SEEDS = (1, 2, 3)
 WEIGHTS = (0.0, 0.25, 0.5, 0.75, 1.0)
 FINE = tuple(twentieth / 20 for twentieth in range(21))
 ATTACK = 20
-DIGITS = 12  # of which the picture shows some
+DIGITS = 4  # in the picture
 NAMES = ("clean error", "error under attack")
 
 

@@ -80,7 +80,7 @@ def _fan(axes: Any, found: dict[str, Any]) -> None:
                 (hours[at], curve[at]),
                 (10.5, height),
                 va="center",
-                color=colour,
+                color=INK,
                 fontweight="bold",
                 arrowprops={
                     "arrowstyle": "-",

@@ -15,7 +15,7 @@ __all__ = ["draw_robustness", "robustness_table"]
 RESULTS = Path(__file__).resolve().parents[1] / "results"
 # The digits that are shown, and what their rows are.
 SHOWN = 4
-ROWS = ("plain", "attacked,\nweight 0", "attacked,\nweight 1")
+ROWS = ("plain", "attacked,\nattacks do\nnot count", "attacked,\nonly attacks\ncount")
 RIGHT, WRONG = ANCHORS[2], ANCHORS[1]
 
 
@@ -55,7 +55,8 @@ def draw_robustness(path: Path) -> None:
     found = json.loads((RESULTS / "robustness.json").read_text())
     with styled():
         figure = Figure(figsize=(9.6, 3.9), dpi=DPI, layout="constrained")
-        left, right = figure.subfigures(1, 2, width_ratios=(1.35, 1), wspace=0.05)
+        parts: Any = figure.subfigures(1, 2, width_ratios=(1.35, 1), wspace=0.05)
+        left, right = parts
         _front(left.subplots(), found)
         _digits(right, found["cells"][0]["digits"])
         figure.savefig(path, dpi=DPI)
@@ -74,17 +75,13 @@ def _front(axes: Any, found: dict[str, Any]) -> None:
     axes.scatter(*fine.T, c=shades, s=26, zorder=3)
     _, apart = _accuracies(found, "separate")
     axes.scatter(*apart.T, marker="D", s=34, facecolors="none", edgecolors=MUTED, zorder=2)
-    told = {"textcoords": "offset points", "fontweight": "bold"}
-    axes.annotate("attacks do not count", fine[0], (8, -3), color=shades[0], **told)
-    axes.annotate("only attacks count", fine[-1], (8, 6), color=shades[-1], **told)
-    axes.annotate(
-        "a network for\none weight",
-        apart[0],
-        (-10, 6),
-        color=MUTED,
-        ha="right",
-        textcoords="offset points",
-    )
+    told = {"textcoords": "offset points", "color": INK, "fontweight": "bold"}
+    axes.annotate("only attacks count", fine[-1], (7, 4), **told)
+    axes.annotate("attacks do not count", fine[0], (2, -14), ha="right", **told)
+    quiet = {"textcoords": "offset points", "color": MUTED, "va": "center"}
+    for weight, place in zip(found["weights"], apart, strict=True):
+        axes.annotate(f"{weight:g}", place, (-7, 0), ha="right", **quiet)
+    axes.annotate("five networks,\neach for one weight", apart[0], (-28, 8), ha="right", **quiet)
     axes.set(xlabel="plain digits read correctly, %", ylabel="attacked digits read correctly, %")
     axes.set_title("One network, 21 weights on attacks", loc="left", color=INK, fontsize=9.5)
     axes.grid(color=HAIRLINE, linewidth=0.4, alpha=0.7)
@@ -102,5 +99,5 @@ def _digits(figure: Any, digits: list[dict[str, Any]]) -> None:
             )
             axes.set(xticks=[], yticks=[])
             axes.spines[["left", "bottom"]].set_visible(False)
-        every[row][0].set_ylabel(words)
-    figure.suptitle("Where the ends of the front differ", fontsize=9.5, color=INK)
+        every[row][0].set_ylabel(words, rotation=0, ha="right", va="center")
+    figure.suptitle("Digits on which the two ends differ", fontsize=9.5, color=INK)

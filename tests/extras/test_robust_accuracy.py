@@ -20,4 +20,4 @@ def test_weight_on_attacks_withstands_them(capsys: pytest.CaptureFixture[str]) -
         assert min(clean) > 85
         assert all(c > r for c, r in zip(clean, robust, strict=True))
         assert clean[0] > clean[-1]
-        assert robust[-1] > robust[0] + 15
+        assert robust[-1] > robust[0] + 8

@@ -37,8 +37,10 @@ from method_cards import (  # noqa: E402
     trainings_table,
 )
 from promises_page import promises_page  # noqa: E402
+from quantiles_page import draw_quantiles, quantiles_table  # noqa: E402
 from readme_page import fill  # noqa: E402
 from reproduction_page import draw_reproduction, reproduction_page, reproduction_short  # noqa: E402
+from robustness_page import draw_robustness, robustness_table  # noqa: E402
 from things_page import CARDS, cards_of, things  # noqa: E402
 from using_page import (  # noqa: E402
     constraint_note,
@@ -89,7 +91,12 @@ def main() -> None:
         title="Adult: seven methods, five seeds",
         ideal=["single_task"],
     )
-    for name in ("compare", "consequences", "constraint", "idea", "images"):
+    draw_quantiles(ROOT / "docs" / "gallery" / "all_quantiles.png")
+    draw_robustness(ROOT / "docs" / "gallery" / "robust_accuracy.png")
+    for name in (
+        *("compare", "consequences", "constraint", "idea", "images"),
+        *("gallery/all_quantiles", "gallery/robust_accuracy"),
+    ):
         save_dark(ROOT / "docs" / f"{name}.png")
 
 
@@ -233,6 +240,14 @@ def results() -> str:
             *constraint_note(),
             "",
             picture("constraint", "Accuracy and gap on test data for every method and split"),
+            "",
+            "## All quantiles in one network",
+            "",
+            *quantiles_table(),
+            "",
+            "## Clean against robust accuracy",
+            "",
+            *robustness_table(),
             "",
             "## Intervals that cover",
             "",

@@ -122,3 +122,17 @@ def test_drawn_faces_have_the_papers_attributes_and_are_told_apart(
     right = re.findall(r"^(\w+): (\d+)% of the test pictures", shown, flags=re.MULTILINE)
     assert [name for name, _ in right] == ["Goatee", "Mustache"]
     assert all(int(share) > 70 for _, share in right)  # half of them have one
+
+
+def test_one_network_covers_as_much_as_is_asked(shown_by: Shown) -> None:
+    shown = shown_by("all_quantiles.py")
+    committed = EXAMPLES.parent / "results" / "all_quantiles.txt"
+    for text in (shown, committed.read_text(encoding="utf-8")):
+        pairs = re.findall(r"asked to be in time (\d+)%: in time ([\d.]+)%", text)
+        assert [int(asked) for asked, _ in pairs] == list(range(10, 100, 10))
+        for asked, found in pairs:
+            assert float(found) == pytest.approx(float(asked), abs=1.5)
+        for allowed, true in re.findall(r"allow ([\d.]+) minutes; the truth is ([\d.]+)", text):
+            assert float(allowed) == pytest.approx(float(true), rel=0.06)
+        (crossing,) = re.findall(r"of 98,000 pairs of neighbouring quantiles, (\d+) cross", text)
+        assert int(crossing) < 100

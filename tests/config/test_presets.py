@@ -1,7 +1,7 @@
 """The presets: one rule for every problem, and the paper's settings where they are asked for."""
 
 import dataclasses
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 import torch
@@ -9,12 +9,17 @@ from tests.small import Joined, few_digits, plan_of
 from torch import nn
 
 from paretocosmos.config.plan import Plan
-from paretocosmos.config.presets import batch_size_for, preset_for
+from paretocosmos.config.presets import batch_size_for, preset_for, preset_settings
 from paretocosmos.errors import ConfigurationError
+from paretocosmos.estimators._own import InUnit
+from paretocosmos.objectives import Objective
 from paretocosmos.objectives.mean_squared_error import MeanSquaredError
+from paretocosmos.objectives.one_sided_error import OneSidedError
 from paretocosmos.problems import SPLITS, Problem, load_problem
 from paretocosmos.problems.toys.problem import ToyProblem
 from paretocosmos.types import Batch
+
+SIDES: tuple[Literal["over", "under"], ...] = ("over", "under")
 
 
 def _rows(count: int) -> ToyProblem:
@@ -245,3 +250,38 @@ class Tabled(ToyProblem):
     """A problem whose inputs are the rows of a table."""
 
     tabular = True
+
+
+class TestLevels:
+    """Too high against too low: the weights of a ray are those of the pinball loss, as they are."""
+
+    def _problem(self, *objectives: Objective) -> Problem:
+        toy = load_problem("toy_convex")
+        return dataclasses.replace(toy, objectives=objectives, spec=None)
+
+    @pytest.mark.parametrize("power", [1, 2])
+    def test_weights_are_taken_as_they_are(self, power: int) -> None:
+        over, under = (OneSidedError(name=s, side=s, power=power) for s in SIDES)
+        for objectives in ((over, under), (under, over), (InUnit(over, 3), InUnit(under, 3))):
+            plan = _plan(self._problem(*objectives))
+            assert not plan.training.scale_losses
+            assert not plan.training.calibrate
+            assert plan.configuration.method.settings["floor"] == 0
+        given = _plan(self._problem(over, under), settings={"calibrate": True, "floor": 0.1})
+        assert given.training.calibrate
+        assert given.configuration.method.settings["floor"] == 0.1
+
+    def test_other_errors_are_on_one_scale_as_ever(self) -> None:
+        over, under = (OneSidedError(name=s, side=s, power=1) for s in SIDES)
+        squared = OneSidedError(name="squared", side="under", power=2)
+        other = OneSidedError(name="other", side="under", power=1, target="other")
+        for objectives in ((over, squared), (over, other), (over, under, squared), (over, over)):
+            assert preset_settings(
+                "default",
+                self._problem(*objectives),
+                "linear",
+                single=False,
+                backbone="mlp",
+                conditioning="film",
+                given={},
+            )["scale_losses"]

@@ -73,6 +73,7 @@ def test_what_is_no_network_is_refused() -> None:
 
 
 ONE = MeanSquaredError(name="one")
+TWO = (ONE, MeanSquaredError(name="two"))
 
 
 @pytest.mark.parametrize(
@@ -100,20 +101,20 @@ def test_a_reference_is_a_finite_number_each(reference: tuple[float, ...]) -> No
 def test_methods_with_networks_of_their_own_are_refused_and_the_others_not(name: str) -> None:
     built = registry.find("methods", name)()
     if built.fixed_rays(2) is None:
-        assert method_of(name, None, 2, "paper") == built
+        assert method_of(name, None, TWO, "paper") == built
         return
     with pytest.raises(ConfigurationError, match=f"`{name}`.*per ray.*`fit`"):
-        method_of(name, None, 2, "paper")
+        method_of(name, None, TWO, "paper")
     with pytest.raises(ConfigurationError, match=f"`{name}`.*per ray"):
-        method_of(built, None, 2, "paper")
+        method_of(built, None, TWO, "paper")
 
 
 def test_settings_are_the_named_methods() -> None:
-    assert method_of("cosmos", {"penalty": "2"}, 2, "paper") == Cosmos(penalty=2.0)
+    assert method_of("cosmos", {"penalty": "2"}, TWO, "paper") == Cosmos(penalty=2.0)
     with pytest.raises(ConfigurationError, match="did you mean `penalty`"):
-        method_of("cosmos", {"penalti": 2}, 2, "default")
+        method_of("cosmos", {"penalti": 2}, TWO, "default")
     with pytest.raises(ConfigurationError, match="build it with them"):
-        method_of(Cosmos(), {"penalty": 2}, 2, "default")
+        method_of(Cosmos(), {"penalty": 2}, TWO, "default")
 
 
 @pytest.mark.parametrize(
@@ -131,7 +132,7 @@ def test_settings_are_the_named_methods() -> None:
 )
 def test_methods_that_cannot_be_used(method: str | Method, says: str) -> None:
     with pytest.raises(ConfigurationError, match=says):
-        method_of(method, None, 2, "default")
+        method_of(method, None, TWO, "default")
 
 
 def test_a_compiled_network_takes_a_ray() -> None:

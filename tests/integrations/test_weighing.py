@@ -16,6 +16,7 @@ from paretocosmos.methods import DirichletRays, Gram, State
 from paretocosmos.methods.epo import Epo
 from paretocosmos.methods.linear import Linear
 from paretocosmos.objectives.mean_squared_error import MeanSquaredError
+from paretocosmos.objectives.one_sided_error import OneSidedError
 from paretocosmos.training.engine import make_step
 from paretocosmos.training.scales import DRAWS
 from paretocosmos.types import Batch, Targets
@@ -51,8 +52,8 @@ def _batch() -> Batch:
 
 def _weighing(model: nn.Module, method: str | Method | None = "cosmos", **given: Any) -> Weighing:
     rest: dict[str, Any] = {"settings": None, "targets": (), "groups": 1, "ranks": "differ"}
-    rest |= {"preset": "paper", "seed": 1}
-    return Weighing(model, OBJECTIVES, method=method, **(rest | given))
+    rest |= {"preset": "paper", "seed": 1, "objectives": OBJECTIVES}
+    return Weighing(model, method=method, **(rest | given))
 
 
 def _gradients(model: nn.Module, total: Tensor) -> list[Tensor]:
@@ -126,6 +127,10 @@ def test_what_is_not_said_is_the_presets() -> None:
     assert _usual(_model(False), settings={"floor": 0.2}).method == Linear(
         alpha=0.5, floor=0.2, stratified=True
     )
+    over, under = (OneSidedError(side=s, name=s, target="a") for s in ("over", "under"))
+    levels = _usual(_model(False), objectives=(over, under))  # a ray is a level, as it is
+    assert levels.method == Linear(alpha=0.5, floor=0.0, stratified=True)
+    assert (levels.training.scale_losses, weighing.training.scale_losses) == (False, True)
     with pytest.raises(ConfigurationError, match=r"`penalty` .* `cosmos`.*set the method too"):
         _usual(_model(False), settings={"penalty": 2.0})
     with pytest.raises(ConfigurationError, match="preset `own`"):

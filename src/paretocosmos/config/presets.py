@@ -6,14 +6,15 @@ whether the network is the caller's own or a deep one, never from a data set's n
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from paretocosmos.config.settings import paper_network, paper_settings
 from paretocosmos.errors import ConfigurationError, unknown
 from paretocosmos.io.schema import PRESETS
-from paretocosmos.objectives import RateObjective
+from paretocosmos.objectives import Objective, RateObjective
 from paretocosmos.objectives.binary_cross_entropy import BinaryCrossEntropy
+from paretocosmos.objectives.one_sided_error import OneSidedError
 from paretocosmos.problems import Problem, samples_in, split_of
 
 __all__ = [
@@ -72,6 +73,9 @@ _LINEAR = 10_000
 # Validation rows from which they select the best epoch of a table; of fewer, noise would.
 _SELECTING = 500
 _IMAGES: dict[str, Any] = {"learning_rate": 4e-3, "groups": 8, "epochs": 30}
+# Too high against too low: both are in one unit, and a ray asks for the quantile or the expectile
+# of just that level, so that its weights are taken as they are.
+_LEVELS: dict[str, Any] = {"scale_losses": False, "calibrate": False, "floor": 0.0}
 # A deep or pretrained network, as one's own may be: small steps, little decay.
 _OWN = {"learning_rate": 5e-4, "weight_decay": 0.05}
 # Samples of a step at most, by the number of an input's axes; a gap between groups needs many.
@@ -163,6 +167,8 @@ def preset_settings(
         validations = _VALIDATIONS if len(split_of(problem, "val")) >= _SELECTING else 1
     if backbone is None or "backbone" in paper_network(_name(problem)):
         found |= _OWN
+    if _asks_for_levels(problem.objectives):
+        found |= _LEVELS
     size = _whole(given, "batch_size") or problem.batch_size or batch_size_for(rows, axes)
     found["batch_size"] = size
     if axes == 1:
@@ -189,15 +195,33 @@ def gap_of(problem: Problem) -> RateObjective | None:
     return None
 
 
-def loop_settings(preset: str) -> dict[str, Any]:
+def _asks_for_levels(objectives: Sequence[Objective]) -> bool:
+    """Whether both sides of one error are traded: a ray is then a quantile's or expectile's level.
+
+    An objective may stand around another, as one that is reported in the target's unit does.
+    """
+    inner = [getattr(one, "wrapped", one) for one in objectives]
+    sided = [one for one in inner if isinstance(one, OneSidedError)]
+    same = {(one.output, one.target, one.power) for one in sided}
+    both = sorted(one.side for one in sided) == ["over", "under"]
+    return both and len(inner) == 2 and len(same) == 1
+
+
+def loop_settings(preset: str, objectives: Sequence[Objective] = ()) -> dict[str, Any]:
     """The settings a preset has for a network of one's own in a loop of one's own.
 
     Of these a method, a conditioning and a loop take what they know: nothing is said of a problem.
 
+    Args:
+        preset: its name.
+        objectives: what is traded, where that is known.
+
     >>> loop_settings("default")["rank"], loop_settings("paper")
     (1, {})
     """
-    return _ALWAYS | _OWN if check_preset(preset) == "default" else {}
+    if check_preset(preset) == "paper":
+        return {}
+    return _ALWAYS | _OWN | (_LEVELS if _asks_for_levels(objectives) else {})
 
 
 def loop_groups(preset: str, axes: int, size: int) -> int:

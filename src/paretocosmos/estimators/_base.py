@@ -33,7 +33,6 @@ from paretocosmos.estimators._targets import Column, Numbers, columns_of, name_o
 from paretocosmos.estimators._training import EVALUATIONS, passes, train
 from paretocosmos.evaluation.evaluate import evaluating
 from paretocosmos.objectives import Objective
-from paretocosmos.objectives.one_sided_error import OneSidedError
 from paretocosmos.problems.tables.groups import Grouping
 from paretocosmos.problems.tables.rows import Codes
 from paretocosmos.problems.tables.table import Table
@@ -177,9 +176,6 @@ class ParetoEstimator(Chooses, GivesRuns, BaseEstimator, ABC):  # type: ignore[m
             "rays": self.rays,
             "evaluate_every": max(1, epochs // EVALUATIONS),
         }
-        if all(isinstance(one, OneSidedError) for one in traded):
-            # they are in one unit, and a ray asks for a quantile or an expectile of just that level
-            settings |= {"scale_losses": False, "calibrate": False}
         problem = problem_of(
             known,
             judged,

@@ -55,7 +55,10 @@ def checked_reference(reference: Sequence[float], objectives: int) -> tuple[floa
 
 
 def method_of(
-    method: str | Method | None, settings: Mapping[str, Any] | None, objectives: int, preset: str
+    method: str | Method | None,
+    settings: Mapping[str, Any] | None,
+    objectives: Sequence[Objective],
+    preset: str,
 ) -> Method:
     """The method, the one of that name or the preset's, if it serves one network for all rays."""
     if method is None:
@@ -69,7 +72,7 @@ def method_of(
                 f'how="{pair[1]}")'
             )
         owner = {"method": registry.find("methods", method)}
-        usual = distribute(loop_settings(preset), owner, lenient=True)["method"]
+        usual = distribute(loop_settings(preset, objectives), owner, lenient=True)["method"]
         own = distribute(settings or {}, owner)["method"]
         built: Method = build_checked(Method, Spec(method, usual | own), "methods")
     elif not isinstance(method, Method):
@@ -81,19 +84,19 @@ def method_of(
         )
     else:
         built = method
-    if built.fixed_rays(objectives) is not None:
+    if built.fixed_rays(len(objectives)) is not None:
         raise ConfigurationError(
             f"`{spec_name('methods', type(built))}` trains a network per ray, which does not work "
             "with a conditioned network: use `fit`, or a method that draws rays, such as `linear`"
         )
-    built.sample(objectives, 1, torch.Generator())  # its settings may not fit the objectives
+    built.sample(len(objectives), 1, torch.Generator())  # its settings may not fit the objectives
     return built
 
 
-def training_of(preset: str) -> Training:
+def training_of(preset: str, objectives: Sequence[Objective]) -> Training:
     """How a preset trains a network of one's own; a loop takes of it what it can do."""
-    owner = {"training": Training}
-    return Training(**distribute(loop_settings(preset), owner, lenient=True)["training"])
+    usual = loop_settings(preset, objectives)
+    return Training(**distribute(usual, {"training": Training}, lenient=True)["training"])
 
 
 def checked_model(model: nn.Module, objectives: int) -> nn.Module:

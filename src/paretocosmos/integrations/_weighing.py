@@ -84,7 +84,7 @@ class Weighing:
         seed: int,
     ) -> None:
         self.objectives = checked_objectives(objectives)
-        self.method = method_of(method, settings, len(self.objectives), preset)
+        self.method = method_of(method, settings, self.objectives, preset)
         checked_model(model, len(self.objectives))
         if groups is not None and groups < 1:
             raise ConfigurationError(f"`groups` must be at least 1, found {groups}")
@@ -94,7 +94,7 @@ class Weighing:
             raise ConfigurationError(f"`seed` must be a whole number of at least 0, found {seed!r}")
         self.targets = targets_of(self.objectives, targets)
         self.preset, self.groups, self.ranks, self.seed = preset, groups, ranks, seed
-        self.training = training_of(preset)
+        self.training = training_of(preset, self.objectives)
         self.epoch = -1  # none has begun
         self.state = self._fresh()
         self._scaled = not self.training.scale_losses

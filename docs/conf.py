@@ -69,13 +69,14 @@ PICTURE = re.compile(
 
 
 SMALL = re.compile(r'<img src="([^"]+)" width="(\d+)" alt="([^"]*)">')
+PART = re.compile(r"^<!-- on the site: (\S+) -->$", flags=re.MULTILINE)
 # Pages of the repository's root, which are pages of the site too.
 ROOTED = {"changelog": "CHANGELOG", "contributing": "CONTRIBUTING", "security": "SECURITY"}
 AT_ROOT = re.compile(rf"\]\((?:\.\./)*({'|'.join(ROOTED.values())})\.md")
 
 
 def as_site(app: Any, page: str, source: list[str]) -> None:
-    """What GitHub shows in its way: pictures, dark or of a width, and pages of the root."""
+    """What GitHub shows in its way or not at all: pictures, pages of the root, parts to use."""
     text = source[0]
     if page in ROOTED:
         text = (ROOT / f"{ROOTED[page]}.md").read_text(encoding="utf-8")
@@ -84,6 +85,7 @@ def as_site(app: Any, page: str, source: list[str]) -> None:
         text = page_of(text)
     text = AT_ROOT.sub(lambda found: f"](/{found[1].lower()}.md", text)
     text = SMALL.sub(r"![\3](\1){width=\2px}", text)
+    text = PART.sub(r"```{raw} html\n:file: \1\n```", text)
     source[0] = PICTURE.sub(
         r"![\g<alt>](\g<light>){.only-light}\n![\g<alt>](\g<dark>){.only-dark}", text
     )

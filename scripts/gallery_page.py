@@ -1,10 +1,19 @@
-"""docs/gallery.md: the examples, what they print, and the notebooks."""
+"""docs/gallery.md: the examples, what they print, and what they show.
+
+An example NAME may have files in `docs/gallery/`:
+
+- `NAME.png`, `NAME-dark.png` and `NAME.txt`: a picture for light and for dark pages, and in words
+  what it shows, for those who cannot see it.
+- `NAME.html`: a part of the page that is to be used, such as a slider. Only the site has it. Files
+  that it shows lie in `docs/_static/`.
+"""
 
 from pathlib import Path
 
 __all__ = ["gallery"]
 
 ROOT = Path(__file__).resolve().parents[1]
+SHOWN = ROOT / "docs" / "gallery"
 FIRST = ("quick_start", "fair_from_csv", "own_table", "own_model", "own_network")
 
 
@@ -26,7 +35,7 @@ def gallery() -> str:
 
 
 def _section(path: Path) -> list[str]:
-    """Its docstring, its code folded, its output."""
+    """Its docstring, its picture, its code folded, its output."""
     docstring = path.read_text(encoding="utf-8").split('"""')[1]
     first, _, rest = docstring.partition("\n")
     kept = ROOT / "results" / f"{path.stem}.txt"
@@ -37,6 +46,7 @@ def _section(path: Path) -> list[str]:
         first,
         *([rest.rstrip()] if rest.strip() else []),
         "",
+        *shown_of(path.stem, SHOWN),
         f":::{{dropdown}} The code of {path.name}",
         f"```{{literalinclude}} ../examples/{path.name}",
         ":language: python",
@@ -45,3 +55,21 @@ def _section(path: Path) -> list[str]:
         "",
         *([] if not shown else ["```text", shown, "```", ""]),
     ]
+
+
+def shown_of(name: str, folder: Path) -> list[str]:
+    """The picture of an example and its part of the page, where it has them.
+
+    Args:
+        name: of the example.
+        folder: where the files are, beside the page.
+    """
+    lines = []
+    if (folder / f"{name}.png").exists():
+        words = " ".join((folder / f"{name}.txt").read_text(encoding="utf-8").split())
+        place = f"{folder.name}/{name}"
+        dark = f'<source media="(prefers-color-scheme: dark)" srcset="{place}-dark.png">'
+        lines += [f'<picture>{dark}<img src="{place}.png" alt="{words}"></picture>', ""]
+    if (folder / f"{name}.html").exists():
+        lines += [f"<!-- on the site: {folder.name}/{name}.html -->", ""]
+    return lines

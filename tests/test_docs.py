@@ -218,6 +218,30 @@ def test_a_notebook_is_a_page_with_what_it_showed() -> None:
     assert page.endswith("````text\npage\n````\n")
 
 
+def test_an_example_shows_what_it_has(tmp_path: Path) -> None:
+    shown_of, folder = _script("gallery_page").shown_of, tmp_path / "gallery"
+    folder.mkdir()
+    assert shown_of("one", folder) == []
+    (folder / "one.png").write_bytes(b"")
+    (folder / "one.txt").write_text("A curve\nand nine points\n")
+    (picture, _) = shown_of("one", folder)
+    # as docs/conf.py and GitHub read it
+    assert picture == (
+        '<picture><source media="(prefers-color-scheme: dark)" srcset="gallery/one-dark.png">'
+        '<img src="gallery/one.png" alt="A curve and nine points"></picture>'
+    )
+    (folder / "one.html").write_text("<p>slider</p>")
+    assert shown_of("one", folder)[2:] == ["<!-- on the site: gallery/one.html -->", ""]
+    assert shown_of("two", folder) == []
+
+
+def test_what_the_gallery_shows_belongs_to_an_example() -> None:
+    for path in (ROOT / "docs" / "gallery").glob("*"):
+        assert (ROOT / "examples" / f"{path.stem.removesuffix('-dark')}.py").exists(), path.name
+        if path.suffix == ".png":
+            assert path.with_name(f"{path.stem.removesuffix('-dark')}-dark.png").exists()
+
+
 def test_cards_tell_settings_and_examples() -> None:
     card = "\n".join(_script("things_page").card("objectives", "one_sided_error"))
     assert "```math" in card

@@ -29,8 +29,9 @@ from paretocosmos import Front, condition, even_rays
 from paretocosmos.pareto.metrics import front_report
 from paretocosmos.runs.provenance import provenance
 
-STEPS, SEEDS, DENSE, SHOWN = 1000, (1, 2, 3), 41, 11
+STEPS, SEEDS, DENSE, SHOWN = 800, (1, 2, 3), 41, 11
 RAYS = even_rays(9, 2)
+RATES = {"one": 2e-3, "separate": 4e-3}  # of learning; the better of the two for each
 TOP, HEIGHT = (72, 136), 160  # rows of the crops in the two photographs
 MEASURES = ("monotonicity", "dominated_share", "range_covered", "igd_plus", "hypervolume")
 Points = list[tuple[float, float]]
@@ -73,6 +74,7 @@ def main() -> None:
         "split": arguments.split,
         "steps": arguments.steps,
         "unit": UNIT,
+        "learning_rates": RATES,
         "rays": RAYS.tolist(),
         "runs": [],
     }
@@ -96,11 +98,11 @@ def compared(
     start, x = Codec(patches(parts, 400)), parts[split]
     one = condition(start, objectives=2)
     began = time.process_time()
-    train(one, parts, steps)
+    train(one, parts, steps=steps, rate=RATES["one"])
     trained = time.process_time()
     networks = [copy.deepcopy(start) for _ in RAYS]
     for network, ray in zip(networks, RAYS, strict=True):
-        train(network, parts, steps, ray)
+        train(network, parts, steps=steps, rate=RATES["separate"], ray=ray)
     seconds = {"one": trained - began, "separate": time.process_time() - trained}
     with torch.no_grad():
         points = [judged(one(x, ray), x) for ray in RAYS]

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from paretocosmos import condition, sample_rays
 
 BLOCK, SIDE = 8, 64  # pixels of a block, and of the patches to learn from
+FAST = 5.0  # the steps of rounding learn so many times as fast as other weights
 UNIT = 0.01  # a squared error of 20 dB counts as much as a bit per pixel: losses of one size
 
 
@@ -40,7 +41,7 @@ def patches(parts: dict[str, Tensor], count: int) -> Tensor:
 
 def correction(channels: int) -> nn.Sequential:
     """What neighbouring blocks say of a block; nothing at the start."""
-    last = nn.Conv2d(64, channels, 1)
+    last = nn.Conv2d(64, channels, 1, bias=False)
     nn.init.zeros_(last.weight)
     return nn.Sequential(nn.Conv2d(channels, 64, 3, padding=1), nn.ReLU(), last)
 
@@ -55,22 +56,22 @@ class Codec(nn.Module):
         blocks = F.unfold(x - 0.5, BLOCK, stride=BLOCK).transpose(1, 2).flatten(0, 1)
         variances, basis = torch.linalg.eigh(blocks.T @ blocks / len(blocks))
         kernels = basis[:, -channels:].T.reshape(channels, 3, BLOCK, BLOCK)
-        self.analysis = nn.Conv2d(3, channels, BLOCK, stride=BLOCK)
+        self.analysis = nn.Conv2d(3, channels, BLOCK, stride=BLOCK, bias=False)
         self.encoder = correction(channels)
         # for each channel the step of rounding, and the middle and the width of the values; they
         # depend on the ray alone, which enters after layers: hence a layer
         self.channels = nn.Linear(1, 3 * channels, bias=False)
         self.decoder = correction(channels)
-        self.synthesis = nn.ConvTranspose2d(channels, 3, BLOCK, stride=BLOCK)
+        self.synthesis = nn.ConvTranspose2d(channels, 3, BLOCK, stride=BLOCK, bias=False)
         for layer in (self.analysis, self.synthesis):
             layer.weight = nn.Parameter(kernels.clone())
         width = variances[-channels:].log() / 2 - 0.6  # of a logistic distribution
         start = torch.cat([torch.full_like(width, math.log(0.2)), torch.zeros_like(width), width])
-        self.channels.weight = nn.Parameter(start.unsqueeze(1))
+        self.channels.weight = nn.Parameter(start.unsqueeze(1) / FAST)
 
     def forward(self, x: Tensor) -> dict[str, Tensor]:
         code = self.analysis(x - 0.5)
-        terms = self.channels(x.new_ones(len(x), 1))[:, :, None, None]
+        terms = self.channels(x.new_full((len(x), 1), FAST))[:, :, None, None]
         step, middle, width = terms.chunk(3, dim=1)
         exact = (code + self.encoder(code)) / step.exp()
         # rounding has no gradient: the picture takes that of the exact values, and the bits are
@@ -93,17 +94,25 @@ def losses_of(outputs: dict[str, Tensor], x: Tensor) -> Tensor:
 
 
 def train(
-    model: nn.Module, parts: dict[str, Tensor], steps: int, ray: Tensor | None = None
+    model: nn.Module,
+    parts: dict[str, Tensor],
+    *,
+    steps: int,
+    rate: float = 2e-3,
+    ray: Tensor | None = None,
 ) -> None:
     """A loop of one's own: every step has four rays, or that of a network for one ray alone."""
-    optimiser = torch.optim.Adam(model.parameters())
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, 2e-3, total_steps=steps)
+    optimiser = torch.optim.Adam(model.parameters(), betas=(0.9, 0.99))
+    schedule = torch.optim.lr_scheduler.OneCycleLR(
+        optimiser, rate, total_steps=steps, pct_start=0.1, cycle_momentum=False
+    )
     for _ in range(steps):
         x = patches(parts, 16)
         rays = sample_rays(4, 2) if ray is None else ray.expand(4, 2)
         losses = losses_of(model(x, rays) if ray is None else model(x), x)
         optimiser.zero_grad()
         (rays.repeat_interleave(4, dim=0) * losses).sum(dim=1).mean().backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1)
         optimiser.step()
         schedule.step()
     model.eval()

@@ -38,6 +38,7 @@ from method_cards import (  # noqa: E402
 )
 from promises_page import promises_page  # noqa: E402
 from quantiles_page import draw_quantiles, quantiles_table  # noqa: E402
+from rate_distortion_page import draw_rate_distortion, slider  # noqa: E402
 from readme_page import fill  # noqa: E402
 from reproduction_page import draw_reproduction, reproduction_page, reproduction_short  # noqa: E402
 from robustness_page import draw_robustness, robustness_table  # noqa: E402
@@ -72,6 +73,8 @@ def main() -> None:
     draw_idea(ROOT / "docs" / "idea.png")
     draw_images(ROOT / "docs" / "images.png")
     draw_constraint(ROOT / "docs" / "constraint.png")
+    for dark in (False, True):
+        draw_rate_distortion(ROOT / "docs" / "gallery", dark=dark)
     draw_reproduction()
     cells = [c for c in load("baselines.json")["cells"] if not c["settings"]]
     own = {
@@ -118,6 +121,7 @@ def texts() -> dict[str, str]:
         "docs/things.md": things(),
         **{f"docs/cards/{room}.md": cards_of(room) for room in CARDS},
         "docs/gallery.md": gallery(),
+        "docs/gallery/rate_distortion.html": slider(),
         "docs/methods.md": cards(),
         "docs/reproduction.md": reproduction_page(),
         "docs/promises.md": promises_page(),

@@ -66,6 +66,19 @@ def test_segmentation_trades_recall_for_precision(
     assert (tmp_path / "segmentation.png").stat().st_size > 10_000
 
 
+def test_one_codec_takes_more_bits_for_a_more_faithful_picture(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    runpy.run_path(str(ROOT / "examples" / "rate_distortion.py"), run_name="__main__")
+    found = re.findall(r"([\d.]+) bits per pixel, PSNR ([\d.]+) dB", capsys.readouterr().out)
+    bits, psnr = zip(*((float(a), float(b)) for a, b in found), strict=True)
+    assert list(bits) == sorted(bits)
+    assert list(psnr) == sorted(psnr)
+    assert bits[0] < 0.2 < 1 < bits[-1]
+    assert psnr[-1] - psnr[0] > 6
+
+
 def test_the_benchmark_of_pictures_runs(tmp_path: Path) -> None:
     out = tmp_path / "out.json"
     command = [sys.executable, "-W", "ignore", "-m", "benchmarks.pictures", "--counts", "600"]

@@ -104,20 +104,16 @@ def film(base: nn.Module) -> Conditioning:
 
 
 def soup(base: nn.Module, ends: list[nn.Module]) -> Conditioning:
-    """Rewarded soups: the weights of the two end adapters, mixed by the ray (Ramé et al. 2023).
-
-    r_1 P + r_2 Q is (P + Q)/2 for all rays, plus (r_1 - r_2) (P - Q)/2.
-    """
-    model = Lora(base, 2, adapter_rank=4 * RANK, scale=SCALE)
+    """Rewarded soups: the weights of the two end adapters, mixed by the ray (Ramé et al. 2023)."""
+    model = Lora(base, 2, adapter_rank=2 * RANK, scale=SCALE)
     parts = [dict(end.named_modules()) for end in ends]
     with torch.no_grad():
+        model.shares.copy_(torch.eye(2).repeat_interleave(2 * RANK, dim=1))
         for place in model.places:
             mixed: Any = model.backbone.get_submodule(place)
-            first, second = (part[place] for part in parts)
-            reads = torch.cat([first.reads.weight, second.reads.weight])
-            left, right = first.writes.weight / 2, second.writes.weight / 2
-            mixed.reads.weight.copy_(torch.cat([reads, reads]))
-            mixed.writes.copy_(torch.cat([left, right, left, -right], dim=1))
+            each: list[Any] = [part[place] for part in parts]
+            mixed.reads.weight.copy_(torch.cat([one.reads.weight for one in each]))
+            mixed.writes.copy_(torch.cat([one.writes.weight for one in each], dim=1))
     return model
 
 

@@ -3,7 +3,7 @@
 A small decoder is trained on Python's standard library, its source code and its docstrings, and
 frozen. Then it is adapted to two kinds of text that it has not read, torch's C++ headers and
 Python's manual, in five ways: LoRA mixed by the ray (ours), for as many steps as one separate
-adapter, as two and as all five together; FiLM; a separate textbook LoRA for each of five weights of
+adapter, as two, three and all five together; FiLM; a separate textbook LoRA for each of five weights of
 the two corpora; and rewarded soups, which mix the weights of the two end adapters. All have the
 same learning rate, chosen on the validation files, and see windows drawn from the same files.
 Judged on held-out files, once.
@@ -37,7 +37,7 @@ from paretocosmos.pareto.metrics import front_report
 from paretocosmos.runs.provenance import provenance
 
 PRETRAINED = 4000
-LONGER = {"lora, twice": 2, "lora, longer": 5}
+LONGER = {"lora, twice": 2, "lora, thrice": 3, "lora, longer": 5}
 ARMS = ("lora", *LONGER, "film", "soup")
 RATE, ADAPTER_RATE = 3e-3, 6e-3
 RAYS = torch.tensor([[1.0, 0.0], [0.75, 0.25], [0.5, 0.5], [0.25, 0.75], [0.0, 1.0]])

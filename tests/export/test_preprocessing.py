@@ -100,7 +100,7 @@ def test_encode_refuses_and_warns_as_transform_does() -> None:
         table.encode(pd.DataFrame({"age": ["old"], "work": ["State"]}))
     said = []
     for call in (table.encode, table.transform):
-        with pytest.warns(UserWarning, match="did not have") as caught:
+        with pytest.warns(UserWarning, match="not in the training rows") as caught:
             call(pd.DataFrame({"work": ["Abroad"], "age": [1], "more": [2]}))
         said.append((str(caught[0].message), caught[0].filename))
     assert said[0] == said[1]

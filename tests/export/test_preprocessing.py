@@ -83,11 +83,11 @@ def test_what_stands_for_no_category() -> None:
     without = Table.fit(pd.DataFrame({"a": ["x", "y", "z"]}))
     odd = np.array([[-1], [3], [0.5], [1e30], [np.nan], [np.inf]], dtype=np.float32)
     none = with_gap.transform(pd.DataFrame({"a": [None]}))
-    with pytest.warns(UserWarning, match="did not have: `nowhere`"):
+    with pytest.warns(UserWarning, match="not in the training rows: `nowhere`"):
         strange = with_gap.transform(pd.DataFrame({"a": ["nowhere"]}))
     assert (in_network(with_gap, odd[:4]) == strange).all()
     assert (in_network(with_gap, odd[4:]) == none).all()
-    with pytest.warns(UserWarning, match=r"did not have: `\(missing\)`"):
+    with pytest.warns(UserWarning, match=r"not in the training rows: `\(missing\)`"):
         strange = without.transform(pd.DataFrame({"a": [None]}))
     assert (in_network(without, odd) == strange).all()
 

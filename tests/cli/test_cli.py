@@ -425,7 +425,7 @@ REFUSED: dict[str, tuple[tuple[str, ...], str]] = {
     "penalty nan": (("toy_convex", *COSMOS, "--penalty", "nan"), "`penalty` must be finite"),
     "penalty alone": (
         ("toy_convex", "--penalty", "1"),
-        "the preset `default` trains by `linear`.*--method cosmos",
+        "the preset `default` uses `linear`.*--method cosmos",
     ),
     "preset": (("toy_convex", "--preset", "papr"), "did you mean `paper`"),
     "epochs": (("toy_convex", "--epochs", "0"), "`epochs` must be at least 1"),
@@ -454,7 +454,7 @@ REFUSED: dict[str, tuple[tuple[str, ...], str]] = {
     "batch": (("toy_convex", "--set", "batch_size=513"), "at most the 512 training samples"),
     "reference": (("toy_convex", "--set", "reference=2"), "here 2; found 1"),
     "data": (("toy_convex", "--data", "somewhere"), "unknown setting `data`"),
-    "target": (("toy_convex", "--target", "income"), "--target is for tables"),
+    "target": (("toy_convex", "--target", "income"), "--target works only for tables"),
     "resume": (("toy_convex", "--resume"), "`resume` needs `out`.*--out"),
     "own problem": (("nowhere:Thing",), "check that the package is installed"),
     "no file": (("absent.csv", "--target", "a", "--sensitive", "b"), "does not exist"),

@@ -86,7 +86,7 @@ class TestMissing:
 
     def test_an_unseen_category_is_told(self, people: People, fair: ParetoClassifier) -> None:
         new = people.x[:4].assign(work="space")
-        with pytest.warns(UserWarning, match="`work`.*fitting rows"):
+        with pytest.warns(UserWarning, match="`work`.*training rows"):
             assert len(fair.predict(new)) == 4
 
     def test_a_category_that_only_validation_rows_have_is_not(self) -> None:

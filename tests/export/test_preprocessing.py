@@ -83,11 +83,11 @@ def test_what_stands_for_no_category() -> None:
     without = Table.fit(pd.DataFrame({"a": ["x", "y", "z"]}))
     odd = np.array([[-1], [3], [0.5], [1e30], [np.nan], [np.inf]], dtype=np.float32)
     none = with_gap.transform(pd.DataFrame({"a": [None]}))
-    with pytest.warns(UserWarning, match="did not have: `nowhere`"):
+    with pytest.warns(UserWarning, match="not in the training rows: `nowhere`"):
         strange = with_gap.transform(pd.DataFrame({"a": ["nowhere"]}))
     assert (in_network(with_gap, odd[:4]) == strange).all()
     assert (in_network(with_gap, odd[4:]) == none).all()
-    with pytest.warns(UserWarning, match=r"did not have: `\(missing\)`"):
+    with pytest.warns(UserWarning, match=r"not in the training rows: `\(missing\)`"):
         strange = without.transform(pd.DataFrame({"a": [None]}))
     assert (in_network(without, odd) == strange).all()
 
@@ -100,7 +100,7 @@ def test_encode_refuses_and_warns_as_transform_does() -> None:
         table.encode(pd.DataFrame({"age": ["old"], "work": ["State"]}))
     said = []
     for call in (table.encode, table.transform):
-        with pytest.warns(UserWarning, match="did not have") as caught:
+        with pytest.warns(UserWarning, match="not in the training rows") as caught:
             call(pd.DataFrame({"work": ["Abroad"], "age": [1], "more": [2]}))
         said.append((str(caught[0].message), caught[0].filename))
     assert said[0] == said[1]

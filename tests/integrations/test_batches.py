@@ -66,7 +66,7 @@ def test_labels_is_label(columns: dict[str, Tensor], names: list[str], inputs: s
         ((X, {"b": B}), "target `a`, found `b`"),
         (Batch(X, {}), "target `a`, found none"),
         ((X, A), "a, b, found 1: .*mapping"),
-        ({"a": A, "b": B}, "found `a`, `b` alone"),
+        ({"a": A, "b": B}, "found only `a`, `b`"),
         (X, "found Tensor: .*`collate_fn`"),
         ((X,), "found tuple"),
     ],

@@ -134,7 +134,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         "`mgda.penalty` is for `mgda`, which is not among the methods: add it to `methods`",
     ),
     "all at once": ({"settings": {"a": 1, "cosmos.b": 2}}, "`a`.*`cosmos.b`"),
-    "reference": ({"settings": {"cosmos.reference": (2, 2)}}, "is one for all methods"),
+    "reference": ({"settings": {"cosmos.reference": (2, 2)}}, "must be the same for all methods"),
     "no folder": ({"out": None, "resume": True}, "`resume` needs `out`"),
 }
 

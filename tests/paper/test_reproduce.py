@@ -512,7 +512,7 @@ def test_what_is_done_needs_no_data(go: Go, recipe: Write, monkeypatch: pytest.M
         ({"workers": -1}, "`workers` must be from 0 to 256, found -1"),
         ({"workers": 2, "cluster": "local"}, "found both: give one"),
         ({"data": "nowhere"}, "`data` must be a folder, found `nowhere`"),
-        ({"device": "cuda:77"}, "`cuda:77` is not there"),
+        ({"device": "cuda:77"}, "`cuda:77` does not exist"),
         ({"precision": "fp8"}, "unknown precision `fp8`"),
         ({"seeds": [1, 1]}, "`seeds` must be different whole numbers"),
         ({"epochs": 0}, "`epochs` must be at least 1"),

@@ -129,7 +129,7 @@ def test_shapes_that_do_not_fit_are_refused(
 
 
 def test_an_unknown_way_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match=r"`how` is .* found `exakt`"):
+    with pytest.raises(ConfigurationError, match=r"`how` must be .* found `exakt`"):
         hypervolume([[1.0, 1.0]], 2, how="exakt")  # type: ignore[arg-type]
 
 

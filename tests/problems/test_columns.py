@@ -39,7 +39,7 @@ class TestNumbers:
         with pytest.warns(
             DataWarning,
             match=r"`a` is read as numbers, 3 of its 100 cells as missing \(row 17 `unknown`, "
-            r"row 41 `12k`, row 42 `\?`\): correct it, or read it as categories",
+            r"row 41 `12k`, row 42 `\?`\): fix it, or read it as categories",
         ):
             found = read(values)
         expected = pd.to_numeric(pd.Series(values), errors="coerce")

@@ -246,7 +246,7 @@ class TestWithoutACache:
     ) -> None:
         """No file may grow over a few pictures: the same error a full disk gives."""
         (folder / "000077.jpg").write_bytes(b"damaged")
-        too_large = pytest.warns(UserWarning, match="kept in .*File too large")
+        too_large = pytest.warns(UserWarning, match="stored in .*File too large")
         with files_at_most(4 * 3 * SIZE * SIZE), too_large:
             found = load()
         assert list(cache.iterdir()) == []

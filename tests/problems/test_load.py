@@ -136,7 +136,7 @@ class TestRefusals:
             load_problem(str(csv), settings={"tagret": "paid"})
 
     def test_two_files(self, csv: Path) -> None:
-        with pytest.raises(ConfigurationError, match="`other` as `data` too"):
+        with pytest.raises(ConfigurationError, match="`data` is `other` too"):
             load_problem(str(csv), data="other")
 
     def test_data_for_a_toy(self) -> None:

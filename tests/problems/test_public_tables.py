@@ -122,7 +122,7 @@ def test_nothing_else_is_said(load: Load) -> None:
 
 @pytest.mark.parametrize("load", EVERY)
 def test_refusals(load: Load) -> None:
-    with pytest.raises(DataError, match="found in neither"):
+    with pytest.raises(DataError, match="is missing in"):
         load(data="nowhere")
     with pytest.raises(ConfigurationError, match="unknown protocol `published`"):
         load(protocol="published")

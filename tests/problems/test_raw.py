@@ -127,7 +127,7 @@ class TestRefusals:
         ],
     )
     def test_absent(self, name: TableName, file: str, tmp_path: Path) -> None:
-        with pytest.raises(DataError, match=f"`{file}` or `{file}.gz`.*neither"):
+        with pytest.raises(DataError, match=f"`{file}` or `{file}.gz`.*missing in"):
             load(name, str(tmp_path / "nowhere"))
 
     @pytest.mark.parametrize(

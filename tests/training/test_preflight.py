@@ -71,7 +71,7 @@ CASES: dict[str, tuple[dict[str, Any], str]] = {
     "a class": ({"problem": "toy_convex", "model": nn.Linear}, "`model` must be a network"),
     "a name": ({"problem": "toy_convex", "model": "mlp"}, "`model` must be a network"),
     "indexing": ({"problem": _with(Indexed(name="b"))}, "torch.vmap"),
-    "not reduced": ({"problem": _with(Unreduced(name="b"))}, "loss of `b` is one number"),
+    "not reduced": ({"problem": _with(Unreduced(name="b"))}, "loss of `b` must be one number"),
     "no such target": ({"problem": _with(MeanSquaredError(name="b", target="c"))}, "KeyError: 'c'"),
     "no test split": ({"problem": _halved()}, "no split `test`"),
 }

@@ -31,7 +31,7 @@ def report(
         str | None, typer.Option(help="Instead of the recipe's seeds, as 1,2,3.")
     ] = None,
     epochs: Annotated[
-        int | None, typer.Option(help="The epochs of the trial run to report on.")
+        int | None, typer.Option(help="The epochs of a rehearsal to report on.")
     ] = None,
     trust: Trust = None,
     verify: Verify = None,

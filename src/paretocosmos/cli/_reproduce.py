@@ -29,7 +29,7 @@ def reproduce(
         str | None, typer.Option(help="Instead of the recipe's seeds, as 1,2,3.")
     ] = None,
     epochs: Annotated[
-        int | None, typer.Option(help="For a trial run, which is marked and stored separately.")
+        int | None, typer.Option(help="For a rehearsal: a trial run, marked and stored separately.")
     ] = None,
     data: Annotated[
         Path | None, typer.Option(help="A folder to search for data before the cache.")

@@ -35,7 +35,7 @@ class Outer(Model, extra="forbid"):
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        ([], "it is a mapping, found []"),
+        ([], "it must be a mapping, found []"),
         ({"inner": 3}, "`inner` must be a list, found 3"),
         ({"inner": [{}, 3]}, "`inner[1]` must be a mapping, found 3"),
         ({"inner": [{"count": 1.5}]}, "`inner[0].count` must be a whole number, found 1.5"),

@@ -98,7 +98,7 @@ def test_keys_that_are_not_there_are_refused(fields: Fields, found: Any, words: 
     [
         (3, "found int"),
         ((X, Y[:1]), r"inputs \(2, 3\), target label \(1,\)"),
-        ((torch.tensor(1.0), Y), "as many samples"),
+        ((torch.tensor(1.0), Y), "the same first axis"),
         ((object(), Y), "found object in `0`"),
     ],
 )

@@ -167,9 +167,8 @@ def _encoding(path: Path) -> str:
             return "utf-8-sig"
         if b"\0" in part:
             raise DataError(
-                f"`{path}` cannot be read (it contains null bytes, which text does not);  a table "
-                "is text "
-                "with a header, or Parquet"
+                f"`{path}` cannot be read (it contains null bytes, which text does not); a table "
+                "is text with a header, or Parquet"
             )
         first = False
         if plain:

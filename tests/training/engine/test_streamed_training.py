@@ -17,8 +17,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from paretocosmos import Problem, Run, fit
 from paretocosmos.errors import DataError
-from paretocosmos.evaluation import evaluate as evaluation
-from paretocosmos.evaluation import sweeping
+from paretocosmos.evaluation import samples, sweeping
 from paretocosmos.objectives.mean_squared_error import MeanSquaredError
 from paretocosmos.problems import Split
 from paretocosmos.problems.images.problem import ImageProblem
@@ -48,7 +47,7 @@ Both = Callable[..., tuple[Any, Any]]
 
 
 def _stream(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (_choose, evaluation):
+    for module in (_choose, samples):
         monkeypatch.setattr(module, "fits", lambda *given, **named: False)
 
 

@@ -51,7 +51,7 @@ class Codec(nn.Module):
 
     samples_first = True  # everywhere inside, so that one call may have several rays
 
-    def __init__(self, x: Tensor, channels: int = 96) -> None:
+    def __init__(self, x: Tensor, channels: int = 96, step: float = 0.2) -> None:
         super().__init__()
         blocks = F.unfold(x - 0.5, BLOCK, stride=BLOCK).transpose(1, 2).flatten(0, 1)
         variances, basis = torch.linalg.eigh(blocks.T @ blocks / len(blocks))
@@ -66,7 +66,7 @@ class Codec(nn.Module):
         for layer in (self.analysis, self.synthesis):
             layer.weight = nn.Parameter(kernels.clone())
         width = variances[-channels:].log() / 2 - 0.6  # of a logistic distribution
-        start = torch.cat([torch.full_like(width, math.log(0.2)), torch.zeros_like(width), width])
+        start = torch.cat([torch.full_like(width, math.log(step)), torch.zeros_like(width), width])
         self.channels.weight = nn.Parameter(start.unsqueeze(1) / FAST)
 
     def forward(self, x: Tensor) -> dict[str, Tensor]:
@@ -98,13 +98,12 @@ def train(
     parts: dict[str, Tensor],
     *,
     steps: int,
-    rate: float = 2e-3,
     ray: Tensor | None = None,
 ) -> None:
     """A loop of one's own: every step has four rays, or that of a network for one ray alone."""
     optimiser = torch.optim.Adam(model.parameters(), betas=(0.9, 0.99))
     schedule = torch.optim.lr_scheduler.OneCycleLR(
-        optimiser, rate, total_steps=steps, pct_start=0.1, cycle_momentum=False
+        optimiser, 2e-3, total_steps=steps, pct_start=0.1, cycle_momentum=False
     )
     for _ in range(steps):
         x = patches(parts, 16)

@@ -105,7 +105,7 @@ REFUSED: dict[str, tuple[tuple[str, ...], str]] = {
     "resume": (("toy_convex", "--resume"), "`resume` needs `out`.*--out"),
     "not compared": (
         ("toy_convex", "--methods", "cosmos", "--set", "mgda.penalty=2"),
-        "`mgda.penalty` is for `mgda`, which is not compared",
+        "`mgda.penalty` is for `mgda`, which is not among the methods",
     ),
     "not its own": (("toy_convex", "--set", "mgda.penalty=2"), "unknown setting `mgda.penalty`"),
     "setting": (("toy_convex", "--set", "penalti=2"), "did you mean `penalty`"),

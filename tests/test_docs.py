@@ -229,6 +229,25 @@ def test_what_the_gallery_shows_belongs_to_an_example() -> None:
             assert path.with_name(f"{path.stem.removesuffix('-dark')}-dark.png").exists()
 
 
+def test_a_codec_is_told_beside_nine() -> None:
+    page = _script("rate_distortion_page")
+    # PSNR of 20 dB is a loss of 1: at (.5, .5) 1 bit gives 1, 1.2 bits 1.1 and .6 bits .8
+    runs = [
+        {
+            "bd_rate": share,
+            "one": [[1.2, 20.0], [0.6, 20.0]],
+            "separate": [[1.0, 20.0], [1.0, 20.0]],
+            "cpu_seconds": {"one": 2.0, "separate": 9.0},
+        }
+        for share in (-0.04, 0.006)
+    ]
+    found = {"runs": runs, "rays": [[0.5, 0.5], [0.5, 0.5]], "unit": 0.01, "steps": 7}
+    told = page.finding(found)
+    assert "differ by −4.0 % to +0.6 %, depending on the seed (2 seeds)" in told
+    assert "ahead at 1 of 2 preferences and at most 10.0 % behind" in told
+    assert "takes 4.5 times as long" in told
+
+
 def test_cards_tell_settings_and_examples() -> None:
     card = "\n".join(_script("things_page").card("objectives", "one_sided_error"))
     assert "```math" in card

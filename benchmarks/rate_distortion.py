@@ -124,13 +124,13 @@ def compared(
 
 def measures(points: Points, separate: Points) -> dict[str, float]:
     """The library's own measures of a front, beside that of separate networks."""
-    names, far = ("bits per pixel", "squared error"), (3.0, 3.0)
-    front, bar = (
-        Front(
-            RAYS.numpy(), [(bits, 10 ** (-psnr / 10) / UNIT) for bits, psnr in values], names, far
-        )
-        for values in (points, separate)
-    )
+    names, far = ("bits per pixel", "squared error"), np.array([3.0, 3.0])
+
+    def front_of(points: Points) -> Front:
+        losses = [(bits, 10 ** (-psnr / 10) / UNIT) for bits, psnr in points]
+        return Front(RAYS.numpy(), np.array(losses), names, far)
+
+    front, bar = front_of(points), front_of(separate)
     numbers = front_report(front, bar).numbers
     return {name: numbers[name] for name in MEASURES}
 

@@ -75,7 +75,7 @@ def finding(found: Any) -> str:
     rays = np.asarray(found["rays"])
     losses = {}
     for name in ("one", "separate"):
-        bits, psnr = np.moveaxis([run[name] for run in found["runs"]], -1, 0)
+        bits, psnr = np.moveaxis(np.array([run[name] for run in found["runs"]]), -1, 0)
         losses[name] = (rays[:, 0] * bits + rays[:, 1] * 10 ** (-psnr / 10) / found["unit"]).mean(0)
     ratio = losses["one"] / losses["separate"] - 1
     least, most = spread(found)
@@ -124,9 +124,11 @@ def draw_rate_distortion(folder: Path, *, dark: bool = False) -> None:
     paper = dict.fromkeys(
         ("figure.facecolor", "axes.facecolor"), names["paper"] if dark else "white"
     )
-    with styled(), matplotlib.rc_context(ink | quiet | paper):
+    look: Any = ink | quiet | paper
+    with styled(), matplotlib.rc_context(look):
         figure = Figure(figsize=(9.6, 8.0), dpi=DPI, layout="constrained")
-        top, below = figure.subfigures(2, 1, height_ratios=(1, 1.2))
+        parts: Any = figure.subfigures(2, 1, height_ratios=(1, 1.2))
+        top, below = parts
         axes: Any = top.subplots()
         axes.plot(*curve.T, color=ours, linewidth=2.2, label="one network, any preference")
         axes.scatter(*one.T, color=ours, s=22, zorder=3)

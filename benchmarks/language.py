@@ -188,7 +188,9 @@ def generated(model: Conditioning, seed: int) -> dict[str, str]:
     for ray in RAYS[[0, 2, 4]]:
         torch.manual_seed(seed)
         one: Any = model.at(ray)
-        ids = one.generate(prompt, max_new_tokens=160, do_sample=True, temperature=0.7)
+        ids = one.generate(
+            prompt, max_new_tokens=ways.BASE_LENGTH - len(PROMPT), do_sample=True, temperature=0.7
+        )
         text = bytes(ids[0, len(PROMPT) :].tolist()).decode(errors="replace")
         said[", ".join(f"{w:g} {n}" for w, n in zip(ray.tolist(), NAMES, strict=True))] = text
     return said

@@ -21,10 +21,10 @@ def test_the_table_is_the_benchmarks() -> None:
     ]
 
 
-def test_a_front_of_three_adapters_cost_is_as_good_as_five_and_ahead_of_mixing() -> None:
+def test_a_front_for_the_cost_of_two_adapters_is_as_good_as_five_and_ahead_of_mixing() -> None:
     mean = {way: FOUND["mean"][way]["of_separate"] for way in WAYS}
-    assert mean["lora, thrice"] >= 0.98
-    assert mean["lora, twice"] > mean["lora"] > mean["soup"]
+    assert mean["lora, thrice"] > mean["lora, twice"] >= 0.98
+    assert mean["lora"] > mean["soup"]
 
 
 def test_ratios_and_shares_are_the_benchmarks() -> None:

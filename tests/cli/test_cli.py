@@ -650,7 +650,7 @@ def test_losses_that_are_no_numbers_stop_the_training(cli: Call, value: str) -> 
     ended = cli(*given, "--json")
     _one_sentence(ended, rf"loss of `far` became {value} at step 1 of epoch 1.*learning_rate=1e-4")
     assert load_tensors(checkpoint_in(Path("run")))[1]["epoch"] == 0
-    _one_sentence(cli("evaluate", "run", "--trust", "tests"), "was not finished")
+    _one_sentence(cli("evaluate", "run", "--trust", "tests"), "is not finished")
     _one_sentence(cli(*given, "--json", "--resume"), "became")  # the same data, the same end
     _one_sentence(cli(*given, "--set", "bad=1"), "exists")
 
@@ -759,7 +759,7 @@ def test_an_engine_that_steps_aside_is_a_note(
     ended = cli("train", "toy_convex", *PLAIN, "--engine", "compiled", "--json")
     assert ended.code == 0
     assert ended.err.count("note:") == 1
-    assert "goes on eager" in ended.err
+    assert "training continues eager" in ended.err
     assert json.loads(ended.out)["engine"].startswith("eager: the step cannot be compiled")
 
 

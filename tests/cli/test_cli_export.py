@@ -77,4 +77,4 @@ def test_an_unfinished_run_is_refused(cli: Call, finished: Path, tmp_path: Path)
     (tmp_path / "half" / "run.json").write_text(json.dumps(record))
     ended = cli("export", "half")
     assert ended.code == 2
-    assert "`half` was not finished" in ended.err
+    assert "`half` is not finished" in ended.err

@@ -162,7 +162,7 @@ def test_rays_handed_over_are_copied_and_move_along() -> None:
 
 @pytest.mark.parametrize("networks", [0, 1, 3])
 def test_as_many_networks_as_rays(networks: int) -> None:
-    with pytest.raises(ConfigurationError, match=f"found {networks} and 2"):
+    with pytest.raises(ConfigurationError, match=f"found {networks} networks and 2 rays"):
         PerRayEnsemble([nn.Linear(2, 2) for _ in range(networks)], torch.eye(2))
 
 

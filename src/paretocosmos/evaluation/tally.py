@@ -67,7 +67,7 @@ class KeptSamples:
             return gather(torch.cat(parts))
 
         if not self._parts:
-            raise DataError("a front needs a batch at least, found none: look at the loader")
+            raise DataError("a front needs at least one batch, found none: check the loader")
         given, truth = zip(*self._parts, strict=True)
         try:
             return map_tensors(outputs, *given), map_tensors(targets, *truth)
@@ -149,7 +149,7 @@ class Tally:
         if self._batch is not None:
             return self._table_of_batches()
         if not self._sums and not self._kept:
-            raise DataError("a front needs a batch at least, found none: look at the loader")
+            raise DataError("a front needs at least one batch, found none: check the loader")
         sums = dict(zip(self._sums, total(list(self._sums.values())), strict=True))
         joined = None if self.adds_up else self._kept.joined(gather)
         rows = []

@@ -41,9 +41,8 @@ class ParetoTrainer(Trainer):  # type: ignore[misc]
     and calibration need a whole training, so only `fit` has them.
 
     Columns of a batch that are named after a target are targets; all others are the inputs of the
-    network, as a mapping. ``labels``, the name that collators use, is ``label``.
-
-    Example: ``examples/hf_trainer.py``.
+    network, as a mapping. ``labels``, the name that collators use, is ``label``. Example:
+    ``examples/hf_trainer.py``.
 
     Args:
         model: ``forward(inputs, ray) -> outputs``, such as `condition` makes.

@@ -64,8 +64,8 @@ class BatchChecks:
             if self._other is None or isinstance(error, ParetoCosmosError):
                 raise
             raise DataError(
-                f"{self._other}, and the network cannot take it ({one_line(error)}): let the "
-                "dataset or `collate` make them alike"
+                f"{self._other}, and the network cannot take it ({one_line(error)}): make all "
+                "batches alike in the dataset or `collate`"
             ) from error
 
     def _check_like(self, named: Mapping[str, Tensor], said: str) -> None:
@@ -81,7 +81,9 @@ class BatchChecks:
         )
         self._other = f"{said} has {_told(found)}, where the first had {_told(before)}"
         if kinds != usual:
-            raise DataError(f"{self._other}: all batches have the same parts, of the same types")
+            raise DataError(
+                f"{self._other}: all batches must have the same parts, of the same types"
+            )
 
     def _check_numbers(self, named: Mapping[str, Tensor], said: str) -> None:
         for name, part in named.items():
@@ -91,7 +93,7 @@ class BatchChecks:
             counts = part.is_floating_point() and target not in self._may_lack
             if counts and bool(part.sum().isnan()):
                 way = "; or set ignore_nan=True on the objective" if is_target else ""
-                raise DataError(f"{said} has NaN in its {name}: mend the data{way}")
+                raise DataError(f"{said} has NaN in its {name}: fix the data{way}")
             if target is not None and target in self._labels:
                 check_labels(part, self._labels[target], f"`{target}`", said)
 
@@ -111,9 +113,9 @@ def check_labels(labels: Tensor, allowed: LabelRange, target: str, where: str) -
     low, high = int(labels.min()), int(labels.max())
     if low < 0 or high >= classes:
         raise DataError(
-            f"the labels of {target} are 0 to {classes - 1}, as many as the head has classes; "
+            f"the labels of {target} must be 0 to {classes - 1}, one for each class of the head; "
             f"found {low if low < 0 else high} in {where}"
-            + ("" if low >= 0 else f": if it means that there is none, set ignore_index={low}")
+            + ("" if low >= 0 else f": if it marks a missing label, set ignore_index={low}")
         )
 
 

@@ -145,8 +145,8 @@ class Fields:
         if isinstance(part, Tensor):
             return part
         refusal = DataError(
-            f"{self.where} yields tensors, found {type(part).__name__} in `{key}`: convert it in "
-            'the dataset (`with_format("torch")` of Hugging Face\'s) or in `collate`'
+            f"{self.where} must yield tensors, found {type(part).__name__} in `{key}`: convert it "
+            'in the dataset (`with_format("torch")` of Hugging Face\'s) or in `collate`'
         )
         if _of_tensors(part):  # torch collates lists by their places, not by samples
             raise refusal

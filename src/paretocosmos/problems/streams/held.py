@@ -55,8 +55,8 @@ def joined(parts: Sequence[Batch], where: str) -> Batch:
         targets = map_tensors(lambda *t: torch.cat(t), *(part.targets for part in parts))
     except (RuntimeError, KeyError) as error:
         raise DataError(
-            f"the batches of {where} differ in more than their number of samples and cannot be "
-            f"one ({one_line(error)}): let `collate` make them alike"
+            f"the batches of {where} must have the same shapes except for the number of samples "
+            f"({one_line(error)}): make them so in `collate`"
         ) from error
     return Batch(inputs, targets)
 

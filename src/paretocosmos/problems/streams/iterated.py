@@ -90,8 +90,8 @@ class Iterated(Rereadable):
                 if batch is None:
                     raise DataError(
                         f"{self.where} ended after {place:,} of {wanted:,} batches in epoch "
-                        f"{self._epoch + 1}: its length must be what it yields; or say how many "
-                        "`samples` an epoch has"
+                        f"{self._epoch + 1}: its length must be the number of batches that it "
+                        "yields, or set `samples` per epoch"
                     )
                 yield batch
 

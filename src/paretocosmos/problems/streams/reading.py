@@ -105,7 +105,7 @@ class Failed:
     def error(self, where: str) -> DataError:
         """The sentence about it."""
         return DataError(
-            f"{self.what} of {where} cannot be read ({self.why}): mend it or leave it out"
+            f"{self.what} of {where} cannot be read ({self.why}): fix it or leave it out"
         )
 
 
@@ -173,8 +173,8 @@ def lost(where: str, error: Exception) -> DataError:
     gone = isinstance(error, ConnectionError | EOFError)
     if gone or "exited unexpectedly" in worker or "killed by signal" in worker:
         return DataError(
-            f"a worker process that reads {where} has died ({worker or told}): it may be out of "
-            "memory or of shared memory, then fewer `workers` help"
+            f"a worker process that reads {where} has died ({worker or told}): it may have run "
+            "out of memory or shared memory; use fewer `workers`"
         )
     who = f"{worker.rstrip('.')}: " if worker and worker != told else ""
     return Failed("a batch", f"{type(error).__name__}: {who}{told}").error(where)

@@ -432,7 +432,7 @@ def test_a_front_of_a_loader_per_objective_is_that_of_each(preset: str) -> None:
 
 def test_what_a_loader_per_objective_cannot_do_is_said() -> None:
     combined = lightning.pytorch.utilities.CombinedLoader
-    with pytest.raises(DataError, match=r"`two` at its end.*max_size_cycle"):
+    with pytest.raises(DataError, match=r"that of `two` has ended.*max_size_cycle"):
         _trainer(max_epochs=1).fit(_module(), combined(_apart(), "max_size"))
     measured = _module(metrics={"size": lambda outputs, targets: outputs.mean()})
     with pytest.raises(ConfigurationError, match=r"`metrics`.*loader per objective"):

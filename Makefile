@@ -113,7 +113,7 @@ $(QUALITY): $(READY)
 
 coverage: $(QUALITY)  ## the share of the package's lines that the tests run, 92 % at least; PATHS chooses some, HTML in htmlcov/
 	$(BIN)/coverage erase
-	$(BIN)/coverage run -m pytest -q -n 0 --ignore=tests/extras $(PATHS)
+	$(BIN)/coverage run -m pytest -q -n 2 --dist worksteal --ignore=tests/extras $(PATHS)
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 	$(BIN)/coverage html --quiet

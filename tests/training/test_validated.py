@@ -231,7 +231,11 @@ BROKEN: dict[str, tuple[Callable[[int, Any], Any], bool, str]] = {
         False,
         "batch 2 of `val` of `pictures` has NaN in its inputs",
     ),
-    "label": (_with(label=torch.full((8,), 2)), False, "labels of `label` are 0 to 1.*batch 2 of"),
+    "label": (
+        _with(label=torch.full((8,), 2)),
+        False,
+        "labels of `label` must be 0 to 1.*batch 2 of",
+    ),
     "shape": (_with(image=torch.zeros(8, 2, 3, 4)), False, "the network cannot take it"),
     "type": (_with(image=torch.zeros(8, 2, 3, 3).double()), False, "of the same types"),
     "key": (lambda place, batch: {"image": batch["image"]}, False, "say with `targets`"),

@@ -231,7 +231,7 @@ def _summed(
                         _add_within(tally, outputs, targets, low, among)
         start += len(batch)
     if not tallies:
-        raise DataError("a front needs a batch at least, found none: look at the loader")
+        raise DataError("a front needs at least one batch, found none: check the loader")
     total = partial(processes.total, samples=processes.count) if shared else list
     by_part = [[tally.table(total=total) for tally in own] for own in tallies]
     return [torch.cat(tables, dim=1) for tables in zip(*by_part, strict=True)]

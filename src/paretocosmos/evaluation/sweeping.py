@@ -155,7 +155,7 @@ def check_rows(out: Tensor, samples: int) -> Tensor:
     if out.ndim < 2 or out.shape[1] != samples:
         found = f"{out.shape[1]} rows" if out.ndim > 1 else "one number"
         raise ConfigurationError(
-            f"a network gives a row of outputs for each sample, found {found} for {samples} "
+            f"a network must give a row of outputs for each sample, found {found} for {samples} "
             "samples: where a sample has several, such as the nodes of a graph, pad them to one "
             "number and let the network give [samples, nodes, ...]"
         )

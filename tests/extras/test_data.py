@@ -5,6 +5,7 @@ import re
 import runpy
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -30,49 +31,56 @@ def test_the_blocks_of_the_how_to_run(
     assert "on the device" in capsys.readouterr().out
 
 
-def test_pictures_on_disk_trade_one_task_for_the_other(
+Shown = Callable[[str], str]
+
+
+@pytest.fixture
+def shown_by(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+) -> Shown:
+    """What an example prints, run in a folder of its own."""
     monkeypatch.chdir(tmp_path)
-    runpy.run_path(str(ROOT / "examples" / "pictures_on_disk.py"), run_name="__main__")
-    shown = capsys.readouterr().out
+
+    def run(example: str) -> str:
+        runpy.run_path(str(ROOT / "examples" / example), run_name="__main__")
+        return capsys.readouterr().out
+
+    return run
+
+
+def _columns(shown: str, pattern: str) -> list[tuple[float, ...]]:
+    """The numbers in the groups of a pattern, group by group."""
+    rows = re.findall(pattern, shown)
+    return list(zip(*([float(one) for one in row] for row in rows), strict=True))
+
+
+def test_pictures_on_disk_trade_one_task_for_the_other(shown_by: Shown) -> None:
+    shown = shown_by("pictures_on_disk.py")
     assert "data streamed" in shown
-    found = re.findall(r"bright ([\d.]+), dim ([\d.]+)", shown)
-    bright, dim = zip(*((float(a), float(b)) for a, b in found), strict=True)
+    bright, dim = _columns(shown, r"bright ([\d.]+), dim ([\d.]+)")
     assert bright[0] > bright[-1]
     assert dim[-1] > dim[0]
 
 
-def test_a_loader_for_each_task_trades_them(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    runpy.run_path(str(ROOT / "examples" / "loader_per_task.py"), run_name="__main__")
-    found = re.findall(r"depth ([\d.]+), outline ([\d.]+)", capsys.readouterr().out)
-    depth, outline = zip(*((float(a), float(b)) for a, b in found), strict=True)
+def test_a_loader_for_each_task_trades_them(shown_by: Shown) -> None:
+    depth, outline = _columns(shown_by("loader_per_task.py"), r"depth ([\d.]+), outline ([\d.]+)")
     assert depth[0] < depth[-1]
     assert outline[-1] < outline[0]
 
 
-def test_segmentation_trades_recall_for_precision(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    runpy.run_path(str(ROOT / "examples" / "segmentation.py"), run_name="__main__")
-    found = re.findall(r"recall ([\d.]+), precision ([\d.]+)", capsys.readouterr().out)
-    recall, precision = zip(*((float(a), float(b)) for a, b in found), strict=True)
+def test_segmentation_trades_recall_for_precision(shown_by: Shown, tmp_path: Path) -> None:
+    recall, precision = _columns(
+        shown_by("segmentation.py"), r"recall ([\d.]+), precision ([\d.]+)"
+    )
     assert list(recall) == sorted(recall, reverse=True)
     assert list(precision) == sorted(precision)
     assert (tmp_path / "segmentation.png").stat().st_size > 10_000
 
 
-def test_one_codec_takes_more_bits_for_a_more_faithful_picture(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    runpy.run_path(str(ROOT / "examples" / "rate_distortion.py"), run_name="__main__")
-    found = re.findall(r"([\d.]+) bits per pixel, PSNR ([\d.]+) dB", capsys.readouterr().out)
-    bits, psnr = zip(*((float(a), float(b)) for a, b in found), strict=True)
+def test_one_codec_takes_more_bits_for_a_more_faithful_picture(shown_by: Shown) -> None:
+    bits, psnr = _columns(
+        shown_by("rate_distortion.py"), r"([\d.]+) bits per pixel, PSNR ([\d.]+) dB"
+    )
     assert list(bits) == sorted(bits)
     assert list(psnr) == sorted(psnr)
     assert bits[0] < 0.2 < 1 < bits[-1]

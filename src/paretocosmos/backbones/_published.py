@@ -50,8 +50,7 @@ def named(weights: str) -> Path:
     except DataError as error:
         raise DataError(
             f"`weights` must be auto, random, a folder with {_files()}, or a name on the hub, "
-            "found "
-            f"`{weights}`, which is not a folder and {error}"
+            f"found `{weights}`, which is not a folder and {error}"
         ) from error
 
 

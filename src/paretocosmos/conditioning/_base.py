@@ -185,8 +185,7 @@ class Conditioning(nn.Module, ABC):
         if len(shape) not in (1, 2) or shape[-1] != self.objectives:
             raise ConfigurationError(
                 f"a ray must have shape [{self.objectives}], or [G, {self.objectives}] with one "
-                "ray "
-                f"per group of samples; found {tuple(shape)}"
+                f"ray per group of samples; found {tuple(shape)}"
             )
         rays = ray.unsqueeze(0) if ray.ndim == 1 else ray
         return rays if self.ends is None else rays @ self.ends.to(rays)

@@ -81,8 +81,7 @@ def check_called(network: nn.Module, name: str) -> None:
     if around is not None:
         raise ConfigurationError(
             f"a conditioned layer must be called, but `{name}` is not always called: it is inside "
-            "a "
-            f"{type(network.get_submodule(around)).__name__}, which uses its weights directly; "
+            f"a {type(network.get_submodule(around)).__name__}, which uses its weights directly; "
             "name a layer outside it, or the whole module for `film`"
         )
     if name not in _reached(network, [name]):

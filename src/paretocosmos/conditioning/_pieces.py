@@ -27,7 +27,7 @@ def source_of(kind: type) -> str:
     for name, method in vars(kind).items():
         if name != "__init__":
             try:
-                texts.append(textwrap.dedent(inspect.getsource(method)))
+                texts.append(inspect.getsource(method))
             except (OSError, TypeError):
                 continue
     return "\n".join(texts)

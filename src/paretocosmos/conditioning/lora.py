@@ -110,8 +110,7 @@ class Lora(ListeningConditioning):
         if bypassed(self.backbone, name):
             return (
                 f"a conditioned layer must be called, but `{name}` is not always called: the "
-                "module "
-                f"around it computes with its weight; name another layer ({some})"
+                f"module around it computes with its weight; name another layer ({some})"
             )
         return (
             "`lora` adapts linear layers, convolutions without groups and `Conv1D`, with the "

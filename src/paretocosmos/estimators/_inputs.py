@@ -65,8 +65,7 @@ def frame_of(estimator: Any, rows: Any, *, reset: bool) -> pd.DataFrame:
     if getattr(getattr(rows, "dtype", None), "kind", "") in ("U", "S"):
         raise DataError(
             "an array `X` must hold numbers, found text: give a pandas DataFrame, whose columns "
-            "may be "
-            "text or categories"
+            "may be text or categories"
         )
     rows = as_pandas(rows)
     with ours("" if reset else "give the columns that `fit` had"):
@@ -166,8 +165,7 @@ def groups_in(given: Any, kept: npt.NDArray[np.bool_], rows: Any) -> tuple[Group
         if values.ndim not in (1, 2):
             raise DataError(
                 f"`sensitive` must be one column or several, found shape {values.shape}: give the "
-                "group "
-                "of every row"
+                "group of every row"
             )
         if values.ndim == 1:
             name = str(getattr(given, "name", None) or "sensitive")

@@ -77,8 +77,7 @@ class _Wrapped(Objective):
             shape = f"shape {tuple(found.shape)}" if isinstance(found, Tensor) else repr(found)
             raise ConfigurationError(
                 f"the objective `{self.name}` must return one number for all rows, as a tensor, "
-                "found "
-                f"{shape}: take the mean"
+                f"found {shape}: take the mean"
             )
         return found
 

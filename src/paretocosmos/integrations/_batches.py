@@ -101,8 +101,7 @@ def _in_order(inputs: Any, rest: Sequence[Any], names: Sequence[str]) -> Batch:
     if len(rest) != len(names):
         raise DataError(
             f"after the inputs, a batch must have a tensor for each target, {', '.join(names)}, "
-            "found "
-            f"{len(rest)}: pass the targets as a mapping"
+            f"found {len(rest)}: pass the targets as a mapping"
         )
     return Batch(inputs, dict(zip(names, rest, strict=True)))
 

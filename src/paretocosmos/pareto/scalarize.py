@@ -40,8 +40,7 @@ def floored(ray: Tensor, floor: float) -> Tensor:
     if not 0 <= floor <= 1 / objectives:
         raise ConfigurationError(
             f"`floor` must be at least 0 and at most 1/J, here {1 / objectives:.3g}, found "
-            f"{floor}: "
-            "try 0.01"
+            f"{floor}: try 0.01"
         )
     return ray if floor == 0 else floor + (1 - objectives * floor) * ray
 

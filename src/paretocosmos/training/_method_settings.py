@@ -84,8 +84,7 @@ def _refused_for_one(
     if name.removeprefix("training.") == "reference":
         refusal = ConfigurationError(
             "`reference` must be the same for all methods, so that hypervolumes can be compared, "
-            "found "
-            f"`{method}.{name}`: set `reference` to {value}"
+            f"found `{method}.{name}`: set `reference` to {value}"
         )
         return [refusal.by({"reference": value})]
     if name not in known:

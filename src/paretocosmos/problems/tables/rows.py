@@ -199,8 +199,7 @@ def together(
         if absent:
             raise DataError(
                 f"the rows of `{key}` must have the columns of the training rows, found none "
-                "called "
-                f"{', '.join(absent[:3])}: give the same columns"
+                f"called {', '.join(absent[:3])}: give the same columns"
             )
     sizes = {key: len(frame) for key, frame in frames.items()}
     if len(frames) == 1:

@@ -172,8 +172,7 @@ class Processes:
                     raise _shared(
                         ConfigurationError(
                             f"all processes of a training must have the same {fact}, found {here} "
-                            "in "
-                            f"the first and {there} in process {rank}: start them with the same "
+                            f"in the first and {there} in process {rank}: start them with the same "
                             "command, version and files"
                         )
                     )

@@ -19,7 +19,6 @@ from paretocosmos.problems.images.composites import (
 )
 from paretocosmos.problems.images.idx import read_pair
 from paretocosmos.problems.images.kept import kept
-from paretocosmos.problems.images.pickles import read_pickle
 from paretocosmos.problems.images.problem import ImageProblem, image_problem
 from paretocosmos.problems.images.sources import (
     FASHION_MNIST,
@@ -52,17 +51,15 @@ CAVEATS: dict[RuleName, str] = {
 def image_pairs(
     sources: tuple[Source, Source],
     *,
-    pickle: str,
     images: str,
     module: str,
     about: str | None,
 ) -> Callable[..., ImageProblem]:
-    """A problem of two images in one, from idx files or from a pickle of the field.
+    """A problem of two images in one, from idx files.
 
     Args:
         sources: of the top-left and of the bottom-right images; a source paired with itself gives
             two images of different classes.
-        pickle: the name of the ready-made file.
         images: what they are, in words.
         module: the ``__name__`` of the problem's file.
         about: its docstring.
@@ -85,75 +82,55 @@ def image_pairs(
                 far as anyone knows: shifts along the diagonal. ``"text"`` follows the words of
                 Lin et al. 2019, with row and column drawn apart, and is harder.
             data: a folder with ``mnist/`` and ``fashion_mnist/``, or torchvision's ``MNIST/raw/``
-                and ``FashionMNIST/raw/``, or the idx files themselves where one set is enough; or
-                with the published pickle, which then comes first. `None` looks in
-                ``$PARETOCOSMOS_DATA`` and the cache, idx files before the pickle, then downloads.
+                and ``FashionMNIST/raw/``, or the idx files themselves where one set is enough.
+                `None` looks in ``$PARETOCOSMOS_DATA`` and the cache, then downloads.
             seed: decides which images are paired, and where they are put.
         """
         check_protocol(protocol)
         if rule not in RULES:
             raise unknown("rule", rule, tuple(RULES))
-        found = _find(sources, pickle if rule == "published" else None, data)
-        caveats: tuple[str, ...] = ()
-        if isinstance(found, Path):  # the published images themselves
-            made = read_pickle(found)
-            said, sha256 = f"{images}, as in {found.name}", made.sha256
-        else:
-            # of the files as they lie: unpacking them takes longer than reading the composites
-            sums = "".join(sha256_of(files[file]) for files in found for file in FILES)
-            key = hashlib.sha256(sums.encode()).hexdigest()[:16]
-            build = partial(_build, sources, found, rule, seed)
-            made, sha256 = kept(f"{load.__name__}-v{VERSION}-{rule}-seed{seed}-{key}", build)
-            said = f"{images}, composed by the rule `{rule}` with seed {seed}"
-            caveats = (CAVEATS[rule],)
+        files = _find(sources, data)
+        # of the files as they lie: unpacking them takes longer than reading the composites
+        sums = "".join(sha256_of(paths[file]) for paths in files for file in FILES)
+        key = hashlib.sha256(sums.encode()).hexdigest()[:16]
+        build = partial(_build, sources, files, rule, seed)
+        made, sha256 = kept(f"{load.__name__}-v{VERSION}-{rule}-seed{seed}-{key}", build)
         return image_problem(
             load.__name__,
             made,
-            images=said,
+            images=f"{images}, composed by the rule `{rule}` with seed {seed}",
             sha256=sha256,
             protocol=protocol,
             # the published code hands the bytes of those files to its networks as they are
             pixels="0..255" if (protocol, rule) == ("paper", "published") else "0..1",
-            caveats=caveats,
+            caveats=(CAVEATS[rule],),
         )
 
     return load
 
 
-def _find(
-    sources: tuple[Source, Source], pickle: str | None, data: str | None
-) -> Path | list[Files]:
-    """The pickle if one will do, or the files of each source."""
+def _find(sources: tuple[Source, Source], data: str | None) -> list[Files]:
+    """Return the files of each source, downloaded if no folder was named and none has them."""
     where = folders(data)
-    spots = [folder / pickle for folder in where] if pickle is not None else []
-    ready = next((path for path in spots if path.is_file()), None)
-    if data is not None and ready is not None:
-        return ready
     found: dict[Source, Files] = {}
     for source in dict.fromkeys(sources):
         alone = len(set(sources)) == 1
         looked = [spot for folder in where for spot in places(source, folder, alone=alone)]
         files, absent = locate(looked)
-        if not absent:
-            found[source] = files
-        elif data is not None:
-            raise DataError(_absence(source, looked, absent, pickle, where[0]))
-    if len(found) < len(set(sources)) and ready is not None:
-        return ready
-    return [found[source] if source in found else download(source) for source in sources]
+        if absent and data is not None:
+            raise DataError(_absence(source, looked, absent, where[0]))
+        found[source] = download(source) if absent else files
+    return [found[source] for source in sources]
 
 
-def _absence(
-    source: Source, spots: list[Path], absent: list[str], pickle: str | None, folder: Path
-) -> str:
+def _absence(source: Source, spots: list[Path], absent: list[str], folder: Path) -> str:
     looked = " or ".join(f"`{spot}`" for spot in spots)
     lacking = "none of them" if len(absent) == len(FILES) else f"no {', '.join(absent)}"
     if not folder.is_dir():
         lacking = f"that `{folder}` is no folder"
-    ready = "" if pickle is None else f", and no `{pickle}` either"
     return (
         f"{source.name} is the four files {', '.join(FILES)}, plain or .gz, in {looked}, found "
-        f"{lacking}{ready}: name the folder that holds them, or leave `data` "
+        f"{lacking}: name the folder that holds them, or leave `data` "
         f"out to look in ${VARIABLE} and the cache `{cache_folder()}` and then to download them"
     )
 

@@ -6,6 +6,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,6 +14,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import uvicorn
+from starlette.testclient import TestClient
 
 from paretocosmos import Run, fit, load_run
 from paretocosmos.serving import Settings
@@ -43,9 +45,10 @@ class Answer(NamedTuple):
 
 
 class Server(NamedTuple):
-    """Where a server listens."""
+    """A server that answers within this process, or one that listens on a port."""
 
     port: int
+    client: TestClient | None = None
 
     def ask(
         self,
@@ -56,21 +59,33 @@ class Server(NamedTuple):
         headers: dict[str, str] | None = None,
         method: str | None = None,
     ) -> Answer:
-        """One request on a connection of its own; `content` is sent as JSON."""
-        sent = json.dumps(content).encode() if body is None and content is not None else body
-        named = {} if sent is None else {"Content-Type": "application/json"}
-        verb = method or ("GET" if sent is None else "POST")
-        with contextlib.closing(
-            http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
-        ) as link:
-            link.request(verb, path, body=sent, headers=named | (headers or {}))
-            answer = link.getresponse()
-            return Answer(answer.status, answer.read(), answer.headers)
+        """Send one request; `content` is sent as JSON."""
+        data = json.dumps(content).encode() if body is None and content is not None else body
+        every = ({} if data is None else {"Content-Type": "application/json"}) | (headers or {})
+        verb = method or ("GET" if data is None else "POST")
+        if self.client is not None:
+            encoded = [(name.encode(), value.encode("latin-1")) for name, value in every.items()]
+            reply = self.client.request(verb, path, content=data, headers=encoded)
+            return Answer(reply.status_code, reply.content, reply.headers)
+        link = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        with contextlib.closing(link):
+            link.request(verb, path, body=data, headers=every)
+            response = link.getresponse()
+            return Answer(response.status, response.read(), response.headers)
 
 
 @contextlib.contextmanager
-def running(settings: Settings) -> Iterator[Server]:
-    """A server in a thread of this process."""
+def answering(settings: Settings) -> Iterator[Server]:
+    """Call the application without a socket; nothing in it waits for a deadline."""
+    app = make_app(replace(settings, timeout=3600.0))
+    with TestClient(app, "http://127.0.0.1:8000", raise_server_exceptions=False) as client:
+        client.headers.clear()
+        yield Server(8000, client)
+
+
+@contextlib.contextmanager
+def listening(settings: Settings) -> Iterator[Server]:
+    """Run a real server in a thread of this process."""
     sock = listen(settings)
     server = uvicorn.Server(configured(settings, make_app(settings)))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [sock]})
@@ -82,7 +97,7 @@ def running(settings: Settings) -> Iterator[Server]:
         yield Server(port)
     finally:
         server.should_exit = True
-        thread.join(30)
+        thread.join(60)
         assert not thread.is_alive()
 
 
@@ -124,13 +139,27 @@ def rows(people: Path) -> list[dict[str, Any]]:
     return found
 
 
+LIMITS: dict[str, Any] = {"max_rows": 100, "max_bytes": 100_000}
+
+
 @pytest.fixture(scope="session")
 def serving() -> Callable[[Settings], contextlib.AbstractContextManager[Server]]:
-    return running
+    return answering
+
+
+@pytest.fixture(scope="session")
+def serving_on_a_port() -> Callable[[Settings], contextlib.AbstractContextManager[Server]]:
+    """For tests of connections, which are marked `system`."""
+    return listening
 
 
 @pytest.fixture(scope="module")
 def server(folder: Path) -> Iterator[Server]:
-    limits: dict[str, Any] = {"max_rows": 100, "max_bytes": 100_000, "timeout": 5.0}
-    with running(Settings(folder=folder, port=0, **limits)) as found:
-        yield found
+    with answering(Settings(folder=folder, port=0, **LIMITS)) as answered:
+        yield answered
+
+
+@pytest.fixture(scope="module")
+def server_on_a_port(folder: Path) -> Iterator[Server]:
+    with listening(Settings(folder=folder, port=0, timeout=5.0, **LIMITS)) as listened:
+        yield listened

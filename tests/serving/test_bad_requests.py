@@ -53,9 +53,10 @@ def test_numbers_too_large_for_json(server: Any, rows: list[dict[str, Any]]) -> 
     assert (
         answer.error == "row 0 needs a finite number or null in the column `skill`, found Infinity"
     )
-    finite = server.ask("/predict", body=text.replace("0.5", "1e307").encode())
-    assert finite.status == 422
-    assert finite.error.startswith("row 0 has numbers too large for the network")
+    for number in ("1e307", "-1e307", "3.5e38", "-3.5e38"):  # of either sign
+        finite = server.ask("/predict", body=text.replace("0.5", number).encode())
+        assert finite.status == 422
+        assert finite.error.startswith("row 0 has numbers too large for the network")
 
 
 @pytest.mark.parametrize(
@@ -106,6 +107,7 @@ def test_other_types_of_bodies(server: Any) -> None:
         ({"max": {"tpr_gap": 10**400}}, "`max` must be an object of names and numbers"),
         ({"max": {"gap": 1}}, "unknown objective or metric `gap`; did you mean `tpr_gap`?"),
         ({"max": {"tpr_gap": -1}}, "the closest has `tpr_gap`"),
+        ({"max": {"tpr_gap": 2}}, "did you mean 0.02?"),
         ({"minimize": ["loss"]}, "`minimize` must be the name of an objective or a metric"),
         ({"weights": [1]}, "one number per objective, here 2"),
         ({"weights": [-1, 1]}, "not be negative"),
@@ -117,15 +119,16 @@ def test_other_types_of_bodies(server: Any) -> None:
         ({"knee": True, "maximize": "accuracy"}, "one criterion"),
         ({"problem": "adult"}, 'unknown key "problem"'),
     ],
-    ids=range(18),
+    ids=range(19),
 )
 def test_wishes(server: Any, criteria: dict[str, Any], says: str) -> None:
     answer = server.ask("/choose", criteria)
     assert (answer.status, says in answer.error) == (422, True), answer.body
 
 
+@pytest.mark.system  # the server writes the log
 def test_a_fault_of_ours_is_told_without_its_traceback(
-    serving: Callable[..., Any],
+    serving_on_a_port: Callable[..., Any],
     folder: Path,
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
@@ -135,7 +138,7 @@ def test_a_fault_of_ours_is_told_without_its_traceback(
     def broken(*_given: object) -> None:
         raise ArithmeticError("secret")
 
-    with serving(Settings(folder=folder, port=0)) as server:
+    with serving_on_a_port(Settings(folder=folder, port=0)) as server:
         monkeypatch.setattr(TorchNetwork, "call", broken)
         row = dict.fromkeys(("skill", "<b>pay</b>", "rooms")) | dict.fromkeys(("city", "old"))
         answer = server.ask("/predict", {"inputs": row, "preference": [1, 0]})

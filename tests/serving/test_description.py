@@ -176,6 +176,7 @@ def test_without_the_data_a_ray_of_the_front_is_chosen(
     at = run.front_val.rays.tolist().index(list(expected.ray))
     assert list(said["test"]["values"].values()) == pytest.approx(run.front.values[at].tolist())
     assert said["evaluations"] == 0
+    assert said["asked"] == {"max": {"tpr_gap": bound}}
     assert said["note"] == "chosen among the rays of the front: the data could not be read here"
     assert refused.status == 422
     assert said["threshold"] == 0.5

@@ -38,17 +38,19 @@ def memory() -> int:
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
-def test_a_body_that_says_it_is_too_large_is_refused_unread(server: Any) -> None:
-    with connected(server) as sock:
+@pytest.mark.system
+def test_a_body_that_says_it_is_too_large_is_refused_unread(server_on_a_port: Any) -> None:
+    with connected(server_on_a_port) as sock:
         sock.sendall(HEAD + b"Content-Length: 1073741824\r\nExpect: 100-continue\r\n\r\n")
         said = answer_of(sock)
     assert said.startswith(b"HTTP/1.1 413 ")
     assert b"a body has at most 100,000 bytes, found 1,073,741,824" in said
 
 
-def test_a_body_that_does_not_say_is_refused_while_it_comes(server: Any) -> None:
+@pytest.mark.system
+def test_a_body_that_does_not_say_is_refused_while_it_comes(server_on_a_port: Any) -> None:
     before, most, piece = memory(), 0, b"%x\r\n%b\r\n" % (1 << 20, b" " * (1 << 20))
-    with connected(server) as sock:
+    with connected(server_on_a_port) as sock:
         sock.sendall(HEAD + b"Transfer-Encoding: chunked\r\n\r\n")
         for _ in range(200):  # MB
             sock.sendall(piece)
@@ -58,7 +60,7 @@ def test_a_body_that_does_not_say_is_refused_while_it_comes(server: Any) -> None
     assert said.startswith(b"HTTP/1.1 413 ")
     assert b"and more: send several" in said
     assert most < 40 << 20
-    assert server.ask("/health").status == 200
+    assert server_on_a_port.ask("/health").status == 200
 
 
 def test_too_many_rows(server: Any, rows: list[dict[str, Any]]) -> None:
@@ -80,36 +82,38 @@ def test_a_large_body_within_the_limits(
     assert said["probabilities"] == pytest.approx(expected.tolist(), abs=1e-6)
 
 
+@pytest.mark.system
 def test_bodies_of_all_clients_together(
-    server: Any, monkeypatch: pytest.MonkeyPatch, rows: list[dict[str, Any]]
+    server_on_a_port: Any, monkeypatch: pytest.MonkeyPatch, rows: list[dict[str, Any]]
 ) -> None:
     monkeypatch.setattr(_body, "ROOM", 0)  # then there is room for one of the largest
     body = json.dumps({"inputs": rows[:99], "preference": [1, 0]}).encode()
     with contextlib.ExitStack() as stack:
         for _ in range(2):
-            sock = stack.enter_context(connected(server))
+            sock = stack.enter_context(connected(server_on_a_port))
             sock.sendall(HEAD + b"Content-Length: 60000\r\n\r\n" + b" " * 59_000)
         said = answer_of(sock)
     assert said.startswith(b"HTTP/1.1 429 ")
     deadline = time.monotonic() + 60
-    while (answer := server.ask("/predict", body=body)).status == 429:
+    while (answer := server_on_a_port.ask("/predict", body=body)).status == 429:
         assert time.monotonic() < deadline  # room is free again when the clients have left
     assert answer.status == 200
 
 
-def test_a_thousand_connections(server: Any, rows: list[dict[str, Any]]) -> None:
+@pytest.mark.system
+def test_a_thousand_connections(server_on_a_port: Any, rows: list[dict[str, Any]]) -> None:
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (limits[1], limits[1]))
     try:
         with contextlib.ExitStack() as stack:
             body = json.dumps({"inputs": rows[0], "preference": [0.5, 0.5]}).encode()
             ask = HEAD + b"Content-Length: %d\r\n\r\n" % len(body) + body
-            socks = [stack.enter_context(connected(server)) for _ in range(1000)]
-            assert server.ask("/health").status == 200
+            socks = [stack.enter_context(connected(server_on_a_port)) for _ in range(1000)]
+            assert server_on_a_port.ask("/health").status == 200
             for sock in socks:
                 sock.sendall(ask)
             said = [answer_of(sock) for sock in socks]
             assert {one[:13] for one in said} == {b"HTTP/1.1 200 "}
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, limits)
-    assert server.ask("/health").status == 200
+    assert server_on_a_port.ask("/health").status == 200

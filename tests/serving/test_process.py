@@ -16,6 +16,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.system
+
 HEAD = b"POST /predict HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
 
 
@@ -62,6 +64,8 @@ def refused(port: int, within: float = 60) -> bool:
             socket.create_connection(("127.0.0.1", port), timeout=5).close()
         except ConnectionRefusedError:
             return True
+        except ConnectionResetError:  # it waited to be accepted when the server stopped listening
+            continue
     return False
 
 

@@ -15,7 +15,7 @@ from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, R
 
 from paretocosmos._version import __version__
 from paretocosmos.errors import ParetoCosmosError
-from paretocosmos.serving._gate import BEARER, Gate
+from paretocosmos.serving._gate import BEARER, Framing, Gate
 from paretocosmos.serving._home import home_page
 from paretocosmos.serving._models import Chosen, Outputs, Probabilities, Refusal
 from paretocosmos.serving._page import SCRIPT, docs_page
@@ -80,6 +80,7 @@ def make_app(settings: Settings) -> FastAPI:
             allow_methods=["GET", "POST"],
             allow_headers=["Authorization", "Content-Type"],
         )
+    app.add_middleware(Framing)  # before all others
     return app
 
 

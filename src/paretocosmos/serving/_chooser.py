@@ -116,8 +116,8 @@ class Chooser:
         for name in {"confidence", "threshold"} & criteria.keys():
             why = f"a `{name}` needs the data, which could not be read here: leave it out"
             raise ConfigurationError(why)
-        held = {key: value for key, value in criteria.items() if key != "evaluations"}
-        val = self._run.front_val.choose(**held)
+        asked = {key: value for key, value in criteria.items() if key != "evaluations"}
+        val = self._run.front_val.choose(**asked)
         same = np.isclose(self._run.front.rays, val.ray, atol=1e-6).all(axis=1)
         test = point_of(self._run.front, int(same.argmax())).to_dict() if same.any() else None
         return {
@@ -126,5 +126,6 @@ class Chooser:
             "test": test,
             "evaluations": 0,
             "threshold": MIDDLE,
+            "asked": asked,
             "note": "chosen among the rays of the front: the data could not be read here",
         }

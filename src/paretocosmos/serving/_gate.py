@@ -14,12 +14,37 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from paretocosmos.serving._measures import Measures
 from paretocosmos.serving._settings import is_loopback
 
-__all__ = ["BEARER", "Gate"]
+__all__ = ["BEARER", "Framing", "Gate"]
 
 BEARER = HTTPBearer(scheme_name="token", auto_error=False)
 
 OPEN = "/health"
 """Whoever asks whether a server lives needs no token."""
+
+
+@final
+class Framing:
+    """Refuses a body with two lengths: a proxy may have taken the other one (RFC 9112, 6.1).
+
+    What follows it on the connection could then be a request that the proxy never saw.
+
+    Args:
+        app: what answers.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        answering = self._app
+        if scope["type"] == "http":
+            names = {name for name, _ in scope["headers"]}
+            alone = b"content-length" not in names and scope["http_version"] != "1.0"
+            if b"transfer-encoding" in names and not alone:
+                why = "a body has a Content-Length or, in HTTP/1.1, a Transfer-Encoding: send one"
+                answering = JSONResponse({"error": why}, 400, {"Connection": "close"})
+        await answering(scope, receive, send)
 
 
 @final

@@ -55,6 +55,7 @@ class Chosen(BaseModel):
     test: dict[str, Any] | None
     evaluations: int
     threshold: float = Field(description="To predict with, beside the ray.")
+    asked: dict[str, Any] = Field(description="The criteria, as they were asked for.")
     note: str = Field("", description="Where the data could not be had.")
 
 

@@ -1,20 +1,19 @@
-"""The server around the application: sockets, slow clients, signals, workers."""
+"""The server around the application: sockets, signals, workers."""
 
-import asyncio
 import contextlib
 import functools
 import signal
 import socket
 import sys
 from collections.abc import Iterator
-from typing import Any, final
+from typing import Any
 
 import uvicorn
-from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.supervisors import Multiprocess
 
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.serving._app import make_app
+from paretocosmos.serving._protocol import SlowClientProtocol
 from paretocosmos.serving._settings import Settings
 
 __all__ = ["configured", "hearing", "listen", "run_server"]
@@ -23,50 +22,13 @@ __all__ = ["configured", "hearing", "listen", "run_server"]
 # are paid at every operation of the network while the event loop is busy.
 SWITCH = 0.0005
 BACKLOG = 2048
+# Bytes of answers that the system keeps for a client, beside those that wait in the process.
+SEND_BUFFER = 65_536
 # Seconds in which a worker must say that it lives; on a busy machine it imports for longer than
 # uvicorn's 5, and would be killed for it again and again.
 SIGN_OF_LIFE = 60
 # Open files to ask for where there is no limit.
 FILES = 65_536
-
-
-@final
-class Patient(H11Protocol):
-    """A connection that is closed when nothing new begins on it for too long.
-
-    So clients that send their headers letter by letter, or never read what they asked for, do not
-    stay; uvicorn itself waits for them for ever.
-    """
-
-    _seen: object = None
-    _watch: asyncio.TimerHandle | None = None
-
-    def connection_made(self, transport: Any) -> None:
-        """Begin to watch."""
-        super().connection_made(transport)
-        self._watch = self.loop.call_later(self.timeout_keep_alive, self._look)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """Watch no longer."""
-        if self._watch is not None:
-            self._watch.cancel()
-        super().connection_lost(exc)
-
-    def send_400_response(self, msg: str) -> None:
-        """Refuse what is not HTTP as everything else is refused."""
-        body = b'{"error":"this is not HTTP, or its head is too long"}'
-        head = b"HTTP/1.1 400 Bad Request\r\nContent-Type: application/json\r\n"
-        rest = b"Connection: close\r\nContent-Length: %d\r\n\r\n" % len(body)
-        self.transport.write(head + rest + body)
-        self.transport.close()
-
-    def _look(self) -> None:
-        if self.cycle is self._seen:
-            self.transport.abort()
-            return
-        self._seen = self.cycle
-        # its body and its answer may each take the time there is
-        self._watch = self.loop.call_later(2 * self.timeout_keep_alive + 1, self._look)
 
 
 def listen(settings: Settings) -> socket.socket:
@@ -82,6 +44,8 @@ def listen(settings: Settings) -> socket.socket:
         ).by({"port": None, "host": None}) from error
     # a head and its body are two packets: the second must not wait for the first to be confirmed
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    # the system keeps little for each client, so that it is soon seen who reads on and who does not
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER)
     return sock
 
 
@@ -92,7 +56,7 @@ def configured(settings: Settings, app: Any) -> uvicorn.Config:
         functools.partial(make_worker, settings) if several else app,
         factory=several,
         workers=settings.workers,
-        http=Patient,
+        http=SlowClientProtocol,
         ws="none",
         lifespan="on",
         access_log=False,

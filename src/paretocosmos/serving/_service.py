@@ -4,6 +4,7 @@ import asyncio
 from typing import Any, final
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from starlette.exceptions import HTTPException
 
@@ -25,6 +26,7 @@ __all__ = ["Service"]
 
 # Rows of a pass under load, about as many as there are clients.
 TOGETHER = 64
+LARGEST = float(np.finfo(np.float32).max)
 
 
 @final
@@ -70,6 +72,7 @@ class Service:
         """The rows, rays and threshold of a body; whatever is wrong with it is refused."""
         asked = read_json(self.question_model, body, columns=self.rows.columns)
         rows, warnings = self.rows.numbers(asked.inputs)
+        _check_size(rows)
         if len(asked.preference) not in (1, len(rows)):
             rule = f"`preference` is one ray for all rows or one for each, here {len(rows)}"
             raise HTTPException(422, f"{rule}; found {len(asked.preference)}")
@@ -96,10 +99,7 @@ class Service:
         self, answers: Answers, rays: Rays, warnings: list[str], threshold: float
     ) -> dict[str, Any]:
         for out in answers.values():
-            finite = np.isfinite(out).reshape(len(out), -1).all(axis=1)
-            if not finite.all():
-                which = f"row {int((~finite).argmax())} has numbers too large for the network"
-                raise HTTPException(422, f"{which}, which gives nothing finite for it")
+            _refuse_rows(~np.isfinite(out), "which gives nothing finite for it")
         used = rays.tolist()
         shared = {"preference": used if len(used) > 1 else used[0], "warnings": warnings}
         if self.run.table is not None:
@@ -114,6 +114,19 @@ class Service:
         if list(answers) == ["outputs"]:  # the only head has no name
             said = {key: heads["outputs"] for key, heads in said.items()}
         return said | shared
+
+
+def _check_size(rows: Numbers) -> None:
+    """Refuse numbers beyond float32, also those of a sign for which the network gives something."""
+    with np.errstate(invalid="ignore"):
+        _refuse_rows(np.abs(rows) > LARGEST, f"which takes at most {LARGEST:.2g}")
+
+
+def _refuse_rows(wrong: npt.NDArray[np.bool_], why: str) -> None:
+    rows = wrong.reshape(len(wrong), -1).any(axis=1)
+    if rows.any():
+        which = f"row {int(rows.argmax())} has numbers too large for the network"
+        raise HTTPException(422, f"{which}, {why}")
 
 
 def threads_of(run: Run, workers: int) -> int:

@@ -139,6 +139,67 @@ def test_undo_and_back_take_a_step_back(show: Open, people: See) -> None:
     shown.until(lambda: shown.ray() == rays[1])
 
 
+def test_undo_right_after_a_change_takes_back_that_change(show: Open, people: See) -> None:
+    shown = show(people())
+    shown.until(lambda: "ray=" in shown.page.url)
+    shown.page.locator("#slider").fill("200")
+    shown.until(lambda: shown.page.locator("#undo").is_enabled())
+    before = shown.ray()
+    # both in one turn of the page's script, before the change has come to rest
+    shown.page.evaluate(
+        """() => {
+          const slider = document.getElementById("slider");
+          slider.value = 800;
+          slider.dispatchEvent(new Event("input"));
+          document.getElementById("undo").click();
+        }"""
+    )
+    shown.settle()
+    shown.until(lambda: shown.ray() == before)
+
+
+@pytest.mark.parametrize("link", ["Write the decision down", "Skip to the choice"])
+def test_a_link_within_the_page_keeps_the_choice(show: Open, people: See, link: str) -> None:
+    view = people()
+    shown = show(view)
+    shown.until(lambda: "ray=" in shown.page.url)
+    begun = shown.ray()
+    shown.page.locator("#add-bound").select_option("gap")
+    shown.page.locator(".chip input").fill("30")
+    shown.until(lambda: "max=0.3" in shown.page.url)
+    chosen = view.looks[0].fronts[0].choose(max={"gap": 0.3}).ray
+    shown.page.get_by_role("link", name=link).focus()
+    shown.page.keyboard.press("Enter")
+    section = {"Write the decision down": "record", "Skip to the choice": "decision"}[link]
+    assert shown.page.evaluate("document.activeElement.id") == section
+    shown.settle()
+    for _ in range(2):  # at once, and after a reload
+        assert shown.ray() == pytest.approx(chosen, abs=1e-4)
+        assert shown.page.locator(".chip input").input_value() == "30"
+        assert "at most 30.0 points; of the choices that keep it" in shown.text("#sheet")
+        shown.page.reload()
+        shown.settle()
+    # one step back is before the limit, not before the link
+    shown.page.go_back()
+    shown.until(lambda: shown.page.locator(".chip").count() == 0)
+    shown.until(lambda: shown.ray() == begun)
+    shown.page.go_forward()
+    shown.until(lambda: shown.ray() == pytest.approx(chosen, abs=1e-4))
+
+
+def test_an_anchor_written_into_the_address_keeps_the_choice(show: Open, people: See) -> None:
+    shown = show(people())
+    shown.page.locator("#slider").fill("200")
+    shown.until(lambda: "ray=" in shown.page.url)
+    before = shown.ray()
+    shown.page.evaluate("location.hash = 'record'")
+    shown.until(lambda: "ray=" in shown.page.url)
+    assert shown.ray() == before
+    shown.page.reload()
+    shown.settle()
+    assert shown.ray() == before
+
+
 def test_the_decision_on_one_page(show: Open, people: See) -> None:
     view = people(caveats=["Old people are missing."], files={"model.safetensors": "abc"})
     shown = show(view)
@@ -150,8 +211,8 @@ def test_the_decision_on_one_page(show: Open, people: See) -> None:
         shown.page.locator("#record-json").click()
     made = json.loads(Path(saved.value.path()).read_text(encoding="utf-8"))
     assert made["by"] == "A. Person"
-    limit = {"name": "gap", "label": "gap in who is selected", "at_most": 0.3, "kept": True}
-    assert made["bounds"] == [limit]
+    limit = {"name": "gap", "label": "gap in who is selected", "at_most": 0.3}
+    assert made["bounds"] == [limit | {"split": "val", "kept": True}]
     assert made["model"]["sha256"] == "abc"
     assert "Old people are missing." in made["not_known"]
     weights = list(made["chosen"]["ray"].values())
@@ -177,6 +238,40 @@ def test_the_decision_on_one_page(show: Open, people: See) -> None:
     shown.page.locator("#slider").fill("0")
     shown.settle()
     assert "this choice does not keep it on validation data" in shown.text("#sheet")
+
+
+def test_every_statement_of_the_decision_names_its_one_split(show: Open, people: See) -> None:
+    view = people()
+    val, test = view.looks[0].fronts
+    test = dataclasses.replace(test, values=2 * test.values)  # differences are twice as large
+    view = dataclasses.replace(view, looks=[dataclasses.replace(view.looks[0], fronts=(val, test))])
+    shown = show(view)
+    shown.page.locator("#add-bound").select_option("gap")
+    shown.page.locator(".chip input").fill("30")
+    shown.settle()
+    place = int(np.abs(val.rays[:, 0] - val.choose(max={"gap": 0.3}).ray[0]).argmin())
+    best = int(val.values[:, 0].argmin())  # no limit, on the data by which choices are made
+    more = {
+        split: 100 * (front.values[place, 0] - front.values[best, 0])
+        for split, front in (("validation", val), ("test", test))
+    }
+    assert more["test"] == pytest.approx(2 * more["validation"])
+    compared = "compared with the choice with the fewest wrong answers"
+    costs = {
+        split: f"On {split} data, {compared}: {by:.1f} more wrong answers in 100"
+        for split, by in more.items()
+    }
+    assert costs["validation"] in shown.text("#cost")
+    sheet = shown.text("#sheet")
+    assert costs["test"] in sheet
+    assert costs["validation"] not in sheet
+    men = view.looks[0].answers.shares["test"][0, place, 0]  # type: ignore[union-attr]
+    assert f"On test data: Of 100 men, {100 * men:.0f}" in sheet
+    assert "of the choices that keep it on validation data" in sheet
+    for split, label in (("Test", "test"), ("Validation", "validation")):
+        shown.page.get_by_role("radio", name=split).check()
+        shown.settle()
+        assert shown.text("#decision-title") == f"Chosen now, on {label} data"
 
 
 def test_the_threshold_is_said_and_in_the_decision(show: Open, people: See) -> None:

@@ -66,6 +66,7 @@ def _get(address: str, **headers: str) -> tuple[int, str]:
         return error.code, error.read().decode()
 
 
+@pytest.mark.system
 def test_the_page_is_for_this_machine_and_ends_with_the_run(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -89,6 +90,7 @@ def test_the_page_is_for_this_machine_and_ends_with_the_run(
         urllib.request.urlopen(address, timeout=5)
 
 
+@pytest.mark.system
 def test_nothing_is_shown_before_there_is_a_folder() -> None:
     place: Callable[[], Path | None] = lambda: None  # noqa: E731
     with Watch(place) as watch:

@@ -21,6 +21,8 @@ from paretocosmos.pareto.rays import as_rays, even_rays
 from paretocosmos.pareto.selection import Criteria, closest, constant, within
 from paretocosmos.plotting._limits import limits
 
+pytestmark = pytest.mark.system  # runs node or a browser
+
 LOGIC = files("paretocosmos.explorer").joinpath("page", "logic.js").read_text(encoding="utf-8")
 NODE = shutil.which("node")
 # A front as the page unpacks it; JSON has no NaN, so `null` stands for it here.
@@ -219,6 +221,11 @@ def test_the_nearest_place_on_a_line(js: Script) -> None:
         place = line[segment] * (1 - share) + line[segment + 1] * share
         least = np.linalg.norm(every - at, axis=2).min()
         assert np.linalg.norm(place - at) <= least + 1e-12
+
+
+def test_only_an_address_with_a_preference_holds_a_view(js: Script) -> None:
+    hashes = ["", "#record", "#decision", "#split=val", "#ray=0.5%2C0.5", "#max=0.1%3Dgap&ray=1,0"]
+    assert js("data.map(holdsView)", hashes) == [False] * 4 + [True] * 2
 
 
 def test_text_for_other_programs(js: Script) -> None:

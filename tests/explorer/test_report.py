@@ -263,6 +263,7 @@ def test_mistakes_are_one_sentence() -> None:
         View([Look({}, [front()]), Look({}, [front(objectives=3)])])
 
 
+@pytest.mark.system
 @pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
 def test_the_script_is_valid(text: str, tmp_path: Path) -> None:
     script = tmp_path / "page.js"

@@ -14,7 +14,6 @@ INSTEAD = {
     "binary_cross_entropy": "misclassification",
     "cross_entropy": "misclassification",
     "mean_squared_error": "rmse",
-    "deo": "tpr_gap",
     "error_gap": "error_gap_in_units",
     "prediction_gap": "prediction_gap_in_units",
 }

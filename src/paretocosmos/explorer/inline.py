@@ -12,6 +12,7 @@ from paretocosmos.errors import DataWarning
 from paretocosmos.explorer._look import look_at
 from paretocosmos.explorer._write import write_report
 from paretocosmos.io.doing import doing
+from paretocosmos.io.paths import user_path
 from paretocosmos.runs.like import RunLike, as_run
 from paretocosmos.runs.run import Run
 
@@ -103,7 +104,7 @@ def explore(
     """
     place = Path(tempfile.mkdtemp(prefix="paretocosmos-"), "explore.html") if out is None else out
     found = [as_run(one) for one in runs]
-    page = page_of(found, Path(place).expanduser(), samples=samples, threshold=threshold)
+    page = page_of(found, user_path(place), samples=samples, threshold=threshold)
     if page.why:
         why = f"no samples and no counted answers: {page.why}"
         warnings.warn(why, DataWarning, stacklevel=2)

@@ -77,7 +77,7 @@ const showVerdict = () => {
   };
   if (found.at < 0) {
     const near = boundsOf(criteria()).map(({ name }) => `${inUnits(name, front.columns[name][found.closest])}`).join(" and ");
-    const parts = [wanted ? `No choice has ${wanted} on ${choosingName} data; the closest has ${near}. ` : `Every choice gives everybody the same answer on ${choosingName} data. `];
+    const parts = [wanted ? `No choice has ${wanted} on ${dataName(choosingSplit)}; the closest has ${near}. ` : `Every choice gives everybody the same answer on ${dataName(choosingSplit)}. `];
     if (found.closest !== undefined && wanted) parts.push(button("Show the closest", () => setRay(front.ray(found.closest))), " ");
     if (found.constant && !state.constants) parts.push("Giving everybody the same answer would keep it. ", button("Allow that", () => { state.constants = true; choose(); }));
     box.replaceChildren(...parts);
@@ -86,7 +86,7 @@ const showVerdict = () => {
   const parts = [];
   const there = mixOf(active(), choosingSplit);
   const same = there.length === 1 && there[0][0] === found.at;
-  if (same && (state.byBounds || hasBounds())) parts.push(hasBounds() ? `The best of ${many(kept[state.run].reduce((sum, one) => sum + one, 0))} on ${choosingName} data, out of ${front.count}. ` : "");
+  if (same && (state.byBounds || hasBounds())) parts.push(hasBounds() ? `The best of ${many(kept[state.run].reduce((sum, one) => sum + one, 0))} on ${dataName(choosingSplit)}, out of ${front.count}. ` : "");
   else if (hasBounds()) parts.push("This choice was moved away from the limit. ", button(`Back to the ${way(bestName())} with ${wanted}`, () => choose()));
   else parts.push("Set a limit to take the best choice that keeps it.");
   if (state.constants) parts.push(" Choices that give everybody the same answer are allowed. ", button("Leave them out", () => { state.constants = false; choose(); }));

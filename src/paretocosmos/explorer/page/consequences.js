@@ -37,14 +37,14 @@ const gapEnds = (run, ray, split, name) => {
 };
 // The gap of an outcome: the metric where the front has it, else between the groups that are shown.
 const gapOf = (outcome, run, ray, split) => {
-  const known = gapAt(run, ray, split, outcome.gap);
+  const known = valueAt(run, ray, split, outcome.gap);
   const groups = outcome.cells.filter((cell) => cell.group);
   if (isNumber(known) || !outcome.gap || groups.length < 2) return known;
   const shares = groups.map((cell) => cell.at(run, ray, split)[0]);
   return Math.max(...shares) - Math.min(...shares);
 };
 const pointsText = (value, ends) => `${fixed(100 * value, 1)}\u00a0points${ends ? ` (${fixed(100 * ends[0], 1)} to ${fixed(100 * ends[1], 1)})` : ""}`;
-const gapAt = (run, ray, split, name) => {
+const valueAt = (run, ray, split, name) => {
   const { columns } = run.front(split);
   return name in columns ? blend(columns[name], mixture(run.front(split), ray, run.networks > 0)) : NaN;
 };
@@ -107,6 +107,7 @@ const buildOutcomes = () => {
 const putAt = (node, span, value) => { node.style.left = `${(100 * clamp((value - span[0]) / (span[1] - span[0]), 0, 1)).toFixed(2)}%`; };
 const showConsequences = () => {
   const run = active();
+  say($("decision-title"), `Chosen now, on ${dataName(state.split)}`);
   const said = leadOf(run, state.ray, state.split);
   const text = said.map((part) => part.number ?? part).join("");
   if ($("lead").textContent !== text) $("lead").replaceChildren(...said.map((part) => (part.number ? make("b", {}, part.number) : part)));

@@ -12,38 +12,38 @@ const unbounded = () => {
   if (freely.key !== key) freely = { key, found: pick(chosenFrom(), criteriaOf({}, {})) };
   return freely.found;
 };
-const costParts = () => {
+const costParts = (split) => {
   const free = unbounded();
   if (free.at < 0) return [];
-  const front = chosenFrom();
-  const mix = mixOf(active(), choosingSplit);
-  return traded.map((name) => ({ name, now: blend(front.columns[name], mix), by: blend(front.columns[name], mix) - front.columns[name][free.at] }));
+  const reference = chosenFrom().ray(free.at);
+  return traded.map((name) => ({ name, by: valueAt(active(), state.ray, split, name) - valueAt(active(), reference, split, name) }));
 };
-const costText = () => {
-  const parts = costParts();
+// Both choices on the same data, which the sentence names.
+const costText = (split) => {
+  const parts = costParts(split);
   if (!parts.length) return "";
   const telling = parts.filter(({ name, by }) => isNumber(by) && Math.abs(by) * scaleOf(name) >= (unitOf(name) ? 0.05 : 1e-4));
   const best = `the choice with the ${way(bestName())}`;
-  if (!telling.length) return `This is ${best}.`;
-  return `Compared with ${best}: ${telling.map(({ name, by }) => difference(name, by)).join("; ")}.`;
+  const compared = `On ${dataName(split)}, compared with ${best}`;
+  if (!telling.length) return `${compared}: no difference.`;
+  return `${compared}: ${telling.map(({ name, by }) => difference(name, by)).join("; ")}.`;
 };
-// What new people may see of a limit: the test data, by which nothing was chosen.
+// What new people may see of a limit.
 const sureText = () => {
-  const last = splits.includes("test") ? "test" : splits[splits.length - 1];
   const run = active();
   return boundsOf(criteria()).map(({ name, bound, side }) => {
-    const value = gapAt(run, state.ray, last, name);
-    const ends = gapEnds(run, state.ray, last, name);
-    if (!isNumber(value) || last === choosingSplit) return "";
+    const value = valueAt(run, state.ray, lastSplit, name);
+    const ends = gapEnds(run, state.ray, lastSplit, name);
+    if (!isNumber(value) || lastSplit === choosingSplit) return "";
     const sure = ends ? ` (95 % interval: ${bare(name, ends[0])} to ${bare(name, ends[1])})` : "";
     const broken = ends && (side > 0 ? ends[1] > bound : ends[0] < bound);
     const over = side > 0 ? value > bound : value < bound;
     const said = over ? `: ${side > 0 ? "above" : "below"} the limit` : broken ? ": the limit may not hold for new cases" : "";
-    return ` On the test data, ${theOf(name)} is ${inUnits(name, value)}${sure}${said}.`;
+    return ` On ${dataName(lastSplit)}, ${theOf(name)} is ${inUnits(name, value)}${sure}${said}.`;
   }).join("");
 };
 const showCost = () => {
-  const said = [costText(), sureText().trim()].filter(Boolean);
+  const said = [costText(choosingSplit), sureText().trim()].filter(Boolean);
   if ($("cost").textContent !== said.join("")) $("cost").replaceChildren(...said.map((text) => make("span", {}, text)));
 };
 on("run", showTrade);

@@ -51,4 +51,6 @@ const runs = page.runs.map((raw, index) => {
 const splits = [...new Set(runs.flatMap((run) => run.fronts.map((front) => front.split)))];
 // Choosing looks at the validation data, where there are any.
 const choosingSplit = splits.includes("val") ? "val" : splits[0];
-const choosingName = splitName(choosingSplit).toLowerCase();
+// What a choice is worth is read from the test data, by which nothing was chosen.
+const lastSplit = splits.includes("test") ? "test" : splits[splits.length - 1];
+const dataName = (split) => `${splitName(split).toLowerCase()} data`;

@@ -221,6 +221,10 @@ const ticksOf = ([low, high], count) => {
   return all;
 };
 
+// ---- addresses ----
+// An address with a preference holds a view; any other names a section of the page, or nothing.
+const holdsView = (hash) => new URLSearchParams(hash.slice(1)).has("ray");
+
 // ---- text for elsewhere ----
 // A name that begins like a formula would be one in a spreadsheet.
 const harmless = (value) => (typeof value === "string" && /^[=+\-@\t]/.test(value) ? `'${value}` : String(value));

@@ -18,6 +18,7 @@ setUpAbout();
 setUpPins();
 setUpRecord();
 setUpHistory();
+setUpLinks();
 for (const radio of $("theme").querySelectorAll("input")) {
   radio.addEventListener("change", () => {
     storage((kept) => kept.setItem("paretocosmos-theme", radio.value));

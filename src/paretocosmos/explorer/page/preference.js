@@ -135,7 +135,8 @@ const sliders = () => {
 // The chosen point in a sentence, for whoever listens.
 const spoken = () => {
   const mix = mixOf(active(), choosingSplit);
-  return `${leadText(active(), state.ray, state.split)} ${traded.map((name) => `${capital(labelOf(name))}: ${inUnits(name, blend(chosenFrom().columns[name], mix))}`).join(", ")} on ${choosingName} data${mix.length > 1 ? ", interpolated" : ""}`;
+  const values = traded.map((name) => `${capital(labelOf(name))}: ${inUnits(name, valueAt(active(), state.ray, state.split, name))}`);
+  return `${leadText(active(), state.ray, state.split)} ${values.join(", ")} on ${dataName(state.split)}${mix.length > 1 ? ", interpolated" : ""}`;
 };
 let spokenSoon = 0;
 on("ray criteria run", () => {

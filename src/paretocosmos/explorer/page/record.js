@@ -1,5 +1,4 @@
 // ---- the decision on one page: what was chosen, by whom, on which data, what it costs whom ----
-const lastSplit = splits.includes("test") ? "test" : splits[splits.length - 1];
 const unknowns = () => {
   const { record } = active();
   const said = [];
@@ -30,12 +29,12 @@ const decision = () => {
     }),
   }))]));
   return {
-    format: "paretocosmos decision 1", asked: $("headline").textContent, said: leadText(run, state.ray, lastSplit),
+    format: "paretocosmos decision 1", asked: $("headline").textContent, said: `On ${dataName(lastSplit)}: ${leadText(run, state.ray, lastSplit)}`,
     by: $("record-by").value, why: $("record-why").value, on: new Date().toISOString().slice(0, 10),
     chosen: { run: run.label, folder: run.folder, ray: Object.fromEntries(names.map((name, j) => [name, state.ray[j]])), evaluated: mix.length === 1, threshold: words.threshold ?? null },
     data: { name: record.name ?? null, from: words.data || null, rows: words.sizes, what: words.rows, answers_sha256: typeof record.answers === "string" ? record.answers : null },
-    bounds: boundsOf(criteria()).map(({ name, bound, side }) => ({ name, label: labelOf(name), [side > 0 ? "at_most" : "at_least"]: bound, kept: keeps(name, bound, side) })),
-    best: bestName(), cost: costText(), costs, not_known: unknowns(),
+    bounds: boundsOf(criteria()).map(({ name, bound, side }) => ({ name, label: labelOf(name), [side > 0 ? "at_most" : "at_least"]: bound, split: choosingSplit, kept: keeps(name, bound, side) })),
+    best: bestName(), cost: costText(lastSplit), costs, not_known: unknowns(),
     model: { sha256: record.files?.["model.safetensors"] ?? null, version: record.version ?? null, seed: record.seed ?? null, method: named(record.method) ?? null },
   };
 };
@@ -48,12 +47,17 @@ const showRecord = () => {
   const line = (label, ...text) => make("p", {}, make("b", {}, `${label} `), ...text);
   const weights = listing(names.map((_, j) => `${percent(state.ray[j], 1)} on ${wishOf(j)}`), "and");
   const broken = made.bounds.filter((one) => !one.kept);
-  const held = broken.length ? `this choice does not keep ${made.bounds.length > 1 ? `the limit on ${listing(broken.map((one) => one.label), "and")}` : "it"} on ${choosingName} data.` : `of the choices that keep ${made.bounds.length > 1 ? "them" : "it"}, the one with the ${way(bestName())}.`;
+  const several = made.bounds.length > 1;
+  const kept = `${several ? "them" : "it"} on ${dataName(choosingSplit)}`;
+  const verdict = () => {
+    if (broken.length) return `this choice does not keep ${several ? `the limit on ${listing(broken.map((one) => one.label), "and")} on ${dataName(choosingSplit)}` : kept}.`;
+    return state.byBounds ? `of the choices that keep ${kept}, the one with the ${way(bestName())}.` : `this choice keeps ${kept}, and was set by hand.`;
+  };
   $("sheet").replaceChildren(
     make("p", { class: "sheet-title" }, made.asked), make("p", { class: "lead" }, made.said),
     line("Decided by", made.by || "____________________", ` on ${made.on}`, made.why ? `, because ${made.why}` : ""),
     line("Chosen", `${runs.length > 1 ? `in ${made.chosen.run}, ` : ""}a weight of ${weights}; ${made.chosen.evaluated ? "measured" : "interpolated"}. ${decidedAt()}`),
-    line(made.bounds.length > 1 ? "Limits" : "Limit", limits ? `${limits}; ${state.byBounds || broken.length ? held : "this choice keeps it, and was set by hand."}` : "none was set."),
+    line(several ? "Limits" : "Limit", limits ? `${limits}; ${verdict()}` : "none was set."),
     line("Cost", `${made.cost || "not known."}${sureText()}`),
     line("Data", `${made.data.name ?? "not named"}${made.data.from ? `, ${made.data.from}` : ""}. Below: ${countedOn(lastSplit)}.`),
     make("table", {}, make("thead", {}, make("tr", {}, ...["What happens", "To whom, with 95 % intervals", "Gap"].map((text) => make("th", { scope: "col" }, text)))), make("tbody", {}, ...sheetRows(made))),

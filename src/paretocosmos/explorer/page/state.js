@@ -139,7 +139,23 @@ const remember = () => {
   steps.last = now;
   $("undo").disabled = steps.at === 0;
 };
-const undo = () => { if (steps.at > 0) history.back(); };
+const undo = () => {
+  remember(); // a change that has not come to rest yet is the step that is taken back
+  if (steps.at > 0) history.back();
+};
+// A link within the page moves the sight and the focus. Followed by the browser, its address would
+// replace the one that holds the view.
+const setUpLinks = () => {
+  for (const link of document.querySelectorAll('a[href^="#"]')) {
+    link.addEventListener("click", (event) => {
+      event.preventDefault();
+      const section = $(link.hash.slice(1));
+      section.tabIndex = -1;
+      section.focus({ preventScroll: true });
+      section.scrollIntoView();
+    });
+  }
+};
 const setUpHistory = () => {
   steps.at = history.state?.step ?? 0;
   $("undo").disabled = steps.at === 0;
@@ -150,6 +166,11 @@ const setUpHistory = () => {
     undo();
   });
   addEventListener("popstate", (event) => {
+    if (!holdsView(location.hash)) {
+      // an address written by hand, as "#record": the view stays, and so does its address
+      history.replaceState({ step: steps.at }, "", address());
+      return;
+    }
     clearTimeout(resting);
     steps.at = event.state?.step ?? 0;
     steps.last = location.hash;

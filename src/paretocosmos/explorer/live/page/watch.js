@@ -92,7 +92,8 @@
     const last = run.evaluations[run.evaluations.length - 1];
     const said = { training: clock(run.seconds_left), finished: "finished", stopped: "stopped before its end" }[run.status];
     section.append(make("h2", {}, `${run.problem} by ${run.method}, seed ${run.seed}`));
-    const reached = last ? `, hypervolume ${last.hypervolume_val.toFixed(4)} on validation data` : "";
+    const known = run.evaluations.some((one) => one.hypervolume_val !== null);
+    const reached = last && known ? `, hypervolume ${last.hypervolume_val.toFixed(4)} on validation data` : "";
     section.append(make("p", { class: "quiet" }, `epoch ${run.epoch} of ${run.epochs}, ${said}${reached}`));
     section.append(make("progress", { max: run.epochs, value: run.epoch, "aria-label": "epochs" }));
     if (!last) return section;
@@ -102,7 +103,7 @@
     pictures.append(lines("Losses in training", run, Object.keys(last.losses ?? {}).map((name) => ({
       name: words(name), values: run.evaluations.map((one) => (one.losses ?? {})[name] ?? NaN),
     }))));
-    pictures.append(lines("Hypervolume on validation data; more is better", run, [
+    if (known) pictures.append(lines("Hypervolume on validation data; more is better", run, [
       { name: "", values: run.evaluations.map((one) => one.hypervolume_val) },
     ]));
     section.append(pictures);

@@ -11,17 +11,16 @@ __all__ = ["main"]
 
 
 def main() -> None:
-    """Show that something moves, import what takes seconds, then run.
+    """Show that something moves, unless the answer comes at once, then run.
 
     Ctrl-C ends any of it without a traceback.
     """
     try:
-        if "--json" not in sys.argv and os.environ.get("RANK", "0") == "0":
+        at_once = not sys.argv[1:] or {"--help", "--version", "--json"} & {*sys.argv}
+        if not at_once and os.environ.get("RANK", "0") == "0":
             open_terminal()
         with doing("starting"):
             from paretocosmos.cli import main as run
-        if not sys.argv[1:] or {"--help", "--version"} & {*sys.argv}:  # printed by Typer at once
-            close()
     except KeyboardInterrupt:
         close()
         sys.stderr.write("interrupted\n")

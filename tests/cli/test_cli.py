@@ -23,7 +23,7 @@ from tests.small import files_at_most
 
 import paretocosmos
 from paretocosmos import registry
-from paretocosmos.cli import ROOMS
+from paretocosmos.cli._list import ROOMS
 from paretocosmos.config.resolve import make_plan
 from paretocosmos.config.settings import about_pair, pairs
 from paretocosmos.errors import BenchmarkWarning
@@ -359,6 +359,7 @@ def test_version(cli: Call) -> None:
     assert (ended.code, ended.out) == (0, f"paretocosmos {paretocosmos.__version__}\n")
 
 
+@pytest.mark.system
 def test_python_m_helps() -> None:
     shown = subprocess.run(
         [sys.executable, "-m", "paretocosmos", "--help"], capture_output=True, text=True, check=True
@@ -457,8 +458,10 @@ REFUSED: dict[str, tuple[tuple[str, ...], str]] = {
     "target": (("toy_convex", "--target", "income"), "--target works only for tables"),
     "resume": (("toy_convex", "--resume"), "`resume` needs `out`.*--out"),
     "own problem": (("nowhere:Thing",), "check that the package is installed"),
+    "no file, no target": (("absent.csv",), "`absent.csv` does not exist"),
+    "no file for the problem": (("table", "--data", "absent.csv"), "`absent.csv` does not exist"),
     "no file": (("absent.csv", "--target", "a", "--sensitive", "b"), "does not exist"),
-    "no columns": (("absent.csv",), r"`table` needs `target`.*--target \.\.\."),
+    "no columns": (("table",), r"`table` needs `data` and `target`.*--target \.\.\."),
     "parent": (("toy_convex", "--out", "/dev/null/run"), "choose another `out`.*--out"),
     "kernel's": (("toy_convex", "--out", "/proc/run"), "choose another `out`.*--out"),
 }
@@ -663,6 +666,7 @@ def test_a_problem_of_ones_own_by_name(cli: Call, undrawn: None) -> None:
     assert json.loads(front) == json.loads(Path("run/front.json").read_text())
 
 
+@pytest.mark.system
 def test_a_full_disk_at_any_time(cli: Call, pages: None, tmp_path: Path, finished: Path) -> None:
     given = ("train", "toy_convex", *LIKE_FINISHED, "--out", "run", "--json")
     with files_at_most(200):
@@ -697,6 +701,7 @@ def _interrupt_at(patch: pytest.MonkeyPatch, number: int) -> None:
     patch.setattr(Trainer, "_epoch", epoch)
 
 
+@pytest.mark.system
 def test_ctrl_c_says_how_to_go_on(
     cli: Call, undrawn: None, monkeypatch: pytest.MonkeyPatch, finished: Path
 ) -> None:
@@ -713,6 +718,7 @@ def test_ctrl_c_says_how_to_go_on(
         assert Path("run", name).read_bytes() == (finished / name).read_bytes()
 
 
+@pytest.mark.system
 @pytest.mark.parametrize(
     ("out", "says"),
     [
@@ -730,6 +736,7 @@ def test_ctrl_c_in_the_first_epoch(
     assert says in ended.err
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("together", [True, False])
 def test_ctrl_c_with_seeds_says_how_to_go_on(
     cli: Call, undrawn: None, monkeypatch: pytest.MonkeyPatch, together: bool
@@ -774,6 +781,7 @@ def test_a_gpu_that_is_full_is_one_sentence(cli: Call, monkeypatch: pytest.Monke
     _one_sentence(cli(*given, "--seeds", "1,2", "--out", "runs"), says % "runs/seed-1")
 
 
+@pytest.mark.system
 def test_a_refusal_of_the_real_command(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "paretocosmos", "train", "toy_convex", "--penalty", "-1"]
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
@@ -791,7 +799,7 @@ def test_a_refusal_of_the_real_command(tmp_path: Path) -> None:
             ("--set", f"hidden={','.join(['8'] * 101)}"),
             "100 layers, found 101",
         ),
-        (("--set", "hidden=99999999999"), "more memory than is available with hidden="),
+        (("--set", "hidden=2000000"), "`hidden` must be at least 1 and at most 65,536"),
         (("--method", "x" * 5000), "unknown method `xxx"),
         (("--method", "\x1b[31mred\x07\n"), "unknown method `\\x1b[31mred\\x07\\n`"),
         (("--epochs", "\x1b[31m" + "x" * 5000), "Invalid value for '--epochs'"),
@@ -810,6 +818,7 @@ def test_what_is_refused_is_short_and_steers_no_terminal(
     assert not list(Path().iterdir())
 
 
+@pytest.mark.system
 def test_no_room_for_what_is_printed_is_one_sentence() -> None:
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(

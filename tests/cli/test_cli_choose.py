@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.strangers import change, copy
 
 from paretocosmos import evaluate, fit, load_run
 from paretocosmos.errors import BenchmarkWarning
@@ -64,6 +65,40 @@ def test_json(cli: Call, finished: Path) -> None:
     assert {"tpr_gap", "accuracy"} <= found["test"]["intervals"].keys()
 
 
+@pytest.mark.parametrize("bound", ["90%", "90pt", " 90 % ", "9e1%"])
+def test_a_bound_may_be_in_hundredths(cli: Call, finished: Path, bound: str) -> None:
+    done = cli("choose", str(finished), "--max", f"tpr_gap={bound}", "--json")
+    plain = cli("choose", str(finished), "--max", "tpr_gap=0.9", "--json")
+    assert json.loads(done.out) == json.loads(plain.out)
+    assert json.loads(done.out)["asked"] == {"max": {"tpr_gap": 0.9}}
+
+
+def test_the_json_has_all_that_was_asked(cli: Call, finished: Path) -> None:
+    options = ("--max", "tpr_gap=0.9", "--min", "accuracy=0.1", "--maximize", "accuracy")
+    asked = json.loads(cli("choose", str(finished), *options, "--json").out)["asked"]
+    bounds = {"max": {"tpr_gap": 0.9}, "min": {"accuracy": 0.1}}
+    assert asked == bounds | {"maximize": "accuracy"}
+    sure = ("--max", "tpr_gap=0.9", "--confidence", "0.9", "--allow-constant")
+    asked = json.loads(cli("choose", str(finished), *sure, "--json").out)["asked"]
+    assert asked == {"max": {"tpr_gap": 0.9}, "confidence": 0.9, "allow_constant": True}
+
+
+def test_a_metric_that_the_front_lacks_is_measured(
+    cli: Call, finished: Path, tmp_path: Path
+) -> None:
+    folder = copy(finished, tmp_path / "changed")
+    content = json.loads((folder / "front.json").read_text())
+    content["metrics"].clear()
+    (folder / "front.json").write_text(json.dumps(content))
+    change(folder, lambda record: None)
+    done, whole = (cli("choose", str(one), "--knee") for one in (folder, finished))
+    assert done.code == 0
+    rows = [
+        [line for line in ended.out.splitlines() if "  accuracy" in line] for ended in (done, whole)
+    ]
+    assert rows[0] == rows[1] != []
+
+
 def test_a_confidence_prints_the_limit(cli: Call, finished: Path) -> None:
     options = ("--max", "tpr_gap=0.9", "--confidence", "0.9", "--allow-constant")
     limit = json.loads(cli("choose", str(finished), *options, "--json").out)["val"]["limits"]
@@ -93,8 +128,10 @@ def test_a_threshold_is_printed_and_in_the_code(cli: Call, finished: Path) -> No
     [
         ([], "what to choose by"),
         (["--knee", "--threshold", "1"], "`threshold` must be a probability above 0 and below 1"),
-        (["--max", "tpr_gap"], "NAME=NUMBER, as tpr_gap=0.02, found `tpr_gap`"),
-        (["--max", "tpr_gap=2%"], "--max takes NAME=NUMBER"),
+        (["--max", "tpr_gap"], "--max takes NAME=NUMBER"),
+        (["--max", "tpr_gap=2%%"], "--max takes NAME=NUMBER"),
+        (["--max", "tpr_gap=2"], "`tpr_gap` is a share, at most 1, found 2: did you mean 0.02?"),
+        (["--min", "accuracy=90"], "did you mean 0.9?"),
         (["--max", "gap=0.02"], "`gap`; did you mean `tpr_gap`"),
         (["--max", "tpr_gap=1", "--max", "tpr_gap=2"], "--max has `tpr_gap` twice"),
         (["--weights", "a,b"], "numbers as 0.3,0.7, found `a,b`"),

@@ -171,6 +171,7 @@ def test_a_method_that_diverges_is_told_at_the_end(cli: Call, undrawn: None, as_
         assert not re.search(r"^linear", ended.out, re.MULTILINE)
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("epochs", [1, 3, 4])
 def test_ctrl_c_says_how_to_go_on(
     cli: Call, undrawn: None, monkeypatch: pytest.MonkeyPatch, epochs: int

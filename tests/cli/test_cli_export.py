@@ -22,6 +22,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.system
 def test_export_writes_a_file_and_says_how_to_call_it(cli: Call, finished: Path) -> None:
     ended = cli("export", str(finished))
     assert (ended.code, ended.err) == (0, "")

@@ -5,9 +5,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
 from tests.paper.hand_made import write_recipe, write_run
 
 from paretocosmos.paper.recipe import load_recipe
+
+pytestmark = pytest.mark.system  # takes minutes
 
 Call = Callable[..., Any]  # of `cli`: gives the code, what went out, and the errors
 OUT = Path("reproduction")
@@ -35,6 +38,18 @@ def test_one_recipe_is_written_and_told(cli: Call) -> None:
     assert files(OUT / "report" / "figures") == {"table_1_small.png", "table_1_small.pdf"}
 
 
+def test_a_report_counts_what_is_complete_begun_and_untouched(cli: Call) -> None:
+    recipe = load_recipe("table_1")
+    for cell in recipe.only(["adult", "cosmos"]):
+        write_run(cell, OUT.absolute(), 1)
+    lines = cli("report", "table_1").out.splitlines()
+    assert lines[1] == "  0 of 45 cells complete, 2 with 1 of 5 seeds, 43 not begun"
+    assert lines[-1].endswith("reproduce table_1 --out reproduction")
+    lines = cli("report", "table_1", "--seeds", "1").out.splitlines()
+    assert lines[1] == "  2 of 45 cells complete, 43 not begun"
+    assert lines[-1].endswith("reproduce table_1 --out reproduction --seeds 1")
+
+
 def test_without_a_name_all_that_is_there_is_reported(cli: Call) -> None:
     for name in ("table_celeba", "intuition"):
         write_recipe(load_recipe(name), OUT.absolute())
@@ -47,6 +62,7 @@ def test_without_a_name_all_that_is_there_is_reported(cli: Call) -> None:
     assert saved == contents[-1]
 
 
+@pytest.mark.system
 def test_a_rehearsal_is_marked_and_kept_apart(cli: Call) -> None:
     done = cli("reproduce", "intuition", "--epochs", "2", "--only", "linear", "--device", "cpu")
     assert done.code == 0
@@ -100,4 +116,4 @@ def test_a_folder_that_cannot_be_looked_into_is_one_sentence(cli: Callable[..., 
     code, out, err = cli("report", "--out", "n" * 300)
     assert (code, out) == (2, "")
     assert "cannot use `nnn" in err
-    assert "choose another `out`" in err
+    assert "choose another" in err

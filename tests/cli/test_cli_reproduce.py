@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.paper.hand_made import write_run
 
 from paretocosmos.paper import _cell
-from paretocosmos.paper.recipe import recipe_names
+from paretocosmos.paper.recipe import load_recipe, recipe_names
 from paretocosmos.training.fit import fit
 from paretocosmos.training.loop import Trainer
 
@@ -58,6 +59,7 @@ def test_cells_are_told_as_they_end_and_all_at_the_end(go: Call) -> None:
     assert "done " not in again.err  # nothing was trained
 
 
+@pytest.mark.system
 def test_cells_are_trained_in_a_process_of_their_own(cli: Call, go: Call) -> None:
     ended = cli("reproduce", "mine.toml", "--device", "cpu", "--seeds", "1", "--json")
     assert (ended.code, ended.err) == (0, "")
@@ -111,6 +113,7 @@ def test_warnings_are_notes_with_the_name_of_their_cell(go: Call) -> None:
     assert f"note: {name}: no point" in ended.err
 
 
+@pytest.mark.system
 def test_an_interrupt_says_how_to_go_on(go: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     epoch, count = Trainer._epoch, 0
 
@@ -133,6 +136,22 @@ def test_an_interrupt_says_how_to_go_on(go: Call, monkeypatch: pytest.MonkeyPatc
     assert again.code == 0
     assert NAMES[0] not in again.err  # it was done
     assert f"done    {NAMES[1]}" in again.err
+
+
+def test_the_papers_number_stands_beside_ours(cli: Call) -> None:
+    """Table 1 of the paper: 3.72; it has no number under the clean protocol."""
+    for cell in load_recipe("table_1").only(["compas", "cosmos"]):
+        write_run(cell, Path("reproduction").absolute(), 1)
+    ended = cli("reproduce", "table_1", "--only", "compas,cosmos", "--seeds", "1")
+    assert ended.code == 0
+    assert re.search(r"^cell +hypervolume +the paper's +seeds", ended.out, re.MULTILINE)
+    assert re.search(r"^compas-paper/cosmos +\d\.\d{4} +3\.72 +1/1", ended.out, re.MULTILINE)
+    assert re.search(r"^compas-clean/cosmos +\d\.\d{4} +- +1/1", ended.out, re.MULTILINE)
+    assert "report table_1 --out reproduction --seeds 1" in ended.out
+    cells = json.loads(Path("reproduction/table_1.json").read_text())["cells"]
+    papers = {cell["name"]: cell["hypervolume_paper"] for cell in cells}
+    assert papers["default_credit-paper/pareto_mtl"] == 3.10
+    assert papers["adult-clean/cosmos"] is None
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,10 @@ from paretocosmos.runs.signing import sign_run
 
 Cli = Callable[..., tuple[int, str, str]]
 
-pytestmark = pytest.mark.skipif(shutil.which("ssh-keygen") is None, reason="needs ssh-keygen")
+pytestmark = [
+    pytest.mark.system,
+    pytest.mark.skipif(shutil.which("ssh-keygen") is None, reason="needs ssh-keygen"),
+]
 
 COMMANDS = {
     "evaluate": ("evaluate", "run"),

@@ -104,6 +104,7 @@ def test_names_of_this_package_do_not_look_into_the_current_folder(cli: Cli, pay
     assert sys.path == before
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("way", [["-m", "paretocosmos"], ["-P", "-c"]], ids=["module", "script"])
 def test_a_module_in_the_current_folder_does_not_hide_an_installed_one(
     tmp_path: Path, way: list[str]

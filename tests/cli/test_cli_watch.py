@@ -21,6 +21,7 @@ def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_server, "AFTER", 0.0)
 
 
+@pytest.mark.system
 def test_a_finished_run_is_over(cli: Call, folder: Path) -> None:
     ended = cli("watch", str(folder), "--no-open")
     assert ended.code == 0, ended.err
@@ -35,6 +36,7 @@ def test_what_is_no_run_is_refused(cli: Call, tmp_path: Path) -> None:
     assert "there is no run in" in ended.err
 
 
+@pytest.mark.system
 def test_a_training_is_seen_while_it_trains(
     cli: Call, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -20,6 +20,8 @@ from paretocosmos.paper.report._page import page
 from paretocosmos.paper.report._parts import Claim, Section, Table
 from paretocosmos.paper.report._section import TABLES
 
+pytestmark = pytest.mark.system  # takes minutes
+
 EVIL = "<script>alert('x')</script> & `b` | $\\input{/etc/passwd}$ %_#^~ \"q\" ä □"
 
 

@@ -217,6 +217,7 @@ def test_an_interrupted_cell_goes_on(go: Go, recipe: Write, out: Path, tmp_path:
     assert _bytes(made.cells[1].runs(out)[1]) == _bytes(whole.folder)
 
 
+@pytest.mark.system
 def test_a_killed_reproduction_goes_on(go: Go, recipe: Write, out: Path, tmp_path: Path) -> None:
     recipe(["toy_convex"], ["cosmos", "linear"], epochs=4)
     slow = (

@@ -5,11 +5,13 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from paretocosmos.paper.reproduce import reproduce
 from paretocosmos.runs.load import load_run
 
 
+@pytest.mark.system
 def test_a_rehearsal_of_the_table_runs(tmp_path: Path) -> None:
     """As `paretocosmos reproduce table_1_small --epochs 1 --seeds 1 --only paper`."""
     done = reproduce(

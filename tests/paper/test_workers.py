@@ -17,6 +17,7 @@ from paretocosmos.runs.saved import checkpoint_in
 Write = Callable[..., Recipe]
 
 
+@pytest.mark.system
 def test_processes_train_the_same_cells(recipe: Write, tmp_path: Path) -> None:
     made = recipe(["toy_convex", "toy_concave"], ["cosmos", "linear"])
     most = 0
@@ -60,6 +61,7 @@ def test_a_moment_is_shared_by_those_on_the_same_gpu(monkeypatch: pytest.MonkeyP
     assert busy[0].share == 5.0
 
 
+@pytest.mark.system
 @pytest.mark.parametrize(("times", "state", "workers"), [(1, "done", 1), (2, "failed", 2)])
 def test_a_killed_process_is_given_another_chance(
     recipe: Write, own: str, tmp_path: Path, times: int, state: str, workers: int
@@ -80,6 +82,7 @@ def test_a_killed_process_is_given_another_chance(
         assert done.standings[deadly[0].name].seconds > 0
 
 
+@pytest.mark.system
 def test_nothing_is_left_running_after_an_interrupt(recipe: Write, tmp_path: Path) -> None:
     made = recipe(["toy_convex", "toy_concave"], ["linear"], epochs=100_000)
     running: set[str] = set()

@@ -26,7 +26,9 @@ def choose(
     folder: options.RunFolder,
     at_most: Annotated[
         Bounds,
-        typer.Option("--max", metavar="NAME=NUMBER", help="An upper bound; repeatable."),
+        typer.Option(
+            "--max", metavar="NAME=NUMBER", help="An upper bound, as tpr_gap=2%; repeatable."
+        ),
     ] = None,
     at_least: Annotated[
         Bounds,
@@ -90,7 +92,9 @@ def print_choice(
 ) -> None:
     """The ray, its numbers on val and on test with their intervals, and the code to use it."""
     console = wide()
-    measures = measures_of(problem, run.front)
+    # measured for this choice: the run's own front may lack some of them
+    measured = (*choice.val.metrics, *choice.test.metrics)
+    measures = measures_of(problem, run.front, measured)
     weights = ", ".join(
         f"{part:.1%} on {measures[name].wish}"
         for part, name in zip(choice.ray, run.front.names, strict=True)

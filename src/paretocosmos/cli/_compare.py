@@ -15,6 +15,7 @@ from paretocosmos.cli.output._plain import leading, measures_of, span_of
 from paretocosmos.cli.output._table import print_table
 from paretocosmos.errors import ConfigurationError, MissingExtraError
 from paretocosmos.io.doing import doing
+from paretocosmos.io.tables import number
 from paretocosmos.pareto.metrics import MEANINGS
 from paretocosmos.training.bars import bars
 from paretocosmos.training.compare import COMPARED, Comparison
@@ -149,7 +150,7 @@ def print_comparison(done: Comparison) -> None:
         if row["method"] in done.alone:
             lines.append(
                 f"{row['method']}: its ideal point, the best of every objective, has "
-                f"{row['hypervolume_ideal']:.4f}"
+                f"{number(row['hypervolume_ideal'])}"
             )
     lines.append("dominated by: the share of a method's points that a point of another dominates")
     if not all_names and any(len(row["dominated_by"]) > 1 for row in done.rows):
@@ -198,8 +199,8 @@ def _fields(row: Mapping[str, Any], *, beside: bool, roomy: bool) -> dict[str, s
 
 
 def _mean(row: Mapping[str, Any]) -> str:
-    spread = "" if row["hypervolume_std"] is None else f" ± {row['hypervolume_std']:.4f}"
-    return f"{row['hypervolume']:.4f}{spread}"
+    spread = "" if row["hypervolume_std"] is None else f" ± {number(row['hypervolume_std'])}"
+    return f"{number(row['hypervolume'])}{spread}"
 
 
 def _size(row: Mapping[str, Any]) -> str:

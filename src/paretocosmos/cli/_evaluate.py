@@ -24,6 +24,7 @@ from paretocosmos.cli.output._table import print_table
 from paretocosmos.errors import ConfigurationError, ParetoCosmosError
 from paretocosmos.evaluation.evaluate import evaluate as evaluate_model
 from paretocosmos.io.doing import doing
+from paretocosmos.io.tables import number
 from paretocosmos.objectives import Measure
 from paretocosmos.pareto.front import Front
 from paretocosmos.pareto.metrics import front_report
@@ -83,7 +84,7 @@ def evaluate(
     say(
         wide(),
         f"{shape if len(front) > 1 else ''}"  # one point is no front
-        f"hypervolume {report.numbers['hypervolume']:.4f} at {front.reference.tolist()} on "
+        f"hypervolume {number(report.numbers['hypervolume'])} at {front.reference.tolist()} on "
         f"{safe(where)}; scores: {safe(front.provenance['scores'])}",
     )
     next_command(*next_choice(run))
@@ -99,7 +100,7 @@ def _problem(
     try:
         return run.problem(data=data), said
     except ParetoCosmosError:  # other rows, or a mistake in them, which is told next
-        frame = read_table(Path(data).expanduser(), **form)
+        frame = read_table(Path(data), **form)
         problem = labelled(run, frame)
     note(f"`{data}` is not the table of this run: all of its {len(frame):,} rows are evaluated")
     return problem, Path(data).name

@@ -20,6 +20,7 @@ from paretocosmos.cli.output._console import note, notes, print_json, safe, wide
 from paretocosmos.cli.output._next import next_choice, next_command
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.io.doing import doing
+from paretocosmos.io.paths import user_path
 from paretocosmos.runs.below import runs_below
 from paretocosmos.runs.load import load_run
 
@@ -72,14 +73,14 @@ def explore(
 
 def _finished(folder: Path) -> list[Path]:
     """The folders of the runs to show; which ones are left out is noted."""
-    finished, begun = runs_below(folder.expanduser())
+    finished, begun = runs_below(user_path(folder))
     if begun:
         note(f"left out, because not finished: {', '.join(map(str, begun))}")
     return finished
 
 
 def _place(out: Path) -> Path:
-    page = out.expanduser().absolute()
+    page = user_path(out).absolute()
     if page.suffix.lower() not in (".html", ".htm") or not page.parent.is_dir():
         raise ConfigurationError(
             f"--out names an .html file to write, in a folder that exists, found `{out}`: try "

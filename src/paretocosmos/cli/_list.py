@@ -1,5 +1,8 @@
 """`paretocosmos list`."""
 
+from typing import Annotated
+
+import typer
 from rich.table import Table
 
 from paretocosmos import registry
@@ -7,22 +10,40 @@ from paretocosmos.cli._options import AsJson
 from paretocosmos.cli.output._console import print_json, safe, wide
 from paretocosmos.cli.output._next import next_command
 from paretocosmos.config.settings import about_pair, pairs
+from paretocosmos.errors import unknown
 from paretocosmos.paper.recipe import load_recipe, recipe_names
 
 ROOMS = ("problems", "methods", "conditioning", "backbones", "objectives")
 
 
-def list_things(as_json: AsJson = False) -> None:
+def list_things(
+    kind: Annotated[
+        str | None,
+        typer.Argument(metavar="KIND", help=f"One of {', '.join(ROOMS)}, recipes; by default all."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
     """List problems, methods, conditionings, backbones, objectives and recipes."""
-    found = {room: {n: registry.summary(room, n) for n in registry.names(room)} for room in ROOMS}
-    found["methods"] |= {name: about_pair(name)["summary"] for name in pairs()}
-    found["recipes"] = {name: load_recipe(name).title for name in recipe_names()}
+    kinds = (*ROOMS, "recipes")
+    if kind is not None and kind not in kinds:
+        raise unknown("kind", kind, kinds)
+    summaries = {name: _summaries(name) for name in (kinds if kind is None else (kind,))}
     if as_json:
-        print_json(found)
+        print_json(summaries)
         return
-    for room, things in found.items():
-        table = Table(title=room, title_justify="left", box=None, show_header=False, padding=(0, 2))
-        for name, line in things.items():
-            table.add_row(f"[bold]{name}[/]", safe(line))
+    for name, things in summaries.items():
+        table = Table(title=name, title_justify="left", box=None, show_header=False, padding=(0, 2))
+        for thing, summary in things.items():
+            table.add_row(f"[bold]{thing}[/]", safe(summary))
         wide().print(table)
     next_command("train", "adult")
+
+
+def _summaries(kind: str) -> dict[str, str]:
+    """Return the names of a kind, each with one line."""
+    if kind == "recipes":
+        return {name: load_recipe(name).title for name in recipe_names()}
+    summaries = {name: registry.summary(kind, name) for name in registry.names(kind)}
+    if kind == "methods":
+        summaries |= {name: str(about_pair(name)["summary"]) for name in pairs()}
+    return summaries

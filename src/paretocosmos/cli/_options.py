@@ -34,6 +34,9 @@ def _look_here() -> None:
         sys.path.append("")
 
 
+# Headings of `--help`.
+TRAINING, TABLES, MACHINE = "Training", "Tables", "Machine"
+
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.")]
 RunFolders = Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run folders.")]
 Threshold = Annotated[
@@ -52,51 +55,92 @@ ProblemName = Annotated[
 ]
 Preset = Annotated[
     str | None,
-    typer.Option(help="Settings to start from: default, or paper, which --protocol paper implies."),
+    typer.Option(
+        help="Settings to start from: default, or paper, which --protocol paper implies.",
+        rich_help_panel=TRAINING,
+    ),
 ]
 Protocol = Annotated[
-    str | None, typer.Option(help="clean, or paper: the published setup, flaws included.")
+    str | None,
+    typer.Option(
+        help="clean, or paper: the published setup, flaws included.", rich_help_panel=TRAINING
+    ),
 ]
-Seed = Annotated[int, typer.Option(help="Seed of weights, shuffling and rays.")]
+Seed = Annotated[
+    int, typer.Option(help="Seed of weights, shuffling and rays.", rich_help_panel=TRAINING)
+]
 Seeds = Annotated[
-    str | None, typer.Option(help="Several seeds, as 1,2,3: one run each, trained together.")
+    str | None,
+    typer.Option(
+        help="Several seeds, as 1,2,3: one run each, trained together.", rich_help_panel=TRAINING
+    ),
 ]
-Epochs = Annotated[int | None, typer.Option(help="Passes over the data.")]
-Target = Annotated[str | None, typer.Option(help="Table: the column to predict.")]
+Epochs = Annotated[int | None, typer.Option(help="Passes over the data.", rich_help_panel=TRAINING)]
+Target = Annotated[str | None, typer.Option(help="The column to predict.", rich_help_panel=TABLES)]
 Sensitive = Annotated[
     list[str] | None,
-    typer.Option(help="Table: a column of groups, as `sex`, or cut, as `age:5`; repeatable."),
+    typer.Option(
+        help="A column of groups, as `sex`, or cut, as `age:5`; repeatable.", rich_help_panel=TABLES
+    ),
 ]
 SmallGroups = Annotated[
-    str | None, typer.Option(help="Table: keep, pool or refuse groups of few rows.")
+    str | None,
+    typer.Option(help="keep, pool or refuse groups of few rows.", rich_help_panel=TABLES),
 ]
-Positive = Annotated[str | None, typer.Option(help="Table: the target's positive class.")]
-Drop = Annotated[list[str] | None, typer.Option(help="Table: a column to leave out; repeatable.")]
+Positive = Annotated[
+    str | None, typer.Option(help="The target's positive class.", rich_help_panel=TABLES)
+]
+Drop = Annotated[
+    list[str] | None,
+    typer.Option(help="A column to leave out; repeatable.", rich_help_panel=TABLES),
+]
 Keep = Annotated[
     list[str] | None,
-    typer.Option(help="Table: a column to keep that looks like an identifier; repeatable."),
+    typer.Option(
+        help="A column to keep that looks like an identifier; repeatable.", rich_help_panel=TABLES
+    ),
 ]
 Separator = Annotated[
-    str | None, typer.Option(help="Table: the column separator, as `;` or `tab`.")
+    str | None, typer.Option(help="The column separator, as `;` or `tab`.", rich_help_panel=TABLES)
 ]
-Decimal = Annotated[str | None, typer.Option(help="Table: the decimal mark, `.` or `,`.")]
-Encoding = Annotated[str | None, typer.Option(help="Table: the text encoding, as `cp1252`.")]
-Task = Annotated[str | None, typer.Option(help="Table: binary (the default), classes or number.")]
+Decimal = Annotated[
+    str | None, typer.Option(help="The decimal mark, `.` or `,`.", rich_help_panel=TABLES)
+]
+Encoding = Annotated[
+    str | None, typer.Option(help="The text encoding, as `cp1252`.", rich_help_panel=TABLES)
+]
+Task = Annotated[
+    str | None,
+    typer.Option(help="binary (the default), classes or number.", rich_help_panel=TABLES),
+]
 ClassWeight = Annotated[
-    str | None, typer.Option(help="Table: balanced gives all classes the same weight.")
+    str | None,
+    typer.Option(help="balanced gives all classes the same weight.", rich_help_panel=TABLES),
 ]
-Fairness = Annotated[str | None, typer.Option(help="The fairness measure, by name.")]
-Val = Annotated[str | None, typer.Option(help="Table: a file with the validation rows.")]
-Test = Annotated[str | None, typer.Option(help="Table: a file with the test rows.")]
-Backbone = Annotated[str | None, typer.Option(help="The network, by name.", callback=named)]
+Fairness = Annotated[
+    str | None, typer.Option(help="The fairness measure, by name.", rich_help_panel=TRAINING)
+]
+Val = Annotated[
+    str | None, typer.Option(help="A file with the validation rows.", rich_help_panel=TABLES)
+]
+Test = Annotated[
+    str | None, typer.Option(help="A file with the test rows.", rich_help_panel=TABLES)
+]
+Backbone = Annotated[
+    str | None, typer.Option(help="The network, by name.", rich_help_panel=TRAINING, callback=named)
+]
 Data = Annotated[str | None, typer.Option(help="The folder or file with the problem's data.")]
-Device = Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1.")]
+Device = Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1.", rich_help_panel=MACHINE)]
 Engine = Annotated[
-    str, typer.Option(help="How steps are run: auto, eager, traced, compiled, captured.")
+    str,
+    typer.Option(
+        help="How steps are run: auto, eager, traced, compiled, captured.", rich_help_panel=MACHINE
+    ),
 ]
-Precision = Annotated[str, typer.Option(help="tf32, fp32, bf16 or fp64.")]
+Precision = Annotated[str, typer.Option(help="tf32, fp32, bf16 or fp64.", rich_help_panel=MACHINE)]
 Deterministic = Annotated[
-    bool, typer.Option("--deterministic", help="Reproducible kernels on a GPU.")
+    bool,
+    typer.Option("--deterministic", help="Reproducible kernels on a GPU.", rich_help_panel=MACHINE),
 ]
 Trust = Annotated[
     list[str] | None,
@@ -198,20 +242,21 @@ def numbers_of(text: str, option: str = "--ray") -> list[float]:
 
 
 def named_numbers(option: str, texts: list[str] | None) -> dict[str, float]:
-    """NAME=NUMBER, several times."""
-    found: dict[str, float] = {}
+    """Return the numbers of a repeatable NAME=NUMBER by name; `2%` and `2pt` (points) are 0.02."""
+    numbers: dict[str, float] = {}
     for text in texts or []:
-        name, _, value = text.partition("=")
+        name, _, value = (part.strip() for part in text.partition("="))
+        hundredths = value.removesuffix("%" if value.endswith("%") else "pt")
         try:
-            number = float(value)
+            number = float(hundredths) / (1 if hundredths == value else 100)
         except ValueError as error:
             raise ConfigurationError(
-                f"{option} takes NAME=NUMBER, as tpr_gap=0.02, found `{text}`"
+                f"{option} takes NAME=NUMBER, as tpr_gap=0.02 or tpr_gap=2%, found `{text}`"
             ) from error
-        if name.strip() in found:
-            raise ConfigurationError(f"{option} has `{name.strip()}` twice: give it once")
-        found[name.strip()] = number
-    return found
+        if name in numbers:
+            raise ConfigurationError(f"{option} has `{name}` twice: give it once")
+        numbers[name] = number
+    return numbers
 
 
 def interrupted(begun: Path | None, saved: str) -> typer.Exit:

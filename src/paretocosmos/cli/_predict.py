@@ -1,6 +1,5 @@
 """`paretocosmos predict`."""
 
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -8,13 +7,13 @@ from typing import Annotated, Any
 import typer
 
 from paretocosmos.cli import _options as options
-from paretocosmos.cli.output._console import note, notes
+from paretocosmos.cli.output._console import note, notes, print_text
 from paretocosmos.cli.output._next import next_command
 from paretocosmos.errors import ConfigurationError, DataError, RunError
 from paretocosmos.evaluation.choice import Choice
 from paretocosmos.evaluation.threshold import MIDDLE, check_threshold
-from paretocosmos.io.display import close
 from paretocosmos.io.files import replacing
+from paretocosmos.io.paths import user_path
 from paretocosmos.pareto.front import Array
 from paretocosmos.problems.tables.answers import Answer
 from paretocosmos.problems.tables.files import read_table
@@ -66,6 +65,7 @@ def predict(
     chosen = any((at_most, at_least, minimize, maximize))
     if ray is not None and chosen:
         raise ConfigurationError(f"{ONE_OF_TWO}; found both")
+    out = None if out is None else user_path(out)
     if out is not None and out.exists():
         raise RunError(f"`{out}` exists: choose another name with --out")
     run = load_run(folder, trust=trust or (), verify=verify, device=device)
@@ -100,8 +100,7 @@ def predict(
             raise DataError(f"`{rows}` has a column `{taken[0]}` already: rename it")
     text = frame.assign(**added).to_csv(index=False)
     if out is None:
-        close()
-        sys.stdout.write(text)
+        print_text(text)
         return
     with replacing(out, way_out="choose another place for it") as temporary:
         temporary.write_text(text, encoding="utf-8")

@@ -8,9 +8,10 @@ import typer
 
 from paretocosmos.cli._options import AsJson, Trust, Verify, whole_numbers
 from paretocosmos.cli.output._console import note, print_json, safe, say, wide
-from paretocosmos.cli.output._next import next_command
+from paretocosmos.cli.output._next import next_command, same_options
 from paretocosmos.errors import RunError
 from paretocosmos.io.files import exists
+from paretocosmos.io.paths import user_path
 from paretocosmos.paper.recipe import load_recipe
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def report(
     from paretocosmos.paper.collected import collect, found_in
     from paretocosmos.paper.report import write_report
 
-    folder = out.expanduser()
+    folder = user_path(out)
     exists(folder)  # or a sentence why it cannot be looked at
     wanted = (
         [load_recipe(recipe, trust=trust or ()).rehearsal(epochs)]
@@ -64,27 +65,27 @@ def report(
         print_json([result.to_dict() for result in results])
     else:
         print_report(results, place)
+        left = [result.recipe for result in results if any(cell.missing for cell in result.cells)]
+        more = ["--out", out, *same_options(seeds, epochs)]
+        next_command(*(("reproduce", left[0], *more) if left else ("list", "recipes")))
 
 
 def print_report(results: "Sequence[RecipeResult]", folder: Path) -> None:
-    """A few lines for each recipe.
+    """Print a few lines for each recipe.
 
     Args:
         results: what `collect` gave for each recipe.
         folder: where the report is.
     """
+    from paretocosmos.paper.report import describe_progress
+
     console = wide()
     for result in results:
         epochs = result.rehearsal
         mark = "" if epochs is None else f"REHEARSAL, {epochs} epoch{'s' * (epochs > 1)}: "
         title = f"{mark}{result.recipe}: {result.title}"
         say(console, f"[bold]{safe(title)}[/]")
-        whole = sum(not cell.missing for cell in result.cells)
-        failed = sum(cell.error is not None for cell in result.cells)
-        tail = f", {failed} failed" if failed else ""
-        console.print(f"  {whole} of {len(result.cells)} cells complete{tail}")
+        console.print(f"  {describe_progress(result.cells)}")
         for claim in result.claims if epochs is None else ():
             say(console, safe(f"{claim.claim} {claim.sentence}"))
     console.print(f"[bold]report[/]  {safe(folder / 'report.html')}", soft_wrap=True)
-    left = [result.recipe for result in results if any(cell.missing for cell in result.cells)]
-    next_command(*(("reproduce", left[0]) if left else ("list",)))

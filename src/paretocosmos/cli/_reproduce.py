@@ -1,6 +1,5 @@
 """`paretocosmos reproduce`."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -8,11 +7,9 @@ import typer
 
 from paretocosmos.cli._options import AsJson, Device, Precision, Trust, how_to_trust, whole_numbers
 from paretocosmos.cli.output._console import error, note, print_json
-from paretocosmos.cli.output._next import next_command
+from paretocosmos.cli.output._next import next_command, same_options
 from paretocosmos.cli.output._reproduction import cells, print_reproduction
 from paretocosmos.runtime.device import sigterm_as_interrupt
-
-LOCAL = "local"
 
 
 def reproduce(
@@ -79,24 +76,8 @@ def reproduce(
         for said in done.notes:
             note(said)
         print_reproduction(done)
-        rehearsal = [] if epochs is None else ["--epochs", epochs]
-        next_command("report", recipe, "--out", out, *rehearsal)
+        next_command("report", recipe, "--out", out, *same_options(seeds, epochs))
     for name, why in done.failures.items():
         error(f"{name}: {why}{how_to_trust(done.untrusted.get(name, ()))}")
     if done.failures:
         raise typer.Exit(1)
-
-
-def with_address(arguments: Sequence[str]) -> list[str]:
-    """`--cluster` without an address, which Typer has no way to say, gets one.
-
-    >>> with_address(["reproduce", "table_1", "--cluster", "--json"])
-    ['reproduce', 'table_1', '--cluster', 'local', '--json']
-    """
-    filled: list[str] = []
-    for at, argument in enumerate(arguments):
-        filled.append(argument)
-        bare = at + 1 == len(arguments) or arguments[at + 1].startswith("-")
-        if argument == "--cluster" and bare and arguments[0] == "reproduce":
-            filled.append(LOCAL)
-    return filled

@@ -13,7 +13,7 @@ from paretocosmos.io.signatures import read_private_key
 from paretocosmos.runs.run import Run
 from paretocosmos.runs.signing import sign_run
 from paretocosmos.runtime.device import sigterm_as_interrupt
-from paretocosmos.runtime.distributed import launched_rank
+from paretocosmos.runtime.launch import launched_rank
 from paretocosmos.training.bars import bars
 from paretocosmos.training.fit import FitOptions, fit
 
@@ -27,6 +27,7 @@ def train(
         str | None,
         typer.Option(
             help="How rays and losses become a step; by default the preset's.",
+            rich_help_panel=options.TRAINING,
             callback=options.named,
         ),
     ] = None,
@@ -36,10 +37,18 @@ def train(
     seeds: options.Seeds = None,
     epochs: options.Epochs = None,
     penalty: Annotated[
-        float | None, typer.Option(help="Weight of the cosine term, for the method cosmos.")
+        float | None,
+        typer.Option(
+            help="Weight of the cosine term, for the method cosmos.",
+            rich_help_panel=options.TRAINING,
+        ),
     ] = None,
     alpha: Annotated[
-        str | None, typer.Option(help="Dirichlet parameter: 0.5, or one per objective: 0.1,0.5.")
+        str | None,
+        typer.Option(
+            help="Dirichlet parameter: 0.5, or one per objective: 0.1,0.5.",
+            rich_help_panel=options.TRAINING,
+        ),
     ] = None,
     target: options.Target = None,
     task: options.Task = None,
@@ -57,7 +66,12 @@ def train(
     test: options.Test = None,
     backbone: options.Backbone = None,
     conditioning: Annotated[
-        str | None, typer.Option(help="How the ray enters the network.", callback=options.named)
+        str | None,
+        typer.Option(
+            help="How the ray enters the network.",
+            rich_help_panel=options.TRAINING,
+            callback=options.named,
+        ),
     ] = None,
     data: options.Data = None,
     out: Annotated[Path | None, typer.Option(help="The new run folder.")] = None,

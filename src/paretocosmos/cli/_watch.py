@@ -13,6 +13,7 @@ from paretocosmos.cli.output._next import next_command
 from paretocosmos.errors import RunError
 from paretocosmos.explorer.live import Watch, state_of
 from paretocosmos.io.doing import doing
+from paretocosmos.io.paths import user_path
 
 
 def watch(
@@ -27,7 +28,7 @@ def watch(
 
     The page reads the run folder, is reachable only from this machine, and ends with the run.
     """
-    place = folder.expanduser()
+    place = user_path(folder)
     if not state_of(place)["runs"]:
         raise RunError(
             f"there is no run in `{folder}`: give the folder of a training, or a folder above it"

@@ -14,6 +14,7 @@ from paretocosmos.config.settings import (
 from paretocosmos.config.training import Training
 from paretocosmos.errors import DataError, RunError, SignatureError, UntrustedError
 from paretocosmos.io.files import digest, read_json
+from paretocosmos.io.paths import user_path
 from paretocosmos.io.trust import modules_of
 from paretocosmos.paper._cell import ReproduceOptions
 from paretocosmos.paper.names import defaults_of
@@ -206,4 +207,4 @@ def _same(before: Any, now: Any) -> bool:
     if before == json.loads(json.dumps(now)):
         return True
     texts = isinstance(before, str) and isinstance(now, str)
-    return texts and Path(before) == Path(now).expanduser().absolute()
+    return texts and Path(before) == user_path(now).absolute()

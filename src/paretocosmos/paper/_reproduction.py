@@ -42,6 +42,7 @@ class CellStatus:
         began: when that began, by `time.monotonic`.
         seeds_done: the seeds whose runs are finished.
         hypervolume: their mean, on test; of one network per objective that of their ideal point.
+        hypervolume_paper: what the paper prints for it; `None` if it prints nothing.
         seconds_in: what the time of those runs went into.
     """
 
@@ -56,13 +57,17 @@ class CellStatus:
     began: float | None = None
     seeds_done: tuple[int, ...] = ()
     hypervolume: float | None = None
+    hypervolume_paper: float | None = None
     seconds_in: Mapping[str, float] = field(default_factory=dict)
     packages: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """What a reproduction's file has of it."""
         own = ("name", "problem", "protocol", "method", "settings", "seeds")
-        more = ("state", "error", "seeds_done", "hypervolume", "seconds", "share", "seconds_in")
+        more = (
+            *("state", "error", "seeds_done", "hypervolume", "hypervolume_paper"),
+            *("seconds", "share", "seconds_in"),
+        )
         told = {key: getattr(self.cell, key) for key in own}
         told |= {key: getattr(self, key) for key in more}
         return {key: list(v) if isinstance(v, tuple) else v for key, v in told.items()}
@@ -114,7 +119,17 @@ class Reproduction:
         if not asked and state == "waiting" and kept.error:
             state, why = "failed", kept.error
         packages = packages_of(error)
-        found = CellStatus(cell, asked, state, why, kept.seconds, kept.share, packages=packages)
+        paper = self.recipe.paper_volume(cell)
+        found = CellStatus(
+            cell,
+            asked,
+            state,
+            why,
+            kept.seconds,
+            kept.share,
+            hypervolume_paper=paper,
+            packages=packages,
+        )
         self.standings[cell.name] = _with_results(found, self.out)
 
     def note(self, cell: Cell, what: Progress | Outcome | None) -> None:

@@ -75,10 +75,7 @@ def _collected(
     for cell in recipe.cells:
         course = recipe.shows == "convergence"
         told = cell_result(cell, out, course=course, trust=trust, verify=key)
-        # variations are for each other's sake, other images have numbers of their own; faces are
-        # compared with whatever settings
-        comparable = recipe.shows != "study" and (not cell.settings or recipe.shows == "celeba")
-        against = against_paper(told) if comparable else None
+        against = against_paper(told) if recipe.compares(cell) else None
         cells.append(told.model_copy(update={"against": against}))
     done = [cell.seconds for cell in cells if cell.seeds]
     if not done:

@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from paretocosmos.config.settings import paper_settings
 from paretocosmos.errors import ConfigurationError, unknown
+from paretocosmos.io.paths import user_path
 from paretocosmos.io.schema import MOST, PROTOCOLS
 from paretocosmos.paper._recipe_file import read_recipe
 from paretocosmos.paper.names import defaults_of, value_text
+from paretocosmos.paper.published import paper_row
 
 if TYPE_CHECKING:
     from paretocosmos.io.schema.recipe import RecipeFile
@@ -136,6 +138,26 @@ class Recipe:
         cells = tuple(dataclasses.replace(cell, seeds=tuple(seeds)) for cell in self.cells)
         return dataclasses.replace(self, cells=cells)
 
+    def compares(self, cell: Cell) -> bool:
+        """Return whether the paper has a number to compare with a cell's.
+
+        Variations are for each other's sake, and other images have numbers of their own; faces are
+        compared with whatever settings.
+        """
+        return self.shows != "study" and (not cell.settings or self.shows == "celeba")
+
+    def paper_volume(self, cell: Cell) -> float | None:
+        """Return the hypervolume that the paper prints for a cell, under its own protocol.
+
+        >>> recipe = load_recipe("table_1")
+        >>> [recipe.paper_volume(cell) for cell in recipe.only(["compas", "cosmos"])]
+        [3.72, None]
+        """
+        if self.epochs is not None or cell.protocol == "clean" or not self.compares(cell):
+            return None
+        row = paper_row(cell.problem, cell.method)
+        return None if row is None else row["hypervolume"]
+
     def only(self, names: Sequence[str]) -> tuple[Cell, ...]:
         """The cells of these problems, methods and protocols; all of them if none is named.
 
@@ -183,7 +205,7 @@ def load_recipe(name: str | Path, *, trust: Collection[str] = ()) -> Recipe:
     ('cosmos', 'phn_ls', 'phn_epo', 'single_task', 'pareto_mtl')
     """
     if str(name).endswith(".toml"):
-        path = Path(name).expanduser()
+        path = user_path(name)
         if path.stem in recipe_names():
             raise ConfigurationError(
                 f"`{path.stem}` is a built-in recipe with its own results: give the "

@@ -6,6 +6,7 @@ from functools import partial
 from pathlib import Path
 
 from paretocosmos.errors import ConfigurationError, ParetoCosmosError, cannot_use
+from paretocosmos.io.paths import user_path
 from paretocosmos.io.schema import MOST_WORKERS
 from paretocosmos.io.trust import check_trust
 from paretocosmos.paper._cell import Job, Outcome, ReproduceOptions, Tell, packages_of, tidy, train
@@ -68,7 +69,7 @@ def reproduce(
     made = made.with_seeds(None if seeds is None else check_seeds(seeds)).rehearsal(epochs)
     asked = {cell.name for cell in made.only(only)}
     exact = check_precision(precision)
-    where = None if data is None else str(Path(data).expanduser().absolute())
+    where = None if data is None else str(user_path(data).absolute())
     how = ReproduceOptions(_folder(out), device, exact, where, check_trust(trust))
     reproduction = Reproduction(made, how.out)
     reproduction.sweep()
@@ -115,7 +116,7 @@ def _check_place(device: str, data: str | Path | None, workers: int, cluster: st
         need_ray()
         return
     device_of(device)
-    if data is not None and not Path(data).expanduser().is_dir():
+    if data is not None and not user_path(data).is_dir():
         raise ConfigurationError(f"`data` must be a folder, found `{data}`: check the path")
 
 
@@ -161,7 +162,7 @@ def _confirmed(
 
 
 def _folder(out: str | Path) -> Path:
-    folder = Path(out).expanduser()
+    folder = user_path(out)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -5,11 +5,12 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.paper.hand_made import write_run
 
 from paretocosmos.cli.output._console import err
 from paretocosmos.cli.output._reproduction import cells
 from paretocosmos.paper._cell import Outcome
-from paretocosmos.paper.recipe import Cell, Recipe
+from paretocosmos.paper.recipe import Cell, Recipe, load_recipe
 from paretocosmos.paper.reproduce import Reproduction
 from paretocosmos.training.progress import Progress
 
@@ -34,6 +35,7 @@ def _plain(text: str) -> str:
     return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]|\r", "\n", text)
 
 
+@pytest.mark.system
 def test_a_terminal_shows_the_cells_that_run(
     at: Reproduction, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -95,3 +97,23 @@ def test_quiet_is_quiet(at: Reproduction, capsys: pytest.CaptureFixture[str]) ->
         at.note(CELLS[0], Outcome("no", 1.0))
         show(at)
     assert capsys.readouterr() == ("", "")
+
+
+def test_a_cell_ends_with_the_papers_number_beside_ours(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    recipe = load_recipe("table_1").with_seeds([1])
+    done = Reproduction(recipe, tmp_path)
+    for cell in recipe.only(["compas", "cosmos"]):
+        done.know(cell, "waiting", asked=True)
+        with cells(quiet=False) as show:
+            show(done)
+            write_run(cell, tmp_path, 1)
+            done.note(cell, Outcome(None, 60.0))
+            show(done)
+    shown = capsys.readouterr().err
+    # the paper has a number under its own protocol
+    assert re.search(
+        r"^done    compas-paper/cosmos  HV \d\.\d{4} \(the paper's 3\.72\)", shown, re.MULTILINE
+    )
+    assert re.search(r"^done    compas-clean/cosmos  HV \d\.\d{4}  1 seed", shown, re.MULTILINE)

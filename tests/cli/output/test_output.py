@@ -15,6 +15,7 @@ from paretocosmos import Run, fit
 from paretocosmos.cli._compare import print_comparison
 from paretocosmos.cli._evaluate import print_front
 from paretocosmos.cli.output._console import err
+from paretocosmos.cli.output._plain import print_consequences
 from paretocosmos.cli.output._run import numbers_of_run, print_run, print_runs
 from paretocosmos.training.bars import bars
 from paretocosmos.training.compare import BASELINES, Comparison
@@ -258,6 +259,43 @@ def test_a_pipe_loses_nothing(run: Run, capsys: pytest.CaptureFixture[str]) -> N
     assert "2 x 6,891" in lines["single_task"]
     assert "2.7183" in shown  # of its ideal point
     assert len(compared.rows[-1]["dominated_by"]) == 5
+
+
+def test_separate_networks_are_shown_from_the_same_end_as_others(
+    run: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    steps = np.linspace(0, 1, len(run.front))
+    front = dataclasses.replace(run.front, values=np.stack([steps, 1 - steps], axis=1))
+    mixed = front.take(np.random.default_rng(0).permutation(len(front)))
+    networks = dataclasses.replace(mixed, provenance={**mixed.provenance, "networks": len(mixed)})
+    runs = {
+        "linear": [dataclasses.replace(run, front=front)],
+        "separate": [dataclasses.replace(run, front=networks)],
+    }
+    print_comparison(Comparison(run.folder, "toy", runs))
+    traded = capsys.readouterr().out.partition("\n\n")[0].splitlines()
+    assert [line.split(maxsplit=1)[1].split() for line in traded[1:]] == [
+        ["0", "to", "1", "1", "to", "0"]
+    ] * 2
+    print_run(runs["separate"][0])
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "from the network best at “lower first” to the one best at “lower second”" in shown
+    assert "ends of the front (0.0000, 1.0000) to (1.0000, 0.0000)" in shown
+
+
+def test_the_traded_objective_is_shown_and_not_another(
+    run: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The paper's difference of counts falls while the gap between rates rises."""
+    steps = np.linspace(0, 0.3, len(run.front))
+    metrics = {"accuracy": 0.9 - steps, "tpr_gap": steps}
+    names = ("binary_cross_entropy", "deo")
+    values = np.stack([0.1 + steps, 0.3 - steps], axis=1)
+    front = dataclasses.replace(run.front, names=names, values=values, metrics=metrics)
+    print_consequences(dataclasses.replace(run, front=front, trained_on=None))
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "gap in how many are found 30.0 to 0.0 points deo" in shown
+    assert "tpr_gap" not in shown
 
 
 def test_a_terminal_of_80_columns_holds_the_table(

@@ -1,20 +1,24 @@
 """Where things are shown: tables and JSON on stdout, notes and errors on stderr."""
 
+import io
 import json
+import os
 import re
 import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
 from rich.text import Text
 
+from paretocosmos.errors import ConfigurationError
 from paretocosmos.io import display
 from paretocosmos.io.text import printable
-from paretocosmos.runtime.distributed import launched_rank
+from paretocosmos.runtime.launch import launched_rank
 
 err = display.console()
 if launched_rank():  # of several processes that train together only the first prints
@@ -23,6 +27,30 @@ if launched_rank():  # of several processes that train together only the first p
 
 # Letters of a message that are shown: of one word, and in all.
 WORD, WHOLE = 300, 1800
+
+
+def prepare_streams() -> None:
+    """Make stdout and stderr take all that is printed: closed ones drop it, ASCII escapes it."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:  # closed by the shell (`>&-`), or in a service
+            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115
+        elif isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def print_text(text: str) -> None:
+    """Write a user's data to stdout, as it is or not at all."""
+    display.close()
+    encoding = sys.stdout.encoding or "utf-8"
+    try:
+        text.encode(encoding)
+    except UnicodeEncodeError as error:
+        raise ConfigurationError(
+            f"standard output takes only {encoding}, not {text[error.start]!a}: set "
+            "PYTHONIOENCODING=utf-8, or choose a file with `out`"
+        ).by({"out": None}) from error
+    sys.stdout.write(text)
 
 
 def safe(text: object) -> str:

@@ -39,6 +39,12 @@ def next_choice(run: Run) -> list[object]:
     return ["choose", run.folder, "--max", f"{front.names[-1]}={number:.2g}"]
 
 
+def same_options(seeds: str | None, epochs: int | None) -> list[object]:
+    """Return the options that `reproduce` and `report` share, as they were given."""
+    given = {"--seeds": seeds, "--epochs": epochs}
+    return [word for flag, value in given.items() if value is not None for word in (flag, value)]
+
+
 def next_command(*parts: object) -> None:
     """Print the command to type next, so that it can be copied."""
     console = wide()

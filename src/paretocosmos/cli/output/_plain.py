@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from paretocosmos.explorer import Words
 
 __all__ = [
+    "consequences_of",
+    "find_ends",
+    "heading_of",
     "leading",
     "measures_by_objective",
     "measures_of",
@@ -30,15 +33,18 @@ __all__ = [
 SELECTED = "selection_rate_"
 
 
-def _words(problem: Problem | None, front: Front) -> "Words":
+def _words(problem: Problem | None, front: Front, metrics: Sequence[str] = ()) -> "Words":
     from paretocosmos.explorer import words_of  # which commands that print nothing do without
 
-    return words_of(problem, [*front.names, *front.metrics], str(front.provenance.get("problem")))
+    names = list(dict.fromkeys([*front.names, *front.metrics, *metrics]))
+    return words_of(problem, names, str(front.provenance.get("problem")))
 
 
-def measures_of(problem: Problem | None, front: Front) -> Mapping[str, Measure]:
-    """The words for every objective and metric of a front."""
-    return _words(problem, front).measures
+def measures_of(
+    problem: Problem | None, front: Front, metrics: Sequence[str] = ()
+) -> Mapping[str, Measure]:
+    """Return the words for every objective and metric of a front, and for further metrics."""
+    return _words(problem, front, metrics).measures
 
 
 def leading(problem: Problem | None, front: Front) -> list[str]:
@@ -52,16 +58,33 @@ def leading(problem: Problem | None, front: Front) -> list[str]:
     return list(dict.fromkeys([*(plain.get(name, name) for name in front.names), *groups]))
 
 
+def find_ends(front: Front) -> tuple[int, int] | None:
+    """Return the points where the first and the second of two goals matter most.
+
+    Of separate networks, whose rays need not order them, the best for each goal. `None` where
+    there are more than two goals, whose front has no two ends.
+    """
+    if front.objectives != 2:
+        return None
+    if front.provenance.get("networks") is None:
+        return 0, -1
+    first, second = front.values.T
+    return int(np.lexsort((second, first))[0]), int(np.lexsort((first, second))[0])
+
+
 def span_of(front: Front, name: str, measure: Measure) -> str:
-    """A number from one end of a front to the other; in no order, from the least to the most."""
+    """A number from one end of a front to the other; without ends, from the least to the most."""
     column = (
         front.values[:, front.names.index(name)] if name in front.names else front.metrics[name]
     )
     if len(front) == 1:
         return measure.said(float(column[0]))
-    ordered = front.objectives == 2 and front.provenance.get("networks") is None
+    places = find_ends(front)
     known = column[~np.isnan(column)]
-    ends = column[[0, -1]] if ordered or not len(known) else [known.min(), known.max()]
+    if places is not None or not len(known):
+        ends = column[list(places or (0, -1))]
+    else:
+        ends = np.array([known.min(), known.max()])
     first, last = (measure.said(float(end)) for end in ends)
     unit = f" {measure.unit}" if measure.unit else ""
     return f"{first.removesuffix(unit)} to {last}" if last.endswith(unit) else f"{first} to {last}"
@@ -69,27 +92,32 @@ def span_of(front: Front, name: str, measure: Measure) -> str:
 
 def print_consequences(run: Run) -> None:
     """What is traded, from one end of the front to the other, with the names to type."""
-    front, problem = run.front, run.trained_on
-    words = _words(problem, front)
+    front = run.front
+    words = _words(run.trained_on, front)
     console = wide()
     say(console, f"[bold]{safe(words.title)}[/]")
-    say(console, safe(_heading(front, words)))
+    say(console, safe(heading_of(run)))
     table = Table(show_header=False, box=None, padding=(0, 2))
     for whole in (False, True, True):
         table.add_column(no_wrap=whole)
-    for name in leading(problem, front):
-        measure = words.measures[name]
-        table.add_row(
-            f"[bold]{safe(measure.label)}[/]",
-            safe(span_of(front, name, measure)),
-            f"[dim]{safe(name)}[/]",
-        )
+    for label, span, name in consequences_of(run):
+        table.add_row(f"[bold]{safe(label)}[/]", safe(span), f"[dim]{safe(name)}[/]")
     print_table(console, table)
     if len(front) > 1:
         say(
             console,
             (f"[bold]order[/] {_order(front)} (1: more weight on a goal always improves it)"),
         )
+
+
+def consequences_of(run: Run) -> list[tuple[str, str, str]]:
+    """Return what is traded: a label, the values from one end to the other, the name to type."""
+    front, problem = run.front, run.trained_on
+    measures = measures_of(problem, front)
+    return [
+        (measures[name].label, span_of(front, name, measures[name]), name)
+        for name in leading(problem, front)
+    ]
 
 
 def _order(front: Front) -> str:
@@ -105,10 +133,16 @@ def measures_by_objective(front: Front) -> dict[str, dict[str, float | None]]:
         return front_report(front).to_dict()["by_objective"]
 
 
-def _heading(front: Front, words: "Words") -> str:
+def heading_of(run: Run) -> str:
+    """Return what stands above the consequences of a run."""
+    front = run.front
+    words = _words(run.trained_on, front)
     goals: Sequence[str] = [words.measures[name].wish for name in front.names]
     if len(front) == 1:
         return "One point, on test:"
-    if front.objectives == 2 and front.provenance.get("networks") is None:
-        return f"On test, as weight moves from “{goals[0]}” to “{goals[1]}”:"
+    if front.objectives == 2:
+        alone = front.provenance.get("networks") is not None
+        moving = "from the network best at" if alone else "as weight moves from"
+        best = "the one best at " if alone else ""
+        return f"On test, {moving} “{goals[0]}” to {best}“{goals[1]}”:"
     return f"On test, over all {len(front)} trade-offs, from the least to the most:"

@@ -14,6 +14,8 @@ from paretocosmos.cli.output._console import err, safe, say, wide
 from paretocosmos.cli.output._table import print_table
 from paretocosmos.io.amounts import clock
 from paretocosmos.io.display import showing
+from paretocosmos.io.tables import number
+from paretocosmos.paper.published import is_face
 from paretocosmos.training.bars import EVERY
 
 if TYPE_CHECKING:
@@ -69,7 +71,7 @@ class _View:
                 safe(_short(one.cell.name)),
                 "begins" if at is None else f"{at.epoch}/{at.epochs}",
                 ProgressBar(at.epochs, at.epoch, width=BAR) if at is not None else "",
-                "" if at is None else f"HV val {_reached(at.hypervolume_val)}",
+                "" if at is None else f"HV val {number(at.hypervolume_val)}",
                 "" if at is None else clock(at.seconds_left),
             )
         waiting = self._at.having("waiting")
@@ -93,16 +95,18 @@ def print_reproduction(done: "Reproduction") -> None:
     console = wide()
     say(console, f"[bold]{safe(_title(done))}[/]")
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
-    table.add_column("cell")
-    for name in ("hypervolume", "seeds", "time"):
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("state")
     every = done.standings.values()
     shown = [one for one in every if one.asked or one.seeds_done or one.state == "failed"]
+    compared = any(one.hypervolume_paper is not None for one in shown)
+    table.add_column("cell")
+    for name in ("hypervolume", *(["the paper's"] if compared else []), "seeds", "time"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("state")
     for one in shown:
         table.add_row(
             safe(one.cell.name),
-            _reached(one.hypervolume),
+            number(one.hypervolume),
+            *([printed_volume(one)] if compared else []),
             f"{len(one.seeds_done)}/{len(one.cell.seeds)}",
             clock(one.seconds) if one.seconds else "-",
             one.state if one.asked or one.state != "waiting" else "begun",
@@ -147,7 +151,7 @@ def _lines(at: "Reproduction") -> Iterator[str]:
     yield _standing(at)
     for one in at.having("running"):
         if one.at is not None:
-            reached = _reached(one.at.hypervolume_val)
+            reached = number(one.at.hypervolume_val)
             yield f"  {one.cell.name}  epoch {one.at.epoch}/{one.at.epochs}  HV val {reached}"
 
 
@@ -160,14 +164,18 @@ def _ended(one: "CellStatus") -> str:
     if one.state == "failed":
         return f"failed  {one.cell.name}: {one.error}"
     seeds = len(one.cell.seeds)
+    paper = "" if one.hypervolume_paper is None else f" (the paper's {printed_volume(one)})"
     return (
-        f"done    {one.cell.name}  HV {_reached(one.hypervolume)}  "
+        f"done    {one.cell.name}  HV {number(one.hypervolume)}{paper}  "
         f"{seeds} seed{'s' if seeds > 1 else ''}  {clock(one.here)}"
     )
 
 
-def _reached(value: float | None) -> str:
-    return "-" if value is None else f"{value:.4f}"
+def printed_volume(one: "CellStatus") -> str:
+    """Return the paper's hypervolume with as many digits as it has in print."""
+    if one.hypervolume_paper is None:
+        return "-"
+    return f"{one.hypervolume_paper:.{3 if is_face(one.cell.problem) else 2}f}"
 
 
 def _short(name: str) -> str:

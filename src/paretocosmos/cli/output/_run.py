@@ -1,7 +1,7 @@
 """What `train` prints: one run, or a row for each of several seeds."""
 
 from collections.abc import Mapping, Sequence
-from statistics import fmean, stdev
+from statistics import fmean
 from typing import Any
 
 from rich.table import Table
@@ -9,9 +9,10 @@ from rich.table import Table
 from paretocosmos.cli.output._console import hanging, note, safe, say, wide
 from paretocosmos.cli.output._next import next_choice, next_command, print_page
 from paretocosmos.cli.output._notes import advise
-from paretocosmos.cli.output._plain import measures_by_objective, print_consequences
+from paretocosmos.cli.output._plain import find_ends, measures_by_objective, print_consequences
 from paretocosmos.cli.output._table import print_table
 from paretocosmos.io.amounts import amount, rate, share
+from paretocosmos.io.tables import mean_of_numbers, number
 from paretocosmos.pareto.front import Front
 from paretocosmos.pareto.rays import each_alone
 from paretocosmos.problems.tables.answers import Answer
@@ -53,7 +54,8 @@ def print_run(run: Run) -> None:
     rows = {
         **_meaning(run),
         **_shape(run, numbers),
-        "hypervolume": f"{numbers['hypervolume']:.4f} test, {numbers['hypervolume_val']:.4f} val, "
+        "hypervolume": f"{number(numbers['hypervolume'])} test, "
+        f"{number(numbers['hypervolume_val'])} val, "
         f"at ({reference})",
         **_ideal(run),
         "objectives": ", ".join(front.names),
@@ -95,7 +97,7 @@ def _ideal(run: Run) -> dict[str, str]:
     if not each_alone(run.record["fixed_rays"]):
         return {}
     test, val = (run.record["metrics"][split]["hypervolume_ideal"] for split in ("test", "val"))
-    return {"ideal point": f"{test:.4f} test, {val:.4f} val: the best of every objective"}
+    return {"ideal point": f"{number(test)} test, {number(val)} val: the best of every objective"}
 
 
 def _shape(run: Run, numbers: Mapping[str, Any]) -> dict[str, str]:
@@ -127,12 +129,8 @@ def _each(values: Mapping[str, float | None], form: str) -> str:
 def _ends(front: Front) -> dict[str, str]:
     if len(front) == 1:
         return {"point": _point(front.values[0])}
-    if front.provenance.get("networks") is not None:  # in no order of their own
-        best = front.values[front.non_dominated]
-        ends = best[[best[:, 0].argmin(), best[:, 0].argmax()]] if len(best) else front.values
-    else:
-        ends = front.values[[0, -1]]
-    return {"ends of the front": f"{_point(ends[0])} to {_point(ends[-1])}"}
+    first, last = find_ends(front) or (0, -1)
+    return {"ends of the front": f"{_point(front.values[first])} to {_point(front.values[last])}"}
 
 
 def _point(values: Any) -> str:
@@ -227,23 +225,22 @@ def print_runs(runs: Sequence[Run]) -> None:
             f"{min(numbers['by_objective']['monotonicity'].values()):.2f}",
             f"{numbers['dominated_share']:.0%}",
             "-" if numbers["span"] is None else f"{numbers['span']:.4f}",
-            f"{numbers['hypervolume']:.4f}",
-            *([f"{numbers['hypervolume_ideal']:.4f}"] if alone else []),
-            f"{numbers['hypervolume_val']:.4f}",
+            number(numbers["hypervolume"]),
+            *([number(numbers["hypervolume_ideal"])] if alone else []),
+            number(numbers["hypervolume_val"]),
             _epochs(run.record).partition(" ")[2],
             safe(numbers["run"]),
         )
     console = wide()
     print_table(console, table)
-    reached = [numbers["hypervolume"] for numbers in every]
-    spread = f" ± {stdev(reached):.4f}" if len(reached) > 1 else ""
+    reached = mean_of_numbers([run.hypervolume for run in runs])
     lead = every[0]
     together = lead["seeds_together"]
     seconds = sum(numbers["seconds_training"] / numbers["seeds_together"] for numbers in every)
     validating = sum(numbers["seconds_evaluating"] for numbers in every)  # each seed by itself
     say(
         console,
-        f"[bold]mean hypervolume {fmean(reached):.4f}{spread}[/] on test; {seconds:.1f} s of "
+        f"[bold]mean hypervolume {reached}[/] on test; {seconds:.1f} s of "
         f"training and {validating:.1f} s of validation in all, {together} "
         f"{'seeds' if together > 1 else 'seed'} at a time, "
         f"{_size(runs[0].record)} each, engine {safe(_engine(runs[0])[0])} on {_device(runs[0])}",

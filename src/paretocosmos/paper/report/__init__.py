@@ -11,16 +11,17 @@ from paretocosmos.io.files import write_bytes, write_json
 from paretocosmos.io.schema.collected import RecipeResult
 from paretocosmos.paper.report._markdown import markdown
 from paretocosmos.paper.report._page import page
-from paretocosmos.paper.report._parts import Picture, Section
+from paretocosmos.paper.report._parts import Picture, Section, Table
 from paretocosmos.paper.report._pictures import figures
 from paretocosmos.paper.report._section import section
+from paretocosmos.paper.report._texts import describe_progress
 from paretocosmos.paper.report._verdict import verdict
 from paretocosmos.plotting import save_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["markdown", "sections", "verdict", "write_report"]
+__all__ = ["Table", "describe_progress", "markdown", "sections", "verdict", "write_report"]
 
 FOLDER = "figures"
 ENDINGS = ("png", "pdf")

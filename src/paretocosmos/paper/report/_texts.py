@@ -1,6 +1,7 @@
 """Numbers as a table shows them, and the order in which cells are told."""
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from paretocosmos.io.schema.collected import CellResult, Figure, Spread
@@ -8,7 +9,17 @@ from paretocosmos.paper.names import set_key
 from paretocosmos.paper.published import titles
 from paretocosmos.paper.report._parts import NONE
 
-__all__ = ["by_method", "duration", "in_order", "mean", "printed", "signed", "thousands", "times"]
+__all__ = [
+    "by_method",
+    "describe_progress",
+    "duration",
+    "in_order",
+    "mean",
+    "printed",
+    "signed",
+    "thousands",
+    "times",
+]
 
 
 def mean(number: Spread | None, digits: int = 3, scale: float = 1.0) -> str:
@@ -79,6 +90,22 @@ def thousands(count: float | None) -> str:
     ('7k', '3,243k')
     """
     return NONE if count is None else f"{count / 1000:,.0f}k"
+
+
+def describe_progress(cells: Sequence[CellResult]) -> str:
+    """Return how many cells have all their seeds, some of them or none, and how many failed."""
+    parts = [f"{sum(not cell.missing for cell in cells)} of {len(cells)} cells complete"]
+    begun = Counter(
+        (len(cell.seeds), len(cell.seeds) + len(cell.missing))
+        for cell in cells
+        if cell.seeds and cell.missing
+    )
+    parts += [f"{count} with {done} of {every} seeds" for (done, every), count in begun.items()]
+    failed = sum(cell.error is not None for cell in cells)
+    untouched = sum(not cell.seeds and cell.error is None for cell in cells)
+    parts += [f"{failed} failed"] if failed else []
+    parts += [f"{untouched} not begun"] if untouched else []
+    return ", ".join(parts)
 
 
 def by_method(cells: Iterable[CellResult]) -> list[str]:

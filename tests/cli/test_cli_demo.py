@@ -1,0 +1,103 @@
+"""`paretocosmos demo`, on run folders made by hand."""
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.paper.hand_made import write_run
+
+from paretocosmos.paper.demo import demo_recipe
+from paretocosmos.runs.run import Run
+from paretocosmos.training.fit import fit
+
+Call = Callable[..., Any]  # of `cli`: gives the code, what went out, and the errors
+PUBLISHED = {"Adult": 3.34, "COMPAS": 3.72, "Default": 3.12}  # Table 1 of the paper
+OUT = Path("demo")
+
+
+@pytest.fixture(scope="module")
+def default(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """A finished run that stands for the default on Adult; look, do not touch."""
+    out = tmp_path_factory.mktemp("default") / "run"
+    given: dict[str, Any] = {"epochs": 1, "settings": {"hidden": "8"}, "engine": "eager"}
+    run: Run = fit("toy_convex", preset="paper", out=out, device="cpu", report=False, **given)
+    return run
+
+
+@pytest.fixture
+def trained(cli: Call, default: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All trainings are finished before the command begins."""
+    for cell in demo_recipe().cells:
+        write_run(cell, OUT.absolute(), 1, device="cpu")
+    run = replace(default, trained_on=None)
+    monkeypatch.setattr("paretocosmos.cli._demo.load", lambda name: run)
+
+
+def test_cosmos_is_trained_as_published() -> None:
+    published = demo_recipe().cells
+    assert [cell.problem for cell in published] == ["adult", "compas", "default_credit"]
+    for cell in published:
+        assert (cell.method, cell.protocol, cell.preset) == ("cosmos", "paper", "paper")
+        assert not cell.settings
+        assert cell.asked["epochs"] == 50
+
+
+@pytest.mark.usefixtures("trained")
+def test_our_hypervolumes_stand_beside_the_papers(cli: Call) -> None:
+    ended = cli("demo", "--out", str(OUT))
+    assert ended.code == 0
+    cells = {cell["problem"]: cell for cell in json.loads((OUT / "demo.json").read_text())["cells"]}
+    page = (OUT / "demo.html").read_text(encoding="utf-8")
+    for title, problem in zip(PUBLISHED, ("adult", "compas", "default_credit"), strict=True):
+        ours = f"{cells[problem]['hypervolume']:.3f}"
+        row = rf"{title} +{ours}( \(1\))? +{PUBLISHED[title]:.2f} ± 0\.0\d +\S+ s"
+        assert re.search(row, ended.out)
+        assert f"<td>{PUBLISHED[title]:.2f} ± " in page
+    assert "not COSMOS" in ended.out
+    assert "not COSMOS" in page
+    assert f"page  {OUT / 'demo.html'}" in ended.out
+
+
+@pytest.mark.usefixtures("trained")
+def test_the_page_has_both_parts_and_asks_the_network_for_nothing(cli: Call) -> None:
+    cli("demo", "--out", str(OUT))
+    page = (OUT / "demo.html").read_text(encoding="utf-8")
+    assert "default-src 'none'" in page
+    assert re.findall(r"<h2[^>]*>([^<]+)", page) == ["COSMOS as published", "The default, on Adult"]
+    assert page.count("data:image/png;base64,") == 2
+    assert 'href="slider.html"' in page
+    assert (OUT / "slider.html").is_file()
+
+
+@pytest.mark.usefixtures("trained")
+def test_json_is_one_object_and_nothing_else(cli: Call, default: Run) -> None:
+    ended = cli("demo", "--out", str(OUT), "--json")
+    assert (ended.code, ended.err) == (0, "")
+    found = json.loads(ended.out)
+    assert found["page"] == str(OUT / "demo.html")
+    assert [cell["hypervolume_paper"] for cell in found["cells"]] == [*PUBLISHED.values()]
+    assert found["default"]["run"] == str(default.folder)
+
+
+@pytest.mark.usefixtures("trained")
+def test_pictures_are_left_out_where_nothing_draws(
+    cli: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "matplotlib", None)
+    ended = cli("demo", "--out", str(OUT))
+    assert ended.code == 0
+    assert "note: no pictures" in ended.err
+    assert "data:image/png" not in (OUT / "demo.html").read_text(encoding="utf-8")
+
+
+def test_a_folder_with_other_runs_is_refused(cli: Call) -> None:
+    for cell in demo_recipe().cells:
+        write_run(cell, OUT.absolute(), 1, device="cpu", version="0.0.1")
+    ended = cli("demo", "--out", str(OUT))
+    assert (ended.code, ended.out) == (1, "")
+    assert "version" in ended.err
+    assert not (OUT / "demo.html").exists()

@@ -1,13 +1,26 @@
 """The contract of a backbone."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, ClassVar
 
 from torch import nn
 
+from paretocosmos.errors import ConfigurationError
 from paretocosmos.types import Batch, Inputs, Outputs
+
+WIDEST = 65_536
+"""Units of a layer: one of millions takes all memory as soon as a few rays are evaluated."""
+
+
+def check_widths(name: str, widths: Sequence[int]) -> None:
+    """Refuse layers of no units or of too many, given by the setting of that name."""
+    wrong = [width for width in widths if not 1 <= width <= WIDEST]
+    if wrong:
+        raise ConfigurationError(
+            f"`{name}` must be at least 1 and at most {WIDEST:,}, found {wrong[0]:,}"
+        )
 
 
 class Backbone(nn.Module, ABC):

@@ -10,7 +10,8 @@ from torch import Tensor, nn
 
 from paretocosmos.errors import DataError
 from paretocosmos.io.files import one_line
-from paretocosmos.io.paths import folders
+from paretocosmos.io.paths import folders, user_path
+from paretocosmos.runtime.weights import describe_misfit
 
 FILES = ("model.safetensors", "pytorch_model.bin")
 PATIENCE = 4.0  # seconds for the hub to answer; its own client would try for half a minute
@@ -39,7 +40,7 @@ def find_published(hub: str) -> tuple[str, Path]:
 
 def named(weights: str) -> Path:
     """The file of weights that are named: a folder, or ``owner/name`` on the hub."""
-    place = Path(weights).expanduser()
+    place = user_path(weights)
     file = _in_folder(place)
     if file is not None:
         return file
@@ -71,12 +72,14 @@ def load_published(network: nn.Module, file: Path, *, prefix: str) -> None:
             "contain weights"
         ) from error
     inside = {k.removeprefix(prefix): v for k, v in found.items() if k.startswith(prefix)}
+    weights = inside or found
     try:
-        network.load_state_dict(inside or found)
+        network.load_state_dict(weights)
     except RuntimeError as error:
         raise DataError(
-            f"the weights in `{file}` do not fit this network ({one_line(error)[:200]}...): choose "
-            "other weights, or another `variant`"
+            f"the weights in `{file}` do not fit this network: "
+            f"{describe_misfit(network, weights, error)}; choose other weights, or another "
+            "`variant`"
         ) from error
 
 

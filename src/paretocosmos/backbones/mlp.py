@@ -6,7 +6,7 @@ from itertools import pairwise
 
 from torch import Tensor, nn
 
-from paretocosmos.backbones._base import Backbone
+from paretocosmos.backbones._base import Backbone, check_widths
 from paretocosmos.backbones._heads import Cut
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.types import Inputs, Outputs
@@ -37,8 +37,7 @@ class Mlp(Backbone):
         hidden: tuple[int, ...] = (60, 25),
     ) -> None:
         super().__init__()
-        if any(width < 1 for width in hidden):
-            raise ConfigurationError(f"`hidden` takes widths >= 1, found {hidden}")
+        check_widths("hidden", hidden)
         if len(hidden) > DEEPEST:
             raise ConfigurationError(
                 f"`hidden` must have at most {DEEPEST} layers, found {len(hidden)}: deeper "

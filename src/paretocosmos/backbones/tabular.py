@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from paretocosmos.backbones._base import Backbone
+from paretocosmos.backbones._base import Backbone, check_widths
 from paretocosmos.backbones._heads import Cut
 from paretocosmos.backbones._knots import Knots, find_knots
 from paretocosmos.backbones._members import Average, Scale, Shift, averaged
@@ -89,13 +89,9 @@ class Tabular(Backbone):
         }
         hidden, self.members = self.resolved["hidden"], self.resolved["members"]
         self.averages: Average = self.resolved["averages"]
-        for name, sizes in {
-            "hidden": hidden,
-            "embedding": (embedding,),
-            "members": (self.members,),
-        }.items():
-            if any(size < 1 for size in sizes):
-                raise ConfigurationError(f"`{name}` must be at least 1, found {min(sizes)}")
+        check_widths("hidden", hidden)
+        check_widths("embedding", (embedding,))
+        check_widths("members", (self.members,))
         self.cut = Cut.of(outputs)
         self.linear: nn.Linear | None = None
         if linear:  # before the others: the last layer written is taken for what gives the outputs
@@ -166,12 +162,15 @@ class Tabular(Backbone):
                     f"{column}"
                 )
         pieces = [(at, *piece) for at, own in enumerate(knots) for piece in pairwise(own)]
-        rest = [at for at in range(columns) if at >= len(knots) or not knots[at]]
+        plain = [at for at, own in enumerate(knots) if not own]
+        # the columns after those are plain too; a file may say that there are billions of them, and
+        # is refused only once it is known (without memory, on the device `meta`) what that takes
+        rest = torch.arange(len(knots) - len(plain), columns)
+        rest[: len(plain)] = torch.tensor(plain, dtype=torch.int64)
         read, starts, ends = zip(*pieces, strict=True) if pieces else ((), (), ())
         # they follow from the settings, so that a state dict need not have them
-        places = {"read": read, "rest": tuple(rest)}
-        for name, where in places.items():
-            self.register_buffer(name, torch.tensor(where, dtype=torch.int64), persistent=False)
+        self.register_buffer("read", torch.tensor(read, dtype=torch.int64), persistent=False)
+        self.register_buffer("rest", rest, persistent=False)
         starts_, ends_ = (torch.tensor(some, dtype=torch.float64) for some in (starts, ends))
         for name, some in {"starts": starts_, "widths": ends_ - starts_}.items():
             self.register_buffer(name, some.float(), persistent=False)

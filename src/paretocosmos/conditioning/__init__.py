@@ -4,12 +4,13 @@ from paretocosmos.conditioning._base import Conditioning, heads_of, inside
 from paretocosmos.conditioning._condition import conditioned
 from paretocosmos.conditioning._emission import Emission
 from paretocosmos.conditioning._per_ray import PerRayEnsemble, networks_of
-from paretocosmos.conditioning._tilted import ANSWER, OF_NO, OF_YES, likely, tilted
+from paretocosmos.conditioning._tilted import ANSWER, OF_NO, OF_YES, PLACES, likely, tilted
 
 __all__ = [
     "ANSWER",
     "OF_NO",
     "OF_YES",
+    "PLACES",
     "Conditioning",
     "Emission",
     "PerRayEnsemble",

@@ -42,14 +42,18 @@ class AtRay(nn.Module):
 
     def forward(self, *args: Any, **named: Any) -> Any:
         """What the network gives at the ray, for the arguments that the network takes."""
-        if len(args) == 1 and not named:
-            return self.conditioned(args[0], self.ray)
-        if len(args) > len(self._names):
-            raise ConfigurationError(
-                "a network at a ray takes one positional argument, or as many as its `forward` "
-                f"has, here {len(self._names)}; found {len(args)}: pass them by name"
-            )
-        return self.conditioned(dict(zip(self._names, args, strict=False)) | named, self.ray)
+        inputs: Any = args[0] if len(args) == 1 and not named else None
+        if inputs is None:
+            if len(args) > len(self._names):
+                raise ConfigurationError(
+                    "a network at a ray takes one positional argument, or as many as its `forward` "
+                    f"has, here {len(self._names)}; found {len(args)}: pass them by name"
+                )
+            inputs = dict(zip(self._names, args, strict=False)) | named
+        if self.conditioned.has_cache and (self._names or isinstance(inputs, Mapping)):
+            given = inputs if isinstance(inputs, Mapping) else {self._names[0]: inputs}
+            inputs = {"use_cache": None, **given}  # as the network's own configuration has it
+        return self.conditioned(inputs, self.ray)
 
     def __getattr__(self, name: str) -> Any:
         try:

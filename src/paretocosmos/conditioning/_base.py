@@ -83,6 +83,7 @@ class Conditioning(nn.Module, ABC):
         if self.objectives < 1:
             raise ConfigurationError(f"`objectives` must be at least 1, found {objectives}")
         self._keywords = _keywords(backbone)
+        self.has_cache = _has_cache(backbone)
         try:
             self.backbone = copy.deepcopy(backbone, _computed(backbone))
         except (RuntimeError, TypeError) as error:
@@ -167,17 +168,19 @@ class Conditioning(nn.Module, ABC):
         outputs: Outputs = self.backbone(*args, **named)
         return outputs
 
-    def _arguments(self, inputs: Inputs) -> tuple[tuple[Inputs, ...], dict[str, Tensor]]:
+    def _arguments(self, inputs: Inputs) -> tuple[tuple[Inputs, ...], dict[str, Any]]:
         """What the backbone is called with, where it is given inputs.
 
         A mapping becomes keywords. It stays one argument where `forward` has no parameters of
         these names, as in ``forward(batch: dict)``.
         """
+        # every call is one for whole inputs: a cache would only hold memory, and cannot be vmapped
+        usual: dict[str, Any] = {"use_cache": False} if self.has_cache else {}
         if not isinstance(inputs, Mapping):
-            return (inputs,), {}
+            return (inputs,), usual
         names = self._keywords
         whole = names is not None and inputs and not any(name in names for name in inputs)
-        return ((inputs,), {}) if whole else ((), dict(inputs))
+        return ((inputs,), usual) if whole else ((), usual | dict(inputs))
 
     def rays_for(self, ray: Tensor) -> Tensor:
         """Check a ray's last axis and bring it to ``[G, J]``, between the useful ends."""
@@ -194,9 +197,7 @@ class Conditioning(nn.Module, ABC):
         """From now on the rays asked for lie between these, ``[J, J]``, one for each objective."""
         self.ends = ends.to(next(self.parameters()).device)
 
-    def _load_from_state_dict(
-        self, state_dict: Mapping[str, Tensor], prefix: str, *args: Any
-    ) -> None:
+    def _load_from_state_dict(self, state_dict: dict[str, Tensor], prefix: str, *args: Any) -> None:
         if f"{prefix}ends" in state_dict and self.ends is None:  # trained, and calibrated since
             self.calibrate(torch.empty(self.objectives, self.objectives))
         super()._load_from_state_dict(state_dict, prefix, *args)
@@ -208,6 +209,12 @@ def _keywords(network: nn.Module) -> frozenset[str] | None:
     if any(one.kind is one.VAR_KEYWORD for one in parameters):
         return None
     return frozenset(one.name for one in parameters)
+
+
+def _has_cache(network: nn.Module) -> bool:
+    """Return whether a language model of `transformers` may keep keys and values between calls."""
+    base: Any = getattr(network, "get_base_model", lambda: network)  # of a model of PEFT
+    return "use_cache" in inspect.signature(base().forward).parameters
 
 
 def _computed(network: nn.Module) -> dict[int, Tensor]:

@@ -6,17 +6,26 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from paretocosmos.errors import ConfigurationError
 from paretocosmos.types import Outputs
 
-__all__ = ["ANSWER", "OF_NO", "OF_YES", "likely", "tilted"]
+__all__ = ["ANSWER", "OF_NO", "OF_YES", "PLACES", "likely", "tilted"]
 
 ANSWER, OF_NO, OF_YES = "answer", "groups_of_no", "groups_of_yes"
 """What a network that leans learns: the logit of a yes, those of the groups of either class."""
+PLACES = 257
+"""Places along the way from no weight on the gap to all of it: a staircase, so that every weight
+has multipliers whose gap was counted."""
 
 
 def likely(found: Outputs) -> tuple[Tensor, Tensor]:
     """The answer's logit ``[B]``, and how likely are class and group, ``[B, 2, groups]``."""
-    assert isinstance(found, Mapping)
+    if not isinstance(found, Mapping) or not {ANSWER, OF_NO, OF_YES} <= found.keys():
+        outputs = ", ".join(found) if isinstance(found, Mapping) else "one tensor"
+        raise ConfigurationError(
+            f"`tilt` needs a network with the outputs `{ANSWER}`, `{OF_NO}` and `{OF_YES}`, found "
+            f"{outputs}: leave `conditioning` out, or leave `backbone` out"
+        )
     answer = found[ANSWER].squeeze(-1)
     classes = -F.softplus(torch.stack([answer, -answer], dim=-1)).unsqueeze(-1)
     groups = torch.stack([found[OF_NO], found[OF_YES]], dim=-2).log_softmax(dim=-1)

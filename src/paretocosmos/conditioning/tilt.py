@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from paretocosmos.conditioning._base import Conditioning
-from paretocosmos.conditioning._tilted import ANSWER, OF_NO, OF_YES, likely, tilted
+from paretocosmos.conditioning._tilted import ANSWER, OF_NO, OF_YES, PLACES, likely, tilted
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.types import Inputs, Outputs
 
@@ -61,8 +61,8 @@ class Tilt(Conditioning):
                 "leave `conditioning` out"
             )
         self.sensitive_groups = sensitive_groups
-        self.path: Tensor | None
-        self.register_buffer("path", None)
+        self.path: Tensor
+        self.register_buffer("path", torch.zeros(PLACES, 2, sensitive_groups))
 
     @classmethod
     def outputs_for(
@@ -81,7 +81,7 @@ class Tilt(Conditioning):
         return frozenset()
 
     def follow(self, path: Tensor) -> None:
-        """From now on multipliers are these, ``[places, 2, groups]``, by the gap's weight."""
+        """Set the multipliers, ``[places, 2, groups]``, by the gap's weight; 0 until then."""
         self.path = path.to(next(self.parameters()))
 
     def forward(self, inputs: Inputs, ray: Tensor) -> Outputs:
@@ -107,8 +107,6 @@ class Tilt(Conditioning):
 
     def _pull(self, rays: Tensor) -> Tensor:
         """The multipliers ``[R, 2, groups]`` of rays ``[R, 2]``."""
-        if self.path is None:
-            return rays.new_zeros(rays.shape[0], 2, self.sensitive_groups)
         places = torch.arange(len(self.path), device=rays.device, dtype=rays.dtype)
         at = rays[:, 1:] / rays.sum(dim=-1, keepdim=True) * (len(self.path) - 1)
         # the nearest: between two places the gap need not lie between theirs
@@ -116,11 +114,10 @@ class Tilt(Conditioning):
         found: Tensor = (near @ self.path.flatten(1).to(rays)).unflatten(1, self.path.shape[1:])
         return found
 
-    def _load_from_state_dict(
-        self, state_dict: Mapping[str, Tensor], prefix: str, *args: Any
-    ) -> None:
-        if f"{prefix}path" in state_dict and self.path is None:  # trained, and found since
-            self.follow(torch.empty_like(state_dict[f"{prefix}path"]))
+    def _load_from_state_dict(self, state_dict: dict[str, Tensor], prefix: str, *args: Any) -> None:
+        # version 0.2 wrote no multipliers where all are 0
+        path = state_dict.setdefault(f"{prefix}path", torch.zeros_like(self.path))
+        self.follow(torch.empty_like(path))  # it may have another number of places
         super()._load_from_state_dict(state_dict, prefix, *args)
 
     def extra_repr(self) -> str:

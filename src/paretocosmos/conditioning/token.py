@@ -199,8 +199,10 @@ class Token(ListeningConditioning):
         """Ids of one short sequence, as the network takes them."""
         ids = torch.full((1, count), self._filler, device=self.start.device)
         takes = inspect.signature(self.backbone.forward).parameters
-        given = {"input_ids": ids}
-        if not ids.is_meta:  # some look at its values; without one they warn of padding
+        given: dict[str, Any] = {"input_ids": ids}
+        if ids.is_meta:  # some look at values: of a mask, or of positions where there is no cache
+            given["use_cache"] = True
+        else:  # without a mask they warn of padding
             given["attention_mask"] = torch.ones_like(ids)
         named = {name: part for name, part in given.items() if name in takes}
         return grown(named if "input_ids" in named else ids, self.tokens, self._filler)

@@ -16,8 +16,12 @@ from paretocosmos.errors import ConfigurationError
 from paretocosmos.methods import Method
 from paretocosmos.problems import Problem, split_of
 from paretocosmos.registry import Spec
+from paretocosmos.runtime.device import lacks_memory
 
 __all__ = ["Blueprint", "as_built", "build_checked", "check_pair", "fitted", "for_single_rays"]
+
+
+LONGEST = 200  # letters of settings in a sentence
 
 
 @dataclass(frozen=True)
@@ -94,7 +98,9 @@ def build_checked(kind: type, spec: Spec, room: str, **fixed: Any) -> Any:
     try:
         built = registry.build(room, spec, **fixed)
     except (MemoryError, OverflowError, RuntimeError) as error:
-        if isinstance(error, RuntimeError) and "allocate" not in str(error):
+        if not (
+            isinstance(error, OverflowError) or lacks_memory(error) or "overflowed" in str(error)
+        ):
             raise
         raise ConfigurationError(
             f"`{spec.name}` needs more memory than is available with {_given(spec)}: make it "
@@ -108,7 +114,8 @@ def build_checked(kind: type, spec: Spec, room: str, **fixed: Any) -> Any:
 
 
 def _given(spec: Spec) -> str:
-    return ", ".join(f"{key}={value}" for key, value in spec.settings.items()) or "these inputs"
+    said = ", ".join(f"{key}={value}" for key, value in spec.settings.items() if value is not None)
+    return said[:LONGEST] or "these inputs"
 
 
 def as_built(spec: Spec | None, network: nn.Module) -> Spec | None:

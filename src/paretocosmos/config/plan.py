@@ -2,6 +2,7 @@
 
 import dataclasses
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import nn
@@ -15,7 +16,7 @@ from paretocosmos.config.settings import (
 from paretocosmos.config.training import Training
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.methods import Method
-from paretocosmos.problems import Problem
+from paretocosmos.problems import Problem, hash_data
 from paretocosmos.runtime.torch_private import Dropout, hooked
 
 __all__ = ["Plan", "check_seed", "networks_for"]
@@ -57,6 +58,11 @@ class Plan:
     def seed(self) -> int:
         """Of the weights, the shuffling and the rays."""
         return self.configuration.seed
+
+    @cached_property
+    def data_hash(self) -> str:
+        """The hash of what is trained on."""
+        return hash_data(self.problem)
 
     @property
     def rebuildable(self) -> bool:

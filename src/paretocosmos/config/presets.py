@@ -9,6 +9,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from torch import nn
+
 from paretocosmos.config.settings import paper_network, paper_settings
 from paretocosmos.errors import ConfigurationError, unknown
 from paretocosmos.io.schema import PRESETS
@@ -113,14 +115,23 @@ def preset_method(preset: str, settings: Mapping[str, Any]) -> str:
     return usual
 
 
-def preset_network(preset: str, problem: Problem, method: object) -> dict[str, str]:
-    """The backbone and the conditioning of a problem: those for its shape, or its own backbone."""
+def preset_network(
+    preset: str, problem: Problem, method: object, backbone: str | nn.Module | None = None
+) -> dict[str, str]:
+    """Return the backbone and the conditioning for a problem's shape, or its own backbone.
+
+    Args:
+        preset: its name.
+        problem: what is trained on.
+        method: how, by name or as it is.
+        backbone: the caller's; a network gives the problem's outputs, not those `tilt` needs.
+    """
     usual = dict(NETWORKS[preset].get(len(problem.input_shape), {}))
     # a number that follows others in a straight line is better served by a plain network
     if preset == "default" and problem.tabular and not _numbers(problem):
         usual["backbone"] = "tabular"
-        if method == METHODS["default"] and gap_of(problem) is not None:
-            usual["conditioning"] = "tilt"
+        if method == METHODS["default"] and not isinstance(backbone, nn.Module):
+            usual |= {} if gap_of(problem) is None else {"conditioning": "tilt"}
     named = paper_network(_name(problem))
     usual |= named if preset == "paper" else {k: v for k, v in named.items() if k == "backbone"}
     if preset == "default" and "backbone" in usual:

@@ -132,7 +132,7 @@ def _parts(problem: str | Problem, settings: Mapping[str, Any], options: PlanOpt
         if conditioning is None and _for_single_rays(method, settings):
             conditioning = "none"
         if backbone is None or conditioning is None:
-            usual = preset_network(preset, loaded, method)
+            usual = preset_network(preset, loaded, method, backbone)
             backbone = usual["backbone"] if backbone is None else backbone
             conditioning = usual["conditioning"] if conditioning is None else conditioning
         owners["conditioning"] = registry.find("conditioning", conditioning)

@@ -86,7 +86,7 @@ class ParetoEstimator(Chooses, GivesRuns, BaseEstimator, ABC):  # type: ignore[m
         groups: Codes | None = None
         kept = np.ones(len(frame), dtype=bool) if weight is None else weight > 0
         if sensitive is not None:
-            grouping, groups = groups_in(sensitive, kept, X)
+            grouping, groups = groups_in(sensitive, kept, X, frame)
         if not kept.all():
             frame, columns = frame.loc[kept], [column[kept] for column in columns]
             weight = None if weight is None else weight[kept]

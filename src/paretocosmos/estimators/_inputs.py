@@ -147,13 +147,16 @@ def weights_of(given: Any, count: int) -> Floats | None:
     return None if (weight == weight[0]).all() else weight
 
 
-def groups_in(given: Any, kept: npt.NDArray[np.bool_], rows: Any) -> tuple[Grouping, Codes]:
-    """Which groups there are, and that of each row that is kept.
+def groups_in(
+    given: Any, kept: npt.NDArray[np.bool_], rows: Any, features: pd.DataFrame
+) -> tuple[Grouping, Codes]:
+    """Return which groups there are, and that of each row that is kept.
 
     Args:
         given: a column, or several, whose combinations are the groups.
         kept: which rows.
         rows: the features; if they have an index, so that of `given` must be theirs.
+        features: the same by name; groups without a name have that of the feature they are.
     """
     given = as_pandas(given)
     _check_index(given, as_pandas(rows))
@@ -168,11 +171,13 @@ def groups_in(given: Any, kept: npt.NDArray[np.bool_], rows: Any) -> tuple[Group
                 "group of every row"
             )
         if values.ndim == 1:
-            name = str(getattr(given, "name", None) or "sensitive")
+            name = str(getattr(given, "name", None) or _name_in(features, values, "sensitive"))
             frame = pd.DataFrame({name: given.array if categories else values})
         else:
-            names = [f"sensitive_{k}" for k in range(values.shape[1])]
-            frame = pd.DataFrame(values, columns=names if len(names) > 1 else ["sensitive"])
+            count = values.shape[1]
+            usual = [f"sensitive_{k}" for k in range(count)] if count > 1 else ["sensitive"]
+            names = [_name_in(features, values[:, k], name) for k, name in enumerate(usual)]
+            frame = pd.DataFrame(values, columns=names)
     frame = frame.loc[kept]
     missing = int(frame.isna().any(axis=1).sum())
     if missing:
@@ -182,6 +187,15 @@ def groups_in(given: Any, kept: npt.NDArray[np.bool_], rows: Any) -> tuple[Group
         )
     grouping = Grouping.fit(frame, list(frame.columns))
     return grouping, grouping.codes(frame)
+
+
+def _name_in(features: pd.DataFrame, values: npt.NDArray[Any], usual: str) -> str:
+    """Return the name of the feature with these values, or the usual one if there is none."""
+    for name in features.columns:
+        column = features[name]
+        if not column.isna().any() and np.array_equal(column.to_numpy(), values):
+            return str(name)
+    return usual
 
 
 def _check_index(given: Any, rows: Any) -> None:

@@ -13,6 +13,7 @@ from paretocosmos.estimators._base_scores import NAME, BaseScores
 from paretocosmos.estimators._problem import Fitted, Kind
 from paretocosmos.estimators._rays import rays_for
 from paretocosmos.io.files import exists
+from paretocosmos.io.paths import user_path
 from paretocosmos.pareto.front import Front
 from paretocosmos.problems.tables.table import Table
 from paretocosmos.runs.record import measured, write_run
@@ -87,7 +88,7 @@ class GivesRuns:
         Args:
             folder: the run folder, new.
         """
-        run, place = self.to_run(), Path(folder).expanduser()
+        run, place = self.to_run(), user_path(folder)
         if exists(place):
             raise RunError(f"`{place}` exists: choose another folder")
         try:

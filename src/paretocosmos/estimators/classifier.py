@@ -143,7 +143,7 @@ class ParetoClassifier(ClassifierMixin, ParetoEstimator):  # type: ignore[misc]
         Args:
             X: a DataFrame with numbers, categories, text, missing values; or an array of numbers.
             y: the class of every row, ``[n]``; or several targets, ``[n, targets]``.
-            sensitive: the group of every row, two groups or more; it is no feature.
+            sensitive: the group of every row, two groups or more; no feature unless `X` has it.
             sample_weight: how much every row counts; one with 0 is as if it were not there.
         """
         return self._fit(X, y, sensitive, sample_weight)

@@ -15,15 +15,15 @@ from paretocosmos.evaluation.learned import POOLED, pooled_gaps
 from paretocosmos.evaluation.proof import proven
 from paretocosmos.evaluation.refine import refine
 from paretocosmos.evaluation.samples import samples_for
-from paretocosmos.evaluation.scoring import front_of, table_of
+from paretocosmos.evaluation.scoring import front_of, score, table_of
 from paretocosmos.evaluation.threshold import MIDDLE, at_threshold, takes_threshold
 from paretocosmos.evaluation.threshold_search import other_threshold
 from paretocosmos.io.tables import Grid, number
 from paretocosmos.pareto.front import Front
 from paretocosmos.pareto.selection import Criteria, Point, is_constant, pick, point_of
-from paretocosmos.problems import Problem, check_split
+from paretocosmos.problems import Problem, check_split, split_of
 from paretocosmos.runtime.device import precise
-from paretocosmos.types import map_tensors
+from paretocosmos.types import first, map_tensors
 
 __all__ = ["Choice", "Settled", "look_at_test", "settle"]
 
@@ -104,6 +104,7 @@ class Choice:
             "test": self.test.to_dict(),
             "evaluations": self.evaluations,
             "threshold": self.threshold,
+            "asked": {} if self.asked is None else self.asked.to_dict(),
         }
 
 
@@ -198,6 +199,7 @@ def settle(
         at_it, gaps = at_threshold(problem, decided), None
     _warn_of_constant(point)
     seen = _look(model, at_it, point.ray, split="val", chosen=True)
+    _warn_below_constant(seen, problem, bounded=bool(criteria.bounds()))
     if gaps is None:
         # its values as they were judged: alone, a ray's numbers may differ in the last digit
         point = dataclasses.replace(point, intervals=seen.intervals)
@@ -221,6 +223,31 @@ def _warn_of_constant(point: Point) -> None:
             FrontWarning,
             stacklevel=4,
         )
+
+
+def _warn_below_constant(point: Point, problem: Problem, *, bounded: bool) -> None:
+    """Say aloud that one answer for everybody would be right more often than what was chosen."""
+    reached, constant = point.metrics.get("accuracy"), _constant_accuracy(problem)
+    if reached is not None and constant is not None and reached < constant:
+        way = "allow more of what is bounded" if bounded else "train longer"
+        warnings.warn(
+            f"the chosen point has an accuracy of {reached:.1%} on {point.split}, but a constant "
+            f"classifier, which predicts the same for everybody, has {constant:.1%}: {way}, or "
+            "take a constant classifier with `allow_constant`",
+            FrontWarning,
+            stacklevel=4,
+        )
+
+
+def _constant_accuracy(problem: Problem) -> float | None:
+    """Return the accuracy of the best constant classifier on val; `None` if it is not known."""
+    accuracy, classes = problem.metrics.get("accuracy"), problem.outputs
+    if accuracy is None or not isinstance(classes, int) or problem.source("val") is not None:
+        return None
+    rows = split_of(problem, "val")
+    answers = torch.tensor([[-1.0], [1.0]]) if classes == 1 else torch.eye(classes)
+    everybody = answers.unsqueeze(1).expand(-1, len(rows), -1).to(first(rows.inputs).device)
+    return float(score(accuracy, everybody, rows.targets, problem.score_batch).max())
 
 
 def _look(

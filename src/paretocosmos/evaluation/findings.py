@@ -35,6 +35,8 @@ DROWNING = 0.99
 SAMPLES, RAYS = 512, 9
 # How often their values are drawn again: 97.5 % is all but two of them.
 DRAWS = 80
+# Standard deviations on either side that hold 95 %.
+ERRORS = 1.96
 
 
 @dataclass(frozen=True)
@@ -149,8 +151,10 @@ def findings(
         wrong = _wrong(front_val, order, draws)
         if wrong:
             found.append(_wrong_order({front_val.names[j]: order[j] for j in wrong}))
-        elif not _conflict(front_val, draws):
-            found.append(_no_conflict(front_val))
+        else:
+            ranges = _measure_ranges(front_val, draws)
+            if ranges and sum(one.beyond_noise for one in ranges) < 2:
+                found.append(_no_conflict(ranges))
     # a small loss may be one that is solved, so it is drowned only if its weight does not tell
     obeyed = dict(zip(front_val.names, order, strict=True))
     total = math.fsum(losses.values())
@@ -170,16 +174,47 @@ def _wrong(front: Front, order: Array, draws: Array) -> list[int]:
     return [j for j in range(front.objectives) if order[j] < 0 and often[j] >= BEYOND]
 
 
-def _conflict(front: Front, draws: Array) -> bool:
-    """Whether two objectives at least have a range that is beyond noise."""
+@dataclass(frozen=True)
+class _Range:
+    """From the lowest to the highest value of an objective among the non-dominated rays.
+
+    Attributes:
+        noise: half the width of the 95 % interval of their difference; of the value itself, where
+            there is only one.
+        beyond_noise: whether the highest is above the lowest in 97.5 % of the draws.
+    """
+
+    name: str
+    low: float
+    high: float
+    noise: float
+    beyond_noise: bool
+
+    def __str__(self) -> str:
+        ends = f"from {self.low:.3g} to {self.high:.3g}"
+        size = f"goes {ends}" if self.low < self.high else f"is {self.low:.3g}"
+        return f"`{self.name}` {size} (noise ±{self.noise:.2g})"
+
+
+def _measure_ranges(front: Front, draws: Array) -> list[_Range]:
+    """Return the range of every objective; nothing where no ray has values."""
     best = np.flatnonzero(front.non_dominated)
     if not len(best):
-        return False
-    real = 0
-    for j, values in enumerate(front.values[best].T):
-        low, high = best[values.argmin()], best[values.argmax()]
-        real += float((draws[:, high, j] > draws[:, low, j]).mean()) >= BEYOND
-    return real >= 2
+        return []
+    ranges = []
+    for j, (name, values) in enumerate(zip(front.names, front.values[best].T, strict=True)):
+        low, high = draws[:, best[values.argmin()], j], draws[:, best[values.argmax()], j]
+        differences = high - low if values.max() > values.min() else low
+        ranges.append(
+            _Range(
+                name,
+                float(values.min()),
+                float(values.max()),
+                ERRORS * float(np.nanstd(differences)),
+                bool((high > low).mean() >= BEYOND),
+            )
+        )
+    return ranges
 
 
 def _insensitive(sensitivity: float) -> Finding:
@@ -200,12 +235,12 @@ def _wrong_order(order: Mapping[str, float]) -> Finding:
     )
 
 
-def _no_conflict(front: Front) -> Finding:
+def _no_conflict(ranges: Sequence[_Range]) -> Finding:
     return Finding(
         "no_conflict",
-        f"the goals hardly conflict here: rays change {', '.join(f'`{n}`' for n in front.names)} "
-        "by no more than chance on validation rows, so take any ray, or use more validation data "
-        "to see smaller differences",
+        "no trade-off is visible beyond the noise of the validation rows: over the non-dominated "
+        f"rays, {' and '.join(map(str, ranges))}; judge whether these values are good enough, and "
+        "use more validation rows to see smaller differences",
     )
 
 

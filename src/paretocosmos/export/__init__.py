@@ -14,6 +14,7 @@ from paretocosmos.export._onnx import loaded_onnx, need_onnx, onnx_bytes
 from paretocosmos.export._program import loaded_program, program_bytes
 from paretocosmos.export.metadata import TAKES, Takes, about, decides_by_one
 from paretocosmos.io.files import exists, made, one_line, replacing
+from paretocosmos.io.paths import user_path
 from paretocosmos.runs.like import RunLike, as_run, predicts_at
 from paretocosmos.runs.run import Run
 
@@ -143,7 +144,7 @@ def export(
 def _place(run: Run, ending: str, out: str | Path | None) -> Path:
     """Where the file goes; nothing that is not the run's own is replaced."""
     own = run.folder / "export" / f"model{ending}" if run.saved else None
-    path = (own or Path(f"model{ending}")) if out is None else Path(out).expanduser()
+    path = (own or Path(f"model{ending}")) if out is None else user_path(out)
     if path.suffix != ending:
         raise RunError(f"`out` must name a file that ends in {ending}, found `{path}`")
     taken = [p for p in (path, path.with_name(f"{path.name}.md")) if exists(p)]

@@ -17,16 +17,20 @@ def fairness(run: Run) -> Iterator[str]:
         groups = ", ".join(
             plain(group) for group in (named if isinstance(named, list | tuple) else [named])
         )
-        yield (
-            f"The groups of {plain(about['sensitive'])} are compared: {groups}. That column is not "
-            "an input; other columns may still tell much of it."
+        inputs = _groups_among_inputs(run)
+        known = (
+            f"Its input {' and '.join(inputs)} tells the network the group: ask whether this is "
+            "allowed where it is used."
+            if inputs
+            else "That column is not an input; other columns may still tell much of it."
         )
+        yield f"The groups of {plain(about['sensitive'])} are compared: {groups}. {known}"
         yield ""
         if isinstance(model := run.model, Conditioning) and model.closed_form:
             yield (
-                "- The network estimates from the other columns how likely somebody belongs to "
-                "each group, and the preference moves answers by that estimate: ask whether this "
-                "is allowed where it is used."
+                f"- The network estimates from {'its inputs' if inputs else 'the other columns'} "
+                "how likely somebody belongs to each group, and the preference moves answers by "
+                "that estimate: ask whether this is allowed where it is used."
             )
         measures = _measures(run)
         shown = (name for name in (*front.names, *front.metrics) if name in measures)
@@ -46,6 +50,14 @@ def fairness(run: Run) -> Iterator[str]:
             f"- CONSTANT: at {int(same.sum())} of {len(front)} preferences all rows of the "
             f"{plain(front.split)} split get the same class, which is fair and of no use: {rays}."
         )
+
+
+def _groups_among_inputs(run: Run) -> list[str]:
+    """Return the columns that make the groups and are inputs, too, as `X` of an estimator may."""
+    about = run.record["about"]
+    attributes = about.get("grouping", {}).get("attributes", [{"name": about["sensitive"]}])
+    inputs = () if run.table is None else run.table.columns
+    return [plain(one["name"]) for one in attributes if one["name"] in inputs]
 
 
 def _measures(run: Run) -> dict[str, str]:

@@ -1,5 +1,6 @@
 """Checks of what a training loop of another library is given, before it begins."""
 
+import copy
 import inspect
 import math
 from collections.abc import Mapping, Sequence
@@ -140,3 +141,37 @@ def _takes_ray(model: nn.Module) -> bool:
 def _arguments(model: nn.Module) -> str:
     names = list(inspect.signature(model.forward).parameters)
     return ", ".join(names[:2]) + ", ..." * (len(names) > 2)
+
+
+def trainer_arguments(model: nn.Module, args: Any) -> Any:
+    """Return a copy of a Trainer's arguments as a front needs them."""
+    if args.n_gpu > 1:
+        raise ConfigurationError(
+            f"a process can use only one GPU, because the ray cannot be split, found {args.n_gpu}: "
+            "start one process per GPU with `torchrun`, or show it one GPU with "
+            "CUDA_VISIBLE_DEVICES"
+        )
+    if args.label_smoothing_factor:
+        raise ConfigurationError(
+            "`label_smoothing_factor` belongs to the Trainer's own loss, which the objectives "
+            f"replace, found {args.label_smoothing_factor}: smooth in the objective, with "
+            f"`CrossEntropy(label_smoothing={args.label_smoothing_factor})`"
+        )
+    own = copy.copy(args)
+    own.remove_unused_columns = False
+    if args.gradient_checkpointing and not hasattr(model, "gradient_checkpointing_enable"):
+        own.gradient_checkpointing = False  # the Trainer would ask the network around it
+        _checkpoint(model, args.gradient_checkpointing_kwargs)
+    return own
+
+
+def _checkpoint(model: nn.Module, settings: Mapping[str, Any] | None) -> None:
+    """Let the network inside compute its activations again in the backward pass."""
+    enable = getattr(getattr(model, "backbone", None), "gradient_checkpointing_enable", None)
+    if enable is None:
+        raise ConfigurationError(
+            "`gradient_checkpointing` needs support by the network, found none in "
+            f"{type(getattr(model, 'backbone', model)).__name__}: wrap its blocks in "
+            "torch.utils.checkpoint.checkpoint instead"
+        )
+    enable(gradient_checkpointing_kwargs={"use_reentrant": False, **(settings or {})})

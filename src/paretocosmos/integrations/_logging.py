@@ -59,8 +59,8 @@ class RunLogger(Callback, ABC, Generic[Log]):
             for name, values in zip(front.names, front.values.T, strict=True)
             for end, value in (("least", values.min()), ("most", values.max()))
         }
-        numbers = {"hypervolume/val": found.hypervolume} | _finite(ends)
-        self._numbers(log, numbers, found.epoch)
+        numbers = {"hypervolume/val": found.hypervolume} | ends
+        self._numbers(log, _finite(numbers), found.epoch)
         self._front(log, front, found.epoch)
 
     def finished(self, run: Run) -> None:

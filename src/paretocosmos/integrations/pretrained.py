@@ -22,10 +22,12 @@ from paretocosmos.config.settings import spec_name
 from paretocosmos.errors import ConfigurationError, RunError, need
 from paretocosmos.integrations._pretrained_card import card
 from paretocosmos.io.files import json_value, made, one_line, read_json, write_bytes, write_json
+from paretocosmos.io.paths import user_path
 from paretocosmos.io.trust import check_names, check_trust
 from paretocosmos.pareto.front import Front
 from paretocosmos.registry import Spec
-from paretocosmos.runs.checkpoint import load_tensors, save_tensors
+from paretocosmos.runs.checkpoint import check_count, load_tensors, save_tensors
+from paretocosmos.runtime.weights import describe_misfit
 
 __all__ = ["from_pretrained", "save_pretrained"]
 
@@ -60,7 +62,7 @@ def save_pretrained(
             f"a folder can hold only one network, found {type(model).__name__}, which has several: "
             "save them one by one"
         )
-    place = Path(folder)
+    place = user_path(folder)
     if (place / WEIGHTS).exists() and not (place / ABOUT).exists():
         raise ConfigurationError(
             f"`{place}` already has a `{WEIGHTS}` from something else: choose another folder"
@@ -108,7 +110,7 @@ def from_pretrained(
         rebuild: instead of `network`, build the class of `transformers` that `config.json` names.
         trust: packages whose conditionings the folder may name; this one's own always.
     """
-    place = Path(folder)
+    place = user_path(folder)
     about = read_json(place / ABOUT)
     name, objectives, settings = (about.get(k) for k in (ROOM, "objectives", "settings"))
     if about.get("format") != FORMAT:
@@ -140,8 +142,9 @@ def from_pretrained(
 
 
 def _load(model: Conditioning, place: Path, left_out: object) -> None:
-    tensors, _ = load_tensors(place / WEIGHTS, hashed=True)
     own = model.state_dict()
+    check_count(place / WEIGHTS, model, partial=True)
+    tensors, _ = load_tensors(place / WEIGHTS, hashed=True)
     missing = {name: own[name] for name in own if name not in tensors}
     if left_out is not None:
         if _digest(missing) != left_out:
@@ -154,8 +157,8 @@ def _load(model: Conditioning, place: Path, left_out: object) -> None:
         model.load_state_dict(tensors)
     except RuntimeError as error:
         raise RunError(
-            f"`{place / WEIGHTS}` does not fit `network` ({one_line(error)[:300]}): pass a network "
-            "built in the same way"
+            f"`{place / WEIGHTS}` does not fit `network`: "
+            f"{describe_misfit(model, tensors, error)}; pass a network built in the same way"
         ) from error
     model.eval()
 

@@ -1,6 +1,5 @@
 """A Hugging Face Trainer that trains one network for the whole front."""
 
-import copy
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -8,8 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from paretocosmos.errors import ConfigurationError
 from paretocosmos.integrations._batches import inputs_of
+from paretocosmos.integrations._checks import trainer_arguments
 from paretocosmos.integrations._extra import base
 from paretocosmos.integrations._fronts import Evaluator, Rays, Tallies
 from paretocosmos.integrations._weighing import Ranks, Weighing
@@ -17,6 +16,7 @@ from paretocosmos.methods import Method
 from paretocosmos.objectives import Objective
 from paretocosmos.pareto.front import Front
 from paretocosmos.pareto.rays import as_rays
+from paretocosmos.runs.checkpoint import unshare_tensors
 from paretocosmos.training.engine.optimizer import undecayed
 from paretocosmos.types import Batch, Metric, first
 
@@ -111,7 +111,7 @@ class ParetoTrainer(Trainer):  # type: ignore[misc]
         self._summed, self._batches = torch.zeros(()), 0  # losses since they were logged
         super().__init__(
             model=model,
-            args=_arguments(model, args),
+            args=trainer_arguments(model, args),
             data_collator=data_collator,
             train_dataset=train_dataset,
             eval_dataset=eval_dataset,
@@ -252,6 +252,10 @@ class ParetoTrainer(Trainer):  # type: ignore[misc]
         super()._save_checkpoint(*given)
         del self.state.stateful_callbacks[KEPT]
 
+    def _save(self, output_dir: str | None = None, state_dict: Any = None) -> None:
+        state = self.model.state_dict() if state_dict is None else state_dict
+        super()._save(output_dir, unshare_tensors(state))
+
     def _count(self, batch: Batch) -> int:
         """How many samples of a batch, its first, are new: loaders fill up the last one."""
         if self.args.world_size == 1:
@@ -264,37 +268,3 @@ class ParetoTrainer(Trainer):  # type: ignore[misc]
         """Over processes."""
         mean: Tensor = self.accelerator.reduce(part, reduction="mean")
         return mean
-
-
-def _arguments(model: nn.Module, args: Any) -> Any:
-    """A copy of the arguments as a front needs them."""
-    if args.n_gpu > 1:
-        raise ConfigurationError(
-            f"a process can use only one GPU, because the ray cannot be split, found {args.n_gpu}: "
-            "start one process per GPU with `torchrun`, or show it one GPU with "
-            "CUDA_VISIBLE_DEVICES"
-        )
-    if args.label_smoothing_factor:
-        raise ConfigurationError(
-            "`label_smoothing_factor` belongs to the Trainer's own loss, which the objectives "
-            f"replace, found {args.label_smoothing_factor}: smooth in the objective, with "
-            f"`CrossEntropy(label_smoothing={args.label_smoothing_factor})`"
-        )
-    own = copy.copy(args)
-    own.remove_unused_columns = False
-    if args.gradient_checkpointing and not hasattr(model, "gradient_checkpointing_enable"):
-        own.gradient_checkpointing = False  # the Trainer would ask the network around it
-        _checkpoint(model, args.gradient_checkpointing_kwargs)
-    return own
-
-
-def _checkpoint(model: nn.Module, settings: Mapping[str, Any] | None) -> None:
-    """Let the network inside compute its activations again in the backward pass."""
-    enable = getattr(getattr(model, "backbone", None), "gradient_checkpointing_enable", None)
-    if enable is None:
-        raise ConfigurationError(
-            "`gradient_checkpointing` needs support by the network, found none in "
-            f"{type(getattr(model, 'backbone', model)).__name__}: wrap its blocks in "
-            "torch.utils.checkpoint.checkpoint instead"
-        )
-    enable(gradient_checkpointing_kwargs={"use_reentrant": False, **(settings or {})})

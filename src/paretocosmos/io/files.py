@@ -12,11 +12,12 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from paretocosmos.errors import ParetoCosmosError, RunError, cannot_use
+from paretocosmos.errors import ConfigurationError, ParetoCosmosError, RunError, cannot_use
 
 __all__ = [
     "beside",
     "check_depth",
+    "check_utf8",
     "digest",
     "digest_of",
     "exists",
@@ -85,6 +86,16 @@ def replacing(path: Path, *, flush: bool = True, way_out: str = WAY_OUT) -> Iter
     finally:
         with suppress(OSError):  # a folder that cannot be written holds nothing to remove
             temporary.unlink(missing_ok=True)
+
+
+def check_utf8(text: str, name: str) -> None:
+    """Refuse a path that could not be printed, nor be written to a file that can be read."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise ConfigurationError(
+            f"{name} must be UTF-8 text, found {text!a}: rename the file or folder"
+        ) from error
 
 
 def exists(path: Path) -> bool:

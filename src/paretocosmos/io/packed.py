@@ -5,19 +5,30 @@ A few kilobytes can unpack to terabytes, so that what comes out is counted while
 
 import gzip
 import lzma
+import math
+import os
 import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, cast
 
-from paretocosmos.errors import DataError
+from paretocosmos.errors import ConfigurationError, DataError
 
-__all__ = ["LARGEST", "check_lines", "check_size", "in_pieces", "read_packed"]
+__all__ = [
+    "LARGEST",
+    "TABLE_WAY_OUT",
+    "check_lines",
+    "check_size",
+    "in_pieces",
+    "largest_table",
+    "read_packed",
+]
 
 LARGEST = 1 << 28
 """Bytes that a file of images, labels or attributes unpacks to at most: five times the largest."""
-LARGEST_TABLE = 1 << 30
-"""And a packed table."""
+TABLE_VARIABLE = "PARETOCOSMOS_TABLE_GB"
+"""The variable that says how many GB a packed table may take when it is unpacked; 1 by default."""
+TABLE_WAY_OUT = f"keep a part of its rows or columns, or set ${TABLE_VARIABLE} to more GB"
 LONGEST_LINE = 1 << 20
 """Bytes between two line ends of a table: a column more for each would not fit into memory."""
 
@@ -25,13 +36,34 @@ GZIP = b"\x1f\x8b"
 PIECE = 1 << 20
 
 
-def in_pieces(path: Path, *, most: int | None, packed: bool | None = None) -> Iterator[bytes]:
+def largest_table() -> int:
+    """Return how many bytes a packed table may take when it is unpacked."""
+    text = os.environ.get(TABLE_VARIABLE) or "1"
+    try:
+        size = float(text) * 1e9
+        if not 0 < size < math.inf:
+            raise ValueError
+    except ValueError as error:
+        raise ConfigurationError(
+            f"${TABLE_VARIABLE} must be a number of GB above 0, found {text[:40]!r}"
+        ) from error
+    return int(size)
+
+
+def in_pieces(
+    path: Path,
+    *,
+    most: int | None,
+    packed: bool | None = None,
+    way_out: str = "get it from a source you trust",
+) -> Iterator[bytes]:
     """A file piece by piece, unpacked by its content or by its name.
 
     Args:
         path: the file; a pipe or a device, which may have no end, is refused.
         most: bytes in all; more are refused. `None` for any number.
         packed: whether it is gzipped; `None`: by the end of its name, ``.gz`` or ``.xz``.
+        way_out: what to do about a file that is too large.
     """
     check_size(path, None)
     done = 0
@@ -41,7 +73,7 @@ def in_pieces(path: Path, *, most: int | None, packed: bool | None = None) -> It
             if most is not None and done > most:
                 raise DataError(
                     f"`{path}` unpacks to more than {most:,} bytes, too many for a file of its "
-                    "kind: get it from a source you trust"
+                    f"kind: {way_out}"
                 )
             yield part
 
@@ -79,7 +111,7 @@ def check_size(path: Path, most: int | None = LARGEST) -> None:
 def check_lines(path: Path) -> None:
     """Refuse a table that would take all memory: a line without end, or one that is packed."""
     packed = path.suffix.lower() in (".gz", ".xz")
-    for part in in_pieces(path, most=LARGEST_TABLE if packed else None):
+    for part in in_pieces(path, most=largest_table() if packed else None, way_out=TABLE_WAY_OUT):
         if len(part) == PIECE and b"\n" not in part and b"\r" not in part:
             raise DataError(
                 f"`{path}` has a line of more than {LONGEST_LINE:,} bytes, which cannot be a row: "

@@ -4,10 +4,11 @@ import html
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import fmean, stdev
 
 from paretocosmos.io.text import printable
 
-__all__ = ["Grid", "number", "spread"]
+__all__ = ["Grid", "mean_of_numbers", "number", "spread"]
 
 # What a notebook's own style leaves open; its colours stay, light or dark.
 CELL = "padding:2px 10px;text-align:{side};white-space:nowrap"
@@ -61,13 +62,24 @@ def _cell(tag: str, text: str, side: str) -> str:
     return f'<{tag} style="{CELL.format(side=side)}">{html.escape(text)}</{tag}>'
 
 
-def number(value: float) -> str:
-    """Four digits after the point, or a dash for a number that does not exist.
+def number(value: float | None) -> str:
+    """Return four digits after the point, or a dash for a number that does not exist.
 
     >>> number(0.25), number(float("nan"))
     ('0.2500', '-')
     """
-    return f"{value:.4f}" if math.isfinite(value) else "-"
+    return "-" if value is None or not math.isfinite(value) else f"{value:.4f}"
+
+
+def mean_of_numbers(values: Sequence[float]) -> str:
+    """Return their mean and, of several, their standard deviation; a dash if one does not exist.
+
+    >>> mean_of_numbers([0.25, 0.75]), mean_of_numbers([0.25]), mean_of_numbers([float("nan")] * 2)
+    ('0.5000 ± 0.3536', '0.2500', '-')
+    """
+    mean = number(fmean(values))
+    known = len(values) > 1 and all(map(math.isfinite, values))
+    return f"{mean} ± {stdev(values):.4f}" if known else mean
 
 
 def spread(count: int, most: int) -> list[int]:

@@ -90,11 +90,14 @@ class Method(ABC):
         return
 
     def quality(self, front: Front) -> float:
-        """How good a network is by its validation front; that of the best epoch is kept.
+        """Return how good a network is by its validation front; that of the best epoch is kept.
 
-        Its hypervolume; while that is 0, minus how far the front is from the reference point.
+        Its hypervolume; while that is 0, minus how far the front is from the reference point; of
+        more objectives than a hypervolume is known for, minus the mean of the weighted losses.
         """
         reached = hypervolume(front)
+        if np.isnan(reached):
+            return -float((front.rays * front.values).sum(axis=1).mean())
         beyond = np.nan_to_num(front.values - front.reference, nan=np.inf, posinf=np.inf)
         return reached if reached > 0 else -float(beyond.clip(min=0).sum(axis=1).min())
 

@@ -17,6 +17,10 @@ from paretocosmos.types import Outputs, Targets
 Rows = Literal["all", "positives", "negatives"]
 
 
+# Every prediction is compared with every group.
+MOST_GROUPS = 1000
+
+
 @dataclass(kw_only=True, eq=False, repr=False)
 class GroupObjective(Objective):
     """A gap between sensitive groups: of probabilities in training, of decisions in the score.
@@ -59,9 +63,10 @@ class GroupObjective(Objective):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.groups < 2:
+        if not 2 <= self.groups <= MOST_GROUPS:
             raise ConfigurationError(
-                f"`groups` must be at least 2 to have a gap, found {self.groups}"
+                f"`groups` must be at least 2 to have a gap, and at most {MOST_GROUPS:,}, found "
+                f"{self.groups:,}: pool small groups"
             )
 
     def loss(self, outputs: Outputs, targets: Targets) -> Tensor:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from paretocosmos.io.paths import user_path
 from paretocosmos.plotting._sheet import save_figure
 from paretocosmos.plotting._style import styled
 
@@ -29,7 +30,7 @@ class Picture:
 
     def save(self, path: str | Path) -> Path:
         """Write it as a PNG, or as a PDF if the path ends in ``.pdf``; gives the path."""
-        place = Path(path).expanduser()
+        place = user_path(path)
         save_figure(place, self.figure)
         return place
 

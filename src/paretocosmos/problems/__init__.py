@@ -8,6 +8,7 @@ from pathlib import Path
 
 from paretocosmos.errors import ConfigurationError, unknown
 from paretocosmos.io.doing import doing
+from paretocosmos.io.paths import user_path
 from paretocosmos.problems._base import (
     SPLITS,
     Problem,
@@ -15,6 +16,8 @@ from paretocosmos.problems._base import (
     Split,
     check_protocol,
     check_split,
+    hash_answers,
+    hash_data,
     samples_in,
     scored_on,
     shares_of,
@@ -23,7 +26,7 @@ from paretocosmos.problems._base import (
 )
 from paretocosmos.problems._source import HELD, Source
 from paretocosmos.problems._wording import Wording
-from paretocosmos.problems.tables.files import TABLE_ENDINGS
+from paretocosmos.problems.tables.files import TABLE_ENDINGS, check_file
 from paretocosmos.registry import Spec, convert, find, parameters
 
 __all__ = [
@@ -36,6 +39,8 @@ __all__ = [
     "Wording",
     "check_protocol",
     "check_split",
+    "hash_answers",
+    "hash_data",
     "load_problem",
     "problem_name",
     "samples_in",
@@ -89,12 +94,14 @@ def load_problem(
                 f"`{name}` names the data, but `data` is `{given['data']}` too: give one of them"
             )
         given["data"] = name
+    if known == "table" and given.get("data") is not None:
+        check_file(user_path(str(given["data"])))  # before its columns are asked for
     thing = find("problems", known)
     takes = parameters(thing)
     _check(known, takes, given)
     for key in ("data", "val", "test"):  # absolute, so that a run can be read from elsewhere
         if given.get(key) is not None and key in takes:
-            given[key] = str(Path(str(given[key])).expanduser().absolute())
+            given[key] = str(user_path(str(given[key])).absolute())
     hints = typing.get_type_hints(thing.__init__ if inspect.isclass(thing) else thing)
     # a problem of one's own that knows no protocols is clean
     values = {

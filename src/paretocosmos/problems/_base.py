@@ -1,8 +1,9 @@
 """The contract of a problem."""
 
+import hashlib
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, TypeVar
 
@@ -196,6 +197,45 @@ def shares_of(
     inputs: Any = few.inputs
     targets: Any = few.targets
     return [((one,), Batch(inputs[one.name], targets[one.name])) for one in problem.objectives]
+
+
+def hash_data(problem: Problem) -> str:
+    """Return a hash of a problem's inputs and answers, order included.
+
+    A checksum that the problem has of its own is taken as it is. Of samples that are read during
+    the training, and perhaps at random, only the number and the shape count.
+    """
+    checksum = problem.about.get("sha256")
+    if checksum is not None:
+        return str(checksum)
+    digest = hashlib.blake2b(digest_size=16)
+    for name in SPLITS:
+        if problem.source(name) is None:
+            digest.update(_hash_tensors(vars(split_of(problem, name)).values()).encode())
+        else:
+            digest.update(f"{samples_in(problem, name)} {problem.input_shape}".encode())
+    return digest.hexdigest()
+
+
+def hash_answers(problem: Problem) -> str:
+    """Return a hash of what a problem's samples are compared with, order included.
+
+    It leaves out the inputs, which another machine may standardise to other last digits.
+    """
+    return _hash_tensors(problem.split(name).targets for name in SPLITS)
+
+
+def _hash_tensors(parts: Iterable[Tensor | Mapping[str, Tensor]]) -> str:
+    digest = hashlib.blake2b(digest_size=16)
+
+    def add(tensor: Tensor) -> Tensor:
+        digest.update(f"{tuple(tensor.shape)} {tensor.dtype} ".encode())
+        digest.update(tensor.contiguous().reshape(-1).view(torch.uint8).numpy().data)
+        return tensor
+
+    for part in parts:
+        map_tensors(add, part)
+    return digest.hexdigest()
 
 
 def belongs_to(module: str, about: str | None) -> Callable[[Load], Load]:

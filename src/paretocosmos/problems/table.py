@@ -77,7 +77,7 @@ def table(
     >>> problem.names, problem.groups, problem.positive
     (('binary_cross_entropy', 'tpr_gap'), ('f', 'm'), 'yes')
     """
-    path = Path(data).expanduser()
+    path = Path(data)
     read = partial(read_table, separator=separator, decimal=decimal, encoding=encoding)
     frame = read(path)
     if frame.shape[1] < 2:
@@ -97,7 +97,7 @@ def table(
         "name": path.name.partition(".")[0],
         "seed": split_seed,
         **{
-            key: None if file is None else read(Path(file).expanduser())
+            key: None if file is None else read(Path(file))
             for key, file in (("val", val), ("test", test))
         },
     }

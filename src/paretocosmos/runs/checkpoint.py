@@ -8,7 +8,9 @@ happens to it afterwards. Nothing is pickled.
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,9 +23,11 @@ from torch import Tensor, nn
 from paretocosmos.errors import RunError
 from paretocosmos.io.doing import doing
 from paretocosmos.io.files import one_line, replacing
+from paretocosmos.runtime.weights import describe_misfit
 
 __all__ = [
     "TrainingState",
+    "check_count",
     "flaw_of",
     "load_checkpoint",
     "load_tensors",
@@ -31,9 +35,12 @@ __all__ = [
     "numbers_in",
     "save_checkpoint",
     "save_tensors",
+    "unshare_tensors",
 ]
 
 HEADER, HASH = "paretocosmos", "sha256"
+# Numbers that a file may have beside those of its network.
+MARGIN = 1000
 
 # What reading a damaged file can raise.
 UNREADABLE = (OSError, SafetensorError, LookupError, TypeError, ValueError, RecursionError)
@@ -69,10 +76,27 @@ def save_checkpoint(path: Path, at: TrainingState) -> None:
 
 
 def load_checkpoint(path: Path, at: TrainingState) -> None:
-    """Bring everything back to where the checkpoint was written."""
+    """Bring everything back to where the checkpoint was written; refuse that of another run.
+
+    Args:
+        path: the checkpoint.
+        at: what is to go on, whose `numbers` name its run.
+    """
     tensors, numbers = load_tensors(path, hashed=True)
+    if numbers.get("run") != at.numbers.get("run"):
+        raise RunError(
+            f"`{path}` is a checkpoint of another run, with other settings, seed, data or version; "
+            f"remove `{path.parent}` to train from the beginning, or choose another `out`"
+        ).by({"out": None})
+    weights = _under(tensors, "model")
     try:
-        at.model.load_state_dict(_under(tensors, "model"))
+        at.model.load_state_dict(weights)
+    except RuntimeError as error:
+        raise RunError(
+            f"`{path}` does not fit this network: {describe_misfit(at.model, weights, error)}; "
+            "train again in another folder"
+        ) from error
+    try:
         _fill(at.optimiser, _under(tensors, "optimiser"))
         _fill(at.method_state, _under(tensors, "method"))
         at.generator.set_state(tensors["rng.own"])
@@ -99,7 +123,7 @@ def save_tensors(
         hashed: whether the file is to hold a hash of all that, as a tensor of bytes: a second text
             in the header would come before or after the first, at random.
     """
-    plain, said = _apart(tensors), json.dumps(numbers)
+    plain, said = unshare_tensors(tensors), json.dumps(numbers)
     if hashed:
         plain[HASH] = _hash(plain, said)
     # straight from the tensors' memory to the file: a network's checkpoint may be gigabytes
@@ -110,8 +134,11 @@ def save_tensors(
             raise OSError(one_line(error).rpartition(": ")[2]) from error
 
 
-def _apart(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """The tensors on the CPU, each in memory of its own; copied only where it was not."""
+def unshare_tensors(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return the tensors on the CPU, each in memory of its own; copied only where it was not.
+
+    Files of safetensors hold no memory twice, as tied weights would need it.
+    """
     seen: set[int] = set()
     plain = {}
     for name, tensor in tensors.items():
@@ -141,15 +168,46 @@ def load_tensors(path: Path, *, hashed: bool = False) -> tuple[dict[str, Tensor]
         path: the file.
         hashed: whether it must hold the hash of its content; else it may.
     """
+    with _refusing(path):
+        return _read(path, hashed=hashed)
+
+
+@contextmanager
+def _refusing(path: Path) -> Iterator[None]:
+    """Turn whatever reading a damaged file raises into one sentence."""
     if not path.is_file():
         raise RunError(f"`{path}` does not exist; the run folder is incomplete: train again")
     try:
-        return _read(path, hashed=hashed)
-    except UNREADABLE as error:
+        yield
+    except (*UNREADABLE, RuntimeError) as error:  # torch's, where there is too little memory
         raise RunError(
-            f"`{path}` is damaged or was not written by paretocosmos ({error}); train again in "
-            "another folder"
+            f"`{path}` is damaged or was not written by paretocosmos ({one_line(error)}); train "
+            "again in another folder"
         ) from error
+
+
+def check_count(path: Path, network: nn.Module, *, copies: int = 1, partial: bool = False) -> None:
+    """Refuse a file whose tensors are not as large as those of the network it is read for.
+
+    Only its header is read: it may say that gigabytes follow, and they may be there.
+
+    Args:
+        path: the file.
+        network: may be on the device `meta`, without memory.
+        copies: how many such networks the file is to hold.
+        partial: whether it may hold less.
+    """
+    wanted = copies * sum(tensor.numel() for tensor in network.state_dict().values())
+    # as NumPy: torch would ask for memory to map all of it
+    with _refusing(path), safe_open(path, framework="np") as file:
+        shapes = [file.get_slice(name).get_shape() for name in file.keys()]  # noqa: SIM118
+    count = sum(math.prod(shape) for shape in shapes)
+    # a hash of the content, rays, and what networks of earlier versions had beside
+    if count > 2 * wanted + MARGIN or (count < wanted and not partial):
+        raise RunError(
+            f"the weights in `{path}` do not fit the network, which has {wanted:,} numbers where "
+            f"there are {count:,}: restore the original files, or pass the network they are of"
+        )
 
 
 def _read(path: Path, *, hashed: bool) -> tuple[dict[str, Tensor], dict[str, Any]]:

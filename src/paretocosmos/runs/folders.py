@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import re
+import reprlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,8 @@ from typing import Any
 from paretocosmos.config.plan import Plan
 from paretocosmos.config.training import Training
 from paretocosmos.errors import ConfigurationError, ParetoCosmosError, RunError
-from paretocosmos.io.files import exists
+from paretocosmos.io.files import digest_of, exists
+from paretocosmos.io.paths import user_path
 from paretocosmos.runs.record import other_objectives, record_in
 from paretocosmos.runs.saved import saved_in
 from paretocosmos.runtime.distributed import Processes
@@ -20,6 +22,7 @@ __all__ = [
     "flat",
     "folder_for",
     "folders_of",
+    "hash_run",
     "refuse_one_run",
     "refuse_other",
     "with_kept",
@@ -36,7 +39,7 @@ def folder_for(out: str | Path | None, name: str, *, resume: bool, what: str = "
         what: it is to hold, in a word.
     """
     if out is not None:
-        folder = Path(out)
+        folder = user_path(out)
         there = exists(folder)
         if there and not resume:
             raise RunError(
@@ -83,7 +86,9 @@ def folders_of(
         name = f"{lead.problem.name}-{lead.configuration.label}"
         if not several:
             return [str(folder_for(out, f"{name}-{lead.seed}", resume=resume))]
-        root = Path(out) if out is not None else folder_for(None, f"{name}-seeds", resume=resume)
+        root = (
+            user_path(out) if out is not None else folder_for(None, f"{name}-seeds", resume=resume)
+        )
         refuse_one_run(root, "several seeds")
         places = [root / f"seed-{plan.seed}" for plan in plans]
         return [str(folder_for(place, name, resume=resume)) for place in places]
@@ -119,10 +124,18 @@ def with_kept(error: ParetoCosmosError, folder: Path) -> ParetoCosmosError:
 
 
 def refuse_other(folder: Path, record: Mapping[str, Any], plan: Plan) -> None:
-    """A resumed run must be the same run."""
+    """Refuse to continue a run with other settings or on other data than it was begun."""
+    now, recorded = plan.configuration.to_dict(), record.get("data_hash")
+    same_problem = record.get("problem") == now["problem"]
+    if same_problem and recorded not in (None, plan.data_hash):
+        # first, since settings such as the knots of a network follow from the data
+        raise RunError(
+            f"`{folder}` was begun on other data than this (an input, an answer or the order of "
+            "the rows changed): restore the data, or choose another `out`"
+        ).by({"out": None})
     differences = [
-        f"{name}: {before!r} there, {now!r} now"
-        for name, before, now in _differences(record, plan.configuration.to_dict())
+        f"{name}: {reprlib.repr(before)} there, {reprlib.repr(after)} now"
+        for name, before, after in _differences(record, now)
     ]
     differences += other_objectives(record, plan.problem)
     if differences:
@@ -130,6 +143,17 @@ def refuse_other(folder: Path, record: Mapping[str, Any], plan: Plan) -> None:
             f"`{folder}` holds a run with other settings ({'; '.join(differences)}); repeat them, "
             "or choose another `out`"
         ).by({"out": None})
+    if recorded is None:
+        raise RunError(
+            f"`{folder}` was begun by a version that did not record its data, so it cannot be "
+            "continued: choose another `out`"
+        ).by({"out": None})
+
+
+def hash_run(plan: Plan) -> str:
+    """Return a hash of what decides a run's result: its settings, its data, and the seed."""
+    settings = plan.configuration.to_dict() | {"device": plan.device.type}
+    return digest_of([settings, plan.problem.names, plan.data_hash])
 
 
 def _differences(

@@ -13,18 +13,20 @@ from paretocosmos.config.settings import NETWORK
 from paretocosmos.errors import DataError, RunError
 from paretocosmos.io.doing import doing
 from paretocosmos.io.files import digest, digest_of, one_line, read_json
+from paretocosmos.io.paths import user_path
 from paretocosmos.io.signatures import fingerprint_of, read_public_key
 from paretocosmos.io.trust import modules_of
 from paretocosmos.pareto.front import Front
 from paretocosmos.problems import Problem
 from paretocosmos.problems.tables.table import Table
 from paretocosmos.registry import Spec
-from paretocosmos.runs.checkpoint import load_tensors
-from paretocosmos.runs.record import check_objectives, read_record
+from paretocosmos.runs.checkpoint import check_count, load_tensors
+from paretocosmos.runs.record import MODEL, check_objectives, read_record
 from paretocosmos.runs.run import Run
 from paretocosmos.runtime.device import device_of, to_device_layout
+from paretocosmos.runtime.weights import describe_misfit
 
-__all__ = ["build_model", "check_files", "load_run"]
+__all__ = ["build_model", "check_files", "check_record", "load_run"]
 
 
 @doing("reading the run")
@@ -65,7 +67,7 @@ def load_run(
     >>> bool((load_run(folder).front.values == run.front.values).all())
     True
     """
-    folder, where = Path(folder), device_of(device)
+    folder, where = user_path(folder), device_of(device)
     key = None if verify is None else read_public_key(verify)
     given = _given(model, backbone, problem)
     record = read_record(folder, trust=trust, given=given, verify=key)
@@ -73,9 +75,11 @@ def load_run(
         raise RunError(
             f"the run in `{folder}` is not finished; continue it with the same call and resume=True"
         ).by({"resume": True})
+    check_record(folder, record)
+    _check_size(folder, record, model, backbone)
     check_files(folder, record)
-    tensors, _ = load_tensors(folder / "model.safetensors")
-    network = _built(folder, record, backbone, tensors) if model is None else model
+    tensors, _ = load_tensors(folder / MODEL)
+    network = _built(folder, record, backbone) if model is None else model
     if record.get("fixed_rays") is not None and not isinstance(network, PerRayEnsemble):
         rays = torch.tensor(record["fixed_rays"])
         network = PerRayEnsemble([network] * len(rays), rays)
@@ -85,9 +89,11 @@ def load_run(
         network.load_state_dict(tensors)
     except RuntimeError as error:
         raise RunError(
-            f"the weights in `{folder}` do not fit the network ({one_line(error)}); pass the "
-            "network the run was trained on as `model`"
+            f"the weights in `{folder}` do not fit the network: "
+            f"{describe_misfit(network, tensors, error)}; pass the network the run was trained on "
+            "as `model`"
         ) from error
+    _refuse_broken_weights(folder / "model.safetensors", network, tensors)
     # a table that the record does not know is none that the training wrote
     table = folder / "table.json" if "table.json" in record["files"] else None
     try:
@@ -123,25 +129,23 @@ def _given(
     return given if backbone is None else [*given, "backbone"]
 
 
-def _built(
-    folder: Path,
-    record: Mapping[str, Any],
-    backbone: nn.Module | None,
-    tensors: Mapping[str, torch.Tensor],
-) -> nn.Module:
-    """The network of a record, once it is known to be no larger than the weights that are there."""
+def _check_size(
+    folder: Path, record: Mapping[str, Any], model: nn.Module | None, backbone: nn.Module | None
+) -> None:
+    """Refuse weights that are more or fewer than the network has, before any memory is used."""
+    named = [(record[part] or {}).get("name") for part in NETWORK]
+    if not (folder / MODEL).is_file() or (model is None and (backbone or modules_of(named))):
+        return  # code that is trusted may build as it likes
+    copies = 1 if isinstance(model, PerRayEnsemble) else len(record.get("fixed_rays") or [1])
+    if model is None:
+        with torch.device("meta"):  # shapes without memory, of one network where there are more
+            model = _built(folder, {**record, "fixed_rays": None}, None)
+    check_count(folder / MODEL, model, copies=copies)
+
+
+def _built(folder: Path, record: Mapping[str, Any], backbone: nn.Module | None) -> nn.Module:
+    """Return the network of a record."""
     try:
-        named = [(record[part] or {}).get("name") for part in NETWORK]
-        if backbone is None and not modules_of(named):  # code that is trusted may build as it likes
-            with torch.device("meta"):  # shapes without memory, of one network where there are more
-                described = build_model({**record, "fixed_rays": None}).state_dict()
-            size, there = (sum(t.numel() for t in some.values()) for some in (described, tensors))
-            size *= len(record["fixed_rays"] or [1])
-            if size > there:
-                raise RunError(
-                    f"the weights in `{folder}` do not fit the network, {there:,} numbers where "
-                    f"its `run.json` describes {size:,}: restore the original files"
-                )
         return build_model(record, backbone)
     except RunError:
         raise
@@ -152,23 +156,44 @@ def _built(
         ) from error
 
 
+def _refuse_broken_weights(
+    path: Path, network: nn.Module, tensors: Mapping[str, torch.Tensor]
+) -> None:
+    """Refuse NaN anywhere, and infinity in parameters; a buffer may mask with it."""
+    parameters = dict(network.named_parameters())
+    for name, tensor in tensors.items():
+        broken = ~tensor.isfinite() if name in parameters else tensor.isnan()
+        if broken.any():
+            raise RunError(
+                f"the weights in `{path}` must be finite numbers, found "
+                f"{tensor[broken][0].item()} in `{name}`: restore the original file, or train again"
+            )
+
+
+def check_record(folder: Path, record: Mapping[str, Any]) -> None:
+    """Refuse a record that was changed after its training wrote it."""
+    rest = {key: value for key, value in record.items() if key != "sha256"}
+    if digest_of(rest) != record.get("sha256"):
+        raise _changed(folder / "run.json")
+
+
 def check_files(folder: Path, record: Mapping[str, Any]) -> None:
     """Refuse a folder whose files are not those its training wrote."""
-    rest = {key: value for key, value in record.items() if key != "sha256"}
-    changed = ["run.json"] if digest_of(rest) != record.get("sha256") else []
-    for name, written in record["files"].items() if not changed else ():
+    for name, written in record["files"].items():
         if not (folder / name).is_file():
             raise RunError(
                 f"`{folder / name}` does not exist; the run folder is incomplete: restore the "
                 "original file, or train again"
             )
         if digest(folder / name) != written:
-            changed.append(name)
-    if changed:
-        raise RunError(
-            f"`{folder / changed[0]}` is damaged or was changed (its sha256 is not the one in "
-            "run.json): restore the original file, or train again"
-        )
+            raise _changed(folder / name)
+
+
+def _changed(file: Path) -> RunError:
+    return RunError(
+        f"`{file}` is damaged or was changed (its sha256 is not the one in run.json): restore the "
+        "original file, or train again"
+    )
 
 
 def build_model(record: Mapping[str, Any], backbone: nn.Module | None = None) -> nn.Module:

@@ -5,7 +5,6 @@ import platform
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -13,13 +12,10 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from paretocosmos._version import __version__
-from paretocosmos.problems import SPLITS, Problem, samples_in
-from paretocosmos.types import map_tensors
 
-__all__ = ["answers_of", "fingerprint", "provenance"]
+__all__ = ["provenance"]
 
 
 def provenance(device: torch.device) -> dict[str, Any]:
@@ -42,41 +38,6 @@ def provenance(device: torch.device) -> dict[str, Any]:
         "command": shlex.join(Path(a).name if Path(a).is_absolute() else a for a in sys.argv),
         "written": datetime.now(UTC).isoformat(timespec="seconds"),
     }
-
-
-def fingerprint(problem: Problem) -> str:
-    """A hash of a problem's data: its own checksum where it has one, else that of every split."""
-    known = problem.about.get("sha256")
-    if known is not None:
-        return str(known)
-    digest = hashlib.blake2b(digest_size=16)
-    for name in SPLITS:
-        if problem.source(name) is None:
-            digest.update(_hashed(vars(problem.split(name)).values()).encode())
-        else:  # what is read on the way, and at random, is known by its size alone
-            digest.update(f"{samples_in(problem, name)} {problem.input_shape}".encode())
-    return digest.hexdigest()
-
-
-def answers_of(problem: Problem) -> str:
-    """A hash of what a problem's samples are compared with, in order.
-
-    Not of its inputs, which another machine may standardise to other last digits.
-    """
-    return _hashed(problem.split(name).targets for name in SPLITS)
-
-
-def _hashed(parts: Iterable[Tensor | Mapping[str, Tensor]]) -> str:
-    digest = hashlib.blake2b(digest_size=16)
-
-    def add(part: Tensor) -> Tensor:
-        digest.update(f"{tuple(part.shape)} {part.dtype} ".encode())
-        digest.update(part.contiguous().reshape(-1).view(torch.uint8).numpy().data)
-        return part
-
-    for part in parts:
-        map_tensors(add, part)
-    return digest.hexdigest()
 
 
 @cache

@@ -17,17 +17,18 @@ from paretocosmos.io.signatures import check_signature
 from paretocosmos.io.trust import check_names, check_trust
 from paretocosmos.pareto import metrics
 from paretocosmos.pareto.front import Front
-from paretocosmos.problems import Problem
+from paretocosmos.problems import Problem, hash_answers
 from paretocosmos.problems.tables.base import TableProblem
 from paretocosmos.problems.tables.table import Table
 from paretocosmos.runs.checkpoint import save_tensors
-from paretocosmos.runs.provenance import answers_of, provenance
+from paretocosmos.runs.provenance import provenance
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 __all__ = [
     "FORMAT",
+    "MODEL",
     "ROOMS",
     "check_objectives",
     "course_of",
@@ -79,7 +80,8 @@ def record_of(plan: Plan, fixed: Tensor | None, status: str) -> dict[str, Any]:
         "fixed_rays": None if fixed is None else fixed.tolist(),
         "parameters": sum(p.numel() for p in plan.model.parameters()),
         "caveats": list(plan.problem.caveats),
-        "answers": answers_of(plan.problem) if isinstance(plan.problem, TableProblem) else None,
+        "data_hash": plan.data_hash,
+        "answers": hash_answers(plan.problem) if isinstance(plan.problem, TableProblem) else None,
         **provenance(plan.device),
     }
 

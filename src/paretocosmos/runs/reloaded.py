@@ -7,13 +7,16 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from paretocosmos import registry
 from paretocosmos.errors import ConfigurationError, DataWarning, ParetoCosmosError, RunError
 from paretocosmos.io.files import one_line
 from paretocosmos.objectives import Objective
-from paretocosmos.problems import Problem, load_problem
+from paretocosmos.problems import Problem, load_problem, shares_of
 from paretocosmos.registry import Spec
 from paretocosmos.runs.record import other_objectives
+from paretocosmos.types import Outputs
 
 __all__ = ["load_as_trained", "objective_of"]
 
@@ -65,11 +68,33 @@ def _as_trained(folder: Path, record: Mapping[str, Any], problem: Problem, name:
             objectives = tuple(objective_of(spec) for spec in specs)
             rebuilt = dataclasses.replace(problem, objectives=objectives)
             if not other_objectives(record, rebuilt):
+                _check_names(folder, rebuilt)
                 return rebuilt
     raise RunError(
         f"`{folder}` was trained on `{name}` with objectives that its folder cannot "
         f"rebuild ({'; '.join(other)}): pass the problem as `load_run(..., problem=problem)`"
     )
+
+
+def _check_names(folder: Path, problem: Problem) -> None:
+    """Refuse objectives of a record that name an output or a target that the problem lacks."""
+    widths = problem.outputs
+    for objectives, few in shares_of(problem, 2):
+        if isinstance(widths, int):
+            outputs: Outputs = torch.zeros(len(few), widths)
+        else:
+            outputs = {head: torch.zeros(len(few), width) for head, width in widths.items()}
+        for objective in objectives:
+            try:
+                objective.loss(outputs, few.targets)
+            except LookupError as error:
+                raise RunError(
+                    f"`{folder / 'run.json'}` is damaged: its objective `{objective.name}` reads "
+                    f"{error}, which `{problem.name}` does not have (its targets are "
+                    f"{', '.join(few.targets)}): restore the original file"
+                ) from error
+            except (RuntimeError, TypeError, ValueError):
+                pass  # of two samples, such as a group without any
 
 
 def _unknown_settings(specs: Sequence[Spec]) -> str:

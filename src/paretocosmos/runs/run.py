@@ -1,6 +1,7 @@
 """A run: one training and its folder."""
 
 import dataclasses
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,15 +15,15 @@ from torch import nn
 from paretocosmos.errors import ConfigurationError, RunError
 from paretocosmos.evaluation.choice import Choice, look_at_test, settle
 from paretocosmos.io.doing import doing
+from paretocosmos.io.paths import user_path
 from paretocosmos.io.tables import Grid, number
 from paretocosmos.pareto.front import Array, Front
 from paretocosmos.pareto.rays import Rays, as_rays
 from paretocosmos.pareto.selection import Criteria
-from paretocosmos.problems import Problem
+from paretocosmos.problems import Problem, hash_answers
 from paretocosmos.problems.tables.answers import Answer
 from paretocosmos.problems.tables.base import TableProblem
 from paretocosmos.problems.tables.table import Table
-from paretocosmos.runs.provenance import answers_of
 from paretocosmos.runs.record import check_objectives
 from paretocosmos.runs.reloaded import load_as_trained
 from paretocosmos.types import Outputs
@@ -72,7 +73,7 @@ class Run:
     saved: bool = True
 
     def __repr__(self) -> str:
-        reached = f"hypervolume {self.hypervolume:.4f} on {len(self.front)} rays"
+        reached = f"hypervolume {number(self.hypervolume)} on {len(self.front)} rays"
         return f"Run({str(self.folder)!r}: {self.record['name']}, {reached})"
 
     def _repr_html_(self) -> str:
@@ -113,7 +114,7 @@ class Run:
         if out is None:
             place = (self.folder if self.saved else Path(mkdtemp(prefix="paretocosmos-"))) / PAGE
         else:
-            place = Path(out).expanduser()
+            place = user_path(out)
         return page_of(
             [self],
             place,
@@ -131,8 +132,9 @@ class Run:
 
     @property
     def hypervolume(self) -> float:
-        """Of the test front."""
-        return float(self.record["metrics"]["test"]["hypervolume"])
+        """Of the test front; NaN of more objectives than it is known for."""
+        reached = self.record["metrics"]["test"]["hypervolume"]
+        return math.nan if reached is None else float(reached)
 
     def predict(self, rows: "pd.DataFrame", *, ray: Rays, off_simplex: str = "refuse") -> Array:
         """What is predicted for rows of a table, at one preference.
@@ -274,7 +276,7 @@ class Run:
         problem = load_as_trained(self.folder, self.record, saved["name"], settings)
         if isinstance(problem, TableProblem) and (
             not problem.table.agrees_with(self.table)
-            or answers_of(problem) != self.record.get("answers")
+            or hash_answers(problem) != self.record.get("answers")
         ):
             raise RunError(
                 f"the data of `{self.folder}` is not what it was trained on: its rows, columns, "

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from paretocosmos.errors import RunError
 from paretocosmos.io.files import replacing
+from paretocosmos.io.paths import user_path
 from paretocosmos.io.signatures import (
     ALGORITHM,
     FILE,
@@ -17,7 +18,7 @@ from paretocosmos.io.signatures import (
     message_of,
     read_private_key,
 )
-from paretocosmos.runs.load import check_files
+from paretocosmos.runs.load import check_files, check_record
 from paretocosmos.runs.record import record_in
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def sign_run(folder: str | Path, key: "str | Path | Ed25519PrivateKey") -> Signe
     >>> signed.key[:7], (run.folder / "signature.json").exists()
     ('SHA256:', True)
     """
-    folder = Path(folder)
+    folder = user_path(folder)
     private = read_private_key(key) if isinstance(key, str | Path) else key
     record = record_in(folder)
     if record["status"] != "finished":
@@ -56,6 +57,7 @@ def sign_run(folder: str | Path, key: "str | Path | Ed25519PrivateKey") -> Signe
             f"the run in `{folder}` is not finished; continue it with the same call and "
             "resume=True, then sign it"
         ).by({"resume": True})
+    check_record(folder, record)
     check_files(folder, record)
     signed = Signed(
         fingerprint_of(private.public_key()), datetime.now(UTC).isoformat(timespec="seconds")

@@ -21,6 +21,7 @@ __all__ = [
     "device_of",
     "fits",
     "keep_memory",
+    "lacks_memory",
     "mixed_seed",
     "on_capture_stream",
     "peak_memory",
@@ -182,6 +183,15 @@ def peak_memory(device: torch.device) -> int | None:
         return None
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else peak * 1024  # elsewhere it is in kilobytes
+
+
+def lacks_memory(error: BaseException | None) -> bool:
+    """Return whether an error says that there is too little memory, of a GPU or of the computer."""
+    if isinstance(error, torch.OutOfMemoryError | MemoryError):
+        return True
+    # torch has no type of its own for the computer's memory
+    words = ("allocate memory", "size calculation overflowed")
+    return isinstance(error, RuntimeError) and any(word in str(error) for word in words)
 
 
 def check_precision(precision: str) -> Precision:

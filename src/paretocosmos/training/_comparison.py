@@ -130,7 +130,7 @@ class Comparison:
             found = [run.record["metrics"]["test"][key] for run in runs]
             return None if None in found else fmean(found)
 
-        reached = [run.hypervolume for run in runs]
+        reached = [run.record["metrics"]["test"]["hypervolume"] for run in runs]
         shares = {
             other: fmean(covered(a.front, b.front) for a, b in zip(runs, theirs, strict=True))
             for other, theirs in self.runs.items()
@@ -143,8 +143,8 @@ class Comparison:
         return {
             "method": method,
             **self._measures(runs),
-            "hypervolume": fmean(reached),
-            "hypervolume_std": stdev(reached) if len(reached) > 1 else None,
+            "hypervolume": mean("hypervolume"),
+            "hypervolume_std": stdev(reached) if len(reached) > 1 and None not in reached else None,
             "hypervolume_ideal": mean("hypervolume_ideal"),
             "span": mean("span"),
             "dominated_share": mean("dominated_share"),

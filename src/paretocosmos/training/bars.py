@@ -12,6 +12,7 @@ from rich.text import Text
 
 from paretocosmos.io.amounts import amount, clock, rate, share
 from paretocosmos.io.display import WIDE, console, in_notebook, showing
+from paretocosmos.io.tables import number
 from paretocosmos.io.text import printable
 from paretocosmos.training.progress import Progress
 
@@ -75,13 +76,13 @@ class Bars:
         self.expect(at.epochs, name)
         self._cost = _cost(at)
         widest = max(len(printable(name) or "epoch") for name in self._tasks)
-        room = _width() - TAKEN - widest - len(_reached(at)) - 2 * len(str(at.epochs))
+        room = _width() - TAKEN - widest - len(number(at.hypervolume_val)) - 2 * len(str(at.epochs))
         self._bar.update(
             self._tasks[name],
             total=at.epochs,
             completed=at.epoch,
             losses=printable(_losses(at, room)),
-            hypervolume=_reached(at),
+            hypervolume=number(at.hypervolume_val),
             end=time.monotonic() + at.seconds_left,
         )
         self._line(name, at)
@@ -103,7 +104,7 @@ class Bars:
             *([name] if name else []),
             f"epoch {at.epoch}/{at.epochs}",
             _losses(at, LONG),
-            f"HV val {_reached(at)}",
+            f"HV val {number(at.hypervolume_val)}",
             _cost(at),
             f"{clock(at.seconds_left)} left",
         ]
@@ -141,10 +142,6 @@ def bars(
 
 def _width() -> int:
     return WIDE if in_notebook() else console().width
-
-
-def _reached(at: Progress) -> str:
-    return "-" if at.hypervolume_val is None else f"{at.hypervolume_val:.4f}"
 
 
 def _losses(at: Progress, room: int) -> str:

@@ -8,8 +8,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from paretocosmos import registry
 from paretocosmos.conditioning import networks_of
 from paretocosmos.config.plan import Plan
@@ -22,6 +20,7 @@ from paretocosmos.problems import Problem, problem_name
 from paretocosmos.runs.folders import folder_for, refuse_one_run, refuse_other
 from paretocosmos.runs.record import record_in
 from paretocosmos.runs.run import Run
+from paretocosmos.runtime.device import lacks_memory
 from paretocosmos.runtime.distributed import join
 from paretocosmos.training._comparison import Comparison
 from paretocosmos.training._method_settings import all_planned, check_methods, share_out
@@ -216,7 +215,7 @@ def _trained(
             with _named(method, plan):
                 runs[method] = train(method)
         except ParetoCosmosError as error:
-            if isinstance(error, RunError) and not _out_of_memory(error):
+            if isinstance(error, RunError) and not lacks_memory(error.__cause__):
                 raise  # a full disk is full for the next method too
             failures[method] = str(error)
     if not runs:
@@ -258,7 +257,3 @@ def _named(method: str, plan: Plan) -> Iterator[None]:
     for one in caught:
         if not (alone and issubclass(one.category, FrontWarning)):
             warnings.warn(f"{method}: {one.message}", one.category, stacklevel=3)
-
-
-def _out_of_memory(error: RunError) -> bool:
-    return isinstance(error.__cause__, torch.cuda.OutOfMemoryError)

@@ -18,10 +18,9 @@ from paretocosmos.methods import Method
 from paretocosmos.problems import Problem
 from paretocosmos.runs.folders import flat, folders_of, with_kept
 from paretocosmos.runs.load import load_run
-from paretocosmos.runs.provenance import fingerprint
 from paretocosmos.runs.resume import Job, take_up
 from paretocosmos.runs.run import Run
-from paretocosmos.runtime.device import SMALL_STEP, on_capture_stream
+from paretocosmos.runtime.device import SMALL_STEP, lacks_memory, on_capture_stream
 from paretocosmos.runtime.distributed import Processes, join
 from paretocosmos.training.callbacks import Callback, Listeners
 from paretocosmos.training.engine._choose import check_engine
@@ -191,7 +190,7 @@ def _agreed(processes: Processes, plans: list[Plan]) -> list[Plan]:
     settings = flat(plan.configuration.to_dict())
     facts = {f"`{k}`": json.dumps(v) for k, v in settings.items() if k not in OWN_TO_A_PROCESS}
     facts["version of paretocosmos"] = __version__
-    facts["data"] = fingerprint(plan.problem)
+    facts["data"] = plan.data_hash
     processes.agree(facts)
     return plans
 
@@ -250,13 +249,11 @@ def _train(
         ]
     except (DataError, LostProcessError) as error:
         raise with_kept(error, folder) from error
-    except torch.cuda.OutOfMemoryError as error:
+    except (MemoryError, RuntimeError) as error:
+        if not lacks_memory(error):
+            raise
         if networks == 1 or not stacked:
-            refusal = RunError(
-                "the GPU is out of memory; lower `batch_size`, use micro-batches (groups=4, "
-                'accumulate=4) or use device="cpu"'
-            ).by({"batch_size": 64, "groups": 4, "accumulate": 4, "device": "cpu"})
-            raise with_kept(refusal, folder) from error
+            raise with_kept(_too_large(lead.device), folder) from error
     # too many for the memory: their checkpoints are where they stopped, their networks are let go
     torch.cuda.empty_cache()
     if len(jobs) == 1:
@@ -264,6 +261,18 @@ def _train(
     half = len(jobs) // 2
     halves = (jobs[:half], jobs[half:])
     return [run for part in halves for run in _train(part, engine, listeners, processes)]
+
+
+def _too_large(device: torch.device) -> RunError:
+    if device.type == "cpu":
+        return RunError(
+            "the computer is out of memory; lower `batch_size`, use fewer `rays` or a smaller "
+            "network"
+        ).by({"batch_size": 64})
+    return RunError(
+        "the GPU is out of memory; lower `batch_size`, use micro-batches (groups=4, accumulate=4) "
+        'or use device="cpu"'
+    ).by({"batch_size": 64, "groups": 4, "accumulate": 4, "device": "cpu"})
 
 
 def _together(plan: Plan) -> bool:

@@ -1,6 +1,6 @@
 """The scale of a loss: how strongly it pulls on the outputs of a fresh network."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -29,9 +29,11 @@ def loss_scales(model: nn.Module, problem: Problem, *, seed: int) -> Tensor:
     .. math:: s_j = \sqrt{\frac1B \sum_i \Big\| B \frac{\partial L_j}{\partial f_i} \Big\|^2}
 
     over B training samples and the network's outputs f_i with equal weights, normal noise added: a
-    fresh network may happen to lie where a loss is flat. Times 1,000 a loss has
-    1,000 times the scale, and so the same weight. A loss's value would not do as its scale: the gap
-    between groups of a fresh network is nearly 0, and its weight would be nearly infinite.
+    fresh network may happen to lie where a loss is flat. A loss that is not defined beyond the
+    outputs, as `binary_cross_entropy` beyond the probabilities of a sigmoid, has no noise. Times
+    1,000 a loss has 1,000 times the scale, and so the same weight. A loss's value would not do as
+    its scale: the gap between groups of a fresh network is nearly 0, and its weight would be nearly
+    infinite.
 
     Args:
         model: the fresh network.
@@ -75,23 +77,62 @@ def _squared_pulls(
     objectives: Sequence[Objective], outputs: Outputs, targets: Targets, generator: torch.Generator
 ) -> Tensor:
     """The same for one draw of the noise, squared."""
+    positive: list[bool] = []
+
+    def noised(out: Tensor) -> Tensor:
+        positive.append(bool((out >= 0).all()))
+        noise = torch.randn(out.shape, generator=generator).to(out)
+        return out.detach() + NOISE * noise
+
+    shaken = _map_floats(noised, outputs)
+    squared = []
+    for objective in objectives:
+        # only of what may be probabilities: a loss of these need not be defined anywhere else
+        calm = all(positive) and _refuses_noise(objective, outputs, shaken, targets)
+        squared.append(_squared_pull(objective, outputs if calm else shaken, targets))
+    return torch.stack(squared)
+
+
+def _squared_pull(objective: Objective, outputs: Outputs, targets: Targets) -> Tensor:
+    """Return the squared pull of one loss on outputs; 0 where it has no gradient there."""
     leaves: list[Tensor] = []
 
     def leaf(out: Tensor) -> Tensor:
-        if not out.is_floating_point():
-            return out
-        noise = torch.randn(out.shape, generator=generator).to(out)
-        leaves.append((out.detach() + NOISE * noise).requires_grad_())
+        leaves.append(out.detach().clone().requires_grad_())
         return leaves[-1]
 
-    shaken, found = map_tensors(leaf, outputs), []
+    at = _map_floats(leaf, outputs)
     with torch.enable_grad():
-        losses = [objective.loss(shaken, targets) for objective in objectives]
-    for loss in losses:
-        total = torch.zeros((), device=loss.device, dtype=torch.float64)
-        if loss.requires_grad:
-            each = torch.autograd.grad(loss, leaves, retain_graph=True, allow_unused=True)
-            squares = [one.double().square().sum() for one in each if one is not None]
-            total = torch.stack([total, *squares]).sum()
-        found.append(len(first(targets)) * total)
-    return torch.stack(found)
+        loss = objective.loss(at, targets)
+    total = torch.zeros((), device=loss.device, dtype=torch.float64)
+    if loss.requires_grad:
+        each = torch.autograd.grad(loss, leaves, allow_unused=True)
+        squares = [one.double().square().sum() for one in each if one is not None]
+        total = torch.stack([total, *squares]).sum()
+    return len(first(targets)) * total
+
+
+def _refuses_noise(
+    objective: Objective, outputs: Outputs, shaken: Outputs, targets: Targets
+) -> bool:
+    """Return whether a loss is defined for the network's outputs, but not with noise on them.
+
+    It is tried out on the CPU: on a GPU, a loss that refuses its input makes the GPU unusable.
+    """
+
+    def is_defined(given: Outputs) -> bool:
+        try:
+            with torch.no_grad():
+                loss = objective.loss(*(map_tensors(Tensor.cpu, part) for part in (given, targets)))
+        except (RuntimeError, ValueError):
+            return False
+        return bool(loss.isfinite().all())
+
+    return not is_defined(shaken) and is_defined(outputs)
+
+
+def _map_floats(function: Callable[[Tensor], Tensor], outputs: Outputs) -> Outputs:
+    mapped: Outputs = map_tensors(
+        lambda out: function(out) if out.is_floating_point() else out, outputs
+    )
+    return mapped

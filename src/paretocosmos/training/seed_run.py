@@ -28,6 +28,7 @@ from paretocosmos.runs.checkpoint import (
     numbered,
     save_checkpoint,
 )
+from paretocosmos.runs.folders import hash_run
 from paretocosmos.runs.record import measured, record_of, write_run
 from paretocosmos.runs.run import Run
 from paretocosmos.runs.saved import drop_all_but, place_of, saved_in
@@ -85,14 +86,12 @@ class SeedRun:
         self.states = method_states
         optimiser, method_state = numbered(optimisers), numbered(method_states)
         numbers = {
+            "run": hash_run(self.plan),
             "epoch": 0,
             "seeds_together": 1,
             "evaluations": [],
             "selected": [None] * len(self.networks),
-            "seconds": 0.0,
-            "seconds_preparing": 0.0,
-            "seconds_evaluating": 0.0,
-            "seconds_waiting": 0.0,
+            **{f"seconds{part}": 0.0 for part in ("", "_preparing", "_evaluating", "_waiting")},
         }
         self.at = TrainingState(
             self.model, optimiser, self.generator, method_state, numbers=numbers
@@ -156,9 +155,9 @@ class SeedRun:
 
     @property
     def hypervolume_val(self) -> float | None:
-        """Of the last validation, `None` before the first."""
+        """Of the last validation; `None` before the first, or where it is not known."""
         evaluations = self.at.numbers["evaluations"]
-        return float(evaluations[-1]["hypervolume_val"]) if evaluations else None
+        return evaluations[-1]["hypervolume_val"] if evaluations else None
 
     @property
     def ended(self) -> bool:
@@ -206,7 +205,7 @@ class SeedRun:
             qualities = [self.plan.method.quality(one) if known is None else known for one in own]
         evaluation = {
             "epoch": numbers["epoch"],
-            "hypervolume_val": reached,
+            "hypervolume_val": reached if reached >= 0 else None,
             "values": front.to_dict()["values"],  # its rays are those of the last one
             "losses": numbers.pop("unjudged"),
             "seconds_training": numbers["seconds"],

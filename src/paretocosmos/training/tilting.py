@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from paretocosmos.conditioning import ANSWER, OF_NO, OF_YES, likely, tilted
+from paretocosmos.conditioning import ANSWER, OF_NO, OF_YES, PLACES, likely, tilted
 from paretocosmos.conditioning.tilt import Tilt
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.evaluation.learned import learned_outputs
@@ -28,9 +28,6 @@ STEPS, SHARE, BOLDER, CLOSED = 200, 0.1, 1.1, 0.001
 # The rarer answer stays at least so frequent as this share of what it is without a wish: a gap can
 # always be closed by giving everybody the same answer.
 RAREST = 0.02
-# Places along the way from no weight on the gap to all of it: a staircase, so that every weight
-# has multipliers whose gap was counted.
-PLACES = 257
 # Points at which the way is looked at again, of which those are kept that have a smaller gap; and
 # how many will do for a first look.
 FINE, COARSE = 200, 40
@@ -93,7 +90,9 @@ def lean(model: nn.Module, problem: Problem, *, rows: int = ROWS) -> None:
         return gap.rates(decided, targets), min(yes, 1 - yes)
 
     way = _walked(_pull(gap, targets, answer), rates_at)
-    if way:
+    if not way:  # the same answer for nearly everybody, as a network in its first epoch gives
+        model.follow(torch.zeros_like(model.path))
+    else:
         points = FINE if rows > FEW else COARSE
         fine = _between(torch.stack(way), np.linspace(0, len(way) - 1, points))
         gaps = np.array([float(_apart(rates_at(one)[0]).max()) for one in fine])

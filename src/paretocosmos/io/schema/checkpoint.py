@@ -26,7 +26,7 @@ def check_checkpoint(numbers: object, file: Path) -> None:
 
 class _Evaluation(Model):
     epoch: Large
-    hypervolume_val: float  # which need not exist
+    hypervolume_val: float | None
     values: NonEmpty[NonEmpty[Number | None]]
     losses: ByName[float]
     seconds_training: Number
@@ -42,9 +42,12 @@ class _Selected(Model):
 class CheckpointFile(Model):
     """Counters and times, every evaluation, and what was selected of each network.
 
+    `run` is a hash of the settings and the data of the run that wrote it.
+
     The losses of an epoch are `unjudged` until it is validated.
     """
 
+    run: str
     epoch: Large
     seconds: Number
     seconds_preparing: Number

@@ -94,8 +94,8 @@ class _Training(Model):
 
 class _Summary(Model, extra="allow"):
     __pydantic_extra__: dict[str, Number | None]
-    hypervolume: Number
-    hypervolume_ideal: Number
+    hypervolume: Number | None
+    hypervolume_ideal: Number | None
 
 
 class _Metrics(Model, extra="allow"):
@@ -173,6 +173,7 @@ class RecordFile(Model):
 
     # what further describes a run
     answers: str | None = None
+    data_hash: str | None = None
     objective_specs: NonEmpty[Spec] | None = None  # since 0.1; older folders have none
     deterministic: bool = False
     source: str = ""

@@ -14,6 +14,8 @@ __all__ = ["box_of", "hypervolume", "ideal", "ideal_hypervolume", "normalised_hy
 # moocore's exact algorithm stays far below a second up to here for a few hundred points; beyond
 # it the cost grows as N^(J-2) and its low-discrepancy estimate is the better choice.
 EXACT_UP_TO = 6
+# moocore refuses more.
+MOST_OBJECTIVES = 31
 
 
 def hypervolume(
@@ -31,7 +33,8 @@ def hypervolume(
             up to six objectives.
 
     Returns:
-        The hypervolume; 0, with a `FrontWarning`, if no point is below the reference everywhere.
+        The hypervolume; 0, with a `FrontWarning`, if no point is below the reference everywhere;
+        NaN, with a `FrontWarning`, of more than 31 objectives.
 
     >>> hypervolume([[1.0, 1.0], [0.5, 1.5]], (2, 2))
     1.25
@@ -62,6 +65,14 @@ def hypervolume(
         return 0.0
     if how not in ("auto", "exact", "approximate"):
         raise ConfigurationError(f"`how` must be `auto`, `exact` or `approximate`, found `{how}`")
+    if values.shape[1] > MOST_OBJECTIVES:
+        warnings.warn(
+            f"the hypervolume is known for at most {MOST_OBJECTIVES} objectives, found "
+            f"{values.shape[1]}, so it is NaN; judge the front by its other measures",
+            FrontWarning,
+            stacklevel=2,
+        )
+        return float("nan")
     if how == "exact" or (how == "auto" and values.shape[1] <= EXACT_UP_TO):
         return float(moocore.hypervolume(inside, ref=point))
     # it looks along rays from the reference point: in another unit it would see something else

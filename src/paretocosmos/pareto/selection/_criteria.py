@@ -2,9 +2,10 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from numbers import Real
 from types import MappingProxyType
+from typing import Any
 
 from paretocosmos.errors import ConfigurationError, unknown
 from paretocosmos.pareto.front import Front
@@ -90,6 +91,22 @@ class Criteria:
         above = [(name, value, 1) for name, value in self.max.items()]
         return above + [(name, value, -1) for name, value in self.min.items()]
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return what was asked by its keyword, as plain numbers and lists; nothing else.
+
+        >>> Criteria(max={"tpr_gap": 0.02}, maximize="accuracy").to_dict()
+        {'max': {'tpr_gap': 0.02}, 'maximize': 'accuracy'}
+        """
+        asked = {}
+        for keyword in fields(self):
+            value = getattr(self, keyword.name)
+            if isinstance(value, Mapping):
+                # JSON has no infinite bound
+                value = {name: v if math.isfinite(v) else None for name, v in value.items()}
+            if value not in (None, False, {}):
+                asked[keyword.name] = list(value) if isinstance(value, tuple) else value
+        return asked
+
     def text(self) -> str:
         """The bounds in words."""
         return " and ".join(
@@ -103,6 +120,10 @@ class Criteria:
         for name in (*self.max, *self.min, self.minimize, self.maximize, *by_name):
             if name is not None and name not in columns(front):
                 raise unknown("objective or metric", name, columns(front))
+        for role in ("max", "min", "near"):
+            values = getattr(self, role)
+            if isinstance(values, Mapping):
+                _check_shares(role, values)
         for role in ("weights", "near"):
             given = getattr(self, role)
             if given is None or isinstance(given, Mapping):
@@ -122,6 +143,18 @@ def _named(role: str, given: Mapping[str, float]) -> Mapping[str, float]:
         if isinstance(number, bool) or not isinstance(number, Real) or math.isnan(number):
             raise ConfigurationError(f"`{role}` of `{name}` must be a number, found {value!r}")
     return MappingProxyType({name: float(value) for name, value in given.items()})
+
+
+def _check_shares(role: str, values: Mapping[str, float]) -> None:
+    """Refuse a share, a rate or a gap between rates above 1: it was meant in percent."""
+    from paretocosmos.objectives import measure_of  # which uses fronts
+
+    for name, value in values.items():
+        if measure_of(name).unit and 1 < value < math.inf:
+            meant = f": did you mean {value / 100:g}?" if value <= 100 else ""
+            raise ConfigurationError(
+                f"`{role}` of `{name}` is a share, at most 1, found {value:g}{meant}"
+            )
 
 
 def _numbers(role: str, given: Sequence[float]) -> tuple[float, ...]:

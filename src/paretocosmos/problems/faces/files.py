@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from paretocosmos.errors import DataError
-from paretocosmos.io.paths import VARIABLE, folders
+from paretocosmos.io.paths import VARIABLE, folders, user_path
 from paretocosmos.problems.faces.archives import ARCHIVES, number_of
 
 __all__ = ["META", "CelebaFiles", "find_celeba"]
@@ -35,8 +35,8 @@ class CelebaFiles:
 
 def find_celeba(data: str | None) -> CelebaFiles:
     """The first complete copy, or an error that names every place and what is expected there."""
-    if data is not None and not Path(data).expanduser().is_dir():
-        why = "is no folder" if Path(data).expanduser().exists() else "does not exist"
+    if data is not None and not user_path(data).is_dir():
+        why = "is no folder" if user_path(data).exists() else "does not exist"
         raise DataError(
             f"`data` must be a folder with CelebA, found `{data}`, which {why}: name the folder "
             "with its pictures and lists"

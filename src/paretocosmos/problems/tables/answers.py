@@ -59,12 +59,13 @@ class Answer:
     @classmethod
     def number_of(cls, series: "pd.Series[Any]") -> "Answer":
         """A number, standardised for the network."""
-        values = numbers_of(series)
-        mean, scale = float(values.mean()), float(values.std())
+        values = _read_finite(series)
+        with np.errstate(over="ignore", invalid="ignore"):
+            mean, scale = float(values.mean()), float(values.std())
         if not np.isfinite([mean, scale]).all():
             raise DataError(
-                f"the target `{series.name}` must be a finite number in every row, found "
-                f"{int(np.isnan(values).sum()):,} missing: leave those rows out"
+                f"the target `{series.name}` must have numbers that can be averaged, found up to "
+                f"{np.abs(values).max():g}: divide it, or take its logarithm"
             )
         if scale == 0:
             raise DataError(
@@ -104,7 +105,7 @@ class Answer:
     def labels(self, series: "pd.Series[Any]") -> npt.NDArray[Any]:
         """A column as a network's targets: standardised numbers, 0 and 1, or classes by number."""
         if self.task == "number":
-            return ((numbers_of(series) - self.mean) / self.scale).astype(np.float32)
+            return ((_read_finite(series) - self.mean) / self.scale).astype(np.float32)
         codes, labels = labelled(series)
         strange = [label for label in labels if label not in self.classes]
         if strange or (codes < 0).any():
@@ -127,3 +128,16 @@ class Answer:
         if self.task == "number":
             return logits * self.scale + self.mean
         return logits.softmax(dim=-1) if self.task == "classes" else torch.sigmoid(logits)
+
+
+def _read_finite(series: "pd.Series[Any]") -> npt.NDArray[np.float64]:
+    """Return a target's numbers; refuse it if some are missing or infinite."""
+    values = numbers_of(series)
+    rows = np.flatnonzero(np.isnan(values))
+    if len(rows):
+        raise DataError(
+            f"the target `{series.name}` must be a finite number in every row, found "
+            f"{len(rows):,} missing or infinite, such as `{series.iloc[rows[0]]}`: leave those "
+            "rows out"
+        )
+    return values

@@ -13,12 +13,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from paretocosmos.errors import ConfigurationError, DataError, DataWarning, need
-from paretocosmos.io.packed import check_lines, check_size, in_pieces
+from paretocosmos.io.packed import check_lines, in_pieces
+from paretocosmos.io.paths import user_path
+from paretocosmos.problems.tables.parquet import read_parquet
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["TABLE_ENDINGS", "read_csv", "read_table"]
+__all__ = ["TABLE_ENDINGS", "check_file", "read_csv", "read_table"]
 
 TEXT_ENDINGS = (".csv", ".csv.gz", ".csv.xz", ".tsv", ".tsv.gz", ".tsv.xz")
 PARQUET_ENDINGS = (".parquet", ".pq")
@@ -46,6 +48,15 @@ class Format:
     encoding: str
 
 
+def check_file(path: Path) -> None:
+    """Refuse what cannot be a table: another ending, or no file."""
+    if not path.name.lower().endswith(TABLE_ENDINGS):
+        raise DataError(f"a table must be a {', '.join(TABLE_ENDINGS)} file, found `{path}`")
+    if not path.is_file():
+        why = "is not a file" if path.exists() else "does not exist"
+        raise DataError(f"`{path}` {why}: give the path of a table")
+
+
 def read_table(
     path: Path,
     *,
@@ -61,12 +72,10 @@ def read_table(
         decimal: ``"."`` or ``","``; found out if `None`.
         encoding: as Python calls it; found out if `None`: UTF-8, UTF-16 with its mark, else cp1252.
     """
-    if not path.name.lower().endswith(TABLE_ENDINGS):
-        raise DataError(f"a table must be a {', '.join(TABLE_ENDINGS)} file, found `{path}`")
-    if not path.is_file():
-        raise DataError(f"`{path}` does not exist or is not a file; give the path of a table")
+    path = user_path(path)
+    check_file(path)
     if path.name.lower().endswith(PARQUET_ENDINGS):
-        return _read_parquet(path)
+        return read_parquet(path)
     separator = "\t" if separator in ("tab", r"\t") else separator
     _check(separator, decimal, encoding)
     try:
@@ -118,19 +127,6 @@ def read_csv(path: Path, way_out: str, *, own: bool = False, **options: Any) -> 
     return frame
 
 
-def _read_parquet(path: Path) -> "pd.DataFrame":
-    need("pandas", "tabular", f"reading `{path}`")
-    need("pyarrow", "parquet", f"reading `{path}`")
-    import pandas as pd
-
-    try:
-        check_size(path, None)
-        frame: pd.DataFrame = pd.read_parquet(path, engine="pyarrow")
-    except (OSError, ValueError) as error:  # pyarrow's own are kinds of these
-        raise _unreadable(path, error, "write it again as Parquet") from error
-    return frame if frame.index.name is None else frame.reset_index()
-
-
 def _unreadable(path: Path, error: Exception, way_out: str = "") -> DataError:
     what = " ".join(str(error).split())  # pandas ends some of its messages with a newline
     way_out = way_out or "a table is text with a header, plain or packed as its name says"
@@ -148,10 +144,11 @@ def _check(separator: str | None, decimal: str | None, encoding: str | None) -> 
         )
     if encoding is not None:
         try:
-            codecs.lookup(encoding)
-        except LookupError as error:
+            "a".encode(encoding)  # refuses what is not text, such as hex
+        except (LookupError, ValueError) as error:
             raise ConfigurationError(
-                f"`encoding` must be known to Python, such as utf-8 or cp1252, found {encoding!r}"
+                "`encoding` must be a text encoding known to Python, such as utf-8 or cp1252, "
+                f"found {encoding[:40]!r}"
             ) from error
 
 

@@ -176,24 +176,30 @@ def _categories(series: "pd.Series[Any]") -> Attribute:
 
 def _cut(series: "pd.Series[Any]", cut: str) -> Attribute:
     """A column of numbers, cut."""
+    counted = "/" not in cut
     try:
         parts = [float(part) for part in cut.split("/") if part.strip()]
-        if not parts or ("/" not in cut and (parts[0] < 2 or parts[0] != int(parts[0]))):
+        if not parts or (counted and not (parts[0] >= 2 and parts[0].is_integer())):
             raise ValueError
     except ValueError as error:
         raise ConfigurationError(
             f"`{series.name}` must be cut into groups of equal size, as `{series.name}:4`, or at "
             f"given values, as `{series.name}:30/60`, found `{series.name}:{cut}`"
         ) from error
-    values = numbers_of(series)
-    if "/" not in cut:
-        count = int(parts[0])
-        parts = np.quantile(values, np.arange(1, count) / count, method="higher").tolist()
-    edges = tuple(sorted({part for part in parts if values.min() < part <= values.max()}))
-    if not edges or len(edges) >= MAX_GROUPS:
+    edges: tuple[float, ...] = ()
+    asked = parts[0] if counted else len(parts) + 1
+    if asked <= MAX_GROUPS:
+        values = numbers_of(series)
+        if counted:
+            shares = np.arange(1, asked) / asked
+            parts = np.quantile(values, shares, method="higher").tolist()
+        low, high = values.min(), values.max()
+        edges = tuple(sorted({part for part in parts if low < part <= high}))
+    if not edges:
+        found = "more" if asked > MAX_GROUPS else "1"
         raise DataError(
-            f"the sensitive column `{series.name}`, cut by `{cut}`, must have 2 to {MAX_GROUPS} "
-            f"groups, found {len(edges) + 1}: cut it elsewhere"
+            f"the sensitive column `{series.name}`, cut by `{cut[:40]}`, must have 2 to "
+            f"{MAX_GROUPS} groups, found {found}: cut it elsewhere"
         )
     middle = [f"{low:g} to < {high:g}" for low, high in pairwise(edges)]
     labels = (f"< {edges[0]:g}", *middle, f">= {edges[-1]:g}")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from paretocosmos.errors import DataError
+from paretocosmos.io.paths import user_path
 from paretocosmos.problems.tables.files import read_csv
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ _CREDIT = (
 
 def load(name: TableName, data: str | None) -> "pd.DataFrame":
     """A table in compact form: embedded, or read anew from the raw files in the folder `data`."""
-    return read_embedded(name) if data is None else read_raw(name, Path(data).expanduser())
+    return read_embedded(name) if data is None else read_raw(name, user_path(data))
 
 
 def read_embedded(name: TableName) -> "pd.DataFrame":

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 import numpy.typing as npt
 
-from paretocosmos.errors import DataError, unknown
+from paretocosmos.errors import DataError, DataWarning, unknown
 from paretocosmos.io.files import json_value
 from paretocosmos.problems.tables.frames import (
     is_categorical,
@@ -93,6 +93,7 @@ class Table:
                 "a table needs at least one row and one column, found "
                 f"{frame.shape[0]} and {frame.shape[1]}"
             )
+        _warn_of_empty_columns(frame)
         fills: dict[str, float] = {}
         values: list[Moments] = []
         flags: dict[str, Moments] = {}
@@ -256,6 +257,18 @@ class Table:
             categorical={name: tuple(every) for name, every in content["categorical"].items()},
             mean=tuple(map(float, content["mean"])),
             scale=tuple(map(float, content["scale"])),
+        )
+
+
+def _warn_of_empty_columns(frame: "pd.DataFrame") -> None:
+    empty = [f"`{name}`" for name in frame.columns if frame[name].isna().all()]
+    if empty:
+        more = f" and {len(empty) - 5:,} more columns" if len(empty) > 5 else ""
+        warnings.warn(
+            f"{', '.join(empty[:5])}{more} must have a value in some row to learn from, found none "
+            "in the rows to train on: fill them in, or leave them out with `drop`",
+            DataWarning,
+            stacklevel=3,
         )
 
 

@@ -1,5 +1,5 @@
 """Several processes that train one run: the one room that says torch.distributed."""
 
-from paretocosmos.runtime.distributed._processes import ALONE, Processes, join, launched_rank
+from paretocosmos.runtime.distributed._processes import ALONE, Processes, join
 
-__all__ = ["ALONE", "Processes", "join", "launched_rank"]
+__all__ = ["ALONE", "Processes", "join"]

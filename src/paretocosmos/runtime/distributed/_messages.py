@@ -7,7 +7,9 @@ any other.
 # ruff: noqa: ARG001 (a fake version takes what its operator takes)
 
 import re
+import threading
 from collections.abc import Callable
+from functools import partial
 
 import torch
 import torch.distributed as dist
@@ -36,7 +38,7 @@ def _(own: Tensor, samples: int, rank: int, count: int) -> Tensor:
 def summed(own: Tensor) -> Tensor:
     """The sum over all processes."""
     total = own.clone()
-    send(lambda: dist.all_reduce(total))
+    send(dist.all_reduce, total)
     return total
 
 
@@ -48,20 +50,49 @@ def _(own: Tensor) -> Tensor:
 def all_alike(own: Tensor, count: int) -> list[Tensor]:
     """Every process's tensor of one shape."""
     every = [torch.empty_like(own) for _ in range(count)]
-    send(lambda: dist.all_gather(every, own))
+    send(partial(dist.all_gather, every), own)
     return every
 
 
-def send(message: Callable[[], object]) -> None:
-    """Send and receive; a lost process is an error in one sentence."""
+def send(operation: Callable[..., dist.Work], tensor: Tensor) -> None:
+    """Send and receive; a lost process is an error in one sentence.
+
+    Args:
+        operation: one of torch.distributed that takes the tensor and `async_op`.
+        tensor: what it sends.
+    """
     try:
-        message()
+        work = operation(tensor, async_op=True)
+        if tensor.device.type == "cpu" and "gloo" in dist.get_backend_config():
+            answered = threading.Event()
+            work.get_future().add_done_callback(lambda _: answered.set())
+            answered.wait()  # a signal ends it, but not the wait in C++ that follows
+        work.wait()
     except torch.OutOfMemoryError:
         raise
     except RuntimeError as error:  # all of torch.distributed's are
         raise LostProcessError(
             f"another process of this training was lost ({_cause(error)})"
         ) from error
+
+
+def wait_for(act: Callable[[], object]) -> None:
+    """Do in a thread what waits in C++ for other processes, so that a signal ends the wait."""
+    ended = threading.Event()
+    failures: list[Exception] = []
+
+    def do() -> None:
+        try:
+            act()
+        except Exception as error:
+            failures.append(error)
+        finally:
+            ended.set()
+
+    threading.Thread(target=do, daemon=True).start()
+    ended.wait()
+    if failures:
+        raise failures[0]
 
 
 def _cause(error: RuntimeError) -> str:

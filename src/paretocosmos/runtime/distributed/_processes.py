@@ -28,13 +28,12 @@ from paretocosmos.runtime.distributed._messages import (
     gathered,
     send,
     summed,
+    wait_for,
 )
+from paretocosmos.runtime.launch import COUNT, LOCAL_RANK, is_launched
 from paretocosmos.types import Outputs, map_tensors
 
 Made = TypeVar("Made")
-
-# What torchrun tells the processes it starts.
-RANK, COUNT, LOCAL_RANK = "RANK", "WORLD_SIZE", "LOCAL_RANK"
 
 
 @dataclass(frozen=True)
@@ -116,7 +115,7 @@ class Processes:
         """Take the first process's numbers, in place."""
         for tensor in tensors if self.joined else ():
             sent = tensor.detach().contiguous()
-            send(partial(dist.broadcast, sent, 0))
+            send(partial(dist.broadcast, src=0), sent)
             if not self.first:
                 tensor.detach().copy_(sent)
 
@@ -189,17 +188,6 @@ ALONE = Processes()
 """One process that trains by itself."""
 
 
-def launched_rank() -> int:
-    """This process's number among those that torchrun started; 0 where it did not."""
-    return int(os.environ.get(RANK, "0")) if _launched() else 0
-
-
-def _launched() -> bool:
-    """Whether torchrun, or a launcher like it, started several processes."""
-    numbers = (os.environ.get(name, "") for name in (RANK, COUNT))
-    return all(number.isdigit() for number in numbers) and int(os.environ[COUNT]) > 1
-
-
 def join(device: str) -> tuple[Processes, str]:
     """The processes that train together, and the device of this one.
 
@@ -210,7 +198,7 @@ def join(device: str) -> tuple[Processes, str]:
     """
     if not dist.is_available():
         return ALONE, device
-    if not dist.is_initialized() and _launched():
+    if not dist.is_initialized() and is_launched():
         _begin(device)
     if not dist.is_initialized():
         return ALONE, device
@@ -224,7 +212,7 @@ def _begin(device: str) -> None:
     on_gpu = device != "cpu" and torch.cuda.is_available()
     try:
         # a backend for each kind of tensor: words go by gloo also where gradients go by NCCL
-        dist.init_process_group("cpu:gloo,cuda:nccl" if on_gpu else "gloo")
+        wait_for(partial(dist.init_process_group, "cpu:gloo,cuda:nccl" if on_gpu else "gloo"))
     except (RuntimeError, ValueError) as error:
         raise LostProcessError(
             f"the {os.environ[COUNT]} processes of this training did not find each other "

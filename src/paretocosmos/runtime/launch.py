@@ -1,0 +1,18 @@
+"""The rank that a launcher such as torchrun gave this process, read without torch."""
+
+import os
+
+__all__ = ["COUNT", "LOCAL_RANK", "RANK", "is_launched", "launched_rank"]
+
+RANK, COUNT, LOCAL_RANK = "RANK", "WORLD_SIZE", "LOCAL_RANK"
+
+
+def launched_rank() -> int:
+    """Return this process's number among those that torchrun started; 0 where it did not."""
+    return int(os.environ.get(RANK, "0")) if is_launched() else 0
+
+
+def is_launched() -> bool:
+    """Return whether torchrun, or a launcher like it, started several processes."""
+    numbers = (os.environ.get(name, "") for name in (RANK, COUNT))
+    return all(number.isdigit() for number in numbers) and int(os.environ[COUNT]) > 1

@@ -1,0 +1,43 @@
+"""Weights that do not belong to a network: how many, and which, in a few words."""
+
+from collections.abc import Mapping, Sequence
+
+from torch import Tensor, nn
+
+from paretocosmos.io.files import one_line
+
+__all__ = ["describe_misfit"]
+
+# Names that are given as examples, and letters of each.
+EXAMPLES, LETTERS = 3, 60
+
+
+def describe_misfit(network: nn.Module, weights: Mapping[str, Tensor], error: Exception) -> str:
+    """Return why `load_state_dict` refused weights; it lists every name itself, by the hundred.
+
+    Args:
+        network: what they were to be loaded into.
+        weights: by name.
+        error: what it raised, told only where names and shapes are as they should be.
+
+    >>> import torch
+    >>> describe_misfit(nn.Linear(2, 1), {"weight": torch.ones(1, 3)}, RuntimeError())
+    '1 missing (`bias`) and 1 of another shape (`weight`)'
+    """
+    state = network.state_dict()
+    shared = [name for name in state if name in weights]
+    groups = {
+        "missing": [name for name in state if name not in weights],
+        "that it does not have": [name for name in weights if name not in state],
+        "of another shape": [name for name in shared if state[name].shape != weights[name].shape],
+    }
+    parts = [
+        f"{len(names):,} {what} ({_examples(names)})" for what, names in groups.items() if names
+    ]
+    return " and ".join(parts) or one_line(error)[:200]
+
+
+def _examples(names: Sequence[str]) -> str:
+    shown = (name if len(name) <= LETTERS else f"{name[:LETTERS]}..." for name in names[:EXAMPLES])
+    more = ", ..." if len(names) > EXAMPLES else ""
+    return ", ".join(f"`{name}`" for name in shown) + more

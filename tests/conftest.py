@@ -2,8 +2,9 @@
 
 import importlib
 import inspect
+import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +12,33 @@ import pytest
 import torch
 from hypothesis import settings
 from tests.browser import opened
+from tests.isolation import isolated
 from tests.strangers import copy
 
 settings.register_profile("repeatable", derandomize=True, deadline=None, max_examples=40)
 settings.load_profile("repeatable")
 
 torch.set_num_threads(1)  # small tensors: threads only cost, and xdist takes the other core
+os.environ["OMP_NUM_THREADS"] = "1"  # else scikit-learn asks the machine how many cores it has
+
+
+EXTRAS = Path(__file__).with_name("extras")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what needs heavy extras or a browser as a test of the system."""
+    for item in items:
+        if EXTRAS in item.path.parents or "chromium" in getattr(item, "fixturenames", ()):
+            item.add_marker("system")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Run a test and its fixtures apart from the machine, unless it is one of the system."""
+    if item.get_closest_marker("system"):
+        return (yield)
+    with isolated():
+        return (yield)
 
 
 PEAKS: list[float] = []

@@ -12,6 +12,8 @@ import pytest
 import torch
 from examples.own_objective import MISSED, CostGap
 
+pytestmark = pytest.mark.system  # takes minutes
+
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 
 

@@ -44,9 +44,10 @@ CONVENIENT = {
     ("pareto.front", "pareto.selection"),
     ("pareto.front", "plotting"),
     ("pareto.front", "plotting.picture"),
+    ("pareto.selection._criteria", "objectives"),
     ("runs.run", "explorer.inline"),
 }
-"""Lazy imports that would close a circle, for a method on a value: `front.plot`, `model.at`."""
+"""Lazy imports that would close a circle, for methods on values: `front.plot`, `model.at`."""
 
 HEAVY = (
     "matplotlib",
@@ -193,6 +194,32 @@ def test_no_chain_of_imports_is_long() -> None:
     assert len(longest) <= LONGEST_CHAIN, " imports ".join(longest)
 
 
+def outside(source: str) -> Iterator[str]:
+    """The packages of others that are imported with a text."""
+    for node in ast.parse(source).body:
+        if isinstance(node, ast.Import):
+            yield from (alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module.partition(".")[0]
+
+
+def test_help_and_version_import_neither_torch_nor_numpy() -> None:
+    """What the command line imports before it knows which command it runs."""
+    reached: set[str] = set()
+    left = ["", "__main__", "cli"]
+    while left:
+        module = left.pop()
+        if module in reached:
+            continue
+        reached.add(module)
+        package = module.rpartition(".")[0]
+        left += [package, *at_import(MODULES[module].read_text(encoding="utf-8"))]
+    assert {"cli._commands", "cli.output._console"} <= reached
+    others = {name for one in reached for name in outside(MODULES[one].read_text(encoding="utf-8"))}
+    assert "typer" in others
+    assert not others & {"torch", "numpy", "pandas", "pydantic", "scipy"}
+
+
 def test_the_top_level_is_a_table_of_contents() -> None:
     inside = (path.relative_to(SOURCE).parts[0] for path in SOURCE.rglob("*.py"))
     rooms = {name.removesuffix(".py") for name in inside} - {"__init__", "__main__"}
@@ -265,6 +292,7 @@ def _said(code: str) -> str:
     return found.stdout.strip()
 
 
+@pytest.mark.system
 def test_importing_the_package_takes_no_time() -> None:
     """Nothing but the standard library; what takes seconds comes with the first name asked for."""
     heavy = (*HEAVY, "torch", "numpy", "moocore")
@@ -273,12 +301,14 @@ def test_importing_the_package_takes_no_time() -> None:
     )
 
 
+@pytest.mark.system
 def test_its_names_draw_in_no_plotting_no_server_and_no_data_set() -> None:
     code = "import sys; from paretocosmos import *; from paretocosmos import __all__ as every; "
     code += "print(all(name in globals() for name in every), "
     assert _said(code + f"[m for m in {HEAVY} if m in sys.modules])") == "True []"
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("command", ["--help", "train --help"])
 def test_asking_for_help_draws_in_no_validation(command: str) -> None:
     """Which comes with the first file that is read; Typer has its own reasons to, for a command."""

@@ -128,9 +128,11 @@ def test_a_state_dict_has_no_knots_since_settings_have() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"hidden": (3, 0)}, "`hidden` must be at least 1, found 0"),
+        ({"hidden": (3, 0)}, "`hidden` must be at least 1 .*, found 0"),
         ({"embedding": 0}, "`embedding` must be at least 1"),
-        ({"members": -1}, "`members` must be at least 1, found -1"),
+        ({"embedding": 2_000_000}, "`embedding` .* at most 65,536, found 2,000,000"),
+        ({"hidden": (8, 2_000_000)}, "`hidden` .* at most 65,536, found 2,000,000"),
+        ({"members": -1}, "`members` must be at least 1 .*, found -1"),
         ({"knots": ((), (1.0, 1.0))}, "increase, found .* for column 1"),
         ({"knots": ((1.0,),)}, "two or more"),
         ({"knots": ((),) * 6}, "found 6 lists for 5 columns"),

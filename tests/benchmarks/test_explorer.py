@@ -11,6 +11,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 
+@pytest.mark.system
 @pytest.mark.skipif(shutil.which("chromium") is None, reason="chromium is not installed")
 def test_a_little_of_it_runs(tmp_path: Path) -> None:
     pytest.importorskip("playwright.sync_api", reason="playwright is not installed")

@@ -5,9 +5,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 
 
+@pytest.mark.system
 def test_a_little_of_it_runs_anywhere(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "benchmarks.loader", "--tiny", "--out", str(tmp_path / "out")]
     shown = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)

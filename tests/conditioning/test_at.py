@@ -193,6 +193,34 @@ def test_what_is_no_ray_is_refused(ray: Any, says: str) -> None:
         Film(_sequence(), J).at(ray)
 
 
+class Words(nn.Module):
+    """A language model in small, which keeps what no tensor is unless it is told not to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.config = type("Config", (), {"use_cache": True})()
+        self.embedding, self.head = nn.Embedding(5, 6), nn.Linear(6, 5)
+
+    def forward(self, input_ids: Tensor, use_cache: bool | None = None) -> dict[str, Any]:
+        outputs: dict[str, Any] = {"logits": self.head(self.embedding(input_ids).tanh())}
+        if self.config.use_cache if use_cache is None else use_cache:
+            outputs["past_key_values"] = object()
+        return outputs
+
+
+@pytest.mark.parametrize("kind", [Film, Lora, Hypernet])
+def test_whole_calls_keep_no_cache_but_a_network_at_a_ray_does(kind: Any, rays: Rays) -> None:
+    model, ids = kind(Words(), J), torch.tensor([[0, 1, 2], [2, 3, 4]])
+    (ray,) = rays(1)
+    for inputs in (ids, {"input_ids": ids}):
+        for outputs in (model(inputs, ray), model.each_ray(inputs, rays(2))):
+            assert list(outputs) == ["logits"]
+        assert len(model.at(ray)(inputs)) == 2
+    assert len(model({"input_ids": ids, "use_cache": True}, ray)) == 2
+    assert len(model.at(ray)(ids)) == len(model.at(ray)(input_ids=ids)) == 2
+    assert len(model.at(ray)(ids, use_cache=False)) == 1
+
+
 def test_it_compiles_whole(rays: Rays, nudge: Nudge) -> None:
     inputs, ray = torch.randn(6, 4).double(), rays()
     for model in (Film(Affine().double(), J, rank=1), Lora(Affine().double(), J)):

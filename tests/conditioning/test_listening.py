@@ -144,6 +144,7 @@ def test_the_whole_model_can_be_checkpointed_around_its_own_checkpointing(
     assert _quiet(model)
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("again", [None, False], ids=["plain", "checkpointing"])
 @EVERY
 def test_it_compiles_as_one_graph(
@@ -158,6 +159,7 @@ def test_it_compiles_as_one_graph(
     assert _quiet(model)
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("per_sample", [False, True])
 @EVERY
 def test_it_is_exported_for_any_batch(
@@ -175,6 +177,7 @@ def test_it_is_exported_for_any_batch(
     torch.testing.assert_close(exported(inputs, ray), model(inputs, ray))
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("how", ["input", "film", "moved"])
 def test_mappings_are_compiled_and_exported(how: str, make: Make, rays: Rays, nudge: Nudge) -> None:
     network, inputs = make("towers")

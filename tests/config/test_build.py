@@ -236,6 +236,7 @@ def test_a_stack_of_networks_is_each_for_itself(
     _near(stacked, apart)
 
 
+@pytest.mark.system
 @pytest.mark.parametrize(
     ("method", "groups"),
     [(name, 1) for name in EVERY] + [(name, 5) for name in EVERY if name not in SINGLE],
@@ -355,6 +356,7 @@ class Aside:
         return self.inner.epoch(order, rays)
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("place", [0, 2], ids=["the first", "the last"])
 def test_one_network_that_cannot_be_captured_is_told_of(
     place: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -383,7 +383,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "preset": ({"preset": "papre"}, "unknown preset `papre`; did you mean `paper`"),
     "reference's length": ({"settings": {"reference": "1,2,3"}}, "here 2; found 3"),
     "reference nan": ({"settings": {"reference": "nan,1"}}, "`reference` must be finite"),
-    "hidden": ({"settings": {"hidden": "0"}}, "`hidden` takes widths >= 1"),
+    "hidden": ({"settings": {"hidden": "0"}}, "`hidden` must be at least 1"),
     "layer": ({"settings": {"layer": "nowhere"}}, "no layer `nowhere`"),
     **{
         f"groups of {method}": (
@@ -432,7 +432,8 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "seeds' truth": ({"seeds": (2, True)}, "`seed`.*found True"),
     "seeds no list": ({"seeds": 3}, "`seeds`.*found 3"),
     "seeds within seeds": ({"seeds": ([1], [2])}, "whole number"),
-    "no columns": ({"problem": "my.csv"}, "needs `target`"),
+    "no columns": ({"problem": "table"}, "needs `data` and `target`"),
+    "no file, no columns": ({"problem": "my.csv"}, "`my.csv` does not exist"),
     "no file": (
         {"problem": "absent.csv", "settings": {"target": "a", "sensitive": "b"}},
         "does not exist",

@@ -53,7 +53,13 @@ def _agreed(name: str) -> list[int]:
 
 
 def _case(name: str, at: int) -> Any:
-    return pytest.param((name, at), id=f"{name}-{WANTED[at]}")
+    return pytest.param((name, at), id=f"{name}-{WANTED[at]}", marks=_marks(name))
+
+
+def _marks(name: str) -> Any:
+    """Mark what needs a heavy extra."""
+    kind: Any = registry.find("backbones", name)
+    return pytest.mark.system if kind.foreign else ()
 
 
 def _needs(name: str, *values: Any) -> Any:
@@ -69,7 +75,10 @@ CASES = [
         [_needs(name, None)] if _missing(name) else [_case(name, at) for at in _agreed(name)]
     )
 ]
-BUILT = [_needs(name, name) if _missing(name) else pytest.param(name, id=name) for name in NAMES]
+BUILT = [
+    _needs(name, name) if _missing(name) else pytest.param(name, id=name, marks=_marks(name))
+    for name in NAMES
+]
 
 
 @pytest.fixture(params=CASES)

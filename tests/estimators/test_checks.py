@@ -6,10 +6,13 @@ import sys
 from functools import partial
 from typing import Any
 
+import pytest
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from paretocosmos.estimators import ParetoClassifier, ParetoRegressor
+
+pytestmark = pytest.mark.system  # takes minutes
 
 
 @parametrize_with_checks(  # type: ignore[untyped-decorator]
@@ -36,6 +39,7 @@ print("passed")
 """
 
 
+@pytest.mark.system
 def test_it_passes_what_the_suite_leaves_out_without_a_switch_of_scipys() -> None:
     """The switch is read once, when scipy is imported."""
     done = subprocess.run(

@@ -93,6 +93,7 @@ def test_from_a_pickle_it_chooses_among_the_rays_it_has(fair: ParetoClassifier) 
     assert kept.choice_ == fair.choose(knee=True).choice_
 
 
+@pytest.mark.system
 def test_networks_for_single_rays_are_chosen_among(people: People) -> None:
     fitted = ParetoClassifier(method="pareto_mtl", epochs=20, random_state=0)
     fitted.fit(people.x, people.rich, sensitive=people.sex)
@@ -103,6 +104,14 @@ def test_networks_for_single_rays_are_chosen_among(people: People) -> None:
 def test_it_can_be_chosen_from_again(fair: ParetoClassifier) -> None:
     once = fair.choose(max={"tpr_gap": 0.08})
     assert once.choose(knee=True).choice_ == fair.choose(knee=True).choice_
+
+
+@pytest.mark.parametrize("confidence", [None, 0.9])
+def test_a_rate_above_1_was_meant_in_percent(
+    fair: ParetoClassifier, confidence: float | None
+) -> None:
+    with pytest.raises(ConfigurationError, match=r"`tpr_gap`.*did you mean 0\.02"):
+        fair.choose(max={"tpr_gap": 2}, confidence=confidence)
 
 
 def test_a_bound_kept_with_confidence(fair: ParetoClassifier) -> None:
@@ -137,7 +146,8 @@ def test_a_threshold_is_looked_for_where_one_half_keeps_no_bound(people: People)
     fitted = ParetoClassifier(random_state=0, epochs=5, preference=[1, 0])
     fitted.fit(x, rare, sensitive=sex)
     assert not fitted.predict(x).any()
-    chosen = fitted.choose(maximize="accuracy")
+    with pytest.warns(FrontWarning, match=r"accuracy of 90\.\d%.*constant.*has 91\.\d%"):
+        chosen = fitted.choose(maximize="accuracy")
     assert 0 < chosen.threshold_ < 0.5
     assert 0 < chosen.predict(x).mean() < 0.8
     chosen.fit(x, rare, sensitive=sex)

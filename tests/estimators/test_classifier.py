@@ -80,6 +80,7 @@ class TestGroups:
         ]
         assert shares[2] < shares[0] - 0.1
 
+    @pytest.mark.system
     def test_several_classes(self, people: People) -> None:
         fitted = ParetoClassifier(random_state=0).fit(people.x, people.kind, sensitive=people.sex)
         assert fitted.front_.names == ("cross_entropy", "tpr_gap")
@@ -105,6 +106,7 @@ class TestGroups:
 
 
 class TestClasses:
+    @pytest.mark.system
     def test_it_is_as_good_as_logistic_regression_on_what_that_can_do(self) -> None:
         ahead = []
         for draw in (3, 4, 5):  # one draw of 240 rows to judge by says little
@@ -114,6 +116,7 @@ class TestClasses:
             ahead.append(ParetoClassifier(random_state=0).fit(x, y).score(rest, truth) - oracle)
         assert np.mean(ahead) > -0.01
 
+    @pytest.mark.system
     def test_the_weight_of_a_class_shifts_its_recall(self) -> None:
         x, y = make_classification(1500, 6, weights=[0.85], class_sep=0.6, random_state=0)
         fitted = ParetoClassifier(random_state=0).fit(x, y)
@@ -129,6 +132,7 @@ class TestClasses:
         oracle = LogisticRegression(class_weight="balanced").fit(x, y)
         assert recalls[2] == pytest.approx(recall_score(y, oracle.predict(x)), abs=0.15)
 
+    @pytest.mark.system
     def test_three_of_them(self) -> None:
         x, y = load_iris(return_X_y=True)
         names = np.array(["one", "two", "three"])[y]
@@ -155,6 +159,7 @@ class TestClasses:
 
 
 class TestTargets:
+    @pytest.mark.system
     def test_several_are_traded(self) -> None:
         """Two hidden units are too few for two targets that have nothing in common."""
         x = np.random.default_rng(0).normal(size=(600, 4))

@@ -48,13 +48,14 @@ def test_rays_that_change_nothing(people: People) -> None:
     assert said.startswith("the ray has no effect (sensitivity 0.00")
 
 
-def test_goals_that_hardly_conflict() -> None:
+def test_a_trade_off_within_the_noise() -> None:
     """Two groups that differ in nothing."""
     draw = np.random.default_rng(1)
     x, group = draw.normal(size=(1500, 3)), draw.integers(0, 2, 1500)
     y = (x[:, 0] + draw.normal(size=1500) > 0).astype(int)
     (said,) = _told(ParetoClassifier(random_state=0, epochs=20), x, y, sensitive=group)
-    assert said.startswith("the goals hardly conflict here")
+    assert "noise" in said
+    assert "take any" not in said
 
 
 @pytest.mark.parametrize("sign", [1.0, -1.0])

@@ -94,6 +94,7 @@ class TestPasses:
         assert passes(7, 50, 10, 50, judged=False) == (7, 1)
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("package", ["sklearn", "pandas"])
 def test_a_missing_extra_gives_the_command(package: str) -> None:
     code = WITHOUT.format(package=package)

@@ -130,6 +130,7 @@ class TestGroups:
 
 
 class TestTargets:
+    @pytest.mark.system
     def test_several_are_traded(self) -> None:
         """One hidden unit is too few for two targets that have nothing in common."""
         x = np.random.default_rng(0).normal(size=(600, 4))

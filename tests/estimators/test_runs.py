@@ -25,6 +25,7 @@ from paretocosmos.estimators._targets import columns_of, name_of
 from paretocosmos.explorer import explore, look_at
 from paretocosmos.export import Exported, export
 from paretocosmos.export._deployed import deployed
+from paretocosmos.export._fairness import fairness
 from paretocosmos.runs.labelled import labelled
 from paretocosmos.runs.like import as_run, predicts_at
 from paretocosmos.serving import Settings
@@ -63,6 +64,7 @@ def file(chosen: ParetoClassifier, tmp_path_factory: pytest.TempPathFactory) -> 
     return export(chosen, out=tmp_path_factory.mktemp("estimators") / "people.onnx")
 
 
+@pytest.mark.system
 @pytest.mark.filterwarnings("ignore:the column")
 def test_a_file_gives_what_the_estimator_predicts(
     chosen: ParetoClassifier, strangers: People, file: Exported
@@ -92,6 +94,24 @@ def test_its_card_speaks_of_the_choice(chosen: ParetoClassifier, file: Exported)
     assert "estimates from the other columns how likely somebody belongs to each group" in card
     assert "On the val split" in card
     assert "knots" not in card
+
+
+@pytest.mark.parametrize("given", ["a column", "its values", "an array"])
+def test_its_card_says_which_input_is_the_group(given: str, some: People) -> None:
+    sexes = (some.sex == "m").astype(float)
+    x = pd.DataFrame({"age": some.x["age"].fillna(40.0), "sex": sexes})
+    rows: Any = x.to_numpy() if given == "an array" else x
+    sex: Any = x["sex"] if given == "a column" else x["sex"].to_numpy()
+    fitted = ParetoClassifier(epochs=1, random_state=0).fit(rows, some.rich, sensitive=sex)
+    said = " ".join(fairness(as_run(fitted)))  # an export takes long and writes the same
+    name = "x1" if given == "an array" else "sex"
+    assert f"The groups of {name} are compared: 0, 1. Its input {name} tells" in said
+    assert "estimates from its inputs" in said
+    assert "not an input" not in said
+    apart = ParetoClassifier(epochs=1, random_state=0).fit(x[["age"]], some.rich, sensitive=sex)
+    said = " ".join(fairness(as_run(apart)))
+    assert "That column is not an input" in said
+    assert "estimates from the other columns" in said
 
 
 def test_a_file_goes_here_and_replaces_nothing(

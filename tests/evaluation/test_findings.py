@@ -1,6 +1,7 @@
 """Sensitivity by its definition, and findings of networks that are wrong in a known way."""
 
 import math
+import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -145,6 +146,34 @@ def test_each_kind_is_found_where_it_is_and_nowhere_else(
         assert "\n" not in one.text
         assert ": " in one.text or ", so " in one.text
         assert not one.text.endswith(".")
+
+
+def test_the_noise_is_said_beside_the_values() -> None:
+    """Gaps of 30 points, which 5 points of noise would hide no trade-off of."""
+    loss, gap = np.linspace(0.40, 0.42, 9), np.linspace(0.33, 0.30, 9)
+    front = _front(np.stack([loss, gap], axis=1))
+    noise = np.random.default_rng(0).normal(size=(20_000, 9, 2)) * [0.02, 0.05]
+    (found,) = findings(front, 0.5, front.values + noise)
+    assert found.kind == "no_conflict"
+    numbers = re.findall(r"from ([\d.]+) to ([\d.]+) \(noise ±([\d.]+)\)", found.text)
+    # a difference of two draws has a standard deviation √2 times as large
+    assert [[float(one) for one in each] for each in numbers] == [
+        pytest.approx([0.40, 0.42, 1.96 * math.sqrt(2) * 0.02], rel=0.03),
+        pytest.approx([0.30, 0.33, 1.96 * math.sqrt(2) * 0.05], rel=0.03),
+    ]
+    assert "take any" not in found.text
+
+
+def test_one_ray_that_beats_all_others_has_the_noise_of_its_values() -> None:
+    values = np.linspace(0, 1, 9)[:, None] + [1, 0.3]  # the first ray is best in both
+    front = _front(values)
+    (found,) = findings(front, 0.5, _noise(front, 9.0))
+    assert re.search(r"`loss` is 1 \(noise ±1\d\) and `gap` is 0\.3 \(noise ±1\d\)", found.text)
+
+
+def test_a_front_without_numbers_has_no_trade_off_to_judge() -> None:
+    front = _front(np.full((9, 2), np.nan))
+    assert findings(front, 0.5, _noise(front, 0.1)) == []
 
 
 class Flat(Objective):

@@ -1,6 +1,7 @@
 """Decisions at another probability than 0.5: what they are worth, and when they are taken."""
 
 import dataclasses
+import warnings
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from sklearn.metrics import accuracy_score
 from torch import Tensor, nn
 
 from paretocosmos import Run, TabularProblem, evaluate, fit, load_problem
-from paretocosmos.errors import ConfigurationError, InfeasibleError
+from paretocosmos.errors import ConfigurationError, FrontWarning, InfeasibleError
 from paretocosmos.evaluation.choice import look_at_test, settle
 from paretocosmos.evaluation.threshold import at_threshold, takes_threshold
 from paretocosmos.pareto.selection import Criteria
@@ -23,6 +24,7 @@ from paretocosmos.problems import Split
 from paretocosmos.types import Batch
 
 Floats = npt.NDArray[np.float64]
+BELOW = "ignore:the chosen point has an accuracy:paretocosmos.errors.FrontWarning"
 
 
 class Known(nn.Module):
@@ -136,6 +138,7 @@ def test_another_threshold_where_no_ray_keeps_the_bound_at_one_half() -> None:
         chosen(model, problem, max={"tpr_gap": -1})
 
 
+@pytest.mark.filterwarnings(BELOW)
 def test_another_threshold_where_everybody_is_told_no(tmp_path: Path) -> None:
     problem = table(3000, positives=0.1)
     run: Run = fit(problem, preset="paper", epochs=3, out=tmp_path / "run", device="cpu")
@@ -149,6 +152,29 @@ def test_another_threshold_where_everybody_is_told_no(tmp_path: Path) -> None:
     assert run.choose(knee=True).threshold < 0.5
 
 
+def test_less_accuracy_than_one_answer_for_everybody_is_said_aloud() -> None:
+    """Where one in eight is positive, a bound may be kept by saying yes to hundreds of others."""
+    problem, model = table(3000, positives=0.12, seed=2), Known(shift=-4.0, least=0.6)
+    label, _ = truth(problem)
+    with pytest.warns(FrontWarning) as warned:
+        choice = chosen(model, problem, max={"tpr_gap": 0.01})
+    reached, majority = choice.val["accuracy"], 1 - label.mean()
+    assert reached < majority
+    (said,) = (str(one.message) for one in warned)
+    assert f"{reached:.1%}" in said
+    assert f"{majority:.1%}" in said
+    # the ways out
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        better = chosen(model, problem, max={"tpr_gap": 0.5}, min={"accuracy": majority})
+    assert better.val["accuracy"] >= majority
+    with pytest.warns(FrontWarning, match="constant classifier") as warned:
+        constant = chosen(model, problem, max={"tpr_gap": 0.01}, allow_constant=True)
+    assert len(warned) == 1
+    assert constant.val["accuracy"] == pytest.approx(majority)
+
+
+@pytest.mark.filterwarnings(BELOW)
 def test_another_threshold_for_a_gain_that_is_no_chance() -> None:
     # right at 0.5: whatever another threshold gains on these rows is luck
     problem = table(2000, positives=0.5, seed=4)

@@ -68,6 +68,7 @@ def snippet(card: Path) -> str:
     return block.content
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("made", ["in_onnx", "in_torch"])
 def test_the_code_runs_as_it_stands(
     made: str, request: pytest.FixtureRequest, trained: Run

@@ -20,6 +20,8 @@ from paretocosmos.errors import ConfigurationError, RunError
 from paretocosmos.export import Exported, export
 from paretocosmos.runs.run import Run
 
+pytestmark = pytest.mark.system  # takes minutes
+
 IMAGE = (1, 17, 19)
 NETWORKS: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {
     "mlp": (lambda: Mlp((5,), 3, hidden=(7,)), (5,)),

@@ -200,6 +200,7 @@ def test_a_missing_extra_gives_the_command(trained: Run, monkeypatch: pytest.Mon
         export(trained)
 
 
+@pytest.mark.system
 def test_nothing_is_said_on_the_terminal(trained: Run, tmp_path: Path) -> None:
     code = (
         "from paretocosmos.export import export\nfrom paretocosmos.runs.load import load_run\n"

@@ -317,7 +317,7 @@ def test_weights_that_are_named_and_not_there_are_one_sentence(
 
 def test_weights_of_another_variant_are_refused(theirs: Any, tmp_path: Path) -> None:
     theirs.save_pretrained(tmp_path)
-    with pytest.raises(DataError, match=r"fit this network .*`variant`"):
+    with pytest.raises(DataError, match=r"fit this network.*`variant`"):
         EfficientNet((3, 64, 64), 1, variant="b1", weights=str(tmp_path))
 
 

@@ -1,6 +1,7 @@
 """Tables of others: Parquet files, frames of polars."""
 
 import datetime
+import decimal
 from pathlib import Path
 from typing import Any
 
@@ -8,14 +9,16 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from paretocosmos.errors import DataError
+from paretocosmos.errors import ConfigurationError, DataError
 from paretocosmos.estimators import ParetoClassifier
+from paretocosmos.io import packed
 from paretocosmos.problems.tables.files import read_table
 from paretocosmos.problems.tables.frames import named
 from paretocosmos.problems.tables.tabular import TabularProblem
 
 polars = pytest.importorskip("polars")
-pytest.importorskip("pyarrow")
+pa = pytest.importorskip("pyarrow")
+parquet = pytest.importorskip("pyarrow.parquet")
 few: dict[str, Any] = {"epochs": 2, "random_state": 0}
 
 
@@ -46,6 +49,66 @@ def test_no_parquet(tmp_path: Path) -> None:
     (tmp_path / "a.parquet").write_bytes(b"age,pay\n1,2\n")
     with pytest.raises(DataError, match=r"cannot be read .*write it again as Parquet"):
         read_table(tmp_path / "a.parquet")
+
+
+TEXT = "x" * 80_000
+SAME = {
+    "a number": [0],
+    "a long text": [TEXT],
+    "a long text of bytes": [TEXT.encode()],
+    "bytes of one length": pa.array([TEXT.encode()], pa.binary(len(TEXT))),
+}
+"""Values that take much memory in every row, and only a few kilobytes of a file."""
+
+
+@pytest.mark.parametrize("kind", SAME)
+def test_a_table_that_would_fill_the_memory(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "a.parquet"
+    rows = pa.array(np.zeros(2_000_000 if kind == "a number" else 1000, np.int64))
+    # a name that could also be a part of the other column
+    columns = {"a": pa.array(SAME[kind]).take(rows), "a.b": rows}
+    parquet.write_table(pa.table(columns), path, compression="zstd")
+    assert path.stat().st_size < 100_000
+    monkeypatch.setenv(packed.TABLE_VARIABLE, "0.02")
+    with monkeypatch.context() as patched:
+        patched.setattr(pd, "read_parquet", lambda *_, **__: pytest.fail("it was read"))
+        with pytest.raises(DataError, match=r"MB of memory.*PARETOCOSMOS_TABLE_GB"):
+            read_table(path)
+    monkeypatch.setenv(packed.TABLE_VARIABLE, "0.5")
+    assert len(read_table(path)) == len(rows)
+
+
+@pytest.mark.parametrize("limit", ["", "two", "-1", "nan", "inf"])
+def test_a_limit_that_is_no_number(
+    limit: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    people().to_parquet(tmp_path / "a.parquet")
+    monkeypatch.setenv(packed.TABLE_VARIABLE, limit)
+    if not limit:
+        assert len(read_table(tmp_path / "a.parquet")) == 300  # as if it were not set
+        return
+    with pytest.raises(ConfigurationError, match=packed.TABLE_VARIABLE):
+        read_table(tmp_path / "a.parquet")
+
+
+def test_cells_that_hold_lists(tmp_path: Path) -> None:
+    people().assign(tags=pd.Series([["a", "b"]] * 300)).to_parquet(tmp_path / "a.parquet")
+    with pytest.raises(DataError, match="`tags`: write the file without it"):
+        read_table(tmp_path / "a.parquet")
+
+
+def test_other_types_are_read_as_pandas_does(tmp_path: Path) -> None:
+    mixed = people().assign(
+        when=pd.Timestamp("2024-02-03"),
+        kind=pd.Categorical(people()["city"]),
+        exact=pd.Series([decimal.Decimal("1.5")] * 300),
+        nothing=None,
+    )
+    mixed.to_parquet(tmp_path / "a.parquet")
+    expected = pd.read_parquet(tmp_path / "a.parquet")
+    pd.testing.assert_frame_equal(read_table(tmp_path / "a.parquet"), expected)
 
 
 def test_polars_frames_are_read_as_pandas_ones() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from tests.serving.conftest import running
+from tests.serving.conftest import listening
 
 from paretocosmos import Run, fit
 from paretocosmos.serving import Settings
@@ -30,7 +30,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 @pytest.fixture(scope="module")
 def address(run: Run) -> Iterator[str]:
-    with running(Settings(folder=Path(run.folder), port=0)) as server:
+    with listening(Settings(folder=Path(run.folder), port=0)) as server:
         yield f"http://127.0.0.1:{server.port}"
 
 

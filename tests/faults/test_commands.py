@@ -12,6 +12,7 @@ from faults.commands import call_all, inflict, wrong_with
 REFUSED = Ended(2, "", "error: unknown problem `adlut`\n", 0.1, 300.0)
 
 
+@pytest.mark.system
 def test_bad_command_lines_are_refused(tmp_path: Path) -> None:
     made = inflict(16, seed=7, folder=tmp_path)
     assert made.broken == []
@@ -55,6 +56,7 @@ def test_what_is_wrong_with_an_end(
     assert wrong is None if says is None else says in str(wrong)
 
 
+@pytest.mark.system
 def test_a_broken_program_is_noticed(tmp_path: Path) -> None:
     program = tmp_path / "broken" / "paretocosmos"
     program.mkdir(parents=True)

@@ -8,10 +8,13 @@ import pytest
 from faults.files import inflict
 
 from paretocosmos.pareto.front import Front
-from paretocosmos.runs import checkpoint, saved
+from paretocosmos.runs import checkpoint, folders, saved
 from paretocosmos.runs import load as loading
+from paretocosmos.runs.checkpoint import TrainingState, load_checkpoint, load_tensors
+from paretocosmos.training import seed_run as seed_run
 
 
+@pytest.mark.system
 def test_a_few_of_all_kinds_of_damages(tmp_path: Path) -> None:
     made = inflict(200, seed=3, folder=tmp_path)
     assert made.broken == []
@@ -47,9 +50,24 @@ def without_the_hash_of_a_checkpoint() -> None:
     checkpoint.torch.equal = lambda one, two: True  # type: ignore[attr-defined]
 
 
+def without_a_run_of_its_own() -> None:
+    """A training goes on with whatever checkpoint and data there are."""
+
+    def load(path: Path, at: TrainingState) -> None:
+        _, numbers = load_tensors(path)
+        at.numbers["run"] = numbers["run"]
+        load_checkpoint(path, at)
+
+    seed_run.load_checkpoint = load  # type: ignore[attr-defined]
+    folders.refuse_other = lambda folder, record, plan: None
+
+
+@pytest.mark.system
 @pytest.mark.parametrize(
     ("spoil", "kind", "said"),
     [
+        (without_a_run_of_its_own, "a checkpoint of another run", "a wrong result"),
+        (without_a_run_of_its_own, "data of a run", "a wrong result"),
         (without_hashes, "front.json", "a wrong result"),
         (with_a_traceback, "front.json alone", "Error: "),
         (without_a_second_checkpoint, "the last checkpoint", "refused"),

@@ -10,6 +10,7 @@ from paretocosmos.runs.checkpoint import TrainingState, load_checkpoint
 from paretocosmos.training import seed_run as seed_run
 
 
+@pytest.mark.system
 def test_a_few_of_all_kinds_of_kills(tmp_path: Path) -> None:
     made = inflict(14, seed=5, folder=tmp_path)
     assert made.broken == []
@@ -38,6 +39,7 @@ def going_on_apart() -> None:
     resuming.side_by_side = lambda folders: [[at] for at in range(len(folders))]  # type: ignore[attr-defined]
 
 
+@pytest.mark.system
 @pytest.mark.parametrize(
     ("spoil", "kind", "said"),
     [

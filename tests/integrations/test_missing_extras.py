@@ -20,6 +20,7 @@ except MissingExtraError as error:
 """
 
 
+@pytest.mark.system
 @pytest.mark.parametrize(
     ("package", "name"), [("lightning", "ParetoModule"), ("transformers", "ParetoTrainer")]
 )
@@ -41,6 +42,7 @@ def test_a_package_that_is_there_but_broken_is_not_called_missing(
         base("half_installed", "Thing", "`Thing`")
 
 
+@pytest.mark.system
 def test_the_package_draws_in_neither() -> None:
     code = (
         "import sys, paretocosmos.integrations; "

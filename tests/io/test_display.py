@@ -108,6 +108,7 @@ def test_warnings_of_this_package_are_notes_and_others_are_not(
     assert warnings.showwarning is before
 
 
+@pytest.mark.system
 def test_what_takes_a_while_is_named_below(
     notebook: list[dict[str, str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -25,6 +25,7 @@ with locked(Path(sys.argv[1])):
 """
 
 
+@pytest.mark.system
 def test_a_living_process_keeps_others_out_and_a_dead_one_does_not(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     command = [sys.executable, "-c", HOLD, str(folder)]

@@ -28,13 +28,13 @@ from paretocosmos.problems.tables.files import read_csv
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Limits that a test reaches."""
     for module, name, value in (
-        (packed, "LARGEST_TABLE", 3_000_000),
         (archives, "LARGEST_PICTURE", 1_000_000),
         (archives, "LARGEST_NOTE", 10_000),
         (archives, "LARGEST_TAR", 3_000_000),
         (celeba_lists, "LARGEST", 1_000_000),
     ):
         monkeypatch.setattr(module, name, value)
+    monkeypatch.setenv(packed.TABLE_VARIABLE, "0.003")
 
 
 def test_a_file_is_read_up_to_its_limit(tmp_path: Path) -> None:

@@ -76,6 +76,7 @@ SHEETS: dict[str, Callable[[], Figure]] = {
 }
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("kind", SHEETS)
 @pytest.mark.parametrize("ending", ["png", "pdf"])
 def test_every_sheet_becomes_a_file_and_the_same_bytes_again(

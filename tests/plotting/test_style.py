@@ -35,6 +35,7 @@ def test_exactly_these_names_are_exported() -> None:
     ]
 
 
+@pytest.mark.system
 def test_matplotlib_is_imported_when_something_is_drawn_and_not_before() -> None:
     code = "import sys, paretocosmos.plotting; print('matplotlib' in sys.modules)"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -258,6 +258,7 @@ class TestReal:
         yield
         shutil.rmtree(tmp_path / "cache")  # 200 MB that nobody would read again
 
+    @pytest.mark.system
     def test_the_subset_and_the_originals(self, tmp_path: Path) -> None:
         problem = celeba_easy(data=str(RAW))
         # its README's counts

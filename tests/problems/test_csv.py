@@ -82,10 +82,12 @@ def test_refused_files(name: str, content: bytes, sentence: str, tmp_path: Path)
         table(data=str(tmp_path / name), target="paid", sensitive="sex")
 
 
-@pytest.mark.parametrize("name", ["nowhere.csv", "folder.csv"])
-def test_no_file(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "says"), [("nowhere.csv", "does not exist"), ("folder.csv", "is not a file")]
+)
+def test_no_file(name: str, says: str, tmp_path: Path) -> None:
     (tmp_path / "folder.csv").mkdir()
-    with pytest.raises(DataError, match="does not exist"):
+    with pytest.raises(DataError, match=says):
         table(data=str(tmp_path / name), target="paid", sensitive="sex")
 
 

@@ -183,6 +183,7 @@ decoded(open_pictures(Path(sys.argv[1])), [int(n) for n in sys.argv[3:]], int(sy
 """
 
 
+@pytest.mark.system
 def test_a_kill_in_the_middle(
     load: Callable[[], Decoded],
     small: "SmallCeleba",
@@ -241,6 +242,7 @@ class TestWithoutACache:
             one, two = (torch.as_tensor(p.splits[name].inputs) for p in (kept, held))
             assert torch.equal(one, two)
 
+    @pytest.mark.system
     def test_a_full_disk(
         self, small: "SmallCeleba", load: Callable[[], Decoded], cache: Path, folder: Path
     ) -> None:

@@ -124,3 +124,11 @@ def test_parquet_without_pyarrow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(MissingExtraError, match=r"`pyarrow`.*paretocosmos\[parquet\]"):
         read_table(tmp_path / "a.parquet")
+
+
+@pytest.mark.parametrize("encoding", ["hex", "base64", "rot13", "uu", "a\0b", "\ud800", "no" * 200])
+def test_an_encoding_that_is_not_of_text(encoding: str, tmp_path: Path) -> None:
+    people().to_csv(tmp_path / "a.csv", index=False)
+    with pytest.raises(ConfigurationError, match="`encoding` must be a text encoding") as refused:
+        read_table(tmp_path / "a.csv", encoding=encoding)
+    assert len(str(refused.value)) < 200

@@ -119,7 +119,7 @@ class TestCut:
         frame = pd.DataFrame({"n": [0] * 80 + [1] * 10 + [2] * 10})
         assert Grouping.fit(frame, ["n:5"]).names == ("< 1", ">= 1")
 
-    @pytest.mark.parametrize("cut", ["1", "2.5", "x", "30/x"])
+    @pytest.mark.parametrize("cut", ["1", "2.5", "x", "30/x", "inf", "nan"])
     def test_no_cut(self, cut: str) -> None:
         with pytest.raises(ConfigurationError, match=f"found `age:{cut}`"):
             Grouping.fit(people(), [f"age:{cut}"])
@@ -127,6 +127,14 @@ class TestCut:
     def test_beyond_all_values(self) -> None:
         with pytest.raises(DataError, match="cut by `200/`, must have 2 to 50 groups, found 1"):
             Grouping.fit(people(), ["age:200/"])
+
+    @pytest.mark.parametrize("cut", ["51", "200000000", "1e300", "/".join(map(str, range(60)))])
+    def test_too_many_groups(self, cut: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        """They are counted before anything of that size is made."""
+        monkeypatch.setattr(np, "arange", lambda *_: pytest.fail("so many shares were made"))
+        with pytest.raises(DataError, match="must have 2 to 50 groups") as refused:
+            Grouping.fit(people(), [f"age:{cut}"])
+        assert len(str(refused.value)) < 200
 
     def test_a_column_with_a_colon(self) -> None:
         frame = people().rename(columns={"sex": "sex:2"})

@@ -144,6 +144,7 @@ class TestRefusals:
             load_problem("toy_convex", data="x")
 
 
+@pytest.mark.system
 def test_pandas_waits_until_it_is_needed() -> None:
     check = "import sys, paretocosmos.problems as p; p.load_problem('toy_convex');"
     check += "sys.exit(sorted({'pandas', 'sklearn'} & set(sys.modules)) or 0)"

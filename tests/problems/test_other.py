@@ -176,6 +176,27 @@ class TestWeights:
         assert "weight" not in problem.split("test").targets
 
 
+@pytest.mark.parametrize("row", range(0, 400, 80))
+@pytest.mark.parametrize("number", [np.inf, -np.inf])
+def test_a_target_must_be_finite_in_every_split(tmp_path: Path, row: int, number: float) -> None:
+    frame = people()
+    frame.loc[row, "pay"] = number
+    frame.to_csv(tmp_path / "people.csv", index=False)
+    with pytest.raises(DataError, match=r"`pay` must be a finite number .*found 1 missing or inf"):
+        build(str(tmp_path / "people.csv"), "pay", "number", sensitive="sex")
+
+
+def test_a_target_too_large_to_average_is_not_called_missing() -> None:
+    with pytest.raises(DataError, match=r"`pay` .*averaged.*1e\+308"):
+        Answer.number_of(pd.Series([1e308, 1e308, 5.0], name="pay"))
+
+
+def test_a_column_without_a_value_is_named(tmp_path: Path) -> None:
+    people().assign(empty=np.nan, blank=None).to_csv(tmp_path / "people.csv", index=False)
+    with pytest.warns(DataWarning, match=r"`empty`, `blank` must have a value .*`drop`"):
+        build(str(tmp_path / "people.csv"), "pay", "number", sensitive="sex")
+
+
 @pytest.mark.parametrize(
     "damage",
     [

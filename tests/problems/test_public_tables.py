@@ -89,6 +89,7 @@ def test_the_leak_in_compas(protocol: Protocol, low: float, high: float) -> None
     assert low < float(problem.objectives[0].score(logits, test.targets)) < high
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("protocol", ["clean", "paper"])
 @pytest.mark.parametrize("load", EVERY)
 def test_selection_rates_are_compared_unless_told_otherwise(load: Load, protocol: Protocol) -> None:

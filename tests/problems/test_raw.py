@@ -94,6 +94,7 @@ class TestRaw:
                 (tmp_path / file).write_bytes(stream.read())
         pd.testing.assert_frame_equal(read_raw("adult", tmp_path), read_embedded("adult"))
 
+    @pytest.mark.system
     def test_the_script_writes_the_same_tables(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     ) -> None:

@@ -160,6 +160,7 @@ class TestFolders:
         assert locate(where[:1])[1] == [FILES[3]]
 
 
+@pytest.mark.system
 class TestDownload:
     def test_what_is_missing(self, source: Source, server: Server, cache: Path) -> None:
         (cache / "mnist").mkdir(parents=True)

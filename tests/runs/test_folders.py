@@ -24,7 +24,7 @@ def _on(plan: Plan, device: str) -> Plan:
 
 
 def test_a_run_goes_on_on_another_gpu(plan: Plan) -> None:
-    record = _on(plan, "cuda:0").configuration.to_dict()
+    record = _on(plan, "cuda:0").configuration.to_dict() | {"data_hash": plan.data_hash}
     refuse_other(Path("run"), record, _on(plan, "cuda"))
     with pytest.raises(RunError, match=r"device: 'cuda' .*'cpu'"):
         refuse_other(Path("run"), record, plan)

@@ -52,6 +52,7 @@ def _go(out: Path, method: str, **changes: Any) -> Run:
 # ---------------------------------------------------------------- resumed
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("stops", [(1, 2), (3,)], ids=str)
 @pytest.mark.parametrize("method", EVERY)
 def test_stopped_and_resumed_equals_uninterrupted(

@@ -25,6 +25,7 @@ def _ask_git_again() -> Iterator[None]:
     module._git.cache_clear()
 
 
+@pytest.mark.system
 def test_it_says_what_ran_where(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", ["/usr/bin/paretocosmos", "train", "/data/my.csv"])
     found = provenance(CPU)
@@ -63,6 +64,7 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.system
 def test_the_state_of_a_checkout(checkout: Path) -> None:
     commit = _git(checkout, "rev-parse", "HEAD")
     assert provenance(CPU)["git"] == {"commit": commit, "changed": False}
@@ -71,6 +73,7 @@ def test_the_state_of_a_checkout(checkout: Path) -> None:
     assert provenance(CPU)["git"] == {"commit": commit, "changed": True}
 
 
+@pytest.mark.system
 def test_a_checkout_without_git_or_commit_has_none(
     checkout: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -82,6 +85,7 @@ def test_a_checkout_without_git_or_commit_has_none(
     assert provenance(CPU)["git"] is None
 
 
+@pytest.mark.system
 def test_an_installed_package_has_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "__file__", str(tmp_path / "a" / "b" / "provenance.py"))
     assert provenance(CPU)["git"] is None

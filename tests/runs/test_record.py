@@ -141,6 +141,24 @@ def test_a_record_that_names_something_else_imports_and_builds_nothing(
         load_run(folder).problem()
 
 
+@pytest.mark.parametrize(
+    ("kind", "settings", "says"),
+    [
+        ("mean_squared_error", {"target": "nothing"}, "damaged.*`first` reads 'nothing'.*second"),
+        ("demographic_parity", {"sensitive": "nothing"}, "damaged.*`first` reads 'nothing'"),
+        ("demographic_parity", {"groups": 200_000_000}, "cannot rebuild"),
+    ],
+)
+def test_objectives_that_do_not_belong_to_the_problem_are_refused(
+    kind: str, settings: dict[str, Any], says: str, trained: Trained
+) -> None:
+    folder = trained(load_problem("toy_convex"))
+    specs = [{"name": kind, "settings": {"name": name} | settings} for name in ("first", "second")]
+    _changed(folder, objective_specs=specs)
+    with pytest.raises(RunError, match=says):
+        load_run(folder).problem()
+
+
 def test_an_objective_that_meant_something_else_is_not_evaluated_as_what_it_means_now(
     trained: Trained,
 ) -> None:

@@ -56,6 +56,7 @@ def begun(tmp_path_factory: pytest.TempPathFactory) -> Path:
 # ---------------------------------------------------------------- killed
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("kind", ["one seed", "a stack of seeds"])
 def test_killed_at_write_points(tmp_path: Path, kind: str) -> None:
     made = inflict(10, seed=1, folder=tmp_path, only=kind)

@@ -66,7 +66,7 @@ def test_a_choice_tells_what_was_bounded_and_what_it_got(toy: Path) -> None:
     assert f"{choice.test['second']:.4f}" in told
     assert any(line.split()[:2] == ["first", "small"] for line in lines)
     assert "at most" in choice._repr_html_()
-    assert "asked" not in choice.to_dict()
+    assert choice.to_dict()["asked"] == {"max": {"second": bound}, "minimize": "first"}
 
 
 def test_a_run_s_page_is_shown_in_a_frame_without_an_origin(folder: Path) -> None:

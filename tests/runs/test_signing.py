@@ -34,7 +34,7 @@ Pair = tuple[Path, Path]
 
 needs_openssh = pytest.mark.skipif(shutil.which("ssh-keygen") is None, reason="needs ssh-keygen")
 needs_openssl = pytest.mark.skipif(shutil.which("openssl") is None, reason="needs openssl")
-pytestmark = [needs_openssh, needs_openssl]
+pytestmark = [pytest.mark.system, needs_openssh, needs_openssl]
 
 
 @pytest.fixture(scope="module")

@@ -90,6 +90,7 @@ def test_a_broken_auditor_is_a_failure(script: ModuleType, out: str) -> None:
     assert script.audit(_auditor(out))[0] == 2
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("status", [0, 1, 2, 3])
 def test_ci_says_what_an_audit_found_and_does_not_judge_it(status: int, tmp_path: Path) -> None:
     last = (ROOT / ".ci" / "run").read_text().splitlines()[-1]

@@ -65,6 +65,7 @@ def _near(ones: list[Run], others: list[Run], *, atol: float = 1e-8) -> None:
 # ---------------------------------------------------------------- the same bits
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("epoch", [1, 2, 4])
 def test_cut_short_it_goes_on_as_if_it_had_not_been(
     table: TabularProblem, tmp_path: Path, epoch: int
@@ -98,6 +99,7 @@ def test_averaged_weights_are_kept_and_those_trained_go_on(
 # ---------------------------------------------------------------- the same up to rounding
 
 
+@pytest.mark.system
 def test_a_stack_is_each_alone(table: TabularProblem, tmp_path: Path) -> None:
     stacked = _go(tmp_path / "stack", table, seeds=SEEDS, precision="fp64")
     assert {run.record["seeds_together"] for run in stacked} == {3}
@@ -106,6 +108,7 @@ def test_a_stack_is_each_alone(table: TabularProblem, tmp_path: Path) -> None:
     assert fronts[0] != fronts[1] != fronts[2] != fronts[0]
 
 
+@pytest.mark.system
 def test_traced_is_eager(table: TabularProblem, tmp_path: Path) -> None:
     runs = [
         _go(tmp_path / engine, table, engine=engine, precision="fp64")
@@ -115,8 +118,9 @@ def test_traced_is_eager(table: TabularProblem, tmp_path: Path) -> None:
     _near(*runs)
 
 
+@pytest.mark.system
 def test_patience_ends_early_in_a_stack_as_alone(table: TabularProblem, tmp_path: Path) -> None:
-    settings = SETTINGS | {"patience": 2, "evaluate_every": 1, "learning_rate": 0.1}
+    settings = SETTINGS | {"patience": 2, "evaluate_every": 1, "learning_rate": 0.03}
     given: dict[str, Any] = {"epochs": 30, "settings": settings, "precision": "fp64"}
     given["backbone"] = "mlp"  # steps as large as these make much of rounding in eight members
     stacked = _go(tmp_path / "stack", table, seeds=SEEDS, **given)

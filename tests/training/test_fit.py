@@ -6,6 +6,7 @@ import inspect
 import json
 import random
 import tempfile
+import time
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -41,6 +42,7 @@ from paretocosmos.training import stack
 from paretocosmos.training.engine import Engine, Work, captured, choose
 from paretocosmos.training.engine.captured import Captured
 from paretocosmos.training.engine.recorded import Recorded
+from paretocosmos.training.engine.stepwise import Stepwise
 from paretocosmos.training.fit import FitOptions, Progress, fit
 from paretocosmos.training.loop import Trainer
 from paretocosmos.types import Batch, Inputs, Outputs, Targets, first
@@ -412,10 +414,30 @@ def test_what_cannot_be_captured_trains_the_same(
         assert str(one.record["engine"]).startswith(says)
 
 
-def test_preparing_is_not_counted_as_training(train: Callable[..., Run]) -> None:
-    eager, traced = train(engine="eager"), train(engine="traced")
-    assert traced.record["seconds_preparing"] > eager.record["seconds_preparing"] >= 0
-    for run in (eager, traced):
+def test_preparing_is_not_counted_as_training(
+    train: Callable[..., Run], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now, prepare = 0.0, Stepwise.prepare
+
+    def tick() -> float:
+        nonlocal now
+        now += 0.001
+        return now
+
+    def take_an_hour(*args: Any) -> None:
+        nonlocal now
+        now += 3600
+        prepare(*args)
+
+    monkeypatch.setattr(time, "perf_counter", tick)
+    monkeypatch.setattr(Stepwise, "prepare", take_an_hour)
+    record = train(engine="eager").record
+    assert record["seconds_preparing"] >= 3600
+    assert 0 < record["seconds_training"] < 3600
+
+
+def test_seconds_are_those_of_the_whole_training(train: Callable[..., Run]) -> None:
+    for run in (train(engine="eager"), train(engine="traced")):
         assert run.record["seconds_evaluating"] > 0
         assert run.record["seconds_to_selected"] <= run.record["seconds_training"]
         assert run.record["seeds_together"] == 1

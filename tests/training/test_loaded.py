@@ -49,6 +49,7 @@ def test_what_is_read_on_the_way_gives_what_memory_gives(tmp_path: Path) -> None
         assert run.record["evaluations"][-1]["losses"] == memory.record["evaluations"][-1]["losses"]
 
 
+@pytest.mark.system
 def test_a_resumed_training_draws_the_same_transforms(tmp_path: Path) -> None:
     whole = _fit(problem_of(Pictures(20, noise=True)), tmp_path / "whole")
     with pytest.raises(InterruptedError):
@@ -182,6 +183,7 @@ def test_the_batch_size_is_the_loaders(tmp_path: Path) -> None:
         )
 
 
+@pytest.mark.system
 def test_workers_end_with_the_training(tmp_path: Path) -> None:
     _fit(problem_of(Pictures(16), workers=1), tmp_path / "run", epochs=1)
     assert not multiprocessing.active_children()

@@ -2,17 +2,20 @@
 
 import copy
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
+from paretocosmos import fit
 from paretocosmos.objectives import Objective
 from paretocosmos.objectives.binary_cross_entropy import BinaryCrossEntropy
 from paretocosmos.objectives.deo import Deo
 from paretocosmos.objectives.tpr_gap import TprGap
 from paretocosmos.problems import Problem, Split
-from paretocosmos.training.scales import DRAWS, loss_scales
+from paretocosmos.training.scales import DRAWS, loss_scales, pulls
 from paretocosmos.types import Batch, Outputs, Targets
 
 ROWS = 60
@@ -151,3 +154,69 @@ def test_a_loss_without_a_gradient_stays_as_it_is(kind: type[BinaryCrossEntropy]
     found = loss_scales(_net(), problem, seed=1)
     assert found[1] == 1
     assert found[0] == loss_scales(_net(), People(), seed=1)[0]
+
+
+class OfChances(Objective):
+    """Cross-entropy of chances, defined from 0 to 1 alone: torch refuses others, or gives NaN."""
+
+    def __init__(self, *, refuses: bool, factor: float = 1.0) -> None:
+        super().__init__(name="chances")
+        self.refuses, self.factor = refuses, factor
+
+    def loss(self, outputs: Outputs, targets: Targets) -> Tensor:
+        assert isinstance(outputs, Tensor)
+        label = targets["label"].to(outputs)
+        if self.refuses:
+            return self.factor * F.binary_cross_entropy(outputs, label)
+        each = torch.where(label == 1, outputs.log(), (1 - outputs).log())
+        return -self.factor * each.mean()
+
+    score = loss
+
+
+class Chances(Net):
+    """A probability for every row."""
+
+    def forward(self, inputs: Tensor, ray: Tensor) -> Tensor:
+        return super().forward(inputs, ray).sigmoid()
+
+
+@pytest.mark.parametrize("refuses", [True, False])
+def test_a_loss_of_probabilities_has_its_scale_at_the_networks_own(refuses: bool) -> None:
+    objectives = OfChances(refuses=refuses), OfChances(refuses=refuses, factor=100.0)
+    problem, net = People(objectives=objectives), Chances().double()
+    batch = problem.split("train")
+    chance = net(batch.inputs, torch.tensor([0.5, 0.5])).detach()
+    label = batch.targets["label"]
+    # d(-log p)/dp = -1 / p, and 1 / (1 - p) of the other class
+    expected = float(torch.where(label == 1, -1 / chance, 1 / (1 - chance)).square().mean().sqrt())
+    found = loss_scales(net, problem, seed=1).tolist()
+    assert found == pytest.approx([expected, 100 * expected], rel=1e-6)
+
+
+def test_the_noise_of_the_others_is_what_it_was() -> None:
+    """A loss that is defined everywhere keeps its scale to the bit, beside one that is not."""
+    usual = People(objectives=(BinaryCrossEntropy(name="loss"), TprGap(name="gap")))
+    beside = People(objectives=(*usual.objectives, OfChances(refuses=True)))
+    net = Chances().double()
+    generators = [torch.Generator().manual_seed(0) for _ in range(2)]
+    outputs, targets = (
+        net(usual.split("train").inputs, torch.tensor([0.5, 0.5])),
+        usual.split("train").targets,
+    )
+    found = [
+        pulls(p.objectives, outputs, targets, g)
+        for p, g in zip((usual, beside), generators, strict=True)
+    ]
+    assert torch.equal(found[0], found[1][:2])
+
+
+def test_a_network_that_gives_probabilities_trains(tmp_path: Path) -> None:
+    problem = People(objectives=(OfChances(refuses=True), TprGap(name="gap")))
+    network = nn.Sequential(
+        nn.Linear(3, 8), nn.ReLU(), nn.Linear(8, 1), nn.Flatten(0), nn.Sigmoid()
+    )
+    run = fit(
+        problem, backbone=network, epochs=1, engine="eager", device="cpu", out=tmp_path / "run"
+    )
+    assert run.front.values.shape == (25, 2)

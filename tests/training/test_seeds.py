@@ -105,6 +105,7 @@ def _steps(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 # ---------------------------------------------------------------- the same as each alone
 
 
+@pytest.mark.system
 def test_a_stack_of_tables_is_each_alone_after_twenty_steps(
     table: TabularProblem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -126,6 +127,7 @@ def test_a_stack_of_tables_is_each_alone_after_twenty_steps(
     assert fronts[0] != fronts[1] != fronts[2] != fronts[0]
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("groups", [1, 4])
 def test_a_stack_of_images_is_each_alone_after_twenty_steps(
     digits: Problem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, groups: int
@@ -368,6 +370,32 @@ def test_one_seed_that_diverges_names_its_folder(
 
 def _full(*given: object) -> None:
     raise torch.cuda.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 GiB")
+
+
+def test_a_computer_without_memory_is_one_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As torch says it of a CPU, and NumPy."""
+    for number, error in enumerate((RuntimeError, MemoryError)):
+
+        def run(_: Trainer, error: type[Exception] = error) -> None:
+            raise error("[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried")
+
+        with monkeypatch.context() as patched:
+            patched.setattr(Trainer, "run", run)
+            with pytest.raises(RunError, match=r"out of memory.*`batch_size`"):
+                _go(tmp_path / f"{number}", seeds=None)
+
+
+def test_another_mistake_of_torch_is_told_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run(_: Trainer) -> None:
+        raise RuntimeError("mat1 and mat2")
+
+    monkeypatch.setattr(Trainer, "run", run)
+    with pytest.raises(RuntimeError, match="mat1"):
+        _go(tmp_path / "run", seeds=None)
 
 
 def test_too_many_for_the_memory_are_trained_in_smaller_stacks(

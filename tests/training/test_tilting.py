@@ -1,5 +1,6 @@
 """Leaning against a gap: against linear programming, and what a whole training comes to."""
 
+import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,8 +14,9 @@ from scipy.stats import spearmanr
 from tests.resumed import results, stop_at
 from torch import Tensor, nn
 
-from paretocosmos import evaluate, fit, load_problem
+from paretocosmos import evaluate, fit, load_problem, load_run
 from paretocosmos.conditioning._tilted import ANSWER, OF_NO, OF_YES
+from paretocosmos.conditioning.film import Film
 from paretocosmos.conditioning.tilt import Tilt
 from paretocosmos.config.presets import gap_of, preset_network
 from paretocosmos.errors import ConfigurationError
@@ -98,6 +100,7 @@ def _best_accuracy(gap: str, counts: np.ndarray, bound: float) -> float:
     return float(counts[:, 0].sum() / total - found.fun)
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("groups", [2, 3])
 @pytest.mark.parametrize("gap", ["demographic_parity", "tpr_gap", "fpr_gap", "equalized_odds"])
 def test_its_decisions_are_the_best_that_have_the_gap(gap: str, groups: int) -> None:
@@ -140,6 +143,7 @@ def _rows(gap: str, weight: bool = False) -> Rows:
     )
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("weight", [False, True])
 @pytest.mark.parametrize("gap", ["demographic_parity", "equalized_odds", "accuracy_gap"])
 def test_more_weight_closes_more_of_the_gap(gap: str, weight: bool, tmp_path: Path) -> None:
@@ -176,6 +180,48 @@ def test_cut_short_it_goes_on_as_if_it_had_not_been(tmp_path: Path) -> None:
     assert all(torch.equal(value, cut[name]) for name, value in kept.items())
 
 
+def test_the_best_epoch_may_be_one_that_answers_no_to_everybody(tmp_path: Path) -> None:
+    """Yes is rare and hardly follows from 200 columns, so that later epochs learn rows by heart."""
+    generator = torch.Generator().manual_seed(0)
+    inputs = torch.randn(1600, 200, generator=generator)
+    label = (torch.rand(1600, generator=generator) < 0.3).float()
+    group = torch.randint(0, 2, (1600,), generator=generator)
+
+    def part(start: int, end: int) -> Batch:
+        return Batch(inputs[start:end], {"label": label[start:end], "sensitive": group[start:end]})
+
+    problem = dataclasses.replace(
+        _rows("demographic_parity"),
+        input_shape=(200,),
+        splits={"train": part(0, 800), "val": part(800, 1400), "test": part(1400, 1600)},
+    )
+    settings = {"sensitive_groups": 2, "evaluate_every": 1}
+    run = fit(
+        problem,
+        conditioning="tilt",
+        settings=settings,
+        epochs=6,
+        engine="eager",
+        device="cpu",
+        out=tmp_path / "run",
+    )
+    assert run.record["epoch_selected"] < 6
+    loaded = load_run(tmp_path / "run")
+    for ray in torch.eye(2):
+        assert bool((loaded.model(inputs, ray) <= 0).all())  # nobody is answered yes
+    assert not loaded.model.state_dict()["path"].any()
+
+
+def test_multipliers_of_another_epoch_are_forgotten() -> None:
+    model, problem, _ = _world("demographic_parity")
+    lean(model, problem)
+    assert model.path.any()
+    with torch.no_grad():
+        model.backbone.shares[:, 1] *= 1e-3  # type: ignore[index, operator]
+    lean(model, problem)
+    assert not model.path.any()
+
+
 @pytest.mark.filterwarnings("ignore::paretocosmos.errors.BenchmarkWarning")
 def test_tables_with_a_gap_of_rates_lean_by_default() -> None:
     adult = load_problem("adult")
@@ -185,6 +231,18 @@ def test_tables_with_a_gap_of_rates_lean_by_default() -> None:
     assert preset_network("paper", adult, "linear")["conditioning"] == "concat"
     worst = load_problem("adult", settings={"fairness": "worst_group"})
     assert preset_network("default", worst, "linear")["conditioning"] == "film"
+
+
+def test_a_backbone_of_ones_own_hears_the_ray(tmp_path: Path) -> None:
+    backbone = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 1))
+    given: dict[str, Any] = {"backbone": backbone, "device": "cpu", "out": tmp_path / "run"}
+    run = fit(_rows("tpr_gap"), epochs=1, engine="eager", **given)
+    assert isinstance(run.model, Film)
+    assert run.front.values.shape == (25, 2)
+    given["out"] = tmp_path / "tilt"
+    with pytest.raises(ConfigurationError, match=r"`groups_of_no`.*one tensor.*`conditioning`"):
+        fit(_rows("tpr_gap"), epochs=1, conditioning="tilt", **given)
+    assert not given["out"].exists()
 
 
 def test_it_is_trained_on_answers_and_groups_alone() -> None:

@@ -75,6 +75,7 @@ def _plain(run: Run, sizes: np.ndarray) -> Front:
     )
 
 
+@pytest.mark.system
 def test_more_weight_on_any_of_seven_losses_lowers_it(tmp_path: Path) -> None:
     run = _trained(SIZES, tmp_path / "run", 30)
     for j in range(J):
@@ -92,6 +93,7 @@ def test_more_weight_on_any_of_seven_losses_lowers_it(tmp_path: Path) -> None:
     np.testing.assert_allclose(monotonicity(front), known, atol=0.15)
 
 
+@pytest.mark.system
 def test_no_unit_changes_the_front(tmp_path: Path) -> None:
     units = {
         "as they are": SIZES,

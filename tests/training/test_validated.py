@@ -242,6 +242,7 @@ BROKEN: dict[str, tuple[Callable[[int, Any], Any], bool, str]] = {
 }
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("case", BROKEN)
 def test_what_goes_wrong_in_a_validation_loses_nothing(
     case: str, read: Callable[[], None], tmp_path: Path
@@ -282,6 +283,7 @@ class _Dies(Pictures):
         return super().__getitem__(row)
 
 
+@pytest.mark.system
 def test_a_worker_that_dies_in_a_validation_loses_nothing(
     read: Callable[[], None], tmp_path: Path
 ) -> None:

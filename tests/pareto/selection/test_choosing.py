@@ -200,6 +200,21 @@ def test_a_wish_that_cannot_be_is_one_sentence(criteria: dict[str, Any], says: s
     assert "\n" not in str(told.value)
 
 
+@pytest.mark.parametrize("name", ["tpr_gap", "accuracy", "misclassification", "recall_no"])
+def test_a_share_above_1_was_meant_in_percent(name: str) -> None:
+    some = front({name: np.linspace(0.1, 0.9, len(VALUES))})
+    for role in ("max", "min", "near"):
+        with pytest.raises(ConfigurationError, match=rf"`{role}` of `{name}`.*did you mean 0\.025"):
+            some.choose(**{role: {name: 2.5}})  # type: ignore[arg-type]
+    assert some.choose(max={name: 1}).ray == some.choose(max={name: math.inf}).ray
+
+
+def test_a_loss_may_be_bounded_by_any_number() -> None:
+    some = front({"rmse": np.linspace(100, 900, len(VALUES))})
+    assert some.choose(max={"rmse": 350.0}, maximize="rmse")["rmse"] == 300
+    assert some.choose(max={"loss": 2}).ray == some.choose(max={"loss": math.inf}).ray
+
+
 def test_arrays_are_numbers_too() -> None:
     assert front().choose(max={"gap": np.float32(0.5)}).ray == (0.7, 0.3)  # type: ignore[dict-item]
     assert front().choose(weights=np.array([1.0, 0.0])).ray == (0.9, 0.1)  # type: ignore[arg-type]

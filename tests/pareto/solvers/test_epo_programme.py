@@ -302,6 +302,7 @@ def test_leading_axes_are_independent_and_inputs_untouched(gradients: Gradients,
     assert all(torch.equal(x, y) for x, y in zip((gram, losses, rays), before, strict=True))
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("n", [2, 3, 5])
 def test_a_recording_works_for_other_values(gradients: Gradients, n: int) -> None:
     def call(gram: Tensor, losses: Tensor, rays: Tensor) -> tuple[Tensor, ...]:

@@ -222,6 +222,7 @@ def test_leading_axes_are_independent_and_inputs_untouched(
     assert torch.equal(gram, before)
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("plane", [False, True])
 @pytest.mark.parametrize("n", [2, 3, 6, 7])
 def test_a_recording_works_for_other_values(gradients: Gradients, n: int, plane: bool) -> None:

@@ -62,6 +62,7 @@ def _read(source: Source, *sizes: int, epoch: int = 0) -> list[Tensor]:
     return found
 
 
+@pytest.mark.system
 def test_rows_are_read_as_asked_and_drawn_the_same_by_any_number_of_workers() -> None:
     state = torch.get_rng_state(), random.getstate(), repr(np.random.get_state())
     alone = _read(_source(Rows(10)), 4, 4, 2)
@@ -125,6 +126,7 @@ class _Drawn(Stream):
             yield sample | {"image": sample["image"] + noise}
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("workers", [0, 1])
 def test_what_is_evaluated_draws_the_same_every_time(workers: int) -> None:
     val = _Drawn(5) if workers == 0 else DataLoader(_Drawn(5), batch_size=2, num_workers=1)
@@ -240,6 +242,7 @@ def _drain(train: Any, **given: Any) -> None:
         pass
 
 
+@pytest.mark.system
 def test_a_sample_that_cannot_be_read_is_named() -> None:
     for workers in (0, 1):
         with pytest.raises(DataError, match=r"sample 3 of `train` .*OSError: file is truncated"):
@@ -249,6 +252,10 @@ def test_a_sample_that_cannot_be_read_is_named() -> None:
         _drain(DataLoader(Pictures(4, bad=3), batch_size=2, sampler=batches))
 
 
+@pytest.mark.system
+@pytest.mark.filterwarnings(  # torch raises the death once more where it ends the other workers
+    "ignore::pytest.PytestUnraisableExceptionWarning"
+)
 def test_a_worker_that_dies_is_said_to_have_died() -> None:
     with pytest.raises(DataError, match="`train` of `pictures` has died"):
         _drain(_Dies(8), workers=1)

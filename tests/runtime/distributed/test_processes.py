@@ -68,6 +68,7 @@ def _same(one: Path, two: Path) -> None:
         np.testing.assert_allclose(values[0], values[1], rtol=NEAR, atol=NEAR)
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("case", CASES)
 def test_two_processes_give_the_run_of_one(case: str, shared: Path, tmp_path: Path) -> None:
     alone = train(case, tmp_path / "run")
@@ -79,6 +80,7 @@ def test_two_processes_give_the_run_of_one(case: str, shared: Path, tmp_path: Pa
         assert mine["losses"] == pytest.approx(other["losses"], rel=NEAR)
 
 
+@pytest.mark.system
 def test_loaders_of_two_processes_give_the_run_of_one(shared: Path, tmp_path: Path) -> None:
     """Two read their splits anew every time; one has them in memory."""
     alone = loaded(tmp_path / "run")
@@ -90,6 +92,7 @@ def test_loaders_of_two_processes_give_the_run_of_one(shared: Path, tmp_path: Pa
         assert mine["losses"] == pytest.approx(other["losses"], rel=1e-5)
 
 
+@pytest.mark.system
 def test_images_in_recorded_steps(shared: Path, tmp_path: Path) -> None:
     alone = fit(
         "multi_digits",
@@ -102,6 +105,7 @@ def test_images_in_recorded_steps(shared: Path, tmp_path: Path) -> None:
     _same(shared / "digits", alone.folder)
 
 
+@pytest.mark.system
 def test_seeds_train_one_after_the_other(shared: Path, tmp_path: Path) -> None:
     for seed in (1, 2):
         alone = fit(
@@ -116,11 +120,13 @@ def test_seeds_train_one_after_the_other(shared: Path, tmp_path: Path) -> None:
         _same(shared / "seeds" / f"seed-{seed}", alone.folder)
 
 
+@pytest.mark.system
 def test_what_one_process_began_two_finish(shared: Path, tmp_path: Path) -> None:
     whole = train("cosmos", tmp_path / "whole")
     _same(shared / "begun", whole.folder)
 
 
+@pytest.mark.system
 def test_what_two_processes_began_one_finishes(shared: Path, tmp_path: Path) -> None:
     again = tmp_path / "again"
     shutil.copytree(shared / "cosmos", again)
@@ -129,6 +135,7 @@ def test_what_two_processes_began_one_finishes(shared: Path, tmp_path: Path) -> 
     _same(train("cosmos", again, resume=True).folder, shared / "cosmos")
 
 
+@pytest.mark.system
 def test_processes_draw_different_dropout_and_hold_the_same_weights(shared: Path) -> None:
     first, second = (json.loads((shared / f"told-{r}.json").read_text()) for r in (0, 1))
     assert first[0] == second[0]
@@ -184,6 +191,7 @@ def _epoch(folder: Path) -> int:
     return next(iter(saved_in(folder)), 0)
 
 
+@pytest.mark.system
 def test_a_lost_process_ends_the_others_with_a_usable_checkpoint(tmp_path: Path, port: int) -> None:
     given = ("toy_convex", "--epochs", "100000", "--out", "run", "--set", "rays=3")
     first, second = (_start(rank, port, tmp_path, *given) for rank in (0, 1))
@@ -200,6 +208,7 @@ def test_a_lost_process_ends_the_others_with_a_usable_checkpoint(tmp_path: Path,
     assert _epoch(tmp_path / "run") >= 2
 
 
+@pytest.mark.system
 def test_a_process_told_to_end_says_how_to_go_on(tmp_path: Path) -> None:
     given = ("train", "toy_convex", "--epochs", "100000", "--out", "run", "--set", "rays=3")
     process = start(*given, folder=tmp_path)
@@ -212,6 +221,7 @@ def test_a_process_told_to_end_says_how_to_go_on(tmp_path: Path) -> None:
     assert "continue with --out run --resume" in said
 
 
+@pytest.mark.system
 def test_processes_that_disagree_about_data(tmp_path: Path, port: int) -> None:
     for rank in (0, 1):
         rows = [f"{at % 7},{at % 2},{at % 3 % 2}" for at in range(100 + rank)]
@@ -226,6 +236,7 @@ def test_processes_that_disagree_about_data(tmp_path: Path, port: int) -> None:
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.system
 def test_processes_that_disagree_about_settings(tmp_path: Path, port: int) -> None:
     given = ("toy_convex", "--method", "cosmos", "--epochs", "1", "--out", "run")
     both = [_start(rank, port, tmp_path, *given, "--penalty", f"0.{rank + 1}") for rank in (0, 1)]
@@ -235,6 +246,7 @@ def test_processes_that_disagree_about_settings(tmp_path: Path, port: int) -> No
     assert other_said == ""
 
 
+@pytest.mark.system
 def test_one_process_that_cannot_begin_ends_all(tmp_path: Path, port: int) -> None:
     (tmp_path / "0.csv").write_text("a,sex,paid\n" + "1,0,1\n2,1,0\n3,1,1\n4,0,0\n" * 25)
     given = ("--target", "paid", "--sensitive", "sex", "--epochs", "1", "--out", "run")
@@ -246,6 +258,7 @@ def test_one_process_that_cannot_begin_ends_all(tmp_path: Path, port: int) -> No
     assert other_said == ""
 
 
+@pytest.mark.system
 def test_batch_statistics_of_a_single_sample_are_refused(tmp_path: Path, port: int) -> None:
     """A last batch of three leaves the second process one."""
     given = ("tests.runtime.distributed.cases:table", "--epochs", "1", "--out", "run")
@@ -270,6 +283,7 @@ def test_a_rank_without_others_is_nobodys(
     assert json.loads(capsys.readouterr().out)
 
 
+@pytest.mark.system
 def test_what_all_refuse_is_said_once(tmp_path: Path, port: int) -> None:
     given = ("toy_convex", "--epochs", "1", "--out", "run", "--engine", "foo")
     both = [_start(rank, port, tmp_path, *given) for rank in (0, 1)]
@@ -279,6 +293,7 @@ def test_what_all_refuse_is_said_once(tmp_path: Path, port: int) -> None:
     assert other_said == ""
 
 
+@pytest.mark.system
 def test_groups_that_cannot_be_shared(tmp_path: Path, port: int) -> None:
     given = ("toy_convex", "--epochs", "1", "--out", "run", "--set", "groups=5")
     both = [_start(rank, port, tmp_path, *given, "--set", "batch_size=100") for rank in (0, 1)]
@@ -288,5 +303,6 @@ def test_groups_that_cannot_be_shared(tmp_path: Path, port: int) -> None:
     assert other_said == ""
 
 
+@pytest.mark.system
 def test_loading_a_run_of_two_processes(shared: Path) -> None:
     assert load_run(shared / "cosmos").front.names == ("binary_cross_entropy", "deo")

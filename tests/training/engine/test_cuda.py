@@ -27,9 +27,12 @@ from paretocosmos.training.engine.stepwise import Stepwise
 from paretocosmos.training.fit import fit
 from paretocosmos.types import Batch, map_tensors
 
-pytestmark = pytest.mark.skipif(
-    not torch.cuda.is_available(), reason="needs a CUDA device: graphs are captured there only"
-)
+pytestmark = [
+    pytest.mark.system,
+    pytest.mark.skipif(
+        not torch.cuda.is_available(), reason="needs a CUDA device: graphs are captured there only"
+    ),
+]
 
 # 1,293 images: 40 batches of 32, one of 13. More than one graph of 32 steps.
 SETTINGS: dict[str, Any] = {

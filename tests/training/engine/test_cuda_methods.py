@@ -17,9 +17,12 @@ from paretocosmos.runs.checkpoint import load_tensors
 from paretocosmos.runs.saved import checkpoint_in
 from paretocosmos.types import Batch
 
-pytestmark = pytest.mark.skipif(
-    not torch.cuda.is_available(), reason="needs a CUDA device: graphs are captured there only"
-)
+pytestmark = [
+    pytest.mark.system,
+    pytest.mark.skipif(
+        not torch.cuda.is_available(), reason="needs a CUDA device: graphs are captured there only"
+    ),
+]
 
 METHODS = ("cosmos", "phn_ls", "phn_epo", "pareto_mtl", "mgda", "single_task", "uniform", "epo")
 SETTINGS: dict[str, Any] = {"batch_size": 32, "rays": 5, "evaluate_every": 1}

@@ -12,9 +12,12 @@ from paretocosmos.runtime.distributed import Processes, _processes
 from paretocosmos.runtime.distributed._messages import gathered, summed
 from paretocosmos.training.fit import fit
 
-pytestmark = pytest.mark.skipif(
-    not torch.cuda.is_available(), reason="needs a CUDA device: graphs are captured there only"
-)
+pytestmark = [
+    pytest.mark.system,
+    pytest.mark.skipif(
+        not torch.cuda.is_available(), reason="needs a CUDA device: graphs are captured there only"
+    ),
+]
 SETTINGS: dict[str, Any] = {"copies": 1, "batch_size": 64, "rays": 3, "reference": (5.0, 5.0)}
 
 

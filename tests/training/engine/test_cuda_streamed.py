@@ -26,9 +26,12 @@ from paretocosmos.training.engine.streamed import SLOTS, THREAD
 from paretocosmos.training.loop import Progress
 from paretocosmos.types import Batch, map_tensors
 
-pytestmark = pytest.mark.skipif(
-    not torch.cuda.is_available(), reason="needs a CUDA device: elsewhere nothing is copied"
-)
+pytestmark = [
+    pytest.mark.system,
+    pytest.mark.skipif(
+        not torch.cuda.is_available(), reason="needs a CUDA device: elsewhere nothing is copied"
+    ),
+]
 
 SETTINGS: dict[str, Any] = {
     "batch_size": 32,

@@ -1,10 +1,11 @@
 """Feeds: the same batches, whether a split lies on the device or is streamed to it."""
 
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
+from queue import SimpleQueue
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -163,33 +164,33 @@ def test_what_is_memory_mapped_is_not_copied(make: Make, tmp_path: Path) -> None
 
 
 class Fills:
-    """Counts what the thread fills in; it may be slow, or fail."""
+    """Counts what the thread fills in; it may fail."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.count, self.delay, self.fails_at = 0, 0.0, -1
+        self.count, self.fails_at = 0, -1
+        self.changed = threading.Condition()
         self.error: BaseException = OSError("the disk\nis gone")
         inside = streamed._Slot.fill
 
         def fill(slot: Any, tensors: Any, index: Any) -> None:
             if self.count == self.fails_at:
                 raise self.error
-            time.sleep(self.delay)
             inside(slot, tensors, index)
-            self.count += 1
+            with self.changed:
+                self.count += 1
+                self.changed.notify_all()
 
         monkeypatch.setattr(streamed._Slot, "fill", fill)
+
+    def wait_for(self, count: int) -> None:
+        """Wait until the thread has filled so many slots."""
+        with self.changed:
+            self.changed.wait_for(lambda: self.count >= count)
 
 
 @pytest.fixture
 def fills(monkeypatch: pytest.MonkeyPatch) -> Fills:
     return Fills(monkeypatch)
-
-
-def _until(condition: Callable[[], bool]) -> None:
-    end = time.monotonic() + 10
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.001)
 
 
 def test_batches_are_ready_ahead_and_never_written_over_in_use(fills: Fills) -> None:
@@ -199,36 +200,54 @@ def test_batches_are_ready_ahead_and_never_written_over_in_use(fills: Fills) -> 
         for at, given in enumerate(every):
             # all slots but those the device may still read
             full = min(at + SLOTS - min(at, AHEAD), len(pieces))
-            _until(lambda full=full: fills.count >= full)  # type: ignore[misc]
-            time.sleep(0.002)
+            fills.wait_for(full)
             assert fills.count == full
             _same(_named(feed.batch_at(given)), _by_hand(data, pieces[at]))
     assert fills.count == len(pieces)
 
 
-def test_waiting_for_a_slow_thread_is_counted(fills: Fills) -> None:
-    fills.delay = 0.02
-    feed, pieces = _streamed(_data()), torch.arange(SAMPLES).split(5)
-    started = time.perf_counter()
-    all_given(feed, pieces)
-    took = time.perf_counter() - started
-    assert 0 < feed.waited <= took  # how much depends on who else is at work
-    before = feed.waited
-    all_given(feed, pieces)
-    assert feed.waited > before  # it adds up
+class Handover:
+    """The queue of filled slots, which the test finds empty or not as it likes."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now, self.empty = 0.0, True
+        clock = SimpleNamespace(perf_counter=lambda: self.now)
+        monkeypatch.setattr(streamed, "time", clock)
+        test = self
+
+        class Queue(SimpleQueue[Any]):
+            def empty(self) -> bool:
+                return test.empty
+
+            def get(self, *args: Any) -> Any:
+                if threading.current_thread().name != THREAD:
+                    test.now += 1
+                return super().get(*args)
+
+        monkeypatch.setattr(streamed, "SimpleQueue", Queue)
 
 
-def test_a_slow_training_waits_for_the_first_batch_alone(fills: Fills) -> None:
-    fills.delay = 0.02
+@pytest.fixture
+def handover(monkeypatch: pytest.MonkeyPatch) -> Handover:
+    return Handover(monkeypatch)
+
+
+def test_waiting_for_a_slow_thread_is_counted(handover: Handover) -> None:
     feed, pieces = _streamed(_data()), torch.arange(SAMPLES).split(5)
-    with closing(feed.run(pieces)) as every:
-        for at, _ in enumerate(every):
-            # one more than the next: that one has been handed over then
-            _until(lambda at=at: fills.count > min(at + 2, len(pieces) - 1))  # type: ignore[misc]
-            time.sleep(0.02)
-            if at == 0:
-                first = feed.waited
-    assert feed.waited == first
+    all_given(feed, pieces)
+    assert feed.waited == len(pieces)  # a second for each
+    all_given(feed, pieces)
+    assert feed.waited == 2 * len(pieces)
+
+
+def test_batches_that_are_ready_are_not_waited_for(handover: Handover) -> None:
+    feed, pieces = _streamed(_data()), torch.arange(SAMPLES).split(5)
+    with closing(feed.run(pieces)) as batches:
+        next(batches)
+        handover.empty = False
+        for _ in batches:
+            pass
+    assert feed.waited == 1
 
 
 def test_what_lies_on_the_device_is_not_waited_for() -> None:
@@ -273,7 +292,6 @@ def test_an_index_beyond_the_samples_is_refused() -> None:
 def test_no_thread_outlives_an_error_in_the_training(
     fills: Fills, at: int, error: type[BaseException]
 ) -> None:
-    fills.delay = 0.002
     feed = _streamed(_data())
     with (  # noqa: PT012
         pytest.raises(error),

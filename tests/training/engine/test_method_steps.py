@@ -119,6 +119,7 @@ def test_a_step_runs_the_network_once(name: str, kind: str, groups: int) -> None
     assert any(gradient.any() for gradient in result.gradients.values())
 
 
+@pytest.mark.system
 @pytest.mark.parametrize(("groups", "stacked"), [(1, False), (3, True)], ids=["one", "stacked"])
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", METHODS)

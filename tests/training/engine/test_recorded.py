@@ -163,6 +163,7 @@ def test_gram_and_state_are_recorded_too() -> None:
 # ---------------------------------------------------------------- compiled
 
 
+@pytest.mark.system
 @pytest.mark.skipif(shutil.which("g++") is None, reason="Inductor needs a C++ compiler")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of torch itself
 def test_compiled_equals_eager_up_to_rounding(

@@ -233,6 +233,7 @@ def test_a_memory_mapped_split_is_never_copied_whole(
 # ---------------------------------------------------------------- what it says of itself
 
 
+@pytest.mark.system
 def test_progress_and_record_say_what_it_costs(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, digits: ImageProblem
 ) -> None:

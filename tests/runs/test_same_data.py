@@ -1,0 +1,156 @@
+"""A run goes on with its own data and its own checkpoints, or is refused."""
+
+import json
+import random
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.resumed import stop_at
+
+from paretocosmos.errors import RunError
+from paretocosmos.runs.checkpoint import load_tensors, save_tensors
+from paretocosmos.runs.saved import checkpoint_in
+from paretocosmos.training.compare import compare
+from paretocosmos.training.fit import fit
+
+Lines = list[list[str]]
+SETTINGS = {"target": "paid", "sensitive": "sex", "hidden": "4", "rays": 3, "batch_size": 32}
+HOW: dict[str, Any] = {"preset": "paper", "device": "cpu", "engine": "eager", "report": False}
+
+
+def _write(path: Path, change: Callable[[Lines], None] = lambda rows: None) -> None:
+    draw = random.Random(0)
+    rows = [[f"{draw.gauss(0, 1):.3f}", draw.choice("fm"), draw.choice("01")] for _ in range(120)]
+    change(rows)
+    path.write_text("\n".join(["skill,sex,paid", *(",".join(row) for row in rows)]) + "\n")
+
+
+def _fit(folder: Path, **changes: Any) -> None:
+    settings = SETTINGS | changes.pop("settings", {})
+    out = changes.pop("out", folder / "run")
+    given = {"epochs": 3, "settings": settings, "out": out} | HOW | changes
+    fit(str(folder / "people.csv"), **given)
+
+
+@pytest.fixture(scope="module")
+def begun(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A table, and beside it a run on it that was stopped after its second epoch."""
+    folder = tmp_path_factory.mktemp("begun")
+    _write(folder / "people.csv")
+    with pytest.raises(InterruptedError):
+        _fit(folder, progress=stop_at(2))
+    return folder
+
+
+@pytest.fixture
+def place(begun: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The same, whose table and run are put back afterwards."""
+    kept = begun / "kept"
+    shutil.copytree(begun / "run", kept)
+    yield begun
+    shutil.rmtree(begun / "run")
+    kept.rename(begun / "run")
+    _write(begun / "people.csv")
+
+
+def _cell(rows: Lines) -> None:
+    rows[50][0] = "0.125"
+
+
+def _label(rows: Lines) -> None:
+    rows[50][2] = "10"[int(rows[50][2])]
+
+
+def _group(rows: Lines) -> None:
+    rows[50][1] = "mf"["mf".index(rows[50][1]) - 1]
+
+
+def _order(rows: Lines) -> None:
+    rows.reverse()
+
+
+@pytest.mark.parametrize("change", [_cell, _label, _group, _order])
+def test_other_data_is_refused(place: Path, change: Callable[[Lines], None]) -> None:
+    _write(place / "people.csv", change)
+    with pytest.raises(RunError, match=r"other data.*another `out`"):
+        _fit(place, resume=True)
+
+
+def test_data_is_named_where_settings_follow_from_it(place: Path, tmp_path: Path) -> None:
+    given: dict[str, Any] = {"preset": "default", "epochs": 1, "out": tmp_path / "run"}
+    _fit(place, **given)
+    _write(place / "people.csv", _cell)  # which moves the knots of the default's network, too
+    with pytest.raises(RunError, match="other data"):
+        _fit(place, resume=True, **given)
+    with pytest.raises(RunError, match=r"other settings .*split_seed"):
+        _fit(place, resume=True, settings={"split_seed": 2}, **given)
+
+
+def test_the_same_rows_in_another_layout_go_on(place: Path) -> None:
+    path = place / "people.csv"
+    path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))
+    _fit(place, resume=True)
+    assert json.loads((place / "run" / "run.json").read_text())["status"] == "finished"
+
+
+def test_a_finished_run_is_not_taken_for_one_on_other_data(place: Path) -> None:
+    _fit(place, resume=True)
+    _write(place / "people.csv", _cell)
+    with pytest.raises(RunError, match="other data"):
+        _fit(place, resume=True)
+
+
+def test_a_run_of_a_version_that_recorded_no_data_is_refused(place: Path) -> None:
+    path = place / "run" / "run.json"
+    record = json.loads(path.read_text())
+    del record["data_hash"]
+    path.write_text(json.dumps(record))
+    with pytest.raises(RunError, match=r"did not record its data.*`out`"):
+        _fit(place, resume=True)
+
+
+def test_methods_are_not_compared_on_two_sets_of_data(tmp_path: Path) -> None:
+    _write(tmp_path / "people.csv")
+    given: dict[str, Any] = {"epochs": 1, "settings": SETTINGS, "out": tmp_path / "runs"} | HOW
+    compare(str(tmp_path / "people.csv"), ["linear"], **given)
+    _write(tmp_path / "people.csv", _cell)
+    with pytest.raises(RunError, match="other data"):
+        compare(str(tmp_path / "people.csv"), ["uniform", "linear"], resume=True, **given)
+    assert not (tmp_path / "runs" / "uniform").exists()
+
+
+# ---------------------------------------------------------------- checkpoints
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"seed": 2},
+        {"settings": {"learning_rate": 0.5}},
+        {"settings": {"batch_size": 16}},
+        {"epochs": 4},
+        {"method": "linear"},
+    ],
+    ids=lambda other: next(iter(other.get("settings", other))),
+)
+def test_a_checkpoint_of_another_run_is_refused(place: Path, tmp_path: Path, other: Any) -> None:
+    with pytest.raises(InterruptedError):
+        _fit(place, out=tmp_path / "other", progress=stop_at(2), **other)
+    shutil.rmtree(place / "run" / "checkpoint")
+    shutil.copytree(tmp_path / "other" / "checkpoint", place / "run" / "checkpoint")
+    with pytest.raises(RunError, match=r"another run.*remove `.*checkpoint`.*`out`"):
+        _fit(place, resume=True)
+    shutil.rmtree(place / "run" / "checkpoint")  # the way out that is named
+    _fit(place, resume=True)
+
+
+def test_a_checkpoint_that_does_not_name_its_run_is_refused(place: Path) -> None:
+    path = checkpoint_in(place / "run")
+    tensors, numbers = load_tensors(path, hashed=True)
+    del numbers["run"]
+    save_tensors(path, tensors, numbers, hashed=True)
+    with pytest.raises(RunError, match="another run"):
+        _fit(place, resume=True)

@@ -1,10 +1,10 @@
 """The files this package reads, in good order, and who reads them."""
 
 import contextlib
+import dataclasses
 import gzip
 import json
 import os
-import pickle
 import shutil
 import struct
 import warnings
@@ -21,10 +21,10 @@ from faults._trainings import RECIPE, SETTINGS, write_table
 from paretocosmos.paper.collected import collect
 from paretocosmos.paper.recipe import load_recipe
 from paretocosmos.paper.reproduce import reproduce
+from paretocosmos.problems import Problem, load_problem
 from paretocosmos.problems.images.composites import Composites
 from paretocosmos.problems.images.idx import read_pair
 from paretocosmos.problems.images.kept import kept
-from paretocosmos.problems.images.pickles import SIDE, read_pickle
 from paretocosmos.runs.checkpoint import flaw_of
 from paretocosmos.runs.load import load_run
 from paretocosmos.training.fit import fit
@@ -33,6 +33,14 @@ __all__ = ["Artefact", "artefacts"]
 
 Read = Callable[[Path], Any]
 ANEW = {**SETTINGS, "hidden": (8,), "reference": (9.0, 9.0)}
+RESULTS = ("front.json", "model.safetensors")
+FOREIGN: dict[str, dict[str, Any]] = {
+    "of another seed": {"seed": 2},
+    "of another learning rate": {"settings": ANEW | {"learning_rate": 0.5}},
+    "of another batch size": {"settings": ANEW | {"batch_size": 16}},
+    "of another method": {"method": "linear"},
+}
+"""Checkpoints that are intact, of the right epoch and of the right shapes."""
 
 
 @dataclass(frozen=True)
@@ -68,9 +76,10 @@ class Artefact:
 GROUPS = {
     "runs": ("run.json", "front", "table.json", "model"),
     "checkpoints": ("the last", "the checkpoint", "the only", "a checkpoint", "run.json of a run"),
+    "data": ("data of",),
     "cells": ("cell.json", "a collected"),
     "texts": ("a recipe", "a table of"),
-    "images": ("idx", "gzipped", "a pickle", "images"),
+    "images": ("idx", "gzipped", "images"),
     "exports": ("an exported",),
 }
 """What kinds of files are made together, by the beginnings of their names."""
@@ -90,6 +99,7 @@ def artefacts(folder: Path, *, only: str | None, exported: bool) -> list[Artefac
     makers = {
         "runs": _of_runs,
         "checkpoints": _of_checkpoints,
+        "data": _of_data,
         "cells": _of_cells,
         "texts": _of_texts,
         "images": _of_images,
@@ -133,30 +143,47 @@ def _of_texts(folder: Path) -> list[Artefact]:
     ]
 
 
-def _begin(out: Path) -> None:
+def _begin(out: Path, **more: Any) -> None:
     """A run that was stopped after its second epoch of three."""
-
-    def stop(at: Any) -> None:
-        if at.epoch == 2:
-            raise InterruptedError
-
     with contextlib.suppress(InterruptedError):
-        _train(out, progress=stop)
+        _train(out, progress=_stop, **more)
 
 
-def _train(out: Path, **more: Any) -> None:
+def _stop(at: Any) -> None:
+    if at.epoch == 2:
+        raise InterruptedError
+
+
+def _train(out: Path, problem: str | Problem = "toy_convex", **more: Any) -> None:
+    given: dict[str, Any] = {"epochs": 3, "settings": ANEW, "device": "cpu", "engine": "eager"}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        fit(
-            "toy_convex",
-            preset="paper",
-            epochs=3,
-            settings=ANEW,
-            out=out,
-            device="cpu",
-            engine="eager",
-            **more,
-        )
+        fit(problem, preset="paper", out=out, **given | more)
+
+
+def _train_on_table(folder: Path, **more: Any) -> None:
+    """Train on the table in a folder, whose path is no setting: the folder is copied."""
+    data = {"data": str(folder / "people.csv"), "target": "paid", "sensitive": "sex"}
+    problem = dataclasses.replace(load_problem("table", settings=data), spec=None)
+    _train(folder / "run", problem, **more)
+
+
+def _of_data(folder: Path) -> list[Artefact]:
+    """A table that is changed between a kill and the resume."""
+    place = folder / "data"
+    place.mkdir()
+    write_table(place / "people.csv")
+    with contextlib.suppress(InterruptedError):
+        _train_on_table(place, progress=_stop)
+
+    def resumed(place: Path) -> Any:
+        _train_on_table(place, resume=True)
+        return [(place / "run" / name).read_bytes() for name in RESULTS]
+
+    ways = {**BYTES, **TEXT}
+    return [
+        Artefact("data of a run", place, "people.csv", resumed, 2, ways, exact=True, fresh=True)
+    ]
 
 
 def _of_runs(folder: Path) -> list[Artefact]:
@@ -204,6 +231,10 @@ def _of_people(folder: Path) -> Path:
     return folder / "people"
 
 
+def _replace_by(other: bytes) -> Mutate:
+    return lambda _, __: other
+
+
 def _of_checkpoints(folder: Path) -> list[Artefact]:
     begun = folder / "begun"
     _begin(begun)
@@ -212,7 +243,7 @@ def _of_checkpoints(folder: Path) -> list[Artefact]:
 
     def resumed(place: Path) -> Any:
         _train(place, resume=True)
-        return [(place / name).read_bytes() for name in ("front.json", "model.safetensors")]
+        return [(place / name).read_bytes() for name in RESULTS]
 
     def looked(place: Path) -> Any:
         flaw = flaw_of(place / last, 2)
@@ -226,7 +257,21 @@ def _of_checkpoints(folder: Path) -> list[Artefact]:
     def both(name: str, file: str, read: Read, share: float, **more: bool) -> Artefact:
         return Artefact(name, begun, file, read, share, tensors, exact=True, fresh=True, **more)
 
+    foreign: dict[str, Mutate] = {}
+    for how, change in FOREIGN.items():
+        _begin(folder / how, **change)
+        foreign[how] = _replace_by((folder / how / last).read_bytes())
     return [
+        Artefact(
+            "a checkpoint of another run",
+            begun,
+            last,
+            resumed,
+            1,
+            foreign,
+            exact=True,
+            fresh=True,
+        ),
         both("the last checkpoint", last, resumed, 2, always=True),
         both("the checkpoint before", before, resumed, 1, always=True),
         both("the only checkpoint", last, alone, 0.5),
@@ -253,8 +298,6 @@ def _of_images(good: Path) -> list[Artefact]:
         head = struct.pack(f">HBB{array.ndim}I", 0, 8, array.ndim, *array.shape)
         (folder / name).write_bytes(head + array.tobytes())
         (folder / f"{name}.gz").write_bytes(gzip.compress(head + array.tobytes(), mtime=0))
-    parts = (draw.random((7, SIDE, SIDE), np.float32), draw.integers(0, 10, (7, 2)))
-    (folder / "pairs.pickle").write_bytes(pickle.dumps((*parts, *parts), protocol=2))
     composites = Composites(images, np.stack([labels, labels], 1), (5, 2, 2))
 
     def remembered(place: Path) -> Any:
@@ -272,14 +315,10 @@ def _of_images(good: Path) -> list[Artefact]:
 
         return read
 
-    def pairs(place: Path) -> Any:
-        return read_pickle(place / "pairs.pickle").sha256
-
     return [
         Artefact("idx images", folder, "images", pair(""), 3),
         Artefact("idx labels", folder, "labels", pair(""), 2),
         Artefact("gzipped idx images", folder, "images.gz", pair(".gz"), 3, exact=True),
-        Artefact("a pickle of images", folder, "pairs.pickle", pairs, 3),
         Artefact(
             "images kept in the cache",
             folder,

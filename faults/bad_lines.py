@@ -13,7 +13,7 @@ from functools import cache
 from itertools import chain, count
 from typing import Any
 
-from faults.ground import BAD_PATHS, BAD_RECIPES, BAD_RUNS, BAD_TABLES
+from faults.ground import BAD_PATHS, BAD_RECIPES, BAD_RUNS, BAD_TABLES, BOMBS
 
 __all__ = ["GROUND", "Line", "lines"]
 
@@ -26,17 +26,23 @@ Words = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Line:
-    """A bad command line; the attributes are those of a `Call`."""
+    """A bad command line; the attributes are those of a `Call`.
+
+    Attributes:
+        inside: a new folder that it is called in, by its name.
+    """
 
     kind: str
     arguments: Words
     alone: bool = False
     closed: tuple[int, ...] = ()
     environment: tuple[tuple[str, str], ...] = field(default=())
+    inside: str = ""
 
 
 ON_TABLE = ("train", PEOPLE, "--target", "rich", "--sensitive", "sex", "--epochs", "1")
 GOOD: dict[str, Words] = {
+    "demo": ("demo",),
     "list": ("list",),
     "train": ("train", "toy_convex", "--epochs", "1"),
     "watch": ("watch", RUN, "--no-open"),
@@ -96,7 +102,17 @@ NO_SEEDS = (
     "9" * 30,
 )
 NO_DEVICE = ("", "gpu", "cuda:99", "cuda:-1", "cpu:x", "tpu", "0", "cuda:" + "9" * 30, "meta", LONG)
-NO_PLACE = ("missing", "a_file", "pipe", "socket", "broken_link", "loop", "n" * 300, "/dev/null")
+NO_PLACE = (
+    "missing",
+    "a_file",
+    "pipe",
+    "socket",
+    "broken_link",
+    "loop",
+    "n" * 300,
+    "/dev/null",
+    "~nosuch_user/x",
+)
 NO_OUT = (
     f"{GROUND}/a_file",
     f"{GROUND}/a_file/below",
@@ -104,6 +120,7 @@ NO_OUT = (
     f"{GROUND}/loop",
     f"{GROUND}/loop/below",
     "n" * 300,
+    "~nosuch_user/x",
     "d/" * 2500,
     "/proc/none/deeper",
     "/dev/null",
@@ -128,7 +145,7 @@ NO_BOUND = ("", "=", "second", "second=", "=1", "second=x", "nobody=1", "second=
 
 
 def _at(places: Words) -> Words:
-    return tuple(p if p.startswith(("/", "..")) else f"{GROUND}/{p}" for p in places)
+    return tuple(p if p.startswith(("/", "..", "~")) else f"{GROUND}/{p}" for p in places)
 
 
 BAD: dict[str, Words] = {
@@ -162,7 +179,7 @@ BAD: dict[str, Words] = {
     "form": (*NO_NAME, "ONNX", "tflite"),
     "only": ("unknown", "adult,unknown", LONG, "\x1b[31m", "toy_convex", "\udcff"),
     "target": NO_TEXT[:-1],
-    "sensitive": NO_TEXT[:-1],
+    "sensitive": (*NO_TEXT[:-1], "skill:200000000", "skill:inf"),
     "positive": (*NO_TEXT[:-1], "2", "yes"),
     "drop": (*NO_TEXT[:-1], "nobody"),
     "keep": (*NO_TEXT[:-1], "nobody"),
@@ -172,7 +189,7 @@ BAD: dict[str, Words] = {
     "fairness": NO_NAME[:-1],
     "separator": ("", "ab", "a", LONG, "\n"),
     "decimal": ("", ";", "ab", LONG),
-    "encoding": ("", "utf-99", LONG, "🙂"),
+    "encoding": ("", "utf-99", LONG, "🙂", "hex", "base64", "rot13", "undefined"),
     "val": _at(NO_PLACE),
     "test": _at(NO_PLACE),
     "confidence": (*NO_NUMBER, "nan", "0", "1", "-1", "2"),
@@ -201,7 +218,14 @@ BAD: dict[str, Words] = {
     "data": _at(NO_PLACE),
     "changes": (
         *("", "=", "=1", "epochs", "epochs=x", "epochs=nan", "epochs=0", "nobody=1", "hidden=-1"),
-        *("hidden=0", "hidden=x", "hidden=99999999999", "batch_size=0", "batch_size=1000000000"),
+        *(
+            "hidden=0",
+            "hidden=x",
+            "hidden=99999999999",
+            "hidden=2000000",
+            "batch_size=0",
+            "batch_size=1000000000",
+        ),
         *("learning_rate=nan", "learning_rate=0", "learning_rate=inf", "weight_decay=-1"),
         *("rays=0", "rays=2000000000", "groups=3", "accumulate=3", "evaluate_every=0", "decay=0"),
         *("milestones=a", "reference=1", "reference=nan,1", "reference=1,2,3", "penalty=x"),
@@ -231,6 +255,7 @@ NOT_BAD = {
     # refused only beside a file to read
     *(("evaluate", how) for how in ("separator", "decimal", "encoding")),
     # what is continued or written anew
+    ("demo", "out"),
     ("reproduce", "out"),
     ("explore", "out"),
     ("export", "out"),
@@ -308,7 +333,7 @@ def _of_arguments() -> Iterator[Line]:
         for text in (*NO_NAME, "table_99", "Table_1", "table_1.toml"):
             yield Line(f"{name} RECIPE", (name, text))
     for name in ("train", "compare"):
-        for place in (*BAD_TABLES, "bomb.csv.gz"):
+        for place in (*BAD_TABLES, *BOMBS):
             yield Line(f"{name} CSV", (name, f"{GROUND}/{place}", *ON_TABLE[2:]))
         for text in (
             *NO_NAME,
@@ -421,6 +446,10 @@ def _by_hand() -> Iterator[Line]:
         ("reproduce", "table_1", "--out", f"{GROUND}/loop", "--epochs", "1"),
         ("reproduce", "table_1", "--out", "/proc/none", "--epochs", "1"),
         ("reproduce", "table_1", "--out", "n" * 300, "--epochs", "1"),
+        ("demo", "--out", f"{GROUND}/a_file"),
+        ("demo", "--out", "/proc/none"),
+        ("demo", "now"),
+        ("list", "problem"),
         ("report", "table_1", "--out", f"{GROUND}/missing"),
         ("report", "--out", f"{GROUND}/missing"),
         ("report", "--out", f"{GROUND}/a_file"),
@@ -428,6 +457,10 @@ def _by_hand() -> Iterator[Line]:
         ("report", "--out", "/dev/null"),
         ("report", "--out", f"{GROUND}/loop"),
         ("report", "--out", "n" * 300),
+        ("report", "--out", "~nosuch_user/x"),
+        ("reproduce", "table_1", "--out", "~nosuch_user/x", "--epochs", "1"),
+        ("explore", RUN, "--no-open", "--out", "~nosuch_user/page.html"),
+        ("export", RUN, "--out", "~nosuch_user/model.onnx"),
         ("watch",),
         ("watch", RUN, "--open"),
         ("watch", f"{GROUND}/missing", "--no-open"),
@@ -483,6 +516,9 @@ def _surrounded() -> Iterator[Line]:
             ("RANK", "x"),
         ):
             yield Line("an odd environment", arguments, alone=True, environment=((name, value),))
+    for name in ("train", "compare"):
+        on_table = (name, f"../{PEOPLE}", *ON_TABLE[2:])
+        yield Line("in a folder whose name is no text", on_table, inside="b\udcff")
     for text in ("\udcff\udcfe", "🙂", "\x1b[31m"):
         for name, value in (("LC_ALL", "C"), ("PYTHONIOENCODING", "ascii:strict")):
             yield Line(

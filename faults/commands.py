@@ -3,7 +3,7 @@
 import queue
 import shutil
 import threading
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from itertools import islice
 from pathlib import Path
 
@@ -56,10 +56,15 @@ def call_all(every: list[Line], folder: Path) -> Outcome:
                 number, line = waiting.get_nowait()
             except queue.Empty:
                 return
+            inside = place / line.inside
+            inside.mkdir(exist_ok=True)
             alone = line.alone or number % SHARE == SHARE - 1
             ended = caller(
-                Call(line.arguments, str(place), alone, line.closed, dict(line.environment))
+                Call(line.arguments, str(inside), alone, line.closed, dict(line.environment))
             )
+            if line.inside:
+                with suppress(OSError):
+                    inside.rmdir()
             left = sorted({*snapshot(place), *snapshot(rest)})
             wrong = wrong_with(ended, left)
             with lock:

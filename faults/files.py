@@ -33,6 +33,7 @@ SECONDS = 60.0
 MEGABYTES = 1024.0
 """That the process may have, what it began with included."""
 
+HOLES = "40 GB of holes"
 SPECIAL = ("a folder instead", "a link to another file", "a link to nothing", "another file")
 WHOLE = 2000
 """From so many damages on, kinds of files that take long to make are among them."""
@@ -193,7 +194,9 @@ def _damage(one: Artefact, place: Path, draw: random.Random) -> str:
     content = path.read_bytes()
     path.unlink()  # a link to the good one, which stays
     special = not one.sealed and draw.random() < 0.04
-    how = draw.choice(SPECIAL if special else list(one.ways))
+    # of a network, whose size is known before its weights are read
+    holes = (HOLES,) * one.name.startswith("model.safetensors")
+    how = draw.choice((*SPECIAL, *holes) if special else list(one.ways))
     if how == "a folder instead":
         path.mkdir()
     elif how == "a link to another file":
@@ -201,6 +204,9 @@ def _damage(one: Artefact, place: Path, draw: random.Random) -> str:
         path.symlink_to(place / "other")
     elif how == "a link to nothing":
         path.symlink_to(place / "nothing")
+    elif how == HOLES:
+        path.write_bytes(content if draw.random() < 0.5 else _announced(content))
+        os.truncate(path, 40 * 10**9)
     elif how == "another file":
         others = [other for other in one.folder.rglob("*") if other.is_file()]
         path.write_bytes(draw.choice(sorted(others)).read_bytes())
@@ -209,6 +215,19 @@ def _damage(one: Artefact, place: Path, draw: random.Random) -> str:
     if one.sealed:
         _seal(place)
     return how
+
+
+def _announced(content: bytes) -> bytes:
+    """The beginning of a safetensors file that says of 40 GB what they are."""
+    size = int.from_bytes(content[:8], "little")
+    header, rest = json.loads(content[8 : 8 + size]), content[8 + size :]
+    text = b""
+    while size != len(text):  # which depends on the number in it
+        size = len(text)
+        end = 40 * 10**9 - 8 - size
+        more = {"dtype": "U8", "shape": [end - len(rest)], "data_offsets": [len(rest), end]}
+        text = json.dumps({**header, "more": more}).encode()
+    return len(text).to_bytes(8, "little") + text + rest
 
 
 def _seal(place: Path) -> None:

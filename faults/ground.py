@@ -8,17 +8,29 @@ import socket
 import stat
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-__all__ = ["BAD_PATHS", "BAD_RECIPES", "BAD_RUNS", "BAD_TABLES", "lay", "snapshot", "train"]
+__all__ = [
+    "BAD_PATHS",
+    "BAD_RECIPES",
+    "BAD_RUNS",
+    "BAD_TABLES",
+    "BOMBS",
+    "lay",
+    "snapshot",
+    "train",
+]
 
 PEOPLE = "people.csv"
 ROWS = 60
 # Bytes that a packed table unpacks to: more than any table of ours may have.
 BOMB = 5 << 28
+BOMBS = ("bomb.csv.gz", "numbers.parquet", "texts.parquet")
+"""Small tables that would take gigabytes of memory."""
 
 BAD_TABLES: dict[str, bytes] = {
     "empty.csv": b"",
@@ -68,7 +80,7 @@ BAD_RECIPES: dict[str, bytes] = {
 BAD_PATHS = (
     *("missing", "missing/deeper", "a_file", "a_file/below", "pipe", "socket", "broken_link"),
     *("loop", "n" * 300, "d/" * 2500, "empty_folder", "/dev/null", "/dev/zero", "/dev/full"),
-    *("/proc/self/mem", "/proc/1/root/none"),
+    *("/proc/self/mem", "/proc/1/root/none", "~nosuch_user/x"),
 )
 """Places that are no run folder, recipe or table."""
 
@@ -103,7 +115,9 @@ def lay(folder: Path) -> None:
     """Make every file and folder that lines name, in a new folder; `train` has been there."""
     for name, content in {**BAD_TABLES, **BAD_RECIPES}.items():
         (folder / name).write_bytes(content)
-    _bomb(folder / "bomb.csv.gz")
+    _bomb(folder / BOMBS[0])
+    with suppress(ImportError):  # without it no Parquet file is read either
+        _parquet_bombs(folder)
     (folder / "a_file").write_text("nothing\n")
     _keys(folder / "key")
     (folder / "empty_folder").mkdir()
@@ -144,6 +158,22 @@ def _bomb(path: Path) -> None:
         stream.write(gzip.compress(b"skill,sex,rich\n"))
         for _ in range(BOMB // (6 << 22) + 1):
             stream.write(piece)
+
+
+def _parquet_bombs(folder: Path) -> None:
+    """A billion equal numbers, and a text of a megabyte in every row: a few kilobytes each."""
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    zeros = pa.table({name: np.zeros(10_000_000, np.int64) for name in ("skill", "sex", "rich")})
+    with pq.ParquetWriter(folder / BOMBS[1], zeros.schema, compression="zstd") as writer:
+        for _ in range(33):
+            writer.write_table(zeros)
+    rows = pa.array(np.zeros(5000, np.int32))
+    text = pa.DictionaryArray.from_arrays(rows, pa.array(["x" * (1 << 20)]))
+    table = pa.table({"skill": text, "sex": rows, "rich": rows})
+    pq.write_table(table, folder / BOMBS[2], compression="zstd", store_schema=False)
 
 
 def snapshot(folder: Path) -> dict[str, tuple[int, int]]:

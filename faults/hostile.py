@@ -11,7 +11,7 @@ from paretocosmos.serving._models import criteria_model
 
 __all__ = ["Ask", "asks"]
 
-End = Literal["answer", "half", "abort", "leave", "stall"]
+End = Literal["answer", "half", "abort", "leave", "stall", "deaf"]
 
 
 @dataclass(frozen=True)
@@ -22,14 +22,17 @@ class Ask:
         kind: of its fault, in words.
         sent: the bytes.
         end: what comes then: it waits for the answer; sends no more, which it says; aborts; leaves
-            without a word; or stalls, until the server has had enough.
+            without a word; stalls, until the server has had enough; or asks the same again and
+            again, without reading an answer.
         drip: one byte at a time, slowly.
+        alone: whether it must get a 400 and nothing more: what follows is no request.
     """
 
     kind: str
     sent: bytes
     end: End = "answer"
     drip: bool = False
+    alone: bool = False
 
 
 PATHS = ("/", "/predict", "/choose", "/front", "/health", "/metrics", "/docs", "/openapi.json")
@@ -97,6 +100,7 @@ def asks(seed: int, good: dict[str, Any], token: str | None) -> Iterator[Ask]:
         (_spoilt_head, 2),
         (_path, 1),
         (_framing, 2),
+        (_smuggled, 1),
         (_field, 6),
         (_column, 3),
         (_wish, 3),
@@ -104,6 +108,7 @@ def asks(seed: int, good: dict[str, Any], token: str | None) -> Iterator[Ask]:
         (_large, 0.3),
         (_left, 1.5),
         (_slow, 0.05),
+        (_deaf, 0.02),
     ]
     makers, weights = zip(*kinds, strict=True)
     known = b"" if token is None else b"Authorization: Bearer %b\r\n" % token.encode()
@@ -240,7 +245,6 @@ def _framing(draw: random.Random, good: dict[str, Any], known: bytes) -> Ask:
         (
             _head(path, known, kind, b"Content-Length: " + length) + b"\r\n" + body,
             _head(path, known, kind, chunked) + b"\r\n" + chunks,
-            _head(path, known, kind, chunked, b"Content-Length: 4") + b"\r\n" + chunks,
             _head(path, known, kind, b"Content-Length: 1", b"Content-Length: 2") + b"\r\n" + body,
             _head(path, known, kind, b"Transfer-Encoding: gzip, chunked") + b"\r\n" + chunks,
             _head(path, known, kind, b"Transfer-Encoding: \x0bchunked") + b"\r\n" + chunks,
@@ -248,6 +252,22 @@ def _framing(draw: random.Random, good: dict[str, Any], known: bytes) -> Ask:
         )
     )
     return Ask("lies about its length", sent, "half")
+
+
+def _smuggled(draw: random.Random, good: dict[str, Any], known: bytes) -> Ask:
+    """A body with two lengths, and behind it a request that a proxy takes for a part of it."""
+    body = _json(good)
+    lengths = [
+        b"Transfer-Encoding: chunked",
+        b"Content-Length: %d" % draw.choice((0, 4, len(body))),
+    ]
+    draw.shuffle(lengths)
+    method = draw.choice(("POST", "GET", "OPTIONS"))
+    head = _head(draw.choice(PATHS), known, *lengths, method=method)
+    chunks = b"%x\r\n%b\r\n0\r\n\r\n" % (len(body), body)
+    behind = _head("/metrics", known, method="GET") + b"\r\n"
+    sent = head.replace(b"Connection: close\r\n", b"") + b"\r\n" + chunks + behind
+    return Ask("a smuggled request", sent, "half", alone=True)
 
 
 def _field(draw: random.Random, good: dict[str, Any], known: bytes) -> Ask:
@@ -347,6 +367,11 @@ def _slow(draw: random.Random, good: dict[str, Any], known: bytes) -> Ask:
     sent = _post("/predict", known, _json(good))
     at = draw.randrange(len(sent))
     return Ask("a slow client", sent[:at], "stall", drip=draw.random() < 0.3)
+
+
+def _deaf(_draw: random.Random, _good: dict[str, Any], known: bytes) -> Ask:
+    sent = _head("/front", known, method="GET").replace(b"Connection: close\r\n", b"")
+    return Ask("a client that does not read", (sent + b"\r\n") * 100, "deaf")
 
 
 def _token(draw: random.Random, good: dict[str, Any]) -> Ask:

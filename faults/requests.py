@@ -172,6 +172,8 @@ def _send_all(server: Server, every: list[Ask], made: Outcome) -> None:
             with lock:
                 made.done[ask.kind] += 1
                 made.measure("seconds of a request", round(time.monotonic() - began, 1))
+                if ask.alone and told != ["400"]:
+                    wrong = f"answered with {', '.join(told)}"
                 for answer in told or ["no answer, and the connection was closed"]:
                     made.answered[answer] += 1
                     if answer.startswith("BROKEN"):
@@ -191,6 +193,8 @@ def send(port: int, ask: Ask) -> tuple[bytes, str | None]:
     said = b""
     with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE) as sock:
         try:
+            while ask.end == "deaf":  # until the connection is gone
+                sock.sendall(ask.sent)
             if ask.drip:
                 for byte in ask.sent[: 20 * TIMEOUT]:
                     sock.sendall(bytes([byte]))

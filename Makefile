@@ -11,17 +11,19 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 AUDITOR := $(VENV)/.auditor
 QUALITY := $(VENV)/.quality
+EXTRAS := $(VENV)/.extras
 PIP := $(BIN)/python -m pip install --quiet
 DEMO := runs/demo
 # Each worker takes neighbours, which share what they trained.
-PYTEST := $(BIN)/python -m pytest --dist worksteal
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest --dist worksteal
+TEST := $(PYTEST) -m "not system" --ignore=tests/extras
 SEED ?= 1
 WORKERS ?= 2
 
 # Tests start again and again, and processes within them: what is compiled is kept.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test quick test-shuffled test-extras check format bench faults audit constraints docs examples notebooks site surface release-check coverage mutants clean
+.PHONY: demo test quick test-shuffled test-system check format bench faults audit constraints docs examples notebooks site surface release-check coverage mutants clean
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -36,28 +38,26 @@ $(READY): pyproject.toml constraints.txt
 	$(PIP) --constraint constraints.txt 'paretocosmos[all]' --group dev
 	touch $@
 
-demo: $(READY)  ## a front of the Adult census data, from nothing
+demo: $(READY)  ## COSMOS as published beside the paper's numbers, then the default, from nothing
 	rm -rf $(DEMO)
-	$(BIN)/paretocosmos train adult --out $(DEMO)
+	$(BIN)/paretocosmos demo --out $(DEMO)
 	@echo
-	@echo "Open $(DEMO)/report.html in a browser, or look at $(DEMO)/front.png."
+	@echo "Open $(DEMO)/demo.html in a browser."
 
-test: check  ## format check, lint, strict types, tests; those of heavy extras are test-extras
-	$(PYTEST) -n 2 --ignore=tests/extras
+test: $(READY)  ## what is the same on every machine: no process, socket, signal, deadline or sleep
+	$(TEST) -n 2 -q
 
 quick: $(READY)  ## the core in a minute or so: no long training, no server, no process of its own
 	$(PYTEST) -n 2 -q @tests/quick.txt
 
 test-shuffled: $(READY)  ## the tests in another order: SEED and WORKERS choose
-	$(PYTEST) -n $(WORKERS) -q --ignore=tests/extras --random-order-bucket=module --random-order-seed=$(SEED)
+	$(TEST) -n $(WORKERS) -q --random-order-bucket=module --random-order-seed=$(SEED)
 
-test-extras: $(READY)  ## what needs heavy extras: CUDA kernels in Triton's interpreter, transformers, lightning, ray, a browser
-	$(BIN)/python -c 'import accelerate, axe_playwright_python, lightning, mlflow, nbclient, playwright, ray, schemathesis, sqlalchemy, tensorboard, transformers, triton, wandb' 2> /dev/null || \
-		$(PIP) --constraint constraints.txt --group extras
-	TRITON_INTERPRET=1 OMP_NUM_THREADS=1 $(PYTEST) -n 2 tests/layers/kernels
-	$(PYTEST) -n 2 tests/extras tests/explorer tests/benchmarks/test_explorer.py tests/contracts/test_backbones.py
+test-system: $(EXTRAS)  ## servers, signals, kills, processes, clusters, a browser, heavy extras: may wait, tries a failed test once more
+	TRITON_INTERPRET=1 $(PYTEST) -n 2 -q tests/layers/kernels
+	$(PYTEST) -n 2 -q -m system --reruns 1 -rR tests
 
-check: $(READY)
+check: $(READY)  ## format check, lint, strict types
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
@@ -72,6 +72,10 @@ bench: $(READY)  ## speed against the textbook loop, as ratios of one run
 
 faults: $(READY)  ## kills, damaged files, bad command lines and hostile requests, in full (a quarter of an hour)
 	$(BIN)/python -m faults --out results/faults.json
+
+$(EXTRAS): $(READY)
+	$(PIP) --constraint constraints.txt --group extras
+	touch $@
 
 $(AUDITOR): $(READY)
 	$(PIP) --constraint constraints.txt --group audit
@@ -89,12 +93,10 @@ constraints:  ## pin what pyproject.toml asks for, with hashes; ARGUMENTS go to 
 docs: $(READY)  ## write README's numbers and docs/ from the code and results/
 	$(BIN)/python scripts/write_docs.py
 
-examples: $(READY)  ## run the examples, and keep what they print for README and the gallery
-	$(BIN)/python -c 'import lightning, transformers' 2> /dev/null || $(PIP) --constraint constraints.txt --group extras
+examples: $(EXTRAS)  ## run the examples, and keep what they print for README and the gallery
 	$(BIN)/python scripts/run_examples.py
 
-notebooks: $(READY)  ## run the notebooks of the docs, and keep their outputs
-	$(BIN)/python -c 'import nbclient' 2> /dev/null || $(PIP) --constraint constraints.txt --group extras
+notebooks: $(EXTRAS)  ## run the notebooks of the docs, and keep their outputs
 	$(BIN)/python scripts/run_notebooks.py
 
 site: $(READY)  ## build the documentation into site/, warnings are errors; open site/index.html
@@ -113,7 +115,7 @@ $(QUALITY): $(READY)
 
 coverage: $(QUALITY)  ## the share of the package's lines that the tests run, 92 % at least; PATHS chooses some, HTML in htmlcov/
 	$(BIN)/coverage erase
-	$(BIN)/coverage run -m pytest -q -n 2 --dist worksteal --ignore=tests/extras $(PATHS)
+	$(BIN)/coverage run -m pytest -q -n 2 --dist worksteal $(or $(PATHS),--ignore=tests/extras)
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 	$(BIN)/coverage html --quiet

@@ -125,8 +125,7 @@ def tried(trial: Trial, *, data: str) -> dict[str, Any]:
 def composed(trial: Trial, data: str) -> Problem:
     """The problem of a trial, with the paper's settings."""
     sources = SOURCES[trial.problem]
-    files = _find(sources, None, data)
-    assert isinstance(files, list)
+    files = _find(sources, data)
     train, test = (
         [_read(*one, part) for one in zip(sources, files, strict=True)] for part in PARTS
     )

@@ -260,7 +260,9 @@ def check_first_steps(env: Environment) -> None:
     said(command, "predict", "run", "people.csv", *bound, "--out", "new.csv", cwd=env.folder)
     for name in ("front.json", "front.png", "report.html"):
         require((env.folder / "run" / name).is_file(), f"`train` wrote no {name}")
-    print("first steps: pip install, train, choose and predict give a front of a CSV")
+    said(command, "demo", "--out", "demo", cwd=env.folder)
+    require((env.folder / "demo" / "demo.html").is_file(), "`demo` wrote no page")
+    print("first steps: pip install, demo, train, choose and predict give a front of a CSV")
 
 
 def main() -> None:

@@ -284,6 +284,9 @@ class _Dies(Pictures):
 
 
 @pytest.mark.system
+@pytest.mark.filterwarnings(  # torch raises the death once more where it ends the other workers
+    "ignore::pytest.PytestUnraisableExceptionWarning"
+)
 def test_a_worker_that_dies_in_a_validation_loses_nothing(
     read: Callable[[], None], tmp_path: Path
 ) -> None:

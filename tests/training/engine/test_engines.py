@@ -30,11 +30,11 @@ from paretocosmos.training.engine import (
     check_engine,
     choose,
 )
-from paretocosmos.training.engine.captured import Captured
-from paretocosmos.training.engine.feed import BatchHandle
-from paretocosmos.training.engine.recorded import Recorded
+from paretocosmos.training.engine.batch_source import BatchHandle
+from paretocosmos.training.engine.cuda_graph import Captured
+from paretocosmos.training.engine.eager import Stepwise
 from paretocosmos.training.engine.step import make_step
-from paretocosmos.training.engine.stepwise import Stepwise
+from paretocosmos.training.engine.tracing import Recorded
 from paretocosmos.types import Batch, map_tensors
 
 SAMPLES, FEATURES, J = 70, 3, 2
@@ -294,7 +294,7 @@ def test_a_deep_network_is_captured_step_by_step(monkeypatch: pytest.MonkeyPatch
     drawn = _drawn(work)
     lengths = {key[1] for _, _, key in Captured(work)._pieces(*drawn)}
     assert lengths == {32, 1}
-    monkeypatch.setattr("paretocosmos.training.engine.captured.DEEP", len(work.parameters))
+    monkeypatch.setattr("paretocosmos.training.engine.cuda_graph.DEEP", len(work.parameters))
     assert [key for _, _, key in Captured(work)._pieces(*drawn)] == [(2, 1)] * 100
 
 

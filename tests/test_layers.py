@@ -44,7 +44,7 @@ CONVENIENT = {
     ("pareto.front", "pareto.selection"),
     ("pareto.front", "plotting"),
     ("pareto.front", "plotting.picture"),
-    ("pareto.selection._criteria", "objectives"),
+    ("pareto.selection", "objectives"),
     ("runs.run", "explorer.inline"),
 }
 """Lazy imports that would close a circle, for methods on values: `front.plot`, `model.at`."""

@@ -13,18 +13,6 @@ from dataclasses import dataclass, field
 
 from paretocosmos.errors import ConfigurationError, unknown
 
-    "Spec",
-    "adapter",
-    "build",
-    "convert",
-    "find",
-    "name_of",
-    "names",
-    "parameters",
-    "registered",
-    "summary",
-]
-
 Thing = Callable[..., typing.Any]
 
 

@@ -138,7 +138,7 @@ def fit(
         report: write ``report.html``, a page to drag the trade-off on, into the run folder; with
             `seeds`, a page of all of them beside their folders, too.
         callbacks: told of settings, epochs, fronts and the end (`training.callbacks.Callback`),
-            such as `TensorBoard()` of `paretocosmos.integrations.tensorboard`.
+            such as `TensorBoard()` of `paretocosmos.integrations.loggers`.
 
     Returns:
         The run: `.front`, `.model`, `.folder`, `.report`; with `seeds`, a list of them.

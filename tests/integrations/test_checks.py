@@ -16,8 +16,7 @@ from paretocosmos.integrations._checks import (
     checked_reference,
     method_of,
 )
-from paretocosmos.objectives.cross_entropy import CrossEntropy
-from paretocosmos.objectives.mean_squared_error import MeanSquaredError
+from paretocosmos.objectives import CrossEntropy, MeanSquaredError
 
 
 class Own(nn.Module):

@@ -9,8 +9,7 @@ from torch import Tensor
 
 from paretocosmos.errors import DataError, ParetoCosmosError
 from paretocosmos.io.files import one_line
-from paretocosmos.objectives import Objective
-from paretocosmos.objectives.cross_entropy import CrossEntropy
+from paretocosmos.objectives import CrossEntropy, Objective
 from paretocosmos.types import Batch, Outputs, Targets
 
 __all__ = ["BatchChecks", "LabelRange", "check_labels", "label_range"]

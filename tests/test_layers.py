@@ -251,7 +251,7 @@ def test_the_walk_sees_the_package() -> None:
         ("training.loop", "from paretocosmos.estimators import ParetoClassifier"),
         ("training.loop", "from paretocosmos.problems._base import Problem"),
         ("training.loop", "from paretocosmos.problems import _base"),
-        ("layers.kernels._ops", "from paretocosmos.backbones.lenet import LeNet"),
+        ("layers.kernels.conv_pool_ops", "from paretocosmos.backbones.lenet import LeNet"),
         ("training.engine.step", "from paretocosmos.cli.output import note"),
         ("backbones._conv_pool", "from paretocosmos.training.engine import Work"),
         ("runs.run", "from paretocosmos.training.seed_run import SeedRun"),

@@ -11,7 +11,7 @@ multiprocessor forward, 18,000 back (132 of them, sm_90), with no barrier, in pl
 
 from __future__ import annotations  # the annotations name `tl`, which may be missing
 
-from paretocosmos.layers.kernels._triton import jit, take, tl
+from paretocosmos.layers.kernels.conv_pool_triton import jit, take, tl
 
 __all__ = ["direct_forward_kernel", "direct_weights_kernel"]
 

@@ -1,27 +1,146 @@
-"""How the kernels are launched: shapes, grids, and the table of tile sizes.
+"""The two operators that torch knows: forward and backward, each with shapes and a vmap rule.
 
-Everything here takes stacked tensors, seeds first, and gives new ones. Launches only: no value is
-read back, and no memory but torch's is taken, so all of it can be captured in a CUDA graph.
+`torch.library.custom_op` rather than `autograd.Function`: an operator is opaque, so `make_fx` and
+`torch.compile` record one node instead of trying to look into a kernel launch, and autograd below
+vmap sees the stacked call, so several seeds are one launch forward and one set of launches back.
+
+The launching functions below take stacked tensors, seeds first, and give new ones. Launches only:
+no value is read back, and no memory but torch's is taken, so all of it can be captured in a CUDA
+graph.
 """
 
-from typing import NamedTuple
+# ruff: noqa: ARG001 (a fake version takes what its operator takes)
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-from paretocosmos.layers.kernels import _direct, _triton, _triton_back
+from paretocosmos.layers.kernels import conv_pool_direct, conv_pool_triton
 
-__all__ = [
-    "MOST_DIRECT",
-    "TILES",
-    "Sizes",
-    "Tile",
-    "forward",
-    "input_gradient",
-    "term_gradient",
-    "tile_of",
-    "weight_gradients",
-]
+
+@torch.library.custom_op("paretocosmos::conv_pool", mutates_args=())
+def forward_op(
+    x: Tensor, weight: Tensor, bias: Tensor, term: Tensor | None, precision: str
+) -> tuple[Tensor, Tensor]:
+    """Give h [S,B,O,PH,PW] and, as int8, which output of each pool it came from."""
+    return forward(x, weight, bias, term, precision)
+
+
+@torch.library.custom_op("paretocosmos::conv_pool_backward", mutates_args=())
+def backward_op(
+    grad: Tensor,
+    code: Tensor,
+    x: Tensor,
+    weight: Tensor,
+    groups: int,
+    needs_x: bool,
+    needs_weight: bool,
+    precision: str,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Give dx, dW, db, dterm; an empty tensor for what is not asked for (`groups` 0: no term)."""
+    none = _none(grad)
+    dweight, dbias = none, none[:, :0].clone()
+    dx, dterm = none[:, :0].clone(), none[:, :0].clone()
+    if needs_weight:
+        dweight, dbias = weight_gradients(x, weight, grad, code, precision)
+    if needs_x:
+        dx = input_gradient(x, weight, grad, code, precision)
+    if groups:
+        dterm = term_gradient(x, weight, grad, code, groups)
+    return dx, dweight, dbias, dterm
+
+
+def _none(grad: Tensor) -> Tensor:
+    """No gradient: nothing per seed, because an operator must return tensors."""
+    return grad.new_empty((grad.shape[0], 0))
+
+
+@forward_op.register_fake
+def _(
+    x: Tensor, weight: Tensor, bias: Tensor, term: Tensor | None, precision: str
+) -> tuple[Tensor, Tensor]:
+    sizes = Sizes.of(x, weight)
+    h = x.new_empty((sizes.seeds, sizes.batch, sizes.o, *sizes.pooled))
+    return h, torch.empty_like(h, dtype=torch.int8)
+
+
+@backward_op.register_fake
+def _(
+    grad: Tensor,
+    code: Tensor,
+    x: Tensor,
+    weight: Tensor,
+    groups: int,
+    needs_x: bool,
+    needs_weight: bool,
+    precision: str,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    sizes = Sizes.of(x, weight)
+    return (
+        x.new_empty(x.shape) if needs_x else _none(grad),
+        weight.new_empty(weight.shape) if needs_weight else _none(grad),
+        weight.new_empty(weight.shape[:2]) if needs_weight else _none(grad),
+        x.new_empty((sizes.seeds, groups, sizes.o, *sizes.conv)) if groups else _none(grad),
+    )
+
+
+def _setup(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
+    x, weight, _, term, ctx.precision = inputs
+    ctx.groups = 0 if term is None else term.shape[1]
+    ctx.save_for_backward(output[1], x, weight)
+    ctx.set_materialize_grads(False)  # or a tensor of zeros is made for the code
+
+
+def _backward(ctx: Any, grad: Tensor | None, _: Tensor | None) -> tuple[Tensor | None, ...]:
+    if grad is None:
+        return (None,) * 5
+    code, x, weight = ctx.saved_tensors
+    wants_x, wants_weight, wants_bias, wants_term, _ = ctx.needs_input_grad
+    dx, dweight, dbias, dterm = backward_op(
+        grad,
+        code,
+        x,
+        weight,
+        ctx.groups if wants_term else 0,
+        wants_x,
+        wants_weight or wants_bias,
+        ctx.precision,
+    )
+    return (
+        dx if wants_x else None,
+        dweight if wants_weight else None,
+        dbias if wants_bias else None,
+        dterm if wants_term else None,
+        None,
+    )
+
+
+forward_op.register_autograd(_backward, setup_context=_setup)
+
+
+def _stacking(op: Callable[..., tuple[Tensor, ...]]) -> Callable[..., Any]:
+    """The vmap rule of both: the mapped axis joins the seeds, an argument without it is shared."""
+
+    def rule(info: Any, in_dims: tuple[int | None, ...], *args: Any) -> Any:
+        size = info.batch_size
+
+        def stacked(arg: Any, dim: int | None) -> Any:
+            if not isinstance(arg, Tensor):
+                return arg
+            arg = arg.unsqueeze(0).expand(size, *arg.shape) if dim is None else arg.movedim(dim, 0)
+            return arg.flatten(0, 1)
+
+        outputs = op(*map(stacked, args, in_dims))
+        return tuple(out.unflatten(0, (size, -1)) for out in outputs), (0,) * len(outputs)
+
+    return rule
+
+
+forward_op.register_vmap(_stacking(forward_op))
+backward_op.register_vmap(_stacking(backward_op))
+
 
 MOST_DIRECT = 5  # side of the kernel up to which one input channel is convolved directly
 
@@ -148,9 +267,9 @@ def forward(
     options = {"num_warps": tile.warps, "num_stages": tile.stages}
     if tile.chunk:
         inner = sizes.channels, tile.chunk, tile.positions, precision
-        _triton.forward_kernel[grid](*given, sizes.c, *shape, *inner, **options)
+        conv_pool_triton.forward_kernel[grid](*given, sizes.c, *shape, *inner, **options)
     else:
-        _direct.direct_forward_kernel[grid](*given, *shape, tile.positions, **options)
+        conv_pool_direct.direct_forward_kernel[grid](*given, *shape, tile.positions, **options)
     return h, code
 
 
@@ -180,12 +299,14 @@ def weight_gradients(
     options = {"num_warps": tile.warps, "num_stages": tile.stages}
     if tile.chunk:
         inner = sizes.channels, tile.chunk, tile.positions, precision
-        _triton_back.weights_kernel[grid](*given, sizes.c, *shape, *inner, **options)
+        conv_pool_triton.weights_kernel[grid](*given, sizes.c, *shape, *inner, **options)
     else:
-        _direct.direct_weights_kernel[grid](*given, *shape, tile.positions, **options)
+        conv_pool_direct.direct_weights_kernel[grid](*given, *shape, tile.positions, **options)
     dweight = torch.empty_like(weight, memory_format=torch.contiguous_format)
     dbias = x.new_empty((sizes.seeds, sizes.o))
-    _triton_back.reduce_kernel[_ceil(sizes.o * (sizes.fan_in + 1), sums.positions), sizes.seeds](
+    conv_pool_triton.reduce_kernel[
+        _ceil(sizes.o * (sizes.fan_in + 1), sums.positions), sizes.seeds
+    ](
         partial,
         dweight,
         dbias,
@@ -216,7 +337,7 @@ def input_gradient(
     pixels = sizes.c * (sizes.k + 1) ** 2
     windows = x.new_empty((sizes.seeds, pixels, sizes.positions))
     tiles = _ceil(sizes.positions, tile.positions)
-    _triton_back.windows_kernel[tiles, _ceil(pixels, tile.chunk), sizes.seeds](
+    conv_pool_triton.windows_kernel[tiles, _ceil(pixels, tile.chunk), sizes.seeds](
         weight.contiguous(),
         grad.contiguous(),
         code,
@@ -234,7 +355,7 @@ def input_gradient(
         num_stages=tile.stages,
     )
     dx = x.new_empty(x.shape)
-    _triton_back.fold_kernel[_ceil(x[0].numel(), fold.positions), sizes.seeds](
+    conv_pool_triton.fold_kernel[_ceil(x[0].numel(), fold.positions), sizes.seeds](
         windows,
         dx,
         sizes.batch,
@@ -256,7 +377,7 @@ def term_gradient(
     odd = sizes.conv[0] % 2 or sizes.conv[1] % 2  # the pool drops a row or column: no gradient
     out = x.new_zeros(shape) if odd else x.new_empty(shape)
     length = sizes.o * sizes.pooled[0] * sizes.pooled[1]
-    _triton_back.term_kernel[_ceil(length, tile.positions), groups, sizes.seeds](
+    conv_pool_triton.term_kernel[_ceil(length, tile.positions), groups, sizes.seeds](
         grad.contiguous(),
         code,
         out,

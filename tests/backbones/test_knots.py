@@ -2,7 +2,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from paretocosmos.backbones._knots import APART, MOST, TOGETHER, find_knots
+from paretocosmos.backbones.tabular import APART, MOST, TOGETHER, find_knots
 
 ROWS = 4000
 GENERATOR = np.random.default_rng(0)

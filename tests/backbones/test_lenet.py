@@ -8,8 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from paretocosmos.backbones import _conv_pool
-from paretocosmos.backbones._conv_pool import ConvPool
-from paretocosmos.backbones.lenet import LeNet
+from paretocosmos.backbones.lenet import ConvPool, LeNet
 from paretocosmos.conditioning.film import Film
 from paretocosmos.conditioning.transposed_conv import TransposedConv
 from paretocosmos.errors import ConfigurationError

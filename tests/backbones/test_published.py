@@ -7,7 +7,7 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from paretocosmos.backbones._published import FILES, find_published, load_published, named
+from paretocosmos.backbones.efficientnet import FILES, find_published, load_published, named
 from paretocosmos.errors import DataError
 
 

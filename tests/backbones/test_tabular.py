@@ -7,8 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from paretocosmos.backbones._members import Scale, Shift, averaged
-from paretocosmos.backbones.tabular import Tabular
+from paretocosmos.backbones.tabular import Scale, Shift, Tabular, averaged
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.types import Batch
 

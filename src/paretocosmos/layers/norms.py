@@ -1,4 +1,4 @@
-"""Batch normalisation under rays: its statistics are those of samples under other rays too."""
+"""A module that takes the place of a layer in any network."""
 
 import copy
 import warnings
@@ -7,10 +7,24 @@ from typing import Any, Literal
 from torch import Tensor, nn
 
 from paretocosmos.errors import ConditioningWarning, ConfigurationError, unknown
-from paretocosmos.layers.wrapper import StandIn
 from paretocosmos.runtime.torch_private import BatchNorm
 
-__all__ = ["FrozenNorm", "Norm", "with_norm"]
+
+class StandIn(nn.Module):
+    """In a layer's place, with the layer's attributes: `conv.weight` is still there."""
+
+    def __init__(self, layer: nn.Module) -> None:
+        super().__init__()
+        self.layer: Any = layer
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return super().__getattr__(name)
+        except AttributeError:
+            if name.startswith("__"):  # a copy is not to be made as the layer's would be
+                raise
+            return getattr(super().__getattr__("layer"), name)
+
 
 Norm = Literal["keep", "group", "frozen"]
 MOST_GROUPS = 32  # Wu and He 2018

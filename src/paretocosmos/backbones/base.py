@@ -16,7 +16,7 @@ WIDEST = 65_536
 
 
 def check_widths(name: str, widths: Sequence[int]) -> None:
-    """Refuse layers of no units or of too many, given by the setting of that name."""
+    """Raise if a layer has no units or too many; `name` is the setting."""
     wrong = [width for width in widths if not 1 <= width <= WIDEST]
     if wrong:
         raise ConfigurationError(
@@ -78,7 +78,7 @@ class Backbone(nn.Module, ABC):
 
     @classmethod
     def fitted(cls, train: Batch, outputs: int | Mapping[str, int]) -> Mapping[str, Any]:
-        """What settings that were left at `None` come to for these rows: none, by default.
+        """Return values for settings that were left at `None`, from the training rows; none by default.
 
         Args:
             train: the rows that train.
@@ -94,7 +94,7 @@ class Backbone(nn.Module, ABC):
 
 @dataclass(frozen=True)
 class Cut:
-    """Which numbers of a layer's output are which head's.
+    """Splits the output of one linear layer among the heads: their number costs nothing.
 
     Attributes:
         names: the heads; `None` for one output without a name.
@@ -106,7 +106,7 @@ class Cut:
 
     @classmethod
     def of(cls, outputs: int | Mapping[str, int]) -> "Cut":
-        """The cut for as many numbers per sample, or per head.
+        """Build the cut for a number of outputs per sample, or per head.
 
         >>> Cut.of({"left": 10, "right": 2}).total
         12
@@ -119,11 +119,11 @@ class Cut:
 
     @property
     def total(self) -> int:
-        """How many numbers the layer gives."""
+        """Width of the layer."""
         return sum(self.widths)
 
     def heads(self, layer: str) -> tuple[str, ...]:
-        """What a backbone says of the layer: it is heads if they have names."""
+        """Return the layer's name for `Backbone.heads`: only named outputs are heads."""
         return () if self.names is None else (layer,)
 
     def __call__(self, out: Tensor) -> Outputs:

@@ -10,9 +10,6 @@ from paretocosmos.backbones.base import Backbone, Cut, check_widths
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.types import Inputs, Outputs
 
-__all__ = ["Mlp"]
-
-
 DEEPEST = 100  # layers
 
 

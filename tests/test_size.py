@@ -1,4 +1,4 @@
-"""No function over 60 lines and no file over 300: what is longer has more than one purpose."""
+"""No function over 60 lines and no file over 450: what is longer has more than one purpose."""
 
 import ast
 from pathlib import Path
@@ -9,7 +9,7 @@ import paretocosmos
 
 SOURCE = Path(paretocosmos.__file__).parent
 LONGEST_FUNCTION = 60
-LONGEST_FILE = 300
+LONGEST_FILE = 450
 # A command has a line for each option, a kernel one for each tensor and size: of these only the
 # body counts.
 LONG_SIGNATURES = ("cli", "kernels")

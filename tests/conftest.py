@@ -106,16 +106,15 @@ def folder(toy: Path, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def thing_in() -> Callable[[str, str], Any]:
-    """What every file of a room promises, whatever the room: gives its one thing."""
+    """Check what holds for every registered class or function, and return it."""
 
     from paretocosmos import registry
 
     def check(room: str, name: str) -> Any:
-        module = importlib.import_module(f"paretocosmos.{room}.{name}")
-        (public,) = module.__all__  # one file, one thing
         thing = registry.find(room, name)
-        assert thing is getattr(module, public)
-        assert thing.__module__ == module.__name__  # defined here, not passed on
+        module = importlib.import_module(thing.__module__)
+        address = f"{module.__name__}:{thing.__name__}"  # where it is defined, not re-exported
+        assert registry.registered(room)[name] == address
         for text in (module.__doc__, thing.__doc__, registry.summary(room, name)):
             assert (text or "").partition("\n")[0].strip()
         for setting in registry.parameters(thing).values():  # what a user may set

@@ -1,4 +1,4 @@
-"""Files put into this package for the length of a test."""
+"""Registered files that exist for the length of a test."""
 
 import importlib
 import sys
@@ -13,27 +13,26 @@ EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 
 
 @contextmanager
-def in_room(room: str, name: str, source: str, folder: Path) -> Iterator[Any]:
-    """A file of that name in a room; its thing.
+def in_room(room: str, name: str, example: str, thing: str, folder: Path) -> Iterator[Any]:
+    """Put an example into a subpackage and register it.
 
     Args:
         room: such as ``"methods"``.
-        name: the file's, without its ending.
-        source: what it holds, with the thing's name as its `__all__`.
+        name: the name to register.
+        example: the example's file, without its ending.
+        thing: the class or function in it.
         folder: an empty one to write to.
     """
     package = importlib.import_module(f"paretocosmos.{room}")
+    source = (EXAMPLES / f"{example}.py").read_text(encoding="utf-8")
     (folder / f"{name}.py").write_text(source, encoding="utf-8")
     package.__path__.append(str(folder))
+    package.REGISTRY[name] = f"paretocosmos.{room}.{name}:{thing}"
     importlib.invalidate_caches()
     try:
         yield registry.find(room, name)
     finally:
+        del package.REGISTRY[name]
         package.__path__.remove(str(folder))
         sys.modules.pop(f"paretocosmos.{room}.{name}", None)
         vars(package).pop(name, None)
-
-
-def example(name: str, thing: str) -> str:
-    """The source of an example as a file of a room has it."""
-    return f'{(EXAMPLES / f"{name}.py").read_text(encoding="utf-8")}\n\n__all__ = ["{thing}"]\n'

@@ -83,7 +83,12 @@ def test_public_names_are_sorted_and_about_twenty() -> None:
 
 
 def test_no_public_signature_takes_arbitrary_keywords() -> None:
-    assert "**" not in surface()
+    """Those of `choose` are declared once, in a typed dictionary."""
+    typed = "**criteria: Unpack[CriteriaOptions]", "**criteria: 'Unpack[CriteriaOptions]'"
+    text = surface()
+    for keywords in typed:
+        text = text.replace(keywords, "")
+    assert "**" not in text
 
 
 if __name__ == "__main__":

@@ -1,22 +1,17 @@
-"""Finding things by name: a room is a package, a file in it is a thing, its name is public.
+"""Look up methods, objectives, conditionings, backbones and problems by name.
 
-Every file of a room that does not start with an underscore holds one thing, the single name of its
-``__all__``: a class or a function. `package.module:Thing` names one outside this package.
+Each of these subpackages lists its names in `REGISTRY`, a table from a name to
+`package.module:Name`. What lies outside this package is named in the same way.
 """
 
 import importlib
-import importlib.util
 import inspect
-import pkgutil
 import types
 import typing
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cache
 
 from paretocosmos.errors import ConfigurationError, unknown
-
-__all__ = ["Spec", "adapter", "build", "convert", "find", "names", "parameters", "summary"]
 
 Thing = Callable[..., typing.Any]
 
@@ -30,50 +25,51 @@ class Spec:
 
 
 def names(room: str) -> list[str]:
-    """Return the names of a room's things.
+    """Return the names that a subpackage registers, sorted; none of them is imported.
 
     >>> "cosmos" in names("methods")
     True
     """
-    package = importlib.import_module(f"paretocosmos.{room}")
-    return list(_modules_in(tuple(package.__path__)))
+    return sorted(registered(room))
 
 
-@cache
-def _modules_in(folders: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the public modules of a package, sorted: reading a recipe asks a thousand times."""
-    modules = (module.name for module in pkgutil.iter_modules(folders) if not module.ispkg)
-    return tuple(sorted(name for name in modules if not name.startswith("_")))
+def registered(room: str) -> Mapping[str, str]:
+    """Return the table of a subpackage: names to `package.module:Name`."""
+    table: Mapping[str, str] = importlib.import_module(f"paretocosmos.{room}").REGISTRY
+    return table
 
 
 def find(room: str, name: str) -> Thing:
-    """The thing called `name` in a room, or at `package.module:Thing`.
+    """Import what a subpackage registers as `name`, or what is at `package.module:Name`.
 
-    A room may adapt things of a library, as `torchjd:UPGrad` among methods.
+    A subpackage may also adapt classes of another library, as methods do with `torchjd:UPGrad`.
     """
     if ":" in name:
         adapt = adapter(room, name)
-        return _outside(name) if adapt is None else adapt(name.partition(":")[2])
-    if name not in names(room):
+        return _import(name) if adapt is None else adapt(name.partition(":")[2])
+    if name not in registered(room):
         raise unknown(room.removesuffix("s"), name, names(room))
-    module = importlib.import_module(f"paretocosmos.{room}.{name}")
-    (thing,) = module.__all__
-    return typing.cast(Thing, getattr(module, thing))
+    return _import(registered(room)[name])
+
+
+def name_of(room: str, kind: type) -> str | None:
+    """Return the name under which a class is registered, or `None`.
+
+    >>> from paretocosmos import Cosmos
+    >>> name_of("methods", Cosmos)
+    'cosmos'
+    """
+    address = f"{kind.__module__}:{kind.__qualname__}"
+    return next((name for name, value in registered(room).items() if value == address), None)
 
 
 def adapter(room: str, name: str) -> Callable[[str], Thing] | None:
-    """What makes a thing of a room from one of a library; `None` where the room has nothing for it.
-
-    It is `adapted` in the room's file of the library's name, with an underscore before it.
-    """
+    """Return the function that adapts another library's classes, if `name` is of such a library."""
+    adapters: Mapping[str, str] = getattr(
+        importlib.import_module(f"paretocosmos.{room}"), "ADAPTERS", {}
+    )
     library = name.partition(":")[0]
-    if not library.isidentifier():
-        return None
-    file = f"paretocosmos.{room}._{library}"
-    if importlib.util.find_spec(file) is None:
-        return None
-    found: Callable[[str], Thing] | None = getattr(importlib.import_module(file), "adapted", None)
-    return found
+    return _import(adapters[library]) if library in adapters else None
 
 
 def build(room: str, spec: Spec, **fixed: typing.Any) -> typing.Any:
@@ -172,7 +168,7 @@ def _to(value: object, option: object) -> object:
     raise TypeError
 
 
-def _outside(name: str) -> Thing:
+def _import(name: str) -> Thing:
     module_name, _, attribute = name.partition(":")
     try:
         return typing.cast(Thing, getattr(importlib.import_module(module_name), attribute))

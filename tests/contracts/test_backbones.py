@@ -90,7 +90,7 @@ def case(request: pytest.FixtureRequest) -> Case:
 
 def _twin(case: Case, settings: Mapping[str, Any] | None = None) -> Backbone:
     network, shape, outputs = case
-    name = type(network).__module__.rpartition(".")[2]
+    name = registry.name_of("backbones", type(network)) or ""
     return _build(name, WANTED.index((shape, outputs)), settings)
 
 

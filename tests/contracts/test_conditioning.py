@@ -139,7 +139,7 @@ def test_the_ray_matters_unless_it_is_said_not_to(case: Case) -> None:
             parameter.add_(0.01 * torch.randn_like(parameter))
     one, two = (_named(model(inputs, ray)) for ray in torch.eye(J, dtype=torch.float64)[:2])
     same = all(torch.equal(out, two[name]) for name, out in one.items())
-    assert same == (type(model).__module__.rpartition(".")[2] in DEAF)
+    assert same == (registry.name_of("conditioning", type(model)) in DEAF)
 
 
 def test_without_the_parameters_that_read_the_ray_it_does_not_matter(case: Case) -> None:
@@ -154,7 +154,7 @@ def test_without_the_parameters_that_read_the_ray_it_does_not_matter(case: Case)
             if name in model.ray_parameters:
                 parameter.zero_()
     _same(*(model(inputs, ray) for ray in torch.eye(J, dtype=torch.float64)[:2]))
-    assert (not model.ray_parameters) == (type(model).__module__.rpartition(".")[2] in DEAF)
+    assert (not model.ray_parameters) == (registry.name_of("conditioning", type(model)) in DEAF)
 
 
 def test_the_backbone_handed_over_is_left_alone(case: Case) -> None:

@@ -18,7 +18,7 @@ import torch.nn.functional as F
 from paretocosmos.errors import InfeasibleError
 from paretocosmos.pareto.front import Front
 from paretocosmos.pareto.rays import as_rays, even_rays
-from paretocosmos.pareto.selection import Criteria, closest, constant, within
+from paretocosmos.pareto.selection import Criteria, find_closest, find_constant, find_feasible
 from paretocosmos.plotting import select_limits
 
 pytestmark = pytest.mark.system  # runs node or a browser
@@ -116,11 +116,11 @@ def test_a_point_is_picked_as_python_picks_it(js: Script) -> None:
         except InfeasibleError as error:
             refused += 1
             assert picked["at"] == -1
-            assert picked["closest"] == closest(front, Criteria(**criteria))
+            assert picked["closest"] == find_closest(front, Criteria(**criteria))
             if "no ray has a number" not in str(error):
                 bounds = {"max": criteria["max"], "min": criteria["min"]}
-                keeping = within(front, Criteria(**bounds, knee=True, allow_constant=True))
-                assert picked["constant"] is bool((constant(front) & keeping).any())
+                keeping = find_feasible(front, Criteria(**bounds, knee=True, allow_constant=True))
+                assert picked["constant"] is bool((find_constant(front) & keeping).any())
             continue
         assert tuple(front.rays[picked["at"]].tolist()) == point.ray
     assert 100 < refused < 500  # both ways are met often

@@ -7,8 +7,7 @@ from scipy import stats
 from torch import Tensor
 
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.pareto.rays import Alpha, sample_rays
-from paretocosmos.pareto.strata import _quantiles, _sigmoid, stratified_rays
+from paretocosmos.pareto.rays import Alpha, _quantiles, _sigmoid, sample_rays, stratified_rays
 
 
 def _draw(steps: int, groups: int, objectives: int, alpha: Alpha = 0.5, seed: int = 3) -> Tensor:

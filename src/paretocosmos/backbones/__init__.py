@@ -6,4 +6,12 @@ layer, where a ray can enter, and its heads, which methods with shared gradients
 
 from paretocosmos.backbones._base import Backbone
 
-__all__ = ["Backbone"]
+__all__ = ["REGISTRY", "Backbone"]
+
+REGISTRY = {
+    "efficientnet": "paretocosmos.backbones.efficientnet:EfficientNet",
+    "lenet": "paretocosmos.backbones.lenet:LeNet",
+    "mlp": "paretocosmos.backbones.mlp:Mlp",
+    "tabular": "paretocosmos.backbones.tabular:Tabular",
+}
+"""Every backbone by its name: the module and the class in it."""

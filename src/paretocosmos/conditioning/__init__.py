@@ -11,6 +11,7 @@ __all__ = [
     "OF_NO",
     "OF_YES",
     "PLACES",
+    "REGISTRY",
     "Conditioning",
     "Emission",
     "PerRayEnsemble",
@@ -21,3 +22,15 @@ __all__ = [
     "networks_of",
     "tilted",
 ]
+
+REGISTRY = {
+    "concat": "paretocosmos.conditioning.concat:Concat",
+    "film": "paretocosmos.conditioning.film:Film",
+    "hypernet": "paretocosmos.conditioning.hypernet:Hypernet",
+    "lora": "paretocosmos.conditioning.lora:Lora",
+    "none": "paretocosmos.conditioning.none:Unconditioned",
+    "tilt": "paretocosmos.conditioning.tilt:Tilt",
+    "token": "paretocosmos.conditioning.token:Token",
+    "transposed_conv": "paretocosmos.conditioning.transposed_conv:TransposedConv",
+}
+"""Every conditioning by its name: the module and the class in it."""

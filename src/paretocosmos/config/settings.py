@@ -184,11 +184,8 @@ def spec_of(room: str, thing: object) -> Spec:
 
 
 def spec_name(room: str, kind: type) -> str:
-    """What a thing of that kind is called: its file's name, or ``package.module:Kind``."""
-    inside = f"paretocosmos.{room}."
-    if kind.__module__.startswith(inside):
-        return kind.__module__.removeprefix(inside)
-    return f"{kind.__module__}:{kind.__qualname__}"
+    """Return the registered name of a class, or ``package.module:Class``."""
+    return registry.name_of(room, kind) or f"{kind.__module__}:{kind.__qualname__}"
 
 
 def _constructor(thing: Callable[..., Any]) -> Callable[..., Any]:

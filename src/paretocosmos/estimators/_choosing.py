@@ -2,8 +2,7 @@
 
 import copy
 import warnings
-from collections.abc import Mapping, Sequence
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
@@ -14,7 +13,7 @@ from paretocosmos.estimators._problem import Fitted
 from paretocosmos.evaluation.choice import settle
 from paretocosmos.evaluation.threshold import MIDDLE
 from paretocosmos.pareto.front import Front
-from paretocosmos.pareto.selection import Criteria, Point, pick, point_of
+from paretocosmos.pareto.selection import Criteria, CriteriaOptions, Point, find_best, get_point
 
 __all__ = ["Chooses"]
 
@@ -40,40 +39,21 @@ class Chooses:
     _judging: Fitted | None
 
     def choose(
-        self,
-        *,
-        max: Mapping[str, float] | None = None,  # noqa: A002
-        min: Mapping[str, float] | None = None,  # noqa: A002
-        minimize: str | None = None,
-        maximize: str | None = None,
-        knee: bool = False,
-        weights: Sequence[float] | None = None,
-        near: Mapping[str, float] | Sequence[float] | None = None,
-        allow_constant: bool = False,
-        confidence: float | None = None,
-        threshold: float | None = None,
+        self, *, threshold: float | None = None, **criteria: Unpack[CriteriaOptions]
     ) -> Self:
-        """An estimator that predicts at the preference that meets the criteria best.
+        """Return an estimator that predicts at the preference that meets the criteria best.
 
         New rays are evaluated on the validation rows until the bounds are met there. These rows
         are not part of a pickle: an estimator read from one chooses among the rays of `front_`.
 
         Args:
-            max: the largest value allowed, by the name of an objective or a metric of `front_`.
-            min: the smallest value allowed, likewise.
-            minimize: what is to be small; by default the first objective without a bound.
-            maximize: what is to be large, such as ``"accuracy"``.
-            knee: where giving way in one objective gains least in the others.
-            weights: how much each objective matters (pseudo-weights).
-            near: a point to come close to: values by name, or one per objective.
-            allow_constant: take a classifier that gives everybody the same answer, too.
-            confidence: with which bounds are to hold for new people, such as 0.9: then a bound is
-                kept by the upper limit of what is bounded, and the rays of `front_` are tested
-                instead of new ones looked for. `None`: bounds hold on the validation rows,
-                gaps by `tilt` on these and the training rows together.
             threshold: the probability above which `predict` says the second of two classes. `None`
                 is 0.5, or another where no ray keeps the bounds at 0.5 but by giving everybody the
                 same answer, or where it gains more of what is maximised than chance explains.
+            criteria: bounds and what is best among the points that keep them, by the keywords of
+                `pareto.selection.Criteria`: `max`, `min`, `minimize`, `maximize`, `knee`,
+                `weights`, `near`, `allow_constant` and `confidence`. Without a confidence, bounds
+                hold on the validation rows, gaps by `tilt` on these and the training rows together.
 
         Returns:
             A fitted copy with the chosen ray as its `preference`, the point as `choice_` and
@@ -81,27 +61,17 @@ class Chooses:
             bounds, saying how close one comes.
         """
         check_is_fitted(self, "model_")
-        criteria = Criteria(
-            max=max or {},
-            min=min or {},
-            minimize=minimize,
-            maximize=maximize,
-            knee=knee,
-            weights=weights,
-            near=near,
-            allow_constant=allow_constant,
-            confidence=confidence,
-        )
+        checked = Criteria.from_options(criteria)
         chosen = copy.copy(self)
         chosen._judging = self._judging  # which a copy leaves behind, as a pickle does
         if self._judging is None:
-            chosen.choice_, chosen.threshold_ = self._among_held(criteria, threshold), MIDDLE
+            chosen.choice_, chosen.threshold_ = self._among_held(checked, threshold), MIDDLE
         else:
             found = settle(
                 self.model_,
                 self._judging,
                 self.front_,
-                criteria,
+                checked,
                 fixed=isinstance(self.model_, PerRayEnsemble),
                 evaluations=EVALUATIONS,
                 threshold=threshold,
@@ -124,4 +94,4 @@ class Chooses:
             FrontWarning,
             stacklevel=3,
         )
-        return point_of(self.front_, pick(self.front_, criteria))
+        return get_point(self.front_, find_best(self.front_, criteria))

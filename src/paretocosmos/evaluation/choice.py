@@ -20,7 +20,7 @@ from paretocosmos.evaluation.threshold import MIDDLE, at_threshold, takes_thresh
 from paretocosmos.evaluation.threshold_search import other_threshold
 from paretocosmos.io.tables import Grid, number
 from paretocosmos.pareto.front import Front
-from paretocosmos.pareto.selection import Criteria, Point, is_constant, pick, point_of
+from paretocosmos.pareto.selection import Criteria, Point, find_best, get_point, is_constant
 from paretocosmos.problems import Problem, check_split, split_of
 from paretocosmos.runtime.device import precise
 from paretocosmos.types import first, map_tensors
@@ -182,7 +182,7 @@ def settle(
         if criteria.confidence is not None:
             point = proven(model, at_it, front, criteria)
         elif fixed:
-            point = point_of(front, pick(front, criteria))
+            point = get_point(front, find_best(front, criteria))
         else:
             point, _ = refine(front, at, criteria, evaluations=evaluations - 1)
     except InfeasibleError:
@@ -284,4 +284,4 @@ def _look(
         split=split,
         provenance=None,
     )
-    return dataclasses.replace(point_of(front, 0), intervals=ends)
+    return dataclasses.replace(get_point(front, 0), intervals=ends)

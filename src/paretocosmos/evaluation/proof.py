@@ -14,7 +14,7 @@ from paretocosmos.evaluation.intervals import intervals, moments_of
 from paretocosmos.evaluation.rates import gap_limit
 from paretocosmos.evaluation.samples import samples_for
 from paretocosmos.pareto.front import Array, Front
-from paretocosmos.pareto.selection import Criteria, Point, constant, pick, point_of
+from paretocosmos.pareto.selection import Criteria, Point, find_best, find_constant, get_point
 from paretocosmos.problems import Problem
 from paretocosmos.types import Metric, Outputs, Targets, map_tensors
 
@@ -40,8 +40,8 @@ def proven(model: nn.Module, problem: Problem, front: Front, criteria: Criteria)
         criteria: what is asked, with a confidence.
     """
     criteria.check(front)
-    if constant(front).all() and not criteria.allow_constant:
-        pick(front, criteria)  # which refuses, with the way out
+    if find_constant(front).all() and not criteria.allow_constant:
+        find_best(front, criteria)  # which refuses, with the way out
     rays = torch.tensor(front.rays).float()
     seen: dict[str, tuple[Outputs, Targets]] = {}  # by what is bounded; a metric is of all
     for objectives, samples in samples_for(model, problem, "val"):
@@ -60,13 +60,13 @@ def proven(model: nn.Module, problem: Problem, front: Front, criteria: Criteria)
         failed = [test for test, limits in zip(tests, passed, strict=True) if not limits]
         why = "; ".join(test.why() for test in failed) or "no ray keeps them all"
         raise InfeasibleError(
-            f"no ray can be shown to keep {criteria.text()} with a confidence of "
+            f"no ray can be shown to keep {criteria.describe_bounds()} with a confidence of "
             f"{criteria.confidence:g} on {front.split}: {why}; allow more, ask for less "
             "confidence, or hold out more rows"
         )
-    place = both[pick(front.take(both), criteria)]
+    place = both[find_best(front.take(both), criteria)]
     limits = {test.name: found[place] for test, found in zip(tests, passed, strict=True)}
-    return dataclasses.replace(point_of(front, place), limits=limits)
+    return dataclasses.replace(get_point(front, place), limits=limits)
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ class BoundTest:
         else:
             gap = self.moments(0) is not None and self.side > 0
             weight = (-1 if gap else 1) * self.front.rays[:, 0]
-        passed_over = constant(self.front) & (not self.allow_constant)
+        passed_over = find_constant(self.front) & (not self.allow_constant)
         order = np.argsort(-weight, kind="stable")
         return [int(at) for at in order if not passed_over[at]]
 
@@ -137,7 +137,7 @@ class BoundTest:
     def why(self) -> str:
         """What the first ray has and may have, and what the rows can support."""
         first = self.order()[0]
-        point, limit = point_of(self.front, first), self.limit(first)
+        point, limit = get_point(self.front, first), self.limit(first)
         ray = ",".join(f"{part:.4g}" for part in point.ray)
         direction = "up" if self.side > 0 else "down"
         return (

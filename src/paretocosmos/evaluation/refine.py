@@ -11,12 +11,12 @@ from paretocosmos.pareto.rays import sample_rays
 from paretocosmos.pareto.selection import (
     Criteria,
     Point,
-    closest,
-    cost_of,
-    neighbours,
-    pick,
-    point_of,
-    within,
+    compute_cost,
+    find_best,
+    find_closest,
+    find_feasible,
+    find_neighbours,
+    get_point,
 )
 
 __all__ = ["refine"]
@@ -52,7 +52,7 @@ def refine(
     criteria.check(front)
     search = _halved if front.objectives == 2 else _guessed
     held = search(front, evaluate, criteria, evaluations)
-    return point_of(held, pick(held, criteria)), len(held) - len(front)
+    return get_point(held, find_best(held, criteria)), len(held) - len(front)
 
 
 def _halved(front: Front, evaluate: Evaluate, criteria: Criteria, evaluations: int) -> Front:
@@ -68,8 +68,12 @@ def _halved(front: Front, evaluate: Evaluate, criteria: Criteria, evaluations: i
 
 def _halfway(front: Front, criteria: Criteria) -> Array:
     """The next rays to evaluate, ``[n, J]``."""
-    cost, kept, at = cost_of(front, criteria), within(front, criteria), _best(front, criteria)
-    around = neighbours(front.rays, at)
+    cost, kept, at = (
+        compute_cost(front, criteria),
+        find_feasible(front, criteria),
+        _best(front, criteria),
+    )
+    around = find_neighbours(front.rays, at)
     beyond = [ray for ray, k in around if k is not None and not kept[k] and cost[k] < cost[at]]
     halves: Array = np.empty((0, front.objectives))
     for toward in (beyond if kept[at] else [], [ray for ray, _ in around]):
@@ -117,7 +121,7 @@ def _plane(front: Front, at: int, rays: Array) -> Front:
 
 def _best(front: Front, criteria: Criteria, *, first: int = 0) -> int:
     """The place of the best point from a place on, or of the one nearest to being allowed."""
-    cost = np.where(within(front, criteria), cost_of(front, criteria), np.inf)[first:]
+    cost = np.where(find_feasible(front, criteria), compute_cost(front, criteria), np.inf)[first:]
     if np.isfinite(cost).any():
         return first + int(np.lexsort((front.values[first:, 0], cost))[0])
-    return first + closest(front.take(np.arange(first, len(front))), criteria)
+    return first + find_closest(front.take(np.arange(first, len(front))), criteria)

@@ -17,7 +17,7 @@ from paretocosmos.evaluation.samples import samples_for
 from paretocosmos.evaluation.threshold import at_threshold, logit_of, scores_of
 from paretocosmos.objectives import decides
 from paretocosmos.pareto.front import Array, Front
-from paretocosmos.pareto.selection import Criteria, Point, pick, point_of
+from paretocosmos.pareto.selection import Criteria, Point, find_best, get_point
 from paretocosmos.problems import Problem
 from paretocosmos.runtime.device import precise
 from paretocosmos.types import Metric, Targets
@@ -78,7 +78,7 @@ def other_threshold(
         if tried is None:
             return None
         try:
-            place = pick(tried, asked)
+            place = find_best(tried, asked)
         except InfeasibleError:
             return None
         at, threshold = int(tried.metrics["place"][place]), float(thresholds[place])
@@ -99,7 +99,7 @@ def other_threshold(
             both = torch.cat([before, outputs[at : at + 1] - logit_of(threshold)])
             if not _gains(problem, asked, both, targets):
                 return None
-    return dataclasses.replace(point_of(found, 0), ray=point_of(front, at).ray), threshold
+    return dataclasses.replace(get_point(found, 0), ray=get_point(front, at).ray), threshold
 
 
 def _tried(

@@ -18,7 +18,7 @@ from paretocosmos.io.files import json_value
 from paretocosmos.objectives import measure_of
 from paretocosmos.pareto.front import Front
 from paretocosmos.pareto.metrics import MEANINGS, front_report
-from paretocosmos.pareto.selection import constant
+from paretocosmos.pareto.selection import find_constant
 
 
 def packed(view: View, *, thin: int = 1) -> dict[str, Any]:
@@ -118,7 +118,7 @@ def _front(front: Front, separate: Front | None) -> dict[str, Any]:
         "metrics": {name: _base64(value, "<f8") for name, value in front.metrics.items()},
         "reference": front.reference.tolist(),
         "dominated": _base64(~front.non_dominated, "u1"),
-        "constant": _base64(constant(front), "u1"),
+        "constant": _base64(find_constant(front), "u1"),
         "report": report,
     }
 

@@ -13,7 +13,7 @@ from paretocosmos.export._usage import usage
 from paretocosmos.export.metadata import TAKES, Takes, classes_of, decides_by_one
 from paretocosmos.objectives import measure_of
 from paretocosmos.pareto.front import Front
-from paretocosmos.pareto.selection import constant
+from paretocosmos.pareto.selection import find_constant
 from paretocosmos.problems.tables.answers import DECISION, Answer
 from paretocosmos.runs.like import predicts_at
 from paretocosmos.runs.run import Run
@@ -142,7 +142,7 @@ def _objectives(run: Run) -> Iterator[str]:
 def _front(front: Front) -> Iterator[str]:
     some = np.unique(np.linspace(0, len(front) - 1, SHOWN).round().astype(int))
     metrics = [name for name in front.metrics if name != "misclassification"]  # 1 - accuracy
-    keep, same = front.non_dominated, constant(front)
+    keep, same = front.non_dominated, find_constant(front)
     yield f"On the {plain(front.split)} split, {len(some)} of {len(front)} preferences."
     yield ""
     rows = []

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from paretocosmos.conditioning import Conditioning
 from paretocosmos.export._markdown import plain
 from paretocosmos.objectives import GroupObjective, fairness_objectives
-from paretocosmos.pareto.selection import constant
+from paretocosmos.pareto.selection import find_constant
 from paretocosmos.runs.run import Run
 
 
@@ -41,7 +41,7 @@ def fairness(run: Run) -> Iterator[str]:
             "other gaps."
         )
         yield "- A gap that is small for these groups may be large for others, or within them."
-    same = constant(front)
+    same = find_constant(front)
     if same.any():
         rays = "; ".join(
             "(" + ", ".join(f"{weight:.2f}" for weight in ray) + ")" for ray in front.rays[same]

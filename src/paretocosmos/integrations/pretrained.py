@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from paretocosmos import registry
 from paretocosmos._version import __version__
-from paretocosmos.conditioning import Conditioning, inside
+from paretocosmos.conditioning import Conditioning, PerRayEnsemble, inside
 from paretocosmos.config.settings import spec_name
 from paretocosmos.errors import ConfigurationError, RunError, need
 from paretocosmos.integrations._pretrained_card import card
@@ -57,7 +57,7 @@ def save_pretrained(
             "`condition`; a network at a ray has its own `save_pretrained`"
         )
     name = spec_name(ROOM, type(model))
-    if ":" not in name and name not in registry.names(ROOM):
+    if isinstance(model, PerRayEnsemble):
         raise ConfigurationError(
             f"a folder can hold only one network, found {type(model).__name__}, which has several: "
             "save them one by one"

@@ -4,7 +4,6 @@ A name that the caller writes, in Python or on the command line, is resolved by 
 is. A name in a file passes through `check_names` first, before anything is imported.
 """
 
-import importlib
 from collections.abc import Collection, Iterable
 from pathlib import Path
 
@@ -59,7 +58,7 @@ def check_names(
         if not _is_name(name):  # which goes into a sentence, and into a command to copy
             raise RunError(f"`{file}` is damaged: {ascii(name)[:60]} is not a valid name")
         if ":" in name:
-            if not _trusted(name, trust) and not _ours(room, name):
+            if not _trusted(name, trust) and not _is_registered(room, name):
                 refused.append(name)
         elif name not in registry.names(room):
             known = unknown(room.removesuffix("s"), name, registry.names(room))
@@ -89,17 +88,9 @@ def _trusted(name: str, trust: Collection[str]) -> bool:
     return any(module == one or module.startswith(f"{one}.") for one in trust)
 
 
-def _ours(room: str, name: str) -> bool:
-    """Whether a long name means a thing of a room, as `paretocosmos.methods.cosmos:Cosmos` does.
+def _is_registered(room: str, name: str) -> bool:
+    """Return True for the long name of a registered class or function, and for adapted libraries.
 
-    Or a library's that the room adapts, as `torchjd:UPGrad`, of which it accepts a list.
-
-    Nothing else of this package: not every function in it is made to be called by a file.
+    No other function of this package may be named: not all of them are safe to call from a file.
     """
-    if registry.adapter(room, name) is not None:
-        return True
-    module, _, thing = name.partition(":")
-    inside = f"paretocosmos.{room}."
-    if not module.startswith(inside) or module.removeprefix(inside) not in registry.names(room):
-        return False
-    return thing in importlib.import_module(module).__all__
+    return registry.adapter(room, name) is not None or name in registry.registered(room).values()

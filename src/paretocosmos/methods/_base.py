@@ -11,9 +11,8 @@ from torch import Tensor
 
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.pareto.front import Front
-from paretocosmos.pareto.metrics.volume import hypervolume
-from paretocosmos.pareto.rays import check_alpha, sample_rays
-from paretocosmos.pareto.strata import stratified_rays
+from paretocosmos.pareto.metrics.indicators import hypervolume
+from paretocosmos.pareto.rays import check_alpha, sample_rays, stratified_rays
 
 __all__ = ["DirichletRays", "FixedRays", "Gram", "Method", "State"]
 

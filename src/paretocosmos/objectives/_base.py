@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from paretocosmos.errors import ConfigurationError
+from paretocosmos.registry import name_of
 from paretocosmos.types import Measure, Outputs, Targets
 
 
@@ -23,7 +24,7 @@ class Objective(ABC):
     `__post_init__`; or it has an `__init__` of its own, which calls this one.
 
     Args:
-        name: how fronts call it; the file's name by default, the class's outside this package.
+        name: how fronts call it; by default the registered name, or else the class's.
         output: which head it reads, where the network has several.
         target: which target it compares with.
 
@@ -57,9 +58,8 @@ class Objective(ABC):
     target: str = "label"
 
     def __post_init__(self) -> None:
-        home, _, file = type(self).__module__.rpartition(".")
-        own = file if home == "paretocosmos.objectives" else type(self).__name__
-        self.name = self.name or own
+        kind = type(self)
+        self.name = self.name or name_of("objectives", kind) or kind.__name__
 
     @abstractmethod
     def loss(self, outputs: Outputs, targets: Targets) -> Tensor:

@@ -1,10 +1,10 @@
 """The front: evaluated rays and their values, the one thing metrics, plots and reports accept."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +16,7 @@ from paretocosmos.io.tables import Grid, number, spread
 if TYPE_CHECKING:
     import pandas as pd
 
-    from paretocosmos.pareto.selection import Point
+    from paretocosmos.pareto.selection import CriteriaOptions, Point
     from paretocosmos.plotting import Picture
 
 __all__ = ["Array", "Front"]
@@ -176,31 +176,16 @@ class Front:
         )
 
     def choose(
-        self,
-        *,
-        max: Mapping[str, float] | None = None,  # noqa: A002
-        min: Mapping[str, float] | None = None,  # noqa: A002
-        minimize: str | None = None,
-        maximize: str | None = None,
-        knee: bool = False,
-        weights: Sequence[float] | None = None,
-        near: Mapping[str, float] | Sequence[float] | None = None,
-        allow_constant: bool = False,
-        interpolate: bool = False,
+        self, *, interpolate: bool = False, **criteria: "Unpack[CriteriaOptions]"
     ) -> "Point":
-        """The point that meets the criteria best, among the rays this front holds.
+        """Return the point that meets the criteria best, among the rays of this front.
 
         Args:
-            max: the largest value allowed, by the name of an objective or a metric.
-            min: the smallest value allowed, likewise.
-            minimize: what is to be small; by default the first objective without a bound.
-            maximize: what is to be large, such as ``"accuracy"``.
-            knee: where giving way in one objective gains least in the others.
-            weights: how much each objective matters (pseudo-weights).
-            near: a point to come close to: values by name, or one per objective.
-            allow_constant: take a classifier that gives everybody the same answer, too.
             interpolate: go on towards the next ray as far as the bounds allow on a straight line;
                 a guess, where `Run.choose` measures.
+            criteria: bounds and what is best among the points that keep them, by the keywords of
+                `pareto.selection.Criteria`: `max`, `min`, `minimize`, `maximize`, `knee`,
+                `weights`, `near` and `allow_constant`.
 
         Returns:
             The point; refused where none keeps the bounds, saying how close one comes.
@@ -210,20 +195,17 @@ class Front:
         >>> front.choose(knee=True).ray, front.choose(max={"gap": 0.15})["loss"]
         ((0.5, 0.5), 0.9)
         """
-        from paretocosmos.pareto.selection import Criteria, interpolated, pick, point_of
+        from paretocosmos.pareto import selection
 
-        criteria = Criteria(
-            max=max or {},
-            min=min or {},
-            minimize=minimize,
-            maximize=maximize,
-            knee=knee,
-            weights=weights,
-            near=near,
-            allow_constant=allow_constant,
-        )
-        at = pick(self, criteria)
-        return interpolated(self, criteria, at) if interpolate else point_of(self, at)
+        checked = selection.Criteria.from_options(criteria)
+        if checked.confidence is not None:
+            raise ConfigurationError(
+                "`confidence` needs the rows that the front was evaluated on: use `Run.choose`"
+            )
+        best = selection.find_best(self, checked)
+        if interpolate:
+            return selection.interpolate_point(self, checked, best)
+        return selection.get_point(self, best)
 
     def plot(self, *others: "Front", title: str = "") -> "Picture":
         """A picture of the front, which a notebook shows and ``.save("front.png")`` writes.

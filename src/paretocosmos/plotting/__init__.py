@@ -8,12 +8,11 @@ holds what all of them share, and `dark` writes a picture once more for dark pag
 from paretocosmos.plotting.comparison import comparison_figure, save_comparison
 from paretocosmos.plotting.dark import save_dark
 from paretocosmos.plotting.front import front_figure, save_front, select_limits
+from paretocosmos.plotting.intuition import Known, intuition_figure
 from paretocosmos.plotting.panels import (
-    Known,
     ablation_figure,
     convergence_figure,
     fronts_figure,
-    intuition_figure,
     three_figure,
 )
 from paretocosmos.plotting.style import Picture, save_figure

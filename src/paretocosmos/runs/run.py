@@ -2,11 +2,11 @@
 
 import dataclasses
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import mkdtemp
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 import torch
@@ -19,7 +19,7 @@ from paretocosmos.io.paths import user_path
 from paretocosmos.io.tables import Grid, number
 from paretocosmos.pareto.front import Array, Front
 from paretocosmos.pareto.rays import Rays, as_rays
-from paretocosmos.pareto.selection import Criteria
+from paretocosmos.pareto.selection import Criteria, CriteriaOptions
 from paretocosmos.problems import Problem, hash_answers
 from paretocosmos.problems.tables.answers import Answer
 from paretocosmos.problems.tables.base import TableProblem
@@ -170,43 +170,27 @@ class Run:
     def choose(
         self,
         *,
-        max: Mapping[str, float] | None = None,  # noqa: A002
-        min: Mapping[str, float] | None = None,  # noqa: A002
-        minimize: str | None = None,
-        maximize: str | None = None,
-        knee: bool = False,
-        weights: Sequence[float] | None = None,
-        near: Mapping[str, float] | Sequence[float] | None = None,
-        allow_constant: bool = False,
-        confidence: float | None = None,
         threshold: float | None = None,
         evaluations: int = 20,
         problem: Problem | None = None,
+        **criteria: Unpack[CriteriaOptions],
     ) -> Choice:
-        """The point that meets the criteria best on the validation data, beyond the rays held.
+        """Return the point that meets the criteria best on the validation data.
 
         Where a bound excludes something better, new rays are evaluated (a bisection
         along the front) until it is met: "the smallest loss whose gap is at most 2 %".
 
         Args:
-            max: the largest value allowed, by the name of an objective or a metric.
-            min: the smallest value allowed, likewise.
-            minimize: what is to be small; by default the first objective without a bound.
-            maximize: what is to be large, such as ``"accuracy"``.
-            knee: where giving way in one objective gains least in the others.
-            weights: how much each objective matters (pseudo-weights).
-            near: a point to come close to: values by name, or one per objective.
-            allow_constant: take a classifier that gives everybody the same answer, too.
-            confidence: with which bounds are to hold for new people, such as 0.9: then a bound is
-                kept by the upper limit of what is bounded, and the rays of the front are tested
-                instead of new ones looked for. `None`: bounds hold on the validation data,
-                gaps by `tilt` on it and the training data together.
             threshold: the probability above which a decision between two classes is positive, for
                 everybody. `None` is 0.5, or another where no ray keeps the bounds at 0.5 but by
                 giving all the same answer, or where it gains more of what is maximised than chance
                 explains.
             evaluations: rays to evaluate at most.
             problem: what the run was trained on, where its folder cannot say.
+            criteria: bounds and what is best among the points that keep them, by the keywords of
+                `pareto.selection.Criteria`: `max`, `min`, `minimize`, `maximize`, `knee`,
+                `weights`, `near`, `allow_constant` and `confidence`. Without a confidence, bounds
+                hold on the validation data, gaps by `tilt` on it and the training data together.
 
         Returns:
             The ray, and the point on val and on test, with 95 % intervals. Refused where no ray
@@ -218,18 +202,8 @@ class Run:
         >>> run.choose(max={"second": 0.42}).val["second"] <= 0.42
         True
         """
-        criteria = Criteria(
-            max=max or {},
-            min=min or {},
-            minimize=minimize,
-            maximize=maximize,
-            knee=knee,
-            weights=weights,
-            near=near,
-            allow_constant=allow_constant,
-            confidence=confidence,
-        )
-        criteria.check(self.front_val)
+        checked = Criteria.from_options(criteria)
+        checked.check(self.front_val)
         if evaluations < 2:
             raise ConfigurationError(
                 "`evaluations` must be at least 2, for the chosen ray on val and on test; found "
@@ -242,13 +216,13 @@ class Run:
                 self.model,
                 self.problem() if problem is None else problem,
                 self.front_val,
-                criteria,
+                checked,
                 fixed=self.record["fixed_rays"] is not None,
                 evaluations=evaluations - 1,
                 threshold=threshold,
             )
             choice = look_at_test(self.model, found)
-        return dataclasses.replace(choice, asked=criteria)
+        return dataclasses.replace(choice, asked=checked)
 
     def problem(self, *, data: str | None = None) -> Problem:
         """The problem this run was trained on, loaded where it is not at hand.

@@ -19,7 +19,7 @@ from paretocosmos.errors import BenchmarkWarning, ConfigurationError, ParetoCosm
 from paretocosmos.evaluation.evaluate import evaluate
 from paretocosmos.evaluation.kept import KeptOutputs, keeping
 from paretocosmos.evaluation.threshold import MIDDLE
-from paretocosmos.pareto.selection import point_of
+from paretocosmos.pareto.selection import get_point
 from paretocosmos.problems import Problem
 from paretocosmos.runs.run import Run
 
@@ -119,7 +119,7 @@ class Chooser:
         asked = {key: value for key, value in criteria.items() if key != "evaluations"}
         val = self._run.front_val.choose(**asked)
         same = np.isclose(self._run.front.rays, val.ray, atol=1e-6).all(axis=1)
-        test = point_of(self._run.front, int(same.argmax())).to_dict() if same.any() else None
+        test = get_point(self._run.front, int(same.argmax())).to_dict() if same.any() else None
         return {
             "ray": list(val.ray),
             "val": val.to_dict(),

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from paretocosmos import Front
 from paretocosmos.errors import ConfigurationError, InfeasibleError
-from paretocosmos.pareto.selection import Criteria, neighbours
+from paretocosmos.pareto.selection import Criteria, CriteriaOptions, find_neighbours
 
 RAYS = [[0.9, 0.1], [0.7, 0.3], [0.5, 0.5], [0.3, 0.7], [0.1, 0.9]]
 # convex, and its fourth point is dominated by the third
@@ -223,9 +223,12 @@ def test_arrays_are_numbers_too() -> None:
 
 def test_neighbours_lie_on_every_side() -> None:
     rays = np.array(RAYS)
-    assert [place for _, place in neighbours(rays, 2)] == [1, 3]
-    assert [place for _, place in neighbours(rays, 0)] == [None, 1]  # the corner comes before it
-    assert neighbours(rays, 0)[0][0].tolist() == [1, 0]
+    assert [place for _, place in find_neighbours(rays, 2)] == [1, 3]
+    assert [place for _, place in find_neighbours(rays, 0)] == [
+        None,
+        1,
+    ]  # the corner comes before it
+    assert find_neighbours(rays, 0)[0][0].tolist() == [1, 0]
     three = np.array([[1, 1, 1], [2, 1, 1], [1, 2, 1], [1, 1, 2], [8, 1, 1]]) / [
         [3],
         [4],
@@ -233,8 +236,8 @@ def test_neighbours_lie_on_every_side() -> None:
         [4],
         [10],
     ]
-    assert {place for _, place in neighbours(three, 0)} >= {1, 2, 3}
-    assert len(neighbours(three, 0)) == 4
+    assert {place for _, place in find_neighbours(three, 0)} >= {1, 2, 3}
+    assert len(find_neighbours(three, 0)) == 4
 
 
 def test_a_point_is_plain_when_asked() -> None:
@@ -245,6 +248,16 @@ def test_a_point_is_plain_when_asked() -> None:
     assert plain["intervals"] == {"gap": [0.1, None]}
     with pytest.raises(ConfigurationError, match="did you mean `gap`"):
         point["gab"]
+
+
+def test_every_criterion_is_a_keyword_of_choose_and_no_other() -> None:
+    keywords = {one.name for one in dataclasses.fields(Criteria)}
+    assert keywords == CriteriaOptions.__annotations__.keys()
+    with pytest.raises(TypeError, match="minimise"):
+        front().choose(minimise="loss")  # type: ignore[call-arg]
+    with pytest.raises(ConfigurationError, match=r"`confidence`.*`Run\.choose`"):
+        front().choose(max={"gap": 0.5}, confidence=0.9)
+    assert front().choose(max={"gap": 0.5}, min=None) == front().choose(max={"gap": 0.5})
 
 
 def test_a_wish_does_not_change_afterwards() -> None:

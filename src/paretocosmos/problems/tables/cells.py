@@ -12,7 +12,15 @@ import numpy.typing as npt
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Parsed", "days_of", "parse_dates", "parse_numbers", "some_of", "with_slashes"]
+__all__ = [
+    "Parsed",
+    "days_of",
+    "parse_dates",
+    "parse_numbers",
+    "some_of",
+    "unique_cells",
+    "with_slashes",
+]
 
 # What people write where they do not know a number.
 MARKS = {"", "?", "-", "--", ".", "na", "n/a", "#n/a", "nan", "none", "null", "unknown", "missing"}
@@ -34,14 +42,14 @@ class Parsed:
         values: float64 ``[rows]``, NaN where missing or bad.
         bad: bool ``[rows]``, where there is something that is no number.
         marks: bool ``[rows]``, those of `bad` that only say "not known", as `?` does.
-        codes: whether some begin with a zero, as postcodes do and numbers do not.
+        leading_zeros: whether some begin with a zero, as postcodes do and numbers do not.
         commas: whether commas were taken for marks within a number, and for which.
     """
 
     values: npt.NDArray[np.float64]
     bad: npt.NDArray[np.bool_]
     marks: npt.NDArray[np.bool_]
-    codes: bool = False
+    leading_zeros: bool = False
     commas: str = ""
 
     @property
@@ -65,7 +73,7 @@ def parse_numbers(series: "pd.Series[Any]") -> Parsed:
     """
     import pandas as pd
 
-    cells = [cell.strip() if isinstance(cell, str) else cell for cell in series.astype(object)]
+    codes, cells = unique_cells(series)
     commas = [cell for cell in cells if isinstance(cell, str) and "," in cell]
     meaning = ""
     if commas and all(map(_THOUSANDS.fullmatch, commas)):
@@ -74,12 +82,10 @@ def parse_numbers(series: "pd.Series[Any]") -> Parsed:
     elif commas and any(map(_DECIMAL_COMMA.fullmatch, commas)):
         meaning = "decimals"
         cells = [_with_point(cell) if isinstance(cell, str) else cell for cell in cells]
-    plain = [cell if isinstance(cell, str | Real) else _number(cell) for cell in cells]
+    plain = [cell if isinstance(cell, str | Real) else _to_float(cell) for cell in cells]
     values = pd.to_numeric(pd.Series(plain, dtype=object), errors="coerce").to_numpy(np.float64)
-    bad = np.isnan(values) & series.notna().to_numpy()
-    marks = bad & np.array([_is_mark(cell) for cell in cells], dtype=bool)
-    codes = any(isinstance(cell, str) and _CODE.fullmatch(cell) for cell in cells)
-    return Parsed(values, bad, marks, codes, meaning)
+    leading_zeros = any(isinstance(cell, str) and _CODE.fullmatch(cell) for cell in cells)
+    return _parsed(values, cells, codes, leading_zeros=leading_zeros, commas=meaning)
 
 
 def parse_dates(series: "pd.Series[Any]") -> Parsed:
@@ -91,18 +97,46 @@ def parse_dates(series: "pd.Series[Any]") -> Parsed:
     """
     import pandas as pd
 
-    cells = [cell.strip() if isinstance(cell, str) else cell for cell in series.astype(object)]
-    iso = [_iso(cell) for cell in cells]
-    points = [cell if isinstance(cell, str) and _POINTS.fullmatch(cell) else None for cell in cells]
-    found = pd.to_datetime(
-        pd.Series(iso, dtype=object), format="ISO8601", errors="coerce", utc=True
+    codes, cells = unique_cells(series)
+    iso = pd.Series([_iso(cell) for cell in cells], dtype=object)
+    points = pd.Series(
+        [cell if isinstance(cell, str) and _POINTS.fullmatch(cell) else None for cell in cells],
+        dtype=object,
     )
-    other = pd.to_datetime(
-        pd.Series(points, dtype=object), format="%d.%m.%Y", errors="coerce", utc=True
-    )
-    values = days_of(found.fillna(other))
-    bad = np.isnan(values) & series.notna().to_numpy()
-    return Parsed(values, bad, bad & np.array([_is_mark(cell) for cell in cells], dtype=bool))
+    dates = pd.to_datetime(iso, format="ISO8601", errors="coerce", utc=True)
+    others = pd.to_datetime(points, format="%d.%m.%Y", errors="coerce", utc=True)
+    return _parsed(days_of(dates.fillna(others)), cells, codes)
+
+
+def unique_cells(series: "pd.Series[Any]") -> tuple[npt.NDArray[np.int64], list[Any]]:
+    """Return the code of every row and the different cells, without the spaces around text.
+
+    The last cell is `None`, which stands for every missing value. A column has far fewer different
+    cells than rows, so each is parsed only once.
+    """
+    import pandas as pd
+
+    try:
+        codes, values = pd.factorize(series)
+    except TypeError:  # lists and other cells that cannot be compared
+        codes, values = np.where(series.isna(), -1, np.arange(len(series))), series
+    cells = [cell.strip() if isinstance(cell, str) else cell for cell in values]
+    return np.where(codes < 0, len(cells), codes), [*cells, None]
+
+
+def _parsed(
+    values: npt.NDArray[np.float64],
+    cells: list[Any],
+    codes: npt.NDArray[np.int64],
+    *,
+    leading_zeros: bool = False,
+    commas: str = "",
+) -> Parsed:
+    """Return the parsed rows, given the parsed cells and the code of every row."""
+    bad = np.isnan(values)
+    bad[-1] = False  # the cell that stands for missing values
+    marks = bad & np.array([isinstance(c, str) and c.lower() in MARKS for c in cells], dtype=bool)
+    return Parsed(values[codes], bad[codes], marks[codes], leading_zeros, commas)
 
 
 def days_of(series: "pd.Series[Any]") -> npt.NDArray[np.float64]:
@@ -119,7 +153,7 @@ def days_of(series: "pd.Series[Any]") -> npt.NDArray[np.float64]:
 
 def with_slashes(series: "pd.Series[Any]") -> str | None:
     """A date such as 3/4/2024, if all of a column's cells are written so: day and month unclear."""
-    cells = [str(cell).strip() for cell in series.dropna()]
+    cells = [str(cell).strip() for cell in unique_cells(series)[1][:-1]]
     return cells[0] if cells and all(map(_SLASHES.fullmatch, cells)) else None
 
 
@@ -139,7 +173,7 @@ def _with_point(cell: str) -> str:
     return cell.replace(".", "").replace(",", ".")
 
 
-def _number(cell: object) -> float | None:
+def _to_float(cell: object) -> float | None:
     """What else can be a number, such as a Decimal; a missing value is none."""
     try:
         return float(cell)  # type: ignore[arg-type]
@@ -153,7 +187,3 @@ def _iso(cell: object) -> object:
     if isinstance(cell, str) and _ISO.fullmatch(cell):
         return cell.replace("/", "-")
     return None
-
-
-def _is_mark(cell: object) -> bool:
-    return isinstance(cell, str) and cell.lower() in MARKS

@@ -90,7 +90,7 @@ def _parsed(series: "pd.Series[Any]") -> tuple[Parsed | None, bool]:
         return None, False
     numbers = parse_numbers(series)
     if numbers.share >= NEARLY_ALL:
-        return (None if numbers.codes else numbers), False
+        return (None if numbers.leading_zeros else numbers), False
     dates = parse_dates(series)
     if dates.share >= NEARLY_ALL:
         return dates, True
@@ -107,7 +107,9 @@ def _say(series: "pd.Series[Any]", parsed: Parsed, what: str) -> None:
     said = []
     if parsed.commas:
         said.append(f"its commas before {parsed.commas}")
-    told = parsed.bad & (series.astype(object).map(str).str.strip() != "").to_numpy()
+    told = parsed.bad
+    if told.any():
+        told = told & (series.astype(object).map(str).str.strip() != "").to_numpy()
     if told.any():
         count = int(told.sum())
         said.append(
@@ -145,7 +147,9 @@ def identifiers(frame: "pd.DataFrame") -> dict[str, str]:
             if _counts(str(name), series):
                 found[name] = "a whole number of its own in every row"
         elif holds_text(series):
-            known = series.dropna().map(str)
+            known = series.dropna()
+            if types.is_object_dtype(known.dtype):  # 1 and "1" are one text
+                known = known.map(str)
             different = known.nunique()
             if len(known) >= ROWS and different >= DIFFERENT * len(known):
                 found[name] = f"{different:,} different texts in {len(known):,} rows"

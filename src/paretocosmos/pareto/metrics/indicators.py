@@ -1,4 +1,4 @@
-"""What lies between a front and a point: hypervolume, plain and in a box."""
+"""Quality indicators of a front: hypervolume, distance to another front, range and evenness."""
 
 import warnings
 from typing import Literal
@@ -8,8 +8,6 @@ import numpy.typing as npt
 
 from paretocosmos.errors import ConfigurationError, FrontWarning
 from paretocosmos.pareto.front import Array, Front
-
-__all__ = ["box_of", "hypervolume", "ideal", "ideal_hypervolume", "normalised_hypervolume"]
 
 # moocore's exact algorithm stays far below a second up to here for a few hundred points; beyond
 # it the cost grows as N^(J-2) and its low-discrepancy estimate is the better choice.
@@ -155,3 +153,149 @@ def normalised_hypervolume(
     inside = np.maximum((front.values - low) / size, 0)
     inside = inside[(inside < 1).all(axis=1)]
     return hypervolume(inside, 1.0) if len(inside) else 0.0
+
+
+def range_covered(front: Front, of: Front | None = None) -> Array:
+    """The range of each objective over the rays, as a share of another front's range.
+
+    The extent of the non-dominated points, ``[J]``.
+
+    Args:
+        front: whose range is measured.
+        of: the front to compare with, such as that of `separate`; without one the extents are in
+            the objectives' own units.
+
+    Returns:
+        1 is all of the other's range, 0 a single point; NaN where the other has none.
+
+    >>> rays, names = [[0.9, 0.1], [0.1, 0.9]], ("loss", "gap")
+    >>> narrow = Front(rays, [[0.25, 0.5], [0.5, 0.25]], names, (2, 2))
+    >>> wide = Front(rays, [[0.0, 1.0], [1.0, 0.0]], names, (2, 2))
+    >>> range_covered(narrow, wide), range_covered(narrow)
+    (array([0.25, 0.25]), array([0.25, 0.25]))
+    """
+    low, high = box_of(front)
+    if of is None:
+        return high - low
+    check_same(front, of, "of")
+    least, most = box_of(of)
+    extent = most - least
+    share: Array = (high - low) / np.where(extent > 0, extent, np.nan)
+    return share
+
+
+def span(front: Front) -> float:
+    """How wide the front is: the diagonal of the box around its non-dominated points.
+
+    Known as maximum spread (Zitzler, Deb and Thiele 2000). NaN if no point is without a NaN.
+    """
+    low, high = box_of(front)
+    return float(np.linalg.norm(high - low))
+
+
+def spacing(front: Front) -> float:
+    """How unevenly the non-dominated points lie: the deviation of nearest distances (Schott 1995).
+
+    0 for evenly spaced points, and for fewer than three.
+    """
+    values = front.values[front.non_dominated]
+    if len(values) < 3:
+        return 0.0
+    distance = np.abs(values[:, None] - values[None]).sum(axis=2)
+    np.fill_diagonal(distance, np.inf)
+    return float(distance.min(axis=1).std(ddof=1))
+
+
+def angle(front: Front, *, alignment: Literal["ray", "inverse"] = "ray") -> float:
+    """The mean angle in degrees between values and rays (or 1/rays); what the penalty lowers."""
+    toward = front.rays if alignment == "ray" else 1 / np.maximum(front.rays, 1e-6)
+    norms = np.linalg.norm(front.values, axis=1) * np.linalg.norm(toward, axis=1)
+    defined = norms > 0
+    if not defined.any():
+        return float("nan")
+    cosine = (front.values * toward).sum(axis=1)[defined] / norms[defined]
+    return float(np.degrees(np.arccos(np.clip(cosine, -1, 1))).mean())
+
+
+def check_same(front: Front, other: Front, name: str) -> None:
+    """Refuse a second front that has other objectives."""
+    if front.names != other.names:
+        raise ConfigurationError(
+            f"`{name}` needs the objectives of `front`, {', '.join(front.names)}, found "
+            f"{', '.join(other.names)}: evaluate both on one problem"
+        )
+
+
+# Weights that stand for all: the mean over them is good to three digits.
+EVEN, DRAWN = 100, 2000
+
+
+def expected_utility(front: Front, *, scale: npt.ArrayLike | None = None) -> float:
+    r"""The weighted loss of the best point, averaged over all weights; smaller is better.
+
+    .. math:: E_w \min_n w \cdot v_n
+
+    with even weights for two objectives and fixed draws from the flat Dirichlet for more.
+
+    Args:
+        front: whose points are chosen from; one with a NaN is never chosen.
+        scale: ``[J]``, what each objective is divided by, so that a large one does not decide.
+
+    Returns:
+        The mean; NaN if no point is without a NaN.
+
+    >>> values = [[0.0, 1.0], [1.0, 0.0]]
+    >>> front = Front([[0.9, 0.1], [0.1, 0.9]], values, ("loss", "gap"), (2, 2))
+    >>> round(expected_utility(front), 2)
+    0.25
+    """
+    values = front.values[~np.isnan(front.values).any(axis=1)]
+    if not len(values):
+        return float("nan")
+    weights = _weights(front.objectives)
+    return float((weights @ (values / _sizes(front, scale)).T).min(axis=1).mean())
+
+
+def igd_plus(front: Front, of: Front, *, scale: npt.ArrayLike | None = None) -> float:
+    """How much worse the front is than another, averaged over the other's points.
+
+    Ishibuchi's IGD+ (2015), from the other's non-dominated points to the nearest of the front's;
+    where the front is better, nothing is counted. 0 is best.
+
+    Args:
+        front: what is judged.
+        of: what it is judged by, such as the front of `separate`.
+        scale: ``[J]``, what each objective is divided by.
+
+    Returns:
+        The mean distance; NaN if one of them has no point without a NaN.
+
+    >>> rays, names = [[0.9, 0.1], [0.1, 0.9]], ("loss", "gap")
+    >>> best = Front(rays, [[0.0, 1.0], [1.0, 0.0]], names, (2, 2))
+    >>> igd_plus(Front(rays, [[0.5, 1.0], [1.0, 0.5]], names, (2, 2)), best)
+    0.5
+    """
+    import moocore
+
+    check_same(front, of, "of")
+    sizes = _sizes(front, scale)
+    points, goal = (one.values[one.non_dominated] / sizes for one in (front, of))
+    return float(moocore.igd_plus(points, ref=goal)) if len(points) and len(goal) else float("nan")
+
+
+def _weights(objectives: int) -> Array:
+    """Weights ``[n, J]`` that fill the simplex evenly."""
+    if objectives == 2:
+        first = (np.arange(EVEN) + 0.5) / EVEN
+        return np.stack([first, 1 - first], axis=1)
+    return np.random.default_rng(0).dirichlet(np.ones(objectives), DRAWN)
+
+
+def _sizes(front: Front, scale: npt.ArrayLike | None) -> Array:
+    sizes = np.ones(front.objectives) if scale is None else np.asarray(scale, dtype=np.float64)
+    if sizes.shape != (front.objectives,) or not (sizes > 0).all():
+        raise ConfigurationError(
+            f"`scale` needs {front.objectives} positive numbers, found {sizes.tolist()}: leave it "
+            "out, or give the extents of a front"
+        )
+    return sizes

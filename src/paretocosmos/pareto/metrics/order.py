@@ -7,16 +7,7 @@ import numpy.typing as npt
 
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.pareto.front import Array, Front
-from paretocosmos.pareto.metrics._shape import check_same
-
-__all__ = [
-    "BEYOND",
-    "InvertedPairs",
-    "covered",
-    "dominated_share",
-    "inverted_pairs",
-    "monotonicity",
-]
+from paretocosmos.pareto.metrics.indicators import check_same
 
 # The share of paired draws in which a difference has one sign to be beyond noise: the two-sided
 # 5 % of a bootstrap interval, and as many standard errors.

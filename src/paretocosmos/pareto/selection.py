@@ -1,0 +1,461 @@
+"""Choose a point of a front: criteria, the points that meet them, and points between rays."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from numbers import Real
+from types import MappingProxyType
+from typing import Any, Self, TypedDict
+
+import numpy as np
+import numpy.typing as npt
+
+from paretocosmos.errors import ConfigurationError, InfeasibleError, unknown
+from paretocosmos.pareto.front import Array, Front
+
+Mask = npt.NDArray[np.bool_]
+
+# Criteria of which a choice has at most one.
+KINDS = ("minimize", "maximize", "knee", "weights", "near")
+# Metrics that reveal a classifier which gives everybody the same answer, and the values that do.
+REVEALING = {"positive_rate": (0.0, 1.0), "largest_share": (1.0,)}
+
+
+class CriteriaOptions(TypedDict, total=False):
+    """Keywords of every `choose`, which turns them into `Criteria`, where they are documented."""
+
+    max: Mapping[str, float] | None
+    min: Mapping[str, float] | None
+    minimize: str | None
+    maximize: str | None
+    knee: bool
+    weights: Sequence[float] | None
+    near: Mapping[str, float] | Sequence[float] | None
+    allow_constant: bool
+    confidence: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Criteria:
+    """Criteria for a point: the bounds it keeps, and what is best among those that keep them.
+
+    Attributes:
+        max: the largest value allowed, by the name of an objective or a metric.
+        min: the smallest value allowed, likewise.
+        minimize: what is to be small; by default the first objective without a bound.
+        maximize: what is to be large, such as ``"accuracy"``.
+        knee: where giving way in one objective gains least in the others: the non-dominated point
+            with the smallest sum, every objective scaled to 0 at its best and 1 at its worst.
+        weights: how much each objective matters, one number each: the non-dominated point whose
+            pseudo-weights (its distance from each objective's worst, scaled; Deb 2001, section
+            8.5) are nearest.
+        near: a point to come close to: values by name, or one per objective.
+        allow_constant: take a classifier that gives everybody the same answer, too.
+        confidence: with which the bounds are to hold for new people, above 0.5 and below 1, such
+            as 0.9: then a bound is kept by the upper limit of what is bounded, and the rays of the
+            front are tested instead of new ones looked for. `None`: the bounds hold on the data at
+            hand.
+    """
+
+    max: Mapping[str, float] = field(default_factory=dict)
+    min: Mapping[str, float] = field(default_factory=dict)
+    minimize: str | None = None
+    maximize: str | None = None
+    knee: bool = False
+    weights: Sequence[float] | None = None
+    near: Mapping[str, float] | Sequence[float] | None = None
+    allow_constant: bool = False
+    confidence: float | None = None
+
+    @classmethod
+    def from_options(cls, options: CriteriaOptions) -> Self:
+        """Build criteria from the keywords of `choose`, where `None` is no bound."""
+        bounds = {name: options.get(name) or {} for name in ("max", "min")}
+        return cls(**{**options, **bounds})  # type: ignore[arg-type]
+
+    def __post_init__(self) -> None:
+        for role in ("max", "min"):
+            object.__setattr__(self, role, _check_named(role, getattr(self, role)))
+        used = [n for n in KINDS if not (getattr(self, n) is None or getattr(self, n) is False)]
+        if len(used) > 1:
+            raise ConfigurationError(
+                f"a point has one criterion, found {' and '.join(f'`{name}`' for name in used)}: "
+                "leave one out, or turn it into a bound with `max`"
+            )
+        if not used and not self.max and not self.min:
+            raise ConfigurationError(
+                "`choose` needs to know what to choose by: a bound such as "
+                "max={'tpr_gap': 0.02}, knee=True, weights or near"
+            )
+        self._check_confidence()
+        for role in ("weights", "near"):
+            values = getattr(self, role)
+            if isinstance(values, Mapping) and role == "near":
+                object.__setattr__(self, role, _check_named(role, values))
+            elif values is not None:
+                object.__setattr__(self, role, _check_numbers(role, values))
+
+    def _check_confidence(self) -> None:
+        value: object = self.confidence
+        if value is None:
+            return
+        if isinstance(value, bool) or not isinstance(value, Real) or not 0.5 < float(value) < 1:
+            raise ConfigurationError(
+                f"`confidence` must be above 0.5 and below 1, such as 0.9, found {value!r}"
+            )
+        if not self.max and not self.min:
+            raise ConfigurationError(
+                "`confidence` needs a bound: add one, such as max={'tpr_gap': 0.02}"
+            )
+
+    def bounds(self) -> list[tuple[str, float, int]]:
+        """List the bounds: name, number, and 1 for an upper or -1 for a lower bound."""
+        upper = [(name, value, 1) for name, value in self.max.items()]
+        return upper + [(name, value, -1) for name, value in self.min.items()]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the criteria that were given, by keyword, as plain numbers and lists.
+
+        >>> Criteria(max={"tpr_gap": 0.02}, maximize="accuracy").to_dict()
+        {'max': {'tpr_gap': 0.02}, 'maximize': 'accuracy'}
+        """
+        content = {}
+        for keyword in fields(self):
+            value = getattr(self, keyword.name)
+            if isinstance(value, Mapping):
+                # JSON has no infinite bound
+                value = {name: v if math.isfinite(v) else None for name, v in value.items()}
+            if value not in (None, False, {}):
+                content[keyword.name] = list(value) if isinstance(value, tuple) else value
+        return content
+
+    def describe_bounds(self) -> str:
+        """Return the bounds in words."""
+        return " and ".join(
+            f"`{name}` at {'most' if side > 0 else 'least'} {bound:g}"
+            for name, bound, side in self.bounds()
+        )
+
+    def check(self, front: Front) -> None:
+        """Raise for names the front does not have, and numbers that do not fit its objectives."""
+        by_name = self.near if isinstance(self.near, Mapping) else {}
+        for name in (*self.max, *self.min, self.minimize, self.maximize, *by_name):
+            if name is not None and name not in get_columns(front):
+                raise unknown("objective or metric", name, get_columns(front))
+        for role in ("max", "min", "near"):
+            values = getattr(self, role)
+            if isinstance(values, Mapping):
+                _check_shares(role, values)
+        for role in ("weights", "near"):
+            values = getattr(self, role)
+            if not isinstance(values, Mapping | None) and len(values) != front.objectives:
+                raise ConfigurationError(
+                    f"`{role}` must have one number per objective, here {front.objectives} "
+                    f"({', '.join(front.names)}); found {list(values)}"
+                )
+
+
+def _check_named(role: str, values: object) -> Mapping[str, float]:
+    if not isinstance(values, Mapping):
+        raise ConfigurationError(
+            f"`{role}` needs numbers by name, such as {{'tpr_gap': 0.02}}, found {values!r}"
+        )
+    if role == "near" and not values:
+        raise ConfigurationError("`near` must name at least one value, found none")
+    for name, value in values.items():
+        if isinstance(value, bool) or not isinstance(value, Real) or math.isnan(value):
+            raise ConfigurationError(f"`{role}` of `{name}` must be a number, found {value!r}")
+    return MappingProxyType({name: float(value) for name, value in values.items()})
+
+
+def _check_numbers(role: str, values: Sequence[float]) -> tuple[float, ...]:
+    try:
+        numbers = tuple(float(value) for value in values)
+    except (TypeError, ValueError):
+        numbers = (math.nan,)
+    if not all(map(math.isfinite, numbers)):
+        raise ConfigurationError(f"`{role}` must have one number per objective, found {values!r}")
+    if role == "weights" and (not numbers or min(numbers) < 0 or sum(numbers) <= 0):
+        raise ConfigurationError(f"`weights` must not be negative and not all 0, found {values!r}")
+    return numbers
+
+
+def _check_shares(role: str, values: Mapping[str, float]) -> None:
+    """Raise for a share, a rate or a gap between rates above 1: it was meant in percent."""
+    from paretocosmos.objectives import measure_of  # which uses fronts
+
+    for name, value in values.items():
+        if measure_of(name).unit and 1 < value < math.inf:
+            hint = f": did you mean {value / 100:g}?" if value <= 100 else ""
+            raise ConfigurationError(
+                f"`{role}` of `{name}` is a share, at most 1, found {value:g}{hint}"
+            )
+
+
+@dataclass(frozen=True)
+class Point:
+    """One point of a front.
+
+    Attributes:
+        ray: the preference that gives it.
+        values: the objectives, by name.
+        metrics: further numbers, by name.
+        split: the data they were measured on.
+        interpolated: whether they were guessed between two rays instead of measured.
+        intervals: 95 % intervals of the numbers, where they are known.
+        limits: how far a bounded number may be with the confidence asked for, where one was.
+        pooled: bounded gaps on the training and validation rows together, where they were judged
+            by these.
+
+    >>> front = Front([[0.9, 0.1], [0.1, 0.9]], [[0.3, 0.2], [0.5, 0.1]], ("loss", "gap"), (2, 2))
+    >>> point = front.choose(max={"gap": 0.15})
+    >>> point.ray, point["loss"]
+    ((0.1, 0.9), 0.5)
+    """
+
+    ray: tuple[float, ...]
+    values: Mapping[str, float]
+    metrics: Mapping[str, float]
+    split: str
+    interpolated: bool = False
+    intervals: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    limits: Mapping[str, float] = field(default_factory=dict)
+    pooled: Mapping[str, float] = field(default_factory=dict)
+
+    def __getitem__(self, name: str) -> float:
+        numbers = {**self.metrics, **self.values}
+        if name not in numbers:
+            raise unknown("objective or metric", name, numbers)
+        return numbers[name]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain lists and numbers, ready for JSON; a number that does not exist is `None`."""
+
+        def to_json(value: float) -> float | None:
+            return value if math.isfinite(value) else None
+
+        return {
+            "ray": list(self.ray),
+            "values": {name: to_json(value) for name, value in self.values.items()},
+            "metrics": {name: to_json(value) for name, value in self.metrics.items()},
+            "split": self.split,
+            "interpolated": self.interpolated,
+            "intervals": {n: [to_json(end) for end in ends] for n, ends in self.intervals.items()},
+            "limits": {name: to_json(limit) for name, limit in self.limits.items()},
+            "pooled": {name: to_json(value) for name, value in self.pooled.items()},
+        }
+
+
+def get_point(front: Front, index: int) -> Point:
+    """Return a point of a front by its index."""
+    return Point(
+        tuple(front.rays[index].tolist()),
+        dict(zip(front.names, front.values[index].tolist(), strict=True)),
+        {name: float(values[index]) for name, values in front.metrics.items()},
+        front.split,
+    )
+
+
+def get_columns(front: Front) -> dict[str, Array]:
+    """Return the numbers of all points ``[N]`` by name: objectives and metrics."""
+    return {**front.metrics, **dict(zip(front.names, front.values.T, strict=True))}
+
+
+def find_best(front: Front, criteria: Criteria) -> int:
+    """Return the index of the best point that keeps the bounds; raise if there is none."""
+    criteria.check(front)
+    cost = compute_cost(front, criteria)
+    allowed = find_feasible(front, criteria) & np.isfinite(cost)
+    if not allowed.any():
+        reason = _explain_infeasibility(front, criteria, cost)
+        options = {"allow_constant": True} if "allow_constant" in reason else {}
+        raise InfeasibleError(reason).by(options)
+    # a count, such as errors, is often the same at several rays: then the first objective decides
+    order = np.lexsort((front.values[:, 0], np.where(allowed, cost, np.inf)))
+    return int(order[0])
+
+
+def find_closest(front: Front, criteria: Criteria) -> int:
+    """Return the index of the point nearest to the bounds, constant classifiers last."""
+    total = np.zeros(len(front))
+    for name, bound, side in criteria.bounds():
+        values = get_columns(front)[name]
+        spread = float(np.nanmax(values) - np.nanmin(values)) if np.isfinite(values).any() else 1
+        excess = np.maximum(side * (values - bound), 0) / (spread or 1)
+        total += np.where(np.isnan(excess), np.inf, excess)
+    last = find_constant(front) if not criteria.allow_constant else np.zeros(len(front), dtype=bool)
+    return int(np.lexsort((front.values[:, 0], total, last))[0])
+
+
+def find_feasible(front: Front, criteria: Criteria) -> Mask:
+    """Return ``[N]``: which points keep the bounds and are no excluded constant classifiers."""
+    allowed = ~find_constant(front) | criteria.allow_constant
+    for name, bound, side in criteria.bounds():
+        allowed &= side * get_columns(front)[name] <= side * bound  # not for NaN
+    return allowed
+
+
+def compute_cost(front: Front, criteria: Criteria) -> Array:
+    """Return ``[N]``: smallest at the best point, infinite where a point does not count."""
+    if criteria.maximize is not None:
+        cost = -get_columns(front)[criteria.maximize]
+    elif criteria.near is not None:
+        cost = _compute_distance(front, criteria.near)
+    elif criteria.knee or criteria.weights is not None:
+        scaled = _scale_values(front)
+        if criteria.weights is None:
+            cost = scaled.sum(axis=1)
+        else:
+            from_worst = 1 - scaled
+            total = from_worst.sum(axis=1, keepdims=True)
+            pseudo_weights = from_worst / np.where(total > 0, total, 1)
+            wanted = np.asarray(criteria.weights, dtype=np.float64)
+            cost = np.linalg.norm(pseudo_weights - wanted / wanted.sum(), axis=1)
+        cost = np.where(front.non_dominated, cost, np.inf)
+    else:
+        free = [name for name in front.names if name not in (*criteria.max, *criteria.min)]
+        cost = get_columns(front)[criteria.minimize or (free or front.names)[0]]
+    return np.where(np.isnan(cost), np.inf, cost)
+
+
+def find_constant(front: Front) -> Mask:
+    """Return ``[N]``: which points are classifiers that give everybody the same answer."""
+    return _gives_same_answer(front.metrics, len(front))
+
+
+def is_constant(point: Point) -> bool:
+    """Return whether a point is a classifier that gives everybody the same answer."""
+    return bool(_gives_same_answer(point.metrics, 1)[0])
+
+
+def _gives_same_answer(metrics: Mapping[str, Array] | Mapping[str, float], count: int) -> Mask:
+    same = np.zeros(count, dtype=bool)
+    for name, values in metrics.items():
+        for revealing, numbers in REVEALING.items():
+            # of one of several targets: `largest_share_income`
+            if name == revealing or name.startswith(f"{revealing}_"):
+                same |= np.isin(values, numbers)
+    return same
+
+
+def _scale_values(front: Front) -> Array:
+    """Scale every objective to 0 at the best and 1 at the worst non-dominated point."""
+    values = front.values[front.non_dominated]
+    if not len(values):
+        return np.full(front.values.shape, np.nan)
+    low, width = values.min(axis=0), np.ptp(values, axis=0)
+    scaled: Array = (front.values - low) / np.where(width > 0, width, 1)
+    return scaled
+
+
+def _compute_distance(front: Front, near: Mapping[str, float] | Sequence[float]) -> Array:
+    """Return the distance of every point to given values, each divided by its extent."""
+    named = near if isinstance(near, Mapping) else dict(zip(front.names, near, strict=True))
+    total = np.zeros(len(front))
+    for name, value in named.items():
+        numbers = get_columns(front)[name]
+        width = np.ptp(numbers[np.isfinite(numbers)]) if np.isfinite(numbers).any() else 1
+        total += ((numbers - value) / (width if width > 0 else 1)) ** 2
+    return np.sqrt(total)
+
+
+def _explain_infeasibility(front: Front, criteria: Criteria, cost: Array) -> str:
+    """Say why no point can be chosen, how close one comes, and the way out."""
+    if not np.isfinite(cost).any():
+        return (
+            f"no ray has a number to choose by on {front.split}: a group or a class may be missing "
+            "there; choose by another objective or metric"
+        )
+    same = find_constant(front)
+    if same.all() and not criteria.allow_constant:
+        return (
+            f"every ray gives a constant classifier on {front.split}, which `allow_constant` "
+            "takes: train longer, or with another penalty"
+        )
+    if not criteria.bounds():
+        return f"only constant classifiers have a number to choose by on {front.split}"
+    bounds = criteria.describe_bounds()
+    kept = find_feasible(front, Criteria(max=criteria.max, min=criteria.min, allow_constant=True))
+    if (kept & (criteria.allow_constant | ~same)).any():
+        return (
+            f"every ray that has {bounds} on {front.split} is dominated, so that none is "
+            "a knee or fits weights: choose with `minimize` or `maximize`"
+        )
+    near = get_point(front, find_closest(front, criteria))
+    reached = " and ".join(f"`{name}` {near[name]:.4g}" for name, _, _ in criteria.bounds())
+    ray = ",".join(f"{weight:.4g}" for weight in near.ray)
+    if (kept & same).any():
+        return (
+            f"only a constant classifier has {bounds} on {front.split}, which "
+            f"`allow_constant` takes: the closest of the others has {reached}, at the ray {ray}"
+        )
+    return (
+        f"no ray has {bounds} on {front.split}: the closest has {reached}, at the ray "
+        f"{ray}; allow that much, or train for a wider front"
+    )
+
+
+def find_neighbours(rays: Array, index: int) -> list[tuple[Array, int | None]]:
+    """Return rays around one, with their indices; `None` for a corner of the simplex.
+
+    Two objectives: the next on either side. More: as many of the nearest as the simplex has
+    directions, twice. The corners count as rays, so that one can go on beyond the outermost.
+    """
+    objectives = rays.shape[1]
+    candidates = np.concatenate([rays, np.eye(objectives)])
+    distances = np.abs(candidates - rays[index]).max(axis=1)
+    if objectives == 2:
+        along = candidates[:, 0] - rays[index, 0]
+        sides = [np.flatnonzero(sign * along > 1e-9) for sign in (1, -1)]
+        nearest = [int(side[distances[side].argmin()]) for side in sides if len(side)]
+    else:
+        others = np.flatnonzero(distances > 1e-9)
+        order = np.linalg.norm(candidates[others] - rays[index], axis=1).argsort(kind="stable")
+        nearest = others[order][: 2 * (objectives - 1)].tolist()
+    return [(candidates[n], n if n < len(rays) else None) for n in nearest]
+
+
+def interpolate_point(front: Front, criteria: Criteria, index: int) -> Point:
+    """Go from the best point towards a better one beyond the bounds, as far as lines allow.
+
+    Args:
+        front: its points are the ends of the lines.
+        criteria: has bounds, and something to minimise or maximise.
+        index: the best point that keeps them.
+    """
+    if (
+        criteria.knee
+        or criteria.weights is not None
+        or criteria.near is not None
+        or not criteria.bounds()
+    ):
+        raise ConfigurationError(
+            "`interpolate` needs a bound: give one, such as "
+            "max={'tpr_gap': 0.02}, with or without `minimize` or `maximize`"
+        )
+    columns, cost = get_columns(front), compute_cost(front, criteria)
+    best, share, toward = math.inf, 0.0, index
+    for _, neighbour in find_neighbours(front.rays, index):
+        if neighbour is None or not cost[neighbour] < cost[index]:
+            continue
+        reachable = 1.0
+        for name, bound, side in criteria.bounds():
+            here, there = columns[name][index], columns[name][neighbour]
+            if side * there > side * bound:
+                reachable = min(reachable, (bound - here) / (there - here))
+        reached = cost[index] + reachable * (cost[neighbour] - cost[index])
+        if reachable < 1 and reached < best:
+            best, share, toward = reached, float(reachable), neighbour
+    start, end = get_point(front, index), get_point(front, toward)
+
+    def mix(first: Mapping[str, float], second: Mapping[str, float]) -> dict[str, float]:
+        return {name: (1 - share) * value + share * second[name] for name, value in first.items()}
+
+    rays = (1 - share) * front.rays[index] + share * front.rays[toward]
+    return Point(
+        tuple(rays.tolist()),
+        mix(start.values, end.values),
+        mix(start.metrics, end.metrics),
+        front.split,
+        interpolated=share > 0,
+    )

@@ -43,7 +43,6 @@ CONVENIENT = {
     ("conditioning._base", "conditioning._at"),
     ("pareto.front", "pareto.selection"),
     ("pareto.front", "plotting"),
-    ("pareto.front", "plotting.picture"),
     ("pareto.selection", "objectives"),
     ("runs.run", "explorer.inline"),
 }

@@ -10,24 +10,200 @@ or cannot be made, the eager step goes on alone and `failure` says why.
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
+import operator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from typing import Any, Literal
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor, fx, nn
+from torch.overrides import TorchFunctionMode
 
 from paretocosmos.config.promises import declared
 from paretocosmos.io.files import one_line
 from paretocosmos.methods import State
-from paretocosmos.runtime.torch_private import make_fx
-from paretocosmos.training.engine.checks import FrozenError, changes_refused, reading_refused
-from paretocosmos.training.engine.replay import straight_line
-from paretocosmos.training.engine.simplify import simplified
+from paretocosmos.runtime.torch_private import bare, gives_views, make_fx
 from paretocosmos.training.engine.step import Result, Step, laid_out
 from paretocosmos.types import Batch, first, map_tensors
 
-__all__ = ["Recorded"]
+# What gives Python a number that depends on a tensor's values, or a shape that does, and that
+# `make_fx` lets pass: it refuses `item`, `float` and `if` itself.
+READING = frozenset(
+    {
+        *(Tensor.tolist, Tensor.numpy, Tensor.__array__, Tensor.__dlpack__),
+        *(Tensor.equal, Tensor.allclose, torch.equal, torch.allclose),
+        *(Tensor.nonzero, Tensor.argwhere, Tensor.masked_select, Tensor.unique),
+        *(torch.nonzero, torch.argwhere, torch.masked_select, torch.unique),
+    }
+)
+PLAIN = (bool, int, float, complex, str, bytes, type(None))
+
+
+class FrozenError(Exception):
+    """A step that a recording would not repeat, since Python has a say in it."""
+
+
+class reading_refused(TorchFunctionMode):  # noqa: N801, a context like those of contextlib
+    """Refuses whatever lets Python see a tensor's values, be it as a shape."""
+
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: Sequence[type],
+        args: tuple[Any, ...] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        if func in READING or (func is Tensor.__getitem__ and _selects(args[1])):
+            name = getattr(func, "__name__", str(func))
+            raise FrozenError(f"the step reads values of tensors in Python (`{name}`)")
+        return func(*args, **(kwargs or {}))
+
+
+def _selects(index: object) -> bool:
+    """Whether an index takes as many entries as a mask has."""
+    parts = index if isinstance(index, tuple) else (index,)
+    return any(isinstance(part, Tensor) and part.dtype == torch.bool for part in parts)
+
+
+@contextmanager
+def changes_refused(things: Iterable[object]) -> Iterator[None]:
+    """Refuse things that change an attribute of their own inside.
+
+    Args:
+        things: those that promise to keep no state between steps.
+    """
+    every = [thing for thing in things if hasattr(thing, "__dict__")]
+    marks = [_marks(vars(thing)) for thing in every]
+    yield
+    for thing, mark in zip(every, marks, strict=True):
+        now = _marks(vars(thing))
+        changed = [name for name in {**mark, **now} if mark.get(name) != now.get(name)]
+        if changed:
+            raise FrozenError(
+                f"`{type(thing).__name__}` changes its `{changed[0]}` from step to step in Python"
+            )
+
+
+def _marks(attributes: Mapping[str, object]) -> dict[str, object]:
+    """What tells that an attribute was changed: a plain value, the length of a container."""
+    return {name: _mark(value) for name, value in attributes.items()}
+
+
+def _mark(value: object) -> object:
+    if isinstance(value, PLAIN):
+        return type(value).__name__, repr(value)  # which is equal for two NaNs
+    if isinstance(value, list | dict | set | tuple):
+        return id(value), len(value)
+    return id(value)
+
+
+aten = torch.ops.aten
+
+# Where the tensor an operation works on is never read again, the result can take its place.
+IN_PLACE: dict[Any, Any] = {
+    aten.add.Tensor: aten.add_.Tensor,
+    aten.relu.default: aten.relu_.default,
+}
+
+
+def simplified(graph: fx.GraphModule, *, in_place: bool) -> fx.GraphModule:
+    """The same numbers from fewer operations and less memory.
+
+    Aliases and transposes of transposes, which only autograd needed, are left out.
+
+    Args:
+        graph: changed, and returned.
+        in_place: do an addition or a ReLU of something nobody else reads in its place: on a CPU a
+            tensor not written is time saved.
+    """
+    for node in list(graph.graph.nodes):
+        if node.target is aten.detach.default:
+            node.replace_all_uses_with(node.args[0])
+        elif node.target is aten.t.default and node.args[0].target is aten.t.default:
+            node.replace_all_uses_with(node.args[0].args[0])
+    graph.graph.eliminate_dead_code()
+    for node in graph.graph.nodes if in_place else ():
+        if node.target in IN_PLACE and not node.kwargs and _own(node.args[0], node):
+            node.target = IN_PLACE[node.target]
+    graph.recompile()
+    return graph
+
+
+def _own(tensor: Any, result: fx.Node) -> bool:
+    """Whether the graph itself made a tensor like the result, for this one reader."""
+    if not isinstance(tensor, fx.Node) or not _alike(tensor, result):
+        return False
+    while tensor.op == "call_function" and len(tensor.users) == 1:
+        maker = tensor.args[0] if tensor.target is operator.getitem else tensor
+        assert isinstance(maker, fx.Node)
+        if not gives_views(maker.target):
+            # an expanded tensor has more numbers than places to write them to
+            return bool(tensor.meta["val"].numel() == result.meta["val"].numel())
+        tensor = tensor.args[0]
+    return False
+
+
+def _alike(one: fx.Node, two: fx.Node) -> bool:
+    kinds = [getattr(node.meta.get("val"), "dtype", None) for node in (one, two)]
+    shapes = [getattr(node.meta.get("val"), "shape", None) for node in (one, two)]
+    return None not in shapes and kinds[0] == kinds[1] and shapes[0] == shapes[1]
+
+
+def straight_line(graph: fx.Graph) -> Callable[..., list[Tensor]]:
+    """A function of the graph's placeholders, in order, that gives its output.
+
+    Intermediate results are released after their last use.
+    """
+    scope: dict[str, Any] = {}
+    bound: dict[Any, str] = {}
+
+    def name_of(value: Any) -> str:
+        """A value's name in the function; what Python cannot spell is bound under one."""
+        if isinstance(value, fx.Node):
+            return value.name
+        if isinstance(value, list | tuple):
+            return f"[{', '.join(name_of(item) for item in value)}]"
+        if value is None or isinstance(value, bool | int | str):
+            return repr(value)
+        # floats too: repr(inf) is no Python
+        scope[f"constant_{len(scope)}"] = value
+        return f"constant_{len(scope) - 1}"
+
+    last_use = {used: node for node in graph.nodes for used in node.all_input_nodes}
+    lines = []
+    for node in graph.nodes:
+        if node.op == "call_function":
+            if node.target not in bound:
+                bound[node.target] = f"operation_{len(bound)}"
+                scope[bound[node.target]] = bare(node.target)
+            given = [name_of(value) for value in node.args]
+            given += [f"{key}={name_of(value)}" for key, value in node.kwargs.items()]
+            lines.append(f"{node.name} = {bound[node.target]}({', '.join(given)})")
+            done = [
+                used.name
+                for used in node.all_input_nodes
+                if last_use[used] is node and used.op != "get_attr"
+            ]
+            lines += [f"del {', '.join(done)}"] if done else []
+        elif node.op == "get_attr":  # a constant the trace lifted out
+            scope[node.name] = _attribute(graph, node.target)
+        elif node.op == "output":
+            lines.append(f"return {name_of(node.args[0])}")
+        elif node.op != "placeholder":
+            raise NotImplementedError(f"a recorded graph has no `{node.op}`")
+    placeholders = [node.name for node in graph.nodes if node.op == "placeholder"]
+    body = "".join(f"    {line}\n" for line in lines)
+    exec(f"def replay({', '.join(placeholders)}):\n{body}", scope)
+    replay: Callable[..., list[Tensor]] = scope["replay"]
+    return replay
+
+
+def _attribute(graph: fx.Graph, path: str) -> Any:
+    found: Any = graph.owning_module
+    for part in path.split("."):
+        found = getattr(found, part)
+    return found
+
 
 # How far a step may be from the eager one where rounding differs (fused kernels, a GPU's unordered
 # sums): tf32 keeps 10 bits, so products of it agree to some 1e-3.

@@ -16,13 +16,10 @@ from torch import Tensor
 
 from paretocosmos.io.files import one_line
 from paretocosmos.runtime.torch_private import release_workspaces
-from paretocosmos.training.engine.feed import BatchHandle, all_given
-from paretocosmos.training.engine.recorded import Recorded
-from paretocosmos.training.engine.stepwise import Stepwise
-from paretocosmos.training.engine.work import Work
+from paretocosmos.training.engine.batch_source import BatchHandle, all_given
+from paretocosmos.training.engine.eager import Stepwise, Work
+from paretocosmos.training.engine.tracing import Recorded
 from paretocosmos.types import Batch, map_tensors
-
-__all__ = ["Captured"]
 
 # Steps per replay: enough that asking for them costs nothing, few enough to capture in a blink.
 STEPS = 32

@@ -44,22 +44,22 @@ def save_dark(path: Path) -> Path:
 
     pixels = np.asarray(image.imread(path), dtype=np.float64)[..., :3]
     stream = io.BytesIO()
-    image.imsave(stream, darkened(pixels), format="png", metadata={"Software": ""})
+    image.imsave(stream, darken(pixels), format="png", metadata={"Software": ""})
     dark = path.with_name(f"{path.stem}-dark{path.suffix}")
     write_bytes(dark, stream.getvalue())
     return dark
 
 
-def darkened(pixels: Pixels) -> Pixels:
+def darken(pixels: Pixels) -> Pixels:
     """``[..., 3]`` from 0 to 1: white becomes the dark paper, ink the light one of dark pages.
 
-    >>> white = darkened(np.ones((1, 3)))[0]
+    >>> white = darken(np.ones((1, 3)))[0]
     >>> "#" + "".join(f"{round(255 * part):02x}" for part in white) == DARK["paper"]
     True
     """
-    colours = _lab(pixels)
+    colours = _to_oklab(pixels)
     white, ink, paper, light = (
-        _lab(_rgb(one)) for one in ("#ffffff", LIGHT["ink"], DARK["paper"], DARK["ink"])
+        _to_oklab(_from_hex(one)) for one in ("#ffffff", LIGHT["ink"], DARK["paper"], DARK["ink"])
     )
     share = (colours[..., :1] - ink[0]) / (white[0] - ink[0])  # 1 is white, 0 is ink
     neutral = light + share * (paper - light)
@@ -72,11 +72,11 @@ def darkened(pixels: Pixels) -> Pixels:
     return np.where(linear <= 0.0031308, 12.92 * linear, 1.055 * linear ** (1 / 2.4) - 0.055)
 
 
-def _lab(pixels: Pixels) -> Pixels:
+def _to_oklab(pixels: Pixels) -> Pixels:
     linear = np.where(pixels <= 0.04045, pixels / 12.92, ((pixels + 0.055) / 1.055) ** 2.4)
     found: Pixels = np.cbrt(linear @ _EYE.T) @ _LAB.T
     return found
 
 
-def _rgb(text: str) -> Pixels:
+def _from_hex(text: str) -> Pixels:
     return np.array([int(text[at : at + 2], 16) for at in (1, 3, 5)]) / 255

@@ -1,4 +1,4 @@
-"""Where the points for rays lie on a front that is known: what a method finds, and what not."""
+"""Points of rays beside a true front that is known: what a method reaches, and what it misses."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -7,10 +7,15 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from paretocosmos.pareto.front import Array, Front
-from paretocosmos.plotting._key import mark
-from paretocosmos.plotting._panels import Panel, legend_below, place_panels, row_of
-from paretocosmos.plotting._sheet import finite, sheet, two_objectives
-from paretocosmos.plotting._style import MUTED, colours
+from paretocosmos.plotting.panels import Panel, draw_legend_below, place_panels
+from paretocosmos.plotting.style import (
+    MUTED,
+    check_two_objectives,
+    create_handle,
+    keep_finite,
+    open_sheet,
+    ray_colours,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -19,9 +24,9 @@ if TYPE_CHECKING:
 
 
 class Known(NamedTuple):
-    """What was found, and the true front, as many points of it as make a line."""
+    """An evaluated front beside the true one, with enough points of it to draw a line."""
 
-    found: Front
+    front: Front
     exact: Array
 
 
@@ -45,34 +50,34 @@ def intuition_figure(
     >>> [axes.get_label() for axes in figure.axes]
     ['a weighted sum']
     """
-    two_objectives([known.found for known in panels.values()])
+    check_two_objectives([known.front for known in panels.values()])
     drawn = {
-        name: Known(kept, known.exact)
+        name: Known(finite, known.exact)
         for name, known in panels.items()
-        if (kept := finite(known.found)) is not None
+        if (finite := keep_finite(known.front)) is not None
     }
-    with sheet(title) as figure:
-        places = [Panel(k, known.found, row_of(rows, k)) for k, known in drawn.items()]
+    with open_sheet(title) as figure:
+        places = [Panel(k, known.front, (rows or {}).get(k, "")) for k, known in drawn.items()]
         columns = max(Counter(panel.row for panel in places).values(), default=1)
         wide = 9.6 / columns  # all of them as wide as any sheet
-        every = place_panels(figure, places, columns=columns, size=(wide, wide), foot=0.6)
-        for axes, known in zip(every, drawn.values(), strict=True):
-            _draw(axes, known)
-        legend_below(figure, _legend())
+        panel_axes = place_panels(figure, places, columns=columns, size=(wide, wide), foot=0.6)
+        for axes, known in zip(panel_axes, drawn.values(), strict=True):
+            _draw_known(axes, known)
+        draw_legend_below(figure, _intuition_legend())
     return figure
 
 
-def _draw(axes: "Axes", known: Known) -> None:
+def _draw_known(axes: "Axes", known: Known) -> None:
     """One training; both axes alike, or an angle would not look as it is."""
-    found, exact = known
-    every = np.concatenate([found.values, exact])
-    size = 1.06 * float(every.max())
+    front, exact = known
+    points = np.concatenate([front.values, exact])
+    size = 1.06 * float(points.max())
     axes.plot(*exact.T, color=MUTED, linewidth=2.2, alpha=0.35, zorder=2, label="true front")
-    shades = colours(found.rays)
-    for ray, shade in zip(found.rays, shades, strict=True):
+    shades = ray_colours(front.rays)
+    for ray, shade in zip(front.rays, shades, strict=True):
         end = size * ray / ray.max()
         axes.plot([0, end[0]], [0, end[1]], color=shade, linewidth=0.6, alpha=0.45, zorder=1)
-    x, y = found.values.T
+    x, y = front.values.T
     axes.scatter(x, y, s=22, c=shades, edgecolors="white", linewidths=0.5, zorder=4, label="found")
     axes.collections[-1].set_clip_on(False)
     axes.set(xlim=(0, size), ylim=(0, size), aspect="equal")
@@ -80,11 +85,11 @@ def _draw(axes: "Axes", known: Known) -> None:
     axes.locator_params(nbins=4)
 
 
-def _legend() -> list["Line2D"]:
+def _intuition_legend() -> list["Line2D"]:
     from matplotlib.colors import to_hex
     from matplotlib.lines import Line2D
 
-    middle = colours(np.array([[0.5, 0.5]]))[0]
+    middle = ray_colours(np.array([[0.5, 0.5]]))[0]
     exact = Line2D([], [], color=MUTED, linewidth=2.2, alpha=0.35, label="the true front")
     ray = Line2D([], [], color=middle, linewidth=0.8, alpha=0.6, label="a ray")
-    return [exact, ray, mark("the point found for it", to_hex(middle), "o", 22)]
+    return [exact, ray, create_handle("the point found for it", to_hex(middle), "o", 22)]

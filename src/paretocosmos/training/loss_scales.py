@@ -9,10 +9,8 @@ from paretocosmos.evaluation.evaluate import evaluating
 from paretocosmos.evaluation.samples import move
 from paretocosmos.objectives import Objective
 from paretocosmos.problems import Problem, shares_of
-from paretocosmos.problems.streams.checking import check_labels, label_range
+from paretocosmos.problems.streams.fields import check_labels, label_range
 from paretocosmos.types import Outputs, Targets, first, map_tensors
-
-__all__ = ["loss_scales", "pulls"]
 
 # Enough for a gap between groups to have a direction, few enough to cost nothing.
 SAMPLES = 2048

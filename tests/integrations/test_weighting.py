@@ -11,14 +11,14 @@ from torch import Tensor, nn
 
 from paretocosmos import Cosmos, Method, Objective, condition, cosmos_loss
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.integrations._weighing import Weighing
+from paretocosmos.integrations.weighting import LossWeighting
 from paretocosmos.methods import DirichletRays, Gram, State
 from paretocosmos.methods.epo import Epo
 from paretocosmos.methods.linear import Linear
 from paretocosmos.objectives.mean_squared_error import MeanSquaredError
 from paretocosmos.objectives.one_sided_error import OneSidedError
 from paretocosmos.training.engine import make_step
-from paretocosmos.training.scales import DRAWS
+from paretocosmos.training.loss_scales import DRAWS
 from paretocosmos.types import Batch, Targets
 
 B, J = 12, 2
@@ -50,10 +50,10 @@ def _batch() -> Batch:
     return Batch(x, {"a": a + 1, "b": b - 1})
 
 
-def _weighing(model: nn.Module, method: str | Method | None = "cosmos", **given: Any) -> Weighing:
+def _make(model: nn.Module, method: str | Method | None = "cosmos", **given: Any) -> LossWeighting:
     rest: dict[str, Any] = {"settings": None, "targets": (), "groups": 1, "ranks": "differ"}
     rest |= {"preset": "paper", "seed": 1, "objectives": OBJECTIVES}
-    return Weighing(model, method=method, **(rest | given))
+    return LossWeighting(model, method=method, **(rest | given))
 
 
 def _gradients(model: nn.Module, total: Tensor) -> list[Tensor]:
@@ -64,11 +64,11 @@ def _gradients(model: nn.Module, total: Tensor) -> list[Tensor]:
 @pytest.mark.parametrize("own", [False, True], ids=["conditioned", "own"])
 def test_the_gradient_is_that_of_the_cosmos_loss(own: bool, groups: int) -> None:
     model, batch = _model(own), _batch()
-    weighing = _weighing(model, Cosmos(penalty=2.0), groups=groups)
-    weighed = weighing(model, batch, epoch=0, place=(0, 5))
+    weighting = _make(model, Cosmos(penalty=2.0), groups=groups)
+    weighed = weighting(model, batch, epoch=0, position=(0, 5))
     size = B // groups
     terms = []
-    for at, ray in enumerate(weighing.rays((0, 5), 0, groups)):
+    for at, ray in enumerate(weighting.draw_rays((0, 5), 0, groups)):
         share = slice(at * size, (at + 1) * size)
         outputs = model(batch.inputs[share], ray)  # type: ignore[index]
         losses = [(outputs - batch.targets[name][share]).square().mean() for name in ("a", "b")]
@@ -82,18 +82,18 @@ def test_the_gradient_is_that_of_the_cosmos_loss(own: bool, groups: int) -> None
 @pytest.mark.parametrize("groups", [1, 2])
 def test_it_is_a_step_of_our_own_loop(method: Method, groups: int) -> None:
     model, batch = _model(False), _batch()
-    weighing = _weighing(model, method, groups=groups)
-    weighed = weighing(model, batch, epoch=0, place=(0, 0))
+    weighting = _make(model, method, groups=groups)
+    weighed = weighting(model, batch, epoch=0, position=(0, 0))
     step = make_step(model, OBJECTIVES, method)
-    rays = weighing.rays((0, 0), 0, groups)
+    rays = weighting.draw_rays((0, 0), 0, groups)
     expected = step(dict(model.named_parameters()), batch, rays, method.init(J))
     torch.testing.assert_close(weighed.losses, expected.losses.mean(dim=0))
     found = dict(zip(expected.gradients, _gradients(model, weighed.total), strict=True))
     for name, gradient in expected.gradients.items():
         torch.testing.assert_close(found[name], gradient, rtol=1e-4, atol=1e-6)
-    assert weighing.state.keys() == expected.state.keys()
+    assert weighting.state.keys() == expected.state.keys()
     for name, value in expected.state.items():
-        assert torch.equal(weighing.state[name], value)
+        assert torch.equal(weighting.state[name], value)
 
 
 @pytest.mark.parametrize("method", [Cosmos(penalty=0.5), Linear()], ids=["cosmos", "linear"])
@@ -103,9 +103,9 @@ def test_both_loops_have_the_same_gradient_to_the_bit(
     method: Method, groups: int, own: bool
 ) -> None:
     model, batch = _model(own), _batch()
-    weighing = _weighing(model, method, groups=groups)
-    weighed = weighing(model, batch, epoch=0, place=(0, 3))
-    rays = weighing.rays((0, 3), 0, groups)
+    weighting = _make(model, method, groups=groups)
+    weighed = weighting(model, batch, epoch=0, position=(0, 3))
+    rays = weighting.draw_rays((0, 3), 0, groups)
     parameters = dict(model.named_parameters())
     expected = make_step(model, OBJECTIVES, method)(parameters, batch, rays, method.init(J))
     found = dict(zip(parameters, _gradients(model, weighed.total), strict=True))
@@ -116,26 +116,26 @@ def test_both_loops_have_the_same_gradient_to_the_bit(
 # ---------------------------------------------------------------- the default preset
 
 
-def _usual(model: nn.Module, **given: Any) -> Weighing:
-    return _weighing(model, None, **{"preset": "default", "groups": None} | given)
+def _usual(model: nn.Module, **given: Any) -> LossWeighting:
+    return _make(model, None, **{"preset": "default", "groups": None} | given)
 
 
 def test_what_is_not_said_is_the_presets() -> None:
-    weighing = _usual(_model(False))
-    assert weighing.method == Linear(alpha=0.5, floor=0.01, stratified=True)
-    assert _weighing(_model(False), None).method == Cosmos()
+    weighting = _usual(_model(False))
+    assert weighting.method == Linear(alpha=0.5, floor=0.01, stratified=True)
+    assert _make(_model(False), None).method == Cosmos()
     assert _usual(_model(False), settings={"floor": 0.2}).method == Linear(
         alpha=0.5, floor=0.2, stratified=True
     )
     over, under = (OneSidedError(side=s, name=s, target="a") for s in ("over", "under"))
     levels = _usual(_model(False), objectives=(over, under))  # a ray is a level, as it is
     assert levels.method == Linear(alpha=0.5, floor=0.0, stratified=True)
-    assert (levels.training.scale_losses, weighing.training.scale_losses) == (False, True)
+    assert (levels.training.scale_losses, weighting.training.scale_losses) == (False, True)
     with pytest.raises(ConfigurationError, match=r"`penalty` .* `cosmos`.*set the method too"):
         _usual(_model(False), settings={"penalty": 2.0})
     with pytest.raises(ConfigurationError, match="preset `own`"):
         _usual(_model(False), preset="own")
-    rays = weighing.rays((0, 0), 0, 4)
+    rays = weighting.draw_rays((0, 0), 0, 4)
     # one in each quarter of Beta(.5, .5), whose quantiles are sin² of a quarter turn's parts
     cuts = torch.sin(torch.pi / 8 * torch.arange(5)).square()
     assert torch.histogram(rays[:, 0], cuts).hist.tolist() == [1, 1, 1, 1]
@@ -144,8 +144,8 @@ def test_what_is_not_said_is_the_presets() -> None:
 def test_a_batch_has_four_rays_and_the_papers_one() -> None:
     model, seen = _model(False), []
     model.register_forward_pre_hook(lambda _, given: seen.append(len(given[1])))
-    _usual(model)(model, _batch(), epoch=0, place=(0, 0))
-    _weighing(model, groups=None)(model, _batch(), epoch=0, place=(0, 0))
+    _usual(model)(model, _batch(), epoch=0, position=(0, 0))
+    _make(model, groups=None)(model, _batch(), epoch=0, position=(0, 0))
     assert seen == [4, 1]
 
 
@@ -164,10 +164,10 @@ class Times(MeanSquaredError):  # noqa: N818
 def test_a_loss_in_another_unit_has_the_same_gradient(method: Method | None) -> None:
     model, found = _model(False), []
     for factor in (1.0, 1024.0):
-        weighing = _weighing(model, method, preset="default", groups=None)
-        weighing.objectives = (OBJECTIVES[0], Times(factor, name="b"))
+        weighting = _make(model, method, preset="default", groups=None)
+        weighting.objectives = (OBJECTIVES[0], Times(factor, name="b"))
         for at in range(2):  # the scale is the first batch's
-            weighed = weighing(model, _batch(), epoch=0, place=(0, at))
+            weighed = weighting(model, _batch(), epoch=0, position=(0, at))
         found.append(_gradients(model, weighed.total))
         missed = model(_batch().inputs, RAY).detach() - _batch().targets["b"]
         raw = factor * float(missed.square().mean())
@@ -179,36 +179,36 @@ def test_a_loss_in_another_unit_has_the_same_gradient(method: Method | None) -> 
 
 def test_scales_are_those_of_gradients_by_hand() -> None:
     model, batch = _model(False), _batch()
-    weighing = _usual(model)
-    weighing(model, batch, epoch=0, place=(0, 0))
+    weighting = _usual(model)
+    weighting(model, batch, epoch=0, position=(0, 0))
     drawn = torch.Generator().manual_seed(1)
     noise = torch.stack([torch.randn((B, 2), generator=drawn) for _ in range(DRAWS)])
     outputs = model(batch.inputs, RAY).detach() + noise  # film begins without the ray
     expected = [  # B times the gradient of a mean of squares over B x 2 numbers
         float((outputs - batch.targets[name]).square().sum(dim=-1).mean().sqrt()) for name in "ab"
     ]
-    assert weighing.state["loss_scales"].tolist() == pytest.approx(expected, rel=1e-5)
+    assert weighting.state["loss_scales"].tolist() == pytest.approx(expected, rel=1e-5)
 
 
 def test_a_loss_without_a_gradient_waits_for_its_scale_and_a_resumed_training_knows() -> None:
     model, batch = _model(False), _batch()
     missing = Batch(batch.inputs, {"a": batch.targets["a"], "b": torch.full((B, 2), torch.nan)})
-    weighing = _usual(model)
-    weighing(model, missing, epoch=0, place=(0, 0))
-    first = weighing.state["loss_scales"].tolist()
+    weighting = _usual(model)
+    weighting(model, missing, epoch=0, position=(0, 0))
+    first = weighting.state["loss_scales"].tolist()
     assert first[0] > 0
     assert first[1] == 0
     resumed = _usual(model)
-    resumed.restore(json.loads(json.dumps(weighing.kept())))
-    resumed(model, batch, epoch=0, place=(0, 1))
+    resumed.load_state_dict(json.loads(json.dumps(weighting.state_dict())))
+    resumed(model, batch, epoch=0, position=(0, 1))
     after = resumed.state["loss_scales"].tolist()
     assert after[0] == first[0]
     assert after[1] > 0
     resumed(model, Batch(batch.inputs, {"a": 9 * batch.targets["a"], "b": batch.targets["b"]}),
-            epoch=0, place=(0, 2))  # fmt: skip
+            epoch=0, position=(0, 2))  # fmt: skip
     assert resumed.state["loss_scales"].tolist() == after
     with pytest.raises(ConfigurationError, match="loss_scales, this one nothing"):
-        _weighing(model, None).restore(weighing.kept())
+        _make(model, None).load_state_dict(weighting.state_dict())
 
 
 def test_processes_agree_on_scales() -> None:
@@ -219,8 +219,8 @@ def test_processes_agree_on_scales() -> None:
         return (part + torch.tensor([[4.0, 0.0], [1.0, 0.0]])) / 2
 
     alone, among = _usual(model), _usual(model)
-    alone(model, _batch(), epoch=0, place=(0, 0))
-    among(model, _batch(), epoch=0, place=(0, 0), mean=mean)
+    alone(model, _batch(), epoch=0, position=(0, 0))
+    among(model, _batch(), epoch=0, position=(0, 0), mean=mean)
     own = alone.state["loss_scales"].tolist()
     assert among.state["loss_scales"].tolist() == pytest.approx([(own[0] + 4) / 2, own[1]])
 
@@ -231,37 +231,37 @@ def test_processes_agree_on_scales() -> None:
 def test_a_batch_that_cannot_be_shared_equally_has_fewer_groups() -> None:
     model, seen = _model(False), []
     model.register_forward_pre_hook(lambda _, given: seen.append(len(given[1])))
-    weighing = _weighing(model, groups=8)
-    weighing(model, _batch(), epoch=0, place=(0, 0))
+    weighting = _make(model, groups=8)
+    weighting(model, _batch(), epoch=0, position=(0, 0))
     assert seen == [4]  # of 12 samples
 
 
 def test_rays_depend_on_seed_place_and_rank_alone() -> None:
     model = _model(False)
-    one = _weighing(model)
+    one = _make(model)
     places = [(epoch, index) for epoch in range(3) for index in range(3)]
-    drawn = {place: one.rays(place, 0, 1) for place in places}
-    one.rays((7, 7), 0, 1)
-    again = _weighing(model)
+    drawn = {place: one.draw_rays(place, 0, 1) for place in places}
+    one.draw_rays((7, 7), 0, 1)
+    again = _make(model)
     for place in reversed(places):
-        assert torch.equal(again.rays(place, 0, 1), drawn[place])
+        assert torch.equal(again.draw_rays(place, 0, 1), drawn[place])
     firsts = [round(float(ray[0, 0]), 6) for ray in drawn.values()]
     assert len(set(firsts)) == len(places)
-    assert not torch.equal(_weighing(model, seed=2).rays((0, 0), 0, 1), drawn[0, 0])
+    assert not torch.equal(_make(model, seed=2).draw_rays((0, 0), 0, 1), drawn[0, 0])
 
 
 def test_ranks_differ_or_agree() -> None:
     model = _model(False)
-    differ, agree = (_weighing(model, ranks=ranks) for ranks in ("differ", "agree"))
-    assert not torch.equal(differ.rays((0, 0), 0, 1), differ.rays((0, 0), 1, 1))
-    assert torch.equal(agree.rays((0, 0), 0, 1), agree.rays((0, 0), 1, 1))
+    differ, agree = (_make(model, ranks=ranks) for ranks in ("differ", "agree"))
+    assert not torch.equal(differ.draw_rays((0, 0), 0, 1), differ.draw_rays((0, 0), 1, 1))
+    assert torch.equal(agree.draw_rays((0, 0), 0, 1), agree.draw_rays((0, 0), 1, 1))
     with pytest.raises(ConfigurationError, match="known: agree, differ"):
-        _weighing(model, ranks="agre")
+        _make(model, ranks="agre")
 
 
 def test_rays_drawn_place_by_place_follow_the_dirichlet_distribution() -> None:
-    weighing = _weighing(_model(False), Cosmos(alpha=0.5))
-    first = torch.stack([weighing.rays((0, at), 0, 1)[0, 0] for at in range(4000)]).double()
+    weighting = _make(_model(False), Cosmos(alpha=0.5))
+    first = torch.stack([weighting.draw_rays((0, at), 0, 1)[0, 0] for at in range(4000)]).double()
     # Beta(a, a): mean 1/2, variance 1 / (4 (2a + 1)); a mean of 4000 is within 4 deviations
     assert float(first.mean()) == pytest.approx(0.5, abs=4 * (0.125 / 4000) ** 0.5)
     assert float(first.var()) == pytest.approx(0.125, rel=0.06)
@@ -272,9 +272,9 @@ def test_rays_drawn_place_by_place_follow_the_dirichlet_distribution() -> None:
 @pytest.mark.parametrize("ranks", ["differ", "agree"])
 def test_where_ranks_agree_the_losses_of_all_are_weighed(ranks: str) -> None:
     model, batch, others = _model(False), _batch(), torch.tensor([[3.0, 0.5]])
-    weighing = _weighing(model, Cosmos(penalty=2.0), ranks=ranks)
-    own = weighing(model, batch, epoch=0, place=(0, 0), mean=lambda seen: (seen + others) / 2)
-    ray = weighing.rays((0, 0), 0, 1)[0]
+    weighting = _make(model, Cosmos(penalty=2.0), ranks=ranks)
+    own = weighting(model, batch, epoch=0, position=(0, 0), mean=lambda seen: (seen + others) / 2)
+    ray = weighting.draw_rays((0, 0), 0, 1)[0]
     seen = own.losses if ranks == "differ" else (own.losses + others[0]) / 2
     seen = seen.clone().requires_grad_()
     (weights,) = torch.autograd.grad(cosmos_loss(seen, ray, penalty=2.0), seen)
@@ -310,10 +310,10 @@ class Square(Objective):
 
 def test_losses_are_never_in_half_precision() -> None:
     model, batch = _model(False), _batch()
-    weighing = _weighing(model, Watching())
-    weighing.objectives = (Square(name="a"), Square(name="b"))
+    weighting = _make(model, Watching())
+    weighting.objectives = (Square(name="a"), Square(name="b"))
     with torch.autocast("cpu", torch.bfloat16):
-        weighed = weighing(model, batch, epoch=0, place=(0, 0))
+        weighed = weighting(model, batch, epoch=0, position=(0, 0))
     outputs: Any = weighed.outputs
     assert outputs.dtype == torch.bfloat16  # the network was
     assert weighed.total.dtype == weighed.losses.dtype == torch.float32
@@ -321,16 +321,16 @@ def test_losses_are_never_in_half_precision() -> None:
 
 def test_what_a_method_remembers_survives_json_and_an_epoch_begins_once() -> None:
     model, batch = _model(False), _batch()
-    whole = _weighing(model, Watching())
-    halves = _weighing(model, Watching())
+    whole = _make(model, Watching())
+    halves = _make(model, Watching())
     for at in range(4):
-        whole(model, batch, epoch=at // 2, place=(at // 2, at % 2))
+        whole(model, batch, epoch=at // 2, position=(at // 2, at % 2))
     for at in range(3):
-        halves(model, batch, epoch=at // 2, place=(at // 2, at % 2))
-    kept = json.loads(json.dumps(halves.kept()))
-    resumed = _weighing(model, Watching())
-    resumed.restore(kept)
-    resumed(model, batch, epoch=1, place=(1, 1))
+        halves(model, batch, epoch=at // 2, position=(at // 2, at % 2))
+    kept = json.loads(json.dumps(halves.state_dict()))
+    resumed = _make(model, Watching())
+    resumed.load_state_dict(kept)
+    resumed(model, batch, epoch=1, position=(1, 1))
     assert int(resumed.state["begun"]) == 2
     for name, value in whole.state.items():
         assert resumed.state[name].dtype == value.dtype
@@ -338,9 +338,9 @@ def test_what_a_method_remembers_survives_json_and_an_epoch_begins_once() -> Non
 
 
 def test_a_checkpoint_of_another_method_is_refused() -> None:
-    kept = _weighing(_model(False), Epo()).kept()
+    kept = _make(_model(False), Epo()).state_dict()
     with pytest.raises(ConfigurationError, match="steps, infeasible, gap, this one nothing"):
-        _weighing(_model(False)).restore(kept)
+        _make(_model(False)).load_state_dict(kept)
 
 
 def test_losses_a_method_cannot_weigh_are_refused_on_the_first_batch() -> None:
@@ -351,7 +351,7 @@ def test_losses_a_method_cannot_weigh_are_refused_on_the_first_batch() -> None:
         "b": outputs + 1,
     }  # film begins without the ray: a loss of 0
     with pytest.raises(ConfigurationError, match=r"`epo`.*found 0 for `a`"):
-        _weighing(model, "epo")(model, Batch(_batch().inputs, targets), epoch=0, place=(0, 0))
+        _make(model, "epo")(model, Batch(_batch().inputs, targets), epoch=0, position=(0, 0))
 
 
 @pytest.mark.parametrize(
@@ -365,4 +365,4 @@ def test_losses_a_method_cannot_weigh_are_refused_on_the_first_batch() -> None:
 )
 def test_settings_out_of_range(given: dict[str, Any], says: str) -> None:
     with pytest.raises(ConfigurationError, match=says):
-        _weighing(_model(False), **given)
+        _make(_model(False), **given)

@@ -12,16 +12,14 @@ from paretocosmos.config.plan import Plan
 from paretocosmos.config.promises import from_outside
 from paretocosmos.methods import Method
 from paretocosmos.runtime.distributed import Processes
-from paretocosmos.training.engine._choose import Engine, choose
-from paretocosmos.training.engine.feed import Feed
+from paretocosmos.training.engine import Engine, choose
+from paretocosmos.training.engine.batch_source import Feed
+from paretocosmos.training.engine.eager import Work
 from paretocosmos.training.engine.optimizer import Optimizer, Recipe, undecayed
-from paretocosmos.training.engine.recorded import Recorded
 from paretocosmos.training.engine.step import SCALES, make_step
-from paretocosmos.training.engine.work import Work
-from paretocosmos.training.scales import loss_scales
+from paretocosmos.training.engine.tracing import Recorded
+from paretocosmos.training.loss_scales import loss_scales
 from paretocosmos.training.tilting import trained
-
-__all__ = ["Stack", "make_stack"]
 
 
 @dataclass(frozen=True)

@@ -10,12 +10,8 @@ from torch import Tensor, nn
 
 from paretocosmos import Concat, Cosmos, Method, Objective, condition, registry
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.integrations._checks import (
-    checked_model,
-    checked_objectives,
-    checked_reference,
-    method_of,
-)
+from paretocosmos.integrations.fronts import FrontEvaluator
+from paretocosmos.integrations.weighting import build_method, check_model, check_objectives
 from paretocosmos.objectives.cross_entropy import CrossEntropy
 from paretocosmos.objectives.mean_squared_error import MeanSquaredError
 
@@ -44,7 +40,7 @@ class Masked(nn.Module):
 
 @pytest.mark.parametrize("model", [Own(), Open(), Optional(), Concat(nn.Linear(3, 1), 2)])
 def test_networks_that_take_a_ray_pass(model: nn.Module) -> None:
-    assert checked_model(model, 2) is model
+    assert check_model(model, 2) is model
 
 
 @pytest.mark.parametrize(
@@ -58,18 +54,18 @@ def test_networks_that_take_none_are_refused(model: nn.Module) -> None:
         r".*condition\(model, objectives=2\)"
     )
     with pytest.raises(ConfigurationError, match=says):
-        checked_model(model, 2)
+        check_model(model, 2)
 
 
 def test_a_network_for_other_rays_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="3 entries, found 2"):
-        checked_model(condition(nn.Linear(3, 1), 3, how="input"), 2)
+        check_model(condition(nn.Linear(3, 1), 3, how="input"), 2)
 
 
 def test_what_is_no_network_is_refused() -> None:
     wrong: Any = nn.Linear
     with pytest.raises(ConfigurationError, match="build it first"):
-        checked_model(wrong, 2)
+        check_model(wrong, 2)
 
 
 ONE = MeanSquaredError(name="one")
@@ -88,33 +84,33 @@ TWO = (ONE, MeanSquaredError(name="two"))
 )
 def test_objectives_are_two_with_names(objectives: Sequence[Objective], says: str) -> None:
     with pytest.raises(ConfigurationError, match=says):
-        checked_objectives(objectives)
+        check_objectives(objectives)
 
 
 @pytest.mark.parametrize("reference", [(2.0,), (2.0, 2.0, 2.0), (2.0, float("inf"))])
 def test_a_reference_is_a_finite_number_each(reference: tuple[float, ...]) -> None:
     with pytest.raises(ConfigurationError, match=r"`reference`.*finite"):
-        checked_reference(reference, 2)
+        FrontEvaluator(TWO, reference, None, 3)
 
 
 @pytest.mark.parametrize("name", registry.names("methods"))
 def test_methods_with_networks_of_their_own_are_refused_and_the_others_not(name: str) -> None:
     built = registry.find("methods", name)()
     if built.fixed_rays(2) is None:
-        assert method_of(name, None, TWO, "paper") == built
+        assert build_method(name, None, TWO, "paper") == built
         return
     with pytest.raises(ConfigurationError, match=f"`{name}`.*per ray.*`fit`"):
-        method_of(name, None, TWO, "paper")
+        build_method(name, None, TWO, "paper")
     with pytest.raises(ConfigurationError, match=f"`{name}`.*per ray"):
-        method_of(built, None, TWO, "paper")
+        build_method(built, None, TWO, "paper")
 
 
 def test_settings_are_the_named_methods() -> None:
-    assert method_of("cosmos", {"penalty": "2"}, TWO, "paper") == Cosmos(penalty=2.0)
+    assert build_method("cosmos", {"penalty": "2"}, TWO, "paper") == Cosmos(penalty=2.0)
     with pytest.raises(ConfigurationError, match="did you mean `penalty`"):
-        method_of("cosmos", {"penalti": 2}, TWO, "default")
+        build_method("cosmos", {"penalti": 2}, TWO, "default")
     with pytest.raises(ConfigurationError, match="build it with them"):
-        method_of(Cosmos(), {"penalty": 2}, TWO, "default")
+        build_method(Cosmos(), {"penalty": 2}, TWO, "default")
 
 
 @pytest.mark.parametrize(
@@ -132,9 +128,9 @@ def test_settings_are_the_named_methods() -> None:
 )
 def test_methods_that_cannot_be_used(method: str | Method, says: str) -> None:
     with pytest.raises(ConfigurationError, match=says):
-        method_of(method, None, TWO, "default")
+        build_method(method, None, TWO, "default")
 
 
 def test_a_compiled_network_takes_a_ray() -> None:
     compiled: Any = torch.compile(Own(), backend="eager")
-    assert checked_model(compiled, 2) is compiled
+    assert check_model(compiled, 2) is compiled

@@ -18,7 +18,6 @@ from paretocosmos.runs.run import PAGE, Run
 if TYPE_CHECKING:
     from paretocosmos.explorer.inline import Page
 
-__all__ = ["Comparison"]
 
 # What is looked at before the hypervolume.
 MEASURES = (

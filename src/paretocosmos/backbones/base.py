@@ -78,7 +78,7 @@ class Backbone(nn.Module, ABC):
 
     @classmethod
     def fitted(cls, train: Batch, outputs: int | Mapping[str, int]) -> Mapping[str, Any]:
-        """Return values for settings that were left at `None`, from the training rows; none by default.
+        """Return values for settings left at `None`, found in the training rows; none by default.
 
         Args:
             train: the rows that train.

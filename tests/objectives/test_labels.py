@@ -16,7 +16,7 @@ from paretocosmos.objectives import (
     MeanSquaredError,
     Objective,
 )
-from paretocosmos.training.engine.losses import group_losses
+from paretocosmos.training.engine.step import group_losses
 
 NAN = float("nan")
 

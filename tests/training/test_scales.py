@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from paretocosmos import fit
 from paretocosmos.objectives import BinaryCrossEntropy, Deo, Objective, TprGap
 from paretocosmos.problems import Problem, Split
-from paretocosmos.training.scales import DRAWS, loss_scales, pulls
+from paretocosmos.training.loss_scales import DRAWS, loss_scales, pulls
 from paretocosmos.types import Batch, Outputs, Targets
 
 ROWS = 60

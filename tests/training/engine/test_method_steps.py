@@ -18,7 +18,7 @@ from paretocosmos.conditioning.none import Unconditioned
 from paretocosmos.methods import Method, State
 from paretocosmos.objectives import CrossEntropy, MeanSquaredError, Objective
 from paretocosmos.training.engine import Step, make_step
-from paretocosmos.training.engine.recorded import Recorded
+from paretocosmos.training.engine.tracing import Recorded
 from paretocosmos.types import Batch, map_tensors
 
 METHODS = registry.names("methods")

@@ -15,7 +15,7 @@ from paretocosmos.methods.cosmos import Cosmos
 from paretocosmos.methods.linear import Linear
 from paretocosmos.objectives import GaussianWell, MeanSquaredError
 from paretocosmos.training.engine import Step, make_step
-from paretocosmos.training.engine.recorded import Recorded
+from paretocosmos.training.engine.tracing import Recorded
 from paretocosmos.types import Batch
 
 FEATURES, J, STEPS = 3, 2, 20

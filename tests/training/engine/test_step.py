@@ -18,7 +18,7 @@ from paretocosmos.methods.linear import Linear
 from paretocosmos.objectives import CrossEntropy, GaussianWell, MeanSquaredError, Objective
 from paretocosmos.pareto.scalarize import cosmos_loss
 from paretocosmos.training.engine import Result, Step, make_step
-from paretocosmos.training.engine.recorded import Recorded
+from paretocosmos.training.engine.tracing import Recorded
 from paretocosmos.types import Batch, Inputs, map_tensors
 
 DOUBLE = torch.float64

@@ -4,10 +4,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from paretocosmos.conditioning.tilt import Tilt
 from paretocosmos.evaluation.evaluate import sweep
 from paretocosmos.evaluation.intervals import paired_draws
 from paretocosmos.evaluation.kept import KeptOutputs, keeping
+from paretocosmos.fairness import AdjustedNetwork
 from paretocosmos.objectives import accuracy, calibration_error
 from paretocosmos.types import Metric, Outputs, Targets, first
 
@@ -51,8 +51,8 @@ def test_where_the_ray_enters_by_a_formula_the_network_runs_once() -> None:
             answer, *groups = super().forward(inputs).split([1, 2, 2], dim=1)
             return {"answer": answer, "groups_of_no": groups[0], "groups_of_yes": groups[1]}
 
-    model, inputs = Tilt(Learning(2, 5), 2), torch.rand(5, 2)
-    model.follow(torch.rand(3, 2, 2))
+    model, inputs = AdjustedNetwork(Learning(2, 5), 2), torch.rand(5, 2)
+    model.adjustment.multiplier_path = torch.rand(3, 2, 2)
     model.eval()
     rays = torch.tensor([[0.25, 0.75], [0.5, 0.5]])
     wanted = [first(model.each_ray(inputs, ray[None])) for ray in rays]

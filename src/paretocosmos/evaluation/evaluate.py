@@ -69,8 +69,8 @@ def evaluate(
     (5, 2)
     """
     count = len(problem.objectives)
-    whole = getattr(model, "ends", None) is not None or getattr(model, "closed_form", False)
-    wanted = even_rays(rays, count, ends=whole) if isinstance(rays, int) else as_rays(rays, count)
+    ends = getattr(model, "includes_ends", False)
+    wanted = even_rays(rays, count, ends=ends) if isinstance(rays, int) else as_rays(rays, count)
     shares = samples_for(model, problem, check_split(split))
     return evaluate_shares(model, problem, shares, wanted, split=split, provenance=provenance)
 

@@ -139,9 +139,9 @@ def there(part: Tensor, *, device: torch.device, dtype: torch.dtype | None) -> T
 
 def _each_ray(model: nn.Module, chunk: Inputs, rays: Tensor, prepare: Prepare | None) -> Outputs:
     inputs = chunk if prepare is None else prepare(chunk, rays.dtype)
-    if isinstance(model, Conditioning) and model.closed_form:
-        learned = kept_or(model, chunk, rays[:0], partial(model.call, inputs))
-        return model.at_rays(learned, rays)
+    if isinstance(model, Conditioning) and model.postprocesses:
+        before_rays = kept_or(model, chunk, rays[:0], partial(model.call, inputs))
+        return model.at_rays(before_rays, rays)
     if isinstance(model, Conditioning):
         outputs = model.each_ray(inputs, rays)
     else:

@@ -14,7 +14,7 @@ from paretocosmos.evaluation.choice import Choice
 from paretocosmos.evaluation.threshold import MIDDLE
 from paretocosmos.io.trust import modules_of
 from paretocosmos.objectives import Measure, named_label
-from paretocosmos.pareto.selection import Point
+from paretocosmos.pareto.front import Point
 from paretocosmos.problems import Problem
 from paretocosmos.runs.load import load_run
 from paretocosmos.runs.run import Run

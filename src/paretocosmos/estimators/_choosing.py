@@ -12,8 +12,8 @@ from paretocosmos.errors import ConfigurationError, FrontWarning
 from paretocosmos.estimators._problem import Fitted
 from paretocosmos.evaluation.choice import settle
 from paretocosmos.evaluation.threshold import MIDDLE
-from paretocosmos.pareto.front import Front
-from paretocosmos.pareto.selection import Criteria, CriteriaOptions, Point, find_best, get_point
+from paretocosmos.pareto.front import Front, Point, get_point
+from paretocosmos.pareto.selection import Criteria, CriteriaOptions, find_best
 
 __all__ = ["Chooses"]
 

@@ -19,8 +19,8 @@ from paretocosmos.evaluation.scoring import front_of, score, table_of
 from paretocosmos.evaluation.threshold import MIDDLE, at_threshold, takes_threshold
 from paretocosmos.evaluation.threshold_search import other_threshold
 from paretocosmos.io.tables import Grid, number
-from paretocosmos.pareto.front import Front
-from paretocosmos.pareto.selection import Criteria, Point, find_best, get_point, is_constant
+from paretocosmos.pareto.front import Front, Point, get_point
+from paretocosmos.pareto.selection import Criteria, find_best, is_constant
 from paretocosmos.problems import Problem, check_split, split_of
 from paretocosmos.runtime.device import precise
 from paretocosmos.types import first, map_tensors

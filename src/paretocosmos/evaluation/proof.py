@@ -13,8 +13,8 @@ from paretocosmos.evaluation.evaluate import outputs_of
 from paretocosmos.evaluation.intervals import intervals, moments_of
 from paretocosmos.evaluation.rates import gap_limit
 from paretocosmos.evaluation.samples import samples_for
-from paretocosmos.pareto.front import Array, Front
-from paretocosmos.pareto.selection import Criteria, Point, find_best, find_constant, get_point
+from paretocosmos.pareto.front import Array, Front, Point, get_point
+from paretocosmos.pareto.selection import Criteria, find_best, find_constant
 from paretocosmos.problems import Problem
 from paretocosmos.types import Metric, Outputs, Targets, map_tensors
 

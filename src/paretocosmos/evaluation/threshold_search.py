@@ -16,8 +16,8 @@ from paretocosmos.evaluation.kept import kept_for
 from paretocosmos.evaluation.samples import samples_for
 from paretocosmos.evaluation.threshold import at_threshold, logit_of, scores_of
 from paretocosmos.objectives import decides
-from paretocosmos.pareto.front import Array, Front
-from paretocosmos.pareto.selection import Criteria, Point, find_best, get_point
+from paretocosmos.pareto.front import Array, Front, Point, get_point
+from paretocosmos.pareto.selection import Criteria, find_best
 from paretocosmos.problems import Problem
 from paretocosmos.runtime.device import precise
 from paretocosmos.types import Metric, Targets

@@ -19,7 +19,7 @@ from paretocosmos.errors import BenchmarkWarning, ConfigurationError, ParetoCosm
 from paretocosmos.evaluation.evaluate import evaluate
 from paretocosmos.evaluation.kept import KeptOutputs, keeping
 from paretocosmos.evaluation.threshold import MIDDLE
-from paretocosmos.pareto.selection import get_point
+from paretocosmos.pareto.front import get_point
 from paretocosmos.problems import Problem
 from paretocosmos.runs.run import Run
 

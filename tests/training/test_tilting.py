@@ -20,7 +20,7 @@ from paretocosmos.conditioning.film import Film
 from paretocosmos.conditioning.tilt import Tilt
 from paretocosmos.config.presets import gap_of, preset_network
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.evaluation.samples import samples_for
+from paretocosmos.evaluation.samples import load_samples_for
 from paretocosmos.objectives._rates import RateObjective
 from paretocosmos.objectives.binary_cross_entropy import BinaryCrossEntropy
 from paretocosmos.problems import SPLITS, Problem, Split
@@ -267,7 +267,7 @@ def test_an_epoch_is_judged_by_what_it_has_learned() -> None:
         shares[:, 1].sum(axis=-1) @ np.log(yes) + shares[:, 0].sum(axis=-1) @ np.log1p(-yes)
     )
     groups = -(shares * np.log(shares / shares.sum(axis=-1, keepdims=True))).sum()
-    val = samples_for(model, problem, "val")
+    val = load_samples_for(model, problem, "val")
     found = learned_quality(model, problem, val)
     assert found == pytest.approx(-(answers + groups))
     assert learned_quality(nn.Linear(1, 1), problem, val) is None

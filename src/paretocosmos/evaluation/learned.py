@@ -12,15 +12,15 @@ import torch
 from torch import Tensor, nn
 
 from paretocosmos.conditioning.tilt import Tilt
-from paretocosmos.evaluation.evaluate import evaluating
-from paretocosmos.evaluation.kept import kept_for
-from paretocosmos.evaluation.scoring import score
+from paretocosmos.evaluation.evaluate import evaluation_mode
+from paretocosmos.evaluation.output_cache import NO_CACHE, OutputCache
+from paretocosmos.evaluation.scoring import compute_score
 from paretocosmos.evaluation.threshold import AtThreshold, scores_of
 from paretocosmos.objectives import Objective, RateObjective
 from paretocosmos.pareto.front import Array, Front
 from paretocosmos.problems import Problem
 from paretocosmos.runtime.device import precise
-from paretocosmos.types import Batch, Metric, Outputs, Targets, first, map_tensors
+from paretocosmos.types import Batch, Metric, Outputs, Targets, map_tensors
 
 __all__ = ["POOLED", "PooledGaps", "learned_outputs", "pooled_gaps"]
 
@@ -33,15 +33,9 @@ CHUNK, ANSWERS = 8_192, 4_000_000
 
 def learned_outputs(model: Tilt, problem: Problem, rows: Batch) -> Outputs:
     """What the network says of rows before any preference, in double precision."""
-    some = first(rows.inputs)
-    key = "learned", id(model), some.data_ptr(), len(some)
-    return kept_for((model, rows), key, lambda: _computed(model, problem, rows))
-
-
-def _computed(model: Tilt, problem: Problem, rows: Batch) -> Outputs:
     parameter = next(model.parameters())
     found = []
-    with evaluating(model), precise("fp32"):
+    with evaluation_mode(model), precise("fp32"):
         for start in range(0, len(rows), CHUNK):
 
             def part(whole: Tensor, start: int = start) -> Tensor:
@@ -95,11 +89,13 @@ class PooledGaps:
             for some in rays.split(size):
                 answers = self.model.at_rays(self.found, some)
                 for name, metric in self.metrics.items():
-                    parts[name].append(score(metric, answers, self.targets, None))
+                    parts[name].append(compute_score(metric, answers, self.targets, None))
         return {name: torch.cat(part).cpu().numpy() for name, part in parts.items()}
 
 
-def pooled_gaps(model: nn.Module, problem: Problem) -> PooledGaps | None:
+def pooled_gaps(
+    model: nn.Module, problem: Problem, cache: OutputCache = NO_CACHE
+) -> PooledGaps | None:
     """Gaps on training and validation rows, for a network that learned nothing of them.
 
     `None` for any other network, and for scores that are means over batches.
@@ -109,7 +105,7 @@ def pooled_gaps(model: nn.Module, problem: Problem) -> PooledGaps | None:
     every = scores_of(problem)
     gaps = {name: metric for name, metric in every.items() if _is_gap(metric)}
     splits = [problem.split("train"), problem.split("val")]
-    outputs = [learned_outputs(model, problem, rows) for rows in splits]
+    outputs = cache.get("learned", lambda: [learned_outputs(model, problem, s) for s in splits])
     device = next(model.parameters()).device
     targets = {
         name: torch.cat([rows.targets[name].to(device) for rows in splits])

@@ -10,9 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from paretocosmos.errors import ConfigurationError, DataError, FrontWarning
-from paretocosmos.evaluation.scoring import front_of
-from paretocosmos.evaluation.sweeping import check_rows
-from paretocosmos.evaluation.tally import Tally
+from paretocosmos.evaluation.evaluate import check_rows
+from paretocosmos.evaluation.scoring import StreamingScores, build_front
 from paretocosmos.integrations._checks import checked_reference
 from paretocosmos.integrations._weighing import full
 from paretocosmos.objectives import Objective
@@ -24,7 +23,7 @@ from paretocosmos.types import Batch, Inputs, Metric, first, map_tensors
 Rays = int | Tensor | Sequence[Sequence[float]]
 
 
-Tallies = dict[int, list[Tally]]
+Tallies = dict[int, list[StreamingScores]]
 """A tally for every ray: of all objectives, or of each by its number, where each has a loader."""
 
 ALL = -1
@@ -102,7 +101,7 @@ class Evaluator:
             )
         own = self.objectives if objective == ALL else self.objectives[objective : objective + 1]
         rays = self._with_centre
-        held = tallies.setdefault(objective, [Tally(own, self.metrics) for _ in rays])
+        held = tallies.setdefault(objective, [StreamingScores(own, self.metrics) for _ in rays])
         device = first(batch.targets).device
         for ray, tally in zip(rays, held, strict=True):
             with _in_full(device) if exact else nullcontext():
@@ -141,7 +140,7 @@ class Evaluator:
         rows = [
             torch.cat([tally.table(**several) for tally in tallies[name]], dim=1) for name in names
         ]
-        every = front_of(
+        every = build_front(
             torch.cat(rows),
             self.objectives,
             self._with_centre,

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor, nn
 
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.evaluation.evaluate import evaluating
-from paretocosmos.evaluation.samples import move
+from paretocosmos.evaluation.evaluate import evaluation_mode
+from paretocosmos.evaluation.samples import move_batch
 from paretocosmos.integrations._batches import inputs_of
 from paretocosmos.integrations._extra import base
 from paretocosmos.integrations._fronts import ALL, Evaluator, Rays, Tallies
@@ -199,7 +199,7 @@ class ParetoModule(LightningModule):  # type: ignore[misc]
         """
         evaluator = self._evaluator.at(rays)
         tallies: Tallies = {}
-        with evaluating(self):
+        with evaluation_mode(self):
             for given in _loader(data, check_split(split)):
                 self._add(evaluator, tallies, given, here=True)
             return evaluator.front(tallies, split=split)[0]
@@ -233,8 +233,8 @@ class ParetoModule(LightningModule):  # type: ignore[misc]
     def _here(self, batch: Batch) -> Batch:
         """On the network's device, the inputs' floats in its type: what the Trainer does."""
         dtype = next(p.dtype for p in self.model.parameters() if p.is_floating_point())
-        inputs = move(Batch(batch.inputs, {}), self.device, dtype).inputs
-        return Batch(inputs, move(batch, self.device).targets)
+        inputs = move_batch(Batch(batch.inputs, {}), self.device, dtype).inputs
+        return Batch(inputs, move_batch(batch, self.device).targets)
 
     def _report(self, split: str) -> None:
         alone = self.trainer.world_size == 1

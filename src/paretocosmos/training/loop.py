@@ -9,7 +9,7 @@ from statistics import fmean
 import torch
 
 from paretocosmos.errors import ConfigurationError, EngineWarning
-from paretocosmos.evaluation.samples import samples_of
+from paretocosmos.evaluation.samples import load_samples
 from paretocosmos.io.doing import doing
 from paretocosmos.runs.run import Run
 from paretocosmos.runs.saved import common_epoch
@@ -79,7 +79,7 @@ class Trainer:
         if isinstance(self.feed, Loaded):
             self.feed.labels.update(labels)
         self.labels = labels
-        val = samples_of(plan.problem, "val", plan.device, self.dtype, labels)
+        val = load_samples(plan.problem, "val", plan.device, self.dtype, labels)
         together = len(self.networks) if stacked else 1
         # multiply-adds of a forward pass, known only for networks without convolutions
         dense = len(plan.problem.input_shape) == 1
@@ -230,7 +230,7 @@ class Trainer:
     @doing("evaluating on test")
     def _finish(self) -> list[Run]:
         problem, device = self.plan.problem, self.plan.device
-        test = samples_of(problem, "test", device, self.dtype, self.labels)
+        test = load_samples(problem, "test", device, self.dtype, self.labels)
         why = self.failure or (self.plan.why_eager if self.asked == "auto" else None)
         engine = self.engine_name if why is None else f"{self.engine_name}: {why}"
         said = {"engine": engine, "data": "on the device" if self.feed.resident else "streamed"}

@@ -13,8 +13,8 @@ from torch import Tensor, nn
 from paretocosmos.conditioning import Conditioning
 from paretocosmos.config.plan import Plan
 from paretocosmos.errors import DataError, FindingWarning
+from paretocosmos.evaluation.diagnostics import diagnose
 from paretocosmos.evaluation.evaluate import evaluate_shares
-from paretocosmos.evaluation.findings import examine
 from paretocosmos.evaluation.samples import Shares
 from paretocosmos.methods import Method, State
 from paretocosmos.pareto.front import Front
@@ -97,7 +97,7 @@ def examined(
         return {"centre": None, "sensitivity": None, "findings": []}
     scaled = plan.training.scale_losses
     learned = not (isinstance(model, Conditioning) and model.closed_form)
-    found = examine(model, problem, fronts["val"], splits["val"], scaled=scaled, learned=learned)
+    found = diagnose(model, problem, fronts["val"], splits["val"], scaled=scaled, learned=learned)
     if processes.first:
         for finding in found.findings:
             warnings.warn(finding.text, FindingWarning, stacklevel=2)

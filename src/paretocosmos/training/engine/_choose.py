@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from paretocosmos.errors import ConfigurationError, unknown
-from paretocosmos.evaluation.samples import move
+from paretocosmos.evaluation.samples import move_batch
 from paretocosmos.runtime.device import fits
 from paretocosmos.training.engine.captured import Captured
 from paretocosmos.training.engine.feed import Feed, Resident, Share, all_of_it
@@ -100,5 +100,5 @@ def feed_of(
         alike: whether other processes must decide the same on devices like this.
     """
     if fits(data, device, dtype, alike=alike):
-        return Resident(move(data, device, dtype), share)
+        return Resident(move_batch(data, device, dtype), share)
     return Streamed(data, device, dtype, share)

@@ -21,7 +21,7 @@ import torch
 
 from paretocosmos import fit
 from paretocosmos.evaluation.samples import move_batch
-from paretocosmos.objectives.cross_entropy import CrossEntropy
+from paretocosmos.objectives import CrossEntropy
 from paretocosmos.problems.images.problem import HEADS, ImageProblem
 from paretocosmos.runs.provenance import provenance
 from paretocosmos.training.engine import Feed, Resident, Streamed
@@ -118,7 +118,7 @@ def training(problem: ImageProblem, size: int, device: torch.device) -> dict[str
         with (
             tempfile.TemporaryDirectory() as folder,
             patch(
-                "paretocosmos.training.engine._choose.fits",
+                "paretocosmos.training.engine.fits",
                 lambda *_, name=name, **__: name == "resident",
             ),
         ):

@@ -21,9 +21,9 @@ ELSEWHERE = {
     "paretocosmos.serving.serve": "examples/serve_and_ask.py",
     "paretocosmos.integrations.lightning.ParetoModule": "examples/lightning_loop.py",
     "paretocosmos.integrations.transformers.ParetoTrainer": "examples/hf_trainer.py",
-    "paretocosmos.integrations.tensorboard.TensorBoard": "docs/howto/logging.md",
-    "paretocosmos.integrations.wandb.WandB": "docs/howto/logging.md",
-    "paretocosmos.integrations.mlflow.MLflow": "docs/howto/logging.md",
+    "paretocosmos.integrations.loggers.TensorBoard": "docs/howto/logging.md",
+    "paretocosmos.integrations.loggers.WandB": "docs/howto/logging.md",
+    "paretocosmos.integrations.loggers.MLflow": "docs/howto/logging.md",
     "backbones/efficientnet": "docs/howto/images.md",
     **{
         f"problems/{name}": "examples/drawn_faces.py"

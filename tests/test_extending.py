@@ -20,8 +20,7 @@ from paretocosmos import Run, TabularProblem, fit
 from paretocosmos.errors import EngineWarning
 from paretocosmos.estimators import ParetoClassifier
 from paretocosmos.methods import Gram, Method, State
-from paretocosmos.objectives import Objective
-from paretocosmos.objectives.mean_squared_error import MeanSquaredError
+from paretocosmos.objectives import MeanSquaredError, Objective
 from paretocosmos.types import Outputs, Targets
 
 Train = Callable[..., Any]
@@ -31,7 +30,7 @@ SETTINGS = {"hidden": (8,), "batch_size": 100}
 @pytest.fixture
 def train(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Train:
     # the trainings here are short
-    monkeypatch.setattr("paretocosmos.training.engine._choose.WORTH_RECORDING", 1)
+    monkeypatch.setattr("paretocosmos.training.engine.WORTH_RECORDING", 1)
     numbers = itertools.count()
 
     def trained(problem: Any = "toy_concave", **given: Any) -> Any:
@@ -111,7 +110,7 @@ def test_a_problem_and_a_network_from_outside_likewise(train: Train) -> None:
 
 
 def test_several_of_a_kind_from_outside_are_one_where_they_say_so() -> None:
-    from paretocosmos.training.engine.losses import group_losses
+    from paretocosmos.training.engine.step import group_losses
 
     calls = []
 

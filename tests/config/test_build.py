@@ -21,7 +21,7 @@ from paretocosmos.config.settings import pairs
 from paretocosmos.errors import DivergedError, EngineWarning
 from paretocosmos.evaluation.evaluate import evaluate
 from paretocosmos.methods.separate import Separate
-from paretocosmos.objectives.mean_squared_error import MeanSquaredError
+from paretocosmos.objectives import MeanSquaredError
 from paretocosmos.pareto.metrics import hypervolume
 from paretocosmos.pareto.rays import even_rays
 from paretocosmos.problems import Problem, Split, load_problem
@@ -29,7 +29,7 @@ from paretocosmos.runs.checkpoint import load_tensors
 from paretocosmos.runs.run import Run
 from paretocosmos.runs.saved import checkpoint_in
 from paretocosmos.training import fit as training
-from paretocosmos.training import stack
+from paretocosmos.training import network_stack
 from paretocosmos.training.engine import Engine, choose
 from paretocosmos.training.fit import fit
 from paretocosmos.training.loop import Trainer
@@ -370,7 +370,7 @@ def test_one_network_that_cannot_be_captured_is_told_of(
     given: dict[str, Any] = {"engine": "traced", "epochs": 1}
     given["settings"] = SETTINGS | {"networks": 3}
     expected = _go(tmp_path / "whole", "toy_convex", "pareto_mtl", **given)
-    monkeypatch.setattr(stack, "choose", choose_aside)
+    monkeypatch.setattr(network_stack, "choose", choose_aside)
     monkeypatch.setattr(training, "_together", lambda plan: False)
     told: list[str] = []
     with pytest.warns(EngineWarning, match="captured .* eager") as caught:

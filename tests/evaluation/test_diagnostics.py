@@ -14,8 +14,7 @@ from paretocosmos.evaluation.diagnostics import compute_sensitivity, diagnose, f
 from paretocosmos.evaluation.evaluate import evaluate
 from paretocosmos.evaluation.intervals import bootstrap_intervals, draw_paired_scores
 from paretocosmos.evaluation.samples import load_samples_for
-from paretocosmos.objectives import Objective
-from paretocosmos.objectives.mean_squared_error import MeanSquaredError
+from paretocosmos.objectives import MeanSquaredError, Objective
 from paretocosmos.pareto.front import Front
 from paretocosmos.pareto.rays import even_rays
 from paretocosmos.problems import Problem, Split

@@ -22,7 +22,7 @@ from paretocosmos.evaluation import evaluate as evaluation
 from paretocosmos.evaluation import samples
 from paretocosmos.evaluation.evaluate import evaluate, predict_at_rays
 from paretocosmos.evaluation.samples import move_batch, move_to_evaluate
-from paretocosmos.objectives.mean_squared_error import MeanSquaredError
+from paretocosmos.objectives import MeanSquaredError
 from paretocosmos.pareto.front import Front
 from paretocosmos.pareto.rays import even_rays
 from paretocosmos.problems import Problem, Protocol, Split, load_problem

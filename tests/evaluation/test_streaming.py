@@ -25,9 +25,15 @@ from paretocosmos.evaluation.evaluate import (
     predict_blocks,
 )
 from paretocosmos.evaluation.samples import Samples, Share, load_samples_for
-from paretocosmos.objectives import accuracy, calibration_error, roc_auc, streaming, weighted_sums
-from paretocosmos.objectives.cross_entropy import CrossEntropy
-from paretocosmos.objectives.mean_squared_error import MeanSquaredError
+from paretocosmos.objectives import (
+    CrossEntropy,
+    MeanSquaredError,
+    accuracy,
+    calibration_error,
+    roc_auc,
+    streaming,
+    weighted_sums,
+)
 from paretocosmos.pareto.front import Front
 from paretocosmos.pareto.rays import even_rays
 from paretocosmos.problems import Problem, Protocol, Split

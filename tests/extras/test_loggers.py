@@ -14,7 +14,7 @@ from tests.resumed import stop_at
 
 from paretocosmos import Run, fit
 from paretocosmos.errors import CallbackWarning, ConfigurationError
-from paretocosmos.integrations.loggers import logger_of
+from paretocosmos.integrations.loggers import make_logger
 
 # those packages are behind with what others deprecate, and leave temporary folders to the system
 pytestmark = [
@@ -36,7 +36,7 @@ def _alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def _go(logger: str, **given: Any) -> Run:
     options = {"epochs": 3, "settings": {"evaluate_every": 2}, "device": "cpu", **given}
-    run: Run = fit("toy_convex", out="run", callbacks=[logger_of(logger)], **options)
+    run: Run = fit("toy_convex", out="run", callbacks=[make_logger(logger)], **options)
     return run
 
 
@@ -72,7 +72,7 @@ def test_tensorboard(tmp_path: Path) -> None:
     assert lines[0] == "weight of first | weight of second | first | second"
     assert len(lines) == 2 + len(run.front)
     assert float(lines[2].split(" | ")[2]) == pytest.approx(run.front.values[0, 0], rel=1e-3)
-    fit("toy_convex", epochs=1, out="other", callbacks=[logger_of("tensorboard=logs")])
+    fit("toy_convex", epochs=1, out="other", callbacks=[make_logger("tensorboard=logs")])
     names = sorted(one.name for one in (tmp_path / "logs").iterdir())
     assert names == ["toy_convex-linear-1", "toy_convex-linear-1-2"]
 
@@ -182,7 +182,7 @@ def test_the_command_line_logs(tmp_path: Path) -> None:
 
 def test_an_unknown_mode_is_refused() -> None:
     pytest.importorskip("wandb", reason="wandb is not installed")
-    from paretocosmos.integrations.wandb import WandB
+    from paretocosmos.integrations.loggers import WandB
 
     with pytest.raises(ConfigurationError, match="`mode` must be one of offline, online, disabled"):
         WandB(mode="of")

@@ -8,9 +8,8 @@ import torch
 from torch import Tensor
 
 from paretocosmos.errors import DataError
-from paretocosmos.integrations._batches import as_batch, targets_of
-from paretocosmos.objectives.deo import Deo
-from paretocosmos.objectives.mean_squared_error import MeanSquaredError
+from paretocosmos.integrations.batches import collect_target_names, to_batch
+from paretocosmos.objectives import Deo, MeanSquaredError
 from paretocosmos.types import Batch
 
 X, A, B = torch.rand(4, 3), torch.rand(4), torch.rand(4)
@@ -28,7 +27,7 @@ NAMES = ("a", "b")
     ids=["batch", "mapping", "list", "tuple"],
 )
 def test_inputs_and_targets(given: Any) -> None:
-    batch = as_batch(given, NAMES)
+    batch = to_batch(given, NAMES)
     assert batch.inputs is X
     assert batch.targets["a"] is A
     assert batch.targets["b"] is B
@@ -37,7 +36,7 @@ def test_inputs_and_targets(given: Any) -> None:
 @pytest.mark.parametrize("kind", [dict, UserDict])
 def test_columns_called_as_a_target_are_targets(kind: type) -> None:
     columns = {"x": X, "a": A, "mask": X > 0, "b": B, "weight": A}
-    batch = as_batch(kind(columns), NAMES)
+    batch = to_batch(kind(columns), NAMES)
     assert isinstance(batch.inputs, dict)
     assert set(batch.inputs) == {"x", "mask"}
     assert set(batch.targets) == {"a", "b", "weight"}
@@ -54,7 +53,7 @@ def test_columns_called_as_a_target_are_targets(kind: type) -> None:
     ids=["renamed", "both", "by name"],
 )
 def test_labels_is_label(columns: dict[str, Tensor], names: list[str], inputs: set[str]) -> None:
-    batch = as_batch(columns, names)
+    batch = to_batch(columns, names)
     assert batch.targets[names[0]] is A
     assert set(batch.inputs) == inputs
 
@@ -74,10 +73,10 @@ def test_labels_is_label(columns: dict[str, Tensor], names: list[str], inputs: s
 )
 def test_a_batch_that_lacks_something_is_refused(given: Any, says: str) -> None:
     with pytest.raises(DataError, match=says):
-        as_batch(given, NAMES)
+        to_batch(given, NAMES)
 
 
 def test_the_targets_are_those_the_objectives_read() -> None:
     fair = Deo(target="income", sensitive="sex")
     error = MeanSquaredError(target="income")
-    assert targets_of([error, fair], ["cost"]) == ("income", "sex", "cost")
+    assert collect_target_names([error, fair], ["cost"]) == ("income", "sex", "cost")

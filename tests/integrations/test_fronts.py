@@ -10,10 +10,8 @@ from torch import nn
 
 from paretocosmos import Problem, condition, evaluate, hypervolume
 from paretocosmos.errors import ConfigurationError, DataError
-from paretocosmos.integrations._fronts import Evaluator, Tallies
-from paretocosmos.objectives import accuracy
-from paretocosmos.objectives.binary_cross_entropy import BinaryCrossEntropy
-from paretocosmos.objectives.tpr_gap import TprGap
+from paretocosmos.integrations.fronts import FrontEvaluator, Tallies
+from paretocosmos.objectives import BinaryCrossEntropy, TprGap, accuracy
 from paretocosmos.types import Batch
 
 
@@ -46,7 +44,7 @@ def _model(how: str) -> nn.Module:
     return model
 
 
-def _tallies(evaluator: Evaluator, model: nn.Module, batch: Batch, size: int) -> Tallies:
+def _tallies(evaluator: FrontEvaluator, model: nn.Module, batch: Batch, size: int) -> Tallies:
     tallies: Tallies = {}
     with torch.no_grad():
         for start in range(0, len(batch), size):
@@ -60,7 +58,7 @@ def _tallies(evaluator: Evaluator, model: nn.Module, batch: Batch, size: int) ->
 @pytest.mark.parametrize("rays", [7, [[0.9, 0.1], [0.2, 0.8]]], ids=["even", "given"])
 def test_it_is_the_front_that_evaluate_gives(how: str, rays: Any) -> None:
     problem, model = _problem(), _model(how)
-    evaluator = Evaluator(problem.objectives, problem.reference, problem.metrics, rays)
+    evaluator = FrontEvaluator(problem.objectives, problem.reference, problem.metrics, rays)
     # batches of 32, 32 and 6: a gap is not the mean of the batches' gaps
     front, numbers = evaluator.front(_tallies(evaluator, model, problem.batch, 32), split="val")
     expected = evaluate(model, problem, rays=rays, split="val")
@@ -77,7 +75,7 @@ def test_it_is_the_front_that_evaluate_gives(how: str, rays: Any) -> None:
 
 def test_half_precision_around_it_does_not_enter() -> None:
     problem, model = _problem(), _model("film")
-    evaluator = Evaluator(problem.objectives, problem.reference, None, 5)
+    evaluator = FrontEvaluator(problem.objectives, problem.reference, None, 5)
     plain = evaluator.front(_tallies(evaluator, model, problem.batch, 70), split="val")[0]
     with torch.autocast("cpu", torch.bfloat16):
         inside = evaluator.front(_tallies(evaluator, model, problem.batch, 70), split="val")[0]
@@ -86,16 +84,16 @@ def test_half_precision_around_it_does_not_enter() -> None:
 
 def test_an_early_front_beyond_the_reference_warns_nobody() -> None:
     problem, model = _problem(), _model("film")
-    evaluator = Evaluator(problem.objectives, (1e-9, 1e-9), None, 5)
+    evaluator = FrontEvaluator(problem.objectives, (1e-9, 1e-9), None, 5)
     numbers = evaluator.front(_tallies(evaluator, model, problem.batch, 70), split="val")[1]
     assert numbers["hypervolume"] == 0
 
 
 def test_a_loader_without_batches_is_refused() -> None:
     with pytest.raises(DataError, match=r"batch.*found none"):
-        Evaluator(_problem().objectives, (2, 2), None, 3).front({}, split="val")
+        FrontEvaluator(_problem().objectives, (2, 2), None, 3).front({}, split="val")
 
 
 def test_rays_are_at_least_one() -> None:
     with pytest.raises(ConfigurationError, match=r"`rays`.*found 0"):
-        Evaluator(_problem().objectives, (2, 2), None, 0)
+        FrontEvaluator(_problem().objectives, (2, 2), None, 0)

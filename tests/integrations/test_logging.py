@@ -9,8 +9,13 @@ from tests.resumed import stop_at
 
 from paretocosmos import Front, Run, fit
 from paretocosmos.errors import ConfigurationError, MissingExtraError
-from paretocosmos.integrations._logging import RunLogger, identity_of, settings_of
-from paretocosmos.integrations.loggers import LOGGERS, logger_of
+from paretocosmos.integrations.loggers import (
+    LOGGERS,
+    RunLogger,
+    compute_identity,
+    make_logger,
+    select_settings,
+)
 from paretocosmos.training.callbacks import Start
 
 
@@ -28,12 +33,12 @@ class Notes(RunLogger[str]):
         self.begun.append(start)
         return start.name
 
-    def _numbers(self, log: str, numbers: Mapping[str, float], epoch: int) -> None:
+    def _log_numbers(self, log: str, numbers: Mapping[str, float], epoch: int) -> None:
         assert log == self.begun[-1].name
         assert all(np.isfinite(value) for value in numbers.values())
         self.numbers.append((epoch, dict(numbers)))
 
-    def _front(self, log: str, front: Front, epoch: int) -> None:
+    def _log_front(self, log: str, front: Front, epoch: int) -> None:
         self.fronts.append((epoch, front))
 
     def _end(self, log: str, run: Run | None) -> None:
@@ -90,9 +95,9 @@ def test_a_resumed_training_is_known_again_and_another_one_is_not(tmp_path: Path
     _go(tmp_path / "other", notes, seed=2)
     first, resumed, other = notes.begun
     assert (first.epoch, resumed.epoch) == (0, 2)
-    assert identity_of(first) == identity_of(resumed) != identity_of(other)
-    assert settings_of(first)["training"]["epochs"] == 3
-    assert not {"git", "about"} & settings_of(first).keys()
+    assert compute_identity(first) == compute_identity(resumed) != compute_identity(other)
+    assert select_settings(first)["training"]["epochs"] == 3
+    assert not {"git", "about"} & select_settings(first).keys()
 
 
 def test_what_was_never_begun_is_not_ended(tmp_path: Path) -> None:
@@ -105,9 +110,9 @@ def test_what_was_never_begun_is_not_ended(tmp_path: Path) -> None:
 def test_a_missing_package_is_one_sentence(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     with pytest.raises(MissingExtraError, match=rf'pip install "paretocosmos\[{name}\]"'):
-        logger_of(name)
+        make_logger(name)
 
 
 def test_an_unknown_name_suggests_the_closest() -> None:
     with pytest.raises(ConfigurationError, match="did you mean `tensorboard`"):
-        logger_of("tensorbord")
+        make_logger("tensorbord")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from paretocosmos.integrations._extra import base
+from paretocosmos.integrations.weighting import import_base
 
 CODE = """
 import sys
@@ -39,7 +39,7 @@ def test_a_package_that_is_there_but_broken_is_not_called_missing(
     (tmp_path / "half_installed.py").write_text("import its_missing_half\n")
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(ModuleNotFoundError, match="its_missing_half"):
-        base("half_installed", "Thing", "`Thing`")
+        import_base("half_installed", "Thing", "`Thing`")
 
 
 @pytest.mark.system

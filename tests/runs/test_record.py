@@ -12,14 +12,12 @@ from torch import Tensor
 
 from paretocosmos import evaluate, fit, load_problem, load_run
 from paretocosmos.errors import FindingWarning, RunError
-from paretocosmos.evaluation.diagnostics import Diagnosis, Finding
+from paretocosmos.evaluation.diagnostics import Finding
 from paretocosmos.io.files import digest_of
-from paretocosmos.objectives import Objective
-from paretocosmos.objectives.gaussian_well import GaussianWell
-from paretocosmos.objectives.mean_squared_error import MeanSquaredError
+from paretocosmos.objectives import GaussianWell, MeanSquaredError, Objective
 from paretocosmos.pareto.metrics import front_report
 from paretocosmos.problems import Problem
-from paretocosmos.training import validation
+from paretocosmos.training import seed_run
 from paretocosmos.types import Outputs, Targets
 
 Trained = Callable[[Problem], Path]
@@ -177,7 +175,7 @@ def test_what_was_found_is_warned_of_recorded_and_read_again(
     trained: Trained, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = Diagnosis(0.004, (Finding("insensitive", "the rays change nothing: try `film`"),))
-    monkeypatch.setattr(validation, "examine", lambda *given, **named: found)
+    monkeypatch.setattr(seed_run, "diagnose", lambda *given, **named: found)
     with pytest.warns(FindingWarning, match="the rays change nothing: try `film`"):
         folder = trained(load_problem("toy_convex"))
     record = load_run(folder).record

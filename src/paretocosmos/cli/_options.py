@@ -220,9 +220,9 @@ def loggers_of(texts: list[str] | None) -> list[Callback]:
     """The loggers of `--log-to`."""
     if not texts:
         return []
-    from paretocosmos.integrations.loggers import logger_of
+    from paretocosmos.integrations.loggers import make_logger
 
-    return [logger_of(text) for text in texts]
+    return [make_logger(text) for text in texts]
 
 
 def whole_numbers(text: str) -> list[int]:

@@ -10,10 +10,13 @@ from torch import Tensor, nn
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.evaluation.evaluate import evaluation_mode
 from paretocosmos.evaluation.samples import move_batch
-from paretocosmos.integrations._batches import inputs_of
-from paretocosmos.integrations._extra import base
-from paretocosmos.integrations._fronts import ALL, Evaluator, Rays, Tallies
-from paretocosmos.integrations._weighing import Ranks, Weighing
+from paretocosmos.integrations.batches import extract_inputs
+from paretocosmos.integrations.fronts import ALL, FrontEvaluator, Rays, Tallies
+from paretocosmos.integrations.weighting import (
+    LossWeighting,
+    Ranks,
+    import_base,
+)
 from paretocosmos.methods import Method
 from paretocosmos.objectives import Objective
 from paretocosmos.pareto.front import Front
@@ -24,8 +27,8 @@ from paretocosmos.types import Batch, Inputs, Metric, Outputs
 
 __all__ = ["ParetoModule"]
 
-LightningModule: Any = base("lightning", "LightningModule", "`ParetoModule`")
-KEPT = "paretocosmos"
+LightningModule: Any = import_base("lightning", "LightningModule", "`ParetoModule`")
+CHECKPOINT_KEY = "paretocosmos"
 STAGES = {"train": "fit", "val": "validate", "test": "test"}
 
 
@@ -65,7 +68,7 @@ class ParetoModule(LightningModule):  # type: ignore[misc]
             equally; the preset's if `None`.
         rays: how many even rays a front has, or rays ``[N, J]``.
         ranks: whether the rays of several processes ``"differ"``, or ``"agree"``: then the mean of
-            their losses is weighed, as one process with the whole batch would.
+            their losses is weighted, as one process with the whole batch would.
         seed: of the rays. They depend on it, on the epoch and on the number of the batch, so a
             resumed training draws the rays it would have drawn.
     """
@@ -88,7 +91,7 @@ class ParetoModule(LightningModule):  # type: ignore[misc]
         seed: int = 1,
     ) -> None:
         super().__init__()
-        self._weighing = Weighing(
+        self._weighting = LossWeighting(
             model,
             objectives,
             preset=preset,
@@ -99,60 +102,62 @@ class ParetoModule(LightningModule):  # type: ignore[misc]
             ranks=ranks,
             seed=seed,
         )
-        self._evaluator = Evaluator(self._weighing.objectives, reference, metrics, rays)
+        self._evaluator = FrontEvaluator(self._weighting.objectives, reference, metrics, rays)
         self._tallies: Tallies = {}
         self._preference = self._evaluator.centre
-        usual = self._weighing.training.learning_rate
-        self.model, self.learning_rate = model, usual if learning_rate is None else learning_rate
+        if learning_rate is None:
+            learning_rate = self._weighting.training.learning_rate
+        self.model, self.learning_rate = model, learning_rate
 
     def forward(self, inputs: Inputs, ray: Tensor) -> Outputs:
-        """What the network gives."""
+        """Call the network."""
         outputs: Outputs = self.model(inputs, ray)
         return outputs
 
     def configure_optimizers(self) -> Any:
-        training = self._weighing.training
+        training = self._weighting.training
         if training.optimizer == "adam":  # the paper's, at one rate
             return torch.optim.Adam(self.parameters(), lr=self.learning_rate)
-        spared = undecayed(self.model)
+        # parameters that read the ray are not decayed
+        excluded = undecayed(self.model)
         named = [(n, p) for n, p in self.model.named_parameters() if p.requires_grad]
         groups = [
-            {"params": [p for n, p in named if (n in spared) is left], "weight_decay": decay}
-            for left, decay in ((False, training.weight_decay), (True, 0.0))
+            {"params": [p for n, p in named if (n in excluded) is skip], "weight_decay": decay}
+            for skip, decay in ((False, training.weight_decay), (True, 0.0))
         ]
         optimizer = torch.optim.AdamW(groups, lr=self.learning_rate)
 
-        def share(step: int) -> float:
+        def cosine(step: int) -> float:
             if step == 0:  # to ask for the end now would load data before a checkpoint is read
                 return 0.0
             steps = self.trainer.estimated_stepping_batches
-            # nobody may have said when it ends
+            # infinite if the Trainer has no limit
             return 1.0 if math.isinf(steps) else training.cosine(min(step, steps), steps)
 
-        schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, share)
-        each_step = {"scheduler": schedule, "interval": "step"}
-        return {"optimizer": optimizer, "lr_scheduler": each_step}
+        schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, cosine)
+        per_step = {"scheduler": schedule, "interval": "step"}
+        return {"optimizer": optimizer, "lr_scheduler": per_step}
 
     def on_before_batch_transfer(self, batch: Any, dataloader_idx: int) -> Any:
         # Lightning moves no frozen dataclass
         if isinstance(batch, Mapping):
-            return {name: self.on_before_batch_transfer(part, 0) for name, part in batch.items()}
+            return {name: self.on_before_batch_transfer(value, 0) for name, value in batch.items()}
         return (batch.inputs, batch.targets) if isinstance(batch, Batch) else batch
 
     def training_step(self, batch: Any, batch_idx: int) -> Tensor:
-        weighed = self._weighing(
+        step = self._weighting(
             self.model,
             batch,
             epoch=self.current_epoch,
-            place=(self.current_epoch, batch_idx),
+            position=(self.current_epoch, batch_idx),
             rank=self.global_rank,
             mean=self._mean,
         )
-        losses = zip(self._weighing.names, weighed.losses, strict=True)
-        shown = {f"train_{name}": loss for name, loss in losses}
-        self.log_dict(shown, prog_bar=True, batch_size=weighed.samples)
-        self.log("train_loss", weighed.total.detach(), batch_size=weighed.samples)
-        return weighed.total
+        losses = zip(self._weighting.names, step.losses, strict=True)
+        named = {f"train_{name}": loss for name, loss in losses}
+        self.log_dict(named, prog_bar=True, batch_size=step.samples)
+        self.log("train_loss", step.total.detach(), batch_size=step.samples)
+        return step.total
 
     def validation_step(self, batch: Any, batch_idx: int, dataloader_idx: int = 0) -> None:
         self._evaluate(batch, dataloader_idx)
@@ -161,9 +166,9 @@ class ParetoModule(LightningModule):  # type: ignore[misc]
         self._evaluate(batch, dataloader_idx)
 
     def predict_step(self, batch: Any, batch_idx: int, dataloader_idx: int = 0) -> Outputs:
-        """What the network gives for a batch, which may have no targets, at `preference`."""
-        inputs = inputs_of(batch, self._weighing.targets)
-        return self._evaluator.outputs(self.model, inputs, self._preference)  # type: ignore[no-any-return]
+        """Compute the outputs at `preference` for a batch, which may have no targets."""
+        inputs = extract_inputs(batch, self._weighting.targets)
+        return self._evaluator.compute_outputs(self.model, inputs, self._preference)  # type: ignore[no-any-return]
 
     @property
     def preference(self) -> tuple[float, ...]:
@@ -175,7 +180,7 @@ class ParetoModule(LightningModule):  # type: ignore[misc]
 
     @preference.setter
     def preference(self, ray: Sequence[float]) -> None:
-        (self._preference,) = as_rays([list(ray)], len(self._weighing.objectives))
+        (self._preference,) = as_rays([list(ray)], len(self._weighting.objectives))
 
     def on_validation_epoch_start(self) -> None:
         self._tallies = {}
@@ -197,18 +202,18 @@ class ParetoModule(LightningModule):  # type: ignore[misc]
             rays: a number of even rays, or rays ``[N, J]``; those of the module if `None`.
             split: ``"train"``, ``"val"`` or ``"test"``.
         """
-        evaluator = self._evaluator.at(rays)
+        evaluator = self._evaluator.with_rays(rays)
         tallies: Tallies = {}
         with evaluation_mode(self):
-            for given in _loader(data, check_split(split)):
-                self._add(evaluator, tallies, given, here=True)
+            for batch in _find_loader(data, check_split(split)):
+                self._add(evaluator, tallies, batch, transfer=True)
             return evaluator.front(tallies, split=split)[0]
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        checkpoint[KEPT] = self._weighing.kept()
+        checkpoint[CHECKPOINT_KEY] = self._weighting.state_dict()
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        self._weighing.restore(checkpoint[KEPT])
+        self._weighting.load_state_dict(checkpoint[CHECKPOINT_KEY])
 
     def _evaluate(self, batch: Any, loader: int) -> None:
         if loader:
@@ -220,49 +225,48 @@ class ParetoModule(LightningModule):  # type: ignore[misc]
         self._add(self._evaluator, self._tallies, batch)
 
     def _add(
-        self, evaluator: Evaluator, tallies: Tallies, given: Any, *, here: bool = False
+        self, evaluator: FrontEvaluator, tallies: Tallies, data: Any, *, transfer: bool = False
     ) -> None:
         """Add a batch to a front; of a loader per objective those that have not ended."""
-        batches = self._weighing.batches(given)
+        batches = self._weighting.to_batches(data)
         for number, batch in enumerate(batches):
             if batch is not None:
-                ready = self._here(batch) if here else batch
-                which = number if len(batches) > 1 else ALL
-                evaluator.add(tallies, self.model, ready, objective=which)
+                ready = self._transfer(batch) if transfer else batch
+                objective = number if len(batches) > 1 else ALL
+                evaluator.add(tallies, self.model, ready, objective=objective)
 
-    def _here(self, batch: Batch) -> Batch:
-        """On the network's device, the inputs' floats in its type: what the Trainer does."""
+    def _transfer(self, batch: Batch) -> Batch:
+        """Move a batch to the network's device and type, as the Trainer does."""
         dtype = next(p.dtype for p in self.model.parameters() if p.is_floating_point())
         inputs = move_batch(Batch(batch.inputs, {}), self.device, dtype).inputs
         return Batch(inputs, move_batch(batch, self.device).targets)
 
     def _report(self, split: str) -> None:
-        alone = self.trainer.world_size == 1
-        gather = None if alone else self._everywhere
+        gather = None if self.trainer.world_size == 1 else self._gather
         numbers = self._evaluator.front(self._tallies, split=split, gather=gather)[1]
         self._tallies = {}
-        shown = {f"{split}_{name}": value for name, value in numbers.items()}
-        self.log_dict(shown, sync_dist=True)  # the same everywhere, but Lightning would warn
+        named = {f"{split}_{name}": value for name, value in numbers.items()}
+        self.log_dict(named, sync_dist=True)  # the same everywhere, but Lightning would warn
 
-    def _everywhere(self, part: Tensor) -> Tensor:
-        """Samples of all processes along the first axis."""
-        every: Tensor = self.all_gather(part)
-        return every.flatten(0, 1)
+    def _gather(self, samples: Tensor) -> Tensor:
+        """Concatenate the samples of all processes along the first axis."""
+        gathered: Tensor = self.all_gather(samples)
+        return gathered.flatten(0, 1)
 
     def _mean(self, losses: Tensor) -> Tensor:
-        """Over processes."""
-        alone = self._trainer is None or self.trainer.world_size == 1
-        return losses if alone else self.all_gather(losses).mean(dim=0)
+        """Average over processes."""
+        single = self._trainer is None or self.trainer.world_size == 1
+        return losses if single else self.all_gather(losses).mean(dim=0)
 
 
-def _loader(data: Any, split: str) -> Iterable[Any]:
+def _find_loader(data: Any, split: str) -> Iterable[Any]:
     from lightning.pytorch.utilities import CombinedLoader
 
     if isinstance(data, CombinedLoader):
-        return (given for given, *_ in data)  # it also says which batch it is
-    named = getattr(data, f"{split}_dataloader", None)
-    if named is None:
+        return (batch for batch, *_ in data)  # it also gives the number of the batch
+    method = getattr(data, f"{split}_dataloader", None)
+    if method is None:
         return data  # type: ignore[no-any-return]
     data.prepare_data()
     data.setup(STAGES[split])
-    return _loader(named(), split)
+    return _find_loader(method(), split)

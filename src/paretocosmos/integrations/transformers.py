@@ -1,5 +1,6 @@
 """A Hugging Face Trainer that trains one network for the whole front."""
 
+import copy
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -7,11 +8,14 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from paretocosmos.integrations._batches import inputs_of
-from paretocosmos.integrations._checks import trainer_arguments
-from paretocosmos.integrations._extra import base
-from paretocosmos.integrations._fronts import Evaluator, Rays, Tallies
-from paretocosmos.integrations._weighing import Ranks, Weighing
+from paretocosmos.errors import ConfigurationError
+from paretocosmos.integrations.batches import extract_inputs, to_batch
+from paretocosmos.integrations.fronts import FrontEvaluator, Rays, Tallies
+from paretocosmos.integrations.weighting import (
+    LossWeighting,
+    Ranks,
+    import_base,
+)
 from paretocosmos.methods import Method
 from paretocosmos.objectives import Objective
 from paretocosmos.pareto.front import Front
@@ -22,8 +26,8 @@ from paretocosmos.types import Batch, Metric, first
 
 __all__ = ["ParetoTrainer"]
 
-Trainer: Any = base("transformers", "Trainer", "`ParetoTrainer`")
-KEPT = "paretocosmos"
+Trainer: Any = import_base("transformers", "Trainer", "`ParetoTrainer`")
+CHECKPOINT_KEY = "paretocosmos"
 
 
 class ParetoTrainer(Trainer):  # type: ignore[misc]
@@ -58,7 +62,7 @@ class ParetoTrainer(Trainer):  # type: ignore[misc]
         groups: rays per batch, fewer if a batch cannot be shared equally; the preset's if `None`.
         rays: how many even rays a front has, or rays ``[N, J]``.
         ranks: whether the rays of several processes ``"differ"``, or ``"agree"``: then the mean of
-            their losses is weighed, as one process with the whole batch would.
+            their losses is weighted, as one process with the whole batch would.
         train_dataset: as for any Trainer; so are those below.
         eval_dataset: one, or several by name.
         data_collator: what makes a batch of samples.
@@ -92,7 +96,7 @@ class ParetoTrainer(Trainer):  # type: ignore[misc]
         compute_metrics: Callable[[Any], dict[str, float]] | None = None,
         optimizers: tuple[Any, Any] = (None, None),
     ) -> None:
-        self._weighing = Weighing(
+        self._weighting = LossWeighting(
             model,
             objectives,
             preset=preset,
@@ -103,15 +107,15 @@ class ParetoTrainer(Trainer):  # type: ignore[misc]
             ranks=ranks,
             seed=args.seed,
         )
-        self._evaluator = Evaluator(self._weighing.objectives, reference, metrics, rays)
+        self._evaluator = FrontEvaluator(self._weighting.objectives, reference, metrics, rays)
         self._front: Front
         self._tallies: Tallies = {}
-        self._asked: Tensor | None = None  # the ray that `predict` is at
-        self._at = (-1, 0)  # the step, and the batch's number in it
+        self._predict_ray: Tensor | None = None  # set while `predict` runs
+        self._position = (-1, 0)  # the step, and the batch's number in it
         self._summed, self._batches = torch.zeros(()), 0  # losses since they were logged
         super().__init__(
             model=model,
-            args=trainer_arguments(model, args),
+            args=_adapt_arguments(model, args),
             data_collator=data_collator,
             train_dataset=train_dataset,
             eval_dataset=eval_dataset,
@@ -131,22 +135,22 @@ class ParetoTrainer(Trainer):  # type: ignore[misc]
         num_items_in_batch: Any = None,
     ) -> Any:
         """The scalar to back-propagate at the next ray."""
-        kept = self.state.stateful_callbacks.pop(KEPT, None)
-        if kept is not None:  # resumed
-            self._weighing.restore(kept)
+        stored = self.state.stateful_callbacks.pop(CHECKPOINT_KEY, None)
+        if stored is not None:  # resumed
+            self._weighting.load_state_dict(stored)
         step = self.state.global_step
-        self._at = (step, self._at[1] + 1 if self._at[0] == step else 0)
-        weighed = self._weighing(
+        self._position = (step, self._position[1] + 1 if self._position[0] == step else 0)
+        weighted = self._weighting(
             model,
             inputs,
             epoch=int(self.state.epoch or 0),
-            place=self._at,
+            position=self._position,
             rank=self.args.process_index,
             network=self.model,
             mean=self._mean,
         )
-        self._summed, self._batches = weighed.losses + self._summed, self._batches + 1
-        return (weighed.total, weighed.outputs) if return_outputs else weighed.total
+        self._summed, self._batches = weighted.losses + self._summed, self._batches + 1
+        return (weighted.total, weighted.outputs) if return_outputs else weighted.total
 
     def prediction_step(
         self,
@@ -161,12 +165,13 @@ class ParetoTrainer(Trainer):  # type: ignore[misc]
         """
         ready = self._prepare_inputs(inputs)
         with torch.no_grad(), self.compute_loss_context_manager():
-            if self._asked is not None:
-                own = inputs_of(ready, self._weighing.targets)
-                targets = {name: part for name, part in ready.items() if name not in own}
-                return None, self._evaluator.outputs(model, own, self._asked), targets or None
-            batch = self._weighing.batch(ready)
-            count = self._count(batch)
+            if self._predict_ray is not None:
+                columns = extract_inputs(ready, self._weighting.targets)
+                targets = {name: v for name, v in ready.items() if name not in columns}
+                outputs = self._evaluator.compute_outputs(model, columns, self._predict_ray)
+                return None, outputs, targets or None
+            batch = to_batch(ready, self._weighting.targets)
+            count = self._count_new(batch)
             centre = self._evaluator.add(self._tallies, model, batch, exact=False, count=count)
         if self.compute_metrics is None:
             return None, None, None
@@ -182,15 +187,16 @@ class ParetoTrainer(Trainer):  # type: ignore[misc]
     ) -> Any:
         """The Trainer's, whose metrics are also those of the front."""
         self._tallies = {}
-        given = (dataloader, description, prediction_loss_only, ignore_keys, metric_key_prefix)
-        found = super().evaluation_loop(*given)
-        if self._asked is None:
+        output = super().evaluation_loop(
+            dataloader, description, prediction_loss_only, ignore_keys, metric_key_prefix
+        )
+        if self._predict_ray is None:
             gather = None if self.args.world_size == 1 else self.accelerator.gather
             self._front, numbers = self._evaluator.front(self._tallies, split="val", gather=gather)
             named = {f"{metric_key_prefix}_{name}": value for name, value in numbers.items()}
-            found.metrics.update(named)
+            output.metrics.update(named)
         self._tallies = {}
-        return found
+        return output
 
     def predict(
         self,
@@ -208,12 +214,12 @@ class ParetoTrainer(Trainer):  # type: ignore[misc]
             metric_key_prefix: what the names of metrics begin with.
             ray: a number per objective; they sum to 1. Equal weights if `None`.
         """
-        given = self._evaluator.centre.tolist() if ray is None else list(ray)
-        (self._asked,) = as_rays([given], len(self._weighing.objectives))
+        preference = self._evaluator.centre.tolist() if ray is None else list(ray)
+        (self._predict_ray,) = as_rays([preference], len(self._weighting.objectives))
         try:
             return super().predict(test_dataset, ignore_keys, metric_key_prefix)
         finally:
-            self._asked = None
+            self._predict_ray = None
 
     def front(self, dataset: Any, *, rays: Rays | None = None, split: str = "test") -> Front:
         """Evaluate the network as it is.
@@ -223,7 +229,7 @@ class ParetoTrainer(Trainer):  # type: ignore[misc]
             rays: a number of even rays, or rays ``[N, J]``; those of the Trainer if `None`.
             split: what the front calls the data.
         """
-        before, self._evaluator = self._evaluator, self._evaluator.at(rays)
+        before, self._evaluator = self._evaluator, self._evaluator.with_rays(rays)
         try:
             self.evaluation_loop(
                 self.get_test_dataloader(dataset), "Front", metric_key_prefix=split
@@ -233,38 +239,72 @@ class ParetoTrainer(Trainer):  # type: ignore[misc]
         return dataclasses.replace(self._front, split=split)
 
     def get_decay_parameter_names(self, model: nn.Module) -> list[str]:
-        """The parameters that are decayed: the Trainer's, but for those that read the ray."""
-        spared = undecayed(model)
-        return [name for name in super().get_decay_parameter_names(model) if name not in spared]
+        """Return the parameters that are decayed: the Trainer's, except those that read the ray."""
+        excluded = undecayed(model)
+        return [name for name in super().get_decay_parameter_names(model) if name not in excluded]
 
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
         """Log, beside the Trainer's loss, the mean of every objective's since the last time."""
         if "loss" in logs and self._batches:
             means = self._mean(self._summed / self._batches).tolist()
             self._summed, self._batches = torch.zeros(()), 0
-            names = (f"loss_{name}" for name in self._weighing.names)
+            names = (f"loss_{name}" for name in self._weighting.names)
             logs = logs | dict(zip(names, means, strict=True))
         super().log(logs, start_time)
 
-    def _save_checkpoint(self, *given: Any) -> None:
+    def _save_checkpoint(self, *args: Any) -> None:
         # the dictionary of the Trainer's state, which is written as JSON and read again
-        self.state.stateful_callbacks[KEPT] = self._weighing.kept()
-        super()._save_checkpoint(*given)
-        del self.state.stateful_callbacks[KEPT]
+        self.state.stateful_callbacks[CHECKPOINT_KEY] = self._weighting.state_dict()
+        super()._save_checkpoint(*args)
+        del self.state.stateful_callbacks[CHECKPOINT_KEY]
 
     def _save(self, output_dir: str | None = None, state_dict: Any = None) -> None:
         state = self.model.state_dict() if state_dict is None else state_dict
         super()._save(output_dir, unshare_tensors(state))
 
-    def _count(self, batch: Batch) -> int:
-        """How many samples of a batch, its first, are new: loaders fill up the last one."""
+    def _count_new(self, batch: Batch) -> int:
+        """Count the samples of a batch, its first, that are new: loaders pad the last batch."""
         if self.args.world_size == 1:
             return len(batch)
         rank, device = self.args.process_index, first(batch.targets).device
-        everywhere = self.accelerator.gather_for_metrics(torch.full((len(batch),), rank).to(device))
-        return int((everywhere == rank).sum())
+        ranks = self.accelerator.gather_for_metrics(torch.full((len(batch),), rank).to(device))
+        return int((ranks == rank).sum())
 
-    def _mean(self, part: Tensor) -> Tensor:
-        """Over processes."""
-        mean: Tensor = self.accelerator.reduce(part, reduction="mean")
+    def _mean(self, losses: Tensor) -> Tensor:
+        """Average over processes."""
+        mean: Tensor = self.accelerator.reduce(losses, reduction="mean")
         return mean
+
+
+def _adapt_arguments(model: nn.Module, args: Any) -> Any:
+    """Return a copy of a Trainer's arguments with what training a front needs."""
+    if args.n_gpu > 1:
+        raise ConfigurationError(
+            f"a process can use only one GPU, because the ray cannot be split, found {args.n_gpu}: "
+            "start one process per GPU with `torchrun`, or show it one GPU with "
+            "CUDA_VISIBLE_DEVICES"
+        )
+    if args.label_smoothing_factor:
+        raise ConfigurationError(
+            "`label_smoothing_factor` belongs to the Trainer's own loss, which the objectives "
+            f"replace, found {args.label_smoothing_factor}: smooth in the objective, with "
+            f"`CrossEntropy(label_smoothing={args.label_smoothing_factor})`"
+        )
+    adapted = copy.copy(args)
+    adapted.remove_unused_columns = False
+    if args.gradient_checkpointing and not hasattr(model, "gradient_checkpointing_enable"):
+        adapted.gradient_checkpointing = False  # the Trainer would ask the network around it
+        _enable_checkpointing(model, args.gradient_checkpointing_kwargs)
+    return adapted
+
+
+def _enable_checkpointing(model: nn.Module, settings: Mapping[str, Any] | None) -> None:
+    """Make the backbone recompute its activations in the backward pass."""
+    enable = getattr(getattr(model, "backbone", None), "gradient_checkpointing_enable", None)
+    if enable is None:
+        raise ConfigurationError(
+            "`gradient_checkpointing` needs support by the network, found none in "
+            f"{type(getattr(model, 'backbone', model)).__name__}: wrap its blocks in "
+            "torch.utils.checkpoint.checkpoint instead"
+        )
+    enable(gradient_checkpointing_kwargs={"use_reentrant": False, **(settings or {})})

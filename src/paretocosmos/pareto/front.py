@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from paretocosmos.pareto.selection import CriteriaOptions
-    from paretocosmos.plotting.picture import Picture
+    from paretocosmos.plotting import Picture
 
 Array = npt.NDArray[np.float64]
 
@@ -213,8 +213,7 @@ class Front:
             others: fronts with the same objectives, to be drawn with it.
             title: a line above it.
         """
-        from paretocosmos.plotting import front_figure
-        from paretocosmos.plotting.picture import Picture
+        from paretocosmos.plotting import Picture, front_figure
 
         return Picture(front_figure([self, *others], title=title))
 

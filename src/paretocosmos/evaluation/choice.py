@@ -18,7 +18,7 @@ from paretocosmos.evaluation.samples import samples_for
 from paretocosmos.evaluation.scoring import front_of, score, table_of
 from paretocosmos.evaluation.threshold import MIDDLE, at_threshold, takes_threshold
 from paretocosmos.evaluation.threshold_search import other_threshold
-from paretocosmos.io.tables import Grid, number
+from paretocosmos.io.formatting import Grid, format_number
 from paretocosmos.pareto.front import Front
 from paretocosmos.pareto.selection import Criteria, Point, find_best, get_point, is_constant
 from paretocosmos.problems import Problem, check_split, split_of
@@ -81,7 +81,7 @@ class Choice:
         }
         names = dict.fromkeys([*said, *self.val.values, *(TOLD & self.val.metrics.keys())])
         rows = [
-            [name, said.get(name, ""), number(self.val[name]), *_with_ends(self.test, name)]
+            [name, said.get(name, ""), format_number(self.val[name]), *_with_ends(self.test, name)]
             for name in names
         ]
         heads = ["", "asked", "on val", "on test", "95 % interval"]
@@ -89,7 +89,7 @@ class Choice:
             heads.insert(2, f"on {POOLED}")
             for row in rows:
                 found = self.val.pooled.get(row[0])
-                row.insert(2, "" if found is None else number(found))
+                row.insert(2, "" if found is None else format_number(found))
         ray = ", ".join(f"{part:.4g}" for part in self.ray)
         notes = [f"at the ray ({ray})"]
         if self.threshold != MIDDLE:
@@ -111,7 +111,10 @@ class Choice:
 def _with_ends(point: Point, name: str) -> list[str]:
     """A number and its interval."""
     ends = point.intervals.get(name)
-    return [number(point[name]), "" if ends is None else f"{number(ends[0])} to {number(ends[1])}"]
+    return [
+        format_number(point[name]),
+        "" if ends is None else f"{format_number(ends[0])} to {format_number(ends[1])}",
+    ]
 
 
 @dataclass(frozen=True)

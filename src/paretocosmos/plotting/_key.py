@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from paretocosmos.io.tables import mean_of_numbers
+from paretocosmos.io.formatting import format_mean
 from paretocosmos.pareto.front import Array, Front
 from paretocosmos.pareto.metrics import ideal_hypervolume
 from paretocosmos.plotting._methods import PALE, Method
@@ -41,14 +41,14 @@ def key(
         seeds = fronts[method.name]
         count = int(method.outside(*box).sum())
         lost = len(seeds) - len(method.fronts)
-        said = mean_of_numbers([volume(front) for front in seeds])
+        said = format_mean([volume(front) for front in seeds])
         said += f", {count} outside" if count else ""
         said += f", {lost} not finite" if lost else ""
         handles.append(mark(f"{_name(method)}\n{said}", colour, shape, method.size))
         if method.joined:
             handles[-1].set_linewidth(1.0)
         if method.ideal:
-            said = mean_of_numbers([ideal_hypervolume(front) for front in seeds])
+            said = format_mean([ideal_hypervolume(front) for front in seeds])
             handles.append(mark(f"ideal point of {_name(method)}\n{said}", colour, "*", 130))
         outside += count
     drawn = [front for method in methods for front in method.fronts]

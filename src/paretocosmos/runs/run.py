@@ -14,9 +14,9 @@ from torch import nn
 
 from paretocosmos.errors import ConfigurationError, RunError
 from paretocosmos.evaluation.choice import Choice, look_at_test, settle
-from paretocosmos.io.doing import doing
+from paretocosmos.io.formatting import Grid, format_number
 from paretocosmos.io.paths import user_path
-from paretocosmos.io.tables import Grid, number
+from paretocosmos.io.progress import status
 from paretocosmos.pareto.front import Array, Front
 from paretocosmos.pareto.rays import Rays, as_rays
 from paretocosmos.pareto.selection import Criteria, CriteriaOptions
@@ -73,14 +73,14 @@ class Run:
     saved: bool = True
 
     def __repr__(self) -> str:
-        reached = f"hypervolume {number(self.hypervolume)} on {len(self.front)} rays"
+        reached = f"hypervolume {format_number(self.hypervolume)} on {len(self.front)} rays"
         return f"Run({str(self.folder)!r}: {self.record['name']}, {reached})"
 
     def _repr_html_(self) -> str:
         facts = {
             "problem": self.record["name"],
             "method": self.record["label"],
-            "hypervolume": number(self.hypervolume),
+            "hypervolume": format_number(self.hypervolume),
             "folder": str(self.folder),
             "page": "-" if self.report is None else str(self.report),
         }
@@ -211,7 +211,7 @@ class Run:
             )
         if problem is not None:
             check_objectives(self.folder, self.record, problem)
-        with doing("choosing"):
+        with status("choosing"):
             found = settle(
                 self.model,
                 self.problem() if problem is None else problem,

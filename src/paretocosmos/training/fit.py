@@ -25,12 +25,12 @@ from paretocosmos.runtime.distributed import Processes, join
 from paretocosmos.training.callbacks import Callback, Listeners
 from paretocosmos.training.engine._choose import check_engine
 from paretocosmos.training.engine.checks import FrozenError
-from paretocosmos.training.followed import Report, followed
-from paretocosmos.training.loop import Progress, Trainer
+from paretocosmos.training.loop import Trainer
 from paretocosmos.training.pages import write_pages
+from paretocosmos.training.progress import Progress, ProgressCallback, follow_progress
 from paretocosmos.training.seed_run import SeedRun
 
-__all__ = ["FitOptions", "Progress", "Report", "check_seeds", "fit"]
+__all__ = ["FitOptions", "Progress", "ProgressCallback", "check_seeds", "fit"]
 
 OWN_TO_A_PROCESS = ("device", "problem.settings.data")
 
@@ -42,7 +42,7 @@ class FitOptions(PlanOptions, total=False):
     out: str | Path | None
     resume: bool
     engine: str
-    progress: Report | bool
+    progress: ProgressCallback | bool
     report: bool
     callbacks: Sequence[Callback]
 
@@ -78,7 +78,7 @@ def fit(
     engine: str = "auto",
     precision: str = "tf32",
     deterministic: bool = False,
-    progress: Report | bool = True,
+    progress: ProgressCallback | bool = True,
     report: bool = True,
     callbacks: Sequence[Callback] = (),
 ) -> Run | list[Run]:
@@ -146,15 +146,17 @@ def fit(
         return [lead, *(lead.for_seed(other) for other in wanted[1:])]
 
     with ExitStack() as held, listeners:
-        show = held.enter_context(followed(progress, processes))
+        follow = held.enter_context(follow_progress(progress, first=processes.first))
         plans = _agreed(processes, processes.together(planned))
         folders = folders_of(processes, plans, out, several=seeds is not None, resume=resume)
         jobs, stacked = list(zip(plans, folders, strict=True)), _stackable(plans[0], processes)
         parts = take_up(held, jobs, processes, resume=resume, stacked=stacked)
         behind = {plan.seed for part in parts for plan, _ in part}
         done = {plan.seed: _loaded(plan, at) for plan, at in jobs if plan.seed not in behind}
-        for part, follow in zip(parts, show(parts), strict=True):
-            listeners.progress = follow
+        names = [f"seed {part[0][0].seed}" if len(parts) > 1 else "" for part in parts]
+        epochs = plans[0].training.epochs
+        for part, callback in zip(parts, [follow(name, epochs) for name in names], strict=True):
+            listeners.progress = callback
             trained = _train(part, engine, listeners, processes)
             done |= {plan.seed: run for run, (plan, _) in zip(trained, part, strict=True)}
         runs = [done[plan.seed] for plan in plans]

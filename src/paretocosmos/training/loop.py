@@ -10,7 +10,7 @@ import torch
 
 from paretocosmos.errors import ConfigurationError, EngineWarning
 from paretocosmos.evaluation.samples import samples_of
-from paretocosmos.io.doing import doing
+from paretocosmos.io.progress import status
 from paretocosmos.runs.run import Run
 from paretocosmos.runs.saved import common_epoch
 from paretocosmos.runtime.device import (
@@ -41,7 +41,7 @@ class Trainer:
     stacked and train as one, or each for itself.
     """
 
-    @doing("bringing the data to the device and trying a few samples")
+    @status("bringing the data to the device and trying a few samples")
     def __init__(
         self,
         seed_runs: Sequence[SeedRun],
@@ -133,7 +133,7 @@ class Trainer:
     def _epoch(self, *, prepare: bool) -> None:
         """One pass over the data for all seed runs, and what follows it: validate, save, report."""
         started = time.perf_counter()
-        with doing(f"training, epoch {self.seed_runs[0].epoch + 1}"):
+        with status(f"training, epoch {self.seed_runs[0].epoch + 1}"):
             done = self._steps(prepare=prepare)
         judged = self._seconds_judging()
         means, found = self.settling.settle(done)
@@ -166,7 +166,7 @@ class Trainer:
         preparing = 0.0
         with threads_for(self.small):
             if prepare:
-                with doing("preparing the steps"):
+                with status("preparing the steps"):
                     for stack, own in pieces:
                         stack.prepare(own, plan.device)
                 preparing = time.perf_counter() - started
@@ -227,7 +227,7 @@ class Trainer:
             done.waited / done.seconds,
         )
 
-    @doing("evaluating on test")
+    @status("evaluating on test")
     def _finish(self) -> list[Run]:
         problem, device = self.plan.problem, self.plan.device
         test = samples_of(problem, "test", device, self.dtype, self.labels)

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.io.display import tell
-from paretocosmos.io.doing import doing
+from paretocosmos.io.progress import print_note, status
 from paretocosmos.runs.run import PAGE, Run
 
 __all__ = ["write_pages"]
@@ -21,13 +20,13 @@ def write_pages(runs: Sequence[Run], together: Path | None = None) -> None:
     """
     from paretocosmos.explorer import look_at, write_report
 
-    with doing("writing the page"):
+    with status("writing the page"):
         try:
             view = look_at(runs)
             for run, look in zip(runs, view.looks, strict=True):
                 write_report(run.folder / PAGE, dataclasses.replace(view, looks=[look]))
             if together is not None:
                 write_report(together / PAGE, view)
-            tell(f"page: {(together or runs[0].folder) / PAGE}")
+            print_note(f"page: {(together or runs[0].folder) / PAGE}")
         except ConfigurationError as error:
             warnings.warn(f"no {PAGE}: {error}", UserWarning, stacklevel=3)

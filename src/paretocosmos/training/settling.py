@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple, final
 
 from paretocosmos.errors import DivergedError, ParetoCosmosError
 from paretocosmos.evaluation.samples import Shares
-from paretocosmos.io.doing import doing
+from paretocosmos.io.progress import status
 from paretocosmos.training.callbacks import Evaluation
 from paretocosmos.training.progress import CheckpointBudget, EpochDone
 from paretocosmos.training.validation import mean_losses
@@ -100,7 +100,7 @@ class Settling:
         with ExitStack() as averaged:
             for stack in self._stacks:
                 averaged.enter_context(stack.averaged())
-            with doing("validating"):
+            with status("validating"):
                 return [seed_run.validate(self.val)]
 
     def _save(self, seed_runs: "Sequence[SeedRun]") -> float:

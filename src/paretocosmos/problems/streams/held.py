@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 
 from paretocosmos.errors import DataError
-from paretocosmos.io.amounts import amount
 from paretocosmos.io.files import one_line
+from paretocosmos.io.formatting import format_bytes
 from paretocosmos.types import Batch, map_tensors
 
 __all__ = ["Rereadable", "bytes_of", "joined"]
@@ -38,7 +38,7 @@ class Rereadable(ABC):
         for batch in self.once():
             size += bytes_of(batch)
             if size > most:
-                return f"{self.where} takes more than {amount(most)} in memory"
+                return f"{self.where} takes more than {format_bytes(most)} in memory"
             parts.append(batch)
         try:
             return joined(parts, self.where)

@@ -31,7 +31,7 @@ SETTINGS = {"hidden": (8,), "batch_size": 100}
 @pytest.fixture
 def train(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Train:
     # the trainings here are short
-    monkeypatch.setattr("paretocosmos.training.engine._choose.WORTH_RECORDING", 1)
+    monkeypatch.setattr("paretocosmos.training.engine.WORTH_RECORDING", 1)
     numbers = itertools.count()
 
     def trained(problem: Any = "toy_concave", **given: Any) -> Any:
@@ -111,7 +111,7 @@ def test_a_problem_and_a_network_from_outside_likewise(train: Train) -> None:
 
 
 def test_several_of_a_kind_from_outside_are_one_where_they_say_so() -> None:
-    from paretocosmos.training.engine.losses import group_losses
+    from paretocosmos.training.engine.step import group_losses
 
     calls = []
 

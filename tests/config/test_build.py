@@ -29,7 +29,7 @@ from paretocosmos.runs.checkpoint import load_tensors
 from paretocosmos.runs.run import Run
 from paretocosmos.runs.saved import checkpoint_in
 from paretocosmos.training import fit as training
-from paretocosmos.training import stack
+from paretocosmos.training import network_stack
 from paretocosmos.training.engine import Engine, choose
 from paretocosmos.training.fit import fit
 from paretocosmos.training.loop import Trainer
@@ -370,7 +370,7 @@ def test_one_network_that_cannot_be_captured_is_told_of(
     given: dict[str, Any] = {"engine": "traced", "epochs": 1}
     given["settings"] = SETTINGS | {"networks": 3}
     expected = _go(tmp_path / "whole", "toy_convex", "pareto_mtl", **given)
-    monkeypatch.setattr(stack, "choose", choose_aside)
+    monkeypatch.setattr(network_stack, "choose", choose_aside)
     monkeypatch.setattr(training, "_together", lambda plan: False)
     told: list[str] = []
     with pytest.warns(EngineWarning, match="captured .* eager") as caught:

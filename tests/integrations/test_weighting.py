@@ -18,7 +18,7 @@ from paretocosmos.methods.linear import Linear
 from paretocosmos.objectives.mean_squared_error import MeanSquaredError
 from paretocosmos.objectives.one_sided_error import OneSidedError
 from paretocosmos.training.engine import make_step
-from paretocosmos.training.scales import DRAWS
+from paretocosmos.training.loss_scales import DRAWS
 from paretocosmos.types import Batch, Targets
 
 B, J = 12, 2

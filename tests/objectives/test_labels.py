@@ -14,7 +14,7 @@ from paretocosmos.objectives.binary_cross_entropy import BinaryCrossEntropy
 from paretocosmos.objectives.cross_entropy import CrossEntropy
 from paretocosmos.objectives.mean_absolute_error import MeanAbsoluteError
 from paretocosmos.objectives.mean_squared_error import MeanSquaredError
-from paretocosmos.training.engine.losses import group_losses
+from paretocosmos.training.engine.step import group_losses
 
 NAN = float("nan")
 

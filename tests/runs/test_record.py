@@ -19,7 +19,7 @@ from paretocosmos.objectives.gaussian_well import GaussianWell
 from paretocosmos.objectives.mean_squared_error import MeanSquaredError
 from paretocosmos.pareto.metrics import front_report
 from paretocosmos.problems import Problem
-from paretocosmos.training import validation
+from paretocosmos.training import seed_run
 from paretocosmos.types import Outputs, Targets
 
 Trained = Callable[[Problem], Path]
@@ -177,7 +177,7 @@ def test_what_was_found_is_warned_of_recorded_and_read_again(
     trained: Trained, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = Examined(0.004, (Finding("insensitive", "the rays change nothing: try `film`"),))
-    monkeypatch.setattr(validation, "examine", lambda *given, **named: found)
+    monkeypatch.setattr(seed_run, "examine", lambda *given, **named: found)
     with pytest.warns(FindingWarning, match="the rays change nothing: try `film`"):
         folder = trained(load_problem("toy_convex"))
     record = load_run(folder).record

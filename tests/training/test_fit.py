@@ -38,11 +38,11 @@ from paretocosmos.runs.checkpoint import load_tensors
 from paretocosmos.runs.record import course_of
 from paretocosmos.runs.run import Run
 from paretocosmos.runs.saved import checkpoint_in
-from paretocosmos.training import stack
-from paretocosmos.training.engine import Engine, Work, captured, choose
-from paretocosmos.training.engine.captured import Captured
-from paretocosmos.training.engine.recorded import Recorded
-from paretocosmos.training.engine.stepwise import Stepwise
+from paretocosmos.training import network_stack
+from paretocosmos.training.engine import Engine, Work, choose, cuda_graph
+from paretocosmos.training.engine.cuda_graph import Captured
+from paretocosmos.training.engine.eager import Stepwise
+from paretocosmos.training.engine.tracing import Recorded
 from paretocosmos.training.fit import FitOptions, Progress, fit
 from paretocosmos.training.loop import Trainer
 from paretocosmos.types import Batch, Inputs, Outputs, Targets, first
@@ -228,7 +228,7 @@ def test_the_same_seed_gives_the_same_bits(train: Callable[..., Run], own: bool)
 def test_the_engine_does_not_change_a_bit(
     train: Callable[..., Run], settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("paretocosmos.training.engine._choose.WORTH_RECORDING", 1)
+    monkeypatch.setattr("paretocosmos.training.engine.WORTH_RECORDING", 1)
     eager, traced, auto = (
         train(settings=settings, engine=engine) for engine in ("eager", "traced", "auto")
     )
@@ -401,9 +401,9 @@ def test_what_cannot_be_captured_trains_the_same(
 
     expected = train(engine="eager", seeds=seeds, settings={"hidden": (8,)})
     cuda = MagicMock(OutOfMemoryError=torch.cuda.OutOfMemoryError)  # streams, pools and the like
-    monkeypatch.setattr(captured, "torch", SimpleNamespace(**{**vars(torch), "cuda": cuda}))
-    monkeypatch.setattr(captured, "_Graph", refuse)
-    monkeypatch.setattr(stack, "choose", on_a_cpu)
+    monkeypatch.setattr(cuda_graph, "torch", SimpleNamespace(**{**vars(torch), "cuda": cuda}))
+    monkeypatch.setattr(cuda_graph, "_Graph", refuse)
+    monkeypatch.setattr(network_stack, "choose", on_a_cpu)
     with pytest.warns(EngineWarning, match="captured .* traced") as told:
         found = train(seeds=seeds, settings={"hidden": (8,)})
     assert len(told) == 1
@@ -463,7 +463,7 @@ def test_an_engine_prepares_before_the_first_epoch_and_trains_nothing(
         monkeypatch.setattr(engine, "prepare", checked)
         return engine
 
-    monkeypatch.setattr(stack, "choose", watched)
+    monkeypatch.setattr(network_stack, "choose", watched)
     train(engine="traced", settings={"batch_size": 200})
     with pytest.warns(EngineWarning):
         train(engine="traced", model=Own())

@@ -15,7 +15,7 @@ from paretocosmos.objectives.binary_cross_entropy import BinaryCrossEntropy
 from paretocosmos.objectives.deo import Deo
 from paretocosmos.objectives.tpr_gap import TprGap
 from paretocosmos.problems import Problem, Split
-from paretocosmos.training.scales import DRAWS, loss_scales, pulls
+from paretocosmos.training.loss_scales import DRAWS, loss_scales, pulls
 from paretocosmos.types import Batch, Outputs, Targets
 
 ROWS = 60

@@ -13,8 +13,8 @@ from paretocosmos.errors import DataError
 from paretocosmos.evaluation.sweeping import there
 from paretocosmos.objectives import Objective
 from paretocosmos.problems import HELD, Problem, Source, Split, scored_on
-from paretocosmos.problems.streams.checking import BatchChecks, LabelRange
-from paretocosmos.problems.streams.held import bytes_of, joined
+from paretocosmos.problems.streams.fields import BatchChecks, LabelRange
+from paretocosmos.problems.streams.reading import bytes_of, joined
 from paretocosmos.runtime.device import fits
 from paretocosmos.types import Batch, map_tensors
 

@@ -26,9 +26,8 @@ from paretocosmos.methods import Gram, Method
 from paretocosmos.objectives import Objective
 from paretocosmos.registry import Spec
 from paretocosmos.training.engine.gradients import LossGradients, head_modules
-from paretocosmos.training.engine.losses import group_losses
-from paretocosmos.training.engine.step import SCALES, as_called, weigh
-from paretocosmos.training.scales import pulls
+from paretocosmos.training.engine.step import SCALES, as_called, group_losses, weigh
+from paretocosmos.training.loss_scales import pulls
 from paretocosmos.types import Batch, Outputs, Targets, first, map_tensors
 
 Ranks = Literal["differ", "agree"]

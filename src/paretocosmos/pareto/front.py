@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from paretocosmos.pareto.selection import CriteriaOptions, Point
-    from paretocosmos.plotting.picture import Picture
+    from paretocosmos.plotting import Picture
 
 __all__ = ["Array", "Front"]
 
@@ -214,8 +214,7 @@ class Front:
             others: fronts with the same objectives, to be drawn with it.
             title: a line above it.
         """
-        from paretocosmos.plotting import front_figure
-        from paretocosmos.plotting.picture import Picture
+        from paretocosmos.plotting import Picture, front_figure
 
         return Picture(front_figure([self, *others], title=title))
 

@@ -1,6 +1,8 @@
 """`fit`: a problem and a method give a run, or one for each of several seeds."""
 
+import dataclasses
 import json
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -14,23 +16,44 @@ from paretocosmos.conditioning import networks_of
 from paretocosmos.config.plan import Plan, check_seed
 from paretocosmos.config.resolve import PlanOptions, make_plan
 from paretocosmos.errors import ConfigurationError, DataError, LostProcessError, RunError
+from paretocosmos.io.progress import print_note, status
 from paretocosmos.methods import Method
 from paretocosmos.problems import Problem
 from paretocosmos.runs.folders import flat, folders_of, with_kept
 from paretocosmos.runs.load import load_run
 from paretocosmos.runs.resume import Job, take_up
-from paretocosmos.runs.run import Run
+from paretocosmos.runs.run import PAGE, Run
 from paretocosmos.runtime.device import SMALL_STEP, lacks_memory, on_capture_stream
 from paretocosmos.runtime.distributed import Processes, join
 from paretocosmos.training.callbacks import Callback, Listeners
-from paretocosmos.training.engine._choose import check_engine
-from paretocosmos.training.engine.checks import FrozenError
+from paretocosmos.training.engine import check_engine
+from paretocosmos.training.engine.tracing import FrozenError
 from paretocosmos.training.loop import Trainer
-from paretocosmos.training.pages import write_pages
 from paretocosmos.training.progress import Progress, ProgressCallback, follow_progress
 from paretocosmos.training.seed_run import SeedRun
 
-__all__ = ["FitOptions", "Progress", "ProgressCallback", "check_seeds", "fit"]
+
+def write_pages(runs: Sequence[Run], together: Path | None = None) -> None:
+    """Write a page into every run's folder, and one of all runs into the folder `together`.
+
+    What is shown of the data is looked at once, so all pages show the same samples. A page that
+    cannot be made costs a warning, not the runs.
+    """
+    from paretocosmos.explorer import look_at, write_report
+
+    with status("writing the page"):
+        try:
+            view = look_at(runs)
+            for run, look in zip(runs, view.looks, strict=True):
+                write_report(run.folder / PAGE, dataclasses.replace(view, looks=[look]))
+            if together is not None:
+                write_report(together / PAGE, view)
+            print_note(f"page: {(together or runs[0].folder) / PAGE}")
+        except ConfigurationError as error:
+            warnings.warn(f"no {PAGE}: {error}", UserWarning, stacklevel=3)
+
+
+__all__ = ["FitOptions", "Progress", "ProgressCallback", "check_seeds", "fit", "write_pages"]
 
 OWN_TO_A_PROCESS = ("device", "problem.settings.data")
 

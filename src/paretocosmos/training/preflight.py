@@ -14,7 +14,7 @@ from paretocosmos.methods import Method
 from paretocosmos.objectives import Objective
 from paretocosmos.pareto.rays import even_rays
 from paretocosmos.problems import SPLITS, Problem, Source, scored_on, shares_of, split_of
-from paretocosmos.problems.streams.checking import (
+from paretocosmos.problems.streams.fields import (
     BatchChecks,
     LabelRange,
     check_labels,

@@ -21,9 +21,9 @@ from paretocosmos.runs.checkpoint import load_tensors
 from paretocosmos.runs.run import Run
 from paretocosmos.runs.saved import checkpoint_in
 from paretocosmos.training.engine import Optimizer, Recipe, Resident, Work, make_step
-from paretocosmos.training.engine.captured import Captured
-from paretocosmos.training.engine.recorded import Recorded
-from paretocosmos.training.engine.stepwise import Stepwise
+from paretocosmos.training.engine.cuda_graph import Captured
+from paretocosmos.training.engine.eager import Stepwise
+from paretocosmos.training.engine.tracing import Recorded
 from paretocosmos.training.fit import fit
 from paretocosmos.types import Batch, map_tensors
 

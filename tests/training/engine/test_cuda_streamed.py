@@ -21,8 +21,8 @@ from paretocosmos.problems.images.problem import ImageProblem
 from paretocosmos.runs.checkpoint import load_tensors
 from paretocosmos.runs.saved import checkpoint_in
 from paretocosmos.runtime import device as machine
-from paretocosmos.training.engine import Streamed, streamed
-from paretocosmos.training.engine.streamed import SLOTS, THREAD
+from paretocosmos.training.engine import Streamed, batch_source
+from paretocosmos.training.engine.batch_source import SLOTS, THREAD
 from paretocosmos.training.loop import Progress
 from paretocosmos.types import Batch, map_tensors
 
@@ -83,14 +83,14 @@ def test_a_batch_is_whole_when_it_is_read(
     lead: tuple[int, ...], late: str, own_stream: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Read long after it was asked for, while others arrive; or arriving long after."""
-    inside = streamed._Slot.fill
+    inside = batch_source._Slot.fill
 
     def slow(slot: Any, tensors: Any, index: Any) -> None:
         torch.cuda._sleep(CYCLES)  # on the stream of the copies
         inside(slot, tensors, index)
 
     if late == "copy":
-        monkeypatch.setattr(streamed._Slot, "fill", slow)
+        monkeypatch.setattr(batch_source._Slot, "fill", slow)
     data = _data()
     assert isinstance(data.inputs, Tensor)
     feed = Streamed(data, CUDA, torch.float64)
@@ -124,13 +124,13 @@ def test_a_busy_device_is_not_waiting_for_data() -> None:
 
 
 def test_an_idle_device_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    inside = streamed._Slot.fill
+    inside = batch_source._Slot.fill
 
     def slow(slot: Any, tensors: Any, index: Any) -> None:
         time.sleep(0.005)
         inside(slot, tensors, index)
 
-    monkeypatch.setattr(streamed._Slot, "fill", slow)
+    monkeypatch.setattr(batch_source._Slot, "fill", slow)
     feed, started = Streamed(_data(), CUDA, torch.float32), time.perf_counter()
     _through(feed, torch.arange(500).split(5), 1000)
     took = time.perf_counter() - started
@@ -216,14 +216,14 @@ def test_floats_are_streamed_and_become_doubles(both: Both) -> None:
 def test_what_waits_says_so(
     monkeypatch: pytest.MonkeyPatch, streams: None, tmp_path: Path, digits: ImageProblem
 ) -> None:
-    inside = streamed._Slot.fill
+    inside = batch_source._Slot.fill
     seen: list[Progress] = []
 
     def slow(slot: Any, tensors: Any, index: Any) -> None:
         time.sleep(0.01)
         inside(slot, tensors, index)
 
-    monkeypatch.setattr(streamed._Slot, "fill", slow)
+    monkeypatch.setattr(batch_source._Slot, "fill", slow)
     given: dict[str, Any] = {"engine": "captured", "settings": SETTINGS, "epochs": 2}
     run = fit(
         digits, preset="paper", device="cuda", out=tmp_path / "run", progress=seen.append, **given
@@ -263,7 +263,7 @@ def test_lost_data_is_one_sentence_and_the_device_is_fit_for_more(
     streams: None, tmp_path: Path, digits: ImageProblem
 ) -> None:
     given: dict[str, Any] = {"engine": "captured", "settings": SETTINGS, "device": "cuda"}
-    inside, calls = streamed._Slot.fill, 0
+    inside, calls = batch_source._Slot.fill, 0
 
     def fill(slot: Any, tensors: Any, index: Any) -> None:
         nonlocal calls
@@ -273,7 +273,7 @@ def test_lost_data_is_one_sentence_and_the_device_is_fit_for_more(
         inside(slot, tensors, index)
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(streamed._Slot, "fill", fill)
+        patched.setattr(batch_source._Slot, "fill", fill)
         with pytest.raises(DataError, match="the disk is gone"):
             fit(digits, preset="paper", epochs=1, out=tmp_path / "cut", **given)
     again = fit(digits, preset="paper", epochs=1, out=tmp_path / "again", **given)

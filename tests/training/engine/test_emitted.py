@@ -7,8 +7,7 @@ from torch.func import functional_call, stack_module_state
 
 from paretocosmos.conditioning import Emission
 from paretocosmos.conditioning.hypernet import Hypernet
-from paretocosmos.training.engine.emitted import EmittedLosses, Telling, emits
-from paretocosmos.training.engine.gradients import LossGradients
+from paretocosmos.training.engine.gradients import EmittedLosses, LossGradients, Telling, emits
 
 SAMPLES, WIDTH = 12, 6
 

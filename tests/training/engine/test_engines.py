@@ -26,15 +26,15 @@ from paretocosmos.training.engine import (
     Resident,
     Streamed,
     Work,
-    captured,
     check_engine,
     choose,
+    cuda_graph,
 )
-from paretocosmos.training.engine.captured import Captured
-from paretocosmos.training.engine.feed import BatchHandle
-from paretocosmos.training.engine.recorded import Recorded
+from paretocosmos.training.engine.batch_source import BatchHandle
+from paretocosmos.training.engine.cuda_graph import Captured
+from paretocosmos.training.engine.eager import Stepwise
 from paretocosmos.training.engine.step import make_step
-from paretocosmos.training.engine.stepwise import Stepwise
+from paretocosmos.training.engine.tracing import Recorded
 from paretocosmos.types import Batch, map_tensors
 
 SAMPLES, FEATURES, J = 70, 3, 2
@@ -140,8 +140,8 @@ def no_cuda(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     """Lets `Captured` run without a GPU, its graphs replaced."""
     cuda = MagicMock(OutOfMemoryError=torch.cuda.OutOfMemoryError)  # streams, pools and the like
     stand_ins = {"cuda": cuda, "_C": MagicMock()}
-    monkeypatch.setattr(captured, "torch", SimpleNamespace(**{**vars(torch), **stand_ins}))
-    monkeypatch.setattr(captured, "_Graph", Replayed)
+    monkeypatch.setattr(cuda_graph, "torch", SimpleNamespace(**{**vars(torch), **stand_ins}))
+    monkeypatch.setattr(cuda_graph, "_Graph", Replayed)
     monkeypatch.setattr(Replayed, "made", 0)
     return monkeypatch
 
@@ -294,7 +294,7 @@ def test_a_deep_network_is_captured_step_by_step(monkeypatch: pytest.MonkeyPatch
     drawn = _drawn(work)
     lengths = {key[1] for _, _, key in Captured(work)._pieces(*drawn)}
     assert lengths == {32, 1}
-    monkeypatch.setattr("paretocosmos.training.engine.captured.DEEP", len(work.parameters))
+    monkeypatch.setattr("paretocosmos.training.engine.cuda_graph.DEEP", len(work.parameters))
     assert [key for _, _, key in Captured(work)._pieces(*drawn)] == [(2, 1)] * 100
 
 
@@ -338,7 +338,7 @@ def test_what_cannot_be_captured_goes_on_step_by_step(
             if self.made == at:
                 raise RuntimeError("operation not permitted\nwhen stream is capturing")
 
-    no_cuda.setattr(captured, "_Graph", Failing)
+    no_cuda.setattr(cuda_graph, "_Graph", Failing)
     model = make()
     twin = copy.deepcopy(model)
     work, other = _work(model), _work(twin)
@@ -360,7 +360,7 @@ def test_a_gpu_that_is_full_is_no_reason_to_go_on(no_cuda: pytest.MonkeyPatch) -
     def full(*given: object) -> None:
         raise torch.cuda.OutOfMemoryError("CUDA out of memory")
 
-    no_cuda.setattr(captured, "_Graph", full)
+    no_cuda.setattr(cuda_graph, "_Graph", full)
     model = _plain()
     work = _work(model)
     engine = Captured(work)

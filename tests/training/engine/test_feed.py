@@ -14,9 +14,8 @@ import torch
 from torch import Tensor
 
 from paretocosmos.errors import DataError
-from paretocosmos.training.engine import Feed, Resident, Streamed, _choose, feed_of, streamed
-from paretocosmos.training.engine.feed import Parts, all_given
-from paretocosmos.training.engine.streamed import AHEAD, SLOTS, THREAD
+from paretocosmos.training.engine import Feed, Resident, Streamed, batch_source, feed_of
+from paretocosmos.training.engine.batch_source import AHEAD, SLOTS, THREAD, Parts, all_given
 from paretocosmos.types import Batch
 
 SAMPLES = 50
@@ -129,7 +128,7 @@ def test_streamed_floats_get_the_type_asked_for() -> None:
 def test_what_does_not_fit_is_streamed(
     monkeypatch: pytest.MonkeyPatch, large: bool, kind: type
 ) -> None:
-    monkeypatch.setattr(_choose, "fits", lambda *given, **named: not large)
+    monkeypatch.setattr("paretocosmos.training.engine.fits", lambda *given, **named: not large)
     feed = feed_of(Batch(torch.randn(9, 2), {}), CPU, torch.float64)
     assert isinstance(feed, kind)
     assert feed.resident == (not large)
@@ -170,7 +169,7 @@ class Fills:
         self.count, self.fails_at = 0, -1
         self.changed = threading.Condition()
         self.error: BaseException = OSError("the disk\nis gone")
-        inside = streamed._Slot.fill
+        inside = batch_source._Slot.fill
 
         def fill(slot: Any, tensors: Any, index: Any) -> None:
             if self.count == self.fails_at:
@@ -180,7 +179,7 @@ class Fills:
                 self.count += 1
                 self.changed.notify_all()
 
-        monkeypatch.setattr(streamed._Slot, "fill", fill)
+        monkeypatch.setattr(batch_source._Slot, "fill", fill)
 
     def wait_for(self, count: int) -> None:
         """Wait until the thread has filled so many slots."""
@@ -212,7 +211,7 @@ class Handover:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now, self.empty = 0.0, True
         clock = SimpleNamespace(perf_counter=lambda: self.now)
-        monkeypatch.setattr(streamed, "time", clock)
+        monkeypatch.setattr(batch_source, "time", clock)
         test = self
 
         class Queue(SimpleQueue[Any]):
@@ -224,7 +223,7 @@ class Handover:
                     test.now += 1
                 return super().get(*args)
 
-        monkeypatch.setattr(streamed, "SimpleQueue", Queue)
+        monkeypatch.setattr(batch_source, "SimpleQueue", Queue)
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ from paretocosmos.objectives import Objective
 from paretocosmos.objectives.cross_entropy import CrossEntropy
 from paretocosmos.objectives.mean_squared_error import MeanSquaredError
 from paretocosmos.objectives.tpr_gap import TprGap
-from paretocosmos.training.engine import losses
-from paretocosmos.training.engine.losses import group_losses
+from paretocosmos.training.engine import step
+from paretocosmos.training.engine.step import group_losses
 from paretocosmos.types import Outputs, Targets
 
 DOUBLE = torch.float64
@@ -22,13 +22,13 @@ class Calls:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.count = 0
-        inside = losses._together
+        inside = step._together
 
         def counted(*given: object) -> Tensor:
             self.count += 1
             return inside(*given)  # type: ignore[arg-type]
 
-        monkeypatch.setattr(losses, "_together", counted)
+        monkeypatch.setattr(step, "_together", counted)
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from paretocosmos.objectives import Objective
 from paretocosmos.objectives.cross_entropy import CrossEntropy
 from paretocosmos.objectives.mean_squared_error import MeanSquaredError
 from paretocosmos.training.engine import Step, make_step
-from paretocosmos.training.engine.recorded import Recorded
+from paretocosmos.training.engine.tracing import Recorded
 from paretocosmos.types import Batch, map_tensors
 
 METHODS = registry.names("methods")

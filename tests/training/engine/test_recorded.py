@@ -16,7 +16,7 @@ from paretocosmos.methods.linear import Linear
 from paretocosmos.objectives.gaussian_well import GaussianWell
 from paretocosmos.objectives.mean_squared_error import MeanSquaredError
 from paretocosmos.training.engine import Step, make_step
-from paretocosmos.training.engine.recorded import Recorded
+from paretocosmos.training.engine.tracing import Recorded
 from paretocosmos.types import Batch
 
 FEATURES, J, STEPS = 3, 2, 20

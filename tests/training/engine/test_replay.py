@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, fx
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from paretocosmos.training.engine.replay import straight_line
+from paretocosmos.training.engine.tracing import straight_line
 
 
 def _recorded(*tensors: Tensor) -> list[Tensor]:

@@ -8,8 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from paretocosmos.training.engine.replay import straight_line
-from paretocosmos.training.engine.simplify import IN_PLACE, simplified
+from paretocosmos.training.engine.tracing import IN_PLACE, simplified, straight_line
 
 aten = torch.ops.aten
 

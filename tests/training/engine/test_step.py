@@ -21,7 +21,7 @@ from paretocosmos.objectives.gaussian_well import GaussianWell
 from paretocosmos.objectives.mean_squared_error import MeanSquaredError
 from paretocosmos.pareto.scalarize import cosmos_loss
 from paretocosmos.training.engine import Result, Step, make_step
-from paretocosmos.training.engine.recorded import Recorded
+from paretocosmos.training.engine.tracing import Recorded
 from paretocosmos.types import Batch, Inputs, map_tensors
 
 DOUBLE = torch.float64

@@ -23,8 +23,9 @@ from paretocosmos.problems import Split
 from paretocosmos.problems.images.problem import ImageProblem
 from paretocosmos.runs.checkpoint import load_tensors
 from paretocosmos.runs.saved import checkpoint_in
-from paretocosmos.training.engine import Work, _choose, streamed
-from paretocosmos.training.engine.streamed import THREAD
+from paretocosmos.training import engine
+from paretocosmos.training.engine import Work, batch_source
+from paretocosmos.training.engine.batch_source import THREAD
 from paretocosmos.training.loop import Progress
 from paretocosmos.types import Batch, Inputs, first
 
@@ -47,7 +48,7 @@ Both = Callable[..., tuple[Any, Any]]
 
 
 def _stream(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (_choose, samples):
+    for module in (engine, samples):
         monkeypatch.setattr(module, "fits", lambda *given, **named: False)
 
 
@@ -117,7 +118,7 @@ def test_data_that_goes_away_ends_the_training_and_can_be_resumed(
 ) -> None:
     resident, _ = both("toy_convex", settings=TABLE)
     _stream(monkeypatch)
-    inside, calls = streamed._Slot.fill, 0
+    inside, calls = batch_source._Slot.fill, 0
 
     def fill(slot: Any, tensors: Any, index: Any) -> None:
         nonlocal calls
@@ -126,7 +127,7 @@ def test_data_that_goes_away_ends_the_training_and_can_be_resumed(
             raise OSError("the disk is gone")
         inside(slot, tensors, index)
 
-    monkeypatch.setattr(streamed._Slot, "fill", fill)
+    monkeypatch.setattr(batch_source._Slot, "fill", fill)
     given: dict[str, Any] = {"epochs": 2, "device": "cpu", "settings": TABLE}
     with pytest.raises(DataError, match="OSError: the disk is gone"):
         fit("toy_convex", preset="paper", out=tmp_path / "cut", **given)
@@ -238,13 +239,13 @@ def test_progress_and_record_say_what_it_costs(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, digits: ImageProblem
 ) -> None:
     _stream(monkeypatch)
-    inside = streamed._Slot.fill
+    inside = batch_source._Slot.fill
 
     def slow(slot: Any, tensors: Any, index: Any) -> None:
         time.sleep(0.03)  # longer than a step
         inside(slot, tensors, index)
 
-    monkeypatch.setattr(streamed._Slot, "fill", slow)
+    monkeypatch.setattr(batch_source._Slot, "fill", slow)
     seen: list[Progress] = []
     run = fit(
         digits,

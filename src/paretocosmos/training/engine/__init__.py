@@ -1,23 +1,44 @@
 """Engines: how one training step is run. The step itself is one pure function of tensors."""
 
-from paretocosmos.training.engine._choose import ENGINES, Engine, check_engine, choose, feed_of
-from paretocosmos.training.engine.checks import FrozenError
-from paretocosmos.training.engine.feed import Feed, Resident
+from typing import Literal, Protocol
+
+import torch
+from torch import Tensor, nn
+
+from paretocosmos.errors import ConfigurationError, unknown
+from paretocosmos.evaluation.samples import move
+from paretocosmos.runtime.device import fits
+from paretocosmos.training.engine.batch_source import (
+    Feed,
+    Loaded,
+    Resident,
+    Share,
+    Streamed,
+    all_of_it,
+)
+from paretocosmos.training.engine.cuda_graph import Captured
+from paretocosmos.training.engine.eager import Stepwise, Work
+from paretocosmos.training.engine.gradients import LossGradients
 from paretocosmos.training.engine.optimizer import Optimizer, Recipe
 from paretocosmos.training.engine.step import Result, Step, make_step
-from paretocosmos.training.engine.streamed import Streamed
-from paretocosmos.training.engine.work import Work
+from paretocosmos.training.engine.tracing import FrozenError, Recorded
+from paretocosmos.types import Batch
 
 __all__ = [
     "ENGINES",
+    "Captured",
     "Engine",
     "Feed",
     "FrozenError",
+    "Loaded",
+    "LossGradients",
     "Optimizer",
     "Recipe",
+    "Recorded",
     "Resident",
     "Result",
     "Step",
+    "Stepwise",
     "Streamed",
     "Work",
     "check_engine",
@@ -25,3 +46,88 @@ __all__ = [
     "feed_of",
     "make_step",
 ]
+
+ENGINES = ("auto", "eager", "traced", "compiled", "captured")
+
+# Steps that a recording on a CPU pays for: it was gained back after 146 to 929 of them, by network
+# and method.
+WORTH_RECORDING = 300
+
+
+class Engine(Protocol):
+    """How epochs are run. What comes out is the same up to rounding, whichever it is."""
+
+    def prepare(self, order: Tensor, rays: Tensor) -> None:
+        """Record, compile or capture what an epoch needs, without training."""
+
+    def epoch(self, order: Tensor, rays: Tensor) -> Tensor:
+        """Train on samples in order; the losses ``[steps, ..., G, J]``, still on the device."""
+
+    @property
+    def name(self) -> str:
+        """How steps are really run."""
+
+    @property
+    def failure(self) -> str | None:
+        """Why they are not run as they were meant to be; `None` where they are."""
+
+
+def check_engine(engine: str, device: torch.device) -> None:
+    """Refuse an engine there is not, or not on this device."""
+    if engine not in ENGINES:
+        raise unknown("engine", engine, ENGINES)
+    if engine == "captured" and device.type != "cuda":
+        raise ConfigurationError(
+            f"`engine` captured needs a CUDA device, found `{device}`: use traced, or compiled"
+        )
+
+
+def choose(engine: str, work: Work, model: nn.Module, *, traceable: bool, steps: int) -> Engine:
+    """The engine of that name for a work; its step is recorded where the engine asks for it.
+
+    Args:
+        engine: ``"eager"``: Python and autograd at every step; ``"traced"``: operations recorded
+            and replayed; ``"compiled"``: recorded and fused by Inductor, on a GPU captured too;
+            ``"captured"``: CUDA graphs of several steps. ``"auto"`` picks captured on a GPU and
+            traced on a CPU where everything a step calls is this package's own, torch's, or
+            declares `traceable = True`, eager otherwise: other code may decide things in Python
+            that a recording would freeze. On a CPU a training of few steps is eager, too: it gives
+            the same, and is over before a recording has paid for itself.
+        work: the eager step and what it advances.
+        model: the network it runs.
+        traceable: whether everything a step calls is known to decide nothing in Python.
+        steps: of the whole training.
+    """
+    device = next(iter(work.parameters.values())).device
+    check_engine(engine, device)
+    if engine == "auto":
+        fast = "captured" if device.type == "cuda" else "traced"
+        pays = device.type == "cuda" or steps >= WORTH_RECORDING
+        engine = fast if traceable and pays else "eager"
+    if engine == "eager":
+        return Stepwise(work)
+    how: Literal["compiled", "traced"] = "compiled" if engine == "compiled" else "traced"
+    work.step = Recorded(work.step, model, how, work.from_outside)
+    return Captured(work) if device.type == "cuda" and engine != "traced" else Stepwise(work)
+
+
+def feed_of(
+    data: Batch,
+    device: torch.device,
+    dtype: torch.dtype,
+    share: Share = all_of_it,
+    *,
+    alike: bool = False,
+) -> Feed:
+    """The feed of a split: resident where it fits, its floats of that type.
+
+    Args:
+        data: the split.
+        device: where steps run.
+        dtype: of floats.
+        share: which of a batch's inputs this process needs.
+        alike: whether other processes must decide the same on devices like this.
+    """
+    if fits(data, device, dtype, alike=alike):
+        return Resident(move(data, device, dtype), share)
+    return Streamed(data, device, dtype, share)

@@ -1,0 +1,173 @@
+"""What a comparison gave: its runs, a row of numbers per method, and one file with all of them."""
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import fmean, stdev
+from typing import TYPE_CHECKING, Any
+
+from paretocosmos.errors import FrontWarning
+from paretocosmos.io.files import write_json
+from paretocosmos.io.formatting import Grid
+from paretocosmos.pareto.front import Front
+from paretocosmos.pareto.metrics import MEANINGS, covered, front_report
+from paretocosmos.pareto.rays import each_alone
+from paretocosmos.runs.run import PAGE, Run
+
+if TYPE_CHECKING:
+    from paretocosmos.explorer.inline import Page
+
+
+# What is looked at before the hypervolume.
+MEASURES = (
+    "monotonicity",
+    "range_covered",
+    "igd_plus",
+    "expected_utility",
+    "hypervolume_in_separate_box",
+)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What several methods reached on one problem.
+
+    Attributes:
+        folder: where the runs are, a folder for each method.
+        problem: its name.
+        runs: the runs of every method that was trained, one per seed.
+        failures: why another was not.
+    """
+
+    folder: Path
+    problem: str
+    runs: Mapping[str, Sequence[Run]]
+    failures: Mapping[str, str] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return self._grid().text()
+
+    def _repr_html_(self) -> str:
+        return self._grid().html()
+
+    def _grid(self) -> Grid:
+        """A row per method: how good it is before what it costs."""
+        every = {
+            "order": "monotonicity",
+            "range": "range_covered",
+            "behind": "igd_plus",
+            "hypervolume": "hypervolume",
+            "seconds": "seconds",
+        }
+        rows = self.rows
+        shown = {head: key for head, key in every.items() if any(key in row for row in rows)}
+        cells = [
+            [row["method"], *("-" if row[k] is None else f"{row[k]:.4g}" for k in shown.values())]
+            for row in rows
+        ]
+        notes = [
+            *(f"{head}: {MEANINGS[key]}" for head, key in shown.items() if key in MEANINGS),
+            *(f"{method} failed: {why}" for method, why in self.failures.items()),
+            f"{self.folder}",
+        ]
+        return Grid(f"Methods on {self.problem}", ["method", *shown], cells, notes)
+
+    def explore(self, *, samples: bool = True, height: int | None = None) -> "Page":
+        """Write the page of all runs, ``report.html``; a notebook shows it below the cell.
+
+        Args:
+            samples: whether to show a dozen of the data.
+            height: of the frame in a notebook, in pixels.
+        """
+        from paretocosmos.explorer.inline import HEIGHT, page_of
+
+        runs = [run for some in self.runs.values() for run in some]
+        return page_of(runs, self.folder / PAGE, samples=samples, height=height or HEIGHT)
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """A row per method, numbers being means over seeds; see `to_dict`."""
+        return [self._row(method, runs) for method, runs in self.runs.items()]
+
+    @property
+    def alone(self) -> list[str]:
+        """The methods that train a network for every objective by itself."""
+        return [
+            method for method, runs in self.runs.items() if each_alone(runs[0].record["fixed_rays"])
+        ]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The numbers, without the fronts: what `compare --json` prints.
+
+        In a row, `monotonicity` is the smallest over objectives, and `range_covered`, `igd_plus`
+        and `hypervolume_in_separate_box` are there beside the method `separate`
+        (`pareto.metrics.MEANINGS` says what each measure means). `hypervolume_std` is `None` for
+        one seed, `hypervolume_ideal` is that of the best values of all points, `dominated_share`
+        counts points that the method's own dominate, `seconds` are of training, all of it,
+        `infeasible_share` is there for EPO, and `dominated_by` has the share of the method's
+        points that some point of another's dominates, where not 0, the largest first.
+        """
+        seeds = next(iter(self.runs.values()), [])
+        return {
+            "folder": str(self.folder),
+            "problem": self.problem,
+            "protocol": seeds[0].record["protocol"] if seeds else None,
+            "seeds": [run.record["seed"] for run in seeds],
+            "rows": self.rows,
+            "failures": dict(self.failures),
+        }
+
+    def save(self) -> None:
+        """Write ``compare.json``: the numbers and every front, in a folder that may be moved."""
+        numbers = {key: value for key, value in self.to_dict().items() if key != "folder"}
+        fronts = {method: [run.front.to_dict() for run in own] for method, own in self.runs.items()}
+        write_json(self.folder / "compare.json", numbers | {"fronts": fronts})
+
+    def _row(self, method: str, runs: Sequence[Run]) -> dict[str, Any]:
+        def mean(key: str) -> float | None:
+            found = [run.record["metrics"]["test"][key] for run in runs]
+            return None if None in found else fmean(found)
+
+        reached = [run.record["metrics"]["test"]["hypervolume"] for run in runs]
+        shares = {
+            other: fmean(covered(a.front, b.front) for a, b in zip(runs, theirs, strict=True))
+            for other, theirs in self.runs.items()
+            if other != method
+        }
+        worst = sorted(shares.items(), key=lambda item: -item[1])
+        seconds = [r.record["seconds_training"] / r.record["seeds_together"] for r in runs]
+        noted = [network for run in runs for network in run.record["networks"]]
+        unsolved = [n["infeasible_share"] for n in noted if "infeasible_share" in n]
+        return {
+            "method": method,
+            **self._measures(runs),
+            "hypervolume": mean("hypervolume"),
+            "hypervolume_std": stdev(reached) if len(reached) > 1 and None not in reached else None,
+            "hypervolume_ideal": mean("hypervolume_ideal"),
+            "span": mean("span"),
+            "dominated_share": mean("dominated_share"),
+            "points": len(runs[0].front),
+            "networks": len(runs[0].record["networks"]),
+            "parameters": runs[0].record["parameters"],
+            "seconds": fmean(seconds),
+            **({"infeasible_share": fmean(unsolved)} if unsolved else {}),
+            "dominated_by": {other: share for other, share in worst if share > 0},
+        }
+
+    def _measures(self, runs: Sequence[Run]) -> dict[str, float | None]:
+        """Order, range and distance to the networks of `separate`, means over seeds."""
+        separate: list[Front | None] = [run.front for run in self.runs.get("separate", ())]
+        with warnings.catch_warnings():
+            # whoever trained was told that no point counts
+            warnings.simplefilter("ignore", FrontWarning)
+            reports = [
+                front_report(run.front, beside).to_dict()["numbers"]
+                for run, beside in zip(runs, separate or [None] * len(runs), strict=True)
+            ]
+        found = {name: [report[name] for report in reports] for name in reports[0]}
+        return {
+            name: None if None in found[name] else fmean(found[name])
+            for name in MEASURES
+            if name in found
+        }

@@ -1,0 +1,434 @@
+"""Recorded steps: the step's tensor operations written down once, backward pass included.
+
+`make_fx` records the whole step as a flat list of operations, without autograd and without Python
+between the layers. `traced` replays them, the same arithmetic in the same order: the gain is the
+bookkeeping, which a small network on a CPU mostly consists of. `compiled` hands them to
+Inductor, which fuses them into kernels of its own: the gain is memory traffic, the price some
+seconds of compiling. Either is compared with the eager step on the batch it was made from, and
+where it runs code from outside on other samples and rays too (`confirm`); where it does not hold,
+or cannot be made, the eager step goes on alone and `failure` says why.
+"""
+
+import math
+import operator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, fx, nn
+from torch.overrides import TorchFunctionMode
+
+from paretocosmos.config.promises import declared
+from paretocosmos.io.files import one_line
+from paretocosmos.methods import State
+from paretocosmos.runtime.torch_private import bare, gives_views, make_fx
+from paretocosmos.training.engine.step import Result, Step, laid_out
+from paretocosmos.types import Batch, first, map_tensors
+
+# What gives Python a number that depends on a tensor's values, or a shape that does, and that
+# `make_fx` lets pass: it refuses `item`, `float` and `if` itself.
+READING = frozenset(
+    {
+        *(Tensor.tolist, Tensor.numpy, Tensor.__array__, Tensor.__dlpack__),
+        *(Tensor.equal, Tensor.allclose, torch.equal, torch.allclose),
+        *(Tensor.nonzero, Tensor.argwhere, Tensor.masked_select, Tensor.unique),
+        *(torch.nonzero, torch.argwhere, torch.masked_select, torch.unique),
+    }
+)
+PLAIN = (bool, int, float, complex, str, bytes, type(None))
+
+
+class FrozenError(Exception):
+    """A step that a recording would not repeat, since Python has a say in it."""
+
+
+class reading_refused(TorchFunctionMode):  # noqa: N801, a context like those of contextlib
+    """Refuses whatever lets Python see a tensor's values, be it as a shape."""
+
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: Sequence[type],
+        args: tuple[Any, ...] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        if func in READING or (func is Tensor.__getitem__ and _selects(args[1])):
+            name = getattr(func, "__name__", str(func))
+            raise FrozenError(f"the step reads values of tensors in Python (`{name}`)")
+        return func(*args, **(kwargs or {}))
+
+
+def _selects(index: object) -> bool:
+    """Whether an index takes as many entries as a mask has."""
+    parts = index if isinstance(index, tuple) else (index,)
+    return any(isinstance(part, Tensor) and part.dtype == torch.bool for part in parts)
+
+
+@contextmanager
+def changes_refused(things: Iterable[object]) -> Iterator[None]:
+    """Refuse things that change an attribute of their own inside.
+
+    Args:
+        things: those that promise to keep no state between steps.
+    """
+    every = [thing for thing in things if hasattr(thing, "__dict__")]
+    marks = [_marks(vars(thing)) for thing in every]
+    yield
+    for thing, mark in zip(every, marks, strict=True):
+        now = _marks(vars(thing))
+        changed = [name for name in {**mark, **now} if mark.get(name) != now.get(name)]
+        if changed:
+            raise FrozenError(
+                f"`{type(thing).__name__}` changes its `{changed[0]}` from step to step in Python"
+            )
+
+
+def _marks(attributes: Mapping[str, object]) -> dict[str, object]:
+    """What tells that an attribute was changed: a plain value, the length of a container."""
+    return {name: _mark(value) for name, value in attributes.items()}
+
+
+def _mark(value: object) -> object:
+    if isinstance(value, PLAIN):
+        return type(value).__name__, repr(value)  # which is equal for two NaNs
+    if isinstance(value, list | dict | set | tuple):
+        return id(value), len(value)
+    return id(value)
+
+
+aten = torch.ops.aten
+
+# Where the tensor an operation works on is never read again, the result can take its place.
+IN_PLACE: dict[Any, Any] = {
+    aten.add.Tensor: aten.add_.Tensor,
+    aten.relu.default: aten.relu_.default,
+}
+
+
+def simplified(graph: fx.GraphModule, *, in_place: bool) -> fx.GraphModule:
+    """The same numbers from fewer operations and less memory.
+
+    Aliases and transposes of transposes, which only autograd needed, are left out.
+
+    Args:
+        graph: changed, and returned.
+        in_place: do an addition or a ReLU of something nobody else reads in its place: on a CPU a
+            tensor not written is time saved.
+    """
+    for node in list(graph.graph.nodes):
+        if node.target is aten.detach.default:
+            node.replace_all_uses_with(node.args[0])
+        elif node.target is aten.t.default and node.args[0].target is aten.t.default:
+            node.replace_all_uses_with(node.args[0].args[0])
+    graph.graph.eliminate_dead_code()
+    for node in graph.graph.nodes if in_place else ():
+        if node.target in IN_PLACE and not node.kwargs and _own(node.args[0], node):
+            node.target = IN_PLACE[node.target]
+    graph.recompile()
+    return graph
+
+
+def _own(tensor: Any, result: fx.Node) -> bool:
+    """Whether the graph itself made a tensor like the result, for this one reader."""
+    if not isinstance(tensor, fx.Node) or not _alike(tensor, result):
+        return False
+    while tensor.op == "call_function" and len(tensor.users) == 1:
+        maker = tensor.args[0] if tensor.target is operator.getitem else tensor
+        assert isinstance(maker, fx.Node)
+        if not gives_views(maker.target):
+            # an expanded tensor has more numbers than places to write them to
+            return bool(tensor.meta["val"].numel() == result.meta["val"].numel())
+        tensor = tensor.args[0]
+    return False
+
+
+def _alike(one: fx.Node, two: fx.Node) -> bool:
+    kinds = [getattr(node.meta.get("val"), "dtype", None) for node in (one, two)]
+    shapes = [getattr(node.meta.get("val"), "shape", None) for node in (one, two)]
+    return None not in shapes and kinds[0] == kinds[1] and shapes[0] == shapes[1]
+
+
+def straight_line(graph: fx.Graph) -> Callable[..., list[Tensor]]:
+    """A function of the graph's placeholders, in order, that gives its output.
+
+    Intermediate results are released after their last use.
+    """
+    scope: dict[str, Any] = {}
+    bound: dict[Any, str] = {}
+
+    def name_of(value: Any) -> str:
+        """A value's name in the function; what Python cannot spell is bound under one."""
+        if isinstance(value, fx.Node):
+            return value.name
+        if isinstance(value, list | tuple):
+            return f"[{', '.join(name_of(item) for item in value)}]"
+        if value is None or isinstance(value, bool | int | str):
+            return repr(value)
+        # floats too: repr(inf) is no Python
+        scope[f"constant_{len(scope)}"] = value
+        return f"constant_{len(scope) - 1}"
+
+    last_use = {used: node for node in graph.nodes for used in node.all_input_nodes}
+    lines = []
+    for node in graph.nodes:
+        if node.op == "call_function":
+            if node.target not in bound:
+                bound[node.target] = f"operation_{len(bound)}"
+                scope[bound[node.target]] = bare(node.target)
+            given = [name_of(value) for value in node.args]
+            given += [f"{key}={name_of(value)}" for key, value in node.kwargs.items()]
+            lines.append(f"{node.name} = {bound[node.target]}({', '.join(given)})")
+            done = [
+                used.name
+                for used in node.all_input_nodes
+                if last_use[used] is node and used.op != "get_attr"
+            ]
+            lines += [f"del {', '.join(done)}"] if done else []
+        elif node.op == "get_attr":  # a constant the trace lifted out
+            scope[node.name] = _attribute(graph, node.target)
+        elif node.op == "output":
+            lines.append(f"return {name_of(node.args[0])}")
+        elif node.op != "placeholder":
+            raise NotImplementedError(f"a recorded graph has no `{node.op}`")
+    placeholders = [node.name for node in graph.nodes if node.op == "placeholder"]
+    body = "".join(f"    {line}\n" for line in lines)
+    exec(f"def replay({', '.join(placeholders)}):\n{body}", scope)
+    replay: Callable[..., list[Tensor]] = scope["replay"]
+    return replay
+
+
+def _attribute(graph: fx.Graph, path: str) -> Any:
+    found: Any = graph.owning_module
+    for part in path.split("."):
+        found = getattr(found, part)
+    return found
+
+
+# How far a step may be from the eager one where rounding differs (fused kernels, a GPU's unordered
+# sums): tf32 keeps 10 bits, so products of it agree to some 1e-3.
+CLOSE = 1e-2
+SHARE = 0.05
+
+
+class Recorded:
+    """A step that replays its operations; one recording per batch size."""
+
+    def __init__(
+        self,
+        step: Step,
+        model: nn.Module,
+        how: Literal["traced", "compiled"],
+        from_outside: Sequence[object] = (),
+    ) -> None:
+        """Record a step when it is first called.
+
+        Args:
+            step: the eager one.
+            model: the network it runs.
+            how: whether operations are replayed or compiled.
+            from_outside: what it calls that is neither this package's nor torch's.
+        """
+        self._step, self._model, self.how = step, model, how
+        self._from_outside = from_outside
+        self._made: dict[tuple[torch.Size, ...], Step] = {}
+        self.failure: str | None = None
+        self.frozen = False
+        """Whether it failed because Python decides something, so that it must not be captured."""
+
+    def __call__(
+        self, parameters: Mapping[str, Tensor], batch: Batch, rays: Tensor, state: State
+    ) -> Result:
+        replay = self._made.get(_shapes(batch, rays))
+        if replay is not None:
+            with torch.inference_mode():
+                return replay(parameters, batch, rays, state)
+        if self.failure is None:
+            return self._first(parameters, batch, rays, state)
+        return self._step(parameters, batch, rays, state)
+
+    def _first(
+        self, parameters: Mapping[str, Tensor], batch: Batch, rays: Tensor, state: State
+    ) -> Result:
+        """Record on this batch, compare with the eager step, and give the eager result."""
+        before = _drawn(rays.device)
+        buffers = {name: buffer.clone() for name, buffer in self._model.named_buffers()}
+        replay, replayed = None, None
+        try:
+            reading = reading_refused() if self._from_outside else nullcontext()
+            with changes_refused(self._from_outside), reading:
+                replay = _record(
+                    self._step, parameters, batch, rays, state, compiled=self._compiled
+                )
+            _draw_again(before, rays.device)
+            with torch.inference_mode():
+                replayed = replay(parameters, batch, rays, state)
+        except torch.cuda.OutOfMemoryError:
+            raise
+        except FrozenError as error:
+            self._freeze(str(error))
+        except Exception as error:  # whatever a network does that cannot be recorded
+            what = f"{type(error).__name__}: {one_line(error)}"
+            self.failure = f"the step cannot be {self.how} ({what}){self._advice}"
+            self.frozen = bool(self._advice)  # which may be because Python decides something
+        _draw_again(before, rays.device)
+        for name, buffer in self._model.named_buffers():
+            if not torch.equal(buffer, buffers[name]):
+                self.failure = f"the network changes its buffer `{name}` as it goes"
+                buffer.copy_(buffers[name])
+        result = self._step(parameters, batch, rays, state)
+        if self.failure is None and replay is not None and replayed is not None:
+            if self._same(replayed, result):
+                self._made[_shapes(batch, rays)] = replay
+            elif self._from_outside:
+                self._freeze(f"the {self.how} step does not repeat the eager one")
+            else:
+                self.failure = f"the {self.how} step does not repeat the eager one"
+        if self.failure is not None:
+            self._made.clear()  # a step is run in one way
+        return result
+
+    def confirm(
+        self, parameters: Mapping[str, Tensor], batch: Batch, rays: Tensor, state: State
+    ) -> None:
+        """Compare the recording with the eager step on samples and rays it was not made from.
+
+        What Python decided while it was recorded may have to be decided otherwise there. This
+        package and torch decide nothing in it.
+        """
+        replay = self._made.get(_shapes(batch, rays))
+        if replay is None or not self._from_outside:
+            return
+        before = _drawn(rays.device)
+        with torch.inference_mode():
+            replayed = replay(parameters, batch, rays, state)
+        _draw_again(before, rays.device)
+        try:
+            with changes_refused(self._from_outside):
+                result = self._step(parameters, batch, rays, state)
+        except FrozenError as error:
+            self._freeze(str(error))
+        else:
+            if not self._same(replayed, result):
+                self._freeze(f"on other samples the {self.how} step does not repeat the eager one")
+
+    def _freeze(self, what: str) -> None:
+        """Go on without a recording, since Python decides something in it."""
+        self.failure = f"{what}, so a recording would freeze what Python decides{self._advice}"
+        self.frozen = True
+        self._made.clear()
+
+    @property
+    def _advice(self) -> str:
+        """What to do about a declaration that does not hold; nothing where there is none."""
+        names = [type(thing).__name__ for thing in self._from_outside if declared(thing)]
+        whose = " or ".join(f"`{name}`" for name in dict.fromkeys(names))
+        return f": take `traceable = True` off {whose}" if names else ""
+
+    def _same(self, replayed: Result, result: Result) -> bool:
+        # on a CPU the same operations give the same bits; a GPU may sum in another order
+        exact = not self._compiled and result.losses.device.type == "cpu"
+        return _apart(replayed, result) <= (0.0 if exact else CLOSE)
+
+    @property
+    def _compiled(self) -> bool:
+        return self.how == "compiled"
+
+
+def _shapes(batch: Batch, rays: Tensor) -> tuple[torch.Size, ...]:
+    # the targets' too: shares of batches of different sizes may be of one size
+    return first(batch.inputs).shape, first(batch.targets).shape, rays.shape
+
+
+def _drawn(device: torch.device) -> list[Tensor]:
+    """Where the generators stand that a step on this device draws from."""
+    there = [torch.cuda.get_rng_state(device)] if device.type == "cuda" else []
+    return [torch.get_rng_state(), *there]
+
+
+def _draw_again(before: list[Tensor], device: torch.device) -> None:
+    torch.set_rng_state(before[0])
+    if device.type == "cuda":
+        torch.cuda.set_rng_state(before[1], device)
+
+
+def _record(
+    step: Step,
+    parameters: Mapping[str, Tensor],
+    batch: Batch,
+    rays: Tensor,
+    state: State,
+    *,
+    compiled: bool,
+) -> Step:
+    def flat_step(*tensors: Tensor) -> list[Tensor]:
+        rest = iter(tensors)
+        result = step(
+            _like(parameters, rest),
+            Batch(_like(batch.inputs, rest), _like(batch.targets, rest)),
+            next(rest),
+            _like(state, rest),
+        )
+        return [result.losses, *result.gradients.values(), *result.state.values()]
+
+    flat = _flat(parameters, batch, rays, state)
+    graph = simplified(
+        make_fx(flat_step)(*(tensor.detach() for tensor in flat)),
+        in_place=rays.device.type == "cpu" and not compiled,
+    )
+    replay: Callable[..., Any] = (
+        torch.compile(graph, fullgraph=True, dynamic=False)
+        if compiled
+        else straight_line(graph.graph)
+    )
+
+    def replayed(
+        parameters: Mapping[str, Tensor], batch: Batch, rays: Tensor, state: State
+    ) -> Result:
+        rest = iter(replay(*_flat(parameters, batch, rays, state)))
+        losses, gradients = next(rest), _like(parameters, rest)
+        if compiled:  # a compiler may choose other strides
+            gradients = {name: laid_out(g, parameters[name]) for name, g in gradients.items()}
+        return Result(losses, gradients, _like(state, rest))
+
+    return replayed
+
+
+def _flat(
+    parameters: Mapping[str, Tensor], batch: Batch, rays: Tensor, state: State
+) -> list[Tensor]:
+    inputs = [batch.inputs] if isinstance(batch.inputs, Tensor) else batch.inputs.values()
+    return [*parameters.values(), *inputs, *batch.targets.values(), rays, *state.values()]
+
+
+def _like(structure: Tensor | Mapping[str, Tensor], tensors: Iterator[Tensor]) -> Any:
+    """The next tensors, arranged as `structure`."""
+    return map_tensors(lambda _: next(tensors), structure)
+
+
+def _apart(one: Result, two: Result) -> float:
+    """How far two results are apart, tensor by tensor and relative to the second's size.
+
+    A tensor that is small beside the others of its kind is measured against a share of theirs.
+    """
+    worst = 0.0
+    parts = (
+        ([one.losses], [two.losses]),
+        (one.gradients.values(), two.gradients.values()),
+        (one.state.values(), two.state.values()),
+    )
+    for ours, theirs in parts:
+        pairs = [(a.double(), b.double()) for a, b in zip(ours, theirs, strict=True)]
+        if not all(torch.equal(a.isfinite(), b.isfinite()) for a, b in pairs):
+            return math.inf
+        apart = [_size(torch.where(b.isfinite(), a - b, 0)) for a, b in pairs]
+        sizes = [_size(torch.where(b.isfinite(), b, 0)) for _, b in pairs]
+        least = SHARE * math.hypot(*sizes)
+        for far, size in zip(apart, sizes, strict=True):
+            beside = max(size, least)
+            worst = max(worst, far / beside if beside else float(far > 0))
+    return worst
+
+
+def _size(tensor: Tensor) -> float:
+    return float(torch.linalg.vector_norm(tensor))

@@ -21,7 +21,7 @@ import torch
 
 from paretocosmos import fit
 from paretocosmos.evaluation.samples import move
-from paretocosmos.objectives.cross_entropy import CrossEntropy
+from paretocosmos.objectives import CrossEntropy
 from paretocosmos.problems.images.problem import HEADS, ImageProblem
 from paretocosmos.runs.provenance import provenance
 from paretocosmos.training.engine import Feed, Resident, Streamed

@@ -27,7 +27,7 @@ from paretocosmos.cli._list import ROOMS
 from paretocosmos.config.resolve import make_plan
 from paretocosmos.config.settings import about_pair, pairs
 from paretocosmos.errors import BenchmarkWarning
-from paretocosmos.objectives.mean_squared_error import MeanSquaredError
+from paretocosmos.objectives import MeanSquaredError
 from paretocosmos.paper.recipe import load_recipe, recipe_names
 from paretocosmos.problems import Problem, Split
 from paretocosmos.runs.checkpoint import load_tensors

@@ -21,7 +21,7 @@ from paretocosmos.errors import ConfigurationError
 from paretocosmos.evaluation import samples, sweeping
 from paretocosmos.evaluation.evaluate import evaluate, sweep
 from paretocosmos.evaluation.samples import bring, move
-from paretocosmos.objectives.mean_squared_error import MeanSquaredError
+from paretocosmos.objectives import MeanSquaredError
 from paretocosmos.pareto.front import Front
 from paretocosmos.pareto.rays import even_rays
 from paretocosmos.problems import Problem, Protocol, Split, load_problem

@@ -15,8 +15,7 @@ from paretocosmos.evaluation.findings import examine, findings
 from paretocosmos.evaluation.intervals import bootstrap, paired_draws
 from paretocosmos.evaluation.samples import samples_for
 from paretocosmos.evaluation.sensitivity import sensitivity
-from paretocosmos.objectives import Objective
-from paretocosmos.objectives.mean_squared_error import MeanSquaredError
+from paretocosmos.objectives import MeanSquaredError, Objective
 from paretocosmos.pareto.front import Front
 from paretocosmos.pareto.rays import even_rays
 from paretocosmos.problems import Problem, Split

@@ -12,14 +12,19 @@ from sklearn.metrics import roc_auc_score
 from paretocosmos.estimators._own import in_unit
 from paretocosmos.evaluation.intervals import bootstrap, intervals, paired_draws
 from paretocosmos.evaluation.rates import gap_interval, share_interval
-from paretocosmos.objectives import accuracy, calibration_error, misclassification, roc_auc
-from paretocosmos.objectives.accuracy_gap import AccuracyGap
-from paretocosmos.objectives.binary_cross_entropy import BinaryCrossEntropy
-from paretocosmos.objectives.deo import Deo
-from paretocosmos.objectives.equalized_odds import EqualizedOdds
-from paretocosmos.objectives.prediction_gap import PredictionGap
-from paretocosmos.objectives.tpr_gap import TprGap
-from paretocosmos.objectives.worst_group import WorstGroup
+from paretocosmos.objectives import (
+    AccuracyGap,
+    BinaryCrossEntropy,
+    Deo,
+    EqualizedOdds,
+    PredictionGap,
+    TprGap,
+    WorstGroup,
+    accuracy,
+    calibration_error,
+    misclassification,
+    roc_auc,
+)
 
 DRAW = torch.Generator().manual_seed(0)
 LOGITS = torch.randn(800, generator=DRAW)

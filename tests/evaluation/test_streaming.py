@@ -20,9 +20,15 @@ from paretocosmos.evaluation import tally as tallies
 from paretocosmos.evaluation.evaluate import evaluate, evaluate_parts, evaluate_shares
 from paretocosmos.evaluation.samples import Samples, Share, samples_for
 from paretocosmos.evaluation.sweeping import blocks, sweep
-from paretocosmos.objectives import accuracy, calibration_error, roc_auc, streaming, weighted_sums
-from paretocosmos.objectives.cross_entropy import CrossEntropy
-from paretocosmos.objectives.mean_squared_error import MeanSquaredError
+from paretocosmos.objectives import (
+    CrossEntropy,
+    MeanSquaredError,
+    accuracy,
+    calibration_error,
+    roc_auc,
+    streaming,
+    weighted_sums,
+)
 from paretocosmos.pareto.front import Front
 from paretocosmos.pareto.rays import even_rays
 from paretocosmos.problems import Problem, Protocol, Split

@@ -17,9 +17,7 @@ from paretocosmos.evaluation.rates import share_interval
 from paretocosmos.explorer._heads import count, readers_of
 from paretocosmos.explorer._outcomes import gap_ends, outcome_gaps, outcomes_of, shares_of
 from paretocosmos.explorer._words import words_of
-from paretocosmos.objectives.accuracy_gap import AccuracyGap
-from paretocosmos.objectives.fpr_gap import FprGap
-from paretocosmos.objectives.tpr_gap import TprGap
+from paretocosmos.objectives import AccuracyGap, FprGap, TprGap
 from paretocosmos.problems.tables.tabular import TabularProblem
 
 ROWS = 400

@@ -16,7 +16,7 @@ from paretocosmos.config.settings import pairs
 from paretocosmos.errors import ConfigurationError, FrontWarning, RunError
 from paretocosmos.evaluation.samples import move
 from paretocosmos.methods.cosmos import Cosmos
-from paretocosmos.objectives.mean_squared_error import MeanSquaredError
+from paretocosmos.objectives import MeanSquaredError
 from paretocosmos.pareto.front import Front
 from paretocosmos.problems import Problem, Split, load_problem
 from paretocosmos.problems.toys.problem import ToyProblem

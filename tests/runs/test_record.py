@@ -14,9 +14,7 @@ from paretocosmos import evaluate, fit, load_problem, load_run
 from paretocosmos.errors import FindingWarning, RunError
 from paretocosmos.evaluation.findings import Examined, Finding
 from paretocosmos.io.files import digest_of
-from paretocosmos.objectives import Objective
-from paretocosmos.objectives.gaussian_well import GaussianWell
-from paretocosmos.objectives.mean_squared_error import MeanSquaredError
+from paretocosmos.objectives import GaussianWell, MeanSquaredError, Objective
 from paretocosmos.pareto.metrics import front_report
 from paretocosmos.problems import Problem
 from paretocosmos.training import seed_run

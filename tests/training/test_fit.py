@@ -26,7 +26,7 @@ from paretocosmos.errors import DataError, DivergedError, EngineWarning, FrontWa
 from paretocosmos.evaluation import sweeping
 from paretocosmos.evaluation.evaluate import evaluate
 from paretocosmos.methods.cosmos import Cosmos
-from paretocosmos.objectives.mean_squared_error import MeanSquaredError as Squared
+from paretocosmos.objectives import MeanSquaredError as Squared
 from paretocosmos.pareto.front import Front
 from paretocosmos.pareto.metrics import hypervolume
 from paretocosmos.pareto.rays import even_rays, sample_rays

@@ -21,8 +21,7 @@ from paretocosmos.conditioning.tilt import Tilt
 from paretocosmos.config.presets import gap_of, preset_network
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.evaluation.samples import samples_for
-from paretocosmos.objectives._rates import RateObjective
-from paretocosmos.objectives.binary_cross_entropy import BinaryCrossEntropy
+from paretocosmos.objectives import BinaryCrossEntropy, RateObjective
 from paretocosmos.problems import SPLITS, Problem, Split
 from paretocosmos.registry import find
 from paretocosmos.training.tilting import lean, learned_quality, trained

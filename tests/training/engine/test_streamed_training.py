@@ -18,7 +18,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from paretocosmos import Problem, Run, fit
 from paretocosmos.errors import DataError
 from paretocosmos.evaluation import samples, sweeping
-from paretocosmos.objectives.mean_squared_error import MeanSquaredError
+from paretocosmos.objectives import MeanSquaredError
 from paretocosmos.problems import Split
 from paretocosmos.problems.images.problem import ImageProblem
 from paretocosmos.runs.checkpoint import load_tensors

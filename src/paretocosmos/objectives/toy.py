@@ -3,12 +3,8 @@
 import torch
 from torch import Tensor
 
-from paretocosmos.objectives._averages import weighted_mean, weighted_sums
-from paretocosmos.objectives._base import Objective, pick
-from paretocosmos.objectives._shapes import aligned
+from paretocosmos.objectives.base import Objective, aligned, pick, weighted_mean, weighted_sums
 from paretocosmos.types import Measure, Outputs, Targets
-
-__all__ = ["GaussianWell"]
 
 
 class GaussianWell(Objective):

@@ -20,7 +20,7 @@ from paretocosmos.evaluation.samples import load_samples_for
 from paretocosmos.evaluation.scoring import build_front, compute_score, compute_table
 from paretocosmos.evaluation.threshold import MIDDLE, at_threshold, takes_threshold
 from paretocosmos.evaluation.threshold_search import other_threshold
-from paretocosmos.io.tables import Grid, number
+from paretocosmos.io.formatting import Grid, format_number
 from paretocosmos.pareto.front import Front, Point, get_point
 from paretocosmos.pareto.selection import Criteria, find_best, is_constant
 from paretocosmos.problems import Problem, Split, split_of
@@ -72,23 +72,27 @@ class Choice:
         """What was asked of the point, and what it reaches on val and on test."""
         wishes: dict[str, str] = {}
         if self.asked is not None:
-            for name, size in ((self.asked.minimize, "small"), (self.asked.maximize, "large")):
-                if name is not None:
-                    wishes[name] = size
             for name, bound, side in self.asked.bounds():
-                limit = f"at {'most' if side > 0 else 'least'} {bound:g}"
-                wishes[name] = f"{wishes[name]}, {limit}" if name in wishes else limit
+                wishes[name] = f"at {'most' if side > 0 else 'least'} {bound:g}"
+            for wanted, size in ((self.asked.minimize, "small"), (self.asked.maximize, "large")):
+                if wanted is not None:
+                    wishes[wanted] = f"{size}, {wishes[wanted]}" if wanted in wishes else size
         names = dict.fromkeys([*wishes, *self.val.values, *(SHOWN & self.val.metrics.keys())])
         heads = ["", "asked", "on val", "on test", "95 % interval"]
         rows = [
-            [name, wishes.get(name, ""), number(self.val[name]), *_format_on_test(self.test, name)]
+            [
+                name,
+                wishes.get(name, ""),
+                format_number(self.val[name]),
+                *_format_on_test(self.test, name),
+            ]
             for name in names
         ]
         if self.val.pooled:
             heads.insert(2, f"on {POOLED}")
             for row in rows:
                 gap = self.val.pooled.get(row[0])
-                row.insert(2, "" if gap is None else number(gap))
+                row.insert(2, "" if gap is None else format_number(gap))
         note = f"at the ray ({', '.join(f'{weight:.4g}' for weight in self.ray)})"
         if self.threshold != MIDDLE:
             note += f" and the threshold {self.threshold:.4g}"
@@ -109,7 +113,10 @@ class Choice:
 def _format_on_test(point: Point, name: str) -> list[str]:
     """Format a number and its interval."""
     ends = point.intervals.get(name)
-    return [number(point[name]), "" if ends is None else f"{number(ends[0])} to {number(ends[1])}"]
+    return [
+        format_number(point[name]),
+        "" if ends is None else f"{format_number(ends[0])} to {format_number(ends[1])}",
+    ]
 
 
 @dataclass(frozen=True)

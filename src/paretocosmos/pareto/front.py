@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from paretocosmos.errors import ConfigurationError, DataError, need, unknown
 from paretocosmos.io.files import one_line, parse_json
-from paretocosmos.io.tables import Grid, number, spread
+from paretocosmos.io.formatting import Grid, format_number, pick_evenly
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -97,7 +97,7 @@ class Front:
 
     def _grid(self, width: int) -> Grid:
         """A few of its rays from end to end: weights, values, and metrics that have room."""
-        rows = spread(len(self), ROWS)
+        rows = pick_evenly(len(self), ROWS)
         weights = 1 if self.objectives == 2 else self.objectives  # the other one follows
         columns = {f"weight_{n}": self.rays[:, at] for at, n in enumerate(self.names[:weights])}
         columns |= dict(zip(self.names, self.values.T, strict=True))
@@ -106,7 +106,7 @@ class Front:
             room -= 2 + max(len(name), 6)
             if room >= 0:
                 columns[name] = values
-        cells = [[number(float(values[at])) for values in columns.values()] for at in rows]
+        cells = [[format_number(float(values[at])) for values in columns.values()] for at in rows]
         absent = [name for name in self.metrics if name not in columns]
         said = [f"{len(rows)} of {len(self)} rays"] * (len(rows) < len(self))
         said += [f"also {', '.join(absent)}"] * bool(absent)

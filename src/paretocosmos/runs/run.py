@@ -15,9 +15,9 @@ from torch import nn
 from paretocosmos.errors import ConfigurationError, RunError
 from paretocosmos.evaluation.choose import Choice, choose_point, evaluate_choice
 from paretocosmos.evaluation.output_cache import NO_CACHE, OutputCache
-from paretocosmos.io.doing import doing
+from paretocosmos.io.formatting import Grid, format_number
 from paretocosmos.io.paths import user_path
-from paretocosmos.io.tables import Grid, number
+from paretocosmos.io.progress import status
 from paretocosmos.pareto.front import Array, Front
 from paretocosmos.pareto.rays import Rays, as_rays
 from paretocosmos.pareto.selection import Criteria, CriteriaOptions
@@ -74,14 +74,14 @@ class Run:
     saved: bool = True
 
     def __repr__(self) -> str:
-        reached = f"hypervolume {number(self.hypervolume)} on {len(self.front)} rays"
+        reached = f"hypervolume {format_number(self.hypervolume)} on {len(self.front)} rays"
         return f"Run({str(self.folder)!r}: {self.record['name']}, {reached})"
 
     def _repr_html_(self) -> str:
         facts = {
             "problem": self.record["name"],
             "method": self.record["label"],
-            "hypervolume": number(self.hypervolume),
+            "hypervolume": format_number(self.hypervolume),
             "folder": str(self.folder),
             "page": "-" if self.report is None else str(self.report),
         }
@@ -283,7 +283,7 @@ def choose_from(
         )
     if problem is not None:
         check_objectives(run.folder, run.record, problem)
-    with doing("choosing"):
+    with status("choosing"):
         chosen = choose_point(
             run.model,
             run.problem() if problem is None else problem,

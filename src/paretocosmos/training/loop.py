@@ -19,7 +19,7 @@ from paretocosmos.errors import (
     ParetoCosmosError,
 )
 from paretocosmos.evaluation.samples import Shares, load_samples
-from paretocosmos.io.doing import doing
+from paretocosmos.io.progress import status
 from paretocosmos.problems import split_of
 from paretocosmos.runs.run import Run
 from paretocosmos.runs.saved import common_epoch
@@ -173,7 +173,7 @@ class Settling:
         with ExitStack() as averaged:
             for stack in self._stacks:
                 averaged.enter_context(stack.averaged())
-            with doing("validating"):
+            with status("validating"):
                 return [seed_run.validate(self.val)]
 
     def _save(self, seed_runs: Sequence[SeedRun]) -> float:
@@ -214,7 +214,7 @@ class Trainer:
     stacked and train as one, or each for itself.
     """
 
-    @doing("bringing the data to the device and trying a few samples")
+    @status("bringing the data to the device and trying a few samples")
     def __init__(
         self,
         seed_runs: Sequence[SeedRun],
@@ -306,7 +306,7 @@ class Trainer:
     def _epoch(self, *, prepare: bool) -> None:
         """One pass over the data for all seed runs, and what follows it: validate, save, report."""
         started = time.perf_counter()
-        with doing(f"training, epoch {self.seed_runs[0].epoch + 1}"):
+        with status(f"training, epoch {self.seed_runs[0].epoch + 1}"):
             done = self._steps(prepare=prepare)
         judged = self._seconds_judging()
         means, found = self.settling.settle(done)
@@ -339,7 +339,7 @@ class Trainer:
         preparing = 0.0
         with threads_for(self.small):
             if prepare:
-                with doing("preparing the steps"):
+                with status("preparing the steps"):
                     for stack, own in pieces:
                         stack.prepare(own, plan.device)
                 preparing = time.perf_counter() - started
@@ -400,7 +400,7 @@ class Trainer:
             done.waited / done.seconds,
         )
 
-    @doing("evaluating on test")
+    @status("evaluating on test")
     def _finish(self) -> list[Run]:
         problem, device = self.plan.problem, self.plan.device
         test = load_samples(problem, "test", device, self.dtype, self.labels)

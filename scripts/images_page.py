@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from paretocosmos.paper.collected import read_collected
 from paretocosmos.paper.names import device_title, problem_title
 from paretocosmos.paper.published import authors_code, paper_row
-from paretocosmos.plotting._style import DPI, HAIRLINE, INK, MUTED, colours, styled
+from paretocosmos.plotting.style import DPI, HAIRLINE, INK, MUTED, ray_colours, use_style
 
 RESULTS = Path(__file__).resolve().parents[1] / "results"
 PAIRS = ("multi_mnist", "multi_fashion", "fashion_and_mnist")
@@ -152,7 +152,7 @@ def images_seeds() -> Iterator[str]:
 def draw_images(path: Path) -> None:
     """Write the figure: a panel per set, the mean front in colour and that of the harder draw."""
     published, text = (cosmos_on_images(name) for name in ("table_1", "table_1_text"))
-    with styled():
+    with use_style():
         figure = Figure(figsize=(9.6, 3.5), dpi=DPI, layout="constrained")
         axes = figure.subplots(1, len(PAIRS))
         for one, cell, harder in zip(axes, published, text, strict=True):
@@ -175,7 +175,7 @@ def draw_cell(axes: Any, cell: Cell, harder: Cell) -> None:
     axes.locator_params(nbins=6)
     axes.scatter(*np.array(harder["front"]).T, color=MUTED, s=9, alpha=0.6, zorder=2, linewidths=0)
     values, rays = np.array(cell["front"]), np.array(cell["rays"])
-    axes.scatter(*values.T, c=colours(rays), s=26, zorder=3, linewidths=0)
+    axes.scatter(*values.T, c=ray_colours(rays), s=26, zorder=3, linewidths=0)
     (reached,) = _volumes([cell])
     title = f"{problem_title(cell['problem'])}: HV {reached}"
     axes.set_title(title, color=INK, fontsize=9, loc="left")

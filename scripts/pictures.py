@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch
 
 from paretocosmos import Front
-from paretocosmos.plotting._style import ANCHORS, DPI, HAIRLINE, INK, MUTED, colours, styled
+from paretocosmos.plotting.style import ANCHORS, DPI, HAIRLINE, INK, MUTED, ray_colours, use_style
 
 __all__ = ["draw_consequences", "draw_idea", "picture"]
 
@@ -30,7 +30,7 @@ def draw_consequences(path: Path) -> None:
     front = Front.from_dict(json.loads((RESULTS / "demo" / "front.json").read_text()))
     weight = np.asarray(front.rays)[:, 1]
     wrong = 100 * np.asarray(front.metrics["misclassification"])
-    with styled():
+    with use_style():
         figure = Figure(figsize=(9.6, 3.5), dpi=DPI, layout="constrained")
         left, right = figure.subplots(1, 2, width_ratios=(1.35, 1))
         shares = {}
@@ -61,12 +61,12 @@ def _line(axes: Any, x: Any, y: Any, colour: str, label: str, *, below: bool = F
 
 def draw_idea(path: Path) -> None:
     """A training for every trade-off, beside one network that takes the trade-off as an input."""
-    with styled():
+    with use_style():
         figure = Figure(figsize=(9.6, 3.7), dpi=DPI, layout="constrained")
         left, right = figure.subplots(1, 2)
         rays = np.stack([np.linspace(0.9, 0.1, 5), np.linspace(0.1, 0.9, 5)], axis=1)
         left.set_title("a training for every trade-off", loc="left", color=INK, fontsize=9.5)
-        for at, (ray, colour) in enumerate(zip(rays, colours(rays), strict=True)):
+        for at, (ray, colour) in enumerate(zip(rays, ray_colours(rays), strict=True)):
             height = 0.86 - 0.18 * at
             _box(left, (0.12, height - 0.055), (0.3, 0.11), "network", colour)
             _arrow(left, (0.02, height), (0.115, height), "x" if at == 2 else "")
@@ -81,7 +81,7 @@ def draw_idea(path: Path) -> None:
         many = np.stack([np.linspace(0.97, 0.03, 25), np.linspace(0.03, 0.97, 25)], axis=1)
         _arrow(right, (0.425, 0.5), _on_front(many[12]), "")
         right.scatter(
-            *np.array([_on_front(ray) for ray in many]).T, c=colours(many), s=30, zorder=3
+            *np.array([_on_front(ray) for ray in many]).T, c=ray_colours(many), s=30, zorder=3
         )
         for axes in (left, right):
             axes.set(xlim=(0, 1), ylim=(-0.06, 1), xticks=[], yticks=[])

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from paretocosmos.plotting._style import ANCHORS, DPI, HAIRLINE, INK, MUTED, colours, styled
+from paretocosmos.plotting.style import ANCHORS, DPI, HAIRLINE, INK, MUTED, ray_colours, use_style
 
 __all__ = ["draw_quantiles", "quantiles_table"]
 
@@ -51,7 +51,7 @@ def draw_quantiles(path: Path) -> None:
         path: where the picture goes.
     """
     found = json.loads((RESULTS / "quantiles.json").read_text())
-    with styled():
+    with use_style():
         figure = Figure(figsize=(9.6, 3.9), dpi=DPI, layout="constrained")
         left, right = figure.subplots(1, 2, width_ratios=(2.1, 1))
         _fan(left, found)
@@ -66,7 +66,7 @@ def _fan(axes: Any, found: dict[str, Any]) -> None:
     shown, levels = found["picture"], np.array(found["levels"])
     hours = np.array(shown["hours"])
     axes.scatter(*shown["drives"], s=3, color=MUTED, alpha=0.4, linewidths=0, zorder=0)
-    every = colours(np.stack([levels, 1 - levels], axis=1))
+    every = ray_colours(np.stack([levels, 1 - levels], axis=1))
     for level, colour, curve, true in zip(
         levels, every, shown["curves"], shown["true"], strict=True
     ):

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from paretocosmos.io.palette import DARK, LIGHT, RUNS
-from paretocosmos.plotting._style import styled
+from paretocosmos.plotting.style import use_style
 
 __all__ = ["draw_rate_distortion", "slider"]
 
@@ -125,7 +125,7 @@ def draw_rate_distortion(folder: Path, *, dark: bool = False) -> None:
         ("figure.facecolor", "axes.facecolor"), names["paper"] if dark else "white"
     )
     look: Any = ink | quiet | paper
-    with styled(), matplotlib.rc_context(look):
+    with use_style(), matplotlib.rc_context(look):
         figure = Figure(figsize=(9.6, 8.0), dpi=DPI, layout="constrained")
         parts: Any = figure.subfigures(2, 1, height_ratios=(1, 1.2))
         top, below = parts

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from paretocosmos.plotting._style import ANCHORS, DPI, HAIRLINE, INK, MUTED, colours, styled
+from paretocosmos.plotting.style import ANCHORS, DPI, HAIRLINE, INK, MUTED, ray_colours, use_style
 
 __all__ = ["draw_robustness", "robustness_table"]
 
@@ -53,7 +53,7 @@ def draw_robustness(path: Path) -> None:
         path: where the picture goes.
     """
     found = json.loads((RESULTS / "robustness.json").read_text())
-    with styled():
+    with use_style():
         figure = Figure(figsize=(9.6, 3.9), dpi=DPI, layout="constrained")
         parts: Any = figure.subfigures(1, 2, width_ratios=(1.35, 1), wspace=0.05)
         left, right = parts
@@ -70,7 +70,7 @@ def _accuracies(found: dict[str, Any], name: str) -> tuple[Any, Any]:
 
 def _front(axes: Any, found: dict[str, Any]) -> None:
     rays, fine = _accuracies(found, "fine")
-    shades = colours(rays)
+    shades = ray_colours(rays)
     axes.plot(*fine.T, color=HAIRLINE, linewidth=1.2, zorder=1)
     axes.scatter(*fine.T, c=shades, s=26, zorder=3)
     _, apart = _accuracies(found, "separate")

@@ -8,7 +8,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from paretocosmos.plotting._style import ANCHORS, DPI, HAIRLINE, INK, MUTED, styled
+from paretocosmos.plotting.style import ANCHORS, DPI, HAIRLINE, INK, MUTED, use_style
 
 RESULTS = Path(__file__).resolve().parents[1] / "results"
 SHAPES = {"logistic regression": "s", "gradient boosting": "^"}
@@ -211,7 +211,7 @@ def draw_constraint(path: Path) -> None:
         and case["found"]
     ]
     names = dict.fromkeys((case["method"], case["learner"]) for case in cases)
-    with styled():
+    with use_style():
         figure = Figure(figsize=(7.2, 3.8), dpi=DPI, layout="constrained")
         axes: Any = figure.subplots()
         axes.grid(color=HAIRLINE, linewidth=0.4, alpha=0.7)

@@ -19,7 +19,7 @@ from paretocosmos.errors import InfeasibleError
 from paretocosmos.pareto.front import Front
 from paretocosmos.pareto.rays import as_rays, even_rays
 from paretocosmos.pareto.selection import Criteria, find_closest, find_constant, find_feasible
-from paretocosmos.plotting._limits import limits
+from paretocosmos.plotting import select_limits
 
 pytestmark = pytest.mark.system  # runs node or a browser
 
@@ -256,4 +256,4 @@ def test_a_picture_reaches_as_far_as_that_of_a_comparison(js: Script) -> None:
     sent = [[[part.tolist() for part in kind] for kind in case] for case in cases]
     found = js("data.map((one) => limitsOf(...one))", sent)
     for case, got in zip(cases, found, strict=True):
-        np.testing.assert_allclose(got, limits(*case))
+        np.testing.assert_allclose(got, select_limits(*case))

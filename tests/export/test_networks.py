@@ -196,7 +196,7 @@ def test_a_file_that_differs_is_removed(
     made: Exported = export(run)
     before = made.path.read_bytes()
     # as if a runtime were less precise than allowed
-    monkeypatch.setattr("paretocosmos.export.LIMIT", -1.0)
+    monkeypatch.setattr("paretocosmos.export.formats.TOLERANCE", -1.0)
     with pytest.raises(RunError, match="differs from PyTorch"):
         export(run)
     with pytest.raises(RunError, match="so it was removed"):

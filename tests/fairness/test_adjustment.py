@@ -13,7 +13,7 @@ from paretocosmos.fairness import (
     adjusted_logits,
     joint_probabilities,
 )
-from paretocosmos.objectives.demographic_parity import DemographicParity
+from paretocosmos.objectives import DemographicParity
 
 ROWS = 12
 

@@ -20,11 +20,10 @@ from paretocosmos.conditioning.film import Film
 from paretocosmos.conditioning.none import Unconditioned
 from paretocosmos.config.presets import gap_of, preset_network
 from paretocosmos.errors import ConfigurationError
+from paretocosmos.evaluation import load_samples_for
 from paretocosmos.evaluation.postprocessing import compute_quality, fit_postprocessing
-from paretocosmos.evaluation.samples import samples_for
 from paretocosmos.fairness import AdjustedNetwork
-from paretocosmos.objectives import RateObjective
-from paretocosmos.objectives.binary_cross_entropy import BinaryCrossEntropy
+from paretocosmos.objectives import BinaryCrossEntropy, RateObjective
 from paretocosmos.problems import SPLITS, Problem, Split
 from paretocosmos.registry import find
 from paretocosmos.types import Batch
@@ -286,7 +285,7 @@ def test_epochs_are_compared_by_held_out_losses() -> None:
     labels = -(shares[:, 1].sum(axis=-1) @ np.log(yes) + shares[:, 0].sum(axis=-1) @ np.log1p(-yes))
     groups = -(shares * np.log(shares / shares.sum(axis=-1, keepdims=True))).sum()
     task = training_task(model, problem.objectives)
-    quality = compute_quality(task, problem, samples_for(model, problem, "val"))
+    quality = compute_quality(task, problem, load_samples_for(model, problem, "val"))
     assert quality == pytest.approx(-(labels + groups))
 
 

@@ -14,8 +14,8 @@ from paretocosmos.pareto.front import Array, Front
 from paretocosmos.pareto.metrics import hypervolume, ideal_hypervolume
 from paretocosmos.pareto.rays import even_rays
 from paretocosmos.plotting import comparison_figure, save_comparison
-from paretocosmos.plotting._methods import PALE
-from paretocosmos.plotting._style import COLOURS, SHAPES, look
+from paretocosmos.plotting.comparison import PALE
+from paretocosmos.plotting.style import COLOURS, SHAPES, method_look
 
 NAMES = ("binary_cross_entropy", "deo", "third")
 
@@ -100,7 +100,7 @@ def test_colours_and_shapes_tell_methods_apart() -> None:
     (axes,) = comparison_figure(seven(), ideal=["single_task"]).axes
     drawn = [scatters(axes, f"{name} non-dominated")[0] for name in seven()]
     assert [to_hex(np.asarray(one.get_facecolor())[0]) for one in drawn] == list(COLOURS)
-    looks = [look(number)[:2] for number in range(len(COLOURS) * len(SHAPES))]
+    looks = [method_look(number)[:2] for number in range(len(COLOURS) * len(SHAPES))]
     assert len(set(looks)) == len(looks)
 
 

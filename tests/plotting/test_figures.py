@@ -14,7 +14,7 @@ from paretocosmos.errors import ConfigurationError, DataError
 from paretocosmos.pareto.front import Front
 from paretocosmos.pareto.rays import even_rays
 from paretocosmos.plotting import front_figure, save_front
-from paretocosmos.plotting._style import colours
+from paretocosmos.plotting.style import ray_colours
 
 
 def made(rays: Any, values: Any, names: tuple[str, ...], reference: Any, **rest: Any) -> Front:
@@ -105,7 +105,7 @@ def test_dominated_points_are_faded_and_left_off_the_line() -> None:
     keep = front.non_dominated
     for kind, select, share in (("dominated", ~keep, 0.38), ("non-dominated", keep, 1)):
         drawn = np.asarray(found[f"test {kind}"].get_facecolor())
-        ours = colours(front.rays[select])
+        ours = ray_colours(front.rays[select])
         np.testing.assert_allclose(drawn[:, :3], share * ours[:, :3] + 1 - share)
         assert (drawn[:, 3] == 1).all()  # on each other they look as one does
     kept = int(front.non_dominated.sum())

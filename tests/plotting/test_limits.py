@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from paretocosmos.pareto.front import Array
-from paretocosmos.plotting._limits import limits
+from paretocosmos.plotting import select_limits
 
 
 def curve(shift: float = 0.0, points: int = 25) -> Array:
@@ -11,7 +11,7 @@ def curve(shift: float = 0.0, points: int = 25) -> Array:
 
 
 def found(fronts: list[Array], beside: list[Array] | None = None) -> list[list[float]]:
-    low, high = limits(fronts, beside or [], [])
+    low, high = select_limits(fronts, beside or [], [])
     return [low.round(6).tolist(), high.round(6).tolist()]
 
 
@@ -41,7 +41,7 @@ def test_nothing_is_left_out_for_being_good() -> None:
 
 
 def test_what_must_be_seen_is_seen() -> None:
-    low, high = limits([curve()], [], [np.array([[0.1, 0.9]]), np.empty((0, 2))])
+    low, high = select_limits([curve()], [], [np.array([[0.1, 0.9]]), np.empty((0, 2))])
     np.testing.assert_allclose(low, [0.1, 0.3])
     np.testing.assert_allclose(high, [0.5, 0.9])
 
@@ -58,6 +58,6 @@ def test_what_must_be_seen_is_seen() -> None:
 )
 def test_odd_fronts_have_limits(points: list[list[float]]) -> None:
     values = np.asarray(points)
-    low, high = limits([values], [], [])
+    low, high = select_limits([values], [], [])
     np.testing.assert_array_equal(low, values.min(axis=0))
     np.testing.assert_array_equal(high, values.max(axis=0))

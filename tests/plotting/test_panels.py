@@ -24,7 +24,7 @@ from paretocosmos.plotting import (
     save_figure,
     three_figure,
 )
-from paretocosmos.plotting._style import ABSENT
+from paretocosmos.plotting.style import ABSENT
 from paretocosmos.problems import load_problem
 from paretocosmos.problems.toys.problem import ToyProblem
 

@@ -16,7 +16,7 @@ from paretocosmos.plotting import (
     fronts_figure,
     intuition_figure,
 )
-from paretocosmos.plotting._style import lines_of
+from paretocosmos.plotting.style import wrap_text
 
 LONG = (
     "REHEARSAL, 3 epochs: validation fronts of COSMOS, PHN-LS, PHN-EPO, ParetoMTL and Single Task "
@@ -76,7 +76,7 @@ def test_labels_stand_at_the_foot_of_a_column_whatever_its_length() -> None:
     assert ups == ["gap", "", "", "gap", "", "right", "", ""]
 
 
-def sheet(kind: str, count: int, title: str) -> Figure:
+def open_sheet(kind: str, count: int, title: str) -> Figure:
     if kind == "ablation":
         return ablation_figure(
             {"one": {(0.0, 0.1 * n): curve() for n in range(count)}}, title=title
@@ -89,7 +89,7 @@ def sheet(kind: str, count: int, title: str) -> Figure:
 @pytest.mark.parametrize("count", [1, 3])
 @pytest.mark.parametrize("kind", [*DRAWN, "ablation", "front"])
 def test_a_long_title_is_whole_and_on_the_sheet(kind: str, count: int) -> None:
-    figure = sheet(kind, count, LONG)
+    figure = open_sheet(kind, count, LONG)
     assert figure.get_suptitle().split() == LONG.split()
     (title,) = (text for text in figure.texts if text.get_text() == figure.get_suptitle())
     box = title.get_window_extent()
@@ -100,7 +100,7 @@ def test_a_long_title_is_whole_and_on_the_sheet(kind: str, count: int) -> None:
         inside = axes.get_tightbbox()
         assert inside is not None
         assert inside.y1 <= box.y0
-    plain = sheet(kind, count, "short")
+    plain = open_sheet(kind, count, "short")
     assert figure.get_size_inches()[0] == plain.get_size_inches()[0]
     for one, other in zip(figure.axes, plain.axes, strict=True):
         high = (axes.get_window_extent().height for axes in (one, other))
@@ -134,4 +134,4 @@ def test_a_long_panel_title_takes_two_lines_and_leaves_no_panel_small() -> None:
     ],
 )
 def test_lines_break_where_a_reader_would(text: str, expected: list[str]) -> None:
-    assert lines_of(text, 14).splitlines() == expected
+    assert wrap_text(text, 14).splitlines() == expected

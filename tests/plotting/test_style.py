@@ -10,11 +10,10 @@ import pytest
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
-import paretocosmos.plotting
 from paretocosmos.errors import MissingExtraError
 from paretocosmos.pareto.front import Front
 from paretocosmos.plotting import comparison_figure, front_figure, save_front
-from paretocosmos.plotting._style import shown_names
+from paretocosmos.plotting.style import objective_labels
 
 
 def front(*names: str, **rest: Any) -> Front:
@@ -25,14 +24,6 @@ def front(*names: str, **rest: Any) -> Front:
 def texts(figure: Figure) -> list[str]:
     found = figure.findobj(Text)
     return [one.get_text() for one in found if isinstance(one, Text)]
-
-
-def test_exactly_these_names_are_exported() -> None:
-    assert paretocosmos.plotting.__all__ == [
-        *("Known", "ablation_figure", "comparison_figure", "convergence_figure", "front_figure"),
-        *("fronts_figure", "intuition_figure", "save_comparison", "save_dark", "save_figure"),
-        *("save_front", "three_figure"),
-    ]
 
 
 @pytest.mark.system
@@ -89,7 +80,7 @@ def test_no_global_state_is_read_or_changed(tmp_path: Path) -> None:
     ],
 )
 def test_a_name_is_shown_in_words_and_letters_of_the_font(name: str, read: str) -> None:
-    assert shown_names(front(name, "gap"), 24) == [read, "gap"]
+    assert objective_labels(front(name, "gap"), 24) == [read, "gap"]
 
 
 @pytest.mark.parametrize("objectives", [2, 3])

@@ -45,14 +45,16 @@ class TrainingTask:
         network: ``forward(inputs, ray) -> outputs``; shares its parameters, and their names, with
             the whole network.
         objectives: what reads these outputs.
-        fit: sets what is not trained by gradients, given outputs and targets of training rows, and
-            ``quick=True`` while training goes on; such a network sees no ray in training. `None`
-            where there is nothing to fit.
+        fit: sets what the ray enters by, given outputs and targets of training rows after an epoch,
+            and ``quick=True`` while training goes on. `None` where the ray enters the network; else
+            training sees no ray.
+        at_rays: with `fit`, turns these outputs into those of the whole network at N rays.
     """
 
     network: nn.Module
     objectives: tuple[Any, ...]
     fit: Callable[..., None] | None = None
+    at_rays: Callable[[Outputs, Tensor], Outputs] | None = None
 
 
 def training_task(model: nn.Module, objectives: Sequence[Any]) -> TrainingTask:
@@ -87,10 +89,6 @@ class Conditioning(nn.Module, ABC):
     """`True` promises that its code, and that of all modules inside, decides nothing in Python from
     values of tensors and keeps no Python state between steps, so that fast engines and stacks of
     seeds may run it; a subclass declares it anew."""
-
-    postprocesses: ClassVar[bool] = False
-    """`True`: the ray changes nothing but the outputs of `call`, by `at_rays`. So these outputs can
-    be kept for other rays, and training has seen no ray."""
 
     disclosure: ClassVar[str] = ""
     """What model cards have to say of it where people are judged, in a sentence."""
@@ -188,10 +186,6 @@ class Conditioning(nn.Module, ABC):
     def hearing(self, ray: Tensor, act: Callable[[nn.Module], Any]) -> Any:
         """What a function of the backbone gives while the backbone hears a ray, ``[J]``."""
         return self(Act(act), ray)
-
-    def at_rays(self, outputs: Outputs, rays: Tensor) -> Outputs:
-        """`each_ray`, given the outputs of `call`, for networks that `postprocesses` these."""
-        raise NotImplementedError(f"{type(self).__name__} does not post-process outputs")
 
     def training_task(self, objectives: Sequence[Any]) -> TrainingTask:
         """Return what is optimised: by default the objectives of this network's own outputs."""

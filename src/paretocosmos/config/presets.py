@@ -14,9 +14,7 @@ from torch import nn
 from paretocosmos.config.settings import paper_network, paper_settings
 from paretocosmos.errors import ConfigurationError, unknown
 from paretocosmos.io.schema import PRESETS
-from paretocosmos.objectives import Objective, RateObjective
-from paretocosmos.objectives.binary_cross_entropy import BinaryCrossEntropy
-from paretocosmos.objectives.one_sided_error import OneSidedError
+from paretocosmos.objectives import BinaryCrossEntropy, Objective, OneSidedError, RateObjective
 from paretocosmos.problems import Problem, samples_in, split_of
 
 __all__ = [

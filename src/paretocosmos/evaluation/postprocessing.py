@@ -1,6 +1,6 @@
 """Networks whose ray only post-processes their outputs: fitted, compared and chosen by more rows.
 
-Such a network (`Conditioning.postprocesses`) is trained without the gap that it trades. So its
+Such a network (`TrainingTask.at_rays`) is trained without the gap that it trades. So its
 training rows say of a gap what new rows would, up to what it has memorised, and a gap may be
 counted on them too: on a few hundred validation rows alone it is mostly noise.
 """
@@ -12,17 +12,17 @@ from typing import final
 import torch
 from torch import Tensor, nn
 
-from paretocosmos.conditioning import Conditioning, TrainingTask
-from paretocosmos.evaluation.evaluate import evaluating
-from paretocosmos.evaluation.kept import kept_for
+from paretocosmos.conditioning import TrainingTask, training_task
+from paretocosmos.evaluation.evaluate import evaluation_mode
+from paretocosmos.evaluation.output_cache import NO_CACHE, OutputCache
 from paretocosmos.evaluation.samples import Shares
-from paretocosmos.evaluation.scoring import score
+from paretocosmos.evaluation.scoring import compute_score
 from paretocosmos.evaluation.threshold import AtThreshold, scores_of
 from paretocosmos.objectives import Objective, RateObjective
 from paretocosmos.pareto.front import Array, Front
 from paretocosmos.problems import Problem, split_of
 from paretocosmos.runtime.device import precise
-from paretocosmos.types import Batch, Inputs, Metric, Outputs, Targets, first, map_tensors
+from paretocosmos.types import Batch, Metric, Outputs, Targets, first, map_tensors
 
 __all__ = ["POOLED", "PooledGaps", "compute_quality", "fit_postprocessing", "pooled_gaps"]
 
@@ -46,7 +46,7 @@ def fit_postprocessing(task: TrainingTask, problem: Problem, *, quick: bool = Fa
     if task.fit is None:
         return
     rows = _draw_rows(split_of(problem, "train"), ROWS_QUICK if quick else ROWS)
-    outputs = _task_outputs(task, problem, rows)
+    outputs = _predict(task, problem, rows)
     device = first(outputs).device
     targets = {name: target.to(device) for name, target in rows.targets.items()}
     task.fit(outputs, targets, quick=quick)
@@ -58,7 +58,7 @@ def compute_quality(task: TrainingTask, problem: Problem, val: Shares) -> float:
     A front would not do: a gap counted on a few hundred rows would select an epoch by chance.
     """
     ((_, samples),) = val  # all objectives are of the same rows
-    batches = [(_task_outputs(task, problem, batch), batch.targets) for batch in samples]
+    batches = [(_predict(task, problem, batch), batch.targets) for batch in samples]
     outputs: Outputs = map_tensors(lambda *parts: torch.cat(parts), *(out for out, _ in batches))
     targets: Targets = map_tensors(lambda *parts: torch.cat(parts), *(t for _, t in batches))
     losses = [objective.loss(outputs, targets) for objective in task.objectives]
@@ -77,29 +77,22 @@ def _draw_rows(train: Batch, count: int) -> Batch:
     return Batch(map_tensors(take, train.inputs), map_tensors(take, train.targets))
 
 
-def _task_outputs(task: TrainingTask, problem: Problem, rows: Batch) -> Outputs:
+def _predict(task: TrainingTask, problem: Problem, rows: Batch) -> Outputs:
+    """Return the outputs of a task's network for rows, in double precision."""
+    parameter = next(task.network.parameters())
     ray = torch.full((len(problem.objectives),), 1 / len(problem.objectives))
-    return _outputs_before_rays(
-        task.network, lambda inputs: task.network(inputs, ray), problem, rows
-    )
-
-
-def _outputs_before_rays(
-    network: nn.Module, call: Callable[[Inputs], Outputs], problem: Problem, rows: Batch
-) -> Outputs:
-    """Return what a call of a network, without a ray, gives for rows, in double precision."""
-    parameter = next(network.parameters())
     chunks = []
-    with evaluating(network), precise("fp32"):
+    with evaluation_mode(task.network), precise("fp32"):
         for start in range(0, len(rows), CHUNK):
 
             def chunk(whole: Tensor, start: int = start) -> Tensor:
                 return whole[start : start + CHUNK].to(parameter.device)
 
             inputs = problem.prepare(map_tensors(chunk, rows.inputs), parameter.dtype)
-            chunks.append(map_tensors(lambda out: out.double(), call(inputs)))
-    outputs: Outputs = map_tensors(lambda *parts: torch.cat(parts), *chunks)
-    return outputs
+            outputs = task.network(inputs, ray.to(parameter))
+            chunks.append(map_tensors(lambda out: out.double(), outputs))
+    joined: Outputs = map_tensors(lambda *parts: torch.cat(parts), *chunks)
+    return joined
 
 
 @final
@@ -108,13 +101,13 @@ class PooledGaps:
     """Gaps of a network, counted on the training and the validation rows.
 
     Attributes:
-        model: the network.
+        at_rays: gives the network's outputs at rays, from those for the rows.
         metrics: the gaps, by name.
-        outputs: its outputs for those rows, before any ray.
+        outputs: the network's outputs for those rows, before any ray.
         targets: of those rows.
     """
 
-    model: Conditioning
+    at_rays: Callable[[Outputs, Tensor], Outputs]
     metrics: dict[str, Metric]
     outputs: Outputs
     targets: Targets
@@ -143,39 +136,32 @@ class PooledGaps:
         parts: dict[str, list[Tensor]] = {name: [] for name in self.metrics}
         with torch.inference_mode():
             for some in rays.split(size):
-                logits = self.model.at_rays(self.outputs, some)
+                logits = self.at_rays(self.outputs, some)
                 for name, metric in self.metrics.items():
-                    parts[name].append(score(metric, logits, self.targets, None))
+                    parts[name].append(compute_score(metric, logits, self.targets, None))
         return {name: torch.cat(part).cpu().numpy() for name, part in parts.items()}
 
 
-def pooled_gaps(model: nn.Module, problem: Problem) -> PooledGaps | None:
+def pooled_gaps(
+    model: nn.Module, problem: Problem, cache: OutputCache = NO_CACHE
+) -> PooledGaps | None:
     """Return the gaps on training and validation rows, for a network trained without them.
 
     `None` for any other network, and for scores that are means over batches.
     """
-    if not (isinstance(model, Conditioning) and model.postprocesses):
-        return None
-    if problem.score_batch is not None:
+    task = training_task(model, problem.objectives)
+    if task.at_rays is None or problem.score_batch is not None:
         return None
     gaps = {name: metric for name, metric in scores_of(problem).items() if _is_gap(metric)}
     splits = [problem.split("train"), problem.split("val")]
-    outputs = [_cached_outputs(model, problem, rows) for rows in splits]
-    device = next(model.parameters()).device
+    outputs = cache.get("pooled", lambda: [_predict(task, problem, rows) for rows in splits])
+    joined: Outputs = map_tensors(lambda *parts: torch.cat(parts), *outputs)
+    device = first(joined).device
     targets = {
         name: torch.cat([rows.targets[name].to(device) for rows in splits])
         for name in splits[0].targets
     }
-    joined: Outputs = map_tensors(lambda *parts: torch.cat(parts), *outputs)
-    return PooledGaps(model, gaps, joined, targets)
-
-
-def _cached_outputs(model: Conditioning, problem: Problem, rows: Batch) -> Outputs:
-    some = first(rows.inputs)
-    key = "before rays", id(model), some.data_ptr(), len(some)
-    return kept_for(
-        (model, rows), key, lambda: _outputs_before_rays(model, model.call, problem, rows)
-    )
+    return PooledGaps(task.at_rays, gaps, joined, targets)
 
 
 def _is_gap(metric: Metric) -> bool:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from paretocosmos.export._markdown import plain
+from paretocosmos.export.markdown import plain
 from paretocosmos.objectives import GroupObjective, fairness_objectives
 from paretocosmos.pareto.selection import find_constant
 from paretocosmos.runs.run import Run

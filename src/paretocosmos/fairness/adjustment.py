@@ -133,8 +133,8 @@ class FairnessAdjustment(nn.Module):
         place = rays[:, 1:] / rays.sum(dim=-1, keepdim=True) * (len(path) - 1)
         # the nearest: between two places the gap need not lie between theirs
         nearest = (place.round() == places).to(rays)
-        multipliers: Tensor = nearest @ path.flatten(1).to(rays)
-        return multipliers.unflatten(1, path.shape[1:])
+        multipliers: Tensor = (nearest @ path.flatten(1).to(rays)).unflatten(1, path.shape[1:])
+        return multipliers
 
     def _load_from_state_dict(
         self, state_dict: dict[str, Tensor], prefix: str, *args: object

@@ -77,7 +77,6 @@ class AdjustedNetwork(Conditioning):
     """
 
     traceable: ClassVar[bool] = True
-    postprocesses: ClassVar[bool] = True
     disclosure: ClassVar[str] = (
         "The network estimates from its inputs how likely somebody belongs to each group, and the "
         "preference moves answers by that estimate: ask whether this is allowed where it is used."
@@ -116,11 +115,12 @@ class AdjustedNetwork(Conditioning):
 
     def training_task(self, objectives: Sequence[Objective]) -> TrainingTask:
         """Train both heads on cross-entropies; after each epoch, fit the adjustment to the gap."""
-        gap = self._check_gap(objectives[1])
+        gap = self._check_gap(getattr(objectives[1], "wrapped", objectives[1]))
         label = copy.copy(objectives[0])
         label.output = LABEL
         fit = partial(self.fit_adjustment, gap=gap)
-        return TrainingTask(_Heads(self.backbone, self.call), (label, GroupCrossEntropy(gap)), fit)
+        losses = (label, GroupCrossEntropy(gap))
+        return TrainingTask(_Heads(self.backbone, self.call), losses, fit, self.at_rays)
 
     def fit_adjustment(
         self, outputs: Outputs, targets: Targets, *, gap: RateObjective, quick: bool = False
@@ -146,6 +146,7 @@ class AdjustedNetwork(Conditioning):
         return self.at_rays(self.call(inputs), rays)
 
     def at_rays(self, outputs: Outputs, rays: Tensor) -> Outputs:
+        """Return the logits of all rows at each of N rays, ``[N, B, 1]``, from their heads'."""
         label_logits, joint = _read_heads(outputs)
         return self.adjustment.each_ray(label_logits, joint, self.rays_for(rays)).unsqueeze(-1)
 

@@ -21,8 +21,8 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from paretocosmos.errors import RunError
-from paretocosmos.io.doing import doing
 from paretocosmos.io.files import one_line, replacing
+from paretocosmos.io.progress import status
 from paretocosmos.runs.stored_names import rename_tensors
 from paretocosmos.runtime.weights import describe_misfit
 
@@ -62,7 +62,7 @@ class TrainingState:
     numbers: dict[str, Any] = field(default_factory=dict)
 
 
-@doing("saving a checkpoint")
+@status("saving a checkpoint")
 def save_checkpoint(path: Path, at: TrainingState) -> None:
     """Write the checkpoint, replacing the one before."""
     tensors = {f"model.{name}": value for name, value in at.model.state_dict().items()}

@@ -11,9 +11,9 @@ from paretocosmos.conditioning import PerRayEnsemble
 from paretocosmos.config.build import Blueprint
 from paretocosmos.config.settings import NETWORK
 from paretocosmos.errors import DataError, RunError
-from paretocosmos.io.doing import doing
 from paretocosmos.io.files import digest, digest_of, one_line, read_json
 from paretocosmos.io.paths import user_path
+from paretocosmos.io.progress import status
 from paretocosmos.io.signatures import fingerprint_of, read_public_key
 from paretocosmos.io.trust import modules_of
 from paretocosmos.pareto.front import Front
@@ -32,7 +32,7 @@ __all__ = ["build_model", "check_files", "check_record", "load_run"]
 FRONTS = ("front.json", "front_val.json")
 
 
-@doing("reading the run")
+@status("reading the run")
 def load_run(
     folder: str | Path,
     *,

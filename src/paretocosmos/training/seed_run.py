@@ -18,8 +18,8 @@ from torch import Tensor, nn
 from paretocosmos.conditioning import Conditioning, networks_of, training_task
 from paretocosmos.config.plan import Plan
 from paretocosmos.errors import DataError, DivergedError, FindingWarning, FrontWarning, RunError
+from paretocosmos.evaluation.diagnostics import diagnose
 from paretocosmos.evaluation.evaluate import evaluate_shares
-from paretocosmos.evaluation.findings import examine
 from paretocosmos.evaluation.postprocessing import compute_quality, fit_postprocessing
 from paretocosmos.evaluation.samples import Shares
 from paretocosmos.io.files import write_json
@@ -119,7 +119,7 @@ def examined(
         return {"centre": None, "sensitivity": None, "findings": []}
     scaled = plan.training.scale_losses
     learned = training_task(model, problem.objectives).fit is None
-    found = examine(model, problem, fronts["val"], splits["val"], scaled=scaled, learned=learned)
+    found = diagnose(model, problem, fronts["val"], splits["val"], scaled=scaled, learned=learned)
     if processes.first:
         for finding in found.findings:
             warnings.warn(finding.text, FindingWarning, stacklevel=2)

@@ -1,0 +1,403 @@
+"""Fronts of several methods in one figure, with a legend of their hypervolumes."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from paretocosmos.errors import ConfigurationError, DataError, unknown
+from paretocosmos.io.formatting import format_mean
+from paretocosmos.pareto import metrics
+from paretocosmos.pareto.front import Array, Front
+from paretocosmos.pareto.metrics import ideal_hypervolume
+from paretocosmos.plotting.front import format_axes, pad_limits, select_limits, sort_points
+from paretocosmos.plotting.style import (
+    MUTED,
+    Look,
+    check_same_objectives,
+    compute_volume,
+    create_handle,
+    dominated_handle,
+    fade,
+    is_separate,
+    keep_finite,
+    method_look,
+    objective_labels,
+    open_sheet,
+    save_figure,
+    shorten,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
+
+
+PALE = 0.3  # opacity of the seeds after the first
+# How much larger points without a line are drawn: of a method of one point, of one per objective.
+LONE, APART = 3.2, 1.8
+
+
+@dataclass(frozen=True, eq=False)
+class Method:
+    """One method in a comparison: a front per seed, none of which holds a NaN."""
+
+    name: str
+    fronts: list[Front]
+    look: Look
+    ideal: bool
+
+    @cached_property
+    def points(self) -> Array:
+        """``[S * N, J]``: all points of all seeds."""
+        return np.concatenate([front.values for front in self.fronts])
+
+    @cached_property
+    def best(self) -> Array:
+        """``[S * N, J]``: those that no point of the same seed dominates."""
+        return np.concatenate([front.values[front.non_dominated] for front in self.fronts])
+
+    @cached_property
+    def ideals(self) -> Array:
+        """``[S, J]`` for a method whose ideal point is shown, ``[0, J]`` for another."""
+        points = [metrics.ideal(front) for front in self.fronts]
+        return np.stack(points) if self.ideal else self.points[:0]
+
+    @property
+    def is_point(self) -> bool:
+        """Whether every ray gives the same point."""
+        return all((front.values == front.values[0]).all() for front in self.fronts)
+
+    @property
+    def joined(self) -> bool:
+        """Whether a line through its points says something."""
+        several = any(front.non_dominated.sum() > 1 for front in self.fronts)
+        apart = any(is_separate(front) for front in self.fronts)
+        return self.points.shape[1] == 2 and several and not (self.is_point or self.ideal or apart)
+
+    @property
+    def size(self) -> float:
+        """The area of its marks."""
+        return self.look.size * (APART if self.ideal else LONE if self.is_point else 1.0)
+
+    def outside(self, low: Array, high: Array) -> npt.NDArray[np.bool_]:
+        """``[S * N]``: which points lie outside the panels."""
+        return np.asarray(((self.points < low) | (self.points > high)).any(axis=1))
+
+
+def compute_box(methods: list[Method]) -> tuple[Array, Array]:
+    """The limits of the panels: what gives a front decides, or else what there is."""
+    several = [m for m in methods if not (m.is_point or m.ideal)]
+    leading = several or [m for m in methods if not m.ideal] or methods
+    beside, always = [m.points for m in methods], [m.ideals for m in methods]
+    # a front of one point says nothing of how far the others may lie
+    fronts = [m.best if len(m.best) > 1 else m.points for m in leading]
+    return pad_limits(*select_limits(fronts, beside, always))
+
+
+def draw_methods(
+    axes: "Axes", methods: list[Method], pair: tuple[int, int], box: tuple[Array, Array]
+) -> None:
+    """All methods in two of their objectives, inside the box; what lies further at its border."""
+    low, high = box[0][list(pair)], box[1][list(pair)]
+    axes.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]))
+    for method in methods:
+        for number, front in enumerate(method.fronts):
+            _draw_front(axes, method, front, pair, first=number == 0)
+        _draw_outside(axes, method, method.points[:, pair], low, high)
+        for number, point in enumerate(method.ideals[:, pair]):
+            _draw_ideal(axes, method, point, first=number == 0)
+
+
+def _draw_front(
+    axes: "Axes", method: Method, front: Front, pair: tuple[int, int], *, first: bool
+) -> None:
+    """One seed: its points, and with two objectives the line through the non-dominated ones."""
+    colour, shape, _ = method.look
+    seed = "" if first else " other seed"
+    opacity = 1.0 if first else PALE
+    keep = front.non_dominated
+    if method.joined and keep.sum() > 1:
+        axes.plot(
+            *sort_points(front.values[keep]).T,
+            color=colour,
+            linewidth=1.0 if first else 0.8,
+            alpha=opacity,
+            zorder=3 if first else 2,
+            label=f"{method.name} line{seed}",
+        )
+    if method.joined and not first:
+        return  # its line says enough
+    for select, shade, order, kind in (
+        (~keep, fade(colour), 2, "dominated"),
+        (keep, colour, 4, "non-dominated"),
+    ):
+        x, y = front.values[select][:, pair].T
+        axes.scatter(
+            x,
+            y,
+            s=method.size if first else 0.5 * method.size,
+            marker=shape,
+            facecolors=shade,
+            edgecolors="white",
+            linewidths=0.5 if first else 0,
+            alpha=opacity,
+            zorder=order + (1 if method.is_point else 0) - (0 if first else 1),
+            label=f"{method.name} {kind}{seed}",
+        )
+
+
+def _draw_outside(axes: "Axes", method: Method, points: Array, low: Array, high: Array) -> None:
+    """A small triangle at the border for every point further out, in its direction."""
+    side = np.where(points > high, 1, 0) - np.where(points < low, 1, 0)
+    for toward in np.unique(side[side.any(axis=1)], axis=0):
+        x, y = np.clip(points[(side == toward).all(axis=1)], low, high).T
+        turn = round(np.degrees(np.arctan2(toward[1], toward[0])))
+        axes.scatter(
+            x,
+            y,
+            s=30,
+            marker=(3, 0, turn - 90),  # unturned it points up
+            facecolors=method.look.colour,
+            edgecolors="white",
+            linewidths=0.4,
+            zorder=6,
+            clip_on=False,
+            label=f"{method.name} outside",
+        )
+
+
+def _draw_ideal(axes: "Axes", method: Method, point: Array, *, first: bool) -> None:
+    """A star, and from the first seed's the lines that no network of its kind goes beyond."""
+    x, y = point
+    colour = method.look.colour
+    if first:
+        right, top = axes.get_xlim()[1], axes.get_ylim()[1]
+        axes.plot([x, x, right], [top, y, y], color=colour, linewidth=0.7, linestyle=(0, (5, 4)))
+        axes.lines[-1].set(zorder=1.5, label=f"{method.name} ideal lines")
+    axes.scatter(
+        x,
+        y,
+        s=130 if first else 50,
+        marker="*",
+        facecolors=colour,
+        edgecolors="white",
+        linewidths=0.6 if first else 0,
+        alpha=1.0 if first else PALE,
+        zorder=6 if first else 5,
+        clip_on=False,
+        label=f"{method.name} ideal{'' if first else ' other seed'}",
+    )
+
+
+WIDTH = 32  # letters of a method's name
+
+
+def legend_title(fronts: Mapping[str, Sequence[Front]]) -> str:
+    """Title of the legend: the reference point, and how many seeds the numbers are over."""
+    reference = next(iter(fronts.values()))[0].reference
+    point = ", ".join(f"{value:g}" for value in reference)
+    counts = {len(seeds) for seeds in fronts.values()}
+    seeds = f"{min(counts)} seeds" if len(counts) == 1 else f"up to {max(counts)} seeds"
+    spread = f"\nmean ± deviation of {seeds}" if max(counts) > 1 else ""
+    return f"hypervolume at ({shorten(point, 24)}){spread}"
+
+
+def create_legend(
+    methods: list[Method], fronts: Mapping[str, Sequence[Front]], box: tuple[Array, Array]
+) -> list["Line2D"]:
+    """Legend entries of methods, ideal points, dominated points and points outside."""
+    handles, outside = [], 0
+    for method in methods:
+        colour, shape, size = method.look
+        if not method.fronts:
+            handles.append(
+                create_handle(f"{_legend_name(method)}\nnot one finite value", colour, shape, size)
+            )
+            continue
+        seeds = fronts[method.name]
+        count = int(method.outside(*box).sum())
+        lost = len(seeds) - len(method.fronts)
+        numbers = format_mean([compute_volume(front) for front in seeds])
+        numbers += f", {count} outside" if count else ""
+        numbers += f", {lost} not finite" if lost else ""
+        handles.append(
+            create_handle(f"{_legend_name(method)}\n{numbers}", colour, shape, method.size)
+        )
+        if method.joined:
+            handles[-1].set_linewidth(1.0)
+        if method.ideal:
+            numbers = format_mean([ideal_hypervolume(front) for front in seeds])
+            handles.append(
+                create_handle(f"ideal point of {_legend_name(method)}\n{numbers}", colour, "*", 130)
+            )
+        outside += count
+    drawn = [front for method in methods for front in method.fronts]
+    if not all(front.non_dominated.all() for front in drawn):
+        handles.append(dominated_handle(20, "dominated by its own front"))
+    if any(len(method.fronts) > 1 for method in methods):
+        handles.append(create_handle("other seeds than the first", MUTED, "o", 10, PALE))
+        handles[-1].set_linewidth(0.8)
+    if outside:
+        points = "1 point lies" if outside == 1 else f"{outside} points lie"
+        handles.append(create_handle(f"{points} outside", MUTED, (3, 0, -90), 30))
+    return handles
+
+
+def _legend_name(method: Method) -> str:
+    """A method's name, cut at the front; matplotlib would hide a leading underscore."""
+    name = shorten(method.name, len(method.name))
+    name = name if len(name) <= WIDTH else f"…{name[1 - WIDTH :]}"
+    return f" {name}" if name.startswith("_") else name
+
+
+def comparison_figure(
+    fronts: Mapping[str, Sequence[Front]], *, title: str = "", ideal: Collection[str] = ()
+) -> "Figure":
+    """Draw several methods into one figure that belongs to no window and no global state.
+
+    Colour and shape tell methods apart. The first seed of a method is drawn in full, the others
+    pale; dominated points are faded. With two objectives the others are joined by a line; with
+    more there is one panel per pair. The legend has each method's hypervolume, the mean and the
+    standard deviation over its seeds. The panels show the region of the fronts: a point far worse
+    is a small triangle at the border, and the legend says how many there are.
+
+    Args:
+        fronts: by the name of the method, one front per seed; the same objectives and reference
+            everywhere. Points that are not finite are left out.
+        title: a line above the picture.
+        ideal: methods with one network per objective (Single Task). Their ideal point is a star:
+            none of their networks is left of it or below.
+
+    Returns:
+        A matplotlib figure; `Figure.savefig` writes it.
+
+    >>> rays, names = [[0.9, 0.1], [0.1, 0.9]], ("loss", "gap")
+    >>> front = Front(rays, [[1.0, 1.5], [1.5, 1.0]], names, (2, 2))
+    >>> figure = comparison_figure({"cosmos": [front], "mgda": [front]}, title="adult")
+    >>> [text.get_text().split() for text in figure.legends[0].get_texts()]
+    [['cosmos', '0.7500'], ['mgda', '0.7500']]
+    """
+    methods = _validate(fronts, ideal)
+    drawn = [method for method in methods if method.fronts]
+    with open_sheet(title) as figure:
+        box = compute_box(drawn)
+        entries = create_legend(methods, fronts, box)
+        draw = _draw_pair if drawn[0].fronts[0].objectives == 2 else _draw_grid
+        draw(figure, drawn, box)
+        _draw_legend(figure, entries, legend_title(fronts), drawn[0].fronts[0].objectives)
+    return figure
+
+
+def save_comparison(
+    path: Path,
+    fronts: Mapping[str, Sequence[Front]],
+    *,
+    title: str = "",
+    ideal: Collection[str] = (),
+) -> None:
+    """Draw methods as `comparison_figure` does and write the picture atomically.
+
+    Args:
+        path: where the PNG goes, or the PDF if it ends in ``.pdf``; an older one is replaced.
+        fronts: by the name of the method, one front per seed.
+        title: a line above the picture.
+        ideal: methods whose ideal point is shown.
+
+    >>> import tempfile
+    >>> front = Front([[0.5, 0.5]], [[0.3, 0.2]], ("loss", "gap"), (2, 2))
+    >>> path = Path(tempfile.mkdtemp()) / "comparison.png"
+    >>> save_comparison(path, {"uniform": [front]})
+    >>> path.read_bytes()[1:4]
+    b'PNG'
+    """
+    save_figure(path, comparison_figure(fronts, title=title, ideal=ideal))
+
+
+def _validate(fronts: Mapping[str, Sequence[Front]], ideal: Collection[str]) -> list[Method]:
+    """Return the methods with their finite points; raise if nothing can be drawn."""
+    if not fronts:
+        raise ConfigurationError("`fronts` needs at least one method to draw, found none")
+    for name, seeds in fronts.items():
+        if not seeds:
+            raise ConfigurationError(
+                f"the method `{name}` needs at least one front, found none: leave it out"
+            )
+    for name in ideal:
+        if name not in fronts:
+            raise unknown("method in `ideal`", name, fronts)
+    all_fronts = [front for seeds in fronts.values() for front in seeds]
+    check_same_objectives(all_fronts)
+    for front in all_fronts:
+        if not np.array_equal(front.reference, all_fronts[0].reference):
+            raise ConfigurationError(
+                "hypervolumes in one picture need the same `reference`, found "
+                f"{all_fronts[0].reference.tolist()} and {front.reference.tolist()}: evaluate "
+                "again with the same one"
+            )
+    methods = [
+        Method(
+            name,
+            [finite for finite in map(keep_finite, seeds) if finite],
+            method_look(number),
+            name in ideal,
+        )
+        for number, (name, seeds) in enumerate(fronts.items())
+    ]
+    if not any(method.fronts for method in methods):
+        raise DataError(
+            f"no point of {', '.join(fronts)} has finite values, so there is nothing to draw; "
+            "train again with a smaller learning rate"
+        )
+    return methods
+
+
+def _draw_pair(figure: "Figure", methods: list[Method], box: tuple[Array, Array]) -> None:
+    """One large panel."""
+    figure.set_size_inches(8.4, 4.9)
+    labels = [
+        f"{name}   ← smaller is better" for name in objective_labels(methods[0].fronts[0], 40)
+    ]
+    axes = figure.add_subplot(label="front")
+    format_axes(axes, *labels)
+    draw_methods(axes, methods, (0, 1), box)
+
+
+def _draw_grid(figure: "Figure", methods: list[Method], box: tuple[Array, Array]) -> None:
+    """One panel per pair of objectives below the diagonal."""
+    first = methods[0].fronts[0]
+    size = first.objectives - 1
+    side = min(2.2 + 2.7 * size, 14.0)
+    figure.set_size_inches(side, side)
+    grid = figure.add_gridspec(size, size, wspace=0.05, hspace=0.05)
+    labels = [f"{name}  (← better)" for name in objective_labels(first, 26)]
+    for row in range(size):
+        for column in range(row + 1):
+            axes = figure.add_subplot(grid[row, column], label=f"front {column} {row + 1}")
+            format_axes(axes, labels[column], labels[row + 1])
+            draw_methods(axes, methods, (column, row + 1), box)
+            axes.label_outer()
+
+
+def _draw_legend(figure: "Figure", entries: list["Line2D"], title: str, objectives: int) -> None:
+    """The legend beside the panel or in the free corner of the grid; both grow to hold it."""
+    size = objectives - 1
+    free = max(size // 2, 1)  # columns of the corner
+    legend = figure.legend(
+        handles=entries,
+        loc="outside right upper" if objectives == 2 else "upper right",
+        title=title,
+        title_fontsize=8,
+        labelspacing=0.7 if objectives == 2 else 0.55,
+        alignment="left",
+    )
+    legend.get_title().set(linespacing=1.4, color=MUTED)
+    figure.draw_without_rendering()
+    needed = np.array(legend.get_window_extent().size) / figure.dpi + 0.25
+    share = (1.0, 1.0) if objectives == 2 else (free / size, (size - free) / size)
+    figure.set_size_inches(*np.maximum(figure.get_size_inches(), needed / share))

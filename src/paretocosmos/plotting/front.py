@@ -1,0 +1,413 @@
+"""Figures of the fronts of one run: a pair of objectives in one panel, more in a grid of pairs."""
+
+import copy
+import math
+from collections.abc import Sequence
+from itertools import cycle
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from paretocosmos.errors import ConfigurationError, DataError
+from paretocosmos.pareto.front import Array, Front
+from paretocosmos.pareto.metrics import ideal, ideal_hypervolume
+from paretocosmos.pareto.rays import each_alone
+from paretocosmos.plotting.style import (
+    ANCHORS,
+    HAIRLINE,
+    INK,
+    MARKS,
+    MUTED,
+    Mark,
+    check_same_objectives,
+    compute_volume,
+    dominated_handle,
+    fade,
+    is_separate,
+    keep_finite,
+    objective_labels,
+    open_sheet,
+    ray_colours,
+    save_figure,
+    shorten,
+    unique_rays,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
+
+
+STAR = 4.0  # the area of a star as large as a point looks
+
+
+def draw_pair(figure: "Figure", fronts: list[Front]) -> None:
+    """The front with its line, and beside it the rays; below, who is selected or the reference."""
+    figure.set_size_inches(8.2, 4.7)
+    shares = has_shares(fronts[0])
+    wide, high = ([2.1, 1.0], [1.0, 1.5]) if shares else ([3.0, 1.0], [1.0, 1.0])
+    grid = figure.add_gridspec(
+        2, 2, width_ratios=wide, height_ratios=high, wspace=0.06, hspace=0.08
+    )
+    main = figure.add_subplot(grid[:, 0], label="front")
+    # The arrow points to smaller values on both axes, the turned one included.
+    labels = [f"{name}   ← smaller is better" for name in objective_labels(fronts[0], 40)]
+    draw_panel(main, fronts, (0, 1), labels)
+    for front, mark in zip(fronts, cycle(MARKS)):
+        if has_line(front):
+            x, y = sort_points(front.values[front.non_dominated]).T
+            main.plot(x, y, mark.line, color=MUTED, linewidth=0.9, zorder=2)
+    _draw_fan(figure.add_subplot(grid[0, 1], label="rays"), fronts)
+    if shares:
+        draw_shares(figure.add_subplot(grid[1, 1], label="shares"), fronts[0])
+    else:
+        _draw_box(figure.add_subplot(grid[1, 1], label="box"), fronts, main)
+
+
+def has_line(front: Front) -> bool:
+    """Return True if a line through the non-dominated points of a front is meaningful."""
+    several = front.non_dominated.sum() > 1
+    apart = is_separate(front) or each_alone(front.rays)
+    return front.objectives == 2 and bool(several) and not apart
+
+
+def draw_panel(
+    axes: "Axes", fronts: list[Front], pair: tuple[int, int], labels: Sequence[str]
+) -> None:
+    """The points of all fronts in two of their objectives, as large as the panel allows."""
+    format_axes(axes, labels[pair[0]], labels[pair[1]])
+    for front, mark in zip(fronts, cycle(MARKS)):
+        _draw_points(axes, front, mark, pair)
+        if each_alone(front.rays):
+            _draw_ideal(axes, front, mark, pair)
+    points = np.concatenate([front.values for front in fronts])[:, pair]
+    (left, bottom), (right, top) = pad_limits(points.min(axis=0), points.max(axis=0))
+    axes.set(xlim=(left, right), ylim=(bottom, top))
+    _draw_reference(axes, fronts[0].reference[list(pair)])
+
+
+def format_axes(axes: "Axes", across: str, up: str) -> None:
+    """Set the grid, ticks and labels of a panel of points."""
+    axes.grid(color=HAIRLINE, linewidth=0.4, alpha=0.7)
+    axes.tick_params(length=0, pad=5)
+    axes.locator_params(nbins=6)
+    axes.set(xlabel=across, ylabel=up)
+
+
+def pad_limits(low: Array, high: Array) -> tuple[Array, Array]:
+    """The limits of a panel around these; a front of one value gets some width."""
+    flat = high - low <= 1e-9 * np.maximum(np.abs(high), np.abs(low))
+    pad = np.where(flat, np.maximum(0.05 * np.abs(high), 1e-3), 0.06 * (high - low))
+    return low - pad, high + pad
+
+
+def _draw_points(axes: "Axes", front: Front, mark: Mark, pair: tuple[int, int]) -> None:
+    """The points of one front, dominated ones faded and underneath."""
+    (x, y), colour = front.values.T[list(pair)], ray_colours(front.rays)
+    keep = front.non_dominated
+    for select, shade, order, kind in (
+        (~keep, fade(colour[~keep]), 3, "dominated"),
+        (keep, colour[keep], 4, "non-dominated"),
+    ):
+        axes.scatter(
+            x[select],
+            y[select],
+            s=mark.size,
+            marker=mark.marker,
+            facecolors=shade if mark.filled else "white",
+            edgecolors="white" if mark.filled else shade.tolist(),
+            linewidths=0.5 if mark.filled else 1.1,
+            zorder=order,
+            clip_on=False,
+            label=f"{front.split} {kind}",
+        )
+
+
+def _draw_ideal(axes: "Axes", front: Front, mark: Mark, pair: tuple[int, int]) -> None:
+    """A star for the best of every objective; the panel reaches that far, for others have it."""
+    x, y = ideal(front)[list(pair)]
+    colour, size = (INK if mark.filled else "white"), STAR * mark.size
+    axes.scatter(x, y, marker="*", s=size, facecolors=colour, edgecolors=INK, linewidths=0.8)
+    axes.collections[-1].set(zorder=5, clip_on=False, label=f"{front.split} ideal")
+
+
+def _draw_reference(axes: "Axes", reference: Array) -> None:
+    x, y = reference
+    axes.scatter(x, y, marker="x", s=26, c=INK, linewidths=1.1, zorder=5, label="reference")
+
+
+def _draw_fan(axes: "Axes", fronts: list[Front]) -> None:
+    """The rays as lines from the origin, in the colours of their points."""
+    rays = unique_rays(fronts)
+    width = 1.0 if len(rays) > 9 else 2.0
+    for (x, y), colour in zip(rays, ray_colours(rays), strict=True):
+        length = math.hypot(x, y) or 1.0
+        # over the axes and not cut there: a ray may be one of them
+        line = axes.plot([0, x / length], [0, y / length], color=colour, linewidth=width)[0]
+        line.set(zorder=3, clip_on=False, solid_capstyle="round")
+    arc = np.linspace(0, math.pi / 2, 60)
+    axes.plot(np.cos(arc), np.sin(arc), color=HAIRLINE, linewidth=0.6, zorder=0)
+    axes.set(xlim=(0, 1.06), ylim=(0, 1.06), xticks=[], yticks=[], aspect="equal", anchor="NW")
+    axes.set_title("ray: weight on" if len(rays) == 1 else "rays: weight on", loc="left")
+    across, up = objective_labels(fronts[0], 24)
+    axes.set_xlabel(across, fontsize=7.5, labelpad=4)
+    axes.set_ylabel(up, fontsize=7.5, labelpad=4)
+
+
+def _draw_box(axes: "Axes", fronts: list[Front], main: "Axes") -> None:
+    """From the origin to the reference point: what the hypervolume of the first front measures."""
+    from matplotlib.patches import Rectangle
+
+    reference = fronts[0].reference
+    values = fronts[0].values[fronts[0].non_dominated]
+    inside = sort_points(values[(values < reference).all(axis=1)])
+    x, y = np.concatenate([inside, [reference]]).T
+    axes.fill_between(x, y, reference[1], step="post", color=ANCHORS[0], alpha=0.1, linewidth=0)
+    for front, mark in zip(fronts, cycle(MARKS)):
+        x, y = front.values.T
+        axes.scatter(
+            x, y, s=5, c=ray_colours(front.rays), marker=mark.marker, linewidths=0, zorder=3
+        )
+        _draw_reference(axes, front.reference)
+    points = np.concatenate([*(front.values for front in fronts), [reference]])
+    low, high = np.minimum(points.min(axis=0), 0), points.max(axis=0)
+    pad = 0.07 * np.where(high > low, high - low, 1.0)
+    (left, bottom), (right, top) = np.where(low < 0, low - pad, low), high + pad
+    axes.set(xlim=(left, right), ylim=(bottom, top), box_aspect=1, anchor="NW")
+    (left, right), (bottom, top) = main.get_xlim(), main.get_ylim()
+    zoomed = Rectangle((left, bottom), right - left, top - bottom, fill=False, edgecolor=MUTED)
+    axes.add_patch(zoomed).set_linewidth(0.6)
+    axes.locator_params(nbins=3, steps=[1, 2, 5, 10])
+    axes.tick_params(labelsize=7, length=2)
+    axes.set_title(f"reference ({', '.join(f'{value:g}' for value in reference)})", loc="left")
+
+
+def sort_points(points: Array) -> Array:
+    """Sort points from the left end of a front to its right end."""
+    return points[np.lexsort((-points[:, 1], points[:, 0]))]
+
+
+def draw_grid(figure: "Figure", fronts: list[Front]) -> None:
+    """One panel per pair of objectives below the diagonal, the rays above it."""
+    size = fronts[0].objectives - 1
+    side = min(1.8 + 2.3 * size, 14.0)
+    figure.set_size_inches(side + 0.6, side)
+    grid = figure.add_gridspec(size, size, wspace=0.05, hspace=0.05)
+    names = objective_labels(fronts[0], 20)
+    labels = [f"{name}  (← better)" for name in names]
+    for row in range(size):
+        for column in range(row + 1):
+            axes = figure.add_subplot(grid[row, column], label=f"front {column} {row + 1}")
+            draw_panel(axes, fronts, (column, row + 1), labels)
+            axes.label_outer()
+    room = max(size // 2, 1)
+    draw_star(figure.add_subplot(grid[:room, size - room :], label="rays"), fronts, names)
+
+
+def draw_star(axes: "Axes", fronts: list[Front], names: list[str]) -> None:
+    """The rays between the corners of a polygon, one corner per objective (J = 3: the simplex)."""
+    objectives = len(names)
+    turn = math.pi / 2 + 2 * math.pi * np.arange(objectives) / objectives
+    corners = np.stack([np.cos(turn), np.sin(turn)], axis=1)
+    outline = np.concatenate([corners, corners[:1]])
+    axes.plot(*outline.T, color=HAIRLINE, linewidth=0.8, zorder=1)
+    rays = unique_rays(fronts)
+    across, up = (rays @ corners).T
+    axes.scatter(across, up, s=14, c=ray_colours(rays), linewidths=0, zorder=2)
+    for name, (x, y), colour in zip(names, corners, ray_colours(np.eye(objectives)), strict=True):
+        side = "center" if abs(x) < 0.1 or objectives == 3 else ("left" if x > 0 else "right")
+        high = "bottom" if y > 0.1 else ("top" if y < -0.1 else "center")
+        axes.text(1.1 * x, 1.1 * y, name, ha=side, va=high, fontsize=7.5, color=colour)
+    axes.set(xlim=(-1.5, 1.5), ylim=(-1.2, 1.5), aspect="equal")
+    axes.set_axis_off()
+    axes.set_title("rays: a point has the colour of its ray")
+
+
+PREFIX = "selection_rate_"
+# Groups that one small panel can tell apart.
+MOST = 4
+SHAPES = "os^D"
+
+
+def has_shares(front: Front) -> bool:
+    """Return True if a front has the accuracy and the selection rates of a few groups."""
+    count = sum(name.startswith(PREFIX) for name in front.metrics)
+    return 2 <= count <= MOST and "accuracy" in front.metrics
+
+
+def draw_shares(axes: "Axes", front: Front) -> None:
+    """A line for each group: the share that is predicted positive, by how often that is wrong."""
+    wrong, shade = 100 * (1 - front.metrics["accuracy"]), ray_colours(front.rays)
+    groups = [name for name in front.metrics if name.startswith(PREFIX)]
+    highest = max(groups, key=lambda name: float(front.metrics[name][0]))
+    for name, shape in zip(groups, SHAPES, strict=False):
+        share = 100 * front.metrics[name]
+        axes.plot(wrong, share, color=MUTED, linewidth=0.7, zorder=2)
+        axes.scatter(wrong, share, s=13, c=shade, marker=shape, linewidths=0, zorder=3)
+        axes.annotate(
+            shorten(name.removeprefix(PREFIX), 12),
+            (wrong[0], share[0]),
+            xytext=(0, 5 if name == highest else -12),
+            textcoords="offset points",
+            ha="left",
+            fontsize=8,
+            color=INK,
+        )
+    axes.margins(x=0.08, y=0.18)
+    axes.set_ylim(bottom=0)
+    axes.locator_params(nbins=3, steps=[1, 2, 5, 10])
+    axes.tick_params(labelsize=7.5, length=2)
+    axes.set_title(f"selected, of 100 ({front.split})", loc="left")
+    axes.set_xlabel("wrong answers of 100", fontsize=7.5, labelpad=4)
+
+
+def front_figure(fronts: Sequence[Front], *, title: str = "") -> "Figure":
+    """Draw fronts into one figure that belongs to no window and no global state.
+
+    A point has the colour of its ray, and the small panel shows every ray in that colour, so one
+    sees which preference gave which trade-off. The shape of a point tells the fronts apart.
+    Dominated points are faded. With two objectives the other points are joined by a line, and a
+    panel shows how far away the reference point is, or, where groups of people are compared, which
+    share of each is selected and how often that is right; with more objectives there is one panel
+    per pair.
+
+    Args:
+        fronts: one or more fronts with the same objectives, such as test and val.
+        title: a line above the picture.
+
+    Returns:
+        A matplotlib figure; `Figure.savefig` writes it.
+
+    >>> front = Front([[0.9, 0.1], [0.1, 0.9]], [[0.3, 0.2], [0.5, 0.1]], ("loss", "gap"), (2, 2))
+    >>> [axes.get_label() for axes in front_figure([front]).axes]
+    ['front', 'rays', 'box']
+    """
+    drawn = _validate(fronts)
+    with open_sheet(title) as figure:
+        draw = draw_pair if drawn[0].objectives == 2 else draw_grid
+        draw(figure, drawn)
+        beside = any(each_alone(front.rays) for front in drawn)  # a pair below each other
+        columns = 2 if beside else 3
+        figure.legend(handles=_legend(drawn), loc="outside lower left", ncols=columns)
+    return figure
+
+
+def save_front(path: Path, fronts: Sequence[Front], *, title: str = "") -> None:
+    """Draw fronts as `front_figure` does and write the picture atomically.
+
+    Args:
+        path: where the PNG goes, or the PDF if it ends in ``.pdf``; an older one is replaced.
+        fronts: one or more fronts with the same objectives.
+        title: a line above the picture.
+
+    >>> import tempfile
+    >>> front = Front([[0.5, 0.5]], [[0.3, 0.2]], ("loss", "gap"), (2, 2))
+    >>> path = Path(tempfile.mkdtemp()) / "front.png"
+    >>> save_front(path, [front])
+    >>> path.read_bytes()[1:4]
+    b'PNG'
+    """
+    save_figure(path, front_figure(fronts, title=title))
+
+
+def _validate(fronts: Sequence[Front]) -> list[Front]:
+    """Return the fronts with their finite points; raise if nothing can be drawn."""
+    if len(fronts) == 0:
+        raise ConfigurationError("`fronts` needs at least one front to draw, found none")
+    check_same_objectives(fronts)
+    for front in fronts:
+        if keep_finite(front) is None:
+            raise DataError(
+                f"no point of the {front.split} front has finite values, so there is nothing to "
+                "draw; train again with a smaller learning rate"
+            )
+    return [finite for finite in map(keep_finite, fronts) if finite is not None]
+
+
+def _legend(fronts: list[Front]) -> list["Line2D"]:
+    from matplotlib.lines import Line2D
+
+    handles = []
+    for label, front, mark in zip(_titles(fronts), fronts, cycle(MARKS)):
+        handles.append(
+            Line2D(
+                [],
+                [],
+                color=MUTED,
+                linewidth=0.9 if has_line(front) else 0,
+                linestyle=mark.line,
+                marker=mark.marker,
+                markersize=math.sqrt(mark.size),
+                markerfacecolor=INK if mark.filled else "white",
+                markeredgecolor=INK,
+                markeredgewidth=0 if mark.filled else 1.1,
+                label=f"{label}: hypervolume {compute_volume(front):.4f}",
+            )
+        )
+        if each_alone(front.rays):
+            text = f"{label}: ideal point, {ideal_hypervolume(front):.4f}"
+            handles.append(copy.copy(handles[-1]))
+            handles[-1].set(marker="*", markersize=math.sqrt(STAR * mark.size), label=text)
+            handles[-1].set_markeredgewidth(0.8)
+    if not all(front.non_dominated.all() for front in fronts):
+        handles.append(dominated_handle(30, colour=INK))
+    return handles
+
+
+def _titles(fronts: list[Front]) -> list[str]:
+    """The split of each front; where that says nothing, its method, its seed or its number."""
+    sources = [{**front.provenance, "split": front.split} for front in fronts]
+    for key in ("split", "method", "seed"):
+        titles = [shorten(str(source.get(key, "")), 40) for source in sources]
+        if all(titles) and len(set(titles)) == len(titles):
+            return titles
+    return [f"{shorten(front.split, 40)} {number}" for number, front in enumerate(fronts, start=1)]
+
+
+# A tail of the fronts is left out if it is at most a third of them, each method counting as one,
+# and lies further away than twice the width of all the rest: one method of three that failed.
+TAIL = 1 / 3
+
+
+GAP = 2.0
+
+
+# Points beside the fronts are shown if they lie within half the width of the fronts.
+REACH = 0.5
+
+
+def select_limits(
+    fronts: list[Array], beside: list[Array], always: list[Array]
+) -> tuple[Array, Array]:
+    """The smallest and the largest value of every objective that is shown, ``[J]`` each.
+
+    Nothing is left out because it is too good. What is much worse than the fronts would squash
+    them, so the picture may say of it only that it lies outside.
+
+    Args:
+        fronts: the non-dominated points ``[N, J]`` of each method that gives a front.
+        beside: other points: dominated ones, those of networks for one objective.
+        always: points that must be seen.
+    """
+    weights = np.concatenate([np.full(len(points), 1 / len(points)) for points in fronts])
+    core = np.concatenate(fronts)
+    points = np.concatenate([core, *beside])
+    high = np.array([_without_tail(column, weights / len(fronts)) for column in core.T])
+    if not (core <= high).all(axis=1).any():  # every point is in the tail of some objective
+        high = core.max(axis=0)
+    low = np.concatenate([points[(points <= high).all(axis=1)], *always]).min(axis=0)
+    reach = high + REACH * (high - low)
+    near = points[(points <= reach).all(axis=1)]
+    return low, np.concatenate([near, [high], *always]).max(axis=0)
+
+
+def _without_tail(values: Array, weights: Array) -> float:
+    """The largest value before a gap behind which only a light and distant tail follows."""
+    order = np.argsort(values)
+    values, weights = values[order], weights[order]
+    rest = np.cumsum(weights[::-1])[::-1][1:]  # what lies behind each gap
+    width = values[:-1] - values[0]
+    lone = (rest <= TAIL + 1e-9) & (width > 0) & (np.diff(values) > GAP * width)
+    return float(values[:-1][lone][0] if lone.any() else values[-1])

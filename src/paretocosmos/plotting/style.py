@@ -1,0 +1,339 @@
+"""Style, colours and marks of every picture, and the sheet from an empty figure to a file."""
+
+import io
+import math
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from textwrap import wrap
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import numpy as np
+
+from paretocosmos.errors import ConfigurationError, need
+from paretocosmos.io.files import write_bytes
+from paretocosmos.io.palette import LIGHT, RUNS
+from paretocosmos.io.paths import user_path
+from paretocosmos.objectives import measure_of
+from paretocosmos.pareto.front import Array, Front
+from paretocosmos.pareto.metrics import hypervolume
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
+    from matplotlib.typing import MarkerType
+
+
+DPI = 200
+INK, MUTED, HAIRLINE = LIGHT["ink"], LIGHT["quiet"], LIGHT["line"]
+FADED = 0.38  # how much of its colour a dominated point has
+ANCHORS = RUNS["light"][:6]
+# The end of viridis is too bright on white.
+BRIGHTEST = 0.9
+FONT = "DejaVu Sans"  # comes with matplotlib: the same letters on every machine
+ABSENT = "□"  # in place of a letter the font lacks, about which matplotlib would warn
+
+# The reader's own matplotlib settings (usetex, a dark style) must not reach a run's picture.
+STYLE: dict[str, Any] = {
+    "figure.facecolor": "white",
+    "font.family": [FONT],
+    "font.size": 8.5,
+    "text.usetex": False,
+    "text.parse_math": False,  # a dollar sign is a dollar sign
+    "text.color": INK,
+    "axes.unicode_minus": True,
+    "axes.facecolor": "white",
+    "axes.edgecolor": MUTED,
+    "axes.labelcolor": INK,
+    "axes.labelsize": 9,
+    "axes.labelpad": 6,
+    "axes.linewidth": 0.6,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": False,
+    "axes.axisbelow": True,
+    "axes.titlesize": 8,
+    "axes.titlecolor": MUTED,
+    "xtick.color": MUTED,
+    "ytick.color": MUTED,
+    "xtick.labelsize": 8,
+    "ytick.labelsize": 8,
+    "xtick.major.width": 0.6,
+    "ytick.major.width": 0.6,
+    "legend.frameon": False,
+    "legend.fontsize": 8.5,
+}
+
+
+class Mark(NamedTuple):
+    """How the points of one front look; the shape tells fronts apart, the colour rays."""
+
+    marker: str
+    filled: bool
+    size: float
+    line: Literal["-", "--", ":", "-."]
+
+
+MARKS = (
+    Mark("o", True, 30, "-"),
+    Mark("D", False, 20, "--"),
+    Mark("s", True, 26, ":"),
+    Mark("^", False, 28, "-."),
+)
+
+
+# Seven colours and eight shapes, so that 56 methods look different. No star, which is an ideal
+# point, and no triangle to the side or down: those lie at the border.
+COLOURS = (*ANCHORS, INK)
+SHAPES = ("o", "s", "^", "D", "P", "X", "p", "h")
+
+
+class Look(NamedTuple):
+    """How one method looks among others."""
+
+    colour: str
+    shape: str
+    size: float
+
+
+def method_look(number: int) -> Look:
+    """The look of the method of that number; shapes of one width do not look equally large."""
+    shape = SHAPES[number % len(SHAPES)]
+    size = {"o": 20.0, "s": 17.0, "D": 15.0, "h": 24.0}.get(shape, 25.0)
+    return Look(COLOURS[number % len(COLOURS)], shape, size)
+
+
+def use_style() -> AbstractContextManager[None]:
+    """Draw in this style and in nothing the reader has set."""
+    need("matplotlib", "plot", "drawing a front")
+    from matplotlib import style
+
+    return style.context(["default", STYLE])
+
+
+def ray_colours(rays: Array) -> Array:
+    """``[N, 4]``: two objectives along viridis, more as a mixture of one colour per objective."""
+    import matplotlib
+    from matplotlib.colors import to_rgba_array
+
+    total = rays.sum(axis=1, keepdims=True)
+    weights = np.divide(rays, total, out=np.full_like(rays, 1 / rays.shape[1]), where=total > 0)
+    if rays.shape[1] == 2:
+        return np.asarray(matplotlib.colormaps["viridis"](BRIGHTEST * weights[:, 1]))
+    anchors = to_rgba_array([ANCHORS[n % len(ANCHORS)] for n in range(rays.shape[1])])
+    mixed: Array = np.clip(weights @ anchors, 0, 1)
+    return mixed
+
+
+def fade(colour: Any) -> Array:
+    """``[N, 4]``: one colour or several as they are for dominated points, nearer to white.
+
+    They stay opaque, or those that lie on each other would look as if nothing dominated them.
+
+    >>> fade("black")[0].round(2).tolist()
+    [0.62, 0.62, 0.62, 1.0]
+    """
+    from matplotlib.colors import to_rgba_array
+
+    colours: Array = to_rgba_array(colour)
+    colours[:, :3] = 1 - FADED * (1 - colours[:, :3])
+    return colours
+
+
+def unique_rays(fronts: list[Front]) -> Array:
+    """``[N, J]``: every ray of the fronts once."""
+    return np.unique(np.concatenate([front.rays for front in fronts]).round(9), axis=0)
+
+
+def shorten(text: str, width: int) -> str:
+    """One line of at most `width` letters, all of which the font has."""
+    line = " ".join(text.split())
+    line = line if len(line) <= width else line[: width - 1] + "…"
+    return "".join(letter if ord(letter) in _font_characters() else ABSENT for letter in line)
+
+
+def wrap_text(text: str, width: int) -> str:
+    """A text in lines of at most that many letters, broken after commas and colons if it can be.
+
+    >>> wrap_text("Adult, COSMOS, batch size 64, α 0.1", 32).splitlines()
+    ['Adult, COSMOS, batch size 64,', 'α 0.1']
+    """
+    glued = re.sub(r"(?<![,:]) ", "\N{NO-BREAK SPACE}", text)
+    whole = all(len(part) <= width for part in glued.split(" "))
+    lines = wrap(glued if whole else text, width, break_on_hyphens=False)
+    return "\n".join(lines).replace("\N{NO-BREAK SPACE}", " ")
+
+
+def objective_labels(front: Front, width: int) -> list[str]:
+    """The objectives in words; one of which no letter can be shown goes by its number."""
+    names = [shorten(measure_of(name).label, width) for name in front.names]
+    return [
+        name if name.strip(f"{ABSENT}… ") else f"objective {number}"
+        for number, name in enumerate(names, start=1)
+    ]
+
+
+@cache
+def _font_characters() -> frozenset[int]:
+    """Characters that the font has in both of its weights."""
+    from matplotlib.font_manager import findfont
+    from matplotlib.ft2font import FT2Font
+
+    plain, bold = (FT2Font(findfont(FONT + weight)).get_charmap() for weight in ("", ":bold"))
+    return frozenset(plain.keys() & bold.keys())
+
+
+EDGE = 0.018  # how far the title begins from the left, of the width
+
+
+@contextmanager
+def open_sheet(title: str) -> Iterator["Figure"]:
+    """An empty figure of this style, which belongs to no window; the title comes at the end.
+
+    Ticks are made when they are first drawn: while the style holds.
+    """
+    with use_style():
+        from matplotlib.figure import Figure
+        from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+        figure = Figure(dpi=DPI, layout=ConstrainedLayoutEngine(w_pad=0.12, h_pad=0.10))
+        yield figure
+        if title:
+            _set_title(figure, shorten(title, 180))
+        figure.draw_without_rendering()
+
+
+def _set_title(figure: "Figure", title: str) -> None:
+    """Above all panels, in as many lines as it needs; the figure grows with them."""
+    text = figure.suptitle(title, x=EDGE, ha="left", fontsize=10.5, fontweight="bold")
+    room = (1 - 2 * EDGE) * figure.bbox.width
+    low = text.get_window_extent().height
+    letters = len(title)
+    while text.get_window_extent().width > room and letters > 1:
+        letters = min(letters - 1, int(letters * room / text.get_window_extent().width) + 1)
+        text.set_text(wrap_text(title, letters))
+    more = (text.get_window_extent().height - low) / figure.dpi
+    wide, high = figure.get_size_inches()
+    figure.set_size_inches(wide, high + more)
+
+
+def save_figure(path: Path, figure: "Figure") -> None:
+    """A PNG, or a PDF if the path ends so, whole or not at all, the same bytes every time."""
+    stream = io.BytesIO()
+    with use_style():
+        if path.suffix.lower() == ".pdf":
+            figure.savefig(stream, format="pdf", metadata={"CreationDate": None})
+        else:
+            figure.savefig(stream, format="png", dpi=DPI)
+    write_bytes(path, stream.getvalue())
+
+
+def check_same_objectives(fronts: Sequence[Front]) -> None:
+    """Raise if fronts do not fit into one figure."""
+    names = fronts[0].names
+    if len(names) < 2:
+        raise ConfigurationError(
+            f"a picture of a front needs two objectives or more, found only `{names[0]}`"
+        )
+    for front in fronts:
+        if front.names != names:
+            raise ConfigurationError(
+                f"fronts in one picture need the same objectives, found {', '.join(names)} and "
+                f"{', '.join(front.names)}: draw them in two pictures"
+            )
+
+
+def check_two_objectives(fronts: Sequence[Front]) -> None:
+    """Raise if a front does not have two objectives."""
+    for front in fronts:
+        if front.objectives != 2:
+            raise ConfigurationError(
+                f"a panel shows two objectives, found {', '.join(front.names)}: draw this front "
+                "with `front_figure`"
+            )
+
+
+def keep_finite(front: Front) -> Front | None:
+    """The front without the points that cannot be drawn; `None` if it has no other."""
+    keep = np.isfinite(front.values).all(axis=1)
+    if not keep.any():
+        return None
+    metrics = {name: values[keep] for name, values in front.metrics.items()}
+    return replace(front, rays=front.rays[keep], values=front.values[keep], metrics=metrics)
+
+
+def compute_volume(front: Front) -> float:
+    """The hypervolume without a warning: the evaluation of the front warned if no point counts."""
+    counts = (front.values < front.reference).all(axis=1).any()
+    return hypervolume(front) if counts else 0.0
+
+
+def is_separate(front: Front) -> bool:
+    """Return True if the points are separate networks, with nothing between them."""
+    return front.provenance.get("networks") is not None
+
+
+# Dots an inch of a page in a browser, and of the picture in it, which is fine enough.
+BROWSER, SHOWN = 96, 150
+
+
+@dataclass(frozen=True, eq=False)
+class Picture:
+    """A figure of matplotlib, shown as the last value of a notebook's cell.
+
+    Attributes:
+        figure: to change it further.
+    """
+
+    figure: "Figure"
+
+    def save(self, path: str | Path) -> Path:
+        """Write it as a PNG, or as a PDF if the path ends in ``.pdf``; gives the path."""
+        target = user_path(path)
+        save_figure(target, self.figure)
+        return target
+
+    def __repr__(self) -> str:
+        wide, high = self.figure.get_size_inches()
+        return f"Picture({wide:g} x {high:g} inches; `.save(path)` writes it)"
+
+    def _repr_png_(self) -> tuple[bytes, dict[str, Any]]:
+        stream = io.BytesIO()
+        with use_style():
+            self.figure.savefig(stream, format="png", dpi=SHOWN)
+        wide = self.figure.get_size_inches()[0]
+        return stream.getvalue(), {"width": round(wide * BROWSER)}
+
+
+def create_handle(
+    text: str,
+    colour: str,
+    shape: "MarkerType",
+    size: float,
+    opacity: float = 1.0,
+) -> "Line2D":
+    """Create a legend entry."""
+    from matplotlib.lines import Line2D
+
+    return Line2D(
+        [],
+        [],
+        color=colour,
+        linewidth=0,
+        marker=shape,
+        markersize=math.sqrt(size),
+        markeredgecolor="white",
+        markeredgewidth=0.5 if opacity == 1.0 else 0,
+        alpha=opacity,
+        label=text,
+    )
+
+
+def dominated_handle(size: float, text: str = "dominated", colour: str = MUTED) -> "Line2D":
+    """Create the legend entry of dominated points."""
+    from matplotlib.colors import to_hex
+
+    return create_handle(text, to_hex(fade(colour)[0]), "o", size)

@@ -177,7 +177,7 @@ def test_train_ends_with_a_table_and_the_folder(cli: Call, undrawn: None, tmp_pa
 def test_a_log_sees_a_long_training_advance(
     cli: Call, undrawn: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("paretocosmos.training.bars.EVERY", 0.0)
+    monkeypatch.setattr("paretocosmos.training.progress.LOG_INTERVAL", 0.0)
     # what this process has grown to depends on the tests before it
     monkeypatch.setattr("paretocosmos.training.loop.peak_memory", lambda device: 84_400_000)
     ended = cli("train", "toy_convex", *SMALL, "--out", "here")

@@ -20,7 +20,7 @@ def test_choosing_and_predicting_share_no_module(
         used.append(model)
         asked.set()
 
-    monkeypatch.setattr("paretocosmos.serving.service.evaluate", evaluated)
+    monkeypatch.setattr("paretocosmos.serving.service.evaluate_shares", evaluated)
     service = Service(Settings(folder=folder, port=0))
     assert asked.wait(30)
     shared = {id(part) for part in service.run.model.modules()}

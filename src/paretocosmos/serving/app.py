@@ -15,12 +15,12 @@ from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, R
 
 from paretocosmos._version import __version__
 from paretocosmos.errors import ParetoCosmosError
-from paretocosmos.serving import Settings
 from paretocosmos.serving.auth import BEARER, AuthMiddleware, FramingMiddleware
 from paretocosmos.serving.pages import SCRIPT, make_security_policy, render_docs, render_index
 from paretocosmos.serving.request_body import shorten_json
 from paretocosmos.serving.schemas import Chosen, Outputs, Probabilities, Refusal
 from paretocosmos.serving.service import Service
+from paretocosmos.serving.settings import Settings
 
 # A Host header that a page may repeat; others are replaced by the loopback's address.
 ADDRESS = re.compile(r"[\w.\-]+(:\d+)?|\[[0-9a-fA-F:]+\](:\d+)?")

@@ -11,8 +11,8 @@ from starlette.requests import HTTPConnection
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from paretocosmos.serving import is_loopback
 from paretocosmos.serving.metrics import Metrics
+from paretocosmos.serving.settings import is_loopback
 
 BEARER = HTTPBearer(scheme_name="token", auto_error=False)
 

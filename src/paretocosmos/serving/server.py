@@ -14,8 +14,8 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.supervisors import Multiprocess
 
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.serving import Settings
 from paretocosmos.serving.app import make_app
+from paretocosmos.serving.settings import Settings
 
 
 class CountingTransport:
@@ -49,8 +49,8 @@ class SlowClientProtocol(H11Protocol):
     """HTTP/1.1 that disconnects clients which neither complete a request nor read their answers.
 
     uvicorn has a timeout only for idle connections: not for a head that never ends, nor for a
-    client that does not read. Unless the server itself is at work, a client must drain bytes within one to
-    two periods of `timeout_keep_alive`; sending further requests does not count.
+    client that does not read. Unless the server itself is at work, a client must drain bytes within
+    one to two periods of `timeout_keep_alive`; sending further requests does not count.
     """
 
     transport: Any

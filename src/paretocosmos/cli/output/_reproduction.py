@@ -12,11 +12,10 @@ from rich.text import Text
 
 from paretocosmos.cli.output._console import err, safe, say, wide
 from paretocosmos.cli.output._table import print_table
-from paretocosmos.io.amounts import clock
-from paretocosmos.io.display import showing
-from paretocosmos.io.tables import number
+from paretocosmos.io.formatting import format_duration, format_number
+from paretocosmos.io.progress import show_live
 from paretocosmos.paper.published import is_face
-from paretocosmos.training.bars import EVERY
+from paretocosmos.training.progress import LOG_INTERVAL
 
 if TYPE_CHECKING:
     from paretocosmos.paper.reproduce import CellStatus, Reproduction
@@ -47,7 +46,7 @@ class _View:
                 say(err, safe(_ended(one)))
                 self._last = 0.0  # how it goes on is worth a line
         now = time.monotonic()
-        if not err.is_terminal and not first and now - self._last >= EVERY:
+        if not err.is_terminal and not first and now - self._last >= LOG_INTERVAL:
             self._last = now
             for text in _lines(at):
                 say(err, safe(text))
@@ -71,8 +70,8 @@ class _View:
                 safe(_short(one.cell.name)),
                 "begins" if at is None else f"{at.epoch}/{at.epochs}",
                 ProgressBar(at.epochs, at.epoch, width=BAR) if at is not None else "",
-                "" if at is None else f"HV val {number(at.hypervolume_val)}",
-                "" if at is None else clock(at.seconds_left),
+                "" if at is None else f"HV val {format_number(at.hypervolume_val)}",
+                "" if at is None else format_duration(at.seconds_left),
             )
         waiting = self._at.having("waiting")
         then = [Text(f"then {_named(waiting, SOON)}", style="dim")] if waiting else []
@@ -86,7 +85,7 @@ def cells(*, quiet: bool) -> Iterator["Callable[[Reproduction], None]"]:
         yield lambda _: None
         return
     view = _View()
-    with showing(view.picture, left=False, stdout=False):
+    with show_live(view.picture, keep=False, need_stdout=False):
         yield view.show
 
 
@@ -105,10 +104,10 @@ def print_reproduction(done: "Reproduction") -> None:
     for one in shown:
         table.add_row(
             safe(one.cell.name),
-            number(one.hypervolume),
+            format_number(one.hypervolume),
             *([printed_volume(one)] if compared else []),
             f"{len(one.seeds_done)}/{len(one.cell.seeds)}",
-            clock(one.seconds) if one.seconds else "-",
+            format_duration(one.seconds) if one.seconds else "-",
             one.state if one.asked or one.state != "waiting" else "begun",
         )
     print_table(console, table)
@@ -117,11 +116,13 @@ def print_reproduction(done: "Reproduction") -> None:
     if len(shown) < len(every):
         console.print(f"and {len(every) - len(shown)} cells that you did not ask for")
     spent = done.to_dict()["seconds"]
-    by_method = ", ".join(f"{name} {clock(s)}" for name, s in spent["by_method"].items() if s)
-    parts = ", ".join(
-        f"{clock(spent[part])} {part}" for part in ("training", "preparing", "evaluating")
+    by_method = ", ".join(
+        f"{name} {format_duration(s)}" for name, s in spent["by_method"].items() if s
     )
-    say(console, f"time: {clock(spent['all'])}, of which {parts}")
+    parts = ", ".join(
+        f"{format_duration(spent[part])} {part}" for part in ("training", "preparing", "evaluating")
+    )
+    say(console, f"time: {format_duration(spent['all'])}, of which {parts}")
     if by_method:
         say(console, f"by method: {safe(by_method)}")
     console.print(f"[bold]all of it[/]  {safe(done.file)}", soft_wrap=True)
@@ -142,7 +143,7 @@ def _standing(at: "Reproduction") -> str:
     if counts["failed"]:
         parts.append(f"{counts['failed']} failed")
     left = at.seconds_left
-    parts.append("time left unknown" if left is None else f"about {clock(left)} left")
+    parts.append("time left unknown" if left is None else f"about {format_duration(left)} left")
     mark = "REHEARSAL  " if at.recipe.epochs is not None else ""
     return mark + ", ".join(parts)
 
@@ -151,7 +152,7 @@ def _lines(at: "Reproduction") -> Iterator[str]:
     yield _standing(at)
     for one in at.having("running"):
         if one.at is not None:
-            reached = number(one.at.hypervolume_val)
+            reached = format_number(one.at.hypervolume_val)
             yield f"  {one.cell.name}  epoch {one.at.epoch}/{one.at.epochs}  HV val {reached}"
 
 
@@ -166,8 +167,8 @@ def _ended(one: "CellStatus") -> str:
     seeds = len(one.cell.seeds)
     paper = "" if one.hypervolume_paper is None else f" (the paper's {printed_volume(one)})"
     return (
-        f"done    {one.cell.name}  HV {number(one.hypervolume)}{paper}  "
-        f"{seeds} seed{'s' if seeds > 1 else ''}  {clock(one.here)}"
+        f"done    {one.cell.name}  HV {format_number(one.hypervolume)}{paper}  "
+        f"{seeds} seed{'s' if seeds > 1 else ''}  {format_duration(one.here)}"
     )
 
 

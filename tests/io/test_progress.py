@@ -1,4 +1,4 @@
-"""Where something moves, and where nothing does."""
+"""The live display of terminals and notebooks."""
 
 import re
 import sys
@@ -13,9 +13,8 @@ from rich.text import Text
 
 from paretocosmos import fit
 from paretocosmos.errors import FrontWarning
-from paretocosmos.io import display
-from paretocosmos.io.display import console, showing, tell
-from paretocosmos.io.doing import doing
+from paretocosmos.io import progress
+from paretocosmos.io.progress import get_console, print_note, progress_bar, show_live, status
 
 SMALL: dict[str, Any] = {"epochs": 2, "device": "cpu", "engine": "eager"}
 
@@ -25,9 +24,9 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     """Both streams are a terminal of 80 columns."""
     for key, value in {"FORCE_COLOR": "1", "TERM": "xterm", "NO_COLOR": "1"}.items():
         monkeypatch.setenv(key, value)
-    monkeypatch.setattr(console(), "_width", 80)
-    monkeypatch.setattr(console(), "is_interactive", True)
-    monkeypatch.setattr(display, "_stdout_is_seen", lambda: True)
+    monkeypatch.setattr(get_console(), "_width", 80)
+    monkeypatch.setattr(get_console(), "is_interactive", True)
+    monkeypatch.setattr(progress, "_is_stdout_terminal", lambda: True)
 
 
 @pytest.fixture
@@ -99,7 +98,7 @@ def test_warnings_of_this_package_are_notes_and_others_are_not(
     before = warnings.showwarning
     with warnings.catch_warnings():
         warnings.simplefilter("always")
-        with showing(lambda: Text("bar")):
+        with show_live(lambda: Text("bar")):
             warnings.warn("<b>ours</b>", FrontWarning, stacklevel=1)
             warnings.warn("theirs", UserWarning, stacklevel=1)
     assert "note: <b>ours</b>" in notebook[-1]["text/plain"]
@@ -112,8 +111,8 @@ def test_warnings_of_this_package_are_notes_and_others_are_not(
 def test_what_takes_a_while_is_named_below(
     notebook: list[dict[str, str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(display, "SOON", 0.0)
-    with showing(lambda: None, left=False), doing("loading \x1b[2J"):
+    monkeypatch.setattr(progress, "STATUS_DELAY", 0.0)
+    with show_live(lambda: None, keep=False), status("loading \x1b[2J"):
         threading.Event().wait(0.8)  # it is drawn three times a second
     named = [picture for picture in notebook if r"loading \x1b[2J" in picture["text/plain"]]
     assert named
@@ -122,10 +121,10 @@ def test_what_takes_a_while_is_named_below(
 
 def test_only_one_draws(notebook: list[dict[str, str]]) -> None:
     def elsewhere() -> None:
-        with showing(lambda: Text("inner")):
-            tell("nobody")
+        with show_live(lambda: Text("inner")):
+            print_note("nobody")
 
-    with showing(lambda: Text("outer")), showing(lambda: Text("inner")):
+    with show_live(lambda: Text("outer")), show_live(lambda: Text("inner")):
         pass
     assert notebook[-1]["text/plain"].split() == ["outer", "inner"]
     count = len(notebook)
@@ -133,3 +132,10 @@ def test_only_one_draws(notebook: list[dict[str, str]]) -> None:
     thread.start()
     thread.join()
     assert len(notebook) == count
+
+
+@pytest.mark.parametrize("of_bytes", [True, False])
+def test_a_pipe_sees_no_bar(capsys: pytest.CaptureFixture[str], of_bytes: bool) -> None:
+    with progress_bar("decoding", 3, of_bytes=of_bytes) as advance:
+        advance(2)
+    assert capsys.readouterr() == ("", "")

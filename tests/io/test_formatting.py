@@ -2,7 +2,7 @@
 
 import pytest
 
-from paretocosmos.io.text import plain, printable
+from paretocosmos.io.formatting import sanitize, sanitize_line
 
 
 @pytest.mark.parametrize(
@@ -17,12 +17,12 @@ from paretocosmos.io.text import plain, printable
     ],
 )
 def test_control_characters_become_escapes(text: str, shown: str) -> None:
-    assert printable(text) == shown
+    assert sanitize(text) == shown
 
 
 def test_line_breaks_stay_where_they_are_wanted() -> None:
-    assert printable("a\nb\tc", keep="\n") == "a\nb\\tc"
+    assert sanitize("a\nb\tc", keep="\n") == "a\nb\\tc"
 
 
 def test_one_line_is_one_line() -> None:
-    assert plain(" a\n\tb\r ") == "a b"
+    assert sanitize_line(" a\n\tb\r ") == "a b"

@@ -53,7 +53,8 @@ class Chooses:
             criteria: bounds and what is best among the points that keep them, by the keywords of
                 `pareto.selection.Criteria`: `max`, `min`, `minimize`, `maximize`, `knee`,
                 `weights`, `near`, `allow_constant` and `confidence`. Without a confidence, bounds
-                hold on the validation rows, gaps by `tilt` on these and the training rows together.
+                hold on the validation rows, and for gaps with `fairness_adjustment` on these and
+                the training rows together.
 
         Returns:
             A fitted copy with the chosen ray as its `preference`, the point as `choice_` and

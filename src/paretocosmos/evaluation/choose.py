@@ -12,8 +12,8 @@ from torch import Tensor, nn
 from paretocosmos.errors import FrontWarning, InfeasibleError
 from paretocosmos.evaluation.evaluate import collect_outputs, evaluate_shares, evaluation_mode
 from paretocosmos.evaluation.intervals import compute_intervals
-from paretocosmos.evaluation.learned import POOLED, pooled_gaps
 from paretocosmos.evaluation.output_cache import NO_CACHE, OutputCache
+from paretocosmos.evaluation.postprocessing import POOLED, pooled_gaps
 from paretocosmos.evaluation.proof import proven
 from paretocosmos.evaluation.refine import refine
 from paretocosmos.evaluation.samples import load_samples_for
@@ -38,8 +38,8 @@ class Choice:
     Attributes:
         ray: the preference to predict with.
         val: the point on the validation data, on which it was chosen: it keeps the bounds there,
-            and so do its `limits`, if a confidence was asked for. Where the network follows a
-            preference by a formula (`tilt`), bounds on gaps are kept on the training and
+            and so do its `limits`, if a confidence was asked for. Where the network has a
+            `fairness_adjustment`, bounds on gaps are kept on the training and
             validation rows together, and `val.pooled` has these gaps.
         test: the same ray on the test data, which were not used to choose.
         evaluations: how many rays were evaluated, those on test included.
@@ -154,8 +154,8 @@ def choose_point(
     The last evaluation is that of the chosen ray alone, for its intervals.
 
     Bounds on gaps are kept on the training and validation rows together where the network has
-    learned nothing of them (`evaluation/learned.py`), but not with a confidence, which needs rows
-    that no network has seen.
+    not been trained on them (`evaluation/postprocessing.py`), but not with a confidence, which
+    needs rows that no network has seen.
 
     Decisions are made at the probability 0.5, unless another threshold is given; or unless no ray
     keeps the bounds there but by giving everybody the same answer; or unless another gains more of

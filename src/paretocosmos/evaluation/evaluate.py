@@ -78,7 +78,7 @@ def evaluate(
     (5, 2)
     """
     count = len(problem.objectives)
-    ends = getattr(model, "ends", None) is not None or getattr(model, "closed_form", False)
+    ends = getattr(model, "includes_ends", False)
     checked = even_rays(rays, count, ends=ends) if isinstance(rays, int) else as_rays(rays, count)
     shares = load_samples_for(model, problem, check_split(split))
     return evaluate_shares(model, problem, shares, checked, split=split, provenance=provenance)

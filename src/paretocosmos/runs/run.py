@@ -191,7 +191,8 @@ class Run:
             criteria: bounds and what is best among the points that keep them, by the keywords of
                 `pareto.selection.Criteria`: `max`, `min`, `minimize`, `maximize`, `knee`,
                 `weights`, `near`, `allow_constant` and `confidence`. Without a confidence, bounds
-                hold on the validation data, gaps by `tilt` on it and the training data together.
+                hold on the validation data, and for gaps with `fairness_adjustment` on it and the
+                training data together.
 
         Returns:
             The ray, and the point on val and on test, with 95 % intervals. Refused where no ray

@@ -5,10 +5,22 @@ from typing import Annotated
 
 import typer
 
-from paretocosmos.cli._options import AsJson, Device, Precision, Trust, how_to_trust, whole_numbers
-from paretocosmos.cli.output._console import error, note, print_json
-from paretocosmos.cli.output._next import next_command, same_options
-from paretocosmos.cli.output._reproduction import cells, print_reproduction
+from paretocosmos.cli.console import (
+    print_error,
+    print_json,
+    print_next_command,
+    print_note,
+    repeat_options,
+)
+from paretocosmos.cli.options import (
+    AsJson,
+    Device,
+    Precision,
+    Trust,
+    describe_trust,
+    parse_integers,
+)
+from paretocosmos.cli.reproduction_view import cells, print_reproduction
 from paretocosmos.runtime.device import sigterm_as_interrupt
 
 
@@ -57,7 +69,7 @@ def reproduce(
                 recipe,
                 out=out,
                 only=names,
-                seeds=None if seeds is None else whole_numbers(seeds),
+                seeds=None if seeds is None else parse_integers(seeds),
                 epochs=epochs,
                 data=data,
                 trust=trust or (),
@@ -68,16 +80,18 @@ def reproduce(
                 progress=show,
             )
     except KeyboardInterrupt:
-        note(f"interrupted; finished cells are saved in {out}: run the same command to continue")
+        print_note(
+            f"interrupted; finished cells are saved in {out}: run the same command to continue"
+        )
         raise typer.Exit(130) from None
     if as_json:
         print_json(done.to_dict())
     else:
         for said in done.notes:
-            note(said)
+            print_note(said)
         print_reproduction(done)
-        next_command("report", recipe, "--out", out, *same_options(seeds, epochs))
+        print_next_command("report", recipe, "--out", out, *repeat_options(seeds, epochs))
     for name, why in done.failures.items():
-        error(f"{name}: {why}{how_to_trust(done.untrusted.get(name, ()))}")
+        print_error(f"{name}: {why}{describe_trust(done.untrusted.get(name, ()))}")
     if done.failures:
         raise typer.Exit(1)

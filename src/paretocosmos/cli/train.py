@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from paretocosmos.cli import _options as options
-from paretocosmos.cli._watch import watched
-from paretocosmos.cli.output._console import notes, print_json
-from paretocosmos.cli.output._run import numbers_of_run, print_run, print_runs
+from paretocosmos.cli import options
+from paretocosmos.cli.console import print_json, warnings_as_notes
+from paretocosmos.cli.summary import print_run, print_runs, summarize_run
+from paretocosmos.cli.watch import watch_training
 from paretocosmos.io.signatures import read_private_key
 from paretocosmos.runs.run import Run
 from paretocosmos.runs.signing import sign_run
@@ -28,7 +28,7 @@ def train(
         typer.Option(
             help="How rays and losses become a step; by default the preset's.",
             rich_help_panel=options.TRAINING,
-            callback=options.named,
+            callback=options.parse_name,
         ),
     ] = None,
     preset: options.Preset = None,
@@ -70,7 +70,7 @@ def train(
         typer.Option(
             help="How the ray enters the network.",
             rich_help_panel=options.TRAINING,
-            callback=options.named,
+            callback=options.parse_name,
         ),
     ] = None,
     data: options.Data = None,
@@ -92,7 +92,7 @@ def train(
     changes: options.Changes = None,
 ) -> None:
     """Train one network for the whole front of PROBLEM, or whatever the method trains."""
-    settings = options.settings_of(
+    settings = options.collect_settings(
         problem,
         changes,
         epochs=epochs,
@@ -120,9 +120,9 @@ def train(
     try:
         with (
             sigterm_as_interrupt(),
-            notes(),
+            warnings_as_notes(),
             show_bars(seen, quiet=as_json, log=True),
-            watched(seen, wanted=watch and not launched_rank(), several=several),
+            watch_training(seen, wanted=watch and not launched_rank(), several=several),
         ):
             given: FitOptions = {
                 "preset": preset,
@@ -138,32 +138,32 @@ def train(
                 "engine": engine,
                 "precision": precision,
                 "deterministic": deterministic,
-                "callbacks": options.loggers_of(log_to),
+                "callbacks": options.make_loggers(log_to),
             }
-            wanted = None if seeds is None else options.whole_numbers(seeds)
+            wanted = None if seeds is None else options.parse_integers(seeds)
             found = fit(problem, seed=seed, seeds=wanted, **given)
             runs: list[Run] = found if isinstance(found, list) else [found]
             if launched_rank():  # the first of several processes draws and prints
                 return
-            _finish(runs, key)
+            _save_extras(runs, key)
     except KeyboardInterrupt:
         # several seeds have a folder each, in one that holds them all
         begun = seen[-1] if seen and not several else seen[-1].parent if seen else out
         kept = "the last checkpoint is kept" if seen else "no epoch is finished yet"
-        raise options.interrupted(begun, kept) from None
-    _print(runs, several=several, as_json=as_json)
+        raise options.end_interrupted(begun, kept) from None
+    _print_runs(runs, several=several, as_json=as_json)
 
 
-def _finish(runs: list[Run], key: "Ed25519PrivateKey | None") -> None:
+def _save_extras(runs: list[Run], key: "Ed25519PrivateKey | None") -> None:
     """Draw what was trained, and sign it."""
     for run in runs:
-        options.draw(run)
+        options.save_picture(run)
         if key is not None:
             sign_run(run.folder, key)
 
 
-def _print(runs: list[Run], *, several: bool, as_json: bool) -> None:
+def _print_runs(runs: list[Run], *, several: bool, as_json: bool) -> None:
     if several:
-        print_json([numbers_of_run(run) for run in runs]) if as_json else print_runs(runs)
+        print_json([summarize_run(run) for run in runs]) if as_json else print_runs(runs)
     else:
-        print_json(numbers_of_run(runs[0])) if as_json else print_run(runs[0])
+        print_json(summarize_run(runs[0])) if as_json else print_run(runs[0])

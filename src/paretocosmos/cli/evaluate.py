@@ -6,7 +6,17 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from paretocosmos.cli._options import (
+from paretocosmos.cli.console import (
+    escape,
+    get_stdout,
+    print_json,
+    print_markup,
+    print_next_command,
+    print_note,
+    print_table,
+    warnings_as_notes,
+)
+from paretocosmos.cli.options import (
     AsJson,
     Decimal,
     Encoding,
@@ -15,12 +25,9 @@ from paretocosmos.cli._options import (
     Separator,
     Trust,
     Verify,
-    numbers_of,
+    parse_numbers,
 )
-from paretocosmos.cli.output._console import note, notes, print_json, safe, say, wide
-from paretocosmos.cli.output._next import next_choice, next_command
-from paretocosmos.cli.output._plain import leading, measures_of
-from paretocosmos.cli.output._table import print_table
+from paretocosmos.cli.results import find_leading, get_measures, suggest_choice
 from paretocosmos.errors import ConfigurationError, ParetoCosmosError
 from paretocosmos.evaluation.evaluate import evaluate as evaluate_model
 from paretocosmos.io.formatting import format_number
@@ -61,11 +68,11 @@ def evaluate(
     if ray and rays is not None:
         raise ConfigurationError("--ray and --rays exclude each other: give one of them")
     run = load_run(folder, trust=trust or (), verify=verify, device=device)
-    with notes():
+    with warnings_as_notes():
         form = {"separator": separator, "decimal": decimal, "encoding": encoding}
-        problem, where = _problem(run, data, split, form)
+        problem, where = _load_problem(run, data, split, form)
         own = run.front.rays.tolist() if rays is None else rays
-        wanted = [numbers_of(text) for text in ray] if ray else own
+        wanted = [parse_numbers(text) for text in ray] if ray else own
         origin = {key: run.front.provenance.get(key) for key in ("method", "seed", "networks")}
         with status("evaluating"):
             front = evaluate_model(
@@ -78,19 +85,20 @@ def evaluate(
     print_front(front, problem)
     order = zip(front.names, report.by_objective["monotonicity"], strict=True)
     shape = (
-        f"order {', '.join(f'{safe(name)} {value:.2f}' for name, value in order)}; "
+        f"order {', '.join(f'{escape(name)} {value:.2f}' for name, value in order)}; "
         f"dominated {report.numbers['dominated_share']:.0%}; span {report.numbers['span']:.4f}; "
     )
-    say(
-        wide(),
+    print_markup(
+        get_stdout(),
         f"{shape if len(front) > 1 else ''}"  # one point is no front
         f"hypervolume {format_number(report.numbers['hypervolume'])} at "
-        f"{front.reference.tolist()} on {safe(where)}; scores: {safe(front.provenance['scores'])}",
+        f"{front.reference.tolist()} on {escape(where)}; "
+        f"scores: {escape(front.provenance['scores'])}",
     )
-    next_command(*next_choice(run))
+    print_next_command(*suggest_choice(run))
 
 
-def _problem(
+def _load_problem(
     run: Run, data: str | None, split: str | None, form: dict[str, str | None]
 ) -> tuple[Problem, str]:
     """What to evaluate on, and what it is called: the run's own data, or other rows."""
@@ -102,52 +110,54 @@ def _problem(
     except ParetoCosmosError:  # other rows, or a mistake in them, which is told next
         frame = read_table(Path(data), **form)
         problem = labelled(run, frame)
-    note(f"`{data}` is not the table of this run: all of its {len(frame):,} rows are evaluated")
+    print_note(
+        f"`{data}` is not the table of this run: all of its {len(frame):,} rows are evaluated"
+    )
     return problem, Path(data).name
 
 
 def print_front(front: Front, problem: Problem | None = None) -> None:
     """One row per ray; metrics for which a terminal has no room are named below."""
-    console = wide()
-    measures = measures_of(problem, front)
+    console = get_stdout()
+    measures = get_measures(problem, front)
     weights = front.names[:1] if front.objectives == 2 else front.names
-    lead = [name for name in leading(problem, front) if name not in front.names]
+    lead = [name for name in find_leading(problem, front) if name not in front.names]
     rest = [name for name in front.metrics if name not in lead and name != "misclassification"]
     heads = [f"weight on {measures[name].label}" for name in weights]
-    room = console.width - sum(map(_room, heads)) - _room("dominated")
+    room = console.width - sum(map(_measure_room, heads)) - _measure_room("dominated")
     columns = {}
     for name in (*front.names, *lead, *rest):  # the last is 1 - accuracy
-        head = _head(measures[name])
-        room -= _room(head)
+        head = _format_head(measures[name])
+        room -= _measure_room(head)
         if room >= 0 or name in front.names:
             columns[name] = head
     table = Table(box=None, padding=(0, 1), header_style="bold")
     for head in (*heads, *columns.values()):
-        table.add_column(safe(head), justify="right", width=_room(head) - 2)
+        table.add_column(escape(head), justify="right", width=_measure_room(head) - 2)
     table.add_column("", no_wrap=True)
     keep = front.non_dominated
     for at in range(len(front)):
         point = dict(zip(front.names, front.values[at], strict=True))
         point |= {name: column[at] for name, column in front.metrics.items()}
         cells = [f"{weight:.3f}" for weight in front.rays[at][: len(weights)]]
-        cells += [_number(point[name], measures[name]) for name in columns]
+        cells += [_format_number(point[name], measures[name]) for name in columns]
         table.add_row(*cells, "" if keep[at] else "dominated")
     print_table(console, table)
     said = [f"{measures[name].label}: {name}" for name in columns]
-    say(console, f"[dim]{safe('their names: ' + '; '.join(said))}[/]")
+    print_markup(console, f"[dim]{escape('their names: ' + '; '.join(said))}[/]")
     absent = [name for name in (*lead, *rest) if name not in columns]
     if absent:
-        say(console, safe(f"no room for {', '.join(absent)}: use --json to see them"))
+        print_markup(console, escape(f"no room for {', '.join(absent)}: use --json to see them"))
 
 
-def _head(measure: Measure) -> str:
+def _format_head(measure: Measure) -> str:
     return f"{measure.label}, {measure.unit}" if measure.unit else measure.label
 
 
-def _number(value: float, measure: Measure) -> str:
+def _format_number(value: float, measure: Measure) -> str:
     return f"{100 * value:.1f}" if measure.unit else f"{value:.3f}"
 
 
-def _room(head: str) -> int:
+def _measure_room(head: str) -> int:
     """Columns that a number takes below its head, whose words are below one another."""
     return 2 + max(min(len(head), HEAD), *map(len, head.split()))

@@ -5,9 +5,14 @@ from typing import Annotated, cast
 
 import typer
 
-from paretocosmos.cli._options import AsJson, RunFolder, Threshold, Trust, Verify
-from paretocosmos.cli.output._console import print_json, safe, say, wide
-from paretocosmos.cli.output._next import next_command
+from paretocosmos.cli.console import (
+    escape,
+    get_stdout,
+    print_json,
+    print_markup,
+    print_next_command,
+)
+from paretocosmos.cli.options import AsJson, RunFolder, Threshold, Trust, Verify
 from paretocosmos.export import Exported, Format
 from paretocosmos.export import export as export_run
 from paretocosmos.io.progress import status
@@ -43,7 +48,7 @@ def export(
         return
     print_exported(exported)
     onnx = ["--onnx", exported.path] if exported.path.suffix == ".onnx" else []
-    next_command("serve", folder, *onnx)
+    print_next_command("serve", folder, *onnx)
 
 
 _LINES = {
@@ -60,7 +65,7 @@ _LINES = {
 
 def print_exported(exported: Exported) -> None:
     """A few lines, the last two of them Python."""
-    console = wide()
+    console = get_stdout()
     rows = {
         "file": f"{exported.path} ({exported.path.stat().st_size:,} bytes)",
         "card": str(exported.card),
@@ -68,7 +73,7 @@ def print_exported(exported: Exported) -> None:
         "difference": f"at most {exported.difference:.1e} to PyTorch, on random rows and rays",
     }
     for name, said in rows.items():
-        say(console, f"  [bold]{name:<12}[/]{safe(said)}")
+        print_markup(console, f"  [bold]{name:<12}[/]{escape(said)}")
     console.print()
     for line in _LINES[exported.path.suffix]:
-        console.print(safe(line.format(path=str(exported.path))), soft_wrap=True)
+        console.print(escape(line.format(path=str(exported.path))), soft_wrap=True)

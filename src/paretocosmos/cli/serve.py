@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from paretocosmos.cli._options import MovedData, RunDevice, RunFolder, Trust, Verify
-from paretocosmos.cli.output._console import note
+from paretocosmos.cli.console import print_note
+from paretocosmos.cli.options import MovedData, RunDevice, RunFolder, Trust, Verify
 from paretocosmos.io.progress import close_display
 from paretocosmos.serving import Settings
 from paretocosmos.serving import serve as serve_run
@@ -61,10 +61,10 @@ def serve(
         origins=tuple(allow_origin or ()),
         batching=batching,
     )
-    serve_run(settings, started=partial(_started, folder))
+    serve_run(settings, started=partial(_note_start, folder))
 
 
-def _started(folder: Path, at: str) -> None:
+def _note_start(folder: Path, at: str) -> None:
     """Say where it is, and how to ask it; from now on it waits."""
     close_display()
-    note(f"serving {folder} on {at}, with a start page")
+    print_note(f"serving {folder} on {at}, with a start page")

@@ -7,7 +7,15 @@ from typing import Annotated
 
 import typer
 
-from paretocosmos.cli._options import (
+from paretocosmos.cli.console import (
+    escape,
+    get_stdout,
+    print_json,
+    print_next_command,
+    print_note,
+    warnings_as_notes,
+)
+from paretocosmos.cli.options import (
     AsJson,
     MovedData,
     RunDevice,
@@ -16,8 +24,7 @@ from paretocosmos.cli._options import (
     Trust,
     Verify,
 )
-from paretocosmos.cli.output._console import note, notes, print_json, safe, wide
-from paretocosmos.cli.output._next import next_choice, next_command
+from paretocosmos.cli.results import suggest_choice
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.io.paths import user_path
 from paretocosmos.io.progress import status
@@ -51,35 +58,35 @@ def explore(
     """
     from paretocosmos.explorer import look_at, write_report
 
-    places = [place for folder in folders for place in _finished(folder)]
+    places = [place for folder in folders for place in _find_finished(folder)]
     runs = [load_run(place, trust=trust or (), verify=verify, device=device) for place in places]
-    wanted = None if out is None else _place(out)
-    with notes(), status("looking at answers"):
+    wanted = None if out is None else _check_page(out)
+    with warnings_as_notes(), status("looking at answers"):
         view = look_at(runs, data=data, samples=not no_samples, threshold=threshold)
     page = wanted or Path(tempfile.mkdtemp(prefix="paretocosmos-")) / "explore.html"
     if view.why:
-        note(f"no samples and no counts: {view.why}")
+        print_note(f"no samples and no counts: {view.why}")
     with status("writing the page"):
         write_report(page, view)
     if as_json:
         print_json({"page": str(page), "runs": [str(place) for place in places]})
     else:
-        wide().print(f"[bold]page[/]  {safe(page)}", soft_wrap=True)
+        get_stdout().print(f"[bold]page[/]  {escape(page)}", soft_wrap=True)
     if not no_open and not webbrowser.open(page.as_uri()):
-        note(f"no browser was found: open {page} in one")
+        print_note(f"no browser was found: open {page} in one")
     if not as_json:
-        next_command(*next_choice(runs[0]))
+        print_next_command(*suggest_choice(runs[0]))
 
 
-def _finished(folder: Path) -> list[Path]:
+def _find_finished(folder: Path) -> list[Path]:
     """The folders of the runs to show; which ones are left out is noted."""
     finished, begun = runs_below(user_path(folder))
     if begun:
-        note(f"left out, because not finished: {', '.join(map(str, begun))}")
+        print_note(f"left out, because not finished: {', '.join(map(str, begun))}")
     return finished
 
 
-def _place(out: Path) -> Path:
+def _check_page(out: Path) -> Path:
     page = user_path(out).absolute()
     if page.suffix.lower() not in (".html", ".htm") or not page.parent.is_dir():
         raise ConfigurationError(

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from paretocosmos.cli.output._console import note
+from paretocosmos.cli.console import print_note
 from paretocosmos.errors import ConfigurationError, MissingExtraError
 from paretocosmos.io.progress import status
 from paretocosmos.problems import problem_name
@@ -15,20 +15,20 @@ from paretocosmos.runs.run import Run
 from paretocosmos.training.callbacks import Callback
 
 
-def named(text: str | None) -> str | None:
+def parse_name(text: str | None) -> str | None:
     """A name given on the command line; `package.module:Thing` may lie in the current folder."""
     if text is not None and ":" in text:
-        _look_here()
+        _add_current_folder()
     return text
 
 
-def _trusted(packages: list[str] | None) -> list[str]:
+def _parse_trust(packages: list[str] | None) -> list[str]:
     if packages:
-        _look_here()
+        _add_current_folder()
     return packages or []
 
 
-def _look_here() -> None:
+def _add_current_folder() -> None:
     """Put the current folder last on the path, where nothing in it can hide what is installed."""
     if "" not in sys.path:
         sys.path.append("")
@@ -50,7 +50,7 @@ ProblemName = Annotated[
     typer.Argument(
         metavar="PROBLEM",
         help="A name from `list`, or a table: a CSV, TSV or Parquet file.",
-        callback=named,
+        callback=parse_name,
     ),
 ]
 Preset = Annotated[
@@ -127,7 +127,8 @@ Test = Annotated[
     str | None, typer.Option(help="A file with the test rows.", rich_help_panel=TABLES)
 ]
 Backbone = Annotated[
-    str | None, typer.Option(help="The network, by name.", rich_help_panel=TRAINING, callback=named)
+    str | None,
+    typer.Option(help="The network, by name.", rich_help_panel=TRAINING, callback=parse_name),
 ]
 Data = Annotated[str | None, typer.Option(help="The folder or file with the problem's data.")]
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1.", rich_help_panel=MACHINE)]
@@ -147,7 +148,7 @@ Trust = Annotated[
     typer.Option(
         metavar="PACKAGE",
         help="A package whose code a file may name; repeatable.",
-        callback=_trusted,
+        callback=_parse_trust,
     ),
 ]
 Verify = Annotated[
@@ -177,13 +178,13 @@ OF_TABLES = (
 """Options that are settings of the problem `table`."""
 
 
-def how_to_trust(packages: Iterable[str]) -> str:
+def describe_trust(packages: Iterable[str]) -> str:
     """How to allow here what the library lets a caller allow in Python."""
     options = " ".join(f"--trust {package}" for package in packages)
     return f" (here: {options})" if options else ""
 
 
-def settings_of(
+def collect_settings(
     problem: str, changes: list[str] | None, *, epochs: int | None, **options: Any
 ) -> dict[str, Any]:
     """Options that are settings, those that were given, and what `--set` adds to them.
@@ -195,7 +196,7 @@ def settings_of(
         options: those that are settings, by their names; `None` for what was not given.
     """
     settings = {key: value for key, value in options.items() if value not in (None, [])}
-    changed = [key_value(change) for change in changes or []]
+    changed = [parse_setting(change) for change in changes or []]
     given = {*settings, *(() if epochs is None else ("epochs",))}
     for key, _ in changed:
         if key in given:
@@ -208,7 +209,7 @@ def settings_of(
     return settings | dict(changed)
 
 
-def key_value(text: str) -> tuple[str, str]:
+def parse_setting(text: str) -> tuple[str, str]:
     """KEY=VALUE in two."""
     key, equals, value = text.partition("=")
     if not equals or not key:
@@ -216,7 +217,7 @@ def key_value(text: str) -> tuple[str, str]:
     return key.strip(), value.strip()
 
 
-def loggers_of(texts: list[str] | None) -> list[Callback]:
+def make_loggers(texts: list[str] | None) -> list[Callback]:
     """The loggers of `--log-to`."""
     if not texts:
         return []
@@ -225,7 +226,7 @@ def loggers_of(texts: list[str] | None) -> list[Callback]:
     return [make_logger(text) for text in texts]
 
 
-def whole_numbers(text: str) -> list[int]:
+def parse_integers(text: str) -> list[int]:
     """The seeds of `--seeds`."""
     try:
         return [int(part) for part in text.split(",")]
@@ -233,7 +234,7 @@ def whole_numbers(text: str) -> list[int]:
         raise ConfigurationError(f"--seeds takes whole numbers as 1,2,3, found `{text}`") from error
 
 
-def numbers_of(text: str, option: str = "--ray") -> list[float]:
+def parse_numbers(text: str, option: str = "--ray") -> list[float]:
     """The ray of a `--ray`, or the numbers of another option."""
     try:
         return [float(part) for part in text.split(",")]
@@ -241,7 +242,7 @@ def numbers_of(text: str, option: str = "--ray") -> list[float]:
         raise ConfigurationError(f"{option} takes numbers as 0.3,0.7, found `{text}`") from error
 
 
-def named_numbers(option: str, texts: list[str] | None) -> dict[str, float]:
+def parse_named_numbers(option: str, texts: list[str] | None) -> dict[str, float]:
     """Return the numbers of a repeatable NAME=NUMBER by name; `2%` and `2pt` (points) are 0.02."""
     numbers: dict[str, float] = {}
     for text in texts or []:
@@ -259,7 +260,7 @@ def named_numbers(option: str, texts: list[str] | None) -> dict[str, float]:
     return numbers
 
 
-def interrupted(begun: Path | None, saved: str) -> typer.Exit:
+def end_interrupted(begun: Path | None, saved: str) -> typer.Exit:
     """The end of a training that Ctrl-C stopped, once it is said how to go on.
 
     Args:
@@ -267,13 +268,13 @@ def interrupted(begun: Path | None, saved: str) -> typer.Exit:
         saved: what of it is saved.
     """
     if begun is None:
-        note("interrupted before the end of the first epoch: start again")
+        print_note("interrupted before the end of the first epoch: start again")
     else:
-        note(f"interrupted; {saved}: continue with --out {begun} --resume")
+        print_note(f"interrupted; {saved}: continue with --out {begun} --resume")
     return typer.Exit(130)
 
 
-def draw(run: Run) -> None:
+def save_picture(run: Run) -> None:
     """The picture; a missing plotting package costs it, not the run."""
     title = f"{run.front.provenance['problem']} by {run.record['label']}"
     try:
@@ -282,4 +283,4 @@ def draw(run: Run) -> None:
 
             save_front(run.folder / "front.png", [run.front, run.front_val], title=title)
     except MissingExtraError as error:
-        note(f"no front.png: {error}")
+        print_note(f"no front.png: {error}")

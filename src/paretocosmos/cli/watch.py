@@ -8,8 +8,7 @@ from typing import Annotated
 
 import typer
 
-from paretocosmos.cli.output._console import note
-from paretocosmos.cli.output._next import next_command
+from paretocosmos.cli.console import print_next_command, print_note
 from paretocosmos.errors import RunError
 from paretocosmos.explorer.live import Watch, state_of
 from paretocosmos.io.paths import user_path
@@ -35,20 +34,20 @@ def watch(
         )
     try:
         with Watch(lambda: place) as page, status(f"watching {folder}, until it ends or Ctrl-C"):
-            _tell(page)
+            _note_address(page)
             if not no_open:
                 webbrowser.open(page.address)
             ended = page.wait()
     except KeyboardInterrupt:
-        note("stopped watching; the training continues")
+        print_note("stopped watching; the training continues")
         raise typer.Exit(130) from None
     states = {run["status"] for run in ended["runs"]}
-    note(f"{folder} is {' and partly '.join(sorted(states))}")
-    next_command("explore", folder)
+    print_note(f"{folder} is {' and partly '.join(sorted(states))}")
+    print_next_command("explore", folder)
 
 
 @contextmanager
-def watched(seen: Sequence[Path], *, wanted: bool, several: bool) -> Iterator[None]:
+def watch_training(seen: Sequence[Path], *, wanted: bool, several: bool) -> Iterator[None]:
     """A page beside a training of this process, which ends a moment after it.
 
     Args:
@@ -64,10 +63,10 @@ def watched(seen: Sequence[Path], *, wanted: bool, several: bool) -> Iterator[No
         return None if not seen else seen[-1].parent if several else seen[-1]
 
     with Watch(folder) as page:
-        _tell(page)
+        _note_address(page)
         yield
         page.linger()
 
 
-def _tell(page: Watch) -> None:
-    note(f"watch it on {page.address}, from this machine only")
+def _note_address(page: Watch) -> None:
+    print_note(f"watch it on {page.address}, from this machine only")

@@ -1,16 +1,28 @@
-"""What `train` prints: one run, or a row for each of several seeds."""
+"""Print what `train` ends with: one run, or a row for each of several seeds."""
 
 from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
+import numpy as np
 from rich.table import Table
 
-from paretocosmos.cli.output._console import hanging, note, safe, say, wide
-from paretocosmos.cli.output._next import next_choice, next_command, print_page
-from paretocosmos.cli.output._notes import advise
-from paretocosmos.cli.output._plain import find_ends, measures_by_objective, print_consequences
-from paretocosmos.cli.output._table import print_table
+from paretocosmos.cli.console import (
+    escape,
+    get_stdout,
+    print_hanging,
+    print_markup,
+    print_next_command,
+    print_note,
+    print_table,
+)
+from paretocosmos.cli.results import (
+    compute_by_objective,
+    find_ends,
+    print_consequences,
+    print_page,
+    suggest_choice,
+)
 from paretocosmos.io.formatting import (
     format_bytes,
     format_mean,
@@ -24,6 +36,56 @@ from paretocosmos.problems.tables.answers import Answer
 from paretocosmos.runs.run import Run
 from paretocosmos.training.progress import unit_of
 
+# Rays whose losses differ by less than this share of their size give the same for all purposes.
+SAME = 0.01
+# Rays a batch with which a deep network came to depend on them (results/celeba.json).
+MANY = 32
+
+
+def print_advice(run: Run, networks: list[dict[str, Any]]) -> None:
+    """Notes on stderr, at most one on the front of one network."""
+    lost = sum(network.get("reached_cone") == 0 for network in networks)
+    if lost:
+        print_note(
+            f"{lost} of {len(networks)} networks were not in their cone when the search ended, so "
+            "their points may lie close together: try a larger --set search_epochs"
+        )
+    record = run.record
+    if record["fixed_rays"] is not None:
+        return  # separate networks have no setting that would spread them
+    if record.get("findings"):
+        return  # the training's end has told what it is
+    cosmos = record["method"]["name"] == "cosmos"
+    if is_point(run.front):
+        ways = _suggest_rays(record["training"]) + ["a smaller --penalty"] * cosmos
+        print_note(
+            "all rays give nearly the same losses, so the front is a point: the network may not "
+            "depend on the ray yet, or the objectives do not conflict on this data; try "
+            f"{', or '.join([*ways, 'more epochs (--epochs)'])}"
+        )
+    elif (record["metrics"]["test"].get("dominated_share") or 0) > 0.5:
+        print_note(
+            "most rays are dominated, so there is little to choose from: the objectives may hardly "
+            f"conflict on this data; try another {'--penalty' if cosmos else '--alpha'}, or --set "
+            "groups=4"
+        )
+
+
+def is_point(front: Front) -> bool:
+    """Whether all points of a front lie in a box that is small beside their losses."""
+    values = front.values[~np.isnan(front.values).any(axis=1)]
+    if len(values) < 2:
+        return False
+    width = np.linalg.norm(np.ptp(values, axis=0))
+    return bool(width < SAME * np.linalg.norm(np.abs(values).max(axis=0)))
+
+
+def _suggest_rays(training: Mapping[str, Any]) -> list[str]:
+    """More rays a batch, as many as divide it, unless there are as many already."""
+    most = max(n for n in range(1, MANY + 1) if training["batch_size"] % n == 0)
+    return [f"more rays a batch (--set groups={most})"] if most > training["groups"] else []
+
+
 # What `train --json` prints of a record as it is.
 PRINTED = (
     *("epoch_selected", "networks", "seconds_training", "seconds_to_selected"),
@@ -32,7 +94,7 @@ PRINTED = (
 )
 
 
-def numbers_of_run(run: Run) -> dict[str, Any]:
+def summarize_run(run: Run) -> dict[str, Any]:
     """What `train --json` prints."""
     record, test = run.record, run.record["metrics"]["test"]
     return {
@@ -43,7 +105,7 @@ def numbers_of_run(run: Run) -> dict[str, Any]:
         **{key: record[key] for key in ("protocol", "seed", "parameters")},
         **{key: record["about"][key] for key in ("target", "positive") if key in record["about"]},
         **test,
-        "by_objective": measures_by_objective(run.front),
+        "by_objective": compute_by_objective(run.front),
         "sensitivity": record.get("sensitivity"),
         "findings": record.get("findings", []),
         "hypervolume_val": record["metrics"]["val"]["hypervolume"],
@@ -54,50 +116,51 @@ def numbers_of_run(run: Run) -> dict[str, Any]:
 
 def print_run(run: Run) -> None:
     """What `train` ends with."""
-    numbers, front, record = numbers_of_run(run), run.front, run.record
+    numbers, front, record = summarize_run(run), run.front, run.record
     reference = ", ".join(f"{value:g}" for value in front.reference)
     rows = {
-        **_meaning(run),
-        **_shape(run, numbers),
+        **_describe_meaning(run),
+        **_describe_shape(run, numbers),
         "hypervolume": f"{format_number(numbers['hypervolume'])} test, "
         f"{format_number(numbers['hypervolume_val'])} val, "
         f"at ({reference})",
-        **_ideal(run),
+        **_describe_ideal(run),
         "objectives": ", ".join(front.names),
-        **_ends(front),
+        **_describe_ends(front),
         "method": f"{numbers['method']} ({numbers['preset']} preset)",
-        **_training(record),
-        **_infeasible(record),
-        "engine": f"{_engine(run)[0]} on {_device(run)}, {numbers['seconds_preparing']:.1f} s to "
-        f"prepare, {numbers['seconds_evaluating']:.1f} s to validate",
-        **_cost(record),
+        **_describe_training(record),
+        **_describe_infeasible(record),
+        "engine": f"{_split_engine(run)[0]} on {_describe_device(run)}, "
+        f"{numbers['seconds_preparing']:.1f} s to prepare, "
+        f"{numbers['seconds_evaluating']:.1f} s to validate",
+        **_describe_cost(record),
         "scores": f"{numbers['scores']} ({numbers['protocol']} protocol)",
     }
     print_consequences(run)
     places = {"run": run.folder, **({} if run.report is None else {"report": run.report})}
     indent = max(map(len, (*rows, *places))) + 2
-    console = wide()
-    say(console, "\n[bold]For the modeller[/]")
+    console = get_stdout()
+    print_markup(console, "\n[bold]For the modeller[/]")
     for name, value in (rows | places).items():
-        hanging(console, f"  [bold]{name:<{indent}}[/]", safe(value), indent + 2)
-    _slower(run)
-    advise(run, record["networks"])
-    next_command(*next_choice(run))
+        print_hanging(console, f"  [bold]{name:<{indent}}[/]", escape(value), indent + 2)
+    _note_slow_engine(run)
+    print_advice(run, record["networks"])
+    print_next_command(*suggest_choice(run))
 
 
-def _engine(run: Run) -> tuple[str, str]:
+def _split_engine(run: Run) -> tuple[str, str]:
     """How steps were run, and why not faster, if there is something to say."""
     name, _, why = str(run.record["engine"]).partition(": ")
     return name, why
 
 
-def _slower(run: Run) -> None:
-    name, why = _engine(run)
+def _note_slow_engine(run: Run) -> None:
+    name, why = _split_engine(run)
     if why:
-        note(f"steps were run {name}: {why}")
+        print_note(f"steps were run {name}: {why}")
 
 
-def _ideal(run: Run) -> dict[str, str]:
+def _describe_ideal(run: Run) -> dict[str, str]:
     """Where every objective has a network of its own, what the best of all would have."""
     if not each_alone(run.record["fixed_rays"]):
         return {}
@@ -106,7 +169,7 @@ def _ideal(run: Run) -> dict[str, str]:
     return {"ideal point": f"{numbers}: the best of every objective"}
 
 
-def _shape(run: Run, numbers: Mapping[str, Any]) -> dict[str, str]:
+def _describe_shape(run: Run, numbers: Mapping[str, Any]) -> dict[str, str]:
     """How much of it counts, and how wide it is; one point is no front."""
     count = len(run.front)
     if count == 1:
@@ -115,50 +178,50 @@ def _shape(run: Run, numbers: Mapping[str, Any]) -> dict[str, str]:
     of_each = numbers["by_objective"]
     return {
         "dominated": f"{numbers.get('dominated_share') or 0:.0%} of {count} {what}",
-        **_sensitivity(numbers["sensitivity"]),
-        "range": _each(of_each["range"], ".4f"),
+        **_describe_sensitivity(numbers["sensitivity"]),
+        "range": _format_each(of_each["range"], ".4f"),
         "span": "-" if numbers.get("span") is None else f"{numbers['span']:.4f}",
     }
 
 
-def _sensitivity(found: float | None) -> dict[str, str]:
+def _describe_sensitivity(found: float | None) -> dict[str, str]:
     """How much the ray changes outputs, where it was measured."""
     return {} if found is None else {"sensitivity": f"{found:.4f} (0: the ray has no effect)"}
 
 
-def _each(values: Mapping[str, float | None], form: str) -> str:
+def _format_each(values: Mapping[str, float | None], form: str) -> str:
     return ", ".join(
         f"{name} {'-' if value is None else format(value, form)}" for name, value in values.items()
     )
 
 
-def _ends(front: Front) -> dict[str, str]:
+def _describe_ends(front: Front) -> dict[str, str]:
     if len(front) == 1:
-        return {"point": _point(front.values[0])}
-    first, last = find_ends(front) or (0, -1)
-    return {"ends of the front": f"{_point(front.values[first])} to {_point(front.values[last])}"}
+        return {"point": _format_point(front.values[0])}
+    first, last = (_format_point(front.values[end]) for end in find_ends(front) or (0, -1))
+    return {"ends of the front": f"{first} to {last}"}
 
 
-def _point(values: Any) -> str:
+def _format_point(values: Any) -> str:
     return "(" + ", ".join(f"{value:.4f}" for value in values) + ")"
 
 
-def _epochs(record: Mapping[str, Any]) -> str:
+def _describe_epochs(record: Mapping[str, Any]) -> str:
     """The selected epoch, or those of several networks."""
     found = [network["epoch_selected"] for network in record["networks"]]
     low, high = min(found), max(found)
     return f"epoch {low}" if low == high else f"epochs {low} to {high}"
 
 
-def _training(record: Mapping[str, Any]) -> dict[str, str]:
+def _describe_training(record: Mapping[str, Any]) -> dict[str, str]:
     """How long, what was kept, and of what size."""
-    took = f"{record['seconds_training']:.1f} s, {_epochs(record)} selected"
+    took = f"{record['seconds_training']:.1f} s, {_describe_epochs(record)} selected"
     if len(record["networks"]) == 1:
-        return {"training": f"{took}, {_size(record)}"}
-    return {"training": took, "model": _size(record)}
+        return {"training": f"{took}, {_describe_size(record)}"}
+    return {"training": took, "model": _describe_size(record)}
 
 
-def _size(record: Mapping[str, Any]) -> str:
+def _describe_size(record: Mapping[str, Any]) -> str:
     count, total = len(record["networks"]), record["parameters"]
     return (
         f"{count} networks x {total // count:,} parameters"
@@ -167,7 +230,7 @@ def _size(record: Mapping[str, Any]) -> str:
     )
 
 
-def _infeasible(record: Mapping[str, Any]) -> dict[str, str]:
+def _describe_infeasible(record: Mapping[str, Any]) -> dict[str, str]:
     """How often a linear programme (EPO) had no solution."""
     shares = [n["infeasible_share"] for n in record["networks"] if "infeasible_share" in n]
     if not shares:
@@ -176,7 +239,7 @@ def _infeasible(record: Mapping[str, Any]) -> dict[str, str]:
     return {"infeasible": said if fmean(shares) > 0 else "no step"}
 
 
-def _cost(record: Mapping[str, Any]) -> dict[str, str]:
+def _describe_cost(record: Mapping[str, Any]) -> dict[str, str]:
     """How fast, how large, and where the data was."""
     if record["samples_per_second"] is None:  # too short a training to be measured
         return {}
@@ -190,7 +253,7 @@ def _cost(record: Mapping[str, Any]) -> dict[str, str]:
     return {"cost": ", ".join(parts)}
 
 
-def _device(run: Run) -> str:
+def _describe_device(run: Run) -> str:
     """Where, how many processes if several, and how precisely where that is a choice."""
     device, precision = run.record["device"], run.record["precision"]
     count = run.record["processes"]
@@ -198,7 +261,7 @@ def _device(run: Run) -> str:
     return ", ".join(parts if device == "cpu" and precision == "tf32" else [*parts, precision])
 
 
-def _meaning(run: Run) -> dict[str, str]:
+def _describe_meaning(run: Run) -> dict[str, str]:
     """Which class a table's network predicts, and whom it compares; what images it looks at."""
     about = run.record["about"]
     said = {}
@@ -218,7 +281,7 @@ def _meaning(run: Run) -> dict[str, str]:
 
 def print_runs(runs: Sequence[Run]) -> None:
     """What `train --seeds` ends with: a row per seed, their mean, and how they were trained."""
-    every = [numbers_of_run(run) for run in runs]
+    every = [summarize_run(run) for run in runs]
     alone = each_alone(runs[0].record["fixed_rays"])
     table = Table(box=None, padding=(0, 2), header_style="bold")
     names = ("seed", "order", "dominated", "span", "hypervolume", *(["ideal point"] * alone), "val")
@@ -234,23 +297,24 @@ def print_runs(runs: Sequence[Run]) -> None:
             format_number(numbers["hypervolume"]),
             *([format_number(numbers["hypervolume_ideal"])] if alone else []),
             format_number(numbers["hypervolume_val"]),
-            _epochs(run.record).partition(" ")[2],
-            safe(numbers["run"]),
+            _describe_epochs(run.record).partition(" ")[2],
+            escape(numbers["run"]),
         )
-    console = wide()
+    console = get_stdout()
     print_table(console, table)
     reached = format_mean([run.hypervolume for run in runs])
     lead = every[0]
     together = lead["seeds_together"]
     seconds = sum(numbers["seconds_training"] / numbers["seeds_together"] for numbers in every)
     validating = sum(numbers["seconds_evaluating"] for numbers in every)  # each seed by itself
-    say(
+    print_markup(
         console,
         f"[bold]mean hypervolume {reached}[/] on test; {seconds:.1f} s of "
         f"training and {validating:.1f} s of validation in all, {together} "
         f"{'seeds' if together > 1 else 'seed'} at a time, "
-        f"{_size(runs[0].record)} each, engine {safe(_engine(runs[0])[0])} on {_device(runs[0])}",
+        f"{_describe_size(runs[0].record)} each, "
+        f"engine {escape(_split_engine(runs[0])[0])} on {_describe_device(runs[0])}",
     )
     print_page(runs[0].folder.parent)
-    _slower(runs[0])
-    next_command("explore", runs[0].folder.parent)
+    _note_slow_engine(runs[0])
+    print_next_command("explore", runs[0].folder.parent)

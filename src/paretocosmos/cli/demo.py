@@ -9,13 +9,20 @@ import torch
 import typer
 from rich.table import Table
 
-from paretocosmos.cli._options import AsJson
-from paretocosmos.cli.output._console import error, note, print_json, safe, say, wide
-from paretocosmos.cli.output._next import next_command
-from paretocosmos.cli.output._plain import consequences_of, heading_of, print_consequences
-from paretocosmos.cli.output._reproduction import cells
-from paretocosmos.cli.output._run import numbers_of_run
-from paretocosmos.cli.output._table import print_table
+from paretocosmos.cli.console import (
+    escape,
+    get_stdout,
+    print_error,
+    print_json,
+    print_markup,
+    print_next_command,
+    print_note,
+    print_table,
+)
+from paretocosmos.cli.options import AsJson
+from paretocosmos.cli.reproduction_view import cells
+from paretocosmos.cli.results import describe_heading, list_consequences, print_consequences
+from paretocosmos.cli.summary import summarize_run
 from paretocosmos.io.progress import status
 from paretocosmos.runs.zoo import load
 from paretocosmos.runtime.device import sigterm_as_interrupt
@@ -51,10 +58,12 @@ def demo(
                 progress=show,
             )
     except KeyboardInterrupt:
-        note(f"interrupted; finished cells are saved in {out}: run the same command to continue")
+        print_note(
+            f"interrupted; finished cells are saved in {out}: run the same command to continue"
+        )
         raise typer.Exit(130) from None
     for name, why in done.failures.items():
-        error(f"{name}: {why}")
+        print_error(f"{name}: {why}")
     if done.failures:
         raise typer.Exit(1)
     folder = out.expanduser()
@@ -65,35 +74,35 @@ def demo(
         seconds = {name: one.seconds for name, one in done.standings.items()}
         compared = paper.compare(result, seconds)
         missing = paper.write_demo(
-            folder, result, compared, run, heading_of(run), consequences_of(run)
+            folder, result, compared, run, describe_heading(run), list_consequences(run)
         )
     for sentence in missing:
-        note(sentence)
+        print_note(sentence)
     page = folder / paper.PAGE
     if as_json:
         published = [one.to_dict() for one in done.standings.values()]
-        print_json({"page": str(page), "cells": published, "default": numbers_of_run(run)})
+        print_json({"page": str(page), "cells": published, "default": summarize_run(run)})
         return
     _print_compared(compared)
     print_consequences(run)
-    console = wide()
-    say(console, f"\n{safe(paper.DIFFERENCE)}")
-    say(console, f"[bold]all of it[/]  {time.perf_counter() - started:.0f} s")
-    say(console, f"[bold]page[/]  {safe(page)}")
-    next_command("train", "adult")
+    console = get_stdout()
+    print_markup(console, f"\n{escape(paper.DIFFERENCE)}")
+    print_markup(console, f"[bold]all of it[/]  {time.perf_counter() - started:.0f} s")
+    print_markup(console, f"[bold]page[/]  {escape(page)}")
+    print_next_command("train", "adult")
 
 
 def _print_compared(compared: "ReportTable") -> None:
     """Print the hypervolumes of COSMOS beside the paper's."""
-    console = wide()
-    say(console, "[bold]COSMOS as published[/]")
-    say(console, safe(compared.title))
+    console = get_stdout()
+    print_markup(console, "[bold]COSMOS as published[/]")
+    print_markup(console, escape(compared.title))
     table = Table(box=None, padding=(0, 2), header_style="bold")
     for number, name in enumerate(compared.head):
         table.add_column(name, justify="left" if number == 0 else "right", no_wrap=True)
     for row in compared.rows:
-        table.add_row(*map(safe, row))
+        table.add_row(*map(escape, row))
     print_table(console, table)
     for mark, sentence in compared.notes.items():
-        say(console, safe(f"({mark}) {sentence}"))
+        print_markup(console, escape(f"({mark}) {sentence}"))
     console.print()

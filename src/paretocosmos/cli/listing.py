@@ -6,9 +6,8 @@ import typer
 from rich.table import Table
 
 from paretocosmos import registry
-from paretocosmos.cli._options import AsJson
-from paretocosmos.cli.output._console import print_json, safe, wide
-from paretocosmos.cli.output._next import next_command
+from paretocosmos.cli.console import escape, get_stdout, print_json, print_next_command
+from paretocosmos.cli.options import AsJson
 from paretocosmos.config.settings import about_pair, pairs
 from paretocosmos.errors import unknown
 from paretocosmos.paper.recipe import load_recipe, recipe_names
@@ -16,7 +15,7 @@ from paretocosmos.paper.recipe import load_recipe, recipe_names
 ROOMS = ("problems", "methods", "conditioning", "backbones", "objectives")
 
 
-def list_things(
+def list_names(
     kind: Annotated[
         str | None,
         typer.Argument(metavar="KIND", help=f"One of {', '.join(ROOMS)}, recipes; by default all."),
@@ -27,19 +26,19 @@ def list_things(
     kinds = (*ROOMS, "recipes")
     if kind is not None and kind not in kinds:
         raise unknown("kind", kind, kinds)
-    summaries = {name: _summaries(name) for name in (kinds if kind is None else (kind,))}
+    summaries = {name: _summarize(name) for name in (kinds if kind is None else (kind,))}
     if as_json:
         print_json(summaries)
         return
     for name, things in summaries.items():
         table = Table(title=name, title_justify="left", box=None, show_header=False, padding=(0, 2))
         for thing, summary in things.items():
-            table.add_row(f"[bold]{thing}[/]", safe(summary))
-        wide().print(table)
-    next_command("train", "adult")
+            table.add_row(f"[bold]{thing}[/]", escape(summary))
+        get_stdout().print(table)
+    print_next_command("train", "adult")
 
 
-def _summaries(kind: str) -> dict[str, str]:
+def _summarize(kind: str) -> dict[str, str]:
     """Return the names of a kind, each with one line."""
     if kind == "recipes":
         return {name: load_recipe(name).title for name in recipe_names()}

@@ -5,9 +5,8 @@ from typing import Annotated
 
 import typer
 
-from paretocosmos.cli._options import AsJson, RunFolders
-from paretocosmos.cli.output._console import note, print_json
-from paretocosmos.cli.output._next import next_command
+from paretocosmos.cli.console import print_json, print_next_command, print_note
+from paretocosmos.cli.options import AsJson, RunFolders
 from paretocosmos.io.signatures import read_private_key
 from paretocosmos.runs.signing import sign_run
 
@@ -27,6 +26,6 @@ def sign(
         print_json([{"run": str(f), "key": one.key, "signed": one.when} for f, one in signed])
         return
     for folder, one in signed:
-        note(f"{folder} is signed with the key {one.key}")
+        print_note(f"{folder} is signed with the key {one.key}")
     public = key.with_name(f"{key.name}.pub")
-    next_command("explore", *folders, "--verify", public if public.exists() else "PUBLIC_KEY")
+    print_next_command("explore", *folders, "--verify", public if public.exists() else "PUBLIC_KEY")

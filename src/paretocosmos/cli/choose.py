@@ -5,11 +5,17 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from paretocosmos.cli import _options as options
-from paretocosmos.cli.output._console import notes, print_json, safe, say, wide
-from paretocosmos.cli.output._next import next_command
-from paretocosmos.cli.output._plain import leading, measures_of
-from paretocosmos.cli.output._table import print_table
+from paretocosmos.cli import options
+from paretocosmos.cli.console import (
+    escape,
+    get_stdout,
+    print_json,
+    print_markup,
+    print_next_command,
+    print_table,
+    warnings_as_notes,
+)
+from paretocosmos.cli.results import find_leading, get_measures
 from paretocosmos.evaluation.choose import Choice
 from paretocosmos.evaluation.threshold import MIDDLE
 from paretocosmos.io.trust import modules_of
@@ -65,16 +71,16 @@ def choose(
 ) -> None:
     """Choose a point of a RUN: the best under a constraint, the knee, or one near given values."""
     run = load_run(folder, trust=trust or (), verify=verify, device=device)
-    with notes():
+    with warnings_as_notes():
         problem = run.problem(data=data)
         choice = run.choose(
-            max=options.named_numbers("--max", at_most),
-            min=options.named_numbers("--min", at_least),
+            max=options.parse_named_numbers("--max", at_most),
+            min=options.parse_named_numbers("--min", at_least),
             minimize=minimize,
             maximize=maximize,
             knee=knee,
-            weights=None if weights is None else options.numbers_of(weights, "--weights"),
-            near=options.named_numbers("--near", near) or None,
+            weights=None if weights is None else options.parse_numbers(weights, "--weights"),
+            near=options.parse_named_numbers("--near", near) or None,
             allow_constant=allow_constant,
             confidence=confidence,
             threshold=threshold,
@@ -91,18 +97,18 @@ def print_choice(
     run: Run, choice: Choice, problem: Problem | None = None, confidence: float | None = None
 ) -> None:
     """The ray, its numbers on val and on test with their intervals, and the code to use it."""
-    console = wide()
+    console = get_stdout()
     # measured for this choice: the run's own front may lack some of them
     measured = (*choice.val.metrics, *choice.test.metrics)
-    measures = measures_of(problem, run.front, measured)
+    measures = get_measures(problem, run.front, measured)
     weights = ", ".join(
         f"{part:.1%} on {measures[name].wish}"
         for part, name in zip(choice.ray, run.front.names, strict=True)
     )
     ray = ", ".join(f"{part:.4f}" for part in choice.ray)
-    say(console, f"[bold]weights[/] {safe(weights)}: the ray {ray}")
+    print_markup(console, f"[bold]weights[/] {escape(weights)}: the ray {ray}")
     if choice.threshold != MIDDLE:
-        say(
+        print_markup(
             console,
             f"[bold]threshold[/] {choice.threshold:g}: a prediction is positive above this "
             "probability, for everybody",
@@ -113,41 +119,41 @@ def print_choice(
         table.add_column(heading, justify="right", no_wrap=True)
     for heading in ("", "name"):
         table.add_column(heading, no_wrap=True, style="dim")
-    plain = leading(problem, run.front)
+    plain = find_leading(problem, run.front)
     for name in dict.fromkeys([*plain, *choice.val.values, *choice.val.metrics]):
         if name != "misclassification":  # 1 - accuracy
             one = measures[name]
-            both = (_number(point, name, one) for point in (choice.val, choice.test))
+            both = (_format_number(point, name, one) for point in (choice.val, choice.test))
             table.add_row(
-                f"[bold]{safe(one.label)}[/]" if name in plain else safe(one.label),
+                f"[bold]{escape(one.label)}[/]" if name in plain else escape(one.label),
                 *both,
                 one.unit,
-                safe(name),
+                escape(name),
             )
     print_table(console, table)
     for name, limit in choice.val.limits.items():
-        label = safe(named_label(name, measures[name]))
-        say(
+        label = escape(named_label(name, measures[name]))
+        print_markup(
             console,
             f"With a confidence of {confidence:.0%}, [bold]{label}[/] is "
             f"at {'most' if limit >= choice.val[name] else 'least'} {measures[name].said(limit)}.",
         )
     for name, gap in choice.val.pooled.items():
-        say(
+        print_markup(
             console,
-            f"[bold]{safe(name)}[/] is {gap:.4f} on the training and validation rows together, "
+            f"[bold]{escape(name)}[/] is {gap:.4f} on the training and validation rows together, "
             "on which the bound is kept; on the validation rows alone it is mostly noise.",
         )
-    say(
+    print_markup(
         console,
         "In brackets: 95 % intervals. The choice was made on validation rows, so the numbers "
         "there are optimistic; the test rows were not used.",
     )
-    console.print("\n".join(["", *map(safe, _code(run, choice)), ""]), soft_wrap=True)
-    next_command(*_next(run, choice))
+    console.print("\n".join(["", *map(escape, _write_code(run, choice)), ""]), soft_wrap=True)
+    print_next_command(*_suggest_next(run, choice))
 
 
-def _next(run: Run, choice: Choice) -> list[object]:
+def _suggest_next(run: Run, choice: Choice) -> list[object]:
     """Predict rows at this choice, or take it elsewhere."""
     moved = [] if choice.threshold == MIDDLE else ["--threshold", f"{choice.threshold:g}"]
     if run.table is None:
@@ -156,14 +162,14 @@ def _next(run: Run, choice: Choice) -> list[object]:
     return ["predict", run.folder, "new.csv", "--ray", ray, *moved]
 
 
-def _number(point: Point, name: str, measure: Measure) -> str:
+def _format_number(point: Point, name: str, measure: Measure) -> str:
     """A number with its interval; in hundredths where its unit says so."""
     scale, form = (100, ".1f") if measure.unit else (1, ".4f")
     value, low, high = (format(scale * one, form) for one in (point[name], *point.intervals[name]))
     return f"{value} \\[{low}, {high}]"
 
 
-def _code(run: Run, choice: Choice) -> list[str]:
+def _write_code(run: Run, choice: Choice) -> list[str]:
     """What to paste into Python; the ray in all its digits, since a bound may hang on them."""
     ray = ", ".join(f"{part:.9g}" for part in choice.ray)
     parts = (run.record[part] or {} for part in ("problem", "method", "conditioning", "backbone"))

@@ -10,8 +10,6 @@ from typer.core import TyperCommand, TyperGroup
 
 from paretocosmos.io.progress import status
 
-__all__ = ["GROUPS", "Group", "every_command"]
-
 
 class Entry(NamedTuple):
     """A command: where it is, what it does in a few words, and two examples."""
@@ -24,46 +22,46 @@ class Entry(NamedTuple):
 GROUPS: dict[str, dict[str, Entry]] = {
     "Begin here": {
         "demo": Entry(
-            "_demo:demo",
+            "demo:demo",
             "Train COSMOS as published, beside the paper's numbers.",
             ("demo", "demo --out demo"),
         ),
         "list": Entry(
-            "_list:list_things",
+            "listing:list_names",
             "List problems, methods, networks, objectives and recipes.",
             ("list", "list problems"),
         ),
     },
     "Train": {
         "train": Entry(
-            "_train:train",
+            "train:train",
             "Train one network for the whole front of a problem or a table.",
             ("train adult", "train people.csv --target income --sensitive sex"),
         ),
         "compare": Entry(
-            "_compare:compare",
+            "compare:compare",
             "Train several methods: one table, one picture.",
             ("compare compas", "compare adult --methods linear,cosmos --seeds 1,2,3"),
         ),
         "watch": Entry(
-            "_watch:watch",
+            "watch:watch",
             "Watch a training on a page while it runs.",
             ("watch RUN", "watch runs/adult"),
         ),
     },
     "Decide": {
         "explore": Entry(
-            "_explore:explore",
+            "explore:explore",
             "Explore the trade-off in the browser, with a slider.",
             ("explore RUN", "explore RUN RUN --out explore.html --no-open"),
         ),
         "choose": Entry(
-            "_choose:choose",
+            "choose:choose",
             "Choose a point: the best within limits, or the knee.",
             ("choose RUN --max tpr_gap=0.02 --maximize accuracy", "choose RUN --knee"),
         ),
         "predict": Entry(
-            "_predict:predict",
+            "predict:predict",
             "Predict the rows of a table at one trade-off.",
             (
                 "predict RUN people.csv --ray 0.3,0.7",
@@ -71,31 +69,31 @@ GROUPS: dict[str, dict[str, Entry]] = {
             ),
         ),
         "evaluate": Entry(
-            "_evaluate:evaluate",
+            "evaluate:evaluate",
             "Evaluate a run again, on other rays, splits or rows.",
             ("evaluate RUN", "evaluate RUN --split val --ray 0.3,0.7"),
         ),
     },
     "Deploy": {
         "export": Entry(
-            "_export:export",
+            "export:export",
             "Write a run as one ONNX file, with a model card.",
             ("export RUN", "export RUN --out model.onnx"),
         ),
         "serve": Entry(
-            "_serve:serve",
+            "serve:serve",
             "Serve predictions at any preference over HTTP.",
             ("serve RUN", "serve RUN --port 8080"),
         ),
         "sign": Entry(
-            "_sign:sign",
+            "sign:sign",
             "Sign finished runs for those who open them.",
             ("sign RUN --key signing.key", "sign runs/a runs/b --key signing.key"),
         ),
     },
     "The paper": {
         "reproduce": Entry(
-            "_reproduce:reproduce",
+            "reproduce:reproduce",
             "Train the cells of a table or figure of the paper.",
             (
                 "reproduce table_1 --only compas,cosmos,paper --seeds 1",
@@ -103,7 +101,7 @@ GROUPS: dict[str, dict[str, Entry]] = {
             ),
         ),
         "report": Entry(
-            "_report:report",
+            "report:report",
             "Write what was reproduced beside the paper's numbers.",
             ("report", "report table_1 --seeds 1"),
         ),
@@ -135,7 +133,7 @@ class _Commands(Mapping[str, Any]):
     """The commands by name; only those that are looked up are imported."""
 
     def __getitem__(self, name: str) -> TyperCommand:
-        return _load(name, ENTRIES[name])
+        return _load_command(name, ENTRIES[name])
 
     def __iter__(self) -> Iterator[str]:
         return iter(ENTRIES)
@@ -162,13 +160,13 @@ class Group(TyperGroup):
                 formatter.write_dl(rows)
 
 
-def every_command() -> Mapping[str, Any]:
+def get_commands() -> Mapping[str, Any]:
     """Return all commands by name."""
     return _Commands()
 
 
 @cache
-def _load(name: str, entry: Entry) -> TyperCommand:
+def _load_command(name: str, entry: Entry) -> TyperCommand:
     module, _, function = entry.place.partition(":")
     examples = "\n".join(f"  paretocosmos {example}" for example in entry.examples)
     single = typer.Typer(add_completion=False, rich_markup_mode=None)

@@ -6,9 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
-from paretocosmos.cli import _options as options
-from paretocosmos.cli.output._console import note, notes, print_text
-from paretocosmos.cli.output._next import next_command
+from paretocosmos.cli import options
+from paretocosmos.cli.console import print_next_command, print_note, print_text, warnings_as_notes
 from paretocosmos.errors import ConfigurationError, DataError, RunError
 from paretocosmos.evaluation.choose import Choice
 from paretocosmos.evaluation.threshold import MIDDLE, check_threshold
@@ -76,25 +75,26 @@ def predict(
     own = predicts_at(run)
     if ray is None and not chosen and own.ray is None:
         raise ConfigurationError(f"{ONE_OF_TWO}; found neither")
-    with notes():
-        frame = named(read_table(rows, separator=separator, decimal=decimal, encoding=encoding))
+    with warnings_as_notes():
+        table = read_table(rows, separator=separator, decimal=decimal, encoding=encoding)
+        frame = named(table)
         if not chosen:
-            weights = list(own.ray or ()) if ray is None else options.numbers_of(ray)
+            weights = list(own.ray or ()) if ray is None else options.parse_numbers(ray)
             decided = own.threshold if threshold is None else threshold
             binary = Answer.from_about(run.record["about"]).task == "binary"
             check_threshold(decided, decided=binary, what=run.record["name"])
         else:
             choice = run.choose(
-                max=options.named_numbers("--max", at_most),
-                min=options.named_numbers("--min", at_least),
+                max=options.parse_named_numbers("--max", at_most),
+                min=options.parse_named_numbers("--min", at_least),
                 minimize=minimize,
                 maximize=maximize,
                 threshold=threshold,
                 problem=run.problem(data=data),
             )
             weights, decided = list(choice.ray), choice.threshold
-            _tell(choice)
-        added = _columns(run.record["about"], run.predict(frame, ray=weights), decided)
+            _note_choice(choice)
+        added = _make_columns(run.record["about"], run.predict(frame, ray=weights), decided)
         taken = [name for name in added if name in frame.columns]
         if taken:
             raise DataError(f"`{rows}` has a column `{taken[0]}` already: rename it")
@@ -104,11 +104,11 @@ def predict(
         return
     with replacing(out, way_out="choose another place for it") as temporary:
         temporary.write_text(text, encoding="utf-8")
-    note(f"`{out}`: {len(frame):,} rows{_counted(run, added)}")
-    next_command("export", folder)
+    print_note(f"`{out}`: {len(frame):,} rows{_count_positives(run, added)}")
+    print_next_command("export", folder)
 
 
-def _columns(about: Mapping[str, Any], found: Array, threshold: float) -> dict[str, Any]:
+def _make_columns(about: Mapping[str, Any], found: Array, threshold: float) -> dict[str, Any]:
     """What is added to the rows: the answer, and how sure it is where it is a class."""
     answer = Answer.from_about(about)
     if answer.task == "number":
@@ -121,15 +121,15 @@ def _columns(about: Mapping[str, Any], found: Array, threshold: float) -> dict[s
     return {"probability": found, "prediction": [classes[int(one > threshold)] for one in found]}
 
 
-def _counted(run: Run, added: Mapping[str, Any]) -> str:
+def _count_positives(run: Run, added: Mapping[str, Any]) -> str:
     if "probability" not in added:
         return ""
     positive = run.record["about"].get("positive", "1")
     return f", {added['prediction'].count(positive):,} of them predicted `{positive}`"
 
 
-def _tell(choice: Choice) -> None:
+def _note_choice(choice: Choice) -> None:
     """Say which trade-off was chosen."""
     ray = ", ".join(f"{part:.4f}" for part in choice.ray)
     moved = "" if choice.threshold == MIDDLE else f", with the threshold {choice.threshold:g}"
-    note(f"predicted at the ray {ray}{moved}")
+    print_note(f"predicted at the ray {ray}{moved}")

@@ -8,11 +8,19 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from paretocosmos.cli import _options as options
-from paretocosmos.cli.output._console import error, note, notes, print_json, safe, say, wide
-from paretocosmos.cli.output._next import next_command, print_page
-from paretocosmos.cli.output._plain import leading, measures_of, span_of
-from paretocosmos.cli.output._table import print_table
+from paretocosmos.cli import options
+from paretocosmos.cli.console import (
+    escape,
+    get_stdout,
+    print_error,
+    print_json,
+    print_markup,
+    print_next_command,
+    print_note,
+    print_table,
+    warnings_as_notes,
+)
+from paretocosmos.cli.results import find_leading, format_span, get_measures, print_page
 from paretocosmos.errors import ConfigurationError, MissingExtraError
 from paretocosmos.io.formatting import format_number
 from paretocosmos.io.progress import status
@@ -25,7 +33,7 @@ from paretocosmos.training.progress import show_bars
 def compare(
     problem: options.ProblemName,
     methods: Annotated[
-        str, typer.Option(help="Names, separated by commas.", callback=options.named)
+        str, typer.Option(help="Names, separated by commas.", callback=options.parse_name)
     ] = ",".join(COMPARED),
     preset: options.Preset = None,
     protocol: options.Protocol = None,
@@ -55,7 +63,7 @@ def compare(
 
     --set KEY=VALUE applies to all methods, --set METHOD.KEY=VALUE to one.
     """
-    settings = options.settings_of(
+    settings = options.collect_settings(
         problem,
         changes,
         epochs=epochs,
@@ -70,11 +78,11 @@ def compare(
         raise ConfigurationError("--seeds and --seed exclude each other: give one of them")
     seen: list[Path] = []
     try:
-        with notes(), show_bars(seen, quiet=as_json, log=True):
+        with warnings_as_notes(), show_bars(seen, quiet=as_json, log=True):
             done = compare_methods(
                 problem,
                 [name.strip() for name in methods.split(",") if name.strip()],
-                seeds=[seed] if seeds is None else options.whole_numbers(seeds),
+                seeds=[seed] if seeds is None else options.parse_integers(seeds),
                 preset=preset,
                 protocol=protocol,
                 epochs=epochs,
@@ -86,14 +94,14 @@ def compare(
                 engine=engine,
                 precision=precision,
                 deterministic=deterministic,
-                callbacks=options.loggers_of(log_to),
+                callbacks=options.make_loggers(log_to),
             )
             for run in (run for runs in done.runs.values() for run in runs):
-                options.draw(run)
-            _draw(done)
+                options.save_picture(run)
+            _save_picture(done)
     except KeyboardInterrupt:
         begun = seen[-1].parents[1] if seen else out
-        raise options.interrupted(
+        raise options.end_interrupted(
             begun, "finished epochs are saved" if seen else "no epoch is finished yet"
         ) from None
     if as_json:
@@ -101,12 +109,12 @@ def compare(
     else:
         print_comparison(done)
     for method, why in done.failures.items():
-        error(f"{method}: {why}")
+        print_error(f"{method}: {why}")
     if done.failures:
         raise typer.Exit(1)
 
 
-def _draw(done: Comparison) -> None:
+def _save_picture(done: Comparison) -> None:
     """One figure; a missing plotting package costs the picture, not the runs."""
     try:
         from paretocosmos.plotting import save_comparison
@@ -116,7 +124,7 @@ def _draw(done: Comparison) -> None:
             place = done.folder / "compare.png"
             save_comparison(place, fronts, title=done.problem, ideal=done.alone)
     except MissingExtraError as missing:
-        note(f"no compare.png: {missing}")
+        print_note(f"no compare.png: {missing}")
 
 
 # Columns a terminal needs for the names of all that dominate a method; else it sees the first.
@@ -125,18 +133,18 @@ ROOM = 130
 
 def print_comparison(done: Comparison) -> None:
     """What `compare` ends with: a row per method, how good it is before what it costs."""
-    console = wide()
+    console = get_stdout()
     all_names = not sys.stdout.isatty() or console.width >= ROOM
     beside = "separate" in done.runs
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
     table.add_column("method")
-    rows = [_fields(row, beside=beside, roomy=all_names or not beside) for row in done.rows]
+    rows = [_format_fields(row, beside=beside, roomy=all_names or not beside) for row in done.rows]
     for name in rows[0]:
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("dominated by")
     for row, fields in zip(done.rows, rows, strict=True):
-        betters = _betters(row["dominated_by"], all_names=all_names)
-        table.add_row(f"[bold]{safe(row['method'])}[/]", *fields.values(), safe(betters))
+        betters = _format_betters(row["dominated_by"], all_names=all_names)
+        table.add_row(f"[bold]{escape(row['method'])}[/]", *fields.values(), escape(betters))
     _print_traded(done)
     print_table(console, table)
     reference = ", ".join(
@@ -156,33 +164,33 @@ def print_comparison(done: Comparison) -> None:
     if not all_names and any(len(row["dominated_by"]) > 1 for row in done.rows):
         lines.append("+2: two others dominate some of its points too; compare.json has them")
     for line in lines:
-        say(console, safe(line))
+        print_markup(console, escape(line))
     for name, place in (("table", "compare.json"), ("picture", "compare.png")):
         if (done.folder / place).exists():
-            console.print(f"[bold]{name}[/]  {safe(done.folder / place)}", soft_wrap=True)
+            console.print(f"[bold]{name}[/]  {escape(done.folder / place)}", soft_wrap=True)
     print_page(done.folder)
-    next_command("explore", done.folder)
+    print_next_command("explore", done.folder)
 
 
 def _print_traded(done: Comparison) -> None:
     """What each method trades, in plain words: a row per method, of its first seed."""
     lead = next(iter(done.runs.values()))[0]
-    problem, measures = lead.trained_on, measures_of(lead.trained_on, lead.front)
-    names = leading(problem, lead.front)[: lead.front.objectives]
+    problem, measures = lead.trained_on, get_measures(lead.trained_on, lead.front)
+    names = find_leading(problem, lead.front)[: lead.front.objectives]
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
     table.add_column("on test")
     for name in names:
-        table.add_column(safe(measures[name].label), justify="right")
+        table.add_column(escape(measures[name].label), justify="right")
     for row in done.rows:
         front = done.runs[row["method"]][0].front
-        spans = (safe(span_of(front, name, measures[name])) for name in names)
-        table.add_row(f"[bold]{safe(row['method'])}[/]", *spans)
-    console = wide()
+        spans = (escape(format_span(front, name, measures[name])) for name in names)
+        table.add_row(f"[bold]{escape(row['method'])}[/]", *spans)
+    console = get_stdout()
     print_table(console, table)
     console.print()
 
 
-def _fields(row: Mapping[str, Any], *, beside: bool, roomy: bool) -> dict[str, str]:
+def _format_fields(row: Mapping[str, Any], *, beside: bool, roomy: bool) -> dict[str, str]:
     """The columns between a method's name and what dominates it."""
 
     def measure(name: str, form: str) -> str:
@@ -192,29 +200,29 @@ def _fields(row: Mapping[str, Any], *, beside: bool, roomy: bool) -> dict[str, s
     fields = {"order": measure("monotonicity", ".2f")}
     if beside:
         fields |= {"range": measure("range_covered", ".0%"), "behind": measure("igd_plus", ".3f")}
-    fields["hypervolume"] = _mean(row)
+    fields["hypervolume"] = _format_mean(row)
     if roomy:
-        fields |= {"points": str(row["points"]), "parameters": _size(row)}
+        fields |= {"points": str(row["points"]), "parameters": _format_size(row)}
     return fields | {"time": f"{row['seconds']:.1f} s"}
 
 
-def _mean(row: Mapping[str, Any]) -> str:
+def _format_mean(row: Mapping[str, Any]) -> str:
     spread = "" if row["hypervolume_std"] is None else f" ± {format_number(row['hypervolume_std'])}"
     return f"{format_number(row['hypervolume'])}{spread}"
 
 
-def _size(row: Mapping[str, Any]) -> str:
+def _format_size(row: Mapping[str, Any]) -> str:
     each, count = row["parameters"] // row["networks"], row["networks"]
     return f"{count} x {each:,}" if count > 1 else f"{each:,}"
 
 
-def _betters(shares: Mapping[str, float], *, all_names: bool) -> str:
-    said = [f"{name} {_percent(share)}" for name, share in shares.items()]
+def _format_betters(shares: Mapping[str, float], *, all_names: bool) -> str:
+    said = [f"{name} {_format_percent(share)}" for name, share in shares.items()]
     shown = said if all_names else said[:1]
     more = f" +{len(said) - len(shown)}" if len(said) > len(shown) else ""
     return ", ".join(shown) + more or "-"
 
 
-def _percent(share: float) -> str:
+def _format_percent(share: float) -> str:
     """Neither 0 for what is a little nor 100 for what is not all."""
     return "<1%" if share < 0.005 else ">99%" if 0.995 <= share < 1 else f"{share:.0%}"

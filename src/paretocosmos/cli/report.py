@@ -6,9 +6,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from paretocosmos.cli._options import AsJson, Trust, Verify, whole_numbers
-from paretocosmos.cli.output._console import note, print_json, safe, say, wide
-from paretocosmos.cli.output._next import next_command, same_options
+from paretocosmos.cli.console import (
+    escape,
+    get_stdout,
+    print_json,
+    print_markup,
+    print_next_command,
+    print_note,
+    repeat_options,
+)
+from paretocosmos.cli.options import AsJson, Trust, Verify, parse_integers
 from paretocosmos.errors import RunError
 from paretocosmos.io.files import exists
 from paretocosmos.io.paths import user_path
@@ -54,20 +61,20 @@ def report(
             f"`{folder}` has no recipe of this package that was started: train one with "
             "`paretocosmos reproduce`, name your own recipe file, or give the folder with --out"
         )
-    asked = None if seeds is None else whole_numbers(seeds)
+    asked = None if seeds is None else parse_integers(seeds)
     results = [
         collect(one.with_seeds(asked), folder, trust=trust or (), verify=verify) for one in wanted
     ]
     place = wanted[0].root(folder) / "report"
     for said in write_report(results, place):
-        note(said)
+        print_note(said)
     if as_json:
         print_json([result.to_dict() for result in results])
     else:
         print_report(results, place)
         left = [result.recipe for result in results if any(cell.missing for cell in result.cells)]
-        more = ["--out", out, *same_options(seeds, epochs)]
-        next_command(*(("reproduce", left[0], *more) if left else ("list", "recipes")))
+        more = ["--out", out, *repeat_options(seeds, epochs)]
+        print_next_command(*(("reproduce", left[0], *more) if left else ("list", "recipes")))
 
 
 def print_report(results: "Sequence[RecipeResult]", folder: Path) -> None:
@@ -79,13 +86,13 @@ def print_report(results: "Sequence[RecipeResult]", folder: Path) -> None:
     """
     from paretocosmos.paper.report import describe_progress
 
-    console = wide()
+    console = get_stdout()
     for result in results:
         epochs = result.rehearsal
         mark = "" if epochs is None else f"REHEARSAL, {epochs} epoch{'s' * (epochs > 1)}: "
         title = f"{mark}{result.recipe}: {result.title}"
-        say(console, f"[bold]{safe(title)}[/]")
+        print_markup(console, f"[bold]{escape(title)}[/]")
         console.print(f"  {describe_progress(result.cells)}")
         for claim in result.claims if epochs is None else ():
-            say(console, safe(f"{claim.claim} {claim.sentence}"))
-    console.print(f"[bold]report[/]  {safe(folder / 'report.html')}", soft_wrap=True)
+            print_markup(console, escape(f"{claim.claim} {claim.sentence}"))
+    console.print(f"[bold]report[/]  {escape(folder / 'report.html')}", soft_wrap=True)

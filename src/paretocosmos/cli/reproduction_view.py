@@ -10,8 +10,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from paretocosmos.cli.output._console import err, safe, say, wide
-from paretocosmos.cli.output._table import print_table
+from paretocosmos.cli.console import err, escape, get_stdout, print_markup, print_table
 from paretocosmos.io.formatting import format_duration, format_number
 from paretocosmos.io.progress import show_live
 from paretocosmos.paper.published import is_face
@@ -43,21 +42,21 @@ class _View:
         for name, one in at.standings.items():
             before, self._states[name] = self._states.get(name), one.state
             if not first and one.state != before and one.state in ("done", "failed"):
-                say(err, safe(_ended(one)))
+                print_markup(err, escape(_ended(one)))
                 self._last = 0.0  # how it goes on is worth a line
         now = time.monotonic()
         if not err.is_terminal and not first and now - self._last >= LOG_INTERVAL:
             self._last = now
             for text in _lines(at):
-                say(err, safe(text))
+                print_markup(err, escape(text))
 
     def _begin(self, at: "Reproduction") -> None:
-        say(err, safe(_title(at)))
+        print_markup(err, escape(_title(at)))
         done, waiting = at.having("done"), at.having("waiting")
         if waiting:
             if done:
                 err.print(f"{len(done)} already done: they are kept")
-            say(err, safe(f"to come: {_named(waiting, LISTED)}"))
+            print_markup(err, escape(f"to come: {_named(waiting, LISTED)}"))
 
     def picture(self) -> RenderableType | None:
         """The cells that run, and those that are next."""
@@ -67,7 +66,7 @@ class _View:
         for one in self._at.having("running"):
             at = one.at
             table.add_row(
-                safe(_short(one.cell.name)),
+                escape(_short(one.cell.name)),
                 "begins" if at is None else f"{at.epoch}/{at.epochs}",
                 ProgressBar(at.epochs, at.epoch, width=BAR) if at is not None else "",
                 "" if at is None else f"HV val {format_number(at.hypervolume_val)}",
@@ -91,8 +90,8 @@ def cells(*, quiet: bool) -> Iterator["Callable[[Reproduction], None]"]:
 
 def print_reproduction(done: "Reproduction") -> None:
     """What `reproduce` ends with: a row per cell, and where the time went."""
-    console = wide()
-    say(console, f"[bold]{safe(_title(done))}[/]")
+    console = get_stdout()
+    print_markup(console, f"[bold]{escape(_title(done))}[/]")
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
     every = done.standings.values()
     shown = [one for one in every if one.asked or one.seeds_done or one.state == "failed"]
@@ -103,7 +102,7 @@ def print_reproduction(done: "Reproduction") -> None:
     table.add_column("state")
     for one in shown:
         table.add_row(
-            safe(one.cell.name),
+            escape(one.cell.name),
             format_number(one.hypervolume),
             *([printed_volume(one)] if compared else []),
             f"{len(one.seeds_done)}/{len(one.cell.seeds)}",
@@ -122,10 +121,10 @@ def print_reproduction(done: "Reproduction") -> None:
     parts = ", ".join(
         f"{format_duration(spent[part])} {part}" for part in ("training", "preparing", "evaluating")
     )
-    say(console, f"time: {format_duration(spent['all'])}, of which {parts}")
+    print_markup(console, f"time: {format_duration(spent['all'])}, of which {parts}")
     if by_method:
-        say(console, f"by method: {safe(by_method)}")
-    console.print(f"[bold]all of it[/]  {safe(done.file)}", soft_wrap=True)
+        print_markup(console, f"by method: {escape(by_method)}")
+    console.print(f"[bold]all of it[/]  {escape(done.file)}", soft_wrap=True)
 
 
 def _title(at: "Reproduction") -> str:

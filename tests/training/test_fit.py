@@ -33,7 +33,7 @@ from paretocosmos.pareto.rays import even_rays, sample_rays
 from paretocosmos.pareto.scalarize import cosmos_loss
 from paretocosmos.problems import Problem, Split, load_problem
 from paretocosmos.problems.images.problem import ImageProblem, Pixels
-from paretocosmos.problems.toys.problem import ToyProblem
+from paretocosmos.problems.toys import ToyProblem
 from paretocosmos.runs.checkpoint import load_tensors
 from paretocosmos.runs.record import course_of
 from paretocosmos.runs.run import Run

@@ -10,7 +10,7 @@ from paretocosmos import registry
 from paretocosmos.io.schema.collected import CellResult, Stage
 from paretocosmos.pareto.front import Front
 from paretocosmos.problems import load_problem
-from paretocosmos.problems.toys.problem import ToyProblem
+from paretocosmos.problems.toys import ToyProblem
 
 __all__ = ["GRID", "exact_front", "front_of", "on_a_grid"]
 

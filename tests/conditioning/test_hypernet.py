@@ -13,8 +13,7 @@ from torch.nn.utils.parametrizations import spectral_norm, weight_norm
 
 from paretocosmos.backbones.lenet import LeNet
 from paretocosmos.backbones.mlp import Mlp
-from paretocosmos.conditioning import hypernet
-from paretocosmos.conditioning.hypernet import Hypernet
+from paretocosmos.conditioning import Hypernet, hypernet
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.types import Inputs
 
@@ -115,7 +114,7 @@ def test_outputs_and_gradients_are_those_written_out_by_hand(groups: int, chunk:
 def test_a_sweep_is_the_loop_by_hand(
     mapped: bool, bytes_at_once: int, chunk: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(hypernet, "SWEPT", bytes_at_once)
+    monkeypatch.setattr(hypernet, "BYTES_AT_ONCE", bytes_at_once)
     # as on a GPU, or as on a CPU
     monkeypatch.setattr(hypernet, "_at_once", lambda *_, **__: mapped)
     model, inputs, rays = _nudged(Hypernet(_small(), J, chunk=chunk)), _images(), _rays(5)
@@ -136,7 +135,7 @@ def test_a_sweep_emits_no_more_weights_at_a_time_than_it_says(
         return weights(self, rays)
 
     monkeypatch.setattr(Hypernet, "weights", watched)
-    monkeypatch.setattr(hypernet, "SWEPT", 2 * 119 * 8)
+    monkeypatch.setattr(hypernet, "BYTES_AT_ONCE", 2 * 119 * 8)
     Hypernet(_small(), J).each_ray(_images(), _rays(5))
     assert seen == [2, 2, 1]
 

@@ -15,8 +15,8 @@ from tests.resumed import results, stop_at
 from torch import Tensor, nn
 
 from paretocosmos import evaluate, fit, load_problem, load_run
+from paretocosmos.conditioning import Film
 from paretocosmos.conditioning._tilted import ANSWER, OF_NO, OF_YES
-from paretocosmos.conditioning.film import Film
 from paretocosmos.conditioning.tilt import Tilt
 from paretocosmos.config.presets import gap_of, preset_network
 from paretocosmos.errors import ConfigurationError

@@ -6,8 +6,8 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from paretocosmos.conditioning._base import Conditioning
 from paretocosmos.conditioning._tilted import ANSWER, OF_NO, OF_YES, PLACES, likely, tilted
+from paretocosmos.conditioning.base import Conditioning
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.types import Inputs, Outputs
 

@@ -10,8 +10,7 @@ import numpy.typing as npt
 import torch
 from torch.nn import functional as F
 
-from paretocosmos.conditioning import PerRayEnsemble
-from paretocosmos.conditioning.hypernet import Hypernet
+from paretocosmos.conditioning import Hypernet, PerRayEnsemble
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.problems.tables.answers import Answer
 from paretocosmos.runs.run import Run

@@ -116,7 +116,7 @@ def test_a_sweep_is_the_loop_by_hand(
 ) -> None:
     monkeypatch.setattr(hypernet, "BYTES_AT_ONCE", bytes_at_once)
     # as on a GPU, or as on a CPU
-    monkeypatch.setattr(hypernet, "_at_once", lambda *_, **__: mapped)
+    monkeypatch.setattr(hypernet, "_can_vmap", lambda *_, **__: mapped)
     model, inputs, rays = _nudged(Hypernet(_small(), J, chunk=chunk)), _images(), _rays(5)
     expected = torch.stack([_by_hand(model, inputs, ray) for ray in rays])
     found = model.each_ray(inputs, rays)
@@ -401,7 +401,7 @@ class Heads(nn.Module):
 def test_mappings_come_in_as_keywords_and_go_out_by_name(
     mapped: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(hypernet, "_at_once", lambda *_, **__: mapped)
+    monkeypatch.setattr(hypernet, "_can_vmap", lambda *_, **__: mapped)
     model = Hypernet(Heads().to(DOUBLE), J)
     given = {"x": torch.randn(B, 3, dtype=DOUBLE), "z": torch.randn(B, 2, dtype=DOUBLE)}
     inputs: Inputs = MappingProxyType(given)

@@ -23,7 +23,7 @@ from paretocosmos.conditioning import PerRayEnsemble, TransposedConv
 from paretocosmos.config.plan import Plan
 from paretocosmos.errors import DataError, WeightsWarning
 from paretocosmos.layers.norms import FrozenNorm
-from paretocosmos.objectives.binary_cross_entropy import BinaryCrossEntropy
+from paretocosmos.objectives import BinaryCrossEntropy
 from paretocosmos.problems import SPLITS
 from paretocosmos.problems.images.problem import ImageProblem
 from paretocosmos.registry import Spec

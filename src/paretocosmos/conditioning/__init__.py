@@ -7,8 +7,13 @@ network, and `REGISTRY` lists the conditionings.
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from paretocosmos.conditioning._tilted import ANSWER, OF_NO, OF_YES, PLACES, likely, tilted
-from paretocosmos.conditioning.base import Conditioning, heads_of, inside
+from paretocosmos.conditioning.base import (
+    Conditioning,
+    TrainingTask,
+    heads_of,
+    inside,
+    training_task,
+)
 from paretocosmos.conditioning.unconditioned import PerRayEnsemble, Unconditioned, networks_of
 
 if TYPE_CHECKING:
@@ -20,10 +25,6 @@ if TYPE_CHECKING:
     from paretocosmos.conditioning.transposed_conv import TransposedConv
 
 __all__ = [
-    "ANSWER",
-    "OF_NO",
-    "OF_YES",
-    "PLACES",
     "REGISTRY",
     "Concat",
     "Conditioning",
@@ -33,28 +34,32 @@ __all__ = [
     "Lora",
     "PerRayEnsemble",
     "Token",
+    "TrainingTask",
     "TransposedConv",
     "Unconditioned",
     "heads_of",
     "inside",
-    "likely",
     "networks_of",
-    "tilted",
+    "training_task",
 ]
 
 REGISTRY = {
     "concat": "paretocosmos.conditioning.concat:Concat",
+    "fairness_adjustment": "paretocosmos.fairness.network:AdjustedNetwork",
     "film": "paretocosmos.conditioning.film:Film",
     "hypernet": "paretocosmos.conditioning.hypernet:Hypernet",
     "lora": "paretocosmos.conditioning.low_rank:Lora",
     "none": "paretocosmos.conditioning.unconditioned:Unconditioned",
-    "tilt": "paretocosmos.conditioning.tilt:Tilt",
     "token": "paretocosmos.conditioning.token:Token",
     "transposed_conv": "paretocosmos.conditioning.transposed_conv:TransposedConv",
 }
 """Every conditioning by its name: the module and the class in it."""
 
-_MODULES = {address.partition(":")[2]: address.partition(":")[0] for address in REGISTRY.values()}
+_MODULES = {
+    name: module
+    for module, _, name in (address.partition(":") for address in REGISTRY.values())
+    if module.startswith(__name__)
+}
 _MODULES["HypernetOutput"] = _MODULES["Hypernet"]
 
 

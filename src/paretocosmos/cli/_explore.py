@@ -19,7 +19,7 @@ from paretocosmos.cli._options import (
 from paretocosmos.cli.output._console import note, notes, print_json, safe, wide
 from paretocosmos.cli.output._next import next_choice, next_command
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.io.paths import user_path
+from paretocosmos.io.files import user_path
 from paretocosmos.io.progress import status
 from paretocosmos.runs.below import runs_below
 from paretocosmos.runs.load import load_run

@@ -12,8 +12,7 @@ from paretocosmos.cli.output._next import next_command
 from paretocosmos.errors import ConfigurationError, DataError, RunError
 from paretocosmos.evaluation.choice import Choice
 from paretocosmos.evaluation.threshold import MIDDLE, check_threshold
-from paretocosmos.io.files import replacing
-from paretocosmos.io.paths import user_path
+from paretocosmos.io.files import replacing, user_path
 from paretocosmos.pareto.front import Array
 from paretocosmos.problems.tables.answers import Answer
 from paretocosmos.problems.tables.files import read_table

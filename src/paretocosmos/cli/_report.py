@@ -10,8 +10,7 @@ from paretocosmos.cli._options import AsJson, Trust, Verify, whole_numbers
 from paretocosmos.cli.output._console import note, print_json, safe, say, wide
 from paretocosmos.cli.output._next import next_command, same_options
 from paretocosmos.errors import RunError
-from paretocosmos.io.files import exists
-from paretocosmos.io.paths import user_path
+from paretocosmos.io.files import exists, user_path
 from paretocosmos.paper.recipe import load_recipe
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from paretocosmos.cli.output._console import note
 from paretocosmos.cli.output._next import next_command
 from paretocosmos.errors import RunError
 from paretocosmos.explorer.live import Watch, state_of
-from paretocosmos.io.paths import user_path
+from paretocosmos.io.files import user_path
 from paretocosmos.io.progress import status
 
 

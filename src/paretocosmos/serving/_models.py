@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, create_model
 
-from paretocosmos.io.schema.kinds import Finite
+from paretocosmos.io.schema.models import Finite
 from paretocosmos.pareto.rays import CLOSE
 from paretocosmos.serving._rows import Rows
 

@@ -34,7 +34,7 @@ ENDS = torch.tensor([[0.9, 0.1], [0.2, 0.8]])
 PAIRS = [
     (conditioning, backbone)
     for conditioning in (*registry.names("conditioning"), MOVED)
-    if conditioning != "tilt"  # which tables have, see test_table
+    if conditioning != "fairness_adjustment"  # which tables have, see test_table
     for backbone in SUITED.get(conditioning, tuple(NETWORKS))
 ]
 

@@ -18,7 +18,7 @@ from paretocosmos.errors import (
     EngineWarning,
     ParetoCosmosError,
 )
-from paretocosmos.evaluation.samples import Shares, samples_of
+from paretocosmos.evaluation.samples import Shares, load_samples
 from paretocosmos.io.progress import status
 from paretocosmos.problems import split_of
 from paretocosmos.runs.run import Run
@@ -252,7 +252,7 @@ class Trainer:
         if isinstance(self.feed, Loaded):
             self.feed.labels.update(labels)
         self.labels = labels
-        val = samples_of(plan.problem, "val", plan.device, self.dtype, labels)
+        val = load_samples(plan.problem, "val", plan.device, self.dtype, labels)
         together = len(self.networks) if stacked else 1
         # multiply-adds of a forward pass, known only for networks without convolutions
         dense = len(plan.problem.input_shape) == 1
@@ -403,7 +403,7 @@ class Trainer:
     @status("evaluating on test")
     def _finish(self) -> list[Run]:
         problem, device = self.plan.problem, self.plan.device
-        test = samples_of(problem, "test", device, self.dtype, self.labels)
+        test = load_samples(problem, "test", device, self.dtype, self.labels)
         why = self.failure or (self.plan.why_eager if self.asked == "auto" else None)
         engine = self.engine_name if why is None else f"{self.engine_name}: {why}"
         said = {"engine": engine, "data": "on the device" if self.feed.resident else "streamed"}

@@ -1,34 +1,34 @@
-"""A point chosen for use: by the validation data, and what it is worth on the test data."""
+"""Choose a point for use by the validation data, and see what it is worth on the test data."""
 
 import dataclasses
 import warnings
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from paretocosmos.errors import FrontWarning, InfeasibleError
-from paretocosmos.evaluation.evaluate import evaluate, evaluating, outputs_of
-from paretocosmos.evaluation.intervals import intervals
-from paretocosmos.evaluation.learned import POOLED, pooled_gaps
+from paretocosmos.evaluation.evaluate import collect_outputs, evaluate_shares, evaluation_mode
+from paretocosmos.evaluation.intervals import compute_intervals
+from paretocosmos.evaluation.output_cache import NO_CACHE, OutputCache
+from paretocosmos.evaluation.postprocessing import POOLED, pooled_gaps
 from paretocosmos.evaluation.proof import proven
 from paretocosmos.evaluation.refine import refine
-from paretocosmos.evaluation.samples import samples_for
-from paretocosmos.evaluation.scoring import front_of, score, table_of
+from paretocosmos.evaluation.samples import load_samples_for
+from paretocosmos.evaluation.scoring import build_front, compute_score, compute_table
 from paretocosmos.evaluation.threshold import MIDDLE, at_threshold, takes_threshold
 from paretocosmos.evaluation.threshold_search import other_threshold
 from paretocosmos.io.formatting import Grid, format_number
-from paretocosmos.pareto.front import Front
-from paretocosmos.pareto.selection import Criteria, Point, find_best, get_point, is_constant
-from paretocosmos.problems import Problem, check_split, split_of
+from paretocosmos.pareto.front import Front, Point, get_point
+from paretocosmos.pareto.selection import Criteria, find_best, is_constant
+from paretocosmos.problems import Problem, Split, split_of
 from paretocosmos.runtime.device import precise
 from paretocosmos.types import first, map_tensors
 
-__all__ = ["Choice", "Settled", "look_at_test", "settle"]
-
-# What is told of a choice beside objectives and what was asked for.
-TOLD = {"accuracy"}
+# Shown of a choice beside objectives and what was asked for.
+SHOWN = {"accuracy"}
 
 
 @dataclass(frozen=True)
@@ -38,8 +38,8 @@ class Choice:
     Attributes:
         ray: the preference to predict with.
         val: the point on the validation data, on which it was chosen: it keeps the bounds there,
-            and so do its `limits`, if a confidence was asked for. Where the network follows a
-            preference by a formula (`tilt`), bounds on gaps are kept on the training and
+            and so do its `limits`, if a confidence was asked for. Where the network has a
+            `fairness_adjustment`, bounds on gaps are kept on the training and
             validation rows together, and `val.pooled` has these gaps.
         test: the same ray on the test data, which were not used to choose.
         evaluations: how many rays were evaluated, those on test included.
@@ -69,32 +69,34 @@ class Choice:
         return self._grid().html()
 
     def _grid(self) -> Grid:
-        """What was asked of the point, and what it got on val and on test."""
-        bounds = [] if self.asked is None else self.asked.bounds()
-        said = {name: f"at {'most' if side > 0 else 'least'} {b:g}" for name, b, side in bounds}
-        aims = {} if self.asked is None else {"small": self.asked.minimize}
-        aims |= {} if self.asked is None else {"large": self.asked.maximize}
-        said |= {
-            name: f"{how}{f', {said[name]}' if name in said else ''}"
-            for how, name in aims.items()
-            if name is not None
-        }
-        names = dict.fromkeys([*said, *self.val.values, *(TOLD & self.val.metrics.keys())])
+        """What was asked of the point, and what it reaches on val and on test."""
+        wishes: dict[str, str] = {}
+        if self.asked is not None:
+            for name, bound, side in self.asked.bounds():
+                wishes[name] = f"at {'most' if side > 0 else 'least'} {bound:g}"
+            for wanted, size in ((self.asked.minimize, "small"), (self.asked.maximize, "large")):
+                if wanted is not None:
+                    wishes[wanted] = f"{size}, {wishes[wanted]}" if wanted in wishes else size
+        names = dict.fromkeys([*wishes, *self.val.values, *(SHOWN & self.val.metrics.keys())])
+        heads = ["", "asked", "on val", "on test", "95 % interval"]
         rows = [
-            [name, said.get(name, ""), format_number(self.val[name]), *_with_ends(self.test, name)]
+            [
+                name,
+                wishes.get(name, ""),
+                format_number(self.val[name]),
+                *_format_on_test(self.test, name),
+            ]
             for name in names
         ]
-        heads = ["", "asked", "on val", "on test", "95 % interval"]
         if self.val.pooled:
             heads.insert(2, f"on {POOLED}")
             for row in rows:
-                found = self.val.pooled.get(row[0])
-                row.insert(2, "" if found is None else format_number(found))
-        ray = ", ".join(f"{part:.4g}" for part in self.ray)
-        notes = [f"at the ray ({ray})"]
+                gap = self.val.pooled.get(row[0])
+                row.insert(2, "" if gap is None else format_number(gap))
+        note = f"at the ray ({', '.join(f'{weight:.4g}' for weight in self.ray)})"
         if self.threshold != MIDDLE:
-            notes = [f"{notes[0]} and the threshold {self.threshold:.4g}"]
-        return Grid("Choice", heads, rows, notes)
+            note += f" and the threshold {self.threshold:.4g}"
+        return Grid("Choice", heads, rows, [note])
 
     def to_dict(self) -> dict[str, Any]:
         """Plain lists and numbers, ready for JSON."""
@@ -108,8 +110,8 @@ class Choice:
         }
 
 
-def _with_ends(point: Point, name: str) -> list[str]:
-    """A number and its interval."""
+def _format_on_test(point: Point, name: str) -> list[str]:
+    """Format a number and its interval."""
     ends = point.intervals.get(name)
     return [
         format_number(point[name]),
@@ -118,23 +120,25 @@ def _with_ends(point: Point, name: str) -> list[str]:
 
 
 @dataclass(frozen=True)
-class Settled:
-    """What was chosen on the validation data.
+class ChosenPoint:
+    """A point that was chosen on the validation data.
 
     Attributes:
+        criteria: what was asked.
         point: the point, with intervals.
         threshold: at which decisions are made.
-        problem: what decides at that threshold.
+        problem: makes decisions at that threshold.
         evaluations: rays that were evaluated for it.
     """
 
+    criteria: Criteria
     point: Point
     threshold: float
     problem: Problem
     evaluations: int
 
 
-def settle(
+def choose_point(
     model: nn.Module,
     problem: Problem,
     front: Front,
@@ -143,18 +147,19 @@ def settle(
     fixed: bool,
     evaluations: int,
     threshold: float | None = None,
-) -> Settled:
-    """The point of the validation data that meets the criteria best.
+    cache: OutputCache = NO_CACHE,
+) -> ChosenPoint:
+    """Choose the point that meets the criteria best on the validation data.
 
-    The last evaluation is a look at the chosen ray alone, for its intervals.
+    The last evaluation is that of the chosen ray alone, for its intervals.
 
     Bounds on gaps are kept on the training and validation rows together where the network has
-    learned nothing of them (`evaluation/learned.py`), but not with a confidence, which needs rows
-    that no network has seen.
+    not been trained on them (`evaluation/postprocessing.py`), but not with a confidence, which
+    needs rows that no network has seen.
 
     Decisions are made at the probability 0.5, unless another threshold is given; or unless no ray
     keeps the bounds there but by giving everybody the same answer; or unless another gains more of
-    what is to be large than chance explains. With a confidence it is not looked for, since that
+    what is to be large than chance explains. With a confidence none is searched for, since that
     would be a choice by the data again.
 
     Args:
@@ -165,57 +170,70 @@ def settle(
         fixed: whether it has a network for each ray of the front and knows no other.
         evaluations: rays to evaluate at most, the chosen one included.
         threshold: at which decisions are made.
+        cache: outputs of this network on this problem's data, which later choices take from it.
     """
     decided = MIDDLE if threshold is None else threshold
-    looked_for = threshold is None and criteria.confidence is None and takes_threshold(problem)
-    at_it, spent = at_threshold(problem, decided), 0
-    if at_it is not problem:
-        front = evaluate(model, at_it, split="val", rays=torch.tensor(front.rays).float())
-    gaps = pooled_gaps(model, at_it) if criteria.bounds() and not criteria.confidence else None
+    searches = threshold is None and criteria.confidence is None and takes_threshold(problem)
+    deciding, spent = at_threshold(problem, decided), 0
+    val = load_samples_for(model, deciding, "val")
+    evaluate_val = partial(evaluate_shares, model, deciding, val, split="val", cache=cache)
+    if deciding is not problem:
+        front = evaluate_val(torch.tensor(front.rays).float())
+    gaps = None
+    if criteria.bounds() and not criteria.confidence:
+        gaps = pooled_gaps(model, deciding, cache)
     if gaps is not None:
         front = gaps.into(front)
 
-    def at(rays: Tensor) -> Front:
+    def evaluate_new(rays: Tensor) -> Front:
         nonlocal spent
         spent += len(rays)
-        found = evaluate(model, at_it, split="val", rays=rays)
-        return found if gaps is None else gaps.into(found)
+        evaluated = evaluate_val(rays)
+        return evaluated if gaps is None else gaps.into(evaluated)
 
+    other = None
     try:
         if criteria.confidence is not None:
-            point = proven(model, at_it, front, criteria)
+            point = proven(model, deciding, front, criteria, cache)
         elif fixed:
             point = get_point(front, find_best(front, criteria))
         else:
-            point, _ = refine(front, at, criteria, evaluations=evaluations - 1)
+            point, _ = refine(front, evaluate_new, criteria, evaluations=evaluations - 1)
     except InfeasibleError:
-        other = other_threshold(model, problem, front, criteria) if looked_for else None
+        if searches:
+            other = other_threshold(model, problem, front, criteria, cache=cache)
         if other is None:
             raise
     else:
-        other = None
         # where gaps are pooled, 0.5 is where the formula's decisions have the most right answers
-        if looked_for and criteria.maximize not in (None, *(["accuracy"] if gaps else [])):
-            other = other_threshold(model, problem, front, criteria, beyond=point)
+        if searches and criteria.maximize not in (None, *(["accuracy"] if gaps else [])):
+            other = other_threshold(model, problem, front, criteria, beyond=point, cache=cache)
     if other is not None:
         point, decided = other
-        at_it, gaps = at_threshold(problem, decided), None
+        deciding, gaps = at_threshold(problem, decided), None
     _warn_of_constant(point)
-    seen = _look(model, at_it, point.ray, split="val", chosen=True)
-    _warn_below_constant(seen, problem, bounded=bool(criteria.bounds()))
+    alone = _evaluate_ray(model, deciding, point.ray, split="val", chosen=True, cache=cache)
+    _warn_below_constant(alone, problem, bounded=bool(criteria.bounds()))
     if gaps is None:
         # its values as they were judged: alone, a ray's numbers may differ in the last digit
-        point = dataclasses.replace(point, intervals=seen.intervals)
+        point = dataclasses.replace(point, intervals=alone.intervals)
     else:
         bounded = {name for name, *_ in criteria.bounds()} & gaps.metrics.keys()
-        point = dataclasses.replace(seen, pooled={name: point[name] for name in bounded})
-    return Settled(point, decided, at_it, spent + 1)
+        point = dataclasses.replace(alone, pooled={name: point[name] for name in bounded})
+    return ChosenPoint(criteria, point, decided, deciding, spent + 1)
 
 
-def look_at_test(model: nn.Module, found: Settled) -> Choice:
-    """What was chosen, and one look at the test data."""
-    test = _look(model, found.problem, found.point.ray, split="test")
-    return Choice(found.point.ray, found.point, test, found.evaluations + 1, found.threshold)
+def evaluate_choice(model: nn.Module, chosen: ChosenPoint, cache: OutputCache = NO_CACHE) -> Choice:
+    """Evaluate the chosen point once on the test data."""
+    test = _evaluate_ray(model, chosen.problem, chosen.point.ray, split="test", cache=cache)
+    return Choice(
+        ray=chosen.point.ray,
+        val=chosen.point,
+        test=test,
+        evaluations=chosen.evaluations + 1,
+        threshold=chosen.threshold,
+        asked=chosen.criteria,
+    )
 
 
 def _warn_of_constant(point: Point) -> None:
@@ -224,25 +242,25 @@ def _warn_of_constant(point: Point) -> None:
             f"the chosen point is a constant classifier: it predicts the same for everybody on "
             f"{point.split}; leave `allow_constant` out, or give a `threshold`",
             FrontWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
 
 
 def _warn_below_constant(point: Point, problem: Problem, *, bounded: bool) -> None:
-    """Say aloud that one answer for everybody would be right more often than what was chosen."""
-    reached, constant = point.metrics.get("accuracy"), _constant_accuracy(problem)
+    """Warn if one answer for everybody would be right more often than what was chosen."""
+    reached, constant = point.metrics.get("accuracy"), _compute_constant_accuracy(problem)
     if reached is not None and constant is not None and reached < constant:
-        way = "allow more of what is bounded" if bounded else "train longer"
+        hint = "allow more of what is bounded" if bounded else "train longer"
         warnings.warn(
             f"the chosen point has an accuracy of {reached:.1%} on {point.split}, but a constant "
-            f"classifier, which predicts the same for everybody, has {constant:.1%}: {way}, or "
+            f"classifier, which predicts the same for everybody, has {constant:.1%}: {hint}, or "
             "take a constant classifier with `allow_constant`",
             FrontWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
 
 
-def _constant_accuracy(problem: Problem) -> float | None:
+def _compute_constant_accuracy(problem: Problem) -> float | None:
     """Return the accuracy of the best constant classifier on val; `None` if it is not known."""
     accuracy, classes = problem.metrics.get("accuracy"), problem.outputs
     if accuracy is None or not isinstance(classes, int) or problem.source("val") is not None:
@@ -250,34 +268,38 @@ def _constant_accuracy(problem: Problem) -> float | None:
     rows = split_of(problem, "val")
     answers = torch.tensor([[-1.0], [1.0]]) if classes == 1 else torch.eye(classes)
     everybody = answers.unsqueeze(1).expand(-1, len(rows), -1).to(first(rows.inputs).device)
-    return float(score(accuracy, everybody, rows.targets, problem.score_batch).max())
+    scores = compute_score(accuracy, everybody, rows.targets, problem.score_batch)
+    return float(scores.max())
 
 
-def _look(
+def _evaluate_ray(
     model: nn.Module,
     problem: Problem,
     ray: tuple[float, ...],
     *,
-    split: str,
+    split: Split,
     chosen: bool = False,
+    cache: OutputCache,
 ) -> Point:
-    """One ray on a split, with intervals; those of a ray that was `chosen` on that split."""
+    """Evaluate one ray on a split, with intervals: those of a ray `chosen` on that split or not."""
     rays, size = torch.tensor([ray]), problem.score_batch
     tables: list[Tensor] = []
     ends: dict[str, tuple[float, float]] = {}
-    for objectives, samples in samples_for(model, problem, check_split(split)):
-        outputs, targets = outputs_of(model, problem, samples, rays, whose="an interval")
-        every = {objective.name: objective.score for objective in objectives}
-        with evaluating(model), precise("fp32"):
-            tables.append(table_of(objectives, outputs, targets, problem.metrics, size))
-            ends |= intervals(
-                every | dict(problem.metrics),
+    for objectives, samples in load_samples_for(model, problem, split):
+        outputs, targets = collect_outputs(
+            model, problem, samples, rays, purpose="an interval", cache=cache
+        )
+        scores = {objective.name: objective.score for objective in objectives}
+        with evaluation_mode(model), precise("fp32"):
+            tables.append(compute_table(objectives, outputs, targets, problem.metrics, size))
+            ends |= compute_intervals(
+                scores | dict(problem.metrics),
                 map_tensors(lambda out: out[0], outputs),
                 targets,
                 score_batch=size,
                 chosen=chosen,
             )
-    front = front_of(
+    front = build_front(
         torch.cat(tables),
         problem.objectives,
         rays,

@@ -10,11 +10,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from paretocosmos.evaluation.diagnostics import compute_sensitivity, diagnose, find_problems
 from paretocosmos.evaluation.evaluate import evaluate
-from paretocosmos.evaluation.findings import examine, findings
-from paretocosmos.evaluation.intervals import bootstrap, paired_draws
-from paretocosmos.evaluation.samples import samples_for
-from paretocosmos.evaluation.sensitivity import sensitivity
+from paretocosmos.evaluation.intervals import bootstrap_intervals, draw_paired_scores
+from paretocosmos.evaluation.samples import load_samples_for
 from paretocosmos.objectives import MeanSquaredError, Objective
 from paretocosmos.pareto.front import Front
 from paretocosmos.pareto.rays import even_rays
@@ -57,14 +56,14 @@ def test_sensitivity_is_its_definition() -> None:
     order = torch.randperm(50, generator=torch.Generator().manual_seed(0)).tolist()
     for by in (0.0, 0.3, -2.0):
         expected = _by_hand(x[:, 0].tolist(), RAYS.tolist(), by, order)
-        assert sensitivity(Head(by), x, RAYS) == pytest.approx(expected, abs=1e-6)
-        assert sensitivity(TwoHeads(by), x, RAYS) == pytest.approx(expected / 2, abs=1e-6)
+        assert compute_sensitivity(Head(by), x, RAYS) == pytest.approx(expected, abs=1e-6)
+        assert compute_sensitivity(TwoHeads(by), x, RAYS) == pytest.approx(expected / 2, abs=1e-6)
 
 
 def test_sensitivity_of_samples_alike_is_nothing_or_no_number() -> None:
     same = torch.ones(20, 1)
-    assert sensitivity(Head(0.0), same, RAYS) == 0
-    assert math.isnan(sensitivity(Head(1.0), same, RAYS))
+    assert compute_sensitivity(Head(0.0), same, RAYS) == 0
+    assert math.isnan(compute_sensitivity(Head(1.0), same, RAYS))
 
 
 def test_sensitivity_does_not_depend_on_the_unit_of_the_outputs() -> None:
@@ -73,7 +72,9 @@ def test_sensitivity_does_not_depend_on_the_unit_of_the_outputs() -> None:
             return 1000 * super().forward(x, ray)
 
     x = torch.randn(30, 1, generator=torch.Generator().manual_seed(2))
-    assert sensitivity(Scaled(), x, RAYS) == pytest.approx(sensitivity(Head(), x, RAYS), rel=1e-4)
+    assert compute_sensitivity(Scaled(), x, RAYS) == pytest.approx(
+        compute_sensitivity(Head(), x, RAYS), rel=1e-4
+    )
 
 
 # Draws
@@ -88,13 +89,13 @@ def test_draws_are_of_the_same_samples_for_every_ray() -> None:
         assert isinstance(outputs, Tensor)
         return outputs.mean()
 
-    drawn = paired_draws([mean, MeanSquaredError().score], outputs, targets, draws=50)
+    drawn = draw_paired_scores([mean, MeanSquaredError().score], outputs, targets, draws=50)
     assert drawn.shape == (50, 3, 2)
     np.testing.assert_allclose(drawn[:, 1, 0] - drawn[:, 0, 0], 1, atol=1e-5)
     # the standard error of a mean, within a fifth
     expected = float(outputs[0].std()) / math.sqrt(60)
     assert drawn[:, 0, 0].std() == pytest.approx(expected, rel=0.25)
-    low, high = bootstrap({"mean": mean}, outputs[0], targets)["mean"]
+    low, high = bootstrap_intervals({"mean": mean}, outputs[0], targets)["mean"]
     assert low < np.quantile(drawn[:, 0, 0], 0.5) < high
 
 
@@ -139,7 +140,7 @@ def test_each_kind_is_found_where_it_is_and_nowhere_else(
     gradients: dict[str, float],
     kinds: list[str],
 ) -> None:
-    found = findings(front, moved, _noise(front, noise), losses=losses, gradients=gradients)
+    found = find_problems(front, moved, _noise(front, noise), losses=losses, gradients=gradients)
     assert [one.kind for one in found] == kinds
     for one in found:  # one sentence, with the way out
         assert "\n" not in one.text
@@ -152,7 +153,7 @@ def test_the_noise_is_said_beside_the_values() -> None:
     loss, gap = np.linspace(0.40, 0.42, 9), np.linspace(0.33, 0.30, 9)
     front = _front(np.stack([loss, gap], axis=1))
     noise = np.random.default_rng(0).normal(size=(20_000, 9, 2)) * [0.02, 0.05]
-    (found,) = findings(front, 0.5, front.values + noise)
+    (found,) = find_problems(front, 0.5, front.values + noise)
     assert found.kind == "no_conflict"
     numbers = re.findall(r"from ([\d.]+) to ([\d.]+) \(noise ±([\d.]+)\)", found.text)
     # a difference of two draws has a standard deviation √2 times as large
@@ -166,13 +167,13 @@ def test_the_noise_is_said_beside_the_values() -> None:
 def test_one_ray_that_beats_all_others_has_the_noise_of_its_values() -> None:
     values = np.linspace(0, 1, 9)[:, None] + [1, 0.3]  # the first ray is best in both
     front = _front(values)
-    (found,) = findings(front, 0.5, _noise(front, 9.0))
+    (found,) = find_problems(front, 0.5, _noise(front, 9.0))
     assert re.search(r"`loss` is 1 \(noise ±1\d\) and `gap` is 0\.3 \(noise ±1\d\)", found.text)
 
 
 def test_a_front_without_numbers_has_no_trade_off_to_judge() -> None:
     front = _front(np.full((9, 2), np.nan))
-    assert findings(front, 0.5, _noise(front, 0.1)) == []
+    assert find_problems(front, 0.5, _noise(front, 0.1)) == []
 
 
 class Flat(Objective):
@@ -214,11 +215,11 @@ def _problem(*, second: Objective | None = None) -> Problem:
 def test_a_network_is_examined(by: float, kinds: list[str]) -> None:
     problem, model = _problem(), Head(by)
     front = evaluate(model, problem, split="val", rays=40)
-    found = examine(model, problem, front, samples_for(model, problem, "val"))
+    found = diagnose(model, problem, front, load_samples_for(model, problem, "val"))
     assert [one.kind for one in found.findings] == kinds
-    expected = sensitivity(model, problem.split("val").inputs, even_rays(40, 2))
+    expected = compute_sensitivity(model, problem.split("val").inputs, even_rays(40, 2))
     assert found.sensitivity == pytest.approx(expected, rel=0.15, abs=1e-9)
-    assert examine(model, problem, front, samples_for(model, problem, "val")) == found
+    assert diagnose(model, problem, front, load_samples_for(model, problem, "val")) == found
 
 
 class Tiny(MeanSquaredError):  # noqa: N818
@@ -232,13 +233,13 @@ class Tiny(MeanSquaredError):  # noqa: N818
 def test_losses_that_were_brought_to_one_scale_drown_nobody(scaled: bool) -> None:
     problem, model = _problem(second=Tiny(name="two", target="two")), Head(-1.0)
     front = evaluate(model, problem, split="val", rays=9)
-    found = examine(model, problem, front, samples_for(model, problem, "val"), scaled=scaled)
+    found = diagnose(model, problem, front, load_samples_for(model, problem, "val"), scaled=scaled)
     assert [one.kind for one in found.findings] == ["wrong_order", *["drowned"] * (not scaled)]
 
 
 def test_what_gives_no_gradient_is_found() -> None:
     problem = _problem(second=Flat(name="flat"))
     front = evaluate(Head(), problem, split="val", rays=9)
-    found = examine(Head(), problem, front, samples_for(Head(), problem, "val"))
+    found = diagnose(Head(), problem, front, load_samples_for(Head(), problem, "val"))
     first = found.findings[0]
     assert (first.kind, first.text.split()[0]) == ("no_gradient", "`flat`")

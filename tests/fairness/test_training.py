@@ -1,4 +1,4 @@
-"""Leaning against a gap: against linear programming, and what a whole training comes to."""
+"""Trainings with a fairness adjustment: the decisions against linear programming."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -15,16 +15,17 @@ from tests.resumed import results, stop_at
 from torch import Tensor, nn
 
 from paretocosmos import evaluate, fit, load_problem, load_run
-from paretocosmos.conditioning._tilted import ANSWER, OF_NO, OF_YES
+from paretocosmos.conditioning import TrainingTask, training_task
 from paretocosmos.conditioning.film import Film
-from paretocosmos.conditioning.tilt import Tilt
+from paretocosmos.conditioning.none import Unconditioned
 from paretocosmos.config.presets import gap_of, preset_network
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.evaluation.samples import samples_for
+from paretocosmos.evaluation import load_samples_for
+from paretocosmos.evaluation.postprocessing import compute_quality, fit_postprocessing
+from paretocosmos.fairness import AdjustedNetwork
 from paretocosmos.objectives import BinaryCrossEntropy, RateObjective
 from paretocosmos.problems import SPLITS, Problem, Split
 from paretocosmos.registry import find
-from paretocosmos.training.tilting import lean, learned_quality, trained
 from paretocosmos.types import Batch
 
 KINDS, GROUPS = 300, 3
@@ -50,10 +51,14 @@ class Oracle(nn.Module):
     def forward(self, inputs: Tensor) -> dict[str, Tensor]:
         joint = self.shares[inputs.squeeze(-1).long()]
         yes = joint[:, 1].sum(dim=-1, keepdim=True)
-        return {ANSWER: yes.logit(), OF_NO: joint[:, 0].log(), OF_YES: joint[:, 1].log()}
+        return {
+            "answer": yes.logit(),
+            "groups_of_no": joint[:, 0].log(),
+            "groups_of_yes": joint[:, 1].log(),
+        }
 
 
-def _world(gap: str, groups: int = GROUPS) -> tuple[Tilt, Rows, Tensor]:
+def _world(gap: str, groups: int = GROUPS) -> tuple[AdjustedNetwork, Rows, Tensor]:
     """People of 300 kinds, whose shares of classes and groups are known."""
     generator = torch.Generator().manual_seed(3)
     taste = torch.randn(KINDS, 1, 1, generator=generator)
@@ -71,8 +76,15 @@ def _world(gap: str, groups: int = GROUPS) -> tuple[Tilt, Rows, Tensor]:
         outputs=1,
     )
     shares = counts.double() / counts.sum(dim=(1, 2), keepdim=True)
-    model = Tilt(Oracle(shares), 2, sensitive_groups=groups).eval()
+    model = AdjustedNetwork(Oracle(shares), 2, sensitive_groups=groups).eval()
     return model, problem, counts.double()
+
+
+def _fit(model: AdjustedNetwork, problem: Problem) -> TrainingTask:
+    """Fit the adjustment as a training does."""
+    task = training_task(model, problem.objectives)
+    fit_postprocessing(task, problem)
+    return task
 
 
 def _best_accuracy(gap: str, counts: np.ndarray, bound: float) -> float:
@@ -104,7 +116,7 @@ def _best_accuracy(gap: str, counts: np.ndarray, bound: float) -> float:
 @pytest.mark.parametrize("gap", ["demographic_parity", "tpr_gap", "fpr_gap", "equalized_odds"])
 def test_its_decisions_are_the_best_that_have_the_gap(gap: str, groups: int) -> None:
     model, problem, counts = _world(gap, groups)
-    lean(model, problem)
+    _fit(model, problem)
     weights = torch.linspace(0, 1, 9)
     rays = torch.stack([1 - weights, weights], dim=1)
     front = evaluate(model, problem, rays=rays)
@@ -149,7 +161,7 @@ def test_more_weight_closes_more_of_the_gap(gap: str, weight: bool, tmp_path: Pa
     problem = _rows(gap, weight)
     run = fit(
         problem,
-        conditioning="tilt",
+        conditioning="fairness_adjustment",
         settings={"epochs": 8, "sensitive_groups": 2},
         device="cpu",
         seed=1,
@@ -164,7 +176,7 @@ def test_more_weight_closes_more_of_the_gap(gap: str, weight: bool, tmp_path: Pa
 
 def test_cut_short_it_goes_on_as_if_it_had_not_been(tmp_path: Path) -> None:
     given: dict[str, Any] = {
-        "conditioning": "tilt",
+        "conditioning": "fairness_adjustment",
         "settings": {"sensitive_groups": 2, "evaluate_every": 1},
         "epochs": 3,
         "device": "cpu",
@@ -175,7 +187,7 @@ def test_cut_short_it_goes_on_as_if_it_had_not_been(tmp_path: Path) -> None:
     again = fit(_rows("tpr_gap"), out=tmp_path / "cut", resume=True, **given)
     assert results(again.folder) == results(whole.folder)
     kept, cut = whole.model.state_dict(), again.model.state_dict()
-    assert "path" in kept
+    assert "adjustment.multiplier_path" in kept
     assert all(torch.equal(value, cut[name]) for name, value in kept.items())
 
 
@@ -197,7 +209,7 @@ def test_the_best_epoch_may_be_one_that_answers_no_to_everybody(tmp_path: Path) 
     settings = {"sensitive_groups": 2, "evaluate_every": 1}
     run = fit(
         problem,
-        conditioning="tilt",
+        conditioning="fairness_adjustment",
         settings=settings,
         epochs=6,
         engine="eager",
@@ -208,24 +220,24 @@ def test_the_best_epoch_may_be_one_that_answers_no_to_everybody(tmp_path: Path) 
     loaded = load_run(tmp_path / "run")
     for ray in torch.eye(2):
         assert bool((loaded.model(inputs, ray) <= 0).all())  # nobody is answered yes
-    assert not loaded.model.state_dict()["path"].any()
+    assert not loaded.model.state_dict()["adjustment.multiplier_path"].any()
 
 
 def test_multipliers_of_another_epoch_are_forgotten() -> None:
     model, problem, _ = _world("demographic_parity")
-    lean(model, problem)
-    assert model.path.any()
+    _fit(model, problem)
+    assert model.adjustment.multiplier_path.any()
     with torch.no_grad():
         model.backbone.shares[:, 1] *= 1e-3  # type: ignore[index, operator]
-    lean(model, problem)
-    assert not model.path.any()
+    _fit(model, problem)
+    assert not model.adjustment.multiplier_path.any()
 
 
 @pytest.mark.filterwarnings("ignore::paretocosmos.errors.BenchmarkWarning")
-def test_tables_with_a_gap_of_rates_lean_by_default() -> None:
+def test_tables_with_a_gap_of_rates_are_adjusted_by_default() -> None:
     adult = load_problem("adult")
     assert isinstance(gap_of(adult), RateObjective)
-    assert preset_network("default", adult, "linear")["conditioning"] == "tilt"
+    assert preset_network("default", adult, "linear")["conditioning"] == "fairness_adjustment"
     assert preset_network("default", adult, "cosmos")["conditioning"] == "film"
     assert preset_network("paper", adult, "linear")["conditioning"] == "concat"
     worst = load_problem("adult", settings={"fairness": "worst_group"})
@@ -238,51 +250,56 @@ def test_a_backbone_of_ones_own_hears_the_ray(tmp_path: Path) -> None:
     run = fit(_rows("tpr_gap"), epochs=1, engine="eager", **given)
     assert isinstance(run.model, Film)
     assert run.front.values.shape == (25, 2)
-    given["out"] = tmp_path / "tilt"
+    given["out"] = tmp_path / "adjusted"
     with pytest.raises(ConfigurationError, match=r"`groups_of_no`.*one tensor.*`conditioning`"):
-        fit(_rows("tpr_gap"), epochs=1, conditioning="tilt", **given)
+        fit(_rows("tpr_gap"), epochs=1, conditioning="fairness_adjustment", **given)
     assert not given["out"].exists()
 
 
-def test_it_is_trained_on_answers_and_groups_alone() -> None:
+def test_it_is_trained_on_labels_and_groups_alone() -> None:
     model, problem, _ = _world("tpr_gap")
-    names = [one.name for one in trained(model, problem.objectives)]
+    task = training_task(model, problem.objectives)
+    names = [objective.name for objective in task.objectives]
     assert names == ["binary_cross_entropy", "group_entropy"]
-    assert trained(nn.Linear(1, 1), problem.objectives) == problem.objectives
+    assert {*dict(task.network.named_parameters())} <= {*dict(model.named_parameters())}
     batch = problem.split("train")
-    found = model.train()(batch.inputs, torch.tensor([0.5, 0.5]))
-    _, groups = trained(model, problem.objectives)
-    joint = model.backbone(batch.inputs)
-    rows = torch.where(batch.targets["label"][:, None] > 0.5, joint[OF_YES], joint[OF_NO])
+    heads = model.call(batch.inputs)
+    assert not isinstance(heads, Tensor)
+    positive = batch.targets["label"][:, None] > 0.5
+    rows = torch.where(positive, heads["groups_of_yes"], heads["groups_of_no"])
     expected = nn.functional.cross_entropy(rows, batch.targets["sensitive"])
-    torch.testing.assert_close(groups.loss(found, batch.targets), expected)
+    outputs = task.network(batch.inputs, torch.tensor([0.5, 0.5]))
+    torch.testing.assert_close(task.objectives[1].loss(outputs, batch.targets), expected)
 
 
-def test_an_epoch_is_judged_by_what_it_has_learned() -> None:
+def test_other_networks_are_trained_on_the_objectives_themselves() -> None:
+    network, objectives = nn.Linear(1, 1), _rows("tpr_gap").objectives
+    for model in (network, Unconditioned(network, 2)):
+        assert training_task(model, objectives) == TrainingTask(model, objectives, None)
+
+
+def test_epochs_are_compared_by_held_out_losses() -> None:
     model, problem, counts = _world("tpr_gap")
     shares = counts.numpy() / counts.numpy().sum()
     yes = shares[:, 1].sum(axis=-1) / shares.sum(axis=(1, 2))
-    answers = -(
-        shares[:, 1].sum(axis=-1) @ np.log(yes) + shares[:, 0].sum(axis=-1) @ np.log1p(-yes)
-    )
+    labels = -(shares[:, 1].sum(axis=-1) @ np.log(yes) + shares[:, 0].sum(axis=-1) @ np.log1p(-yes))
     groups = -(shares * np.log(shares / shares.sum(axis=-1, keepdims=True))).sum()
-    val = samples_for(model, problem, "val")
-    found = learned_quality(model, problem, val)
-    assert found == pytest.approx(-(answers + groups))
-    assert learned_quality(nn.Linear(1, 1), problem, val) is None
+    task = training_task(model, problem.objectives)
+    quality = compute_quality(task, problem, load_samples_for(model, problem, "val"))
+    assert quality == pytest.approx(-(labels + groups))
 
 
 def test_what_does_not_fit_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="compares 2 groups"):
         fit(
             _rows("tpr_gap"),
-            conditioning="tilt",
+            conditioning="fairness_adjustment",
             settings={"epochs": 1, "sensitive_groups": 3},
             device="cpu",
             out=tmp_path / "groups",
         )
     assert not (tmp_path / "groups").exists()
-    with pytest.raises(ConfigurationError, match="one output; found 2"):
-        fit("toy_convex", conditioning="tilt", device="cpu", out=tmp_path / "toy")
-    with pytest.raises(ConfigurationError, match="rates of groups, found `worst_group`"):
-        trained(_world("tpr_gap")[0], _rows("worst_group").objectives)
+    with pytest.raises(ConfigurationError, match="one output"):
+        fit("toy_convex", conditioning="fairness_adjustment", device="cpu", out=tmp_path / "toy")
+    with pytest.raises(ConfigurationError, match="`worst_group`"):
+        _world("tpr_gap")[0].training_task(_rows("worst_group").objectives)

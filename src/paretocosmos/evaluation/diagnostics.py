@@ -1,8 +1,8 @@
-"""What is to be said aloud of a finished training: that a ray changes nothing, or the wrong way."""
+"""Diagnose a finished training: whether the ray changes the outputs, and in the right order."""
 
 import dataclasses
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
@@ -11,18 +11,15 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from paretocosmos.evaluation.evaluate import WHOLE, evaluating, numbers_of, sweep
-from paretocosmos.evaluation.intervals import paired_draws
-from paretocosmos.evaluation.samples import Shares, thinned
-from paretocosmos.evaluation.sensitivity import sensitivity
+from paretocosmos.evaluation.evaluate import WHOLE, count_outputs, evaluation_mode, predict_at_rays
+from paretocosmos.evaluation.intervals import draw_paired_scores
+from paretocosmos.evaluation.samples import Shares, thin_batch
 from paretocosmos.objectives import Objective
 from paretocosmos.pareto.front import Array, Front
 from paretocosmos.pareto.metrics import BEYOND, monotonicity
 from paretocosmos.problems import Problem
 from paretocosmos.runtime.device import precise
-from paretocosmos.types import Batch, map_tensors
-
-__all__ = ["Examined", "Finding", "examine", "findings"]
+from paretocosmos.types import Batch, Inputs, Outputs, map_tensors
 
 Kind = Literal["insensitive", "wrong_order", "drowned", "no_conflict", "no_gradient"]
 
@@ -53,8 +50,8 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Examined:
-    """What `examine` found.
+class Diagnosis:
+    """What `diagnose` found.
 
     Attributes:
         sensitivity: how much the ray changes outputs; NaN where it cannot be measured.
@@ -65,7 +62,7 @@ class Examined:
     findings: tuple[Finding, ...]
 
 
-def examine(
+def diagnose(
     model: nn.Module,
     problem: Problem,
     front_val: Front,
@@ -73,7 +70,7 @@ def examine(
     *,
     scaled: bool = False,
     learned: bool = True,
-) -> Examined:
+) -> Diagnosis:
     """Sensitivity and findings of one network that takes the ray as an input.
 
     Args:
@@ -92,33 +89,35 @@ def examine(
     few: list[tuple[Sequence[Objective], Batch]] = []
     for objectives, samples in val:
         one = next(iter(samples))
-        with evaluating(model), precise("fp32"):
+        with evaluation_mode(model), precise("fp32"):
             # all samples, but for outputs so large that they would not fit into memory
-            most = max(2, WHOLE // numbers_of(model, problem, one, rays) // (len(rays) + 1))
+            most = max(2, WHOLE // count_outputs(model, problem, one, rays) // (len(rays) + 1))
         judged = samples.spread(most)
-        few.append((objectives, thinned(judged, SAMPLES)))
-        with evaluating(model), precise("fp32"):
-            drawn = paired_draws(
+        few.append((objectives, thin_batch(judged, SAMPLES)))
+        with evaluation_mode(model), precise("fp32"):
+            drawn = draw_paired_scores(
                 [objective.score for objective in objectives],
-                sweep(model, judged.inputs, rays, problem.prepare),
+                predict_at_rays(model, judged.inputs, rays, problem.prepare),
                 judged.targets,
                 score_batch=problem.score_batch,
                 draws=DRAWS,
             )
         draws.append(drawn)
     drawn = np.concatenate(draws, axis=-1)
-    moved = sensitivity(model, few[0][1].inputs, rays, prepare=problem.prepare)
+    moved = compute_sensitivity(model, few[0][1].inputs, rays, prepare=problem.prepare)
     if not learned:
-        return Examined(moved, tuple(findings(front, math.nan, drawn)))
+        return Diagnosis(moved, tuple(find_problems(front, math.nan, drawn)))
     losses, gradients = dict[str, float](), dict[str, float]()
     for own, some in few:
         own_losses, own_gradients = _at_equal_weights(model, problem, own, some)
         losses |= {} if scaled else own_losses
         gradients |= own_gradients
-    return Examined(moved, tuple(findings(front, moved, drawn, losses=losses, gradients=gradients)))
+    return Diagnosis(
+        moved, tuple(find_problems(front, moved, drawn, losses=losses, gradients=gradients))
+    )
 
 
-def findings(
+def find_problems(
     front_val: Front,
     sensitivity: float,
     draws: Array,
@@ -136,9 +135,9 @@ def findings(
         gradients: the largest entry of each loss's gradient by the outputs there.
 
     >>> front = Front([[0.9, 0.1], [0.1, 0.9]], [[1, 2], [2, 1]], ("loss", "gap"), (3, 3))
-    >>> [found.kind for found in findings(front, 0.001, np.stack([front.values] * 40))]
+    >>> [found.kind for found in find_problems(front, 0.001, np.stack([front.values] * 40))]
     ['insensitive']
-    >>> findings(front, 0.5, np.stack([front.values] * 40))
+    >>> find_problems(front, 0.5, np.stack([front.values] * 40))
     []
     """
     found = [_no_gradient(name) for name, size in gradients.items() if size == 0]
@@ -266,8 +265,10 @@ def _at_equal_weights(
 ) -> tuple[dict[str, float], dict[str, float]]:
     """Each objective's loss, and the largest entry of its gradient by the outputs."""
     count = len(problem.objectives)
-    with evaluating(model), precise("fp32"):
-        swept = sweep(model, batch.inputs, torch.full((1, count), 1 / count), problem.prepare)
+    with evaluation_mode(model), precise("fp32"):
+        swept = predict_at_rays(
+            model, batch.inputs, torch.full((1, count), 1 / count), problem.prepare
+        )
     leaves: list[Tensor] = []
 
     def leaf(out: Tensor) -> Tensor:
@@ -289,3 +290,70 @@ def _at_equal_weights(
             sizes = [float(one.abs().max()) for one in found if one is not None]
             gradients[objective.name] = max(sizes, default=0.0)
     return losses, gradients
+
+
+# Outputs of equal samples differ by this share at most, depending on their place in a batch.
+ROUNDING = 1e-5
+
+
+def compute_sensitivity(
+    model: nn.Module,
+    inputs: Inputs,
+    rays: Tensor,
+    *,
+    prepare: Callable[[Inputs, torch.dtype], Inputs] | None = None,
+) -> float:
+    r"""How much a network depends on the ray; 0 if not at all.
+
+    .. math:: \frac{E\,|f(x, r) - f(x, \bar r)|}{E\,|f(x, \bar r) - f(x', \bar r)|}
+
+    over the rays r with mean r̄, the samples x, and x' another sample; the mean over heads. At 1
+    the ray moves an output as far as another input would.
+
+    Args:
+        model: ``forward(inputs, ray) -> outputs``.
+        inputs: some hundred samples.
+        rays: ``[N, J]``, those of a front.
+        prepare: a problem's.
+
+    Returns:
+        The ratio; NaN where all samples have the same outputs, so that there is no measure.
+
+    >>> class Shifted(nn.Module):
+    ...     def forward(self, x: Tensor, ray: Tensor) -> Tensor:
+    ...         return x + 10 * ray[0]
+    >>> x = torch.randn(500, 1, generator=torch.Generator().manual_seed(0))
+    >>> rays = torch.tensor([[0.4, 0.6], [0.6, 0.4]])
+    >>> round(compute_sensitivity(Shifted(), x, rays), 1)
+    0.9
+    """
+    with evaluation_mode(model), precise("fp32"):
+        outputs = predict_at_rays(
+            model, inputs, torch.cat([rays, rays.mean(dim=0, keepdim=True)]), prepare
+        )
+        ratios = torch.stack([_ratio(head) for head in _heads(outputs)])
+    return float(ratios.mean())
+
+
+def _ratio(head: Tensor) -> Tensor:
+    """Of one head's outputs ``[N + 1, B, ...]``, the last being those at the mean ray."""
+    head = head.double()
+    order = torch.randperm(head.shape[1], generator=torch.Generator().manual_seed(0))
+    centre = head[-1]
+    by_ray = (head[:-1] - centre).abs().mean()
+    by_input = (centre - centre[order.to(head.device)]).abs().mean()
+    apart = by_input > ROUNDING * centre.abs().mean()
+    ratio = torch.where(apart, by_ray / by_input, torch.nan)
+    return torch.where(by_ray == 0, 0.0, ratio)
+
+
+def _heads(outputs: Outputs) -> list[Tensor]:
+    """The tensors of a network's outputs, however it packs them."""
+    found: list[Tensor] = []
+
+    def keep(part: Tensor) -> Tensor:
+        found.append(part)
+        return part
+
+    map_tensors(keep, outputs)
+    return found

@@ -180,7 +180,7 @@ class Conditioning(nn.Module, ABC):
             "cannot be called at a ray: define `with_ray`"
         )
 
-    def call_method(
+    def _call_method(
         self, name: str, ray: Tensor, args: Sequence[Any], named: Mapping[str, Any]
     ) -> Any:
         """Call a method of the backbone at a ray, such as `generate`."""

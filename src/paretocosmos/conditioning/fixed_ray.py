@@ -76,7 +76,7 @@ class FixedRay(nn.Module):
             return getattr(merge_ray(model, self.ray), name)
 
         def call_at_ray(*args: Any, **named: Any) -> Any:
-            return model.call_method(name, self.ray, args, named)
+            return model._call_method(name, self.ray, args, named)
 
         return call_at_ray
 

@@ -271,7 +271,7 @@ class Token(InjectedConditioning):
         centred = (self.objectives * rays - 1).to(self.start)
         return [self.start + self.perceptron(centred)]
 
-    def call_method(
+    def _call_method(
         self, name: str, ray: Tensor, args: Sequence[Any], named: Mapping[str, Any]
     ) -> Any:
         if name != "generate":

@@ -1,4 +1,4 @@
-"""What every request passes: who may ask, and what is counted."""
+"""Middleware of every request: authentication, framing, and counting."""
 
 import hmac
 import time
@@ -11,19 +11,17 @@ from starlette.requests import HTTPConnection
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from paretocosmos.serving._measures import Measures
-from paretocosmos.serving._settings import is_loopback
-
-__all__ = ["BEARER", "Framing", "Gate"]
+from paretocosmos.serving.metrics import Metrics
+from paretocosmos.serving.settings import is_loopback
 
 BEARER = HTTPBearer(scheme_name="token", auto_error=False)
 
+# Probes of whether a server lives need no token.
 OPEN = "/health"
-"""Whoever asks whether a server lives needs no token."""
 
 
 @final
-class Framing:
+class FramingMiddleware:
     """Refuses a body with two lengths: a proxy may have taken the other one (RFC 9112, 6.1).
 
     What follows it on the connection could then be a request that the proxy never saw.
@@ -37,18 +35,18 @@ class Framing:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
-        answering = self._app
+        responder = self._app
         if scope["type"] == "http":
             names = {name for name, _ in scope["headers"]}
-            alone = b"content-length" not in names and scope["http_version"] != "1.0"
-            if b"transfer-encoding" in names and not alone:
+            chunks_only = b"content-length" not in names and scope["http_version"] != "1.0"
+            if b"transfer-encoding" in names and not chunks_only:
                 why = "a body has a Content-Length or, in HTTP/1.1, a Transfer-Encoding: send one"
-                answering = JSONResponse({"error": why}, 400, {"Connection": "close"})
-        await answering(scope, receive, send)
+                responder = JSONResponse({"error": why}, 400, {"Connection": "close"})
+        await responder(scope, receive, send)
 
 
 @final
-class Gate:
+class AuthMiddleware:
     """Asks for the token, or for a loopback name where there is none; counts and times.
 
     It stands before all routes, so that nothing is said of them without the token. Starlette's
@@ -56,47 +54,47 @@ class Gate:
 
     Args:
         app: what answers.
-        measures: what is counted.
+        metrics: what is counted.
         paths: what is counted by itself; the rest is `other`.
         token: what clients must send.
     """
 
     def __init__(
-        self, app: ASGIApp, measures: Measures, paths: Collection[str], token: str | None
+        self, app: ASGIApp, metrics: Metrics, paths: Collection[str], token: str | None
     ) -> None:
-        self._app, self._measures, self._paths = app, measures, paths
-        self._wanted = None if token is None else token.encode()
+        self._app, self._metrics, self._paths = app, metrics, paths
+        self._token = None if token is None else token.encode()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """One request."""
+        """Answer one request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        started, status, answering = time.perf_counter(), 500, self._app
+        started, status, responder = time.perf_counter(), 500, self._app
 
-        async def sending(message: Message) -> None:
+        async def send_counted(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
             await send(message)
 
-        self._measures.open.inc()
+        self._metrics.open.inc()
         try:
             await self._check(HTTPConnection(scope))
         except HTTPException as error:
-            answering = JSONResponse({"error": error.detail}, error.status_code, error.headers)
+            responder = JSONResponse({"error": error.detail}, error.status_code, error.headers)
         try:
-            await answering(scope, receive, sending)
+            await responder(scope, receive, send_counted)
         finally:
-            self._measures.open.dec()
+            self._metrics.open.dec()
             path = scope["path"] if scope["path"] in self._paths else "other"
-            self._measures.request(path, status, time.perf_counter() - started)
+            self._metrics.count_request(path, status, time.perf_counter() - started)
 
     async def _check(self, request: HTTPConnection) -> None:
-        if self._wanted is not None:
-            given = await BEARER(request)
-            sent = b"" if given is None else given.credentials.encode()
-            if request.scope["path"] != OPEN and not hmac.compare_digest(sent, self._wanted):
+        if self._token is not None:
+            credentials = await BEARER(request)
+            sent = b"" if credentials is None else credentials.credentials.encode()
+            if request.scope["path"] != OPEN and not hmac.compare_digest(sent, self._token):
                 why = "a token is needed: send the header Authorization: Bearer TOKEN"
                 raise HTTPException(401, why, {"WWW-Authenticate": "Bearer"})
             return

@@ -1,4 +1,4 @@
-"""What a server is told when it starts."""
+"""What a server is configured with."""
 
 import ipaddress
 import re
@@ -8,13 +8,11 @@ from pathlib import Path
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.io.schema import MOST_WORKERS
 
-__all__ = ["Settings", "is_loopback"]
-
 # Letters of a token: fewer can be guessed.
-SHORTEST = 16
-# What CORS takes for the origin of a page.
+MIN_LETTERS = 16
+# The form of a page's origin in CORS.
 ORIGIN = r"https?://([\w.\-]+|\[[0-9a-fA-F:]+\])(:\d+)?"
-# What numbers may be; seconds for `timeout`.
+# Limits of numbers; seconds for `timeout`.
 LIMITS = {
     "workers": (1, MOST_WORKERS),
     "max_rows": (1, 10**9),
@@ -26,7 +24,7 @@ LIMITS = {
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """What to serve, where, and within which limits.
+    """Run, address and limits of a server.
 
     Attributes:
         folder: the run folder.
@@ -71,9 +69,9 @@ class Settings:
     batching: bool = True
 
     def __post_init__(self) -> None:
-        for name, (least, most) in LIMITS.items():
-            if not least <= (value := getattr(self, name)) <= most:
-                rule = f"`{name}` must be from {least:g} to {most:.10g}"
+        for name, (lower, upper) in LIMITS.items():
+            if not lower <= (value := getattr(self, name)) <= upper:
+                rule = f"`{name}` must be from {lower:g} to {upper:.10g}"
                 raise ConfigurationError(f"{rule}, found {value:.10g}")
         for origin in self.origins:
             if not re.fullmatch(ORIGIN, origin):
@@ -86,9 +84,9 @@ class Settings:
                 f"`{self.onnx}` is not covered by the signature of the run: leave out `onnx` or "
                 "`verify`"
             )
-        if self.token is not None and not re.fullmatch(rf"[!-~]{{{SHORTEST},}}", self.token):
+        if self.token is not None and not re.fullmatch(rf"[!-~]{{{MIN_LETTERS},}}", self.token):
             raise ConfigurationError(
-                f"a token needs at least {SHORTEST} characters and no space: take one "
+                f"a token needs at least {MIN_LETTERS} characters and no space: take one "
                 'from python -c "import secrets; print(secrets.token_urlsafe())"'
             )
         if self.token is None and not is_loopback(self.host):
@@ -99,7 +97,7 @@ class Settings:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether an address belongs to this machine alone.
+    """Return True if an address belongs to this machine alone.
 
     >>> is_loopback("localhost"), is_loopback("::1"), is_loopback("0.0.0.0")
     (True, True, False)

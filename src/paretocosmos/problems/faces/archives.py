@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import NoReturn
 
 from paretocosmos.errors import DataError
+from paretocosmos.io.compression import check_size
 from paretocosmos.io.files import one_line
-from paretocosmos.io.packed import check_size
 
 ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz")
 PICTURE = re.compile(r"(\d{1,9})\.(?:jpe?g|png)", re.IGNORECASE)

@@ -19,8 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from paretocosmos.errors import DataError, need
-from paretocosmos.io.files import one_line, replacing, write_bytes
-from paretocosmos.io.paths import cache_folder
+from paretocosmos.io.files import cache_folder, one_line, replacing, write_bytes
 from paretocosmos.io.progress import get_console, progress_bar
 from paretocosmos.problems.faces.archives import Pictures, Read
 from paretocosmos.problems.images.files import Bytes

@@ -13,9 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from paretocosmos.errors import ConfigurationError, DataError, unknown
-from paretocosmos.io.files import one_line
-from paretocosmos.io.packed import LARGEST, check_size, read_packed
-from paretocosmos.io.paths import VARIABLE, folders, user_path
+from paretocosmos.io.compression import LARGEST, check_size, read_packed
+from paretocosmos.io.files import VARIABLE, folders, one_line, user_path
 from paretocosmos.problems.faces.archives import ARCHIVES, parse_number
 
 HOME = "https://mmlab.ie.cuhk.edu.hk/projects/CelebA.html"

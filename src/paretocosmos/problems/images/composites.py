@@ -15,8 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from paretocosmos.errors import ConfigurationError, DataError
-from paretocosmos.io.files import replacing
-from paretocosmos.io.paths import cache_folder
+from paretocosmos.io.files import cache_folder, replacing
 from paretocosmos.problems.images.files import Bytes
 
 # Change it with anything that changes a byte: it is part of the cache's key.

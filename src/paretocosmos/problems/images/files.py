@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from paretocosmos.errors import DataError
+from paretocosmos.io.compression import read_packed
 from paretocosmos.io.download import Remote, fetch
-from paretocosmos.io.packed import read_packed
-from paretocosmos.io.paths import VARIABLE, cache_folder
+from paretocosmos.io.files import VARIABLE, cache_folder
 
 FILES = (
     "train-images-idx3-ubyte",

@@ -131,4 +131,4 @@ def test_arrays_that_unpack_to_more(tmp_path: Path) -> None:
     path = tmp_path / "celeba64_meta.npz"
     np.savez_compressed(path, image_id=np.zeros(1_000_000, dtype=np.int64))
     with pytest.raises(DataError, match=r"8,000,\d+ bytes.* 1,000,000"):
-        celeba_lists._meta(path)
+        celeba_lists._read_meta(path)

@@ -8,6 +8,7 @@ from scipy import optimize, stats
 
 from paretocosmos.evaluation.rates import (
     Pairs,
+    compute_critical_value,
     compute_gap_interval,
     compute_gap_limit,
     compute_share_interval,

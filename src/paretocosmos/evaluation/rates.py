@@ -3,8 +3,9 @@
 Two groups: the difference d of two rates has the score interval of Miettinen and Nurminen (1985),
 which inverts a test whose standard error is that of the hypothesis. A gap is |d|, and what is
 observed of it spreads as the absolute value of a normal number does, so that the test's critical
-value is that distribution's (`compute_critical_value`). Near 0 an interval of d that is merely folded holds |d|
-in 97.5 % of the cases instead of 95 %, and a bootstrap cannot see a gap that the sample lacks.
+value is that distribution's (`compute_critical_value`). Near 0 an interval of d that is merely
+folded holds |d| in 97.5 % of the cases instead of 95 %, and a bootstrap cannot see a gap that the
+sample lacks.
 
 Several groups, or several rates: the gap is the largest |d| over all pairs. Its upper end is the
 largest upper end of a pair: it misses only if that of the pair with the largest true gap does. Its
@@ -122,10 +123,9 @@ def _make_folded_reach(level: float) -> Reach:
     """Return the critical value of a test of |d|, by how many standard errors the gap is."""
 
     def reach(distance: Array) -> Array:
-        nearby = (
-            compute_critical_value(distance * (1 + s), level=level) for s in (-SLACK, 0, SLACK)
-        )
-        return np.asarray(np.maximum.reduce([*nearby]))
+        nearby = [distance * (1 + slack) for slack in (-SLACK, 0, SLACK)]
+        values = [compute_critical_value(d, level=level) for d in nearby]
+        return np.asarray(np.maximum.reduce(values))
 
     return reach
 

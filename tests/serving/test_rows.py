@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from starlette.exceptions import HTTPException
 
-from paretocosmos.problems.tables.table import Table
+from paretocosmos.problems.tables import Table
 from paretocosmos.serving._models import question_model
 from paretocosmos.serving._refusal import read_json, shown
 from paretocosmos.serving._rows import NumberRows, Numbers, Rows, TableRows

@@ -15,9 +15,7 @@ from paretocosmos.evaluation.threshold import MIDDLE, check_threshold
 from paretocosmos.io.files import replacing
 from paretocosmos.io.paths import user_path
 from paretocosmos.pareto.front import Array
-from paretocosmos.problems.tables.answers import Answer
-from paretocosmos.problems.tables.files import read_table
-from paretocosmos.problems.tables.frames import named
+from paretocosmos.problems.tables import Answer, read_table, to_frame
 from paretocosmos.runs.like import predicts_at
 from paretocosmos.runs.load import load_run
 from paretocosmos.runs.run import Run
@@ -77,7 +75,7 @@ def predict(
     if ray is None and not chosen and own.ray is None:
         raise ConfigurationError(f"{ONE_OF_TWO}; found neither")
     with notes():
-        frame = named(read_table(rows, separator=separator, decimal=decimal, encoding=encoding))
+        frame = to_frame(read_table(rows, separator=separator, decimal=decimal, encoding=encoding))
         if not chosen:
             weights = list(own.ray or ()) if ray is None else options.numbers_of(ray)
             decided = own.threshold if threshold is None else threshold

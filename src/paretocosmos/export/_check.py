@@ -6,8 +6,7 @@ from torch import Tensor
 
 from paretocosmos.export._deployed import Call, Output, Shared
 from paretocosmos.export.metadata import Takes
-from paretocosmos.problems.tables.answers import DECISION
-from paretocosmos.problems.tables.table import Table
+from paretocosmos.problems.tables import DECISION, Table
 
 # The largest difference that float32 and another order of adding explain.
 LIMIT = 1e-5

@@ -13,7 +13,7 @@ from paretocosmos.conditioning import Conditioning, PerRayEnsemble
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.export._preprocessing import Preprocessing
 from paretocosmos.io.files import one_line
-from paretocosmos.problems.tables.answers import DECISION, Answer
+from paretocosmos.problems.tables import DECISION, Answer
 from paretocosmos.runs.run import Run
 from paretocosmos.types import Outputs, map_tensors
 

@@ -6,8 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from paretocosmos.problems.tables.moments import MISSING
-from paretocosmos.problems.tables.table import Table
+from paretocosmos.problems.tables import MISSING, Table
 
 
 class Preprocessing(nn.Module):

@@ -4,7 +4,7 @@ import json
 from typing import TYPE_CHECKING, Any, Literal
 
 from paretocosmos._version import __version__
-from paretocosmos.problems.tables.answers import Answer
+from paretocosmos.problems.tables import Answer
 from paretocosmos.runs.like import predicts_at
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from torch.nn import functional as F
 from paretocosmos.conditioning import PerRayEnsemble
 from paretocosmos.conditioning.hypernet import Hypernet
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.problems.tables.answers import Answer
+from paretocosmos.problems.tables import Answer
 from paretocosmos.runs.run import Run
 from paretocosmos.serving._rows import Numbers, Rows
 from paretocosmos.types import Outputs

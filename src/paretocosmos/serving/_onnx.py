@@ -9,7 +9,7 @@ import numpy as np
 from paretocosmos.errors import MissingExtraError, RunError
 from paretocosmos.export.metadata import KEY
 from paretocosmos.io.files import one_line
-from paretocosmos.problems.tables.answers import DECISION
+from paretocosmos.problems.tables import DECISION
 from paretocosmos.runs.run import Run
 from paretocosmos.serving._network import Answers, Network, Rays, TorchNetwork, rows_of_a_pass
 from paretocosmos.serving._rows import Numbers, Rows

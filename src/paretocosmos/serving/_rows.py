@@ -10,9 +10,7 @@ import numpy.typing as npt
 from pydantic import ConfigDict, Field, create_model
 
 from paretocosmos.io.schema.kinds import Finite
-from paretocosmos.problems.tables.frames import label_of
-from paretocosmos.problems.tables.moments import MISSING
-from paretocosmos.problems.tables.table import Table
+from paretocosmos.problems.tables import MISSING, Table, format_label
 
 __all__ = ["NumberRows", "Numbers", "Rows", "TableRows"]
 
@@ -129,7 +127,7 @@ class TableRows(Rows):
             values = list(vars(row).values())
             for at, (name, places) in enumerate(self._places.items(), first):
                 value = values[at]
-                label = MISSING if value is None else label_of(value)
+                label = MISSING if value is None else format_label(value)
                 values[at] = places.get(label, -1.0)
                 if label not in places:
                     unseen.setdefault(name, set()).add(label)

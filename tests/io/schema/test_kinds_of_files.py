@@ -29,7 +29,7 @@ from paretocosmos.io.text import printable
 from paretocosmos.paper._recipe_file import read_recipe
 from paretocosmos.paper.collected import read_collected
 from paretocosmos.pareto.front import Front
-from paretocosmos.problems.tables.table import Table
+from paretocosmos.problems.tables import Table
 
 RESULTS = Path(__file__).parents[3] / "results"
 FILE = Path("file")

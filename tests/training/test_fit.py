@@ -23,7 +23,7 @@ from torch import Tensor, nn
 
 from paretocosmos.conditioning.concat import Concat
 from paretocosmos.errors import DataError, DivergedError, EngineWarning, FrontWarning
-from paretocosmos.evaluation import sweeping
+from paretocosmos.evaluation import evaluate as evaluation
 from paretocosmos.evaluation.evaluate import evaluate
 from paretocosmos.methods.cosmos import Cosmos
 from paretocosmos.objectives import MeanSquaredError as Squared
@@ -311,7 +311,7 @@ def test_images_stay_bytes(
 
     monkeypatch.setattr(Trainer, "run", spied)
     monkeypatch.setattr(ImageProblem, "prepare", counted)
-    monkeypatch.setattr(sweeping, "CHUNK_IMAGES", 5 * 24 * 24 * 20)  # twenty images under five rays
+    monkeypatch.setattr(evaluation, "CHUNK_IMAGES", 5 * 24 * 24 * 20)
     train(digits, epochs=1, settings=IMAGES, engine="eager")
     (trainer,) = trainers
     ((_, val),) = trainer.settling.val

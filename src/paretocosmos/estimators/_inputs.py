@@ -14,9 +14,8 @@ from sklearn.utils.validation import check_consistent_length, validate_data
 
 from paretocosmos.errors import ConfigurationError, DataError, DataWarning, ParetoCosmosError
 from paretocosmos.io.files import one_line
-from paretocosmos.problems.tables import Grouping, Table, as_pandas, to_frame, to_numbers
+from paretocosmos.problems.tables import Codes, Grouping, Table, as_pandas, to_frame, to_numbers
 from paretocosmos.problems.tables.columns import find_identifiers, read_columns
-from paretocosmos.problems.tables.groups import Codes
 
 __all__ = [
     "Floats",

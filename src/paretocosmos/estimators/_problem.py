@@ -16,8 +16,7 @@ from paretocosmos.estimators._own import InUnit
 from paretocosmos.estimators._targets import Classes, Numbers
 from paretocosmos.objectives import Objective
 from paretocosmos.problems import Problem, Split, check_split
-from paretocosmos.problems.tables import Grouping, Table, TableProblem, TabularProblem
-from paretocosmos.problems.tables.groups import Codes
+from paretocosmos.problems.tables import Codes, Grouping, Table, TableProblem, TabularProblem
 from paretocosmos.types import Batch, Metric, Outputs, map_tensors
 
 __all__ = ["Fitted", "Kind", "Rows", "RowsProblem", "judging", "problem_of"]

@@ -11,8 +11,7 @@ import pandas as pd
 from paretocosmos.errors import ConfigurationError, DataError
 from paretocosmos.estimators._inputs import Floats
 from paretocosmos.objectives import GroupObjective
-from paretocosmos.problems.tables import encode_labels, is_categorical, to_numbers
-from paretocosmos.problems.tables.groups import Codes
+from paretocosmos.problems.tables import Codes, encode_labels, is_categorical, to_numbers
 
 __all__ = ["SMALL", "alike", "check_parts", "check_rates", "split_rows"]
 

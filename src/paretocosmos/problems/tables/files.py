@@ -13,9 +13,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from paretocosmos.errors import ConfigurationError, DataError, DataWarning, ParetoCosmosError, need
-from paretocosmos.io.amounts import amount
-from paretocosmos.io.packed import TABLE_WAY_OUT, check_lines, check_size, in_pieces, largest_table
-from paretocosmos.io.paths import user_path
+from paretocosmos.io.compression import (
+    TABLE_WAY_OUT,
+    check_lines,
+    check_size,
+    in_pieces,
+    largest_table,
+)
+from paretocosmos.io.files import user_path
+from paretocosmos.io.formatting import format_bytes
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -302,8 +308,9 @@ def _check_memory(path: Path) -> None:
         size += _text_size(path, texts, limit - size)
     if size > limit:
         raise DataError(
-            f"`{path}` takes {amount(size)} of memory or more ({rows:,} rows of {len(columns):,} "
-            f"columns), but at most {amount(limit)} are read: {TABLE_WAY_OUT}"
+            f"`{path}` takes {format_bytes(size)} of memory or more ({rows:,} rows of "
+            f"{len(columns):,} columns), but at most {format_bytes(limit)} are read: "
+            f"{TABLE_WAY_OUT}"
         )
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 
 from paretocosmos.errors import BenchmarkWarning, DataError
-from paretocosmos.io.paths import user_path
+from paretocosmos.io.files import user_path
 from paretocosmos.problems.base import Protocol, Wording
 from paretocosmos.problems.tables.files import read_csv
 from paretocosmos.problems.tables.problem import TabularProblem

@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, create_model
 
-from paretocosmos.io.schema.kinds import Finite
+from paretocosmos.io.schema.models import Finite
 from paretocosmos.pareto.rays import CLOSE
-from paretocosmos.problems.tables import MISSING, Table, label_of
+from paretocosmos.problems.tables import MISSING, Table, format_label
 
 Numbers = npt.NDArray[np.float64]
 # In the columns of a table; true counts as 1.

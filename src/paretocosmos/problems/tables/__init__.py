@@ -9,7 +9,7 @@ from paretocosmos.problems.tables.cells import (
     to_numbers,
 )
 from paretocosmos.problems.tables.files import TABLE_ENDINGS, check_file, read_csv, read_table
-from paretocosmos.problems.tables.groups import Grouping, SmallGroups
+from paretocosmos.problems.tables.groups import Codes, Grouping, SmallGroups
 from paretocosmos.problems.tables.problem import (
     TableProblem,
     TabularProblem,
@@ -33,6 +33,7 @@ __all__ = [
     "TABLES",
     "TABLE_ENDINGS",
     "Answer",
+    "Codes",
     "Grouping",
     "SmallGroups",
     "Table",

@@ -256,7 +256,7 @@ def test_the_walk_sees_the_package() -> None:
         ("objectives.fairness", "from paretocosmos.problems.tables.public import adult"),
         ("runs.load", "from paretocosmos.plotting import draw"),
         ("training.loop", "from paretocosmos.estimators import ParetoClassifier"),
-        ("training.loop", "from paretocosmos.problems.base import Problem"),
+        ("training.loop", "from paretocosmos.problems._hidden import Problem"),
         ("layers.kernels.conv_pool_ops", "from paretocosmos.backbones.lenet import LeNet"),
         ("training.engine.step", "from paretocosmos.cli.console import note"),
         ("backbones.lenet", "from paretocosmos.training.engine import Work"),

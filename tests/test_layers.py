@@ -252,7 +252,7 @@ def test_the_walk_sees_the_package() -> None:
         ("training.loop", "from paretocosmos.problems import _base"),
         ("layers.kernels._ops", "from paretocosmos.backbones.lenet import LeNet"),
         ("training.engine.step", "from paretocosmos.cli.output import note"),
-        ("backbones._conv_pool", "from paretocosmos.training.engine import Work"),
+        ("backbones._conv_pool", "from paretocosmos.training.engine import TrainState"),
         ("runs.run", "from paretocosmos.training.seed_run import SeedRun"),
         ("config.settings", 'files("paretocosmos") / "paper" / "recipes"'),
         ("config.settings", 'resources.files("paretocosmos.paper").joinpath("paper.toml")'),

@@ -20,8 +20,8 @@ from paretocosmos.objectives.cross_entropy import CrossEntropy
 from paretocosmos.objectives.gaussian_well import GaussianWell
 from paretocosmos.objectives.mean_squared_error import MeanSquaredError
 from paretocosmos.pareto.scalarize import cosmos_loss
-from paretocosmos.training.engine import Result, Step, make_step
-from paretocosmos.training.engine.tracing import Recorded
+from paretocosmos.training.engine import Step, StepResult, make_step
+from paretocosmos.training.engine.tracing import TracedStep
 from paretocosmos.types import Batch, Inputs, map_tensors
 
 DOUBLE = torch.float64
@@ -278,8 +278,8 @@ def test_gradients_lie_in_memory_as_their_parameters_do(
     for parameters in (plain, turned):
         step = _with_heads(model, Cosmos(), shape, stacked=stacked)
         if recorded:
-            step = Recorded(step, model, "traced")
-        results: list[Result] = [step(parameters, batch, rays, {}) for _ in range(2)]
+            step = TracedStep(step, model, "traced")
+        results: list[StepResult] = [step(parameters, batch, rays, {}) for _ in range(2)]
         assert getattr(step, "failure", None) is None
         expected = _with_heads(model, Cosmos(), shape, stacked=stacked)(plain, batch, rays, {})
         for result in results:  # the second is a replay

@@ -314,7 +314,7 @@ def test_images_stay_bytes(
     monkeypatch.setattr(sweeping, "CHUNK_IMAGES", 5 * 24 * 24 * 20)  # twenty images under five rays
     train(digits, epochs=1, settings=IMAGES, engine="eager")
     (trainer,) = trainers
-    ((_, val),) = trainer.settling.val
+    ((_, val),) = trainer.epoch_end.val
     for batch in (trainer.source.batch_at(torch.arange(7)), *val):
         assert first(batch.inputs).dtype == torch.uint8
         assert {target.dtype for target in batch.targets.values()} == {torch.int64}

@@ -91,20 +91,17 @@ def make_step(
         tasks: the objectives' names where each has a batch of its own: then the inputs and targets
             of a batch are mappings by these names.
     """
-    dtype, batch_axis = next(model.parameters()).dtype, int(stacked)
-    heads = find_head_modules(model, method)
-    # processes draw rays of their own, so a hypernetwork emits other weights in each of them
-    with_features = (
-        HypernetWithFeatures(model)
-        if processes.count == 1 and not tasks and has_hypernet_gradients(model, heads)
-        else None
+    dtype = next(model.parameters()).dtype
+    compute = _make_gradients(
+        model,
+        objectives,
+        method,
+        prepare=prepare,
+        half=half,
+        stacked=stacked,
+        processes=processes,
+        tasks=tasks,
     )
-    make_losses = partial(_make_losses, model, processes=processes, prepare=prepare, half=half)
-    compute_losses = make_losses(objectives, with_features)
-    if tasks:
-        compute_losses = _join_tasks({n: make_losses([o]) for n, o in zip(tasks, objectives)})  # noqa: B905
-    if stacked:
-        compute_losses = torch.vmap(compute_losses)
 
     def step(
         parameters: Parameters,
@@ -116,39 +113,17 @@ def make_step(
     ) -> StepResult:
         leaves = {name: p.detach().requires_grad_() for name, p in parameters.items()}
         rays = rays.to(dtype)
-        micro_batches = (
-            [(batch, rays)]
-            if accumulate == 1
-            else _split_batch(batch, rays, accumulate, axis=batch_axis)
-        )
-        all_losses: list[Tensor] = []
-        total: dict[str, Tensor] = {}
-        for micro_batch, micro_rays in micro_batches:
-            with torch.enable_grad():
-                losses, emission = compute_losses(
-                    leaves, micro_batch.inputs, micro_batch.targets, micro_rays
-                )
-            gradients_of: LossGradients | HypernetGradients
-            if with_features is not None:
-                gradients_of = HypernetGradients(losses, leaves, Emission(*emission))
-            elif processes.joined:
-                samples = first(micro_batch.targets).shape[batch_axis]
-                sum_up = partial(processes.total, samples=samples)
-                gradients_of = LossGradients(losses, leaves, heads, sum_up, stacked=stacked)
-            else:
-                gradients_of = LossGradients(losses, leaves, heads, stacked=stacked)
-            weights, state = compute_weights(
-                method,
-                losses.detach(),
-                micro_rays,
-                gradients_of.gram,
-                state,
-                loss_scales,
-                groups=rays.shape[-2],
-            )
-            gradients = gradients_of.weighted(weights)
-            total = {n: total[n] + g for n, g in gradients.items()} if total else gradients
-            all_losses.append(losses.detach())
+        groups = rays.shape[-2]
+        if accumulate == 1:
+            losses, total, state = compute(leaves, batch, rays, state, loss_scales, groups)
+        else:
+            all_losses: list[Tensor] = []
+            total = {}
+            for micro_batch, own in _split_batch(batch, rays, accumulate, axis=int(stacked)):
+                losses, parts, state = compute(leaves, micro_batch, own, state, loss_scales, groups)
+                total = {n: total[n] + g for n, g in parts.items()} if total else parts
+                all_losses.append(losses)
+            losses = torch.cat(all_losses, dim=-2)
         # fused Adam walks gradient and parameter as they lie in memory: strides must agree
         placed = {
             name: total[name]
@@ -156,10 +131,64 @@ def make_step(
             else match_layout(total[name], leaf)
             for name, leaf in leaves.items()
         }
-        joined = all_losses[0] if accumulate == 1 else torch.cat(all_losses, dim=-2)
-        return StepResult(joined, placed, state)
+        return StepResult(losses, placed, state)
 
     return step
+
+
+def _make_gradients(
+    model: nn.Module,
+    objectives: Sequence[Objective],
+    method: Method,
+    *,
+    prepare: Prepare | None,
+    half: bool,
+    stacked: bool,
+    processes: Processes,
+    tasks: Sequence[str],
+) -> Callable[[Parameters, Batch, Tensor, State, Tensor | None, int], StepResult]:
+    """Make the function of leaves, a micro-batch, its rays, state, scales and G to a result."""
+    heads = find_head_modules(model, method)
+    # processes draw rays of their own, so a hypernetwork emits other weights in each of them
+    with_features = (
+        HypernetWithFeatures(model)
+        if processes.count == 1 and not tasks and has_hypernet_gradients(model, heads)
+        else None
+    )
+    make_losses = partial(_make_losses, model, processes=processes, prepare=prepare, half=half)
+    compute_losses = make_losses(objectives, with_features)
+    if tasks:
+        each = {name: make_losses([o]) for name, o in zip(tasks, objectives, strict=True)}
+        compute_losses = _join_tasks(each)
+    if stacked:
+        compute_losses = torch.vmap(compute_losses)
+
+    def compute_gradients(
+        leaves: Parameters,
+        batch: Batch,
+        rays: Tensor,
+        state: State,
+        loss_scales: Tensor | None,
+        groups: int,
+    ) -> StepResult:
+        with torch.enable_grad():
+            losses, emission = compute_losses(leaves, batch.inputs, batch.targets, rays)
+        gradients: LossGradients | HypernetGradients
+        if with_features is not None:
+            gradients = HypernetGradients(losses, leaves, Emission(*emission))
+        elif processes.joined:
+            samples = first(batch.targets).shape[int(stacked)]
+            sum_up = partial(processes.total, samples=samples)
+            gradients = LossGradients(losses, leaves, heads, sum_up, stacked=stacked)
+        else:
+            gradients = LossGradients(losses, leaves, heads, stacked=stacked)
+        losses = losses.detach()
+        weights, state = compute_weights(
+            method, losses, rays, gradients.gram, state, loss_scales, groups=groups
+        )
+        return StepResult(losses, gradients.weighted(weights), state)
+
+    return compute_gradients
 
 
 def _join_tasks(task_losses: Mapping[str, ComputeLosses]) -> ComputeLosses:

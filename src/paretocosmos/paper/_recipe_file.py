@@ -33,8 +33,8 @@ def read_recipe(file: str, text: str, trust: Collection[str] = ()) -> "RecipeFil
         text: TOML.
         trust: packages and modules whose code it may name.
     """
+    from paretocosmos.io.formatting import sanitize_line
     from paretocosmos.io.schema.recipe import check_recipe
-    from paretocosmos.io.text import plain
 
     try:
         content = tomllib.loads(text)
@@ -48,8 +48,8 @@ def read_recipe(file: str, text: str, trust: Collection[str] = ()) -> "RecipeFil
     recipe, mistakes = check_recipe(content)
     check_names(_outside_in(recipe.grid), file=file, trust=check_trust(trust))
     for at, grid in enumerate(recipe.grid):
-        mistakes += map(plain, _mistakes(grid, at))
-    mistakes += map(plain, _twice(recipe.grid))
+        mistakes += map(sanitize_line, _mistakes(grid, at))
+    mistakes += map(sanitize_line, _twice(recipe.grid))
     if mistakes:
         count = "a mistake" if len(mistakes) == 1 else f"{len(mistakes)} mistakes"
         raise ConfigurationError(f"`{file}` has {count}: {'; '.join(mistakes)}")

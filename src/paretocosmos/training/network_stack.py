@@ -7,10 +7,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from paretocosmos.conditioning import Conditioning
+from paretocosmos.conditioning import TrainingTask, training_task
 from paretocosmos.config.plan import Plan
 from paretocosmos.config.promises import from_outside
 from paretocosmos.methods import Method
+from paretocosmos.objectives import Objective
 from paretocosmos.runtime.distributed import Processes
 from paretocosmos.training.engine import (
     BatchSource,
@@ -25,7 +26,6 @@ from paretocosmos.training.engine import (
 )
 from paretocosmos.training.engine.optimizer import find_undecayed
 from paretocosmos.training.loss_scales import SCALES, compute_loss_scales
-from paretocosmos.training.tilting import trained
 
 
 @dataclass(frozen=True)
@@ -96,8 +96,12 @@ def make_network_stack(
         engine: how steps are run, by name.
         processes: those that share the steps.
     """
-    count, model, plan = len(networks), networks[0], plans[0]
+    plan, count = plans[0], len(networks)
     stacked, training = count > 1, plan.training
+    tasks = [training_task(network, plan.problem.objectives) for network in networks]
+    loss_scales = _compute_scales(networks, tasks, plans)
+    networks = [task.network for task in tasks]
+    model = networks[0]
     steps = training.epochs * -(-len(source) // training.batch_size)
     parameters = (
         _stack_parameters(networks)
@@ -112,14 +116,14 @@ def make_network_stack(
         training.clip,
     )
     state = TrainState(
-        step=_make_step(model, plan, processes, stacked=stacked),
+        step=_make_step(model, tasks[0].objectives, plan, processes, stacked=stacked),
         parameters=parameters,
         optimizer=Optimizer(parameters, rule, stacked=stacked),
         method_state=_init_method_state(plans),
         source=source,
         batch_size=training.batch_size,
         groups=training.groups,
-        loss_scales=_compute_scales(networks, plans),
+        loss_scales=loss_scales,
         buffers=list(model.buffers()),
         third_party=[own for part in (*plan.parts, model) for own in from_outside(part)],
     )
@@ -127,11 +131,18 @@ def make_network_stack(
     return NetworkStack(state, chosen, count)
 
 
-def _make_step(model: nn.Module, plan: Plan, processes: Processes, *, stacked: bool) -> Step:
+def _make_step(
+    model: nn.Module,
+    objectives: Sequence[Objective],
+    plan: Plan,
+    processes: Processes,
+    *,
+    stacked: bool,
+) -> Step:
     source = plan.problem.source("train")
     return make_step(
         model,
-        trained(model, plan.problem.objectives),
+        objectives,
         plan.method,
         prepare=plan.problem.prepare,
         half=plan.configuration.precision == "bf16",
@@ -151,11 +162,12 @@ def _init_method_state(plans: Sequence[Plan]) -> dict[str, Tensor]:
     }
 
 
-def _compute_scales(networks: Sequence[nn.Module], plans: Sequence[Plan]) -> Tensor | None:
+def _compute_scales(
+    networks: Sequence[nn.Module], tasks: Sequence[TrainingTask], plans: Sequence[Plan]
+) -> Tensor | None:
     """Return the scales of every network's losses, if they are divided by some."""
-    # what follows by a formula is trained on cross-entropies alone, which have one scale
-    formula = isinstance(networks[0], Conditioning) and networks[0].closed_form
-    if formula or not plans[0].training.scale_losses:
+    # a task of its own has losses of one scale
+    if tasks[0].fit is not None or not plans[0].training.scale_losses:
         return None
     scales = [
         compute_loss_scales(network, plan.problem, seed=plan.seed)

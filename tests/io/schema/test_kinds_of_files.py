@@ -21,11 +21,11 @@ from paretocosmos.errors import (
     ParetoCosmosError,
     RunError,
 )
+from paretocosmos.io.formatting import sanitize
 from paretocosmos.io.schema.cell import CellFile, read_cell
 from paretocosmos.io.schema.checkpoint import check_checkpoint
 from paretocosmos.io.schema.collected import check_collected
 from paretocosmos.io.schema.record import check_record
-from paretocosmos.io.text import printable
 from paretocosmos.paper._recipe_file import read_recipe
 from paretocosmos.paper.collected import read_collected
 from paretocosmos.pareto.front import Front
@@ -207,7 +207,7 @@ def test_whatever_json_says_is_read_or_one_sentence(
             read(one)
         except refuses as error:
             said = str(error)
-        assert said == printable(said)
+        assert said == sanitize(said)
 
 
 def test_what_a_cell_keeps_is_used_or_let_be(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from paretocosmos.errors import ConfigurationError, unknown
-from paretocosmos.evaluation.samples import move
+from paretocosmos.evaluation.samples import move_batch
 from paretocosmos.runtime.device import fits
 from paretocosmos.training.engine.batch_source import (
     BatchSource,
@@ -134,5 +134,5 @@ def make_batch_source(
         agree: whether other processes must decide the same on devices like this.
     """
     if fits(data, device, dtype, alike=agree):
-        return InMemory(move(data, device, dtype), share)
+        return InMemory(move_batch(data, device, dtype), share)
     return Streamed(data, device, dtype, share)

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from paretocosmos.conditioning import Conditioning, Emission
+from paretocosmos.conditioning import Conditioning, HypernetOutput
 from paretocosmos.config.promises import promised
 from paretocosmos.methods import Gram, Method, State
 from paretocosmos.objectives import Objective
@@ -175,7 +175,7 @@ def _make_gradients(
             losses, emission = compute_losses(leaves, batch.inputs, batch.targets, rays)
         gradients: LossGradients | HypernetGradients
         if with_features is not None:
-            gradients = HypernetGradients(losses, leaves, Emission(*emission))
+            gradients = HypernetGradients(losses, leaves, HypernetOutput(*emission))
         elif processes.joined:
             samples = first(batch.targets).shape[int(stacked)]
             sum_up = partial(processes.total, samples=samples)

@@ -18,7 +18,7 @@ import numpy as np
 from faults._mutations import BYTES, JSON, SAFETENSORS, TEXT, Mutate
 from faults._readers import front, opened, reported, table, used
 from faults._trainings import RECIPE, SETTINGS, write_table
-from paretocosmos.paper.collected import collect
+from paretocosmos.paper.collect import collect
 from paretocosmos.paper.recipe import load_recipe
 from paretocosmos.paper.reproduce import reproduce
 from paretocosmos.problems import Problem, load_problem

@@ -16,7 +16,7 @@ from paretocosmos.cli.output._run import numbers_of_run, print_run
 from paretocosmos.evaluation.evaluate import evaluate
 from paretocosmos.explorer import look_at
 from paretocosmos.explorer import write_report as write_page
-from paretocosmos.paper.collected import read_collected
+from paretocosmos.paper.collect import read_result
 from paretocosmos.paper.report import write_report
 from paretocosmos.pareto.front import Front
 from paretocosmos.plotting import save_front
@@ -66,7 +66,7 @@ def table(folder: Path) -> Any:
 
 
 def reported(folder: Path) -> Any:
-    content = read_collected(folder / "mine.json")
+    content = read_result(folder / "mine.json")
     with _silent():
         write_report([content], folder / "report")
         print_report([content], folder / "report")

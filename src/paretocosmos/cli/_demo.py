@@ -13,7 +13,7 @@ from paretocosmos.cli._options import AsJson
 from paretocosmos.cli.output._console import error, note, print_json, safe, say, wide
 from paretocosmos.cli.output._next import next_command
 from paretocosmos.cli.output._plain import consequences_of, heading_of, print_consequences
-from paretocosmos.cli.output._reproduction import cells
+from paretocosmos.cli.output._reproduction import show_experiments
 from paretocosmos.cli.output._run import numbers_of_run
 from paretocosmos.cli.output._table import print_table
 from paretocosmos.io.doing import doing
@@ -36,22 +36,25 @@ def demo(
     seconds, and writes one page with both.
     """
     from paretocosmos.paper import demo as paper
-    from paretocosmos.paper.collected import collect
+    from paretocosmos.paper.collect import collect
     from paretocosmos.paper.reproduce import reproduce
 
     started = time.perf_counter()
     recipe = paper.demo_recipe()
     try:
-        with sigterm_as_interrupt(), cells(quiet=as_json) as show:
+        with sigterm_as_interrupt(), show_experiments(quiet=as_json) as show:
             done = reproduce(
                 recipe,
                 out=out,
                 device="cpu",
-                workers=min(len(recipe.cells), torch.get_num_threads()),
+                workers=min(len(recipe.experiments), torch.get_num_threads()),
                 progress=show,
             )
     except KeyboardInterrupt:
-        note(f"interrupted; finished cells are saved in {out}: run the same command to continue")
+        note(
+            f"interrupted; finished experiments are in {out}: "
+            "run the same command to continue"
+        )
         raise typer.Exit(130) from None
     for name, why in done.failures.items():
         error(f"{name}: {why}")
@@ -62,7 +65,7 @@ def demo(
         run = load("adult")
         run = dataclasses.replace(run, trained_on=run.problem())  # whose words are printed
         result = collect(recipe, folder)
-        seconds = {name: one.seconds for name, one in done.standings.items()}
+        seconds = {name: one.seconds for name, one in done.statuses.items()}
         compared = paper.compare(result, seconds)
         missing = paper.write_demo(
             folder, result, compared, run, heading_of(run), consequences_of(run)
@@ -71,7 +74,7 @@ def demo(
         note(sentence)
     page = folder / paper.PAGE
     if as_json:
-        published = [one.to_dict() for one in done.standings.values()]
+        published = [one.to_dict() for one in done.statuses.values()]
         print_json({"page": str(page), "cells": published, "default": numbers_of_run(run)})
         return
     _print_compared(compared)

@@ -8,7 +8,7 @@ import typer
 from paretocosmos.cli._options import AsJson, Device, Precision, Trust, how_to_trust, whole_numbers
 from paretocosmos.cli.output._console import error, note, print_json
 from paretocosmos.cli.output._next import next_command, same_options
-from paretocosmos.cli.output._reproduction import cells, print_reproduction
+from paretocosmos.cli.output._reproduction import print_reproduction, show_experiments
 from paretocosmos.runtime.device import sigterm_as_interrupt
 
 
@@ -17,7 +17,7 @@ def reproduce(
         str, typer.Argument(metavar="RECIPE", help="A name from `list`, or a TOML file.")
     ],
     out: Annotated[
-        Path, typer.Option(help="The folder of all recipes; finished cells are kept.")
+        Path, typer.Option(help="The folder of all recipes; finished experiments are kept.")
     ] = Path("reproduction"),
     only: Annotated[
         str | None, typer.Option(help="Problems, methods or protocols, as adult,cosmos.")
@@ -35,7 +35,9 @@ def reproduce(
     precision: Precision = "tf32",
     workers: Annotated[
         int | None,
-        typer.Option(help="Processes on this machine, one cell each; 0 for none.  [default: 1]"),
+        typer.Option(
+            help="Processes on this machine, one experiment each; 0 for none.  [default: 1]"
+        ),
     ] = None,
     cluster: Annotated[
         str | None,
@@ -52,7 +54,7 @@ def reproduce(
 
     names = [name.strip() for name in (only or "").split(",") if name.strip()]
     try:
-        with sigterm_as_interrupt(), cells(quiet=as_json) as show:
+        with sigterm_as_interrupt(), show_experiments(quiet=as_json) as show:
             done = reproduce_cells(
                 recipe,
                 out=out,
@@ -68,7 +70,10 @@ def reproduce(
                 progress=show,
             )
     except KeyboardInterrupt:
-        note(f"interrupted; finished cells are saved in {out}: run the same command to continue")
+        note(
+            f"interrupted; finished experiments are in {out}: "
+            "run the same command to continue"
+        )
         raise typer.Exit(130) from None
     if as_json:
         print_json(done.to_dict())

@@ -23,11 +23,11 @@ from paretocosmos.errors import (
 )
 from paretocosmos.io.schema.cell import CellFile, read_cell
 from paretocosmos.io.schema.checkpoint import check_checkpoint
-from paretocosmos.io.schema.collected import check_collected
 from paretocosmos.io.schema.record import check_record
 from paretocosmos.io.text import printable
-from paretocosmos.paper._recipe_file import read_recipe
-from paretocosmos.paper.collected import read_collected
+from paretocosmos.paper.collect import read_result
+from paretocosmos.paper.recipe import read_recipe
+from paretocosmos.paper.results import check_collected
 from paretocosmos.pareto.front import Front
 from paretocosmos.problems.tables.table import Table
 
@@ -240,7 +240,7 @@ def test_what_a_cell_keeps_is_used_or_let_be(tmp_path: Path) -> None:
     "path", sorted((RESULTS / "reproduction").glob("*.json")), ids=lambda path: path.stem
 )
 def test_what_is_committed_is_right(path: Path) -> None:
-    assert read_collected(path).to_dict() == json.loads(path.read_text())
+    assert read_result(path).to_dict() == json.loads(path.read_text())
 
 
 @pytest.mark.parametrize("name", ["front", "front_val"])

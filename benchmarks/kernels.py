@@ -4,7 +4,7 @@
 
 Needs a CUDA device. Every kernel is checked on fresh inputs with poisoned outputs, then timed by
 replaying a captured graph of many calls, for the tiles listed below; the winners belong in
-`paretocosmos.layers.kernels._launch.TILES`. A tile that fails is reported and passed over.
+`paretocosmos.layers.kernels.conv_pool_ops.TILES`. A tile that fails is reported and passed over.
 `--rays` does the kernels of the ray net alone, some twenty seconds.
 """
 
@@ -26,8 +26,8 @@ from torch import Tensor
 from torch.nn import grad as nn_grad
 
 from paretocosmos.layers import kernels
-from paretocosmos.layers.kernels import _blocks, _launch, _rays_launch
-from paretocosmos.layers.kernels._launch import Sizes, Tile
+from paretocosmos.layers.kernels import conv_pool_ops, fused, ray_maps_ops
+from paretocosmos.layers.kernels.conv_pool_ops import Sizes, Tile
 from paretocosmos.runs.provenance import provenance
 
 BATCH = 256
@@ -118,7 +118,7 @@ def errors(block: int, seeds: int, precision: str, tiles: dict[str, Tile]) -> di
     """The error of each result against float64; gradients for the pool's choices as made."""
     x, weight, bias, term = draw(block, seeds)
     with poisoned():
-        h, code = _launch.forward(x, weight, bias, term, precision, tiles.get("forward"))
+        h, code = conv_pool_ops.forward(x, weight, bias, term, precision, tiles.get("forward"))
     exact = [None if t is None else t.double() for t in (x, weight, bias, term)]
     outputs = four(convolved(*exact))  # type: ignore[arg-type]
     best = outputs.amax(-1)
@@ -129,11 +129,13 @@ def errors(block: int, seeds: int, precision: str, tiles: dict[str, Tile]) -> di
     grad = torch.randn_like(h)
     given = (x, weight, grad, code, precision)
     with poisoned():
-        got = dict(zip("Wb", _launch.weight_gradients(*given, tiles.get("weights")), strict=True))
+        got = dict(
+            zip("Wb", conv_pool_ops.weight_gradients(*given, tiles.get("weights")), strict=True)
+        )
         if block == 2:
-            got["x"] = _launch.input_gradient(*given, tiles.get("windows"), tiles.get("fold"))
+            got["x"] = conv_pool_ops.input_gradient(*given, tiles.get("windows"), tiles.get("fold"))
         if term is not None:
-            got["t"] = _launch.term_gradient(x, weight, grad, code, 1, tiles.get("term"))
+            got["t"] = conv_pool_ops.term_gradient(x, weight, grad, code, 1, tiles.get("term"))
     dy = torch.zeros_like(outputs).sum(-1).repeat_interleave(2, -1).repeat_interleave(2, -2)
     for at, (i, j) in enumerate(itertools.product((0, 1), (0, 1))):
         dy[..., i::2, j::2] = torch.where(code == at, grad.double(), 0.0)
@@ -194,16 +196,16 @@ def counted(kernel: str, sizes: Sizes, *, has_term: bool) -> tuple[float, float]
 def calls(block: int, seeds: int, precision: str) -> dict[str, Callable[[Tile], object]]:
     """Each kernel of a block as a function of its tile."""
     x, weight, bias, term = draw(block, seeds)
-    h, code = _launch.forward(x, weight, bias, term, precision)
+    h, code = conv_pool_ops.forward(x, weight, bias, term, precision)
     grad = torch.randn_like(h)
     given = (x, weight, grad, code, precision)
     return {
-        "forward": lambda t: _launch.forward(x, weight, bias, term, precision, t),
-        "weights": lambda t: _launch.weight_gradients(*given, t),
-        "reduce": lambda t: _launch.weight_gradients(*given, None, t),
-        "windows": lambda t: _launch.input_gradient(*given, t),
-        "fold": lambda t: _launch.input_gradient(*given, None, t),
-        "term": lambda t: _launch.term_gradient(x, weight, grad, code, 1, t),
+        "forward": lambda t: conv_pool_ops.forward(x, weight, bias, term, precision, t),
+        "weights": lambda t: conv_pool_ops.weight_gradients(*given, t),
+        "reduce": lambda t: conv_pool_ops.weight_gradients(*given, None, t),
+        "windows": lambda t: conv_pool_ops.input_gradient(*given, t),
+        "fold": lambda t: conv_pool_ops.input_gradient(*given, None, t),
+        "term": lambda t: conv_pool_ops.term_gradient(x, weight, grad, code, 1, t),
     }
 
 
@@ -273,10 +275,10 @@ def lenet(seeds: int, block_of: Callable[..., Tensor]) -> dict[str, Thing]:
 
 def whole(precision: kernels.Precision) -> list[dict[str, Any]]:
     """Both blocks, fused and by the library, as `engine` would capture them."""
-    fused = functools.partial(kernels.conv_pool, precision=precision)
+    by_kernel = functools.partial(kernels.conv_pool, precision=precision)
     rows = []
     for seeds in (1, 5):
-        for name, block_of in (("fused", fused), ("library", _blocks._by_library)):
+        for name, block_of in (("fused", by_kernel), ("library", fused._by_library)):
             for what, thing in lenet(seeds, block_of).items():
                 us = attempt(f"{name} {what}", functools.partial(microseconds, thing, 5))
                 rows.append({"how": name, "what": what, "seeds": seeds, "us": us})
@@ -338,14 +340,14 @@ def ray_calls(seeds: int, j: int, groups: int) -> dict[str, Thing]:
         things[f"{name} forward"] = torch.no_grad()(forward)
         things[f"{name} forward and backward"] = both
     rays, first, second, weight = (t.detach() for t in inputs)
-    maps, pixels = _rays_launch.ray_maps(rays, first, second)
+    maps, pixels = ray_maps_ops.ray_maps(rays, first, second)
     dmaps = torch.randn_like(maps)
-    term = functools.partial(_rays_launch.map_term_gradients, grad, maps, weight)
+    term = functools.partial(ray_maps_ops.map_term_gradients, grad, maps, weight)
     given = dmaps, maps, pixels, rays, second
-    back = functools.partial(_rays_launch.ray_maps_gradients, *given)
+    back = functools.partial(ray_maps_ops.ray_maps_gradients, *given)
     return things | {
-        "ray_maps": lambda: _rays_launch.ray_maps(rays, first, second),
-        "map_term": lambda: _rays_launch.map_term(maps, weight, 36, 36),
+        "ray_maps": lambda: ray_maps_ops.ray_maps(rays, first, second),
+        "map_term": lambda: ray_maps_ops.map_term(maps, weight, 36, 36),
         "map_term back": lambda: term(height=36, width=36, needs_maps=True, needs_weight=True),
         "ray_maps back": lambda: back(needs_first=True, needs_second=True),
     }

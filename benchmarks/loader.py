@@ -20,8 +20,8 @@ import numpy as np
 import torch
 
 from paretocosmos import fit
-from paretocosmos.evaluation.samples import move
-from paretocosmos.objectives.cross_entropy import CrossEntropy
+from paretocosmos.evaluation.samples import move_batch
+from paretocosmos.objectives import CrossEntropy
 from paretocosmos.problems.images.problem import HEADS, ImageProblem
 from paretocosmos.runs.provenance import provenance
 from paretocosmos.training.engine import Feed, Resident, Streamed
@@ -89,7 +89,7 @@ def alone(problem: ImageProblem, size: int, device: torch.device) -> dict[str, A
     """Batches as they come, and nothing done with them."""
     data, found = problem.split("train"), {}
     feeds: dict[str, Feed] = {
-        "resident": Resident(move(data, device)),
+        "resident": Resident(move_batch(data, device)),
         "streamed": Streamed(data, device, torch.float32),
     }
     for name, feed in feeds.items():

@@ -28,8 +28,8 @@ from paretocosmos import fit
 from paretocosmos.errors import BenchmarkWarning
 from paretocosmos.evaluation.threshold import MIDDLE
 from paretocosmos.export import Exported, export
-from paretocosmos.export._check import apart, random_rows
-from paretocosmos.export._deployed import Deployed, deployed
+from paretocosmos.export.formats import draw_rows, relative_difference
+from paretocosmos.export.network import ExportedNetwork, plan_export
 from paretocosmos.runs.provenance import provenance
 from paretocosmos.runs.run import Run
 
@@ -96,12 +96,12 @@ def measured(
     run: Run, exported: Exported, *, rows: int, preferences: int, threads: int, seconds: float
 ) -> dict[str, Any]:
     """Both on the same rows, in turns."""
-    shared = deployed(run, MIDDLE)
+    plan = plan_export(run, MIDDLE)
     generator = torch.Generator().manual_seed(SEED)
-    x = random_rows(rows, shared.row, run.table, generator)
-    rays = torch.rand(preferences, shared.objectives, generator=generator)
+    x = draw_rows(rows, plan.row, run.table, generator)
+    rays = torch.rand(preferences, plan.objectives, generator=generator)
     rays /= rays.sum(dim=1, keepdim=True)
-    calls = (in_onnxruntime(exported, x, rays, threads), in_torch(shared.network, x, rays))
+    calls = (in_onnxruntime(exported, x, rays, threads), in_torch(plan.network, x, rays))
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
     try:
@@ -126,7 +126,7 @@ def measured(
         "onnxruntime_ms": 1e3 * ours,
         "torch_ms": 1e3 * theirs,
         "ratio": ours / theirs,
-        "difference": max(apart(one, other) for one, other in pairs),
+        "difference": max(relative_difference(one, other) for one, other in pairs),
     }
 
 
@@ -148,7 +148,7 @@ def in_onnxruntime(
 
 
 def in_torch(
-    network: Deployed, x: Tensor, rays: Tensor
+    network: ExportedNetwork, x: Tensor, rays: Tensor
 ) -> Callable[[], list[np.ndarray[Any, Any]]]:
     """The network the file was made of, called on tensors."""
 

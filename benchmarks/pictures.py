@@ -30,7 +30,7 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset
 
 from paretocosmos import DataProblem, fit
-from paretocosmos.objectives.cross_entropy import CrossEntropy
+from paretocosmos.objectives import CrossEntropy
 from paretocosmos.runs.provenance import provenance
 
 SIDE, CLASSES = 64, 10

@@ -2,8 +2,7 @@
 
 import torch
 
-from paretocosmos.objectives.binary_cross_entropy import BinaryCrossEntropy
-from paretocosmos.objectives.cross_entropy import CrossEntropy
+from paretocosmos.objectives import BinaryCrossEntropy, CrossEntropy
 from paretocosmos.problems.images.problem import ImageProblem
 from paretocosmos.types import Batch
 

@@ -23,7 +23,7 @@ import torch
 from torch import nn
 
 from paretocosmos import Problem, condition, evaluate
-from paretocosmos.objectives.cross_entropy import CrossEntropy
+from paretocosmos.objectives import CrossEntropy
 from paretocosmos.problems import Split
 from paretocosmos.runs.provenance import provenance
 from paretocosmos.types import Batch

@@ -5,7 +5,7 @@ from transformers import DistilBertConfig, DistilBertForSequenceClassification, 
 
 from paretocosmos import condition
 from paretocosmos.integrations.transformers import ParetoTrainer
-from paretocosmos.objectives.cross_entropy import CrossEntropy
+from paretocosmos.objectives import CrossEntropy
 
 torch.set_num_threads(1)  # a small network: more would wait for each other
 torch.manual_seed(1)

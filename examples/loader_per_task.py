@@ -9,8 +9,7 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset
 
 from paretocosmos import DataProblem, evaluate, fit
-from paretocosmos.objectives.binary_cross_entropy import BinaryCrossEntropy
-from paretocosmos.objectives.mean_squared_error import MeanSquaredError
+from paretocosmos.objectives import BinaryCrossEntropy, MeanSquaredError
 
 
 class Scenes(Dataset[tuple[Tensor, Tensor]]):

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import torch
 
 from paretocosmos import Problem, fit
-from paretocosmos.objectives.one_sided_error import OneSidedError
+from paretocosmos.objectives import OneSidedError
 from paretocosmos.types import Batch, Inputs
 
 

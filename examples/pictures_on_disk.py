@@ -18,8 +18,7 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset
 
 from paretocosmos import DataProblem, fit
-from paretocosmos.objectives import accuracy
-from paretocosmos.objectives.cross_entropy import CrossEntropy
+from paretocosmos.objectives import CrossEntropy, accuracy
 
 SIDE = 24
 TASKS = ("bright", "dim")

@@ -19,7 +19,7 @@ from torchjd.aggregation import CAGrad
 from torchjd.autojac import backward, jac_to_grad
 
 from paretocosmos import Front, Problem, condition, evaluate, fit
-from paretocosmos.objectives.mean_squared_error import MeanSquaredError
+from paretocosmos.objectives import MeanSquaredError
 from paretocosmos.types import Batch
 
 

@@ -31,7 +31,7 @@ Content = Mapping[str, Any]  # what `collect` gave, as JSON
 OPENING = """\
 ## About this page
 
-`paretocosmos reproduce` trains every cell, `paretocosmos report` collects the numbers in
+`paretocosmos reproduce` trains every experiment, `paretocosmos report` collects the numbers in
 `results/reproduction/`, and `make docs` writes this page from them: the paper's numbers, ours, the
 difference, and a reason if one is known.
 

@@ -14,7 +14,7 @@ CARDS = {
     "problems": "A problem is data, objectives and a reference point. `paretocosmos train NAME` or `load_problem(NAME)` takes one.",
     "conditioning": "A conditioning is how the preference enters a network. `fit(..., conditioning=NAME)` or [`condition`](../howto/own_network.md) takes one.",
     "backbones": "A backbone is a network without a preference. `--backbone NAME` takes one.",
-    "objectives": "An objective is a loss to train on and a score to report. They live in `paretocosmos.objectives.NAME`.",
+    "objectives": "An objective is a loss to train on and a score to report. They live in `paretocosmos.objectives`.",
 }
 
 

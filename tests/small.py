@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from paretocosmos.config.plan import Plan
 from paretocosmos.config.resolve import make_plan
-from paretocosmos.io import display
+from paretocosmos.io import progress
 from paretocosmos.problems import SPLITS, Problem, load_problem
 from paretocosmos.problems.images.problem import ImageProblem
 from paretocosmos.types import Batch, map_tensors
@@ -79,5 +79,5 @@ def files_at_most(size: int) -> Iterator[None]:
 def seen(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let what moves be drawn as where somebody looks at both streams."""
     people = Console(stderr=True, force_terminal=True, force_interactive=True)
-    monkeypatch.setattr(display, "console", lambda: people)
-    monkeypatch.setattr(display, "_stdout_is_seen", lambda: True)
+    monkeypatch.setattr(progress, "console", lambda: people)
+    monkeypatch.setattr(progress, "_stdout_is_seen", lambda: True)

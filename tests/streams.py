@@ -8,8 +8,7 @@ from torch import Tensor, nn
 from torch.utils.data import Dataset, IterableDataset
 
 from paretocosmos import DataProblem
-from paretocosmos.objectives.cross_entropy import CrossEntropy
-from paretocosmos.objectives.mean_squared_error import MeanSquaredError
+from paretocosmos.objectives import CrossEntropy, MeanSquaredError
 
 __all__ = ["Heads", "Pictures", "Stream", "Task", "problem_of"]
 

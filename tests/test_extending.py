@@ -20,8 +20,7 @@ from paretocosmos import Run, TabularProblem, fit
 from paretocosmos.errors import EngineWarning
 from paretocosmos.estimators import ParetoClassifier
 from paretocosmos.methods import Gram, Method, State
-from paretocosmos.objectives import Objective
-from paretocosmos.objectives.mean_squared_error import MeanSquaredError
+from paretocosmos.objectives import MeanSquaredError, Objective
 from paretocosmos.types import Outputs, Targets
 
 Train = Callable[..., Any]

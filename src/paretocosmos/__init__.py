@@ -5,8 +5,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from paretocosmos._version import __version__ as __version__
-from paretocosmos.io.display import showing
-from paretocosmos.io.doing import doing
+from paretocosmos.io.progress import show_live, status
 
 if TYPE_CHECKING:
     from paretocosmos.conditioning import Conditioning
@@ -87,7 +86,7 @@ def __getattr__(name: str) -> object:
     place = f"{__name__}.{_PLACE[name]}"
     if "torch" in sys.modules:
         return getattr(import_module(place), name)
-    with showing(lambda: None, left=False), doing("importing torch"):
+    with show_live(lambda: None, keep=False), status("importing torch"):
         return getattr(import_module(place), name)
 
 

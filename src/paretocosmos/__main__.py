@@ -4,8 +4,7 @@ import gc
 import os
 import sys
 
-from paretocosmos.io.display import close, open_terminal
-from paretocosmos.io.doing import doing
+from paretocosmos.io.progress import close_display, open_terminal_display, status
 
 __all__ = ["main"]
 
@@ -18,17 +17,17 @@ def main() -> None:
     try:
         at_once = not sys.argv[1:] or {"--help", "--version", "--json"} & {*sys.argv}
         if not at_once and os.environ.get("RANK", "0") == "0":
-            open_terminal()
-        with doing("starting"):
+            open_terminal_display()
+        with status("starting"):
             from paretocosmos.cli import main as run
     except KeyboardInterrupt:
-        close()
+        close_display()
         sys.stderr.write("interrupted\n")
         sys.exit(130)
     try:
         run()
     finally:
-        close()
+        close_display()
         gc.freeze()  # else the interpreter looks through all modules for seconds before it ends
 
 

@@ -7,9 +7,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from paretocosmos.backbones import _conv_pool
-from paretocosmos.backbones._conv_pool import ConvPool
-from paretocosmos.backbones.lenet import LeNet
+from paretocosmos.backbones import lenet
+from paretocosmos.backbones.lenet import ConvPool, LeNet
 from paretocosmos.conditioning.film import Film
 from paretocosmos.conditioning.transposed_conv import TransposedConv
 from paretocosmos.errors import ConfigurationError
@@ -162,8 +161,8 @@ class Kernel:
 @pytest.fixture
 def kernel(monkeypatch: pytest.MonkeyPatch) -> Kernel:
     found = Kernel()
-    monkeypatch.setattr(_conv_pool, "conv_pool", found)
-    monkeypatch.setattr(_conv_pool, "taken", lambda inputs: inputs.dtype == DOUBLE)
+    monkeypatch.setattr(lenet, "conv_pool", found)
+    monkeypatch.setattr(lenet, "taken", lambda inputs: inputs.dtype == DOUBLE)
     return found
 
 

@@ -7,7 +7,12 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from paretocosmos.backbones._published import FILES, find_published, load_published, named
+from paretocosmos.backbones.efficientnet import (
+    FILES,
+    find_published,
+    load_published,
+    locate_weights,
+)
 from paretocosmos.errors import DataError
 
 
@@ -42,7 +47,7 @@ def test_the_data_folder_comes_before_the_cache(places: tuple[Path, Path]) -> No
 def test_safetensors_come_before_a_pickle(tmp_path: Path) -> None:
     for name in reversed(FILES):
         file = _save(tmp_path, _network().state_dict(), name)
-        assert named(str(tmp_path)) == file
+        assert locate_weights(str(tmp_path)) == file
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -65,7 +70,7 @@ def test_weights_and_statistics_are_loaded_and_a_classifier_left_out(
 
 def test_a_folder_without_weights_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"`pytorch_model\.bin`.*neither"):
-        named(str(tmp_path))
+        locate_weights(str(tmp_path))
 
 
 @pytest.mark.parametrize("name", FILES)

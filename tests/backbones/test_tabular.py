@@ -7,8 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from paretocosmos.backbones._members import Scale, Shift, averaged
-from paretocosmos.backbones.tabular import Tabular
+from paretocosmos.backbones.tabular import Scale, Shift, Tabular, average_members
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.types import Batch
 
@@ -92,7 +91,7 @@ def test_members_answer_together(averages: str, outputs: int) -> None:
 
 def test_sure_members_give_no_infinite_logit() -> None:
     sure = torch.tensor([[[200.0], [90.0]]])
-    found = averaged(sure, "probabilities")
+    found = average_members(sure, "probabilities")
     assert 90 < float(found) < 91  # log 2 more than the less sure one, whose doubt is half of all
 
 

@@ -21,8 +21,7 @@ FACES = """
 
     import torch
 
-    from paretocosmos.objectives import accuracy, roc_auc
-    from paretocosmos.objectives.binary_cross_entropy import BinaryCrossEntropy
+    from paretocosmos.objectives import BinaryCrossEntropy, accuracy, roc_auc
     from paretocosmos.problems.images.problem import ImageProblem
     from paretocosmos.types import Batch
 

@@ -27,7 +27,7 @@ from paretocosmos.cli._list import ROOMS
 from paretocosmos.config.resolve import make_plan
 from paretocosmos.config.settings import about_pair, pairs
 from paretocosmos.errors import BenchmarkWarning
-from paretocosmos.objectives.mean_squared_error import MeanSquaredError
+from paretocosmos.objectives import MeanSquaredError
 from paretocosmos.paper.recipe import load_recipe, recipe_names
 from paretocosmos.problems import Problem, Split
 from paretocosmos.runs.checkpoint import load_tensors
@@ -177,7 +177,7 @@ def test_train_ends_with_a_table_and_the_folder(cli: Call, undrawn: None, tmp_pa
 def test_a_log_sees_a_long_training_advance(
     cli: Call, undrawn: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("paretocosmos.training.bars.EVERY", 0.0)
+    monkeypatch.setattr("paretocosmos.training.progress.LOG_INTERVAL", 0.0)
     # what this process has grown to depends on the tests before it
     monkeypatch.setattr("paretocosmos.training.loop.peak_memory", lambda device: 84_400_000)
     ended = cli("train", "toy_convex", *SMALL, "--out", "here")

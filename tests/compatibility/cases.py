@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.utils.data import TensorDataset
 
 from paretocosmos import DataProblem, Problem, Run, TabularProblem, fit, load_problem, load_run
-from paretocosmos.objectives.cross_entropy import CrossEntropy
+from paretocosmos.objectives import CrossEntropy
 
 __all__ = [
     "BEGUN",

@@ -17,9 +17,9 @@ from paretocosmos.conditioning.film import Film
 from paretocosmos.conditioning.hypernet import Hypernet
 from paretocosmos.conditioning.lora import Lora
 from paretocosmos.conditioning.none import Unconditioned
-from paretocosmos.conditioning.tilt import Tilt
 from paretocosmos.conditioning.transposed_conv import TransposedConv
 from paretocosmos.errors import ConfigurationError
+from paretocosmos.fairness import AdjustedNetwork
 
 J = 3
 Make = Callable[..., tuple[nn.Module, Any]]
@@ -154,7 +154,7 @@ class Tied(nn.Module):
             "at `1` come after RMSNorm, which does not .* with a bias",
         ),
         (TransposedConv(LeNet((1, 20, 20), 2), J), "at `first.conv` is no weight of Conv2d"),
-        (Tilt(nn.Linear(3, 5), 2), "Tilt does not enter the network by its weights"),
+        (AdjustedNetwork(nn.Linear(3, 5), 2), "does not enter the network by its weights"),
         (
             Film(nn.Sequential(weight_norm(nn.Linear(4, 4)), nn.Tanh()), J, layer="0"),
             "`0` is computed by a parametrisation",

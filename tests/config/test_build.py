@@ -21,7 +21,7 @@ from paretocosmos.config.settings import pairs
 from paretocosmos.errors import DivergedError, EngineWarning
 from paretocosmos.evaluation.evaluate import evaluate
 from paretocosmos.methods.separate import Separate
-from paretocosmos.objectives.mean_squared_error import MeanSquaredError
+from paretocosmos.objectives import MeanSquaredError
 from paretocosmos.pareto.metrics import hypervolume
 from paretocosmos.pareto.rays import even_rays
 from paretocosmos.problems import Problem, Split, load_problem

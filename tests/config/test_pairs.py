@@ -22,8 +22,7 @@ from paretocosmos.methods.linear import Linear
 from paretocosmos.methods.mgda import Mgda
 from paretocosmos.methods.pareto_mtl import ParetoMtl
 from paretocosmos.methods.single_task import SingleTask
-from paretocosmos.objectives import Objective
-from paretocosmos.objectives.mean_squared_error import MeanSquaredError
+from paretocosmos.objectives import MeanSquaredError, Objective
 from paretocosmos.problems import Problem, Split, load_problem
 from paretocosmos.runs.run import Run
 from paretocosmos.training.fit import fit

@@ -12,9 +12,7 @@ from paretocosmos.config.plan import Plan
 from paretocosmos.config.presets import batch_size_for, preset_for, preset_settings
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.estimators._own import InUnit
-from paretocosmos.objectives import Objective
-from paretocosmos.objectives.mean_squared_error import MeanSquaredError
-from paretocosmos.objectives.one_sided_error import OneSidedError
+from paretocosmos.objectives import MeanSquaredError, Objective, OneSidedError
 from paretocosmos.problems import SPLITS, Problem, load_problem
 from paretocosmos.problems.toys.problem import ToyProblem
 from paretocosmos.types import Batch

@@ -18,7 +18,9 @@ from paretocosmos.errors import ConfigurationError
 from paretocosmos.types import Inputs, Outputs, map_tensors
 
 # what needs heads of its own, or token ids, is tested in its own file
-NAMES = [name for name in registry.names("conditioning") if name not in ("tilt", "token")]
+NAMES = [
+    name for name in registry.names("conditioning") if name not in ("fairness_adjustment", "token")
+]
 # what needs nothing else installed; the others are conditioned in tests/extras
 BACKBONES = [
     n for n in registry.names("backbones") if not vars(registry.find("backbones", n)).get("foreign")

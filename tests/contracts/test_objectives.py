@@ -16,6 +16,7 @@ from paretocosmos.errors import ConfigurationError
 from paretocosmos.estimators._targets import Classes
 from paretocosmos.estimators._trades import class_trade
 from paretocosmos.objectives import (
+    CrossEntropy,
     GroupObjective,
     Objective,
     accuracy,
@@ -23,7 +24,6 @@ from paretocosmos.objectives import (
     fairness_objectives,
     misclassification,
 )
-from paretocosmos.objectives.cross_entropy import CrossEntropy
 from paretocosmos.types import Metric
 
 NAMES = registry.names("objectives")

@@ -14,8 +14,7 @@ from tests.estimators.conftest import People
 from torch import Tensor
 
 from paretocosmos.estimators import ParetoClassifier
-from paretocosmos.objectives.binary_cross_entropy import BinaryCrossEntropy
-from paretocosmos.objectives.class_loss import ClassLoss
+from paretocosmos.objectives import BinaryCrossEntropy, ClassLoss
 
 ENDS = ([0.95, 0.05], [0.5, 0.5], [0.05, 0.95])
 

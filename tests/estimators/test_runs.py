@@ -24,8 +24,8 @@ from paretocosmos.estimators import ParetoClassifier, ParetoRegressor
 from paretocosmos.estimators._targets import columns_of, name_of
 from paretocosmos.explorer import explore, look_at
 from paretocosmos.export import Exported, export
-from paretocosmos.export._deployed import deployed
 from paretocosmos.export._fairness import fairness
+from paretocosmos.export.network import plan_export
 from paretocosmos.runs.labelled import labelled
 from paretocosmos.runs.like import as_run, predicts_at
 from paretocosmos.serving import Settings
@@ -200,12 +200,12 @@ def test_a_page_counts_the_rows_held_out(chosen: ParetoClassifier, tmp_path: Pat
 def test_numbers_and_several_classes(people: People, some: People, sided: ParetoRegressor) -> None:
     """What is exported, before it is written: PyTorch's side of the file."""
     even = torch.full((1, 2), 0.5)
-    found = deployed(as_run(sided), 0.5)
+    found = plan_export(as_run(sided), 0.5)
     assert found.outputs == ("prediction",)
     (number,) = found.network(torch.from_numpy(sided.encode(people.x)), even)
     np.testing.assert_allclose(number, sided.predict(people.x), rtol=1e-4)
     several = ParetoClassifier(**few).fit(some.x, some.kind)
-    network = deployed(as_run(several), 0.5).network
+    network = plan_export(as_run(several), 0.5).network
     x, third = torch.from_numpy(several.encode(people.x)), torch.full((1, 3), 1 / 3)
     chance, decision = network(x, third)
     np.testing.assert_allclose(chance, several.predict_proba(people.x), atol=1e-5)
@@ -225,7 +225,7 @@ def test_a_base_is_a_column_of_its_own(some: People) -> None:
     assert fitted._scores is not None
     own = fitted._scores.model.decision_function(fitted._scores.table.transform(some.x))
     np.testing.assert_allclose(x[:, at], own, atol=1e-4)
-    chance, _ = deployed(run, 0.5).network(torch.from_numpy(x), torch.full((1, 2), 0.5))
+    chance, _ = plan_export(run, 0.5).network(torch.from_numpy(x), torch.full((1, 2), 0.5))
     np.testing.assert_allclose(chance, fitted.predict_proba(some.x)[:, 1], atol=1e-5)
 
 

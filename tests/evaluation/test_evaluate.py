@@ -18,10 +18,11 @@ from paretocosmos.backbones.mlp import Mlp
 from paretocosmos.conditioning.concat import Concat
 from paretocosmos.conditioning.transposed_conv import TransposedConv
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.evaluation import samples, sweeping
-from paretocosmos.evaluation.evaluate import evaluate, sweep
-from paretocosmos.evaluation.samples import bring, move
-from paretocosmos.objectives.mean_squared_error import MeanSquaredError
+from paretocosmos.evaluation import evaluate as evaluation
+from paretocosmos.evaluation import samples
+from paretocosmos.evaluation.evaluate import evaluate, predict_at_rays
+from paretocosmos.evaluation.samples import move_batch, move_to_evaluate
+from paretocosmos.objectives import MeanSquaredError
 from paretocosmos.pareto.front import Front
 from paretocosmos.pareto.rays import even_rays
 from paretocosmos.problems import Problem, Protocol, Split, load_problem
@@ -165,7 +166,7 @@ def test_chunks_do_not_matter(
 ) -> None:
     network = Plain(model) if plain else model
     expected = evaluate(network, clean)
-    monkeypatch.setattr(sweeping, "CHUNK_IMAGES", chunk)
+    monkeypatch.setattr(evaluation, "CHUNK_IMAGES", chunk)
     found = evaluate(network, clean)
     np.testing.assert_allclose(_table(found), _table(expected), rtol=1e-5, atol=1e-6)
 
@@ -266,7 +267,7 @@ class Heads(nn.Module):
 def test_inputs_and_outputs_may_be_mappings(
     protocol: Protocol, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sweeping, "CHUNK", 70)
+    monkeypatch.setattr(evaluation, "CHUNK", 70)
     problem = Mapped(
         name="mapped",
         objectives=tuple(MeanSquaredError(name=head, output=head) for head in ("one", "two")),
@@ -345,7 +346,7 @@ def test_images_under_every_ray_are_the_network_written_out(
     assert isinstance(batch.inputs, Tensor)
     assert batch.inputs.dtype == torch.uint8
     with torch.inference_mode():
-        found = sweep(lenet, batch.inputs, rays, digits.prepare)
+        found = predict_at_rays(lenet, batch.inputs, rays, digits.prepare)
     assert isinstance(found, Mapping)
     assert {head: out.shape for head, out in found.items()} == {
         head: (4, len(batch), 10) for head in HEADS
@@ -383,9 +384,9 @@ def test_images_are_prepared_chunk_by_chunk(
         return digits.prepare(images, dtype)
 
     with torch.inference_mode():
-        expected = sweep(lenet, inputs.float() / 255, rays)
-        monkeypatch.setattr(sweeping, "CHUNK_IMAGES", chunk)
-        found = sweep(lenet, inputs, rays, prepare)
+        expected = predict_at_rays(lenet, inputs.float() / 255, rays)
+        monkeypatch.setattr(evaluation, "CHUNK_IMAGES", chunk)
+        found = predict_at_rays(lenet, inputs, rays, prepare)
     assert sizes == {1: [1] * 100, 10**9: [100]}.get(chunk, [37, 37, 26])
     assert isinstance(found, Mapping)
     assert isinstance(expected, Mapping)
@@ -395,16 +396,16 @@ def test_images_are_prepared_chunk_by_chunk(
 
 def test_moving_keeps_bytes_and_labels_as_they_are(digits: ImageProblem) -> None:
     batch = digits.split("val")
-    moved = move(batch, torch.device("cpu"), torch.float64)
+    moved = move_batch(batch, torch.device("cpu"), torch.float64)
     assert isinstance(moved.inputs, Tensor)
     assert moved.inputs.dtype == torch.uint8
     assert {target.dtype for target in moved.targets.values()} == {torch.int64}
     floats = Batch({"x": torch.ones(2)}, {"y": torch.ones(2), "z": torch.ones(2).long()})
-    moved = move(floats, torch.device("cpu"), torch.float64)
+    moved = move_batch(floats, torch.device("cpu"), torch.float64)
     assert isinstance(moved.inputs, Mapping)
     found = [moved.inputs["x"], *moved.targets.values()]
     assert [part.dtype for part in found] == [torch.float64, torch.float64, torch.int64]
-    assert move(floats, torch.device("cpu")).targets["y"].dtype == torch.float32
+    assert move_batch(floats, torch.device("cpu")).targets["y"].dtype == torch.float32
 
 
 @pytest.mark.parametrize("large", [False, True])
@@ -416,8 +417,8 @@ def test_a_split_that_does_not_fit_is_fetched_chunk_by_chunk(
     # of another type, as it would be on another device
     elsewhere = Batch(whole.inputs.double(), {k: v.double() for k, v in whole.targets.items()})
     monkeypatch.setattr(samples, "fits", lambda *given, **named: not large)
-    monkeypatch.setattr(sweeping, "CHUNK", 25 * 3 * 100)
-    batch = bring(elsewhere, torch.device("cpu"), torch.float32)
+    monkeypatch.setattr(evaluation, "CHUNK", 25 * 3 * 100)
+    batch = move_to_evaluate(elsewhere, torch.device("cpu"), torch.float32)
     assert isinstance(batch.inputs, Tensor)
     assert (batch.inputs is elsewhere.inputs) == large
     assert {target.dtype for target in batch.targets.values()} == {torch.float32}

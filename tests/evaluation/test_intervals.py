@@ -10,16 +10,25 @@ from scipy import stats
 from sklearn.metrics import roc_auc_score
 
 from paretocosmos.estimators._own import in_unit
-from paretocosmos.evaluation.intervals import bootstrap, intervals, paired_draws
+from paretocosmos.evaluation.intervals import (
+    bootstrap_intervals,
+    compute_intervals,
+    draw_paired_scores,
+)
 from paretocosmos.evaluation.rates import gap_interval, share_interval
-from paretocosmos.objectives import accuracy, calibration_error, misclassification, roc_auc
-from paretocosmos.objectives.accuracy_gap import AccuracyGap
-from paretocosmos.objectives.binary_cross_entropy import BinaryCrossEntropy
-from paretocosmos.objectives.deo import Deo
-from paretocosmos.objectives.equalized_odds import EqualizedOdds
-from paretocosmos.objectives.prediction_gap import PredictionGap
-from paretocosmos.objectives.tpr_gap import TprGap
-from paretocosmos.objectives.worst_group import WorstGroup
+from paretocosmos.objectives import (
+    AccuracyGap,
+    BinaryCrossEntropy,
+    Deo,
+    EqualizedOdds,
+    PredictionGap,
+    TprGap,
+    WorstGroup,
+    accuracy,
+    calibration_error,
+    misclassification,
+    roc_auc,
+)
 
 DRAW = torch.Generator().manual_seed(0)
 LOGITS = torch.randn(800, generator=DRAW)
@@ -30,7 +39,7 @@ TARGETS = {
 
 
 def test_a_share_spreads_as_the_binomial_distribution_says() -> None:
-    low, high = bootstrap({"a": accuracy}, LOGITS, TARGETS, resamples=4000)["a"]
+    low, high = bootstrap_intervals({"a": accuracy}, LOGITS, TARGETS, resamples=4000)["a"]
     share = float(accuracy(LOGITS, TARGETS))
     width = 1.96 * math.sqrt(share * (1 - share) / 800)
     assert (low, high) == pytest.approx((share - width, share + width), abs=0.004)
@@ -38,7 +47,7 @@ def test_a_share_spreads_as_the_binomial_distribution_says() -> None:
 
 def test_it_is_scipys_percentile_bootstrap() -> None:
     label = TARGETS["label"].numpy()
-    found = bootstrap({"auc": roc_auc}, LOGITS, TARGETS, resamples=2000)["auc"]
+    found = bootstrap_intervals({"auc": roc_auc}, LOGITS, TARGETS, resamples=2000)["auc"]
     theirs = stats.bootstrap(
         (label, LOGITS.numpy()),
         roc_auc_score,
@@ -53,17 +62,20 @@ def test_it_is_scipys_percentile_bootstrap() -> None:
 
 def test_several_at_once_are_what_each_is_alone() -> None:
     several = {"gap": TprGap().score, "deo": Deo().score, "accuracy": accuracy}
-    together = bootstrap(several, LOGITS, TARGETS, resamples=300)
+    together = bootstrap_intervals(several, LOGITS, TARGETS, resamples=300)
     for name, metric in several.items():
-        assert bootstrap({name: metric}, LOGITS, TARGETS, resamples=300)[name] == together[name]
-    assert together != bootstrap(several, LOGITS, TARGETS, resamples=300, seed=1)
+        assert (
+            bootstrap_intervals({name: metric}, LOGITS, TARGETS, resamples=300)[name]
+            == together[name]
+        )
+    assert together != bootstrap_intervals(several, LOGITS, TARGETS, resamples=300, seed=1)
 
 
 def test_scores_of_batches_stay_means_over_batches() -> None:
     rows = torch.arange(800)
     flat = {"label": torch.ones(800), "sensitive": torch.zeros(800, dtype=torch.long)}
     # one group, all positive: the gap of every batch of 100 is its share of predicted positives
-    low, high = bootstrap(
+    low, high = bootstrap_intervals(
         {"d": Deo().score}, torch.where(rows % 2 == 0, 1.0, -1.0), flat, score_batch=100
     )["d"]
     assert 0.4 < low < 0.5 < high < 0.6
@@ -71,10 +83,12 @@ def test_scores_of_batches_stay_means_over_batches() -> None:
 
 def test_draws_without_a_number_do_not_count() -> None:
     few = {"label": torch.ones(4), "sensitive": torch.tensor([0, 0, 0, 1])}
-    low, high = bootstrap({"gap": TprGap().score}, torch.tensor([1.0, -1, 1, 1]), few)["gap"]
+    low, high = bootstrap_intervals({"gap": TprGap().score}, torch.tensor([1.0, -1, 1, 1]), few)[
+        "gap"
+    ]
     assert 0 <= low < high <= 1
     none = {"label": torch.zeros(4), "sensitive": torch.tensor([0, 0, 1, 1])}
-    ends = bootstrap({"gap": TprGap().score}, torch.zeros(4), none)["gap"]
+    ends = bootstrap_intervals({"gap": TprGap().score}, torch.zeros(4), none)["gap"]
     assert np.isnan(ends).all()
 
 
@@ -84,7 +98,7 @@ def test_heads_by_name() -> None:
     def left(outputs: object, targets: object) -> torch.Tensor:
         return accuracy(outputs, targets, output="left")  # type: ignore[arg-type]
 
-    assert bootstrap({"a": left}, heads, TARGETS, resamples=50) == bootstrap(
+    assert bootstrap_intervals({"a": left}, heads, TARGETS, resamples=50) == bootstrap_intervals(
         {"a": accuracy}, LOGITS, TARGETS, resamples=50
     )
 
@@ -95,7 +109,7 @@ def test_a_bootstrap_holds_its_own_estimate() -> None:
     for seed in range(5):
         logits = torch.randn(50, generator=torch.Generator().manual_seed(seed))
         for name, metric in {"deo": Deo().score, "worst": WorstGroup().score}.items():
-            low, high = bootstrap({name: metric}, logits, few, resamples=100)[name]
+            low, high = bootstrap_intervals({name: metric}, logits, few, resamples=100)[name]
             estimate = float(metric(logits, few))
             assert low - 1e-6 <= estimate <= high + 1e-6  # float32, batched there
 
@@ -120,7 +134,7 @@ def test_every_metric_by_its_method() -> None:
         "auc": roc_auc,
         "worst_group": WorstGroup().score,
     }
-    found = intervals(several, LOGITS, TARGETS)
+    found = compute_intervals(several, LOGITS, TARGETS)
     assert list(found) == list(several)
     hits, misses = table(positives), table(~positives)
     assert found["tpr_gap"] == pytest.approx(gap_interval(hits[None]))
@@ -129,13 +143,13 @@ def test_every_metric_by_its_method() -> None:
     assert found["accuracy"] == pytest.approx(share_interval(right, np.array(800.0)))
     assert found["misclassification"] == pytest.approx([1 - end for end in found["accuracy"][::-1]])
     rest = {name: several[name] for name in ("auc", "worst_group")}
-    assert {name: found[name] for name in rest} == bootstrap(rest, LOGITS, TARGETS)
+    assert {name: found[name] for name in rest} == bootstrap_intervals(rest, LOGITS, TARGETS)
 
 
 def test_scores_of_batches_have_a_bootstrap() -> None:
     one = {"gap": TprGap().score}
-    found = intervals(one, LOGITS, TARGETS, score_batch=100)
-    assert found == bootstrap(one, LOGITS, TARGETS, score_batch=100)
+    found = compute_intervals(one, LOGITS, TARGETS, score_batch=100)
+    assert found == bootstrap_intervals(one, LOGITS, TARGETS, score_batch=100)
 
 
 def test_several_classes_are_as_many_rates() -> None:
@@ -143,7 +157,7 @@ def test_several_classes_are_as_many_rates() -> None:
     logits, label = torch.randn(600, 3, generator=draw), torch.randint(3, (600,), generator=draw)
     targets = {"label": label, "sensitive": torch.randint(2, (600,), generator=draw)}
     objective = TprGap()
-    low, high = intervals({"gap": objective.score}, logits, targets)["gap"]
+    low, high = compute_intervals({"gap": objective.score}, logits, targets)["gap"]
     each = np.zeros((3, 2, 3))
     chosen = logits.argmax(dim=1)
     for kind in range(3):
@@ -161,21 +175,21 @@ def test_several_classes_are_as_many_rates() -> None:
 def test_weighted_rows_count_as_many_as_tell_as_much() -> None:
     twice = {**TARGETS, "weight": torch.full((800,), 2.0)}
     one = {"gap": TprGap().score, "accuracy": accuracy}
-    same = intervals(one, LOGITS, TARGETS)
-    for name, ends in intervals(one, LOGITS, twice).items():
+    same = compute_intervals(one, LOGITS, TARGETS)
+    for name, ends in compute_intervals(one, LOGITS, twice).items():
         assert ends == pytest.approx(same[name])
     # half of the rows do not count: as if they were not there
     half = torch.arange(800) % 2
     part = {name: target[half == 1] for name, target in TARGETS.items()}
-    fewer = intervals(one, LOGITS[half == 1], part)
-    for name, ends in intervals(one, LOGITS, {**TARGETS, "weight": half.float()}).items():
+    fewer = compute_intervals(one, LOGITS[half == 1], part)
+    for name, ends in compute_intervals(one, LOGITS, {**TARGETS, "weight": half.float()}).items():
         assert ends == pytest.approx(fewer[name])
 
 
 def test_a_gap_of_numbers_in_their_unit() -> None:
     plain, scaled = PredictionGap(), in_unit(PredictionGap(), 100.0)
-    ends = intervals({"gap": plain.score}, LOGITS, TARGETS)["gap"]
-    many = intervals({"gap": scaled.score}, LOGITS, TARGETS)["gap"]
+    ends = compute_intervals({"gap": plain.score}, LOGITS, TARGETS)["gap"]
+    many = compute_intervals({"gap": scaled.score}, LOGITS, TARGETS)["gap"]
     assert many == pytest.approx([100 * end for end in ends])
     first, second = (LOGITS[TARGETS["sensitive"] == group].numpy() for group in (0, 1))
     error = math.sqrt(first.var() / len(first) + second.var() / len(second))
@@ -187,7 +201,7 @@ def test_a_metric_that_picks_rows_by_a_mask() -> None:
         part: torch.Tensor = outputs[targets["sensitive"] == 1].mean()
         return part
 
-    low, high = bootstrap({"own": own}, LOGITS, TARGETS, resamples=200)["own"]
+    low, high = bootstrap_intervals({"own": own}, LOGITS, TARGETS, resamples=200)["own"]
     mean = float(LOGITS[TARGETS["sensitive"] == 1].mean())
     assert low < mean < high
     assert high - low == pytest.approx(2 * 1.96 / math.sqrt(400), rel=0.25)
@@ -206,7 +220,7 @@ def test_draws_are_of_rows_whether_a_metric_takes_weights_or_not(weighted: bool)
         targets["weight"] = torch.rand(300, generator=generator)
     cross_entropy = BinaryCrossEntropy().score
     every: list[Any] = [calibration_error, roc_auc, cross_entropy, accuracy, _without_weights]
-    found = paired_draws(every, logits[None], targets, draws=20, seed=7)
+    found = draw_paired_scores(every, logits[None], targets, draws=20, seed=7)
     rows = torch.randint(300, (20, 300), generator=torch.Generator().manual_seed(7))
     for draw, numbers in zip(rows, found[:, 0], strict=True):
         there = {name: target[draw] for name, target in targets.items()}

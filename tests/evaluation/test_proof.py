@@ -10,9 +10,7 @@ from paretocosmos.estimators._problem import RowsProblem
 from paretocosmos.evaluation.evaluate import evaluate
 from paretocosmos.evaluation.proof import proven
 from paretocosmos.evaluation.rates import gap_limit, share_interval
-from paretocosmos.objectives import accuracy
-from paretocosmos.objectives.binary_cross_entropy import BinaryCrossEntropy
-from paretocosmos.objectives.tpr_gap import TprGap
+from paretocosmos.objectives import BinaryCrossEntropy, TprGap, accuracy
 from paretocosmos.pareto.front import Front
 from paretocosmos.pareto.selection import Criteria
 from paretocosmos.types import Batch

@@ -16,13 +16,24 @@ from torch import Tensor, nn
 from paretocosmos import DataProblem, condition
 from paretocosmos.errors import ConfigurationError, DataError
 from paretocosmos.evaluation import evaluate as evaluation
-from paretocosmos.evaluation import tally as tallies
-from paretocosmos.evaluation.evaluate import evaluate, evaluate_parts, evaluate_shares
-from paretocosmos.evaluation.samples import Samples, Share, samples_for
-from paretocosmos.evaluation.sweeping import blocks, sweep
-from paretocosmos.objectives import accuracy, calibration_error, roc_auc, streaming, weighted_sums
-from paretocosmos.objectives.cross_entropy import CrossEntropy
-from paretocosmos.objectives.mean_squared_error import MeanSquaredError
+from paretocosmos.evaluation import scoring
+from paretocosmos.evaluation.evaluate import (
+    evaluate,
+    evaluate_parts,
+    evaluate_shares,
+    predict_at_rays,
+    predict_blocks,
+)
+from paretocosmos.evaluation.samples import Samples, Share, load_samples_for
+from paretocosmos.objectives import (
+    CrossEntropy,
+    MeanSquaredError,
+    accuracy,
+    calibration_error,
+    roc_auc,
+    streaming,
+    weighted_sums,
+)
 from paretocosmos.pareto.front import Front
 from paretocosmos.pareto.rays import even_rays
 from paretocosmos.problems import Problem, Protocol, Split
@@ -190,8 +201,8 @@ def test_a_block_has_room(room: int | None) -> None:
     problem, model, rays = _pixels(), Segments(), even_rays(2, 2)
     inputs = problem.split("test").inputs
     with torch.no_grad():
-        found = list(blocks(model, inputs, rays, problem.prepare, room=room))
-        whole = sweep(model, inputs, rays, problem.prepare)
+        found = list(predict_blocks(model, inputs, rays, problem.prepare, room=room))
+        whole = predict_at_rays(model, inputs, rays, problem.prepare)
     assert isinstance(whole, Mapping)
     samples = [at.stop - at.start for at, _ in found]
     assert sum(samples) == 30
@@ -213,7 +224,11 @@ def test_a_wide_output_makes_small_chunks() -> None:
             return torch.zeros(*inputs.shape, 10_000)
 
     model = Words()
-    list(blocks(model, torch.zeros(100, 8, dtype=torch.long), even_rays(3, 2), room=1_000_000))
+    list(
+        predict_blocks(
+            model, torch.zeros(100, 8, dtype=torch.long), even_rays(3, 2), room=1_000_000
+        )
+    )
     assert model.largest * 3 * 8 * 10_000 <= 2_200_000
 
 
@@ -227,7 +242,7 @@ def test_what_needs_all_outputs_has_a_limit(
     problem, model = _people("tpr_gap"), _model()
     problem = replace(problem, metrics={"accuracy": accuracy, "median": own})
     assert evaluate(model, problem, rays=3).metrics["median"].shape == (3,)
-    monkeypatch.setattr(tallies, "MOST_BYTES", 1000)
+    monkeypatch.setattr(scoring, "MOST_BYTES", 1000)
     with pytest.raises(DataError, match=r"`median` .*fewer `rays`.*`streaming`"):
         evaluate(model, problem, rays=3)
     adds_up = replace(problem, metrics={"accuracy": accuracy})
@@ -263,10 +278,10 @@ def test_a_row_of_outputs_belongs_to_a_sample(rows: int, found: str) -> None:
     few: Any = map_tensors(lambda part: part[:2], problem.split("test").inputs)
     for inputs in (few, problem.split("test").inputs):  # the others are more than a chunk
         with pytest.raises(ConfigurationError, match=rf"row of outputs for each.*{found}.*nodes"):
-            sweep(Nodes(rows), inputs, even_rays(3, 2), problem.prepare)
+            predict_at_rays(Nodes(rows), inputs, even_rays(3, 2), problem.prepare)
     with pytest.raises(ConfigurationError, match=found):
         evaluate(Nodes(rows), problem, rays=3)
-    one: Any = sweep(Nodes(1), few, even_rays(3, 2), problem.prepare)
+    one: Any = predict_at_rays(Nodes(1), few, even_rays(3, 2), problem.prepare)
     assert one.shape == (3, 2, 1)
 
 
@@ -324,7 +339,7 @@ def test_batches_of_different_widths_are_summed() -> None:
 def test_parts_are_those_of_all_samples(parts: int, streamed: None) -> None:
     problem, model, rays = _people("tpr_gap"), _model(), even_rays(3, 2)
     whole, each = evaluate_parts(model, problem, _read(problem, *_batches(problem)), rays, parts)
-    expected = evaluate_parts(model, problem, samples_for(model, problem, "test"), rays, parts)
+    expected = evaluate_parts(model, problem, load_samples_for(model, problem, "test"), rays, parts)
     np.testing.assert_allclose(whole, expected[0], rtol=1e-6, atol=1e-7)
     np.testing.assert_allclose(each, expected[1], rtol=1e-6, atol=1e-7)
     size = ROWS // parts

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from paretocosmos import Run, TabularProblem, evaluate, fit, load_problem
 from paretocosmos.errors import ConfigurationError, FrontWarning, InfeasibleError
-from paretocosmos.evaluation.choice import look_at_test, settle
+from paretocosmos.evaluation.choose import choose_point, evaluate_choice
 from paretocosmos.evaluation.threshold import at_threshold, takes_threshold
 from paretocosmos.pareto.selection import Criteria
 from paretocosmos.problems import Split
@@ -83,10 +83,10 @@ def best(
 def chosen(model: nn.Module, problem: TabularProblem, **given: Any) -> Any:
     front = evaluate(model, problem, split="val", rays=9)
     threshold = given.pop("threshold", None)
-    found = settle(
+    found = choose_point(
         model, problem, front, Criteria(**given), fixed=False, evaluations=11, threshold=threshold
     )
-    return look_at_test(model, found)
+    return evaluate_choice(model, found)
 
 
 def agrees(model: nn.Module, problem: TabularProblem, choice: Any) -> None:

@@ -12,14 +12,12 @@ from fairlearn.metrics import (
 )
 from sklearn.metrics import zero_one_loss
 
-from paretocosmos.evaluation.intervals import intervals
+from paretocosmos.evaluation.intervals import compute_intervals
 from paretocosmos.evaluation.rates import share_interval
 from paretocosmos.explorer._heads import count, readers_of
 from paretocosmos.explorer._outcomes import gap_ends, outcome_gaps, outcomes_of, shares_of
 from paretocosmos.explorer._words import words_of
-from paretocosmos.objectives.accuracy_gap import AccuracyGap
-from paretocosmos.objectives.fpr_gap import FprGap
-from paretocosmos.objectives.tpr_gap import TprGap
+from paretocosmos.objectives import AccuracyGap, FprGap, TprGap
 from paretocosmos.problems.tables.tabular import TabularProblem
 
 ROWS = 400
@@ -82,7 +80,7 @@ def test_ends_of_gaps_are_those_of_one_ray(problem: TabularProblem) -> None:
         assert {"tpr_gap", "demographic_parity"} <= found.keys()
         gaps = {"tpr_gap": problem.objectives[1].score}
         for ray in range(2):
-            wanted = intervals(gaps, outputs[ray], targets, chosen=chosen)["tpr_gap"]
+            wanted = compute_intervals(gaps, outputs[ray], targets, chosen=chosen)["tpr_gap"]
             assert found["tpr_gap"][ray] == pytest.approx(wanted)
 
 
@@ -96,7 +94,7 @@ def test_ends_of_counted_gaps_are_those_of_the_objectives(problem: TabularProble
     every = {"tpr_gap": TprGap(), "fpr_gap": FprGap(), "accuracy_gap": AccuracyGap()}
     gaps = {name: one.score for name, one in every.items()}
     for ray in range(2):
-        wanted = intervals(gaps, outputs[ray], batch.targets)
+        wanted = compute_intervals(gaps, outputs[ray], batch.targets)
         for name, ends in wanted.items():
             assert found[name][ray] == pytest.approx(ends)
 

@@ -17,7 +17,7 @@ from torch import nn
 import paretocosmos
 from paretocosmos.conditioning.concat import Concat
 from paretocosmos.export import Exported, export
-from paretocosmos.export._markdown import code, plain, table
+from paretocosmos.export.markdown import code, plain, table
 from paretocosmos.problems.tables.table import Table
 from paretocosmos.runs.run import Run
 

@@ -34,7 +34,7 @@ ENDS = torch.tensor([[0.9, 0.1], [0.2, 0.8]])
 PAIRS = [
     (conditioning, backbone)
     for conditioning in (*registry.names("conditioning"), MOVED)
-    if conditioning != "tilt"  # which tables have, see test_table
+    if conditioning != "fairness_adjustment"  # which tables have, see test_table
     for backbone in SUITED.get(conditioning, tuple(NETWORKS))
 ]
 
@@ -196,7 +196,7 @@ def test_a_file_that_differs_is_removed(
     made: Exported = export(run)
     before = made.path.read_bytes()
     # as if a runtime were less precise than allowed
-    monkeypatch.setattr("paretocosmos.export.LIMIT", -1.0)
+    monkeypatch.setattr("paretocosmos.export.formats.TOLERANCE", -1.0)
     with pytest.raises(RunError, match="differs from PyTorch"):
         export(run)
     with pytest.raises(RunError, match="so it was removed"):

@@ -19,7 +19,7 @@ import paretocosmos
 from paretocosmos.conditioning.concat import Concat
 from paretocosmos.errors import ConfigurationError, MissingExtraError, RunError
 from paretocosmos.export import Exported, export
-from paretocosmos.export._program import loaded_program
+from paretocosmos.export.formats import load_program
 from paretocosmos.problems.tables.table import Table
 from paretocosmos.runs.load import load_run
 from paretocosmos.runs.run import Run
@@ -165,7 +165,7 @@ def test_a_program_with_a_pickle_in_it_is_not_loaded(in_torch: Exported, tmp_pat
             held = good.read(name)
             bad.writestr(name, pickle.dumps(1) if name.endswith("sample_inputs/model.pt") else held)
     with pytest.raises(RunError, match="never unpickles"):
-        loaded_program(tmp_path / "bad.pt2")
+        load_program(tmp_path / "bad.pt2")
 
 
 def test_places_that_are_refused(trained: Run, tmp_path: Path) -> None:
@@ -189,7 +189,7 @@ def test_places_that_are_refused(trained: Run, tmp_path: Path) -> None:
 def test_too_large_for_one_file(
     trained: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("paretocosmos.export._onnx.LARGEST", 100)
+    monkeypatch.setattr("paretocosmos.export.formats.LARGEST", 100)
     with pytest.raises(RunError, match=r'2 GB.*format="torch"'):
         export(trained, out=tmp_path / "a.onnx")
 
@@ -224,7 +224,7 @@ def test_no_folder_is_left_where_nothing_was_exported(
     def refused(*_given: object) -> None:
         raise RunError("no")
 
-    monkeypatch.setattr("paretocosmos.export._compared", refused)
+    monkeypatch.setattr("paretocosmos.export.compare_file", refused)
     with pytest.raises(RunError, match="no"):
         export(trained, out=tmp_path / "new" / "deeper" / "model.onnx")
     assert not list(tmp_path.iterdir())

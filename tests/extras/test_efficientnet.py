@@ -24,7 +24,7 @@ from paretocosmos.conditioning.transposed_conv import TransposedConv
 from paretocosmos.config.plan import Plan
 from paretocosmos.errors import DataError, WeightsWarning
 from paretocosmos.layers.norms import FrozenNorm
-from paretocosmos.objectives.binary_cross_entropy import BinaryCrossEntropy
+from paretocosmos.objectives import BinaryCrossEntropy
 from paretocosmos.problems import SPLITS
 from paretocosmos.problems.images.problem import ImageProblem
 from paretocosmos.registry import Spec
@@ -268,7 +268,7 @@ def test_else_those_of_the_hub(
         return str(file)
 
     monkeypatch.setattr(hub, "hf_hub_download", download)
-    monkeypatch.setattr("paretocosmos.backbones._published._ask", lambda address: None)
+    monkeypatch.setattr("paretocosmos.backbones.efficientnet._ask", lambda address: None)
     network = EfficientNet((3, 64, 64), TWO, variant="b0", weights=weights)
     assert network.resolved["weights"] == "google/efficientnet-b0"
     _is_theirs(network, theirs)

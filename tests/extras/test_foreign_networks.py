@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from paretocosmos import Conditioning, condition, cosmos_loss
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.objectives.cross_entropy import CrossEntropy
+from paretocosmos.objectives import CrossEntropy
 
 B, J, CLASSES = 4, 2, 3
 Foreign = tuple[nn.Module, dict[str, Tensor]]

@@ -19,8 +19,7 @@ from torch.distributed.checkpoint.state_dict import (
 from torch.distributed.checkpoint.state_dict_loader import load
 
 from paretocosmos import Problem, condition, evaluate
-from paretocosmos.objectives.mean_absolute_error import MeanAbsoluteError
-from paretocosmos.objectives.mean_squared_error import MeanSquaredError
+from paretocosmos.objectives import MeanAbsoluteError, MeanSquaredError
 from paretocosmos.problems import Split
 from paretocosmos.types import Batch
 

@@ -16,7 +16,7 @@ from torch.utils.data import DataLoader, TensorDataset
 from paretocosmos import Cosmos, Front, Problem, condition, cosmos_loss, evaluate, fit, hypervolume
 from paretocosmos.errors import ConfigurationError, DataError
 from paretocosmos.integrations.lightning import ParetoModule
-from paretocosmos.objectives.mean_squared_error import MeanSquaredError
+from paretocosmos.objectives import MeanSquaredError
 from paretocosmos.pareto.rays import even_rays
 from paretocosmos.types import Batch
 

@@ -16,8 +16,7 @@ from torch import Tensor, nn
 from paretocosmos import Cosmos, Front, Problem, condition, cosmos_loss, evaluate, fit, hypervolume
 from paretocosmos.errors import ConfigurationError, DataError
 from paretocosmos.integrations.transformers import ParetoTrainer
-from paretocosmos.objectives import accuracy
-from paretocosmos.objectives.cross_entropy import CrossEntropy
+from paretocosmos.objectives import CrossEntropy, accuracy
 from paretocosmos.pareto.metrics import monotonicity
 from paretocosmos.pareto.rays import even_rays
 from paretocosmos.types import Batch

@@ -9,8 +9,7 @@ from torch import Tensor
 
 from paretocosmos.errors import DataError
 from paretocosmos.integrations.batches import collect_target_names, to_batch
-from paretocosmos.objectives.deo import Deo
-from paretocosmos.objectives.mean_squared_error import MeanSquaredError
+from paretocosmos.objectives import Deo, MeanSquaredError
 from paretocosmos.types import Batch
 
 X, A, B = torch.rand(4, 3), torch.rand(4), torch.rand(4)

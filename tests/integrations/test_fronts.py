@@ -11,9 +11,7 @@ from torch import nn
 from paretocosmos import Problem, condition, evaluate, hypervolume
 from paretocosmos.errors import ConfigurationError, DataError
 from paretocosmos.integrations.fronts import FrontEvaluator, Tallies
-from paretocosmos.objectives import accuracy
-from paretocosmos.objectives.binary_cross_entropy import BinaryCrossEntropy
-from paretocosmos.objectives.tpr_gap import TprGap
+from paretocosmos.objectives import BinaryCrossEntropy, TprGap, accuracy
 from paretocosmos.types import Batch
 
 

@@ -84,8 +84,8 @@ def test_the_card_says_how_and_what(tmp_path: Path) -> None:
     assert said.startswith("---\nlibrary_name: paretocosmos\n")
     assert "# Sequential, conditioned on a preference" in said
     assert "`lora`" in said
-    assert "| weight of loss/a | weight of gap | loss/a | gap |" in said
-    assert "| 1.00 | 0.00 | 0.25 | 3 |" in said
+    assert r"| preference | loss\|a | gap |" in said
+    assert "| 1.00, 0.00 | 0.2500 | 3.0000 |" in said
 
 
 def _changed(folder: Path, **values: Any) -> None:

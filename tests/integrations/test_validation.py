@@ -12,8 +12,7 @@ from paretocosmos import Concat, Cosmos, Method, Objective, condition, registry
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.integrations.fronts import FrontEvaluator
 from paretocosmos.integrations.weighting import build_method, check_model, check_objectives
-from paretocosmos.objectives.cross_entropy import CrossEntropy
-from paretocosmos.objectives.mean_squared_error import MeanSquaredError
+from paretocosmos.objectives import CrossEntropy, MeanSquaredError
 
 
 class Own(nn.Module):

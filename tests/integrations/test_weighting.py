@@ -15,8 +15,7 @@ from paretocosmos.integrations.weighting import LossWeighting
 from paretocosmos.methods import DirichletRays, Gram, State
 from paretocosmos.methods.epo import Epo
 from paretocosmos.methods.linear import Linear
-from paretocosmos.objectives.mean_squared_error import MeanSquaredError
-from paretocosmos.objectives.one_sided_error import OneSidedError
+from paretocosmos.objectives import MeanSquaredError, OneSidedError
 from paretocosmos.training.engine import make_step
 from paretocosmos.training.loss_scales import DRAWS
 from paretocosmos.types import Batch, Targets

@@ -10,7 +10,7 @@ from tests.networks.listed import NETWORKS
 from torch import Tensor, nn
 
 from paretocosmos import Conditioning, condition
-from paretocosmos.evaluation.sensitivity import sensitivity
+from paretocosmos.evaluation.diagnostics import compute_sensitivity
 
 __all__ = ["STEPS", "Tried", "conditioned", "floats", "nudged", "train"]
 
@@ -120,7 +120,7 @@ def train(name: str) -> Tried:
         tuple(places),
         len(entered.places) - len(places),
         (before, mean_loss()),
-        sensitivity(Rows(model, inputs), torch.arange(rows), torch.eye(J)),
+        compute_sensitivity(Rows(model, inputs), torch.arange(rows), torch.eye(J)),
     )
 
 

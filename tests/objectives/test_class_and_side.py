@@ -15,12 +15,14 @@ from scipy.stats import expectile
 from sklearn.metrics import log_loss, mean_absolute_error, mean_squared_error
 
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.objectives.class_loss import ClassLoss
-from paretocosmos.objectives.error_gap import ErrorGap
-from paretocosmos.objectives.mean_absolute_error import MeanAbsoluteError
-from paretocosmos.objectives.one_sided_error import OneSidedError
-from paretocosmos.objectives.prediction_gap import PredictionGap
-from paretocosmos.objectives.tpr_gap import TprGap
+from paretocosmos.objectives import (
+    ClassLoss,
+    ErrorGap,
+    MeanAbsoluteError,
+    OneSidedError,
+    PredictionGap,
+    TprGap,
+)
 
 SEEDS = st.integers(0, 2**31)
 

@@ -13,14 +13,17 @@ from sklearn.metrics import log_loss
 from torch import Tensor
 
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.objectives import GroupObjective, RateObjective
-from paretocosmos.objectives.accuracy_gap import AccuracyGap
-from paretocosmos.objectives.demographic_parity import DemographicParity
-from paretocosmos.objectives.deo import Deo
-from paretocosmos.objectives.equalized_odds import EqualizedOdds
-from paretocosmos.objectives.fpr_gap import FprGap
-from paretocosmos.objectives.tpr_gap import TprGap
-from paretocosmos.objectives.worst_group import WorstGroup
+from paretocosmos.objectives import (
+    AccuracyGap,
+    DemographicParity,
+    Deo,
+    EqualizedOdds,
+    FprGap,
+    GroupObjective,
+    RateObjective,
+    TprGap,
+    WorstGroup,
+)
 
 RATES: tuple[type[RateObjective], ...] = (
     AccuracyGap,

@@ -9,11 +9,13 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.objectives import Objective
-from paretocosmos.objectives.binary_cross_entropy import BinaryCrossEntropy
-from paretocosmos.objectives.cross_entropy import CrossEntropy
-from paretocosmos.objectives.mean_absolute_error import MeanAbsoluteError
-from paretocosmos.objectives.mean_squared_error import MeanSquaredError
+from paretocosmos.objectives import (
+    BinaryCrossEntropy,
+    CrossEntropy,
+    MeanAbsoluteError,
+    MeanSquaredError,
+    Objective,
+)
 from paretocosmos.training.engine.step import group_losses
 
 NAN = float("nan")

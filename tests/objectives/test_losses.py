@@ -9,11 +9,15 @@ from sklearn.metrics import accuracy_score
 from torch import Tensor
 
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.objectives import Objective, accuracy, misclassification
-from paretocosmos.objectives.binary_cross_entropy import BinaryCrossEntropy
-from paretocosmos.objectives.cross_entropy import CrossEntropy
-from paretocosmos.objectives.gaussian_well import GaussianWell
-from paretocosmos.objectives.mean_squared_error import MeanSquaredError
+from paretocosmos.objectives import (
+    BinaryCrossEntropy,
+    CrossEntropy,
+    GaussianWell,
+    MeanSquaredError,
+    Objective,
+    accuracy,
+    misclassification,
+)
 
 B, K = 12, 4
 

@@ -6,17 +6,21 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.objectives import Objective, accuracy, misclassification
-from paretocosmos.objectives.binary_cross_entropy import BinaryCrossEntropy
-from paretocosmos.objectives.class_loss import ClassLoss
-from paretocosmos.objectives.cross_entropy import CrossEntropy
-from paretocosmos.objectives.demographic_parity import DemographicParity
-from paretocosmos.objectives.gaussian_well import GaussianWell
-from paretocosmos.objectives.mean_absolute_error import MeanAbsoluteError
-from paretocosmos.objectives.mean_squared_error import MeanSquaredError
-from paretocosmos.objectives.one_sided_error import OneSidedError
-from paretocosmos.objectives.prediction_gap import PredictionGap
-from paretocosmos.objectives.worst_group import WorstGroup
+from paretocosmos.objectives import (
+    BinaryCrossEntropy,
+    ClassLoss,
+    CrossEntropy,
+    DemographicParity,
+    GaussianWell,
+    MeanAbsoluteError,
+    MeanSquaredError,
+    Objective,
+    OneSidedError,
+    PredictionGap,
+    WorstGroup,
+    accuracy,
+    misclassification,
+)
 from paretocosmos.types import Metric
 
 RAYS = 3

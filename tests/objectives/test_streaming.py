@@ -9,7 +9,10 @@ from torch import Tensor
 
 from paretocosmos import registry
 from paretocosmos.objectives import (
+    CrossEntropy,
+    MeanSquaredError,
     Objective,
+    TprGap,
     accuracy,
     calibration_error,
     misclassification,
@@ -17,9 +20,6 @@ from paretocosmos.objectives import (
     streamed,
     streaming,
 )
-from paretocosmos.objectives.cross_entropy import CrossEntropy
-from paretocosmos.objectives.mean_squared_error import MeanSquaredError
-from paretocosmos.objectives.tpr_gap import TprGap
 from paretocosmos.types import Measure, Metric, Outputs, Targets
 
 B, N = 60, 3

@@ -31,6 +31,7 @@ from paretocosmos.paper.results import ExperimentResult, Figure, Spread
 from paretocosmos.pareto.metrics import hypervolume, span
 
 SEEDS = (1, 2, 3, 4, 42)
+RESULTS = Path(__file__).parents[2] / "results" / "reproduction"
 ADULT = Experiment("adult", "cosmos", "paper", seeds=SEEDS)
 
 
@@ -369,9 +370,7 @@ def test_a_recipe_is_collected_and_read_again(tmp_path: Path) -> None:
         read_result(path)
     assert read_result(path, trust=["os"]).to_dict() == stranger
     write_json(path, content | {"cells": [7]})
-    with pytest.raises(
-        RunError, match=r"damaged: `cells\.0`.*write it again"
-    ):
+    with pytest.raises(RunError, match=r"damaged: `cells\.0`.*write it again"):
         read_result(path)
 
 
@@ -416,3 +415,8 @@ def test_a_front_that_was_changed_is_told_with_the_way_out(tmp_path: Path) -> No
         f"`{folder / 'front.json'}` is missing or was changed; remove `{folder}` and start again "
         "to train it again"
     )
+
+
+@pytest.mark.parametrize("path", sorted(RESULTS.glob("*.json")), ids=lambda path: path.stem)
+def test_committed_results_are_read_and_written_the_same(path: Path) -> None:
+    assert read_result(path).to_dict() == json.loads(path.read_text())

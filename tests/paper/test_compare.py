@@ -14,9 +14,9 @@ from torch import Tensor
 from paretocosmos import registry
 from paretocosmos.config.settings import pairs
 from paretocosmos.errors import ConfigurationError, FrontWarning, RunError
-from paretocosmos.evaluation.samples import move
+from paretocosmos.evaluation.samples import move_batch
 from paretocosmos.methods.cosmos import Cosmos
-from paretocosmos.objectives.mean_squared_error import MeanSquaredError
+from paretocosmos.objectives import MeanSquaredError
 from paretocosmos.pareto.front import Front
 from paretocosmos.problems import Problem, Split, load_problem
 from paretocosmos.problems.toys.problem import ToyProblem
@@ -172,7 +172,7 @@ class Typed(ToyProblem):
     dtype: torch.dtype
 
     def split(self, name: Split) -> Batch:
-        return move(super().split(name), torch.device("cpu"), self.dtype)
+        return move_batch(super().split(name), torch.device("cpu"), self.dtype)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])

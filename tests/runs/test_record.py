@@ -12,11 +12,9 @@ from torch import Tensor
 
 from paretocosmos import evaluate, fit, load_problem, load_run
 from paretocosmos.errors import FindingWarning, RunError
-from paretocosmos.evaluation.findings import Examined, Finding
+from paretocosmos.evaluation.diagnostics import Diagnosis, Finding
 from paretocosmos.io.files import digest_of
-from paretocosmos.objectives import Objective
-from paretocosmos.objectives.gaussian_well import GaussianWell
-from paretocosmos.objectives.mean_squared_error import MeanSquaredError
+from paretocosmos.objectives import GaussianWell, MeanSquaredError, Objective
 from paretocosmos.pareto.metrics import front_report
 from paretocosmos.problems import Problem
 from paretocosmos.training import seed_run
@@ -176,8 +174,8 @@ def test_an_objective_that_meant_something_else_is_not_evaluated_as_what_it_mean
 def test_what_was_found_is_warned_of_recorded_and_read_again(
     trained: Trained, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = Examined(0.004, (Finding("insensitive", "the rays change nothing: try `film`"),))
-    monkeypatch.setattr(seed_run, "examine", lambda *given, **named: found)
+    found = Diagnosis(0.004, (Finding("insensitive", "the rays change nothing: try `film`"),))
+    monkeypatch.setattr(seed_run, "diagnose", lambda *given, **named: found)
     with pytest.warns(FindingWarning, match="the rays change nothing: try `film`"):
         folder = trained(load_problem("toy_convex"))
     record = load_run(folder).record

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from paretocosmos.cli import app
 from paretocosmos.conditioning import Conditioning
 from paretocosmos.evaluation.evaluate import evaluate
-from paretocosmos.evaluation.samples import samples_for
+from paretocosmos.evaluation.samples import load_samples_for
 from paretocosmos.objectives import Objective
 from paretocosmos.pareto.front import Front
 from paretocosmos.problems import Problem, Split, load_problem
@@ -71,7 +71,7 @@ class Drawn(nn.Module):
 
 def _ends(curve: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]], rows: int = ROWS) -> Tensor:
     problem = ByHand(rows=rows)
-    return useful_ends(Drawn(curve), problem, samples_for(Drawn(curve), problem, "val"))
+    return useful_ends(Drawn(curve), problem, load_samples_for(Drawn(curve), problem, "val"))
 
 
 def test_an_end_moves_to_where_the_dominated_tail_begins() -> None:

@@ -11,7 +11,7 @@ import torch
 from tests.resumed import results, stop_at
 from torch import Tensor
 
-from paretocosmos.objectives.mean_squared_error import MeanSquaredError
+from paretocosmos.objectives import MeanSquaredError
 from paretocosmos.problems import Problem, load_problem
 from paretocosmos.problems.tables.tabular import TabularProblem
 from paretocosmos.runs.checkpoint import load_tensors

@@ -23,10 +23,10 @@ from torch import Tensor, nn
 
 from paretocosmos.conditioning.concat import Concat
 from paretocosmos.errors import DataError, DivergedError, EngineWarning, FrontWarning
-from paretocosmos.evaluation import sweeping
+from paretocosmos.evaluation import evaluate as evaluation
 from paretocosmos.evaluation.evaluate import evaluate
 from paretocosmos.methods.cosmos import Cosmos
-from paretocosmos.objectives.mean_squared_error import MeanSquaredError as Squared
+from paretocosmos.objectives import MeanSquaredError as Squared
 from paretocosmos.pareto.front import Front
 from paretocosmos.pareto.metrics import hypervolume
 from paretocosmos.pareto.rays import even_rays, sample_rays
@@ -311,7 +311,7 @@ def test_images_stay_bytes(
 
     monkeypatch.setattr(Trainer, "run", spied)
     monkeypatch.setattr(ImageProblem, "prepare", counted)
-    monkeypatch.setattr(sweeping, "CHUNK_IMAGES", 5 * 24 * 24 * 20)  # twenty images under five rays
+    monkeypatch.setattr(evaluation, "CHUNK_IMAGES", 5 * 24 * 24 * 20)
     train(digits, epochs=1, settings=IMAGES, engine="eager")
     (trainer,) = trainers
     ((_, val),) = trainer.settling.val

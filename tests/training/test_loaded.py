@@ -18,8 +18,7 @@ from torch.utils.data import DataLoader
 from paretocosmos import DataProblem, Run, condition, fit
 from paretocosmos.errors import ConfigurationError, DataError, DataWarning, FindingWarning
 from paretocosmos.methods.linear import Linear
-from paretocosmos.objectives.cross_entropy import CrossEntropy
-from paretocosmos.objectives.mean_squared_error import MeanSquaredError
+from paretocosmos.objectives import CrossEntropy, MeanSquaredError
 from paretocosmos.training.engine import make_step
 from paretocosmos.types import Batch
 

@@ -10,10 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from paretocosmos import fit
-from paretocosmos.objectives import Objective
-from paretocosmos.objectives.binary_cross_entropy import BinaryCrossEntropy
-from paretocosmos.objectives.deo import Deo
-from paretocosmos.objectives.tpr_gap import TprGap
+from paretocosmos.objectives import BinaryCrossEntropy, Deo, Objective, TprGap
 from paretocosmos.problems import Problem, Split
 from paretocosmos.training.loss_scales import DRAWS, loss_scales, pulls
 from paretocosmos.types import Batch, Outputs, Targets

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from paretocosmos import Front, Problem, evaluate, fit
 from paretocosmos.errors import FrontWarning
-from paretocosmos.objectives.mean_squared_error import MeanSquaredError
+from paretocosmos.objectives import MeanSquaredError
 from paretocosmos.pareto.metrics import hypervolume, monotonicity, normalised_hypervolume
 from paretocosmos.problems import Split
 from paretocosmos.runs.run import Run

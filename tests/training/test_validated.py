@@ -22,9 +22,7 @@ from paretocosmos.conditioning import Conditioning
 from paretocosmos.errors import DataError, FindingWarning, ParetoCosmosError
 from paretocosmos.evaluation import evaluate as evaluation
 from paretocosmos.evaluation import samples
-from paretocosmos.objectives import accuracy
-from paretocosmos.objectives.cross_entropy import CrossEntropy
-from paretocosmos.objectives.mean_squared_error import MeanSquaredError
+from paretocosmos.objectives import CrossEntropy, MeanSquaredError, accuracy
 from paretocosmos.runs.saved import saved_in
 from paretocosmos.types import Targets
 

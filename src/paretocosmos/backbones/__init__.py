@@ -4,7 +4,7 @@ A backbone takes ``input_shape`` and ``outputs`` (one number, or one per head) a
 layer, where a ray can enter, and its heads, which methods with shared gradients leave out.
 """
 
-from paretocosmos.backbones._base import Backbone
+from paretocosmos.backbones.base import Backbone
 
 __all__ = ["REGISTRY", "Backbone"]
 

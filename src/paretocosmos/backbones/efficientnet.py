@@ -1,21 +1,24 @@
 """EfficientNet, the paper's network for faces."""
 
 import math
+import urllib.error
+import urllib.request
 import warnings
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, ClassVar, Literal
 
+import torch
 from torch import Tensor, nn
 
-from paretocosmos.backbones._base import Backbone
-from paretocosmos.backbones._heads import Cut
-from paretocosmos.backbones._published import find_published, load_published, named
+from paretocosmos.backbones.base import Backbone, Cut
 from paretocosmos.errors import ConfigurationError, DataError, WeightsWarning, need, unknown
+from paretocosmos.io.files import one_line
+from paretocosmos.io.paths import folders, user_path
 from paretocosmos.layers.norms import Norm, with_norm
+from paretocosmos.runtime.weights import describe_misfit
 from paretocosmos.types import Inputs, Outputs
-
-__all__ = ["EfficientNet"]
 
 Variant = Literal["b0", "b1", "b2", "b3", "b4", "b5", "b6", "b7"]
 
@@ -87,8 +90,8 @@ class EfficientNet(Backbone):
             if not 0 <= value < 1:
                 raise ConfigurationError(f"`{name}` must be at least 0 and below 1, found {value}")
         self.cut = Cut.of(outputs)
-        network = _network(shape, variant, drop_connect)
-        source = _fill(network, shape[0], variant, weights)
+        network = _build_network(shape, variant, drop_connect)
+        source = _set_weights(network, shape[0], variant, weights)
         norm = norm or ("group" if source == "random" else "frozen")
         self.network = with_norm(network, norm)
         self.dropout = nn.Dropout(rate)
@@ -103,8 +106,8 @@ class EfficientNet(Backbone):
         return self.cut(self.head(self.dropout(features)))
 
 
-def _network(shape: tuple[int, ...], variant: str, drop_connect: float) -> Any:
-    """The network up to its pooled features, with weights that are not meant to stay."""
+def _build_network(shape: tuple[int, ...], variant: str, drop_connect: float) -> Any:
+    """Build the network up to its pooled features; its weights are set later."""
     need("transformers", "transformers", "`efficientnet`")
     from transformers import EfficientNetConfig, EfficientNetModel
 
@@ -120,12 +123,12 @@ def _network(shape: tuple[int, ...], variant: str, drop_connect: float) -> Any:
         batch_norm_momentum=0.01,
     )
     network = EfficientNetModel(config)
-    _pad(network, shape[1:])
+    _set_padding(network, shape[1:])
     return network
 
 
-def _pad(network: Any, sides: Sequence[int]) -> None:
-    """Pad what halves an image as the authors' code does, by the number of pixels there are.
+def _set_padding(network: Any, sides: Sequence[int]) -> None:
+    """Pad layers of stride 2 as the authors' code does, by the size of their input.
 
     Those of transformers are for the image sizes of the published weights.
     """
@@ -142,13 +145,13 @@ def _pad(network: Any, sides: Sequence[int]) -> None:
         height, width = ((side + 1) // 2 for side in (height, width))
 
 
-def _fill(network: nn.Module, channels: int, variant: str, weights: str) -> str:
-    """Put weights into the network; where they are from."""
+def _set_weights(network: nn.Module, channels: int, variant: str, weights: str) -> str:
+    """Load or draw the weights; return where they come from."""
     if weights == "random":
-        _draw(network)
+        _draw_weights(network)
         return "random"
     if weights != "auto":
-        load_published(network, named(weights), prefix="efficientnet.")
+        load_published(network, locate_weights(weights), prefix="efficientnet.")
         return weights
     try:
         if channels != 3:
@@ -161,14 +164,14 @@ def _fill(network: nn.Module, channels: int, variant: str, weights: str) -> str:
             WeightsWarning,
             stacklevel=3,
         )
-        _draw(network)
+        _draw_weights(network)
         return "random"
     load_published(network, file, prefix="efficientnet.")
     return source
 
 
-def _draw(network: nn.Module) -> None:
-    """Weights as the authors' code draws them.
+def _draw_weights(network: nn.Module) -> None:
+    """Draw weights as the authors' code does.
 
     Those of transformers, 0.02 on average, scales of normalisation too, let the signal vanish.
     """
@@ -180,3 +183,126 @@ def _draw(network: nn.Module) -> None:
                 nn.init.zeros_(module.bias)
         elif isinstance(module, nn.BatchNorm2d):
             module.reset_parameters()
+
+
+FILES = ("model.safetensors", "pytorch_model.bin")
+FILE_NAMES = " or ".join(f"`{name}`" for name in FILES)
+PATIENCE = 4.0  # seconds for the hub to answer; its own client would try for half a minute
+
+
+def find_published(hub: str) -> tuple[str, Path]:
+    """Where weights are, and their file: a data folder, the hub's cache, or downloaded from it.
+
+    Args:
+        hub: their name there, ``owner/name``; a data folder has them below ``name``.
+
+    Raises:
+        DataError: where they are not, without a way out: the caller may do without them.
+    """
+    places = [folder / hub.rpartition("/")[2] for folder in folders()]
+    for place in places:
+        file = _find_in_folder(place)
+        if file is not None:
+            return str(place), file
+    try:
+        return hub, _fetch_from_hub(hub)
+    except DataError as error:
+        looked = ", ".join(f"`{place}`" for place in places)
+        raise DataError(f"not in {looked}; {error}") from error
+
+
+def locate_weights(weights: str) -> Path:
+    """The file of weights that are named: a folder, or ``owner/name`` on the hub."""
+    place = user_path(weights)
+    file = _find_in_folder(place)
+    if file is not None:
+        return file
+    if place.is_dir():
+        raise DataError(f"`weights` must be a folder with {FILE_NAMES}, found neither in `{place}`")
+    try:
+        return _fetch_from_hub(weights)
+    except DataError as error:
+        raise DataError(
+            f"`weights` must be auto, random, a folder with {FILE_NAMES}, or a name on the hub, "
+            f"found `{weights}`, which is not a folder and {error}"
+        ) from error
+
+
+def load_published(network: nn.Module, file: Path, *, prefix: str) -> None:
+    """Load a file into the network it was made for.
+
+    Args:
+        network: all of its weights and statistics must be there.
+        file: one of `FILES`.
+        prefix: what the names start with where the file is of a whole classifier; the rest of the
+            classifier is left out.
+    """
+    try:
+        tensors = _read_tensors(file)
+    except Exception as error:  # whatever its reader says of a damaged file
+        raise DataError(
+            f"`{file}` cannot be read ({one_line(error)}): the file is damaged, or does not "
+            "contain weights"
+        ) from error
+    inside = {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}
+    weights = inside or tensors
+    try:
+        network.load_state_dict(weights)
+    except RuntimeError as error:
+        raise DataError(
+            f"the weights in `{file}` do not fit this network: "
+            f"{describe_misfit(network, weights, error)}; choose other weights, or another "
+            "`variant`"
+        ) from error
+
+
+def _read_tensors(file: Path) -> Mapping[str, Tensor]:
+    if file.suffix == ".safetensors":
+        from safetensors.torch import load_file
+
+        tensors: Mapping[str, Tensor] = load_file(file)
+        return tensors
+    # tensors only: what else a pickle may hold is refused
+    loaded: Mapping[str, Tensor] = torch.load(file, map_location="cpu", weights_only=True)
+    return loaded
+
+
+def _find_in_folder(place: Path) -> Path | None:
+    return next((place / name for name in FILES if (place / name).is_file()), None)
+
+
+def _fetch_from_hub(name: str) -> Path:
+    """Return the file in the hub's cache, downloaded if it is not there yet."""
+    import huggingface_hub
+
+    def get(*, local: bool) -> Path:
+        try:
+            return Path(huggingface_hub.hf_hub_download(name, FILES[0], local_files_only=local))
+        except huggingface_hub.errors.EntryNotFoundError:
+            return Path(huggingface_hub.hf_hub_download(name, FILES[1], local_files_only=local))
+
+    try:
+        return get(local=True)
+    except ValueError as error:  # not even a name
+        raise DataError(f"not a name on the hub ({one_line(error)})") from error
+    except OSError:
+        pass
+    if huggingface_hub.constants.HF_HUB_OFFLINE:
+        raise DataError(f"`{name}` is not in the hub's cache and HF_HUB_OFFLINE is set")
+    try:
+        _check_hub_answers(huggingface_hub.hf_hub_url(name, FILES[0]))
+        return get(local=False)
+    except Exception as error:  # the hub, its client and the network raise many kinds
+        raise DataError(
+            f"`{name}` cannot be downloaded from the hub ({one_line(error)})"
+        ) from error
+
+
+def _check_hub_answers(address: str) -> None:
+    """Raise an OSError if the hub does not answer; any status code will do."""
+    request = urllib.request.Request(address, method="HEAD")
+    try:
+        with urllib.request.urlopen(request, timeout=PATIENCE):
+            pass
+    except urllib.error.HTTPError as answer:
+        answer.close()

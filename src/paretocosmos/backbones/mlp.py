@@ -6,13 +6,9 @@ from itertools import pairwise
 
 from torch import Tensor, nn
 
-from paretocosmos.backbones._base import Backbone, check_widths
-from paretocosmos.backbones._heads import Cut
+from paretocosmos.backbones.base import Backbone, Cut, check_widths
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.types import Inputs, Outputs
-
-__all__ = ["Mlp"]
-
 
 DEEPEST = 100  # layers
 

@@ -13,8 +13,8 @@ from paretocosmos._version import __version__
 from paretocosmos.cli._commands import Group, every_command
 from paretocosmos.cli.output import _console as console
 from paretocosmos.errors import ParetoCosmosError, UntrustedError
-from paretocosmos.io.display import close
 from paretocosmos.io.files import check_utf8
+from paretocosmos.io.progress import close_display
 from paretocosmos.runtime.launch import launched_rank
 
 __all__ = ["app", "hint", "main"]
@@ -67,7 +67,7 @@ def main() -> None:
 
 def _show_refusal(error: Any) -> None:
     """Print what Typer refuses: its usage, and the sentence in the form of all errors."""
-    close()
+    close_display()
     context: Any = getattr(error, "ctx", None)
     nothing_given = type(error).__name__ == "NoArgsIsHelpError"
     text = ""

@@ -10,11 +10,11 @@ from paretocosmos.cli.output._console import notes, print_json, safe, say, wide
 from paretocosmos.cli.output._next import next_command
 from paretocosmos.cli.output._plain import leading, measures_of
 from paretocosmos.cli.output._table import print_table
-from paretocosmos.evaluation.choice import Choice
+from paretocosmos.evaluation.choose import Choice
 from paretocosmos.evaluation.threshold import MIDDLE
 from paretocosmos.io.trust import modules_of
 from paretocosmos.objectives import Measure, named_label
-from paretocosmos.pareto.selection import Point
+from paretocosmos.pareto.front import Point
 from paretocosmos.problems import Problem
 from paretocosmos.runs.load import load_run
 from paretocosmos.runs.run import Run

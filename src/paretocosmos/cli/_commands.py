@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from paretocosmos.io.doing import doing
+from paretocosmos.io.progress import status
 
 __all__ = ["GROUPS", "Group", "every_command"]
 
@@ -96,7 +96,7 @@ GROUPS: dict[str, dict[str, Entry]] = {
     "The paper": {
         "reproduce": Entry(
             "_reproduce:reproduce",
-            "Train the cells of a table or figure of the paper.",
+            "Train the experiments of a table or figure of the paper.",
             (
                 "reproduce table_1 --only compas,cosmos,paper --seeds 1",
                 "reproduce table_1 --data DIR",
@@ -173,7 +173,7 @@ def _load(name: str, entry: Entry) -> TyperCommand:
     examples = "\n".join(f"  paretocosmos {example}" for example in entry.examples)
     single = typer.Typer(add_completion=False, rich_markup_mode=None)
     try:
-        with doing("starting"):
+        with status("starting"):
             callback = getattr(importlib.import_module(f"paretocosmos.cli.{module}"), function)
     except KeyboardInterrupt:
         raise typer.Abort from None

@@ -14,12 +14,12 @@ from paretocosmos.cli.output._next import next_command, print_page
 from paretocosmos.cli.output._plain import leading, measures_of, span_of
 from paretocosmos.cli.output._table import print_table
 from paretocosmos.errors import ConfigurationError, MissingExtraError
-from paretocosmos.io.doing import doing
-from paretocosmos.io.tables import number
+from paretocosmos.io.formatting import format_number
+from paretocosmos.io.progress import status
 from paretocosmos.pareto.metrics import MEANINGS
-from paretocosmos.training.bars import bars
 from paretocosmos.training.compare import COMPARED, Comparison
 from paretocosmos.training.compare import compare as compare_methods
+from paretocosmos.training.progress import show_bars
 
 
 def compare(
@@ -70,7 +70,7 @@ def compare(
         raise ConfigurationError("--seeds and --seed exclude each other: give one of them")
     seen: list[Path] = []
     try:
-        with notes(), bars(seen, quiet=as_json, log=True):
+        with notes(), show_bars(seen, quiet=as_json, log=True):
             done = compare_methods(
                 problem,
                 [name.strip() for name in methods.split(",") if name.strip()],
@@ -112,7 +112,7 @@ def _draw(done: Comparison) -> None:
         from paretocosmos.plotting import save_comparison
 
         fronts = {method: [run.front for run in runs] for method, runs in done.runs.items()}
-        with doing("drawing"):
+        with status("drawing"):
             place = done.folder / "compare.png"
             save_comparison(place, fronts, title=done.problem, ideal=done.alone)
     except MissingExtraError as missing:
@@ -150,7 +150,7 @@ def print_comparison(done: Comparison) -> None:
         if row["method"] in done.alone:
             lines.append(
                 f"{row['method']}: its ideal point, the best of every objective, has "
-                f"{number(row['hypervolume_ideal'])}"
+                f"{format_number(row['hypervolume_ideal'])}"
             )
     lines.append("dominated by: the share of a method's points that a point of another dominates")
     if not all_names and any(len(row["dominated_by"]) > 1 for row in done.rows):
@@ -199,8 +199,8 @@ def _fields(row: Mapping[str, Any], *, beside: bool, roomy: bool) -> dict[str, s
 
 
 def _mean(row: Mapping[str, Any]) -> str:
-    spread = "" if row["hypervolume_std"] is None else f" ± {number(row['hypervolume_std'])}"
-    return f"{number(row['hypervolume'])}{spread}"
+    spread = "" if row["hypervolume_std"] is None else f" ± {format_number(row['hypervolume_std'])}"
+    return f"{format_number(row['hypervolume'])}{spread}"
 
 
 def _size(row: Mapping[str, Any]) -> str:

@@ -16,7 +16,7 @@ from paretocosmos.cli.output._plain import consequences_of, heading_of, print_co
 from paretocosmos.cli.output._reproduction import show_experiments
 from paretocosmos.cli.output._run import numbers_of_run
 from paretocosmos.cli.output._table import print_table
-from paretocosmos.io.doing import doing
+from paretocosmos.io.progress import status
 from paretocosmos.runs.zoo import load
 from paretocosmos.runtime.device import sigterm_as_interrupt
 
@@ -51,17 +51,14 @@ def demo(
                 progress=show,
             )
     except KeyboardInterrupt:
-        note(
-            f"interrupted; finished experiments are in {out}: "
-            "run the same command to continue"
-        )
+        note(f"interrupted; finished experiments are in {out}: run the same command to continue")
         raise typer.Exit(130) from None
     for name, why in done.failures.items():
         error(f"{name}: {why}")
     if done.failures:
         raise typer.Exit(1)
     folder = out.expanduser()
-    with doing("writing the page"):
+    with status("writing the page"):
         run = load("adult")
         run = dataclasses.replace(run, trained_on=run.problem())  # whose words are printed
         result = collect(recipe, folder)

@@ -23,8 +23,8 @@ from paretocosmos.cli.output._plain import leading, measures_of
 from paretocosmos.cli.output._table import print_table
 from paretocosmos.errors import ConfigurationError, ParetoCosmosError
 from paretocosmos.evaluation.evaluate import evaluate as evaluate_model
-from paretocosmos.io.doing import doing
-from paretocosmos.io.tables import number
+from paretocosmos.io.formatting import format_number
+from paretocosmos.io.progress import status
 from paretocosmos.objectives import Measure
 from paretocosmos.pareto.front import Front
 from paretocosmos.pareto.metrics import front_report
@@ -67,7 +67,7 @@ def evaluate(
         own = run.front.rays.tolist() if rays is None else rays
         wanted = [numbers_of(text) for text in ray] if ray else own
         origin = {key: run.front.provenance.get(key) for key in ("method", "seed", "networks")}
-        with doing("evaluating"):
+        with status("evaluating"):
             front = evaluate_model(
                 run.model, problem, split=split or "test", rays=wanted, provenance=origin
             )
@@ -84,8 +84,8 @@ def evaluate(
     say(
         wide(),
         f"{shape if len(front) > 1 else ''}"  # one point is no front
-        f"hypervolume {number(report.numbers['hypervolume'])} at {front.reference.tolist()} on "
-        f"{safe(where)}; scores: {safe(front.provenance['scores'])}",
+        f"hypervolume {format_number(report.numbers['hypervolume'])} at "
+        f"{front.reference.tolist()} on {safe(where)}; scores: {safe(front.provenance['scores'])}",
     )
     next_command(*next_choice(run))
 

@@ -19,8 +19,8 @@ from paretocosmos.cli._options import (
 from paretocosmos.cli.output._console import note, notes, print_json, safe, wide
 from paretocosmos.cli.output._next import next_choice, next_command
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.io.doing import doing
 from paretocosmos.io.paths import user_path
+from paretocosmos.io.progress import status
 from paretocosmos.runs.below import runs_below
 from paretocosmos.runs.load import load_run
 
@@ -54,12 +54,12 @@ def explore(
     places = [place for folder in folders for place in _finished(folder)]
     runs = [load_run(place, trust=trust or (), verify=verify, device=device) for place in places]
     wanted = None if out is None else _place(out)
-    with notes(), doing("looking at answers"):
+    with notes(), status("looking at answers"):
         view = look_at(runs, data=data, samples=not no_samples, threshold=threshold)
     page = wanted or Path(tempfile.mkdtemp(prefix="paretocosmos-")) / "explore.html"
     if view.why:
         note(f"no samples and no counts: {view.why}")
-    with doing("writing the page"):
+    with status("writing the page"):
         write_report(page, view)
     if as_json:
         print_json({"page": str(page), "runs": [str(place) for place in places]})

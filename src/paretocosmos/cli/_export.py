@@ -10,7 +10,7 @@ from paretocosmos.cli.output._console import print_json, safe, say, wide
 from paretocosmos.cli.output._next import next_command
 from paretocosmos.export import Exported, Format
 from paretocosmos.export import export as export_run
-from paretocosmos.io.doing import doing
+from paretocosmos.io.progress import status
 from paretocosmos.runs.load import load_run
 
 
@@ -29,7 +29,7 @@ def export(
 ) -> None:
     """Write a RUN as one file with the inputs x and preference, and a model card beside it."""
     run = load_run(folder, trust=trust or (), verify=verify)
-    with doing("writing the network, and comparing it with PyTorch"):
+    with status("writing the network, and comparing it with PyTorch"):
         exported = export_run(run, format=cast(Format, form), out=out, threshold=threshold)
     if as_json:
         print_json(

@@ -9,7 +9,7 @@ import typer
 
 from paretocosmos.cli.output._console import note
 from paretocosmos.errors import ConfigurationError, MissingExtraError
-from paretocosmos.io.doing import doing
+from paretocosmos.io.progress import status
 from paretocosmos.problems import problem_name
 from paretocosmos.runs.run import Run
 from paretocosmos.training.callbacks import Callback
@@ -277,7 +277,7 @@ def draw(run: Run) -> None:
     """The picture; a missing plotting package costs it, not the run."""
     title = f"{run.front.provenance['problem']} by {run.record['label']}"
     try:
-        with doing("drawing"):
+        with status("drawing"):
             from paretocosmos.plotting import save_front
 
             save_front(run.folder / "front.png", [run.front, run.front_val], title=title)

@@ -10,7 +10,7 @@ from paretocosmos.cli import _options as options
 from paretocosmos.cli.output._console import note, notes, print_text
 from paretocosmos.cli.output._next import next_command
 from paretocosmos.errors import ConfigurationError, DataError, RunError
-from paretocosmos.evaluation.choice import Choice
+from paretocosmos.evaluation.choose import Choice
 from paretocosmos.evaluation.threshold import MIDDLE, check_threshold
 from paretocosmos.io.files import replacing
 from paretocosmos.io.paths import user_path

@@ -8,7 +8,7 @@ import typer
 
 from paretocosmos.cli._options import MovedData, RunDevice, RunFolder, Trust, Verify
 from paretocosmos.cli.output._console import note
-from paretocosmos.io.display import close
+from paretocosmos.io.progress import close_display
 from paretocosmos.serving import Settings
 from paretocosmos.serving import serve as serve_run
 
@@ -66,5 +66,5 @@ def serve(
 
 def _started(folder: Path, at: str) -> None:
     """Say where it is, and how to ask it; from now on it waits."""
-    close()
+    close_display()
     note(f"serving {folder} on {at}, with a start page")

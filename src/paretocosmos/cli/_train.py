@@ -14,8 +14,8 @@ from paretocosmos.runs.run import Run
 from paretocosmos.runs.signing import sign_run
 from paretocosmos.runtime.device import sigterm_as_interrupt
 from paretocosmos.runtime.launch import launched_rank
-from paretocosmos.training.bars import bars
 from paretocosmos.training.fit import FitOptions, fit
+from paretocosmos.training.progress import show_bars
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -121,7 +121,7 @@ def train(
         with (
             sigterm_as_interrupt(),
             notes(),
-            bars(seen, quiet=as_json, log=True),
+            show_bars(seen, quiet=as_json, log=True),
             watched(seen, wanted=watch and not launched_rank(), several=several),
         ):
             given: FitOptions = {

@@ -12,8 +12,8 @@ from paretocosmos.cli.output._console import note
 from paretocosmos.cli.output._next import next_command
 from paretocosmos.errors import RunError
 from paretocosmos.explorer.live import Watch, state_of
-from paretocosmos.io.doing import doing
 from paretocosmos.io.paths import user_path
+from paretocosmos.io.progress import status
 
 
 def watch(
@@ -34,7 +34,7 @@ def watch(
             f"there is no run in `{folder}`: give the folder of a training, or a folder above it"
         )
     try:
-        with Watch(lambda: place) as page, doing(f"watching {folder}, until it ends or Ctrl-C"):
+        with Watch(lambda: place) as page, status(f"watching {folder}, until it ends or Ctrl-C"):
             _tell(page)
             if not no_open:
                 webbrowser.open(page.address)

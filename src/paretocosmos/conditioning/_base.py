@@ -6,6 +6,7 @@ import inspect
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import torch
@@ -14,7 +15,7 @@ from torch import Tensor, nn
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.types import Inputs, Outputs
 
-__all__ = ["Act", "Conditioning", "heads_of", "inside"]
+__all__ = ["Act", "Conditioning", "TrainingTask", "heads_of", "inside", "training_task"]
 
 
 def heads_of(network: nn.Module) -> tuple[str, ...]:
@@ -34,6 +35,33 @@ def heads_of(network: nn.Module) -> tuple[str, ...]:
 def inside(name: str, modules: tuple[str, ...]) -> bool:
     """Whether a module or parameter is one of these modules, or belongs to one, by dotted names."""
     return any(f"{name}.".startswith(f"{module}.") for module in modules)
+
+
+@dataclass(frozen=True)
+class TrainingTask:
+    """What training optimises, where that may be something else than a network's own outputs.
+
+    Attributes:
+        network: ``forward(inputs, ray) -> outputs``; shares its parameters, and their names, with
+            the whole network.
+        objectives: what reads these outputs.
+        fit: sets what the ray enters by, given outputs and targets of training rows after an epoch,
+            and ``quick=True`` while training goes on. `None` where the ray enters the network; else
+            training sees no ray.
+        at_rays: with `fit`, turns these outputs into those of the whole network at N rays.
+    """
+
+    network: nn.Module
+    objectives: tuple[Any, ...]
+    fit: Callable[..., None] | None = None
+    at_rays: Callable[[Outputs, Tensor], Outputs] | None = None
+
+
+def training_task(model: nn.Module, objectives: Sequence[Any]) -> TrainingTask:
+    """Return `Conditioning.training_task`, or the usual task for any other network."""
+    if isinstance(model, Conditioning):
+        return model.training_task(objectives)
+    return TrainingTask(model, tuple(objectives))
 
 
 class Act(dict[str, Tensor]):
@@ -62,9 +90,8 @@ class Conditioning(nn.Module, ABC):
     values of tensors and keeps no Python state between steps, so that fast engines and stacks of
     seeds may run it; a subclass declares it anew."""
 
-    closed_form: ClassVar[bool] = False
-    """`True` says that training hears nothing of a ray: what it means is found afterwards, by a
-    formula."""
+    disclosure: ClassVar[str] = ""
+    """What model cards have to say of it where people are judged, in a sentence."""
 
     settings: Mapping[str, Any]
     """The keyword arguments it was built with, for whoever saves it."""
@@ -104,6 +131,11 @@ class Conditioning(nn.Module, ABC):
     def heads(self) -> tuple[str, ...]:
         """The modules that serve single objectives, by dotted name, where the backbone says so."""
         return tuple(f"backbone.{name}" for name in heads_of(self.backbone))
+
+    @property
+    def includes_ends(self) -> bool:
+        """Whether the ends of the simplex are worth asking for, once the network is trained."""
+        return self.ends is not None
 
     @property
     def ray_parameters(self) -> frozenset[str]:
@@ -155,9 +187,9 @@ class Conditioning(nn.Module, ABC):
         """What a function of the backbone gives while the backbone hears a ray, ``[J]``."""
         return self(Act(act), ray)
 
-    def at_rays(self, learned: Outputs, rays: Tensor) -> Outputs:
-        """`each_ray`, given the backbone's outputs: where the ray enters by a formula alone."""
-        raise NotImplementedError(f"{type(self).__name__} has no `closed_form`")
+    def training_task(self, objectives: Sequence[Any]) -> TrainingTask:
+        """Return what is optimised: by default the objectives of this network's own outputs."""
+        return TrainingTask(self, tuple(objectives))
 
     def call(self, inputs: Inputs) -> Outputs:
         """The backbone on its inputs; a mapping is passed on as keywords, or as a whole."""

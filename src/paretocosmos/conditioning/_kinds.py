@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.nn.utils.parametrize import is_parametrized
 
 from paretocosmos.conditioning._pieces import gives_pieces
-from paretocosmos.layers.wrapper import StandIn
+from paretocosmos.layers.norms import StandIn
 from paretocosmos.runtime.torch_private import BatchOrInstanceNorm, Convolution
 
 __all__ = [

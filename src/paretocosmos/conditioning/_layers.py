@@ -18,7 +18,7 @@ from paretocosmos.conditioning._kinds import (
     reads_weights,
 )
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.layers.wrapper import StandIn
+from paretocosmos.layers.norms import StandIn
 from paretocosmos.runtime.torch_private import Convolution
 
 __all__ = [

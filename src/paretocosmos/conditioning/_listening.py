@@ -30,7 +30,7 @@ from paretocosmos.conditioning._layouts import (
     samples_of,
 )
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.layers.wrapper import StandIn
+from paretocosmos.layers.norms import StandIn
 from paretocosmos.types import Inputs, Outputs
 
 __all__ = [

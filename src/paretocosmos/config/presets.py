@@ -14,9 +14,7 @@ from torch import nn
 from paretocosmos.config.settings import paper_network, paper_settings
 from paretocosmos.errors import ConfigurationError, unknown
 from paretocosmos.io.schema import PRESETS
-from paretocosmos.objectives import Objective, RateObjective
-from paretocosmos.objectives.binary_cross_entropy import BinaryCrossEntropy
-from paretocosmos.objectives.one_sided_error import OneSidedError
+from paretocosmos.objectives import BinaryCrossEntropy, Objective, OneSidedError, RateObjective
 from paretocosmos.problems import Problem, samples_in, split_of
 
 __all__ = [
@@ -124,14 +122,14 @@ def preset_network(
         preset: its name.
         problem: what is trained on.
         method: how, by name or as it is.
-        backbone: the caller's; a network gives the problem's outputs, not those `tilt` needs.
+        backbone: the caller's; a network gives the problem's outputs, not those of two heads.
     """
     usual = dict(NETWORKS[preset].get(len(problem.input_shape), {}))
     # a number that follows others in a straight line is better served by a plain network
     if preset == "default" and problem.tabular and not _numbers(problem):
         usual["backbone"] = "tabular"
         if method == METHODS["default"] and not isinstance(backbone, nn.Module):
-            usual |= {} if gap_of(problem) is None else {"conditioning": "tilt"}
+            usual |= {} if gap_of(problem) is None else {"conditioning": "fairness_adjustment"}
     named = paper_network(_name(problem))
     usual |= named if preset == "paper" else {k: v for k, v in named.items() if k == "backbone"}
     if preset == "default" and "backbone" in usual:
@@ -189,7 +187,7 @@ def preset_settings(
     found["groups"] = 1 if single else loop_groups(preset, axes, size)
     found["groups"] = _whole(given, "accumulate") or found["groups"]
     gap = gap_of(problem)
-    if conditioning == "tilt" and gap is not None:  # it hears of no rays while it learns
+    if conditioning == "fairness_adjustment" and gap is not None:  # it is trained without rays
         found |= {"groups": 1, "scale_losses": False, "sensitive_groups": gap.groups}
         if backbone == "tabular":
             found["linear"] = rows <= _LINEAR

@@ -22,7 +22,7 @@ from paretocosmos.config.settings import (
 )
 from paretocosmos.config.training import Training
 from paretocosmos.errors import ConfigurationError, joined, unknown
-from paretocosmos.io.doing import doing
+from paretocosmos.io.progress import status
 from paretocosmos.methods import Method
 from paretocosmos.problems import Problem, load_problem, problem_name, samples_in
 from paretocosmos.registry import Spec
@@ -59,7 +59,7 @@ class _Parts:
     owners: Mapping[str, Callable[..., Any]]
 
 
-@doing("planning")
+@status("planning")
 def make_plan(problem: str | Problem, *, seed: int, **options: Unpack[PlanOptions]) -> Plan:
     """Resolve names, distribute settings, load the problem and build the network."""
     given = dict(options["settings"] or {})

@@ -31,7 +31,7 @@ from paretocosmos.estimators._runs import GivesRuns
 from paretocosmos.estimators._split import SMALL, alike, check_parts, split_rows
 from paretocosmos.estimators._targets import Column, Numbers, columns_of, name_of
 from paretocosmos.estimators._training import EVALUATIONS, passes, train
-from paretocosmos.evaluation.evaluate import evaluating
+from paretocosmos.evaluation.evaluate import evaluation_mode
 from paretocosmos.objectives import Objective
 from paretocosmos.problems.tables.groups import Grouping
 from paretocosmos.problems.tables.rows import Codes
@@ -216,7 +216,7 @@ class ParetoEstimator(Chooses, GivesRuns, BaseEstimator, ABC):  # type: ignore[m
         inputs = torch.from_numpy(features_of(self._table, frame))
         own, found = len(rays) > 1, []
         size = CHUNK_RAYS if own else CHUNK
-        with evaluating(self.model_):
+        with evaluation_mode(self.model_):
             for start in range(0, len(inputs), size):
                 at = slice(start, start + size)
                 out = self.model_(inputs[at].double(), rays[at] if own else rays[0])

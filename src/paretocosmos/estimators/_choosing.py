@@ -10,10 +10,10 @@ from torch import nn
 from paretocosmos.conditioning import PerRayEnsemble
 from paretocosmos.errors import ConfigurationError, FrontWarning
 from paretocosmos.estimators._problem import Fitted
-from paretocosmos.evaluation.choice import settle
+from paretocosmos.evaluation.choose import choose_point
 from paretocosmos.evaluation.threshold import MIDDLE
-from paretocosmos.pareto.front import Front
-from paretocosmos.pareto.selection import Criteria, CriteriaOptions, Point, find_best, get_point
+from paretocosmos.pareto.front import Front, Point, get_point
+from paretocosmos.pareto.selection import Criteria, CriteriaOptions, find_best
 
 __all__ = ["Chooses"]
 
@@ -53,7 +53,8 @@ class Chooses:
             criteria: bounds and what is best among the points that keep them, by the keywords of
                 `pareto.selection.Criteria`: `max`, `min`, `minimize`, `maximize`, `knee`,
                 `weights`, `near`, `allow_constant` and `confidence`. Without a confidence, bounds
-                hold on the validation rows, gaps by `tilt` on these and the training rows together.
+                hold on the validation rows, and for gaps with `fairness_adjustment` on these and
+                the training rows together.
 
         Returns:
             A fitted copy with the chosen ray as its `preference`, the point as `choice_` and
@@ -67,7 +68,7 @@ class Chooses:
         if self._judging is None:
             chosen.choice_, chosen.threshold_ = self._among_held(checked, threshold), MIDDLE
         else:
-            found = settle(
+            found = choose_point(
                 self.model_,
                 self._judging,
                 self.front_,

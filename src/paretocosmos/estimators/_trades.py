@@ -10,8 +10,14 @@ from paretocosmos.errors import unknown
 from paretocosmos.estimators._own import in_unit
 from paretocosmos.estimators._targets import LABEL, Classes, Numbers
 from paretocosmos.objectives import (
+    BinaryCrossEntropy,
+    ClassLoss,
+    CrossEntropy,
     GroupObjective,
+    MeanAbsoluteError,
+    MeanSquaredError,
     Objective,
+    OneSidedError,
     accuracy,
     calibration_error,
     fairness_objective,
@@ -20,12 +26,6 @@ from paretocosmos.objectives import (
     misclassification,
     weighted_mean,
 )
-from paretocosmos.objectives.binary_cross_entropy import BinaryCrossEntropy
-from paretocosmos.objectives.class_loss import ClassLoss
-from paretocosmos.objectives.cross_entropy import CrossEntropy
-from paretocosmos.objectives.mean_absolute_error import MeanAbsoluteError
-from paretocosmos.objectives.mean_squared_error import MeanSquaredError
-from paretocosmos.objectives.one_sided_error import OneSidedError
 from paretocosmos.problems.tables.tabular import positive_rate
 from paretocosmos.problems.tables.trades import largest_share, recall
 from paretocosmos.registry import find, parameters

@@ -16,7 +16,7 @@ from paretocosmos.methods import Method
 from paretocosmos.pareto.front import Front
 from paretocosmos.training.callbacks import Callback
 from paretocosmos.training.fit import fit
-from paretocosmos.training.progress import Progress
+from paretocosmos.training.progress import Progress, show_bars
 
 __all__ = ["Trained", "passes", "train"]
 
@@ -98,13 +98,11 @@ def train(
         progress: a bar where somebody looks, none, or what is called after every epoch.
         callbacks: told of the training.
     """
-    from paretocosmos.training.bars import bars  # which takes a console
-
     place = tempfile.TemporaryDirectory(prefix="paretocosmos-")
     with (
         ONE_AT_A_TIME,
         place as folder,
-        bars(left=False, quiet=progress is not True),
+        show_bars(keep=False, quiet=progress is not True),
         warnings.catch_warnings(),
     ):
         # the reference point is not the caller's, and no number of an estimator's; what is found is

@@ -1,6 +1,7 @@
-"""`evaluate`: a model, a problem and rays give a front."""
+"""Evaluate a model: predict at rays in batches that memory holds, and score a front."""
 
-from collections.abc import Iterator, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -9,34 +10,42 @@ import torch
 from torch import Tensor, nn
 
 from paretocosmos.backbones import Backbone
-from paretocosmos.errors import DataError
-from paretocosmos.evaluation.kept import kept_numbers
-from paretocosmos.evaluation.samples import Samples, Shares, rows_of, samples_for
-from paretocosmos.evaluation.scoring import front_of, score, scored, table_of
-from paretocosmos.evaluation.sweeping import blocks, numbers_per_sample, sweep
-from paretocosmos.evaluation.tally import KeptSamples, Tally
+from paretocosmos.conditioning import Conditioning
+from paretocosmos.errors import ConfigurationError, DataError
+from paretocosmos.evaluation.output_cache import NO_CACHE, OutputCache, key_rays
+from paretocosmos.evaluation.samples import (
+    Samples,
+    Shares,
+    load_samples_for,
+    slice_rows,
+    to_device,
+)
+from paretocosmos.evaluation.scoring import (
+    CollectedSamples,
+    StreamingScores,
+    build_front,
+    compute_table,
+)
 from paretocosmos.objectives import Objective
 from paretocosmos.pareto.front import Array, Front
 from paretocosmos.pareto.rays import as_rays, even_rays
 from paretocosmos.problems import Problem, check_split
 from paretocosmos.runtime.device import precise
 from paretocosmos.runtime.distributed import ALONE, Processes
-from paretocosmos.types import Batch, Metric, Outputs, Targets, first, map_tensors
+from paretocosmos.types import Batch, Inputs, Metric, Outputs, Targets, first, map_tensors
 
-__all__ = [
-    "evaluate",
-    "evaluate_parts",
-    "evaluate_shares",
-    "evaluating",
-    "numbers_of",
-    "outputs_of",
-    "score",
-    "scored",
-    "sweep",
-]
-
-# Outputs of a split that are scored at once; of a larger one, block by block.
+# Outputs of a split that are scored at once; those of a larger one are scored block by block.
 WHOLE, BLOCK = 32_000_000, 4_000_000
+# Numbers in one pass: samples times rays times the size of an input. Larger chunks fall out of a
+# CPU's cache, smaller ones pay for more calls. An image grows in its first convolution, a row of a
+# table does not.
+CHUNK, CHUNK_IMAGES = 2_200_000, 550_000
+# A GPU has no such cache, and launching an operation costs it more than running it.
+CHUNK_CUDA = 8_800_000
+# For so few samples times rays, no trial pass that measures the size of the outputs is worth it.
+FEW = 64
+
+Prepare = Callable[[Inputs, torch.dtype], Inputs]
 
 
 def evaluate(
@@ -69,10 +78,10 @@ def evaluate(
     (5, 2)
     """
     count = len(problem.objectives)
-    whole = getattr(model, "ends", None) is not None or getattr(model, "closed_form", False)
-    wanted = even_rays(rays, count, ends=whole) if isinstance(rays, int) else as_rays(rays, count)
-    shares = samples_for(model, problem, check_split(split))
-    return evaluate_shares(model, problem, shares, wanted, split=split, provenance=provenance)
+    ends = getattr(model, "includes_ends", False)
+    checked = even_rays(rays, count, ends=ends) if isinstance(rays, int) else as_rays(rays, count)
+    shares = load_samples_for(model, problem, check_split(split))
+    return evaluate_shares(model, problem, shares, checked, split=split, provenance=provenance)
 
 
 def evaluate_shares(
@@ -84,10 +93,11 @@ def evaluate_shares(
     split: str,
     provenance: Mapping[str, Any] | None = None,
     processes: Processes = ALONE,
+    cache: OutputCache = NO_CACHE,
 ) -> Front:
     """`evaluate` for rays already checked and samples with targets on the model's device.
 
-    In float32 even where a network was trained in less, so that a front can be had again. Several
+    In float32 even where a network was trained in less, so that a front can be reproduced. Several
     processes run the network on their shares of the samples. Samples whose outputs fit into memory
     are scored at once; any others are summed block by block, and memory does not grow with them.
 
@@ -99,13 +109,16 @@ def evaluate_shares(
         split: what the samples are.
         provenance: what to record in the front.
         processes: those that share the samples.
+        cache: outputs of this network on these data that are known already.
     """
-    with evaluating(model), precise("fp32"):
+    with evaluation_mode(model), precise("fp32"):
         tables = [
-            _table(model, problem, objectives, problem.metrics, samples, rays, processes)
+            _compute_scores(
+                model, problem, objectives, problem.metrics, samples, rays, processes, cache
+            )
             for objectives, samples in shares
         ]
-    return front_of(
+    return build_front(
         torch.cat(tables),
         problem.objectives,
         rays,
@@ -125,53 +138,152 @@ def evaluate_parts(
     A part is a run of samples; what is left over is in none. Samples that are not in memory are
     read once for all of it.
     """
-    found = []
-    with evaluating(model), precise("fp32"):
+    tables = []
+    with evaluation_mode(model), precise("fp32"):
         for objectives, samples in shares:
             size = len(samples) // parts
             ranges = [slice(k * size, (k + 1) * size) for k in range(parts)]
             if samples.whole is None:
-                tables = _summed(model, problem, objectives, {}, samples, rays, ranges=ranges)
+                scores = _sum_scores(model, problem, objectives, {}, samples, rays, ranges=ranges)
             else:
-                cuts = [samples, *(samples.part(own) for own in ranges)]
-                tables = [_table(model, problem, objectives, {}, one, rays) for one in cuts]
-            found.append(torch.stack(tables))
-    every: Array = torch.cat(found, dim=1).movedim(1, 2).cpu().numpy()
-    return every[0], every[1:]
+                cuts = [samples, *(samples.part(rows) for rows in ranges)]
+                scores = [
+                    _compute_scores(model, problem, objectives, {}, one, rays) for one in cuts
+                ]
+            tables.append(torch.stack(scores))
+    values: Array = torch.cat(tables, dim=1).movedim(1, 2).cpu().numpy()
+    return values[0], values[1:]
 
 
-def outputs_of(
-    model: nn.Module, problem: Problem, samples: Samples, rays: Tensor, *, whose: str
+def collect_outputs(
+    model: nn.Module,
+    problem: Problem,
+    samples: Samples,
+    rays: Tensor,
+    *,
+    purpose: str,
+    cache: OutputCache = NO_CACHE,
 ) -> tuple[Outputs, Targets]:
-    """Outputs ``[N, B, ...]`` of all samples, and their targets, for what needs all of them.
+    """Return outputs ``[N, B, ...]`` of all samples and their targets, for what needs all of them.
 
     Args:
         model: the network.
         problem: what it was trained on.
         samples: those of a split.
         rays: ``[N, J]``.
-        whose: what needs them, for messages.
+        purpose: what needs them, for messages.
+        cache: outputs of this network on these data that are known already.
     """
-    kept = KeptSamples(whose, "hold out fewer samples")
-    with evaluating(model), precise("fp32"):
+    with evaluation_mode(model), precise("fp32"):
         if samples.whole is not None:
-            whole = samples.whole
-            return sweep(model, whole.inputs, rays, problem.prepare), whole.targets
+            outputs = _predict_whole(model, problem, samples, rays, cache)
+            return outputs, samples.whole.targets
+        collected = CollectedSamples(purpose, "hold out fewer samples")
         for batch in samples:
             with samples.explained():
-                kept.add(sweep(model, batch.inputs, rays, problem.prepare), batch.targets)
-    return kept.joined()
+                collected.add(
+                    predict_at_rays(model, batch.inputs, rays, problem.prepare), batch.targets
+                )
+    return collected.join()
 
 
-def numbers_of(model: nn.Module, problem: Problem, batch: Batch, rays: Tensor) -> int:
-    """How many numbers a network gives for a sample at a ray."""
-    if any(isinstance(part, Backbone) for part in model.modules()):
-        known = problem.outputs
-        return known if isinstance(known, int) else sum(known.values())
-    return numbers_per_sample(model, batch.inputs, rays, problem.prepare)
+def count_outputs(model: nn.Module, problem: Problem, batch: Batch, rays: Tensor) -> int:
+    """Count the numbers that a network gives for a sample at a ray."""
+    if any(isinstance(module, Backbone) for module in model.modules()):
+        outputs = problem.outputs
+        return outputs if isinstance(outputs, int) else sum(outputs.values())
+    return _count_outputs_by_trial(model, batch.inputs, rays, problem.prepare)
 
 
-def _table(
+def predict_at_rays(
+    model: nn.Module, inputs: Inputs, rays: Tensor, prepare: Prepare | None = None
+) -> Outputs:
+    """Return outputs of all samples at all rays, ``[N, B, ...]``, computed in chunks of samples.
+
+    Inputs may lie elsewhere than the model: a chunk is moved when its turn comes.
+    """
+    ((_, outputs),) = predict_blocks(model, inputs, rays, prepare)
+    return outputs
+
+
+def predict_blocks(
+    model: nn.Module,
+    inputs: Inputs,
+    rays: Tensor,
+    prepare: Prepare | None = None,
+    *,
+    room: int | None = None,
+) -> Iterator[tuple[slice, Outputs]]:
+    """Outputs at all rays, ``[N, b, ...]``, for one block of samples after another.
+
+    Args:
+        model: ``forward(inputs, ray) -> outputs``.
+        inputs: of all samples.
+        rays: ``[N, J]``.
+        prepare: a problem's.
+        room: how many numbers a block has at most, though one sample at least; `None`: all samples
+            are one block.
+
+    Yields:
+        Which samples they are, and their outputs.
+    """
+    some = first(inputs)
+    parameter = next(model.parameters(), torch.zeros((), device=some.device))
+    device, dtype = parameter.device, parameter.dtype
+    numbers = CHUNK_CUDA if device.type == "cuda" else CHUNK_IMAGES if some.ndim > 2 else CHUNK
+    size = _choose_chunk(model, inputs, rays, prepare, min(numbers, room or numbers))
+    rays = rays.to(device, dtype)
+    block: Any = None
+    begin, end = 0, 0
+    for start in range(0, len(some), size):
+        chunk = map_tensors(lambda part, at=start: part[at : at + size], inputs)
+        chunk = map_tensors(partial(to_device, device=device, dtype=dtype), chunk)
+        outputs = _predict_chunk(model, chunk, rays, prepare)
+        stop = min(start + size, len(some))
+        if block is None:
+            begin, end = start, len(some)
+            if room is not None:
+                chunks = max(1, room // max(1, _count_numbers(outputs) // (stop - start)) // size)
+                end = min(start + chunks * size, end)
+            # memory for the whole block at once: small results held between large ones would
+            # fragment it
+            block = map_tensors(
+                lambda out, n=end - begin: out.new_empty(len(rays), n, *out.shape[2:]), outputs
+            )
+        map_tensors(
+            lambda whole, out, at=start - begin: whole[:, at : at + size].copy_(out), block, outputs
+        )
+        if stop == end:
+            yield slice(begin, end), block
+            block = None
+
+
+def check_rows(out: Tensor, samples: int) -> Tensor:
+    """Check outputs ``[N, B, ...]``, which are cut by samples: raise if rows are something else."""
+    if out.ndim < 2 or out.shape[1] != samples:
+        rows = f"{out.shape[1]} rows" if out.ndim > 1 else "one number"
+        raise ConfigurationError(
+            f"a network must give a row of outputs for each sample, found {rows} for {samples} "
+            "samples: where a sample has several, such as the nodes of a graph, pad them to one "
+            "number and let the network give [samples, nodes, ...]"
+        )
+    return out
+
+
+@contextmanager
+def evaluation_mode(model: nn.Module, *, gradients: bool = False) -> Iterator[None]:
+    """Put a model in evaluation mode, by default without gradients; restore every module after."""
+    modes = [(module, module.training) for module in model.modules()]
+    model.eval()
+    try:
+        with torch.inference_mode(not gradients):
+            yield
+    finally:
+        for module, training in modes:  # one by one: a frozen part stays frozen
+            module.training = training
+
+
+def _compute_scores(
     model: nn.Module,
     problem: Problem,
     objectives: Sequence[Objective],
@@ -179,22 +291,42 @@ def _table(
     samples: Samples,
     rays: Tensor,
     processes: Processes = ALONE,
+    cache: OutputCache = NO_CACHE,
 ) -> Tensor:
     """Every objective and metric ``[J + M, N]`` on samples: at once, or by sums."""
     whole = samples.whole
     if whole is not None:
-        each = numbers_of(model, problem, whole, rays)
-        if len(rays) * len(whole) * each <= max(WHOLE, kept_numbers()):
-            mine = processes.share(len(whole))
-            inputs = map_tensors(lambda part: part[mine], whole.inputs)
-            own = sweep(model, inputs, rays, problem.prepare)
+        numbers = len(rays) * len(whole) * count_outputs(model, problem, whole, rays)
+        if numbers <= max(WHOLE, cache.room):
+            rows = processes.share(len(whole))
+            own = _predict_whole(model, problem, samples, rays, cache, rows)
             outputs = processes.gather(own, len(whole), axis=1)
-            return table_of(objectives, outputs, whole.targets, metrics, problem.score_batch)
-    (table,) = _summed(model, problem, objectives, metrics, samples, rays, processes)
+            return compute_table(objectives, outputs, whole.targets, metrics, problem.score_batch)
+    (table,) = _sum_scores(model, problem, objectives, metrics, samples, rays, processes)
     return table
 
 
-def _summed(
+def _predict_whole(
+    model: nn.Module,
+    problem: Problem,
+    samples: Samples,
+    rays: Tensor,
+    cache: OutputCache,
+    rows: slice | None = None,
+) -> Outputs:
+    """Outputs of samples in memory, from the cache if it has them, or of some rows of them."""
+    assert samples.whole is not None
+    inputs = samples.whole.inputs
+    if rows is not None and (rows.start, rows.stop) != (0, len(samples)):
+        inputs = map_tensors(lambda part: part[rows], inputs)
+        return predict_at_rays(model, inputs, rays, problem.prepare)
+    return cache.get(
+        ("outputs", samples.name, key_rays(rays)),
+        lambda: predict_at_rays(model, inputs, rays, problem.prepare),
+    )
+
+
+def _sum_scores(
     model: nn.Module,
     problem: Problem,
     objectives: Sequence[Objective],
@@ -206,56 +338,98 @@ def _summed(
     ranges: Sequence[slice] = (),
 ) -> list[Tensor]:
     """The table of all samples, and of each of some ranges of them, in one pass."""
-    parts: Sequence[Tensor] = ()  # rays that go through the network together
-    tallies: list[list[Tally]] = []
+    ray_groups: Sequence[Tensor] = ()  # rays that go through the network together
+    scores: list[list[StreamingScores]] = []
     start, shared = 0, False
     for batch in samples:
         with samples.explained():
-            if not tallies:
-                parts = rays.split(max(1, BLOCK // numbers_of(model, problem, batch, rays)))
-                tallies = [
-                    [Tally(objectives, metrics, score_batch=problem.score_batch) for _ in range(n)]
-                    for n in [1 + len(ranges)] * len(parts)
+            if not scores:
+                size = max(1, BLOCK // count_outputs(model, problem, batch, rays))
+                ray_groups = rays.split(size)
+                scores = [
+                    [
+                        StreamingScores(objectives, metrics, score_batch=problem.score_batch)
+                        for _ in range(1 + len(ranges))
+                    ]
+                    for _ in ray_groups
                 ]
-                shared = tallies[0][0].adds_up
-            mine = processes.share(len(batch)) if shared else slice(0, len(batch))
+                shared = scores[0][0].adds_up
+            rows = processes.share(len(batch)) if shared else slice(0, len(batch))
             # every process has all samples where there are fewer than processes
             share = 1 / processes.count if shared and len(batch) < processes.count else 1.0
-            own = rows_of(batch, mine)
-            for some, (whole, *each) in zip(parts, tallies, strict=True):
-                for at, outputs in blocks(model, own.inputs, some, problem.prepare, room=BLOCK):
-                    targets = rows_of(own, at).targets
+            own = slice_rows(batch, rows)
+            for group, (whole, *by_range) in zip(ray_groups, scores, strict=True):
+                blocks = predict_blocks(model, own.inputs, group, problem.prepare, room=BLOCK)
+                for block, outputs in blocks:
+                    targets = slice_rows(own, block).targets
                     whole.add(outputs, targets, share=share)
-                    low = start + mine.start + at.start
-                    for among, tally in zip(ranges, each, strict=True):
-                        _add_within(tally, outputs, targets, low, among)
+                    low = start + rows.start + block.start
+                    for among, summed in zip(ranges, by_range, strict=True):
+                        _add_within(summed, outputs, targets, low, among)
         start += len(batch)
-    if not tallies:
+    if not scores:
         raise DataError("a front needs at least one batch, found none: check the loader")
     total = partial(processes.total, samples=processes.count) if shared else list
-    by_part = [[tally.table(total=total) for tally in own] for own in tallies]
-    return [torch.cat(tables, dim=1) for tables in zip(*by_part, strict=True)]
+    by_group = [[summed.table(total=total) for summed in of_group] for of_group in scores]
+    return [torch.cat(tables, dim=1) for tables in zip(*by_group, strict=True)]
 
 
-def _add_within(tally: Tally, outputs: Outputs, targets: Targets, low: int, among: slice) -> None:
+def _add_within(
+    scores: StreamingScores, outputs: Outputs, targets: Targets, low: int, among: slice
+) -> None:
     """Add those of a block's samples, numbered from `low` on, that are in a range."""
     count = len(first(targets))
-    own = slice(max(among.start - low, 0), min(among.stop - low, count))
-    if own.start < own.stop:
-        tally.add(
-            map_tensors(lambda out: out[:, own], outputs),
-            map_tensors(lambda part: part[own], targets),
+    rows = slice(max(among.start - low, 0), min(among.stop - low, count))
+    if rows.start < rows.stop:
+        scores.add(
+            map_tensors(lambda out: out[:, rows], outputs),
+            map_tensors(lambda part: part[rows], targets),
         )
 
 
-@contextmanager
-def evaluating(model: nn.Module, *, gradients: bool = False) -> Iterator[None]:
-    """A model in evaluation mode, by default without gradients; every part in its mode after."""
-    modes = [(module, module.training) for module in model.modules()]
-    model.eval()
-    try:
-        with torch.inference_mode(not gradients):
-            yield
-    finally:
-        for module, training in modes:  # one by one: a frozen part stays frozen
-            module.training = training
+def _count_outputs_by_trial(
+    model: nn.Module, inputs: Inputs, rays: Tensor, prepare: Prepare | None
+) -> int:
+    """Count the numbers that a network gives for a sample at a ray, by a pass of two samples."""
+    some = first(inputs)
+    parameter = next(model.parameters(), torch.zeros((), device=some.device))
+    move = partial(to_device, device=parameter.device, dtype=parameter.dtype)
+    few = map_tensors(lambda part: move(part[:2]), inputs)
+    outputs = _predict_chunk(model, few, rays[:1].to(parameter.device, parameter.dtype), prepare)
+    return max(1, _count_numbers(outputs) // min(2, len(some)))
+
+
+def _choose_chunk(
+    model: nn.Module, inputs: Inputs, rays: Tensor, prepare: Prepare | None, numbers: int
+) -> int:
+    """Return how many samples go through a network at once, for about so many numbers."""
+    some = first(inputs)
+    widths = [module.widest for module in model.modules() if isinstance(module, Backbone)]
+    if not widths and len(some) * len(rays) > FEW:
+        # a network from elsewhere may make a vocabulary of every number it is given
+        widths = [_count_outputs_by_trial(model, inputs, rays, prepare)]
+    widest = max(math.prod(some.shape[1:]), *widths, 1)
+    return max(1, numbers // (len(rays) * widest))
+
+
+def _count_numbers(outputs: Outputs) -> int:
+    counts: list[int] = []
+
+    def count(part: Tensor) -> Tensor:
+        counts.append(part.numel())
+        return part
+
+    map_tensors(count, outputs)
+    return sum(counts)
+
+
+def _predict_chunk(
+    model: nn.Module, chunk: Inputs, rays: Tensor, prepare: Prepare | None
+) -> Outputs:
+    inputs = chunk if prepare is None else prepare(chunk, rays.dtype)
+    if isinstance(model, Conditioning):
+        outputs = model.each_ray(inputs, rays)
+    else:
+        outputs = map_tensors(lambda *parts: torch.stack(parts), *(model(inputs, r) for r in rays))
+    map_tensors(partial(check_rows, samples=len(first(chunk))), outputs)
+    return outputs

@@ -7,14 +7,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from paretocosmos.evaluation.kept import kept_for
 from paretocosmos.evaluation.rates import gap_interval, share_interval
-from paretocosmos.evaluation.scoring import score
+from paretocosmos.evaluation.scoring import compute_score
 from paretocosmos.objectives import Objective
 from paretocosmos.pareto.front import Array
 from paretocosmos.types import Metric, Outputs, Targets, first, map_tensors
-
-__all__ = ["bootstrap", "intervals", "moments_of", "paired_draws"]
 
 # Samples drawn in one pass, times samples in a split: what it gathers stays in a few megabytes.
 CHUNK = 500_000
@@ -24,7 +21,7 @@ COMPARED = 3
 CHUNK_RAYS = 50_000
 
 
-def intervals(
+def compute_intervals(
     metrics: Mapping[str, Metric],
     outputs: Outputs,
     targets: Targets,
@@ -38,8 +35,8 @@ def intervals(
 
     A gap between groups' rates or means (an objective that knows its `moments`) has a score
     interval for the absolute value of a difference (`evaluation.rates`). A share of all rows, such
-    as the accuracy, has Wilson's. Whatever else there is has a bootstrap's. An interval holds what
-    the rows show.
+    as the accuracy, has Wilson's. Whatever else there is has a bootstrap's. An interval
+    holds what the rows show.
 
     Args:
         metrics: what to compute, by name.
@@ -54,7 +51,7 @@ def intervals(
         The ends of each interval; NaN where the metric has no value.
 
     >>> from paretocosmos.objectives import accuracy
-    >>> right = intervals({"accuracy": accuracy}, torch.ones(50), {"label": torch.ones(50)})
+    >>> right = compute_intervals({"accuracy": accuracy}, torch.ones(50), {"label": torch.ones(50)})
     >>> [round(end, 3) for end in right["accuracy"]]
     [0.929, 1.0]
     """
@@ -66,11 +63,13 @@ def intervals(
             found[name] = known
     rest = {name: metric for name, metric in metrics.items() if name not in found}
     if rest:
-        found |= bootstrap(rest, outputs, targets, score_batch=score_batch, level=level, seed=seed)
+        found |= bootstrap_intervals(
+            rest, outputs, targets, score_batch=score_batch, level=level, seed=seed
+        )
     return {name: found[name] for name in metrics}
 
 
-def moments_of(metric: Metric, outputs: Outputs, targets: Targets) -> Array | None:
+def get_moments(metric: Metric, outputs: Outputs, targets: Targets) -> Array | None:
     """What `rates.gap_interval` takes, where a metric is the score of an objective that knows it.
 
     Without the rates that a group has no rows for; `None` where nothing is left.
@@ -89,7 +88,7 @@ def moments_of(metric: Metric, outputs: Outputs, targets: Targets) -> Array | No
 def _of_gap(
     metric: Metric, outputs: Outputs, targets: Targets, level: float, chosen: bool
 ) -> tuple[float, float] | None:
-    moments = moments_of(metric, outputs, targets)
+    moments = get_moments(metric, outputs, targets)
     if moments is None or bool(metric(outputs, targets).isnan()):
         return None
     low, high = gap_interval(moments, level=level, chosen=chosen)
@@ -117,7 +116,7 @@ def _of_share(
     return float(low), float(high)
 
 
-def bootstrap(
+def bootstrap_intervals(
     metrics: Mapping[str, Metric],
     outputs: Outputs,
     targets: Targets,
@@ -149,22 +148,24 @@ def bootstrap(
 
     >>> logits = torch.randn(500, generator=torch.Generator().manual_seed(1))
     >>> from paretocosmos.objectives import accuracy
-    >>> found = bootstrap({"accuracy": accuracy}, logits, {"label": torch.ones(500)})
+    >>> found = bootstrap_intervals({"accuracy": accuracy}, logits, {"label": torch.ones(500)})
     >>> 0.40 < found["accuracy"][0] < 0.5 < found["accuracy"][1] < 0.60
     True
     """
     one_ray = map_tensors(lambda out: out.unsqueeze(0), outputs)
-    drawn = paired_draws(
+    drawn = draw_paired_scores(
         metrics.values(), one_ray, targets, score_batch=score_batch, draws=resamples, seed=seed
     )
-    estimate = [score(metric, one_ray, targets, score_batch).item() for metric in metrics.values()]
+    estimate = [
+        compute_score(metric, one_ray, targets, score_batch).item() for metric in metrics.values()
+    ]
     return {
         name: _ends(column[~np.isnan(column)], whole, level)
         for name, column, whole in zip(metrics, drawn[:, 0].T, estimate, strict=True)
     }
 
 
-def paired_draws(
+def draw_paired_scores(
     metrics: Iterable[Metric],
     outputs: Outputs,
     targets: Targets,
@@ -193,7 +194,7 @@ def paired_draws(
     rays, count = first(outputs).shape[:2]
     size = max(1, CHUNK // count if rays == 1 else CHUNK_RAYS // (count * rays))
     sizes = [min(size, draws - start) for start in range(0, draws, size)]
-    few, times = kept_for((), ("draws", count, *sizes, seed), lambda: _counted(count, sizes, seed))
+    few, times = _count_draws(count, sizes, seed)
     device = first(outputs).device
     weighs = [
         score_batch is None and _weighs(one, outputs, targets, few.to(device)) for one in every
@@ -218,7 +219,7 @@ def _drawn(count: int, sizes: Iterable[int], seed: int) -> Iterator[Tensor]:
         yield torch.randint(count, (size, count), generator=draw)
 
 
-def _counted(count: int, sizes: Iterable[int], seed: int) -> tuple[Tensor, list[Tensor]]:
+def _count_draws(count: int, sizes: Iterable[int], seed: int) -> tuple[Tensor, list[Tensor]]:
     """The first few draws, and how often each row is in each of all draws, which is small."""
     few, times = torch.empty(0), list[Tensor]()
     for rows in _drawn(count, sizes, seed):
@@ -235,7 +236,7 @@ def _by_rows(
     def one(drawn: Tensor) -> Tensor:
         there = map_tensors(lambda out: out[:, drawn], outputs)
         truth = map_tensors(lambda target: target[drawn], targets)
-        return score(metric, there, truth, score_batch).double()
+        return compute_score(metric, there, truth, score_batch).double()
 
     try:
         return torch.vmap(one)(rows)
@@ -255,7 +256,7 @@ def _by_weight(metric: Metric, outputs: Outputs, targets: Targets, times: Tensor
 
     def one(drawn: Tensor) -> Tensor:
         weight = drawn if own is None else own.reshape(drawn.shape) * drawn
-        return score(metric, outputs, {**targets, "weight": weight}, None).double()
+        return compute_score(metric, outputs, {**targets, "weight": weight}, None).double()
 
     return torch.vmap(one)(times)
 

@@ -9,12 +9,13 @@ import torch
 from torch import nn
 
 from paretocosmos.errors import InfeasibleError
-from paretocosmos.evaluation.evaluate import outputs_of
-from paretocosmos.evaluation.intervals import intervals, moments_of
+from paretocosmos.evaluation.evaluate import collect_outputs
+from paretocosmos.evaluation.intervals import compute_intervals, get_moments
+from paretocosmos.evaluation.output_cache import NO_CACHE, OutputCache
 from paretocosmos.evaluation.rates import gap_limit
-from paretocosmos.evaluation.samples import samples_for
-from paretocosmos.pareto.front import Array, Front
-from paretocosmos.pareto.selection import Criteria, Point, find_best, find_constant, get_point
+from paretocosmos.evaluation.samples import load_samples_for
+from paretocosmos.pareto.front import Array, Front, Point, get_point
+from paretocosmos.pareto.selection import Criteria, find_best, find_constant
 from paretocosmos.problems import Problem
 from paretocosmos.types import Metric, Outputs, Targets, map_tensors
 
@@ -23,7 +24,13 @@ __all__ = ["proven"]
 ROWS = {"all": "rows", "positives": "positives", "negatives": "negatives"}
 
 
-def proven(model: nn.Module, problem: Problem, front: Front, criteria: Criteria) -> Point:
+def proven(
+    model: nn.Module,
+    problem: Problem,
+    front: Front,
+    criteria: Criteria,
+    cache: OutputCache = NO_CACHE,
+) -> Point:
     """The best point whose bounds can be shown on the validation data with a confidence.
 
     A ray passes if the limit of the bounded number, one-sided, keeps the bound. The rays are tested
@@ -38,14 +45,15 @@ def proven(model: nn.Module, problem: Problem, front: Front, criteria: Criteria)
         problem: what it was trained on.
         front: its validation front, whose rays are tested.
         criteria: what is asked, with a confidence.
+        cache: outputs of this network that are known already.
     """
     criteria.check(front)
     if find_constant(front).all() and not criteria.allow_constant:
         find_best(front, criteria)  # which refuses, with the way out
     rays = torch.tensor(front.rays).float()
     seen: dict[str, tuple[Outputs, Targets]] = {}  # by what is bounded; a metric is of all
-    for objectives, samples in samples_for(model, problem, "val"):
-        found = outputs_of(model, problem, samples, rays, whose="a confidence")
+    for objectives, samples in load_samples_for(model, problem, "val"):
+        found = collect_outputs(model, problem, samples, rays, purpose="a confidence", cache=cache)
         seen |= dict.fromkeys([*(one.name for one in objectives), *problem.metrics], found)
     share = (1 - (criteria.confidence or 0.95)) / len(criteria.bounds())
     tests = [
@@ -124,7 +132,7 @@ class BoundTest:
         moments = self.moments(at)
         if moments is not None and self.side > 0 and self.problem.score_batch is None:
             return float(gap_limit(moments, reach=NormalDist().inv_cdf(self.confidence)))
-        ends = intervals(
+        ends = compute_intervals(
             {self.name: self.metric},
             self.outputs_at(at),
             self.targets,
@@ -167,7 +175,7 @@ class BoundTest:
 
     def moments(self, at: int) -> Array | None:
         """What a gap's limit follows from; `None` for anything else."""
-        return moments_of(self.metric, self.outputs_at(at), self.targets)
+        return get_moments(self.metric, self.outputs_at(at), self.targets)
 
     def outputs_at(self, at: int) -> Outputs:
         """The network's at one ray."""

@@ -6,17 +6,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from paretocosmos.pareto.front import Array, Front
+from paretocosmos.pareto.front import Array, Front, Point, get_point
 from paretocosmos.pareto.rays import sample_rays
 from paretocosmos.pareto.selection import (
     Criteria,
-    Point,
     compute_cost,
     find_best,
     find_closest,
     find_feasible,
     find_neighbours,
-    get_point,
 )
 
 __all__ = ["refine"]

@@ -1,4 +1,4 @@
-"""The samples of a split, where a network is evaluated on them again and again."""
+"""The samples of a split, on which a network is evaluated repeatedly."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -10,7 +10,6 @@ import torch
 from torch import Tensor, nn
 
 from paretocosmos.errors import DataError
-from paretocosmos.evaluation.sweeping import there
 from paretocosmos.objectives import Objective
 from paretocosmos.problems import HELD, Problem, Source, Split, scored_on
 from paretocosmos.problems.streams.fields import BatchChecks, LabelRange
@@ -18,59 +17,49 @@ from paretocosmos.problems.streams.reading import bytes_of, joined
 from paretocosmos.runtime.device import fits
 from paretocosmos.types import Batch, map_tensors
 
-__all__ = [
-    "Samples",
-    "Share",
-    "Shares",
-    "bring",
-    "move",
-    "rows_of",
-    "samples_for",
-    "samples_of",
-    "thinned",
-]
-
 NO_LABELS: Mapping[str, LabelRange] = MappingProxyType({})
 
 
 @final
 class Samples:
-    """Samples with their targets on a device, as often as one asks: one batch, or one by one.
+    """Samples with their targets on a device, to iterate over in batches as often as needed.
 
     A split in memory is one batch, and so is one that takes little memory, which is read once. Any
     other is read anew every time.
 
     Args:
-        of: a split in memory, or where its samples are read from.
+        data: a split in memory, or the source that its samples are read from.
         objectives: what is scored on them.
         device: where the network is.
         dtype: of its floats.
         labels: what each target may have, where it is classes, as far as that is known.
+        name: tells samples of one problem from one another, in an `OutputCache`.
     """
 
     def __init__(
         self,
-        of: Batch | Source,
+        data: Batch | Source,
         objectives: tuple[Objective, ...],
         device: torch.device,
         dtype: torch.dtype,
         labels: Mapping[str, LabelRange] = NO_LABELS,
+        name: str = "",
     ) -> None:
-        self._objectives, self._device, self._dtype = objectives, device, dtype
+        self.name, self._objectives, self._device, self._dtype = name, objectives, device, dtype
         self._source: Source | None = None
         self._checks: BatchChecks | None = None
         self.whole: Batch | None = None
         """All samples, where they are in memory."""
-        if not isinstance(of, Batch):
-            self._source = of
-            self._checks = BatchChecks(of.where, objectives, labels)
-            held = of.held(HELD)
-            if isinstance(held, str):
+        if not isinstance(data, Batch):
+            self._source = data
+            self._checks = BatchChecks(data.where, objectives, labels)
+            loaded = data.held(HELD)
+            if isinstance(loaded, str):
                 self._count: int | None = None
                 return
-            self._checks.check(held)
-            of = held
-        self.whole, self._count = bring(of, device, dtype), len(of)
+            self._checks.check(loaded)
+            data = loaded
+        self.whole, self._count = move_to_evaluate(data, device, dtype), len(data)
 
     def __iter__(self) -> Iterator[Batch]:
         if self.whole is not None:
@@ -79,54 +68,57 @@ class Samples:
         count = 0
         for batch in self._read():
             count += len(batch)
-            yield bring(batch, self._device, self._dtype)
-        self._note(count)
+            yield move_to_evaluate(batch, self._device, self._dtype)
+        self._check_count(count)
 
     def __len__(self) -> int:
         if self._count is None:
-            self._note(sum(len(batch) for batch in self._read()))
+            self._check_count(sum(len(batch) for batch in self._read()))
         assert self._count is not None
         return self._count
 
     @property
     def explained(self) -> Callable[[], AbstractContextManager[None]]:
-        """A block in which a network that cannot take the last batch fails in a sentence."""
+        """A context in which the error of a network that fails on the last batch is explained."""
         return nullcontext if self._checks is None else self._checks.explained
 
-    def part(self, own: slice) -> "Samples":
-        """Some of the samples, where all are in memory."""
+    def part(self, rows: slice) -> "Samples":
+        """Return some of the samples, where all are in memory."""
         assert self.whole is not None
-        return Samples(rows_of(self.whole, own), self._objectives, self._device, self._dtype)
+        part = slice_rows(self.whole, rows)
+        name = f"{self.name}[{rows.start}:{rows.stop}]"
+        return Samples(part, self._objectives, self._device, self._dtype, name=name)
 
     def spread(self, most: int) -> Batch:
-        """So many samples at most, evenly spread; of those that are read, what little memory holds.
+        """Return so many samples at most, evenly spread.
 
-        Batches of other sizes than the first are left out.
+        Of those that are read, what little memory holds. Batches of other sizes than the first
+        are left out.
         """
         if self.whole is not None:
-            return thinned(self.whole, most)
+            return thin_batch(self.whole, most)
         first = next(self._read())
         most = max(2, min(most, HELD * len(first) // max(1, bytes_of(first))))
         step, start, parts = -(-len(self) // most), 0, list[Batch]()
         for batch in self._read():
-            own = slice(-start % step, None, step)
+            rows = slice(-start % step, None, step)
             start += len(batch)
-            some = _mapped(rows_of(batch, own), torch.clone)
+            some = _map_batch(slice_rows(batch, rows), torch.clone)
             if len(some) and (not parts or _sizes(some) == _sizes(parts[0])):
                 parts.append(some)
         assert self._source is not None
-        return bring(joined(parts, self._source.where), self._device, self._dtype)
+        return move_to_evaluate(joined(parts, self._source.where), self._device, self._dtype)
 
     def _read(self) -> Iterator[Batch]:
-        """One pass over what is not in memory, every batch looked at."""
+        """Read all batches of a split that is not in memory, and check each."""
         assert self._source is not None
         assert self._checks is not None
         for place, batch in enumerate(self._source.once(), start=1):
             self._checks.check(batch, place)
             yield batch
 
-    def _note(self, count: int) -> None:
-        """How many there were: the same every time, so that fronts can be compared."""
+    def _check_count(self, count: int) -> None:
+        """Check that there are as many samples every time, so that fronts can be compared."""
         if self._count not in (None, count):
             assert self._source is not None
             raise DataError(
@@ -143,14 +135,14 @@ Shares = Sequence[Share]
 """A split to evaluate on: all objectives on the same samples, or each on its own."""
 
 
-def samples_of(
+def load_samples(
     problem: Problem,
     split: Split,
     device: torch.device,
     dtype: torch.dtype,
     labels: Mapping[str, LabelRange] = NO_LABELS,
 ) -> list[Share]:
-    """A split to evaluate on: all objectives on the same samples, or each on its own.
+    """Load a split to evaluate on: all objectives on the same samples, or each on its own.
 
     Args:
         problem: whose split.
@@ -160,50 +152,56 @@ def samples_of(
         labels: what each target may have, where it is classes, as far as that is known.
     """
     return [
-        (objectives, Samples(of, objectives, device, dtype, labels))
-        for objectives, of in scored_on(problem, split)
+        (objectives, Samples(data, objectives, device, dtype, labels, name=f"{split} {index}"))
+        for index, (objectives, data) in enumerate(scored_on(problem, split))
     ]
 
 
-def samples_for(model: nn.Module, problem: Problem, split: Split) -> list[Share]:
-    """The same where a network is."""
+def load_samples_for(model: nn.Module, problem: Problem, split: Split) -> list[Share]:
+    """Load a split to evaluate on, to the device of a network."""
     parameter = next(model.parameters(), torch.zeros(()))
-    return samples_of(problem, split, parameter.device, parameter.dtype)
+    return load_samples(problem, split, parameter.device, parameter.dtype)
 
 
-def move(batch: Batch, device: torch.device, dtype: torch.dtype | None = None) -> Batch:
-    """A batch on a device, its floats as that type."""
-    return _mapped(batch, partial(there, device=device, dtype=dtype))
+def to_device(part: Tensor, *, device: torch.device, dtype: torch.dtype | None) -> Tensor:
+    """Move a tensor to a device, as that type if it holds floats."""
+    return part.to(device, dtype if part.is_floating_point() else None)
 
 
-def bring(batch: Batch, device: torch.device, dtype: torch.dtype | None = None) -> Batch:
-    """Samples to evaluate on a device: moved there, or their targets alone if they do not fit."""
+def move_batch(batch: Batch, device: torch.device, dtype: torch.dtype | None = None) -> Batch:
+    """Move a batch to a device, its floats as that type."""
+    return _map_batch(batch, partial(to_device, device=device, dtype=dtype))
+
+
+def move_to_evaluate(batch: Batch, device: torch.device, dtype: torch.dtype | None = None) -> Batch:
+    """Move samples to a device, or their targets alone if the samples do not fit."""
     if fits(batch, device, dtype):
-        return move(batch, device, dtype)
-    moved = partial(there, device=device, dtype=dtype)
+        return move_batch(batch, device, dtype)
+    moved = partial(to_device, device=device, dtype=dtype)
     return Batch(batch.inputs, map_tensors(moved, batch.targets))
 
 
-def thinned(batch: Batch, most: int) -> Batch:
-    """So many samples at most, evenly spread; not a copy, since a split may be large."""
-    return rows_of(batch, slice(None, None, -(-len(batch) // most)))
+def thin_batch(batch: Batch, most: int) -> Batch:
+    """Return so many samples at most, evenly spread; not a copy, since a split may be large."""
+    return slice_rows(batch, slice(None, None, -(-len(batch) // most)))
 
 
-def rows_of(batch: Batch, own: slice) -> Batch:
-    """Some samples of a batch; not a copy."""
-    return _mapped(batch, lambda part: part[own])
+def slice_rows(batch: Batch, rows: slice) -> Batch:
+    """Return some samples of a batch; not a copy."""
+    return _map_batch(batch, lambda part: part[rows])
 
 
 def _sizes(batch: Batch) -> list[torch.Size]:
-    found: list[torch.Size] = []
+    """List the sizes of a sample's tensors."""
+    sizes: list[torch.Size] = []
 
-    def note(part: Tensor) -> Tensor:
-        found.append(part.shape[1:])
+    def add(part: Tensor) -> Tensor:
+        sizes.append(part.shape[1:])
         return part
 
-    _mapped(batch, note)
-    return found
+    _map_batch(batch, add)
+    return sizes
 
 
-def _mapped(batch: Batch, function: Callable[[Tensor], Tensor]) -> Batch:
+def _map_batch(batch: Batch, function: Callable[[Tensor], Tensor]) -> Batch:
     return Batch(map_tensors(function, batch.inputs), map_tensors(function, batch.targets))

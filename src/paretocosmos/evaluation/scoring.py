@@ -1,20 +1,20 @@
-"""Outputs in hand, scored: the numbers of a front, and the front they make."""
+"""Scores of outputs: all at once, or summed over blocks of samples, and the front they make."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, final
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from paretocosmos.objectives import Objective
+from paretocosmos.errors import ConfigurationError, DataError, ParetoCosmosError
+from paretocosmos.io.files import one_line
+from paretocosmos.objectives import Objective, streamed
 from paretocosmos.pareto.front import Front
 from paretocosmos.types import Metric, Outputs, Targets, first, map_tensors
 
-__all__ = ["front_of", "score", "scored", "table_of"]
 
-
-def scored(
+def score_outputs(
     objectives: Sequence[Objective],
     outputs: Outputs,
     targets: Targets,
@@ -26,7 +26,7 @@ def scored(
     score_batch: int | None = None,
     provenance: Mapping[str, Any] | None = None,
 ) -> Front:
-    """The front of outputs ``[N, B, ...]`` at rays ``[N, J]``, for targets ``[B, ...]``.
+    """Score outputs ``[N, B, ...]`` at rays ``[N, J]``, for targets ``[B, ...]``, as a front.
 
     Args:
         objectives: what is scored.
@@ -39,8 +39,8 @@ def scored(
         score_batch: samples per score, whose mean is taken; `None` for all at once.
         provenance: what to record in the front.
     """
-    return front_of(
-        table_of(objectives, outputs, targets, metrics, score_batch),
+    return build_front(
+        compute_table(objectives, outputs, targets, metrics, score_batch),
         objectives,
         rays,
         metrics=tuple(metrics),
@@ -51,20 +51,20 @@ def scored(
     )
 
 
-def table_of(
+def compute_table(
     objectives: Sequence[Objective],
     outputs: Outputs,
     targets: Targets,
     metrics: Mapping[str, Metric],
     score_batch: int | None,
 ) -> Tensor:
-    """Every objective and metric ``[J + M, N]`` of outputs ``[N, B, ...]``."""
-    every = [o.score for o in objectives] + list(metrics.values())
-    numbers = [score(one, outputs, targets, score_batch) for one in every]
-    return torch.stack([number.double() for number in numbers])
+    """Compute every objective and metric ``[J + M, N]`` of outputs ``[N, B, ...]``."""
+    scores = [o.score for o in objectives] + list(metrics.values())
+    rows = [compute_score(one, outputs, targets, score_batch).double() for one in scores]
+    return torch.stack(rows)
 
 
-def front_of(
+def build_front(
     table: Tensor,
     objectives: Sequence[Objective],
     rays: Tensor,
@@ -75,9 +75,9 @@ def front_of(
     split: str,
     provenance: Mapping[str, Any] | None,
 ) -> Front:
-    """The front that a table ``[J + M, N]`` of numbers makes."""
+    """Build a front from a table ``[J + M, N]`` of numbers."""
     numbers, count = table.cpu().numpy(), len(objectives)
-    how = "whole split" if score_batch is None else f"mean over batches of {score_batch}"
+    scores = "whole split" if score_batch is None else f"mean over batches of {score_batch}"
     return Front(
         rays=rays.double().cpu().numpy(),
         values=numbers[:count].T,
@@ -85,12 +85,12 @@ def front_of(
         reference=np.asarray(reference, dtype=np.float64),
         metrics=dict(zip(metrics, numbers[count:], strict=True)),
         split=split,
-        provenance={"scores": how} | dict(provenance or {}),
+        provenance={"scores": scores} | dict(provenance or {}),
     )
 
 
-def score(metric: Metric, outputs: Outputs, targets: Targets, size: int | None) -> Tensor:
-    """One number per ray: outputs ``[N, B, ...]`` to ``[N]``."""
+def compute_score(metric: Metric, outputs: Outputs, targets: Targets, size: int | None) -> Tensor:
+    """Compute one number per ray: from outputs ``[N, B, ...]`` to ``[N]``."""
     per_ray = torch.vmap(metric, in_dims=(0, None))
     if size is None:
         return per_ray(outputs, targets)
@@ -111,3 +111,206 @@ def score(metric: Metric, outputs: Outputs, targets: Targets, size: int | None) 
         )
         parts.append(per_ray(*rest))
     return torch.stack(parts).mean(dim=0)
+
+
+# Of outputs that are kept for what needs all of them.
+MOST_BYTES = 4 * 2**30
+
+Gather = Callable[[Tensor], Tensor]
+
+
+@final
+class CollectedSamples:
+    """Collect outputs and targets of blocks of samples, for what needs all of them at once.
+
+    Args:
+        purpose: what needs them, for messages.
+        hint: what helps where they are too many.
+    """
+
+    def __init__(self, purpose: str, hint: str) -> None:
+        self._purpose, self._hint, self._bytes = purpose, hint, 0
+        self._parts: list[tuple[Any, Any]] = []
+
+    def __len__(self) -> int:
+        return len(self._parts)
+
+    def add(self, outputs: Outputs, targets: Targets) -> None:
+        """Add samples: outputs ``[N, b, ...]`` and targets ``[b, ...]``."""
+
+        def count(part: Tensor) -> Tensor:
+            self._bytes += part.nbytes
+            return part
+
+        map_tensors(count, outputs)
+        if self._bytes > MOST_BYTES:
+            raise DataError(
+                f"{self._purpose} cannot be computed batch by batch and keeps all outputs of a "
+                f"split, found more than {MOST_BYTES / 2**30:.3g} GB of them: {self._hint}"
+            )
+        self._parts.append((outputs, targets))
+
+    def join(self, gather: Gather | None = None) -> tuple[Any, Any]:
+        """Return all of them, ``[N, B, ...]`` and ``[B, ...]``.
+
+        Args:
+            gather: from samples of this process, along the first axis, to those of all.
+        """
+
+        def join_targets(*parts: Tensor) -> Tensor:
+            return torch.cat(parts) if gather is None else gather(torch.cat(parts))
+
+        def join_outputs(*parts: Tensor) -> Tensor:
+            return join_targets(*(part.movedim(1, 0) for part in parts)).movedim(0, 1)
+
+        if not self._parts:
+            raise DataError("a front needs at least one batch, found none: check the loader")
+        outputs, targets = zip(*self._parts, strict=True)
+        try:
+            return map_tensors(join_outputs, *outputs), map_tensors(join_targets, *targets)
+        except RuntimeError as error:
+            if isinstance(error, ParetoCosmosError):
+                raise
+            raise DataError(
+                f"{self._purpose} keeps all outputs of a split, and those of its batches differ in "
+                f"more than their number of samples ({one_line(error)}): let `collate` make the "
+                f"batches alike, or {self._hint}"
+            ) from error
+
+
+@final
+class StreamingScores:
+    """Scores at rays, from blocks of samples: sums of what adds up, so that no outputs are kept.
+
+    A metric that needs all outputs at once has them kept, up to a limit. A mean of scores of
+    batches keeps the samples of one batch.
+
+    Args:
+        objectives: what is scored.
+        metrics: further numbers.
+        score_batch: samples per score, whose mean is taken; `None` for all at once.
+    """
+
+    def __init__(
+        self,
+        objectives: Sequence[Objective],
+        metrics: Mapping[str, Metric],
+        *,
+        score_batch: int | None = None,
+    ) -> None:
+        self._names = [one.name for one in objectives] + list(metrics)
+        self._metrics = [one.score for one in objectives] + list(metrics.values())
+        self._streaming = [streamed(metric) for metric in self._metrics]
+        self._batch = score_batch
+        self._sums: dict[int, Tensor] = {}  # by the index of the metric
+        self._batches = 0
+        self._samples = self._collect()  # later all samples, or those of an unfinished batch
+
+    @property
+    def adds_up(self) -> bool:
+        """Whether sums are all it needs, so that several processes can each have a share."""
+        return self._batch is None and None not in self._streaming
+
+    def add(self, outputs: Outputs, targets: Targets, *, share: float = 1.0) -> None:
+        """Add samples: outputs ``[N, b, ...]`` and targets ``[b, ...]``.
+
+        Args:
+            outputs: at all rays.
+            targets: of the same samples.
+            share: of the samples that is counted here, where others count them too.
+        """
+        if self._batch is not None:
+            self._add_batches(outputs, targets, self._batch)
+            return
+        for index, streaming in enumerate(self._streaming):
+            if streaming is not None:
+                sums = torch.vmap(streaming.sums, in_dims=(0, None))(outputs, targets).double()
+                if index not in self._sums:
+                    self._check_sums(index, torch.vmap(streaming.finish)(sums), outputs, targets)
+                self._add_sums(index, sums * share)
+        if not self.adds_up:
+            self._samples.add(outputs, targets)
+
+    def table(
+        self,
+        *,
+        total: Callable[[list[Tensor]], list[Tensor]] = list,
+        gather: Gather | None = None,
+    ) -> Tensor:
+        """Return every objective and metric ``[J + M, N]``.
+
+        Args:
+            total: from sums of this process to those of all.
+            gather: from samples of this process, along the first axis, to those of all.
+        """
+        if self._batch is not None:
+            return self._table_of_batches()
+        if not self._sums and not self._samples:
+            raise DataError("a front needs at least one batch, found none: check the loader")
+        sums = dict(zip(self._sums, total(list(self._sums.values())), strict=True))
+        outputs, targets = ({}, {}) if self.adds_up else self._samples.join(gather)
+        rows = []
+        for index, (metric, streaming) in enumerate(
+            zip(self._metrics, self._streaming, strict=True)
+        ):
+            if streaming is None:
+                rows.append(compute_score(metric, outputs, targets, None).double())
+            else:
+                rows.append(torch.vmap(streaming.finish)(sums[index]).double())
+        return torch.stack(rows)
+
+    def _add_sums(self, index: int, sums: Tensor) -> None:
+        self._sums[index] = self._sums[index] + sums if index in self._sums else sums
+
+    def _collect(self) -> CollectedSamples:
+        """Start to collect samples, with no samples yet."""
+        named = zip(self._names, self._streaming, strict=True)
+        whole = [name for name, streaming in named if streaming is None]
+        return CollectedSamples(
+            " and ".join(f"`{name}`" for name in whole or self._names),
+            "take fewer `rays`, leave it out, or say how it adds up over samples (`sums` of an "
+            "objective, `streaming` of a metric)",
+        )
+
+    def _add_batches(self, outputs: Outputs, targets: Targets, size: int) -> None:
+        """Sum scores of whole batches; the samples of one that is not full wait."""
+        self._samples.add(outputs, targets)
+        outputs, targets = self._samples.join()
+        whole = len(first(targets)) // size * size
+        if whole:
+            full = (
+                map_tensors(lambda out: out[:, :whole], outputs),
+                map_tensors(lambda t: t[:whole], targets),
+            )
+            for index, metric in enumerate(self._metrics):
+                mean = compute_score(metric, *full, size).double()
+                self._add_sums(index, mean * (whole // size))
+            self._batches += whole // size
+        rest = map_tensors(lambda out: out[:, whole:].clone(), outputs)
+        self._samples = self._collect()
+        self._samples.add(rest, map_tensors(lambda t: t[whole:].clone(), targets))
+
+    def _table_of_batches(self) -> Tensor:
+        outputs, targets = self._samples.join()
+        rows = [self._sums.get(index, torch.zeros(())) for index in range(len(self._metrics))]
+        count = self._batches
+        if len(first(targets)):
+            count += 1
+            for index, metric in enumerate(self._metrics):
+                last = compute_score(metric, outputs, targets, None).double()
+                rows[index] = rows[index].to(last) + last
+        return torch.stack(rows) / count
+
+    def _check_sums(self, index: int, scores: Tensor, outputs: Outputs, targets: Targets) -> None:
+        """Raise if sums do not give the score of the first block."""
+        if not len(first(targets)):
+            return
+        expected = compute_score(self._metrics[index], outputs, targets, None)
+        close = torch.isclose(scores, expected.to(scores), rtol=1e-3, atol=1e-5, equal_nan=True)
+        if not close.all():
+            wrong = int((~close).int().argmax())
+            raise ConfigurationError(
+                f"the sums of `{self._names[index]}` must give its score, found {scores[wrong]:g} "
+                f"by them and the score {expected[wrong]:g} on the same samples: fix `sums` and "
+                "`from_sums` of the objective, or the sums passed to `streaming` of the metric"
+            )

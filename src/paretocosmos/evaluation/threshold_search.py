@@ -10,14 +10,15 @@ import torch
 from torch import Tensor, nn
 
 from paretocosmos.errors import InfeasibleError
-from paretocosmos.evaluation.evaluate import evaluating, outputs_of, score, scored
-from paretocosmos.evaluation.intervals import paired_draws
-from paretocosmos.evaluation.kept import kept_for
-from paretocosmos.evaluation.samples import samples_for
+from paretocosmos.evaluation.evaluate import collect_outputs, evaluation_mode
+from paretocosmos.evaluation.intervals import draw_paired_scores
+from paretocosmos.evaluation.output_cache import NO_CACHE, OutputCache, key_rays
+from paretocosmos.evaluation.samples import load_samples_for
+from paretocosmos.evaluation.scoring import compute_score, score_outputs
 from paretocosmos.evaluation.threshold import at_threshold, logit_of, scores_of
 from paretocosmos.objectives import decides
-from paretocosmos.pareto.front import Array, Front
-from paretocosmos.pareto.selection import Criteria, Point, find_best, get_point
+from paretocosmos.pareto.front import Array, Front, Point, get_point
+from paretocosmos.pareto.selection import Criteria, find_best
 from paretocosmos.problems import Problem
 from paretocosmos.runtime.device import precise
 from paretocosmos.types import Metric, Targets
@@ -40,6 +41,7 @@ def other_threshold(
     criteria: Criteria,
     *,
     beyond: Point | None = None,
+    cache: OutputCache = NO_CACHE,
 ) -> tuple[Point, float] | None:
     """The best point of a front's rays at any threshold, if it is worth another than 0.5.
 
@@ -56,6 +58,7 @@ def other_threshold(
         criteria: what is asked.
         beyond: what was chosen at 0.5; then the gain in what is to be large must be one that chance
             does not explain. Else none keeps the bounds at 0.5.
+        cache: outputs of this network that are known already.
 
     Returns:
         The point on the validation data and its threshold, or `None`.
@@ -63,18 +66,20 @@ def other_threshold(
     asked = _of_decisions(problem, criteria)
     if beyond is not None and asked is not criteria:
         return None  # what is to be large cannot see a threshold
-    shares = samples_for(model, problem, "val")
+    shares = load_samples_for(model, problem, "val")
     if asked is None or len(shares) > 1:
         return None
     ((_, samples),) = shares
-    seen = partial(outputs_of, model, problem, samples, whose="another threshold")
+    seen = partial(
+        collect_outputs, model, problem, samples, purpose="another threshold", cache=cache
+    )
     rays = torch.tensor(front.rays).float()
     outputs, targets = seen(rays)
     if "label" not in targets:
         return None
-    with evaluating(model), precise("fp32"):
+    with evaluation_mode(model), precise("fp32"):
         assert isinstance(outputs, Tensor)
-        thresholds, tried = _tried(problem, front, asked, outputs, targets)
+        thresholds, tried = _tried(problem, front, asked, outputs, targets, cache)
         if tried is None:
             return None
         try:
@@ -83,7 +88,7 @@ def other_threshold(
             return None
         at, threshold = int(tried.metrics["place"][place]), float(thresholds[place])
         moved = at_threshold(problem, threshold)
-        found = scored(
+        found = score_outputs(
             moved.objectives,
             outputs[at : at + 1],
             targets,
@@ -103,7 +108,12 @@ def other_threshold(
 
 
 def _tried(
-    problem: Problem, front: Front, asked: Criteria, outputs: Tensor, targets: Targets
+    problem: Problem,
+    front: Front,
+    asked: Criteria,
+    outputs: Tensor,
+    targets: Targets,
+    cache: OutputCache,
 ) -> tuple[Array, Front | None]:
     """The thresholds, and what each has at its ray, a point each; its `place` is the ray's."""
     positive = targets["label"].reshape(-1).cpu() > 0.5
@@ -113,9 +123,8 @@ def _tried(
     asking = {*asked.max, *asked.min, asked.maximize, asked.minimize}
     named = [name for name in problem.metrics if name in asking and name not in problem.names]
     wanted = {name: scores_of(problem)[name] for name in (*problem.names, *named)}
-    thresholds, every = kept_for(
-        (problem, outputs),
-        ("thresholds", id(problem), id(outputs), *wanted),
+    thresholds, every = cache.get(
+        ("thresholds", key_rays(torch.tensor(front.rays)), *wanted),
         lambda: _at_thresholds(problem, wanted, outputs, targets, weight, shares),
     )
     if not len(thresholds):
@@ -148,7 +157,7 @@ def _at_thresholds(
         yes = ((moved.flatten(1) > 0).double().cpu() @ weight / weight.sum()).numpy()
         kept = (yes > 0) & (yes < 1) & (yes >= shares[0]) & (yes <= shares[-1])
         found = {
-            name: score(
+            name: compute_score(
                 metric, moved if decides(metric) else out[None], targets, problem.score_batch
             )
             .double()
@@ -166,8 +175,8 @@ def _at_thresholds(
 def _gains(problem: Problem, asked: Criteria, both: Tensor, targets: Targets) -> bool:
     """Whether the second of two has more of what is to be large than chance explains."""
     metric = scores_of(problem)[asked.maximize or ""]
-    found = score(metric, both, targets, problem.score_batch)
-    drawn = paired_draws([metric], both, targets, score_batch=problem.score_batch)[:, :, 0]
+    found = compute_score(metric, both, targets, problem.score_batch)
+    drawn = draw_paired_scores([metric], both, targets, score_batch=problem.score_batch)[:, :, 0]
     noise = float(np.nanstd(drawn[:, 1] - drawn[:, 0]))
     return float(found[1] - found[0]) > NormalDist().inv_cdf(SURE) * noise
 

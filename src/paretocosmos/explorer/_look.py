@@ -9,8 +9,8 @@ import numpy.typing as npt
 import torch
 
 from paretocosmos.errors import ConfigurationError, DataError, ParetoCosmosError
-from paretocosmos.evaluation.evaluate import evaluate, evaluating, sweep
-from paretocosmos.evaluation.samples import bring
+from paretocosmos.evaluation.evaluate import evaluate, evaluation_mode, predict_at_rays
+from paretocosmos.evaluation.samples import move_to_evaluate
 from paretocosmos.evaluation.threshold import MIDDLE, at_threshold
 from paretocosmos.explorer._heads import Reader, count, readers_of
 from paretocosmos.explorer._outcomes import gap_ends, outcome_gaps, outcomes_of, shares_of, sizes_of
@@ -234,8 +234,8 @@ def _outputs(
     """On the CPU, ``[rays, B, ...]``, by the arithmetic of `evaluate`."""
     parameter = next(run.model.parameters(), torch.zeros(()))
     inputs = batch.inputs if rows is None else map_tensors(lambda part: part[rows], batch.inputs)
-    some = bring(Batch(inputs, {}), parameter.device, parameter.dtype)
-    with evaluating(run.model), precise("fp32"):
-        outputs = sweep(run.model, some.inputs, rays, problem.prepare)
+    some = move_to_evaluate(Batch(inputs, {}), parameter.device, parameter.dtype)
+    with evaluation_mode(run.model), precise("fp32"):
+        outputs = predict_at_rays(run.model, some.inputs, rays, problem.prepare)
         found: Outputs = map_tensors(lambda part: part.cpu(), outputs)
     return found

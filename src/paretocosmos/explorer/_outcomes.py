@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 from torch import Tensor
 
-from paretocosmos.evaluation.intervals import moments_of
+from paretocosmos.evaluation.intervals import get_moments
 from paretocosmos.evaluation.rates import gap_interval, share_interval
 from paretocosmos.explorer._heads import Reader
 from paretocosmos.explorer._view import Cell, Outcome
@@ -191,7 +191,7 @@ def gap_ends(
     every = {one.name: one.score for one in problem.objectives} | dict(problem.metrics)
     for name, metric in every.items():
         moments = [
-            moments_of(metric, map_tensors(partial(_at, place=place), outputs), targets)
+            get_moments(metric, map_tensors(partial(_at, place=place), outputs), targets)
             for place in range(len(first(outputs)))
         ]
         known = [one for one in moments if one is not None]

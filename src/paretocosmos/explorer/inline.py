@@ -11,8 +11,8 @@ from pathlib import Path
 from paretocosmos.errors import DataWarning
 from paretocosmos.explorer._look import look_at
 from paretocosmos.explorer._write import write_report
-from paretocosmos.io.doing import doing
 from paretocosmos.io.paths import user_path
+from paretocosmos.io.progress import status
 from paretocosmos.runs.like import RunLike, as_run
 from paretocosmos.runs.run import Run
 
@@ -68,7 +68,7 @@ def page_of(
         threshold: as `look_at` takes it.
         height: of the frame in a notebook, in pixels.
     """
-    with doing("writing the page"):
+    with status("writing the page"):
         view = look_at(runs, data=data, samples=samples, threshold=threshold)
         write_report(path, view)
     return Page(path, height, view.why)

@@ -1,19 +1,15 @@
 """Export: a run or an estimator as one file, `x` and `preference` in, and a card beside it."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal
 
-from paretocosmos.errors import ParetoCosmosError, RunError, unknown
+from paretocosmos.errors import RunError, unknown
 from paretocosmos.evaluation.threshold import check_threshold
-from paretocosmos.export._card import card
-from paretocosmos.export._check import LIMIT, difference
-from paretocosmos.export._deployed import Call, Shared, deployed
-from paretocosmos.export._onnx import loaded_onnx, need_onnx, onnx_bytes
-from paretocosmos.export._program import loaded_program, program_bytes
-from paretocosmos.export.metadata import TAKES, Takes, about, decides_by_one
-from paretocosmos.io.files import exists, made, one_line, replacing
+from paretocosmos.export.card import render_run_card
+from paretocosmos.export.formats import FORMATS, compare_file, require_onnx
+from paretocosmos.export.network import TAKES, describe, has_threshold, plan_export
+from paretocosmos.io.files import exists, made, replacing
 from paretocosmos.io.paths import user_path
 from paretocosmos.runs.like import RunLike, as_run, predicts_at
 from paretocosmos.runs.run import Run
@@ -49,21 +45,6 @@ class Exported:
 
     def __fspath__(self) -> str:
         return str(self.path)
-
-
-class _Way(NamedTuple):
-    """How a format is written and read."""
-
-    ending: str
-    write: Callable[[Shared, Callable[[bool], str]], tuple[bytes, bool]]
-    load: Callable[[Path], Call]
-    takes: dict[bool, Takes]
-
-
-_WAYS: dict[str, _Way] = {
-    "onnx": _Way(".onnx", onnx_bytes, loaded_onnx, {True: "any", False: "one"}),
-    "torch": _Way(".pt2", program_bytes, loaded_program, {True: "each", False: "one"}),
-}
 
 
 def export(
@@ -116,60 +97,41 @@ def export(
     >>> done.difference <= 1e-5
     True
     """
-    if format not in _WAYS:
-        raise unknown("format", format, _WAYS)
+    if format not in FORMATS:
+        raise unknown("format", format, FORMATS)
     run = as_run(run)
     threshold = predicts_at(run).threshold if threshold is None else threshold
-    check_threshold(threshold, decided=decides_by_one(run), what=run.record["name"])
-    way = _WAYS[format]
-    path = _place(run, way.ending, out)
+    check_threshold(threshold, decided=has_threshold(run), what=run.record["name"])
+    file_format = FORMATS[format]
+    path = _find_path(run, file_format.ending, out)
     with made(path.parent):  # before the work is done
         if format == "onnx":
-            need_onnx()
-        shared = deployed(run, threshold)
-        content, several = way.write(
-            shared, lambda free: about(run, shared, way.takes[free], threshold)
+            require_onnx()
+        plan = plan_export(run, threshold)
+        content, several = file_format.write(
+            plan, lambda free: describe(run, plan, file_format.takes[free], threshold)
         )
-        takes = way.takes[several]
+        takes = file_format.takes[several]
         with replacing(path, way_out=WAY_OUT) as temporary:
             temporary.write_bytes(content)
-            found = _compared(run, shared, temporary, path, way, takes)
-    said = TAKES[takes].format(j=shared.objectives)
-    result = Exported(path, path.with_name(f"{path.name}.md"), found, said)
+            difference = compare_file(plan, temporary, path, file_format.load, takes, run.table)
+    preference = TAKES[takes].format(j=plan.objectives)
+    result = Exported(path, path.with_name(f"{path.name}.md"), difference, preference)
     with replacing(result.card, way_out=WAY_OUT) as temporary:
-        temporary.write_bytes(card(run, shared, path.name, takes, found, threshold).encode())
+        card = render_run_card(run, plan, path.name, takes, difference, threshold)
+        temporary.write_bytes(card.encode())
     return result
 
 
-def _place(run: Run, ending: str, out: str | Path | None) -> Path:
-    """Where the file goes; nothing that is not the run's own is replaced."""
-    own = run.folder / "export" / f"model{ending}" if run.saved else None
-    path = (own or Path(f"model{ending}")) if out is None else user_path(out)
+def _find_path(run: Run, ending: str, out: str | Path | None) -> Path:
+    """Return the path of the file; only a file in the run's own folder is replaced."""
+    default = run.folder / "export" / f"model{ending}" if run.saved else None
+    path = (default or Path(f"model{ending}")) if out is None else user_path(out)
     if path.suffix != ending:
         raise RunError(f"`out` must name a file that ends in {ending}, found `{path}`")
-    taken = [p for p in (path, path.with_name(f"{path.name}.md")) if exists(p)]
-    if taken and path != own:
-        raise RunError(f"`{taken[0]}` exists; choose another `out`, or remove it").by({"out": None})
-    return path
-
-
-def _compared(
-    run: Run, shared: Shared, written: Path, path: Path, way: _Way, takes: Takes
-) -> float:
-    """The difference between a written file and PyTorch; too large a one is refused."""
-    try:
-        found = difference(shared, way.load(written), takes=takes, table=run.table)
-    except ParetoCosmosError:
-        raise
-    except Exception as error:  # runtimes have no family of errors in common
-        raise RunError(
-            f"the file for `{path}` cannot be run ({one_line(error)[:300]}), so it was removed: "
-            "try another format, or other versions of torch and the runtime"
-        ) from error
-    if found > LIMIT:
-        raise RunError(
-            f"the file for `{path}` differs from PyTorch by up to {found:.2g} where at most "
-            f"{LIMIT:g} is allowed, so it was removed: try another format, or other "
-            "versions of torch and the runtime"
+    existing = [p for p in (path, path.with_name(f"{path.name}.md")) if exists(p)]
+    if existing and path != default:
+        raise RunError(f"`{existing[0]}` exists; choose another `out`, or remove it").by(
+            {"out": None}
         )
-    return found
+    return path

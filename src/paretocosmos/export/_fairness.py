@@ -2,8 +2,7 @@
 
 from collections.abc import Iterator
 
-from paretocosmos.conditioning import Conditioning
-from paretocosmos.export._markdown import plain
+from paretocosmos.export.markdown import plain
 from paretocosmos.objectives import GroupObjective, fairness_objectives
 from paretocosmos.pareto.selection import find_constant
 from paretocosmos.runs.run import Run
@@ -26,12 +25,8 @@ def fairness(run: Run) -> Iterator[str]:
         )
         yield f"The groups of {plain(about['sensitive'])} are compared: {groups}. {known}"
         yield ""
-        if isinstance(model := run.model, Conditioning) and model.closed_form:
-            yield (
-                f"- The network estimates from {'its inputs' if inputs else 'the other columns'} "
-                "how likely somebody belongs to each group, and the preference moves answers by "
-                "that estimate: ask whether this is allowed where it is used."
-            )
+        if disclosure := getattr(run.model, "disclosure", ""):
+            yield f"- {disclosure}"
         measures = _measures(run)
         shown = (name for name in (*front.names, *front.metrics) if name in measures)
         yield from (f"- {plain(name)}: {measures[name]}." for name in shown)

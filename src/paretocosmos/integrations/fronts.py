@@ -11,9 +11,8 @@ import torch
 from torch import Tensor, nn
 
 from paretocosmos.errors import ConfigurationError, DataError, FrontWarning
-from paretocosmos.evaluation.scoring import front_of
-from paretocosmos.evaluation.sweeping import check_rows
-from paretocosmos.evaluation.tally import Tally
+from paretocosmos.evaluation.evaluate import check_rows
+from paretocosmos.evaluation.scoring import StreamingScores, build_front
 from paretocosmos.integrations.weighting import to_float32
 from paretocosmos.objectives import Objective
 from paretocosmos.pareto import metrics
@@ -23,7 +22,7 @@ from paretocosmos.types import Batch, Inputs, Metric, first, map_tensors
 
 Rays = int | Tensor | Sequence[Sequence[float]]
 
-Tallies = dict[int, list[Tally]]
+Tallies = dict[int, list[StreamingScores]]
 """A tally for every ray: of all objectives, or of each by its number if each has a loader."""
 
 ALL = -1
@@ -115,7 +114,9 @@ class FrontEvaluator:
             )
         scored = self.objectives if objective == ALL else self.objectives[objective : objective + 1]
         rays = self._all_rays
-        ray_tallies = tallies.setdefault(objective, [Tally(scored, self.metrics) for _ in rays])
+        ray_tallies = tallies.setdefault(
+            objective, [StreamingScores(scored, self.metrics) for _ in rays]
+        )
         device = first(batch.targets).device
         for ray, tally in zip(rays, ray_tallies, strict=True):
             with _disable_autocast(device) if exact else nullcontext():
@@ -151,7 +152,7 @@ class FrontEvaluator:
             torch.cat([tally.table(**reductions) for tally in tallies[number]], dim=1)
             for number in numbers
         ]
-        combined = front_of(
+        combined = build_front(
             torch.cat(rows),
             self.objectives,
             self._all_rays,

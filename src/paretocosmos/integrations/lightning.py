@@ -8,8 +8,8 @@ import torch
 from torch import Tensor, nn
 
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.evaluation.evaluate import evaluating
-from paretocosmos.evaluation.samples import move
+from paretocosmos.evaluation.evaluate import evaluation_mode
+from paretocosmos.evaluation.samples import move_batch
 from paretocosmos.integrations.batches import extract_inputs
 from paretocosmos.integrations.fronts import ALL, FrontEvaluator, Rays, Tallies
 from paretocosmos.integrations.weighting import (
@@ -204,7 +204,7 @@ class ParetoModule(LightningModule):  # type: ignore[misc]
         """
         evaluator = self._evaluator.with_rays(rays)
         tallies: Tallies = {}
-        with evaluating(self):
+        with evaluation_mode(self):
             for batch in _find_loader(data, check_split(split)):
                 self._add(evaluator, tallies, batch, transfer=True)
             return evaluator.front(tallies, split=split)[0]
@@ -238,8 +238,8 @@ class ParetoModule(LightningModule):  # type: ignore[misc]
     def _transfer(self, batch: Batch) -> Batch:
         """Move a batch to the network's device and type, as the Trainer does."""
         dtype = next(p.dtype for p in self.model.parameters() if p.is_floating_point())
-        inputs = move(Batch(batch.inputs, {}), self.device, dtype).inputs
-        return Batch(inputs, move(batch, self.device).targets)
+        inputs = move_batch(Batch(batch.inputs, {}), self.device, dtype).inputs
+        return Batch(inputs, move_batch(batch, self.device).targets)
 
     def _report(self, split: str) -> None:
         gather = None if self.trainer.world_size == 1 else self._gather

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, final
 
 from paretocosmos.errors import ConfigurationError, need, unknown
 from paretocosmos.io.files import digest_of
-from paretocosmos.io.text import printable
+from paretocosmos.io.formatting import sanitize
 from paretocosmos.pareto.front import Front
 from paretocosmos.runs.folders import flat
 from paretocosmos.runs.run import Run
@@ -174,7 +174,7 @@ class TensorBoard(RunLogger[SummaryWriter]):
     def _log_front(self, log: SummaryWriter, front: Front, epoch: int) -> None:
         columns = tabulate_front(front)
         rows = [[f"{value:.4g}" for value in row] for row in zip(*columns.values(), strict=True)]
-        heads = [printable(name).replace("|", "/") for name in columns]
+        heads = [sanitize(name).replace("|", "/") for name in columns]
         lines = [" | ".join(row) for row in (heads, ["---"] * len(heads), *rows)]
         log.add_text(f"front/{front.split}", "\n".join(lines), epoch)
         log.flush()

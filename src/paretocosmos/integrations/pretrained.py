@@ -20,7 +20,7 @@ from paretocosmos._version import __version__
 from paretocosmos.conditioning import Conditioning, PerRayEnsemble, inside
 from paretocosmos.config.settings import spec_name
 from paretocosmos.errors import ConfigurationError, RunError, need
-from paretocosmos.integrations._pretrained_card import card
+from paretocosmos.export.card import render_network_card
 from paretocosmos.io.files import json_value, made, one_line, read_json, write_bytes, write_json
 from paretocosmos.io.paths import user_path
 from paretocosmos.io.trust import check_names, check_trust
@@ -89,7 +89,7 @@ def save_pretrained(
             config = copy.deepcopy(model.backbone.config)
             config.architectures = [type(model.backbone).__name__]  # type: ignore[union-attr]
             write_bytes(place / CONFIG, config.to_json_string().encode())  # type: ignore
-        write_bytes(place / CARD, card(model, about, front).encode())
+        write_bytes(place / CARD, render_network_card(model, about, front).encode())
         write_json(place / ABOUT, about)
     return place
 

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import IO, Any
 
 from paretocosmos.errors import DataError
-from paretocosmos.io.bars import bar
 from paretocosmos.io.files import beside, one_line
 from paretocosmos.io.packed import in_pieces
+from paretocosmos.io.progress import progress_bar
 
 __all__ = ["Remote", "fetch", "sha256_of"]
 
@@ -114,7 +114,7 @@ def _download(remote: Remote, stream: IO[bytes], name: str) -> int:
         total = int(length) if length and length.isdecimal() and len(length) < 20 else None
         if total is not None and total > remote.most:
             raise OSError(f"it has {total:,} bytes, at most {remote.most:,} are expected")
-        with bar(name, total, of_bytes=True) as advance:
+        with progress_bar(name, total, of_bytes=True) as advance:
             while part := answer.read(CHUNK):
                 done += len(part)
                 if done > remote.most:

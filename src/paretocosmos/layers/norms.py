@@ -1,4 +1,4 @@
-"""Batch normalisation under rays: its statistics are those of samples under other rays too."""
+"""Stand-ins for layers; replacements of batch normalisation, which mixes samples across rays."""
 
 import copy
 import warnings
@@ -7,18 +7,32 @@ from typing import Any, Literal
 from torch import Tensor, nn
 
 from paretocosmos.errors import ConditioningWarning, ConfigurationError, unknown
-from paretocosmos.layers.wrapper import StandIn
 from paretocosmos.runtime.torch_private import BatchNorm
 
-__all__ = ["FrozenNorm", "Norm", "with_norm"]
+
+class StandIn(nn.Module):
+    """Replaces a layer in a network and forwards its attributes: `conv.weight` still works."""
+
+    def __init__(self, layer: nn.Module) -> None:
+        super().__init__()
+        self.layer: Any = layer
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return super().__getattr__(name)
+        except AttributeError:
+            if name.startswith("__"):  # copying must not use the layer's own methods
+                raise
+            return getattr(super().__getattr__("layer"), name)
+
 
 Norm = Literal["keep", "group", "frozen"]
 MOST_GROUPS = 32  # Wu and He 2018
-FEWEST_CHANNELS = 8  # in a group, of which one pixel must do at the end of a deep network
+FEWEST_CHANNELS = 8  # per group: at the end of a deep network one pixel is all there is to average
 
 
 class FrozenNorm(StandIn):
-    """Batch normalisation by its running statistics as they are, in training too."""
+    """Batch normalisation with its running statistics fixed, in training too."""
 
     def train(self, mode: bool = True) -> "FrozenNorm":
         super().train(mode)
@@ -31,12 +45,12 @@ class FrozenNorm(StandIn):
 
 
 def with_norm(network: nn.Module, norm: Norm | None, *, depth: int = 1) -> nn.Module:
-    """A network whose batch normalisation bears rays; itself where there is none, or to be kept.
+    """Replace batch normalisation in a copy of a network; return the network if nothing changes.
 
     Args:
-        network: any.
-        norm: what becomes of batch normalisation; `None` keeps it and warns.
-        depth: calls between the user's, which the warning points at, and this one.
+        network: any. Its parameters and buffers are shared with the copy, not copied.
+        norm: what replaces batch normalisation; `None` keeps it and warns.
+        depth: stack frames between the user's call, to which the warning points, and this one.
     """
     if norm not in (None, "keep", "group", "frozen"):
         raise unknown("`norm`", str(norm), ("keep", "group", "frozen"))
@@ -52,17 +66,19 @@ def with_norm(network: nn.Module, norm: Norm | None, *, depth: int = 1) -> nn.Mo
         )
     if norm in (None, "keep") or not names:
         return network
-    changed = copy.deepcopy(network)
-    replacement = _group if norm == "group" else _frozen
+    # the weights are shared: who conditions the result copies it once more, weights and all
+    shared = {id(weight): weight for weight in (*network.parameters(), *network.buffers())}
+    changed = copy.deepcopy(network, shared)
+    replace = _to_group_norm if norm == "group" else _to_frozen_norm
     for name in names:
-        other = replacement(changed.get_submodule(name), name)
+        other = replace(changed.get_submodule(name), name)
         if name == "":
             return other
         changed.set_submodule(name, other)
     return changed
 
 
-def _group(layer: Any, name: str) -> nn.Module:
+def _to_group_norm(layer: Any, name: str) -> nn.Module:
     """Group normalisation with the same weights."""
     if not type(layer).__module__.startswith("torch."):
         raise ConfigurationError(
@@ -82,7 +98,7 @@ def _group(layer: Any, name: str) -> nn.Module:
     return group.train(layer.training)
 
 
-def _frozen(layer: Any, name: str) -> nn.Module:
+def _to_frozen_norm(layer: Any, name: str) -> nn.Module:
     if layer.running_mean is None:
         raise ConfigurationError(
             f'norm="frozen" needs running statistics, but `{name}` has none: use norm="group"'

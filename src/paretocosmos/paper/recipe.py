@@ -39,8 +39,8 @@ def read_recipe(file: str, text: str, trust: Collection[str] = ()) -> "RecipeFil
         text: TOML.
         trust: packages and modules whose code it may name.
     """
+    from paretocosmos.io.formatting import sanitize_line
     from paretocosmos.io.schema.recipe import check_recipe
-    from paretocosmos.io.text import plain
 
     try:
         content = tomllib.loads(text)
@@ -54,8 +54,8 @@ def read_recipe(file: str, text: str, trust: Collection[str] = ()) -> "RecipeFil
     recipe, mistakes = check_recipe(content)
     check_names(_third_party_names(recipe.grid), file=file, trust=check_trust(trust))
     for index, grid in enumerate(recipe.grid):
-        mistakes += map(plain, _find_mistakes(grid, index))
-    mistakes += map(plain, _find_duplicates(recipe.grid))
+        mistakes += map(sanitize_line, _find_mistakes(grid, index))
+    mistakes += map(sanitize_line, _find_duplicates(recipe.grid))
     if mistakes:
         count = "a mistake" if len(mistakes) == 1 else f"{len(mistakes)} mistakes"
         raise ConfigurationError(f"`{file}` has {count}: {'; '.join(mistakes)}")

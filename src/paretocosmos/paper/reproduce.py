@@ -251,10 +251,6 @@ class Reproduction:
             # another process that begins has swept it away as it was written
             write_json(self.file, self.to_dict())
 
-    def sweep(self) -> None:
-        """Remove temporary files that a killed process left beside the file."""
-        sweep(self.file.parent, of=self.file.name)
-
 
 def _add_results(status: ExperimentStatus, out: Path) -> ExperimentStatus:
     """Return the status with the numbers of the finished runs."""
@@ -348,7 +344,7 @@ def reproduce(
         _make_folder(out), device, precision, data_folder, check_trust(trust)
     )
     reproduction = Reproduction(recipe, options.out)
-    reproduction.sweep()
+    sweep(reproduction.file.parent, of=reproduction.file.name)  # what a killed process left
     images: dict[str, str] = {}
     jobs = _find_jobs(reproduction, asked, options, images)
     reproduction.save()

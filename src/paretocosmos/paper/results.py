@@ -7,7 +7,7 @@
 import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -285,7 +285,7 @@ class RecipeResult(Result):
     """All experiments of a recipe, what they took, and the paper's claims."""
 
     format: int
-    recipe: str
+    recipe: Annotated[str, Field(max_length=100, pattern=r"^[^/\\\x00-\x1f]+$")]  # a file's name
     title: str
     section: str
     shows: str

@@ -1,1 +1,61 @@
-"""Rays, fronts and what is computed from them."""
+"""Rays on the simplex, fronts, their metrics, and the choice of a point."""
+
+from paretocosmos.pareto.front import Array, Front, Point, get_columns, get_point
+from paretocosmos.pareto.rays import (
+    Alpha,
+    Rays,
+    as_rays,
+    check_alpha,
+    each_alone,
+    even_rays,
+    sample_rays,
+    stratified_rays,
+)
+from paretocosmos.pareto.scalarize import (
+    Alignment,
+    cosmos_loss,
+    cosmos_weights,
+    floored,
+    linear_loss,
+    tchebycheff_loss,
+    tchebycheff_weights,
+)
+from paretocosmos.pareto.selection import (
+    Criteria,
+    CriteriaOptions,
+    find_best,
+    find_closest,
+    find_constant,
+    find_feasible,
+    find_neighbours,
+)
+
+__all__ = [
+    "Alignment",
+    "Alpha",
+    "Array",
+    "Criteria",
+    "CriteriaOptions",
+    "Front",
+    "Point",
+    "Rays",
+    "as_rays",
+    "check_alpha",
+    "cosmos_loss",
+    "cosmos_weights",
+    "each_alone",
+    "even_rays",
+    "find_best",
+    "find_closest",
+    "find_constant",
+    "find_feasible",
+    "find_neighbours",
+    "floored",
+    "get_columns",
+    "get_point",
+    "linear_loss",
+    "sample_rays",
+    "stratified_rays",
+    "tchebycheff_loss",
+    "tchebycheff_weights",
+]

@@ -1,6 +1,7 @@
 """The front: evaluated rays and their values, the one thing metrics, plots and reports accept."""
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from types import MappingProxyType
@@ -9,17 +10,15 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 import numpy.typing as npt
 
-from paretocosmos.errors import ConfigurationError, DataError, need
+from paretocosmos.errors import ConfigurationError, DataError, need, unknown
 from paretocosmos.io.files import one_line, parse_json
-from paretocosmos.io.tables import Grid, number, spread
+from paretocosmos.io.formatting import Grid, format_number, pick_evenly
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from paretocosmos.pareto.selection import CriteriaOptions, Point
+    from paretocosmos.pareto.selection import CriteriaOptions
     from paretocosmos.plotting import Picture
-
-__all__ = ["Array", "Front"]
 
 Array = npt.NDArray[np.float64]
 
@@ -98,7 +97,7 @@ class Front:
 
     def _grid(self, width: int) -> Grid:
         """A few of its rays from end to end: weights, values, and metrics that have room."""
-        rows = spread(len(self), ROWS)
+        rows = pick_evenly(len(self), ROWS)
         weights = 1 if self.objectives == 2 else self.objectives  # the other one follows
         columns = {f"weight_{n}": self.rays[:, at] for at, n in enumerate(self.names[:weights])}
         columns |= dict(zip(self.names, self.values.T, strict=True))
@@ -107,7 +106,7 @@ class Front:
             room -= 2 + max(len(name), 6)
             if room >= 0:
                 columns[name] = values
-        cells = [[number(float(values[at])) for values in columns.values()] for at in rows]
+        cells = [[format_number(float(values[at])) for values in columns.values()] for at in rows]
         absent = [name for name in self.metrics if name not in columns]
         said = [f"{len(rows)} of {len(self)} rays"] * (len(rows) < len(self))
         said += [f"also {', '.join(absent)}"] * bool(absent)
@@ -205,7 +204,7 @@ class Front:
         best = selection.find_best(self, checked)
         if interpolate:
             return selection.interpolate_point(self, checked, best)
-        return selection.get_point(self, best)
+        return get_point(self, best)
 
     def plot(self, *others: "Front", title: str = "") -> "Picture":
         """A picture of the front, which a notebook shows and ``.save("front.png")`` writes.
@@ -265,6 +264,75 @@ class Front:
         except (RecursionError, ValueError) as error:  # nested too deeply, too many digits
             raise DataError(f"this is not JSON ({one_line(error)})") from error
         return cls.from_dict(content)
+
+
+@dataclass(frozen=True)
+class Point:
+    """One point of a front.
+
+    Attributes:
+        ray: the preference that gives it.
+        values: the objectives, by name.
+        metrics: further numbers, by name.
+        split: the data they were measured on.
+        interpolated: whether they were guessed between two rays instead of measured.
+        intervals: 95 % intervals of the numbers, where they are known.
+        limits: how far a bounded number may be with the confidence asked for, where one was.
+        pooled: bounded gaps on the training and validation rows together, where they were judged
+            by these.
+
+    >>> front = Front([[0.9, 0.1], [0.1, 0.9]], [[0.3, 0.2], [0.5, 0.1]], ("loss", "gap"), (2, 2))
+    >>> point = front.choose(max={"gap": 0.15})
+    >>> point.ray, point["loss"]
+    ((0.1, 0.9), 0.5)
+    """
+
+    ray: tuple[float, ...]
+    values: Mapping[str, float]
+    metrics: Mapping[str, float]
+    split: str
+    interpolated: bool = False
+    intervals: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    limits: Mapping[str, float] = field(default_factory=dict)
+    pooled: Mapping[str, float] = field(default_factory=dict)
+
+    def __getitem__(self, name: str) -> float:
+        numbers = {**self.metrics, **self.values}
+        if name not in numbers:
+            raise unknown("objective or metric", name, numbers)
+        return numbers[name]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain lists and numbers, ready for JSON; a number that does not exist is `None`."""
+
+        def to_json(value: float) -> float | None:
+            return value if math.isfinite(value) else None
+
+        return {
+            "ray": list(self.ray),
+            "values": {name: to_json(value) for name, value in self.values.items()},
+            "metrics": {name: to_json(value) for name, value in self.metrics.items()},
+            "split": self.split,
+            "interpolated": self.interpolated,
+            "intervals": {n: [to_json(end) for end in ends] for n, ends in self.intervals.items()},
+            "limits": {name: to_json(limit) for name, limit in self.limits.items()},
+            "pooled": {name: to_json(value) for name, value in self.pooled.items()},
+        }
+
+
+def get_point(front: Front, index: int) -> Point:
+    """Return a point of a front by its index."""
+    return Point(
+        tuple(front.rays[index].tolist()),
+        dict(zip(front.names, front.values[index].tolist(), strict=True)),
+        {name: float(values[index]) for name, values in front.metrics.items()},
+        front.split,
+    )
+
+
+def get_columns(front: Front) -> dict[str, Array]:
+    """Return the numbers of all points ``[N]`` by name: objectives and metrics."""
+    return {**front.metrics, **dict(zip(front.names, front.values.T, strict=True))}
 
 
 def _frozen(value: object) -> Array:

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from paretocosmos.errors import ConfigurationError, InfeasibleError, unknown
-from paretocosmos.pareto.front import Array, Front
+from paretocosmos.pareto.front import Array, Front, Point, get_columns, get_point
 
 Mask = npt.NDArray[np.bool_]
 
@@ -190,75 +190,6 @@ def _check_shares(role: str, values: Mapping[str, float]) -> None:
             raise ConfigurationError(
                 f"`{role}` of `{name}` is a share, at most 1, found {value:g}{hint}"
             )
-
-
-@dataclass(frozen=True)
-class Point:
-    """One point of a front.
-
-    Attributes:
-        ray: the preference that gives it.
-        values: the objectives, by name.
-        metrics: further numbers, by name.
-        split: the data they were measured on.
-        interpolated: whether they were guessed between two rays instead of measured.
-        intervals: 95 % intervals of the numbers, where they are known.
-        limits: how far a bounded number may be with the confidence asked for, where one was.
-        pooled: bounded gaps on the training and validation rows together, where they were judged
-            by these.
-
-    >>> front = Front([[0.9, 0.1], [0.1, 0.9]], [[0.3, 0.2], [0.5, 0.1]], ("loss", "gap"), (2, 2))
-    >>> point = front.choose(max={"gap": 0.15})
-    >>> point.ray, point["loss"]
-    ((0.1, 0.9), 0.5)
-    """
-
-    ray: tuple[float, ...]
-    values: Mapping[str, float]
-    metrics: Mapping[str, float]
-    split: str
-    interpolated: bool = False
-    intervals: Mapping[str, tuple[float, float]] = field(default_factory=dict)
-    limits: Mapping[str, float] = field(default_factory=dict)
-    pooled: Mapping[str, float] = field(default_factory=dict)
-
-    def __getitem__(self, name: str) -> float:
-        numbers = {**self.metrics, **self.values}
-        if name not in numbers:
-            raise unknown("objective or metric", name, numbers)
-        return numbers[name]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain lists and numbers, ready for JSON; a number that does not exist is `None`."""
-
-        def to_json(value: float) -> float | None:
-            return value if math.isfinite(value) else None
-
-        return {
-            "ray": list(self.ray),
-            "values": {name: to_json(value) for name, value in self.values.items()},
-            "metrics": {name: to_json(value) for name, value in self.metrics.items()},
-            "split": self.split,
-            "interpolated": self.interpolated,
-            "intervals": {n: [to_json(end) for end in ends] for n, ends in self.intervals.items()},
-            "limits": {name: to_json(limit) for name, limit in self.limits.items()},
-            "pooled": {name: to_json(value) for name, value in self.pooled.items()},
-        }
-
-
-def get_point(front: Front, index: int) -> Point:
-    """Return a point of a front by its index."""
-    return Point(
-        tuple(front.rays[index].tolist()),
-        dict(zip(front.names, front.values[index].tolist(), strict=True)),
-        {name: float(values[index]) for name, values in front.metrics.items()},
-        front.split,
-    )
-
-
-def get_columns(front: Front) -> dict[str, Array]:
-    """Return the numbers of all points ``[N]`` by name: objectives and metrics."""
-    return {**front.metrics, **dict(zip(front.names, front.values.T, strict=True))}
 
 
 def find_best(front: Front, criteria: Criteria) -> int:

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from paretocosmos.errors import ConfigurationError, DataError, unknown
-from paretocosmos.io.tables import mean_of_numbers
+from paretocosmos.io.formatting import format_mean
 from paretocosmos.pareto import metrics
 from paretocosmos.pareto.front import Array, Front
 from paretocosmos.pareto.metrics import ideal_hypervolume
@@ -223,7 +223,7 @@ def create_legend(
         seeds = fronts[method.name]
         count = int(method.outside(*box).sum())
         lost = len(seeds) - len(method.fronts)
-        numbers = mean_of_numbers([compute_volume(front) for front in seeds])
+        numbers = format_mean([compute_volume(front) for front in seeds])
         numbers += f", {count} outside" if count else ""
         numbers += f", {lost} not finite" if lost else ""
         handles.append(
@@ -232,7 +232,7 @@ def create_legend(
         if method.joined:
             handles[-1].set_linewidth(1.0)
         if method.ideal:
-            numbers = mean_of_numbers([ideal_hypervolume(front) for front in seeds])
+            numbers = format_mean([ideal_hypervolume(front) for front in seeds])
             handles.append(
                 create_handle(f"ideal point of {_legend_name(method)}\n{numbers}", colour, "*", 130)
             )

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from paretocosmos.errors import ConfigurationError, unknown
-from paretocosmos.io.doing import doing
 from paretocosmos.io.paths import user_path
+from paretocosmos.io.progress import status
 from paretocosmos.problems._base import (
     SPLITS,
     Problem,
@@ -130,7 +130,7 @@ def load_problem(
         for key, value in given.items()
         if key in takes
     }
-    with doing(f"loading {Path(name).name}"):
+    with status(f"loading {Path(name).name}"):
         problem = thing(**values)
     if not isinstance(problem, Problem):
         raise ConfigurationError(

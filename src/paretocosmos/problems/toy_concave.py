@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from paretocosmos.objectives.gaussian_well import GaussianWell
+from paretocosmos.objectives import GaussianWell
 from paretocosmos.pareto.front import Array
 from paretocosmos.problems._base import Protocol
 from paretocosmos.problems.toys.problem import ToyProblem, toy

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from paretocosmos.objectives.mean_squared_error import MeanSquaredError
+from paretocosmos.objectives import MeanSquaredError
 from paretocosmos.pareto.front import Array
 from paretocosmos.problems._base import Protocol
 from paretocosmos.problems.toys.problem import ToyProblem, toy

@@ -21,8 +21,9 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from paretocosmos.errors import RunError
-from paretocosmos.io.doing import doing
 from paretocosmos.io.files import one_line, replacing
+from paretocosmos.io.progress import status
+from paretocosmos.runs.stored_names import rename_tensors
 from paretocosmos.runtime.weights import describe_misfit
 
 __all__ = [
@@ -61,7 +62,7 @@ class TrainingState:
     numbers: dict[str, Any] = field(default_factory=dict)
 
 
-@doing("saving a checkpoint")
+@status("saving a checkpoint")
 def save_checkpoint(path: Path, at: TrainingState) -> None:
     """Write the checkpoint, replacing the one before."""
     tensors = {f"model.{name}": value for name, value in at.model.state_dict().items()}
@@ -88,7 +89,7 @@ def load_checkpoint(path: Path, at: TrainingState) -> None:
             f"`{path}` is a checkpoint of another run, with other settings, seed, data or version; "
             f"remove `{path.parent}` to train from the beginning, or choose another `out`"
         ).by({"out": None})
-    weights = _under(tensors, "model")
+    weights = rename_tensors(_under(tensors, "model"), at.model)
     try:
         at.model.load_state_dict(weights)
     except RuntimeError as error:
@@ -107,7 +108,8 @@ def load_checkpoint(path: Path, at: TrainingState) -> None:
         raise RunError(
             f"`{path}` does not fit this network ({one_line(error)}); train again in another folder"
         ) from error
-    at.best = _under(tensors, "best")
+    best = _under(tensors, "best")
+    at.best = rename_tensors(best, at.model) if best else best
     at.numbers = numbers
 
 

@@ -15,6 +15,7 @@ from paretocosmos.io.files import digest_of, exists
 from paretocosmos.io.paths import user_path
 from paretocosmos.runs.record import other_objectives, record_in
 from paretocosmos.runs.saved import saved_in
+from paretocosmos.runs.stored_names import rename_record, restore_names
 from paretocosmos.runtime.distributed import Processes
 
 __all__ = [
@@ -135,7 +136,7 @@ def refuse_other(folder: Path, record: Mapping[str, Any], plan: Plan) -> None:
         ).by({"out": None})
     differences = [
         f"{name}: {reprlib.repr(before)} there, {reprlib.repr(after)} now"
-        for name, before, after in _differences(record, now)
+        for name, before, after in _differences(rename_record(record), now)
     ]
     differences += other_objectives(record, plan.problem)
     if differences:
@@ -152,7 +153,7 @@ def refuse_other(folder: Path, record: Mapping[str, Any], plan: Plan) -> None:
 
 def hash_run(plan: Plan) -> str:
     """Return a hash of what decides a run's result: its settings, its data, and the seed."""
-    settings = plan.configuration.to_dict() | {"device": plan.device.type}
+    settings = restore_names(plan.configuration.to_dict()) | {"device": plan.device.type}
     return digest_of([settings, plan.problem.names, plan.data_hash])
 
 

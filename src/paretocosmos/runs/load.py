@@ -11,9 +11,9 @@ from paretocosmos.conditioning import PerRayEnsemble
 from paretocosmos.config.build import Blueprint
 from paretocosmos.config.settings import NETWORK
 from paretocosmos.errors import DataError, RunError
-from paretocosmos.io.doing import doing
 from paretocosmos.io.files import digest, digest_of, one_line, read_json
 from paretocosmos.io.paths import user_path
+from paretocosmos.io.progress import status
 from paretocosmos.io.signatures import fingerprint_of, read_public_key
 from paretocosmos.io.trust import modules_of
 from paretocosmos.pareto.front import Front
@@ -23,13 +23,16 @@ from paretocosmos.registry import Spec
 from paretocosmos.runs.checkpoint import check_count, load_tensors
 from paretocosmos.runs.record import MODEL, check_objectives, read_record
 from paretocosmos.runs.run import Run
+from paretocosmos.runs.stored_names import rename_record, rename_tensors
 from paretocosmos.runtime.device import device_of, to_device_layout
 from paretocosmos.runtime.weights import describe_misfit
 
 __all__ = ["build_model", "check_files", "check_record", "load_run"]
 
+FRONTS = ("front.json", "front_val.json")
 
-@doing("reading the run")
+
+@status("reading the run")
 def load_run(
     folder: str | Path,
     *,
@@ -76,6 +79,7 @@ def load_run(
             f"the run in `{folder}` is not finished; continue it with the same call and resume=True"
         ).by({"resume": True})
     check_record(folder, record)
+    record = rename_record(record)
     _check_size(folder, record, model, backbone)
     check_files(folder, record)
     tensors, _ = load_tensors(folder / MODEL)
@@ -86,7 +90,7 @@ def load_run(
     if all(t.dtype == torch.float64 for t in tensors.values() if t.is_floating_point()):
         network.double()
     try:
-        network.load_state_dict(tensors)
+        network.load_state_dict(rename_tensors(tensors, network))
     except RuntimeError as error:
         raise RunError(
             f"the weights in `{folder}` do not fit the network: "
@@ -97,20 +101,19 @@ def load_run(
     # a table that the record does not know is none that the training wrote
     table = folder / "table.json" if "table.json" in record["files"] else None
     try:
-        fronts = [Front.from_dict(read_json(folder / f)) for f in ("front.json", "front_val.json")]
+        test, val = (Front.from_dict(read_json(folder / name)) for name in FRONTS)
         fitted = None if table is None else Table.from_dict(read_json(table))
     except DataError as error:
         raise RunError(f"`{folder}` is damaged ({error}); train again") from error
-    if any(list(front.names) != record["names"] for front in fronts):
+    if any(list(front.names) != record["names"] for front in (test, val)):
         raise RunError(
             f"`{folder}` is damaged: its fronts have other objectives than run.json; train again"
         )
-    origins = [front.provenance.get(key) for front in fronts for key in ("problem", "scores")]
+    origins = [front.provenance.get(key) for front in (test, val) for key in ("problem", "scores")]
     if not all(isinstance(one, str) for one in origins):
         raise RunError(
             f"`{folder}` is damaged: its fronts do not record their problem and scores; train again"
         )
-    test, val = fronts
     if problem is not None:
         check_objectives(folder, record, problem)
     signer = None if key is None else fingerprint_of(key)

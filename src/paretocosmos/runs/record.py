@@ -22,6 +22,7 @@ from paretocosmos.problems.tables.base import TableProblem
 from paretocosmos.problems.tables.table import Table
 from paretocosmos.runs.checkpoint import save_tensors
 from paretocosmos.runs.provenance import provenance
+from paretocosmos.runs.stored_names import rename_record
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
@@ -195,10 +196,11 @@ def read_record(
     if verify is not None:
         check_signature(folder, found, verify)
     record = _checked(folder, found)
+    renamed = rename_record(record)
     named = [
-        (room, record[role]["name"])
+        (room, renamed[role]["name"])
         for role, room in ROOMS.items()
-        if record[role] is not None and role not in given
+        if renamed[role] is not None and role not in given
     ]
     check_names(named, file=folder / "run.json", trust=trusted)
     return record

@@ -13,10 +13,11 @@ import torch
 from torch import nn
 
 from paretocosmos.errors import ConfigurationError, RunError
-from paretocosmos.evaluation.choice import Choice, look_at_test, settle
-from paretocosmos.io.doing import doing
+from paretocosmos.evaluation.choose import Choice, choose_point, evaluate_choice
+from paretocosmos.evaluation.output_cache import NO_CACHE, OutputCache
+from paretocosmos.io.formatting import Grid, format_number
 from paretocosmos.io.paths import user_path
-from paretocosmos.io.tables import Grid, number
+from paretocosmos.io.progress import status
 from paretocosmos.pareto.front import Array, Front
 from paretocosmos.pareto.rays import Rays, as_rays
 from paretocosmos.pareto.selection import Criteria, CriteriaOptions
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
     from paretocosmos.explorer.inline import Page
 
-__all__ = ["PAGE", "Run"]
+__all__ = ["PAGE", "Run", "choose_from"]
 
 PAGE = "report.html"
 """The page in a run folder."""
@@ -73,14 +74,14 @@ class Run:
     saved: bool = True
 
     def __repr__(self) -> str:
-        reached = f"hypervolume {number(self.hypervolume)} on {len(self.front)} rays"
+        reached = f"hypervolume {format_number(self.hypervolume)} on {len(self.front)} rays"
         return f"Run({str(self.folder)!r}: {self.record['name']}, {reached})"
 
     def _repr_html_(self) -> str:
         facts = {
             "problem": self.record["name"],
             "method": self.record["label"],
-            "hypervolume": number(self.hypervolume),
+            "hypervolume": format_number(self.hypervolume),
             "folder": str(self.folder),
             "page": "-" if self.report is None else str(self.report),
         }
@@ -190,7 +191,8 @@ class Run:
             criteria: bounds and what is best among the points that keep them, by the keywords of
                 `pareto.selection.Criteria`: `max`, `min`, `minimize`, `maximize`, `knee`,
                 `weights`, `near`, `allow_constant` and `confidence`. Without a confidence, bounds
-                hold on the validation data, gaps by `tilt` on it and the training data together.
+                hold on the validation data, and for gaps with `fairness_adjustment` on it and the
+                training data together.
 
         Returns:
             The ray, and the point on val and on test, with 95 % intervals. Refused where no ray
@@ -202,27 +204,13 @@ class Run:
         >>> run.choose(max={"second": 0.42}).val["second"] <= 0.42
         True
         """
-        checked = Criteria.from_options(criteria)
-        checked.check(self.front_val)
-        if evaluations < 2:
-            raise ConfigurationError(
-                "`evaluations` must be at least 2, for the chosen ray on val and on test; found "
-                f"{evaluations}"
-            )
-        if problem is not None:
-            check_objectives(self.folder, self.record, problem)
-        with doing("choosing"):
-            found = settle(
-                self.model,
-                self.problem() if problem is None else problem,
-                self.front_val,
-                checked,
-                fixed=self.record["fixed_rays"] is not None,
-                evaluations=evaluations - 1,
-                threshold=threshold,
-            )
-            choice = look_at_test(self.model, found)
-        return dataclasses.replace(choice, asked=checked)
+        return choose_from(
+            self,
+            Criteria.from_options(criteria),
+            threshold=threshold,
+            evaluations=evaluations,
+            problem=problem,
+        )
 
     def problem(self, *, data: str | None = None) -> Problem:
         """The problem this run was trained on, loaded where it is not at hand.
@@ -267,3 +255,44 @@ class Run:
         if reference is None:
             return problem
         return dataclasses.replace(problem, reference=tuple(reference))
+
+
+def choose_from(
+    run: Run,
+    criteria: Criteria,
+    *,
+    threshold: float | None = None,
+    evaluations: int = 20,
+    problem: Problem | None = None,
+    cache: OutputCache = NO_CACHE,
+) -> Choice:
+    """`Run.choose` with a cache, for whoever chooses repeatedly.
+
+    Args:
+        run: whose point is chosen.
+        criteria: what is asked.
+        threshold: as in `Run.choose`.
+        evaluations: as in `Run.choose`.
+        problem: as in `Run.choose`.
+        cache: outputs of the run's network, which one choice leaves there for the next.
+    """
+    criteria.check(run.front_val)
+    if evaluations < 2:
+        raise ConfigurationError(
+            "`evaluations` must be at least 2, for the chosen ray on val and on test; found "
+            f"{evaluations}"
+        )
+    if problem is not None:
+        check_objectives(run.folder, run.record, problem)
+    with status("choosing"):
+        chosen = choose_point(
+            run.model,
+            run.problem() if problem is None else problem,
+            run.front_val,
+            criteria,
+            fixed=run.record["fixed_rays"] is not None,
+            evaluations=evaluations - 1,
+            threshold=threshold,
+            cache=cache,
+        )
+        return evaluate_choice(run.model, chosen, cache)

@@ -16,12 +16,14 @@ import torch
 from starlette.exceptions import HTTPException
 
 from paretocosmos.errors import BenchmarkWarning, ConfigurationError, ParetoCosmosError
-from paretocosmos.evaluation.evaluate import evaluate
-from paretocosmos.evaluation.kept import KeptOutputs, keeping
+from paretocosmos.evaluation.evaluate import evaluate_shares
+from paretocosmos.evaluation.output_cache import OutputCache
+from paretocosmos.evaluation.samples import load_samples_for
 from paretocosmos.evaluation.threshold import MIDDLE
-from paretocosmos.pareto.selection import get_point
+from paretocosmos.pareto.front import get_point
+from paretocosmos.pareto.selection import Criteria
 from paretocosmos.problems import Problem
-from paretocosmos.runs.run import Run
+from paretocosmos.runs.run import Run, choose_from
 
 __all__ = ["Chooser"]
 
@@ -29,6 +31,8 @@ __all__ = ["Chooser"]
 WAITING = 8
 # Answers that are kept: the same question has the same answer.
 KEPT = 1000
+# What a request may set beside criteria.
+OPTIONS = {"threshold", "evaluations"}
 
 
 @final
@@ -56,7 +60,7 @@ class Chooser:
         )
         self._waiting = 0
         self._problem: Problem | str | None = None
-        self._outputs = KeptOutputs()
+        self._outputs = OutputCache()
         self._answers: OrderedDict[str, dict[str, Any]] = OrderedDict()
         if run.table is not None:
             self._thread.submit(self._prepare)
@@ -100,10 +104,11 @@ class Chooser:
     def _prepare(self) -> None:
         """Read the data and look at the front's rays and thresholds, before anybody asks."""
         with contextlib.suppress(Exception):  # said to whoever asks
-            problem, rays = self._data_or_why(), self._run.front_val.rays.tolist()
+            problem, rays = self._data_or_why(), torch.tensor(self._run.front_val.rays).float()
             if not isinstance(problem, str):
-                with keeping(self._outputs):
-                    evaluate(self._run.model, problem, split="val", rays=rays)
+                model = self._run.model
+                val = load_samples_for(model, problem, "val")
+                evaluate_shares(model, problem, val, rays, split="val", cache=self._outputs)
                 self._answer({"knee": True})
                 if "accuracy" in problem.metrics:
                     self._answer({"maximize": "accuracy"})
@@ -111,8 +116,15 @@ class Chooser:
     def _chosen(self, criteria: dict[str, Any]) -> dict[str, Any]:
         problem = self._data_or_why()
         if not isinstance(problem, str):
-            with keeping(self._outputs):
-                return self._run.choose(**criteria, problem=problem).to_dict()
+            options = {name: criteria[name] for name in OPTIONS & criteria.keys()}
+            asked: Any = {name: value for name, value in criteria.items() if name not in OPTIONS}
+            return choose_from(
+                self._run,
+                Criteria.from_options(asked),
+                **options,
+                problem=problem,
+                cache=self._outputs,
+            ).to_dict()
         for name in {"confidence", "threshold"} & criteria.keys():
             why = f"a `{name}` needs the data, which could not be read here: leave it out"
             raise ConfigurationError(why)

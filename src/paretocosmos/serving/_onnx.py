@@ -7,7 +7,7 @@ from typing import Any, final
 import numpy as np
 
 from paretocosmos.errors import MissingExtraError, RunError
-from paretocosmos.export.metadata import KEY
+from paretocosmos.export.network import KEY
 from paretocosmos.io.files import one_line
 from paretocosmos.problems.tables.answers import DECISION
 from paretocosmos.runs.run import Run

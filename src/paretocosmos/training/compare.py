@@ -36,8 +36,9 @@ from paretocosmos.runtime.distributed import join
 from paretocosmos.training.callbacks import Callback
 from paretocosmos.training.comparison import Comparison
 from paretocosmos.training.engine import check_engine
-from paretocosmos.training.fit import FitOptions, Progress, Report, check_seeds, fit, write_pages
+from paretocosmos.training.fit import FitOptions, check_seeds, fit, write_pages
 from paretocosmos.training.preflight import preflight
+from paretocosmos.training.progress import Progress, follow_progress
 
 
 def check_methods(methods: Sequence[str]) -> list[str]:
@@ -232,13 +233,17 @@ def compare(
         "precision": precision,
         "deterministic": deterministic,
     }
-    with _followed(progress) as follow:
+    with follow_progress(progress is True) as follow:
         lead, plans, own = _planned(problem, wanted, all_seeds, asked, how | {"protocol": protocol})
         _preflight(plans, engine)
         folder, places = _places(out, lead.problem.name, wanted, resume=resume)
         if resume:
             _take_up(folder, plans, places, all_seeds)
-        reports = follow({name: plan.training.epochs for name, plan in plans.items()})
+        callbacks_by_name = {
+            name: follow(name, plan.training.epochs)
+            or (partial(progress, name) if callable(progress) else False)
+            for name, plan in plans.items()
+        }
 
         def train(method: str) -> list[Run]:
             options: FitOptions = {
@@ -249,7 +254,7 @@ def compare(
                 "out": places[method],
                 "resume": resume,
                 "engine": engine,
-                "progress": reports[method],
+                "progress": callbacks_by_name[method],
                 "report": False,
                 "callbacks": callbacks,
             }
@@ -260,28 +265,6 @@ def compare(
         if report:
             write_pages([run for some in done.runs.values() for run in some], folder)
     return done
-
-
-Followers = Callable[[Mapping[str, int]], Mapping[str, Report | bool]]
-
-
-@contextmanager
-def _followed(progress: Callable[[str, Progress], None] | bool) -> Iterator[Followers]:
-    """What follows each method, once all have their epochs: a bar each, the caller's, none."""
-    if progress is not True:
-        call = progress if callable(progress) else None
-        yield lambda epochs: {m: False if call is None else partial(call, m) for m in epochs}
-        return
-    from paretocosmos.training.bars import bars  # which takes a console
-
-    with bars() as shown:
-
-        def followers(epochs: Mapping[str, int]) -> Mapping[str, Report | bool]:
-            for method, count in epochs.items():
-                shown.expect(count, method)
-            return {method: partial(shown, method) for method in epochs}
-
-        yield followers
 
 
 def _places(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from paretocosmos.errors import FrontWarning
 from paretocosmos.io.files import write_json
-from paretocosmos.io.tables import Grid
+from paretocosmos.io.formatting import Grid
 from paretocosmos.pareto.front import Front
 from paretocosmos.pareto.metrics import MEANINGS, covered, front_report
 from paretocosmos.pareto.rays import each_alone

@@ -16,8 +16,7 @@ from paretocosmos.conditioning import networks_of
 from paretocosmos.config.plan import Plan, check_seed
 from paretocosmos.config.resolve import PlanOptions, make_plan
 from paretocosmos.errors import ConfigurationError, DataError, LostProcessError, RunError
-from paretocosmos.io.display import tell
-from paretocosmos.io.doing import doing
+from paretocosmos.io.progress import print_note, status
 from paretocosmos.methods import Method
 from paretocosmos.problems import Problem
 from paretocosmos.runs.folders import flat, folders_of, with_kept
@@ -29,9 +28,8 @@ from paretocosmos.runtime.distributed import Processes, join
 from paretocosmos.training.callbacks import Callback, Listeners
 from paretocosmos.training.engine import check_engine
 from paretocosmos.training.engine.tracing import FrozenError
-from paretocosmos.training.followed import Report, followed
 from paretocosmos.training.loop import Trainer
-from paretocosmos.training.progress import Progress
+from paretocosmos.training.progress import Progress, ProgressCallback, follow_progress
 from paretocosmos.training.seed_run import SeedRun
 
 
@@ -43,19 +41,19 @@ def write_pages(runs: Sequence[Run], together: Path | None = None) -> None:
     """
     from paretocosmos.explorer import look_at, write_report
 
-    with doing("writing the page"):
+    with status("writing the page"):
         try:
             view = look_at(runs)
             for run, look in zip(runs, view.looks, strict=True):
                 write_report(run.folder / PAGE, dataclasses.replace(view, looks=[look]))
             if together is not None:
                 write_report(together / PAGE, view)
-            tell(f"page: {(together or runs[0].folder) / PAGE}")
+            print_note(f"page: {(together or runs[0].folder) / PAGE}")
         except ConfigurationError as error:
             warnings.warn(f"no {PAGE}: {error}", UserWarning, stacklevel=3)
 
 
-__all__ = ["FitOptions", "Progress", "Report", "check_seeds", "fit", "write_pages"]
+__all__ = ["FitOptions", "Progress", "ProgressCallback", "check_seeds", "fit", "write_pages"]
 
 OWN_TO_A_PROCESS = ("device", "problem.settings.data")
 
@@ -67,7 +65,7 @@ class FitOptions(PlanOptions, total=False):
     out: str | Path | None
     resume: bool
     engine: str
-    progress: Report | bool
+    progress: ProgressCallback | bool
     report: bool
     callbacks: Sequence[Callback]
 
@@ -103,7 +101,7 @@ def fit(
     engine: str = "auto",
     precision: str = "tf32",
     deterministic: bool = False,
-    progress: Report | bool = True,
+    progress: ProgressCallback | bool = True,
     report: bool = True,
     callbacks: Sequence[Callback] = (),
 ) -> Run | list[Run]:
@@ -171,15 +169,17 @@ def fit(
         return [lead, *(lead.for_seed(other) for other in wanted[1:])]
 
     with ExitStack() as held, listeners:
-        show = held.enter_context(followed(progress, processes))
+        follow = held.enter_context(follow_progress(progress, first=processes.first))
         plans = _agreed(processes, processes.together(planned))
         folders = folders_of(processes, plans, out, several=seeds is not None, resume=resume)
         jobs, stacked = list(zip(plans, folders, strict=True)), _stackable(plans[0], processes)
         parts = take_up(held, jobs, processes, resume=resume, stacked=stacked)
         behind = {plan.seed for part in parts for plan, _ in part}
         done = {plan.seed: _loaded(plan, at) for plan, at in jobs if plan.seed not in behind}
-        for part, follow in zip(parts, show(parts), strict=True):
-            listeners.progress = follow
+        names = [f"seed {part[0][0].seed}" if len(parts) > 1 else "" for part in parts]
+        epochs = plans[0].training.epochs
+        for part, callback in zip(parts, [follow(name, epochs) for name in names], strict=True):
+            listeners.progress = callback
             trained = _train(part, engine, listeners, processes)
             done |= {plan.seed: run for run, (plan, _) in zip(trained, part, strict=True)}
         runs = [done[plan.seed] for plan in plans]

@@ -18,8 +18,8 @@ from paretocosmos.errors import (
     EngineWarning,
     ParetoCosmosError,
 )
-from paretocosmos.evaluation.samples import Shares, samples_of
-from paretocosmos.io.doing import doing
+from paretocosmos.evaluation.samples import Shares, load_samples
+from paretocosmos.io.progress import status
 from paretocosmos.problems import split_of
 from paretocosmos.runs.run import Run
 from paretocosmos.runs.saved import common_epoch
@@ -173,7 +173,7 @@ class Settling:
         with ExitStack() as averaged:
             for stack in self._stacks:
                 averaged.enter_context(stack.averaged())
-            with doing("validating"):
+            with status("validating"):
                 return [seed_run.validate(self.val)]
 
     def _save(self, seed_runs: Sequence[SeedRun]) -> float:
@@ -214,7 +214,7 @@ class Trainer:
     stacked and train as one, or each for itself.
     """
 
-    @doing("bringing the data to the device and trying a few samples")
+    @status("bringing the data to the device and trying a few samples")
     def __init__(
         self,
         seed_runs: Sequence[SeedRun],
@@ -252,7 +252,7 @@ class Trainer:
         if isinstance(self.feed, Loaded):
             self.feed.labels.update(labels)
         self.labels = labels
-        val = samples_of(plan.problem, "val", plan.device, self.dtype, labels)
+        val = load_samples(plan.problem, "val", plan.device, self.dtype, labels)
         together = len(self.networks) if stacked else 1
         # multiply-adds of a forward pass, known only for networks without convolutions
         dense = len(plan.problem.input_shape) == 1
@@ -306,7 +306,7 @@ class Trainer:
     def _epoch(self, *, prepare: bool) -> None:
         """One pass over the data for all seed runs, and what follows it: validate, save, report."""
         started = time.perf_counter()
-        with doing(f"training, epoch {self.seed_runs[0].epoch + 1}"):
+        with status(f"training, epoch {self.seed_runs[0].epoch + 1}"):
             done = self._steps(prepare=prepare)
         judged = self._seconds_judging()
         means, found = self.settling.settle(done)
@@ -339,7 +339,7 @@ class Trainer:
         preparing = 0.0
         with threads_for(self.small):
             if prepare:
-                with doing("preparing the steps"):
+                with status("preparing the steps"):
                     for stack, own in pieces:
                         stack.prepare(own, plan.device)
                 preparing = time.perf_counter() - started
@@ -400,10 +400,10 @@ class Trainer:
             done.waited / done.seconds,
         )
 
-    @doing("evaluating on test")
+    @status("evaluating on test")
     def _finish(self) -> list[Run]:
         problem, device = self.plan.problem, self.plan.device
-        test = samples_of(problem, "test", device, self.dtype, self.labels)
+        test = load_samples(problem, "test", device, self.dtype, self.labels)
         why = self.failure or (self.plan.why_eager if self.asked == "auto" else None)
         engine = self.engine_name if why is None else f"{self.engine_name}: {why}"
         said = {"engine": engine, "data": "on the device" if self.feed.resident else "streamed"}

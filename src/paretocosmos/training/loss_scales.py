@@ -5,8 +5,8 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor, nn
 
-from paretocosmos.evaluation.evaluate import evaluating
-from paretocosmos.evaluation.samples import move
+from paretocosmos.evaluation.evaluate import evaluation_mode
+from paretocosmos.evaluation.samples import move_batch
 from paretocosmos.objectives import Objective
 from paretocosmos.problems import Problem, shares_of
 from paretocosmos.problems.streams.fields import check_labels, label_range
@@ -42,8 +42,8 @@ def loss_scales(model: nn.Module, problem: Problem, *, seed: int) -> Tensor:
     ray = torch.full((len(problem.objectives),), 1 / len(problem.objectives)).to(parameter)
     generator, found = torch.Generator().manual_seed(seed), []
     for own, few in shares_of(problem, SAMPLES, generator):
-        here = move(few, parameter.device, parameter.dtype)
-        with evaluating(model):
+        here = move_batch(few, parameter.device, parameter.dtype)
+        with evaluation_mode(model):
             outputs = model(problem.prepare(here.inputs, parameter.dtype), ray)
         for objective in own if problem.source("train") is not None else ():
             allowed = label_range(objective, outputs, here.targets)

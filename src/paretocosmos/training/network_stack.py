@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from paretocosmos.conditioning import Conditioning
+from paretocosmos.conditioning import TrainingTask, training_task
 from paretocosmos.config.plan import Plan
 from paretocosmos.config.promises import from_outside
 from paretocosmos.methods import Method
@@ -19,7 +19,6 @@ from paretocosmos.training.engine.optimizer import Optimizer, Recipe, undecayed
 from paretocosmos.training.engine.step import SCALES, make_step
 from paretocosmos.training.engine.tracing import Recorded
 from paretocosmos.training.loss_scales import loss_scales
-from paretocosmos.training.tilting import trained
 
 
 @dataclass(frozen=True)
@@ -89,14 +88,17 @@ def make_stack(
         engine: how steps are run, by name.
         processes: those that share the steps.
     """
-    count, model, plan = len(networks), networks[0], plans[0]
+    plan, count = plans[0], len(networks)
+    tasks = [training_task(network, plan.problem.objectives) for network in networks]
+    initial = [_initial_state(*one) for one in zip(networks, tasks, plans, strict=True)]
+    networks = [task.network for task in tasks]
+    model = networks[0]
     source = plan.problem.source("train")
     parameters = (
         _stacked(networks)
         if count > 1
         else {n: p.detach() for n, p in model.named_parameters() if p.requires_grad}
     )
-    initial = [_initial_state(*own) for own in zip(networks, plans, strict=True)]
     state = {
         name: (torch.stack([one[name] for one in initial]) if count > 1 else value.clone())
         for name, value in initial[0].items()
@@ -104,7 +106,7 @@ def make_stack(
     work = Work(
         step=make_step(
             model,
-            trained(model, plan.problem.objectives),
+            tasks[0].objectives,
             plan.method,
             prepare=plan.problem.prepare,
             half=plan.configuration.precision == "bf16",
@@ -126,12 +128,11 @@ def make_stack(
     return Stack(work, chosen, count)
 
 
-def _initial_state(network: nn.Module, plan: Plan) -> dict[str, Tensor]:
+def _initial_state(network: nn.Module, task: TrainingTask, plan: Plan) -> dict[str, Tensor]:
     """What the method remembers before the first step, and the losses' scales."""
     found = dict(plan.method.init(len(plan.problem.objectives)))
-    # what follows by a formula is trained on cross-entropies alone, which have one scale
-    formula = isinstance(network, Conditioning) and network.closed_form
-    if plan.training.scale_losses and not formula:
+    # a task of its own has losses of one scale
+    if plan.training.scale_losses and task.fit is None:
         found[SCALES] = loss_scales(network, plan.problem, seed=plan.seed)
     return {name: value.to(plan.device) for name, value in found.items()}
 

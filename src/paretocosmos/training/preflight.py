@@ -7,8 +7,8 @@ from torch import Tensor, nn
 
 from paretocosmos.conditioning import inside
 from paretocosmos.errors import ConfigurationError, ParetoCosmosError, unknown
-from paretocosmos.evaluation.evaluate import evaluate_shares, evaluating, sweep
-from paretocosmos.evaluation.samples import Samples, move
+from paretocosmos.evaluation.evaluate import evaluate_shares, evaluation_mode, predict_at_rays
+from paretocosmos.evaluation.samples import Samples, move_batch
 from paretocosmos.io.files import one_line
 from paretocosmos.methods import Method
 from paretocosmos.objectives import Objective
@@ -88,9 +88,9 @@ def _tried(
     losses: list[Tensor] = []
     labels: dict[str, LabelRange] = {}
     for objectives, few in shares:
-        with evaluating(model):
+        with evaluation_mode(model):
             outputs = map_tensors(
-                lambda out: out[0], sweep(model, few.inputs, rays, problem.prepare)
+                lambda out: out[0], predict_at_rays(model, few.inputs, rays, problem.prepare)
             )
             _check_heads(problem, outputs)
             for objective in objectives:
@@ -127,7 +127,7 @@ def _shares(problem: Problem, count: int, model: nn.Module) -> list[Share]:
     """The first samples, where the model is, with the objectives that are trained on them."""
     parameter = next(model.parameters())
     return [
-        (objectives, move(few, parameter.device, parameter.dtype))
+        (objectives, move_batch(few, parameter.device, parameter.dtype))
         for objectives, few in shares_of(problem, count)
     ]
 
@@ -173,7 +173,7 @@ def _losses(model: nn.Module, problem: Problem, shares: Sequence[Share]) -> list
     ray = torch.full((objectives,), 1 / objectives).to(parameter)
     found: list[Tensor] = []
     for own, batch in shares:
-        with evaluating(model, gradients=True):
+        with evaluation_mode(model, gradients=True):
             outputs = model(problem.prepare(batch.inputs, parameter.dtype), ray)
         found += [objective.loss(outputs, batch.targets) for objective in own]
     return found

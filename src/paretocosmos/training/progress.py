@@ -1,20 +1,44 @@
-"""Where a training stands, how fast it goes, and what is left of it."""
+"""How far a training is: progress after every epoch, live bars, and lines in a log."""
 
+import time
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from statistics import median
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from torch import Tensor
 
-__all__ = ["CheckpointBudget", "EpochDone", "Progress", "RemainingTime", "unit_of"]
+from paretocosmos.io.formatting import (
+    format_bytes,
+    format_duration,
+    format_number,
+    format_rate,
+    format_share,
+    sanitize,
+)
+from paretocosmos.io.progress import NOTEBOOK_WIDTH, get_console, in_notebook, show_live
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.progress import TaskID
 
 # Epochs and validations the estimate looks back on: it follows a machine that others use too.
 RECENT = 10
-# What checkpoints may take of a training's time, and what they may take in any case, in seconds.
+# Share of a training's time that checkpoints may take, and seconds they may take in any case.
 SHARE, FREE = 0.05, 2.0
+
+# Columns that a bar takes beside its name, the losses, the hypervolume and the epochs.
+FIXED_COLUMNS = 36
+# The longest name of a loss where the whole names do not fit.
+SHORT_NAME = 12
+# Columns of a line in a log that the losses may take.
+LOG_COLUMNS = 100
+LOG_INTERVAL = 30.0
+"""Seconds between two lines where stderr is no terminal; a shorter training has none."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +77,10 @@ class Progress:
     waiting: float
 
 
+ProgressCallback = Callable[[Progress], None]
+"""A function that is called after every epoch."""
+
+
 class EpochDone(NamedTuple):
     """An epoch's steps: losses ``[steps, K, J]`` of all K networks, and where the time went."""
 
@@ -63,7 +91,7 @@ class EpochDone(NamedTuple):
 
 
 class RemainingTime:
-    """What epochs and validations of this training take, and so what is left.
+    """Estimate of the time left, from the epochs and validations of this training so far.
 
     Args:
         epochs: in all.
@@ -78,7 +106,7 @@ class RemainingTime:
         self._validations: deque[float] = deque(maxlen=RECENT)
 
     def note(self, seconds: float, validating: float) -> None:
-        """An epoch is done.
+        """Note that an epoch is done.
 
         Args:
             seconds: all it took but for its validation.
@@ -89,7 +117,9 @@ class RemainingTime:
             self._validations.append(validating)
 
     def left(self, epoch: int) -> float:
-        """Seconds from the end of this epoch to the end; the test takes as long as a validation.
+        """Return the seconds from the end of this epoch to the end.
+
+        The test is assumed to take as long as a validation.
 
         >>> remaining = RemainingTime(10, 5)
         >>> remaining.note(2.0, 0.5)
@@ -97,13 +127,13 @@ class RemainingTime:
         11.0
         """
         rest = self._validated[epoch:]
-        own = median(self._epochs) if self._epochs else 0.0
-        judging = median(self._validations) if self._validations else 0.0
-        return len(rest) * own + (sum(rest) + 1) * judging
+        training = median(self._epochs) if self._epochs else 0.0
+        validating = median(self._validations) if self._validations else 0.0
+        return len(rest) * training + (sum(rest) + 1) * validating
 
 
 class CheckpointBudget:
-    """Whether another checkpoint is worth its time.
+    """Decision whether another checkpoint is worth its time.
 
     There is one after every epoch, unless epochs are so short and networks so large that writing
     would cost more than a share of the training: then it waits for a later epoch.
@@ -126,7 +156,7 @@ class CheckpointBudget:
         return self._saving <= FREE + SHARE * self._training
 
     def note(self, *, training: float, saving: float) -> None:
-        """An epoch is done.
+        """Note that an epoch is done.
 
         Args:
             training: seconds it took.
@@ -136,8 +166,166 @@ class CheckpointBudget:
         self._saving += saving
 
 
+class Bars:
+    """A bar for each of several trainings, and below them the speed of the one that runs.
+
+    Args:
+        seen: gets the folder of the last progress.
+        log: whether to write a line now and then where stderr is no terminal.
+    """
+
+    def __init__(self, seen: list[Path], *, log: bool) -> None:
+        from rich import progress
+        from rich.text import Text
+
+        class TimeLeft(progress.ProgressColumn):
+            """Estimate after the last epoch, less the time that has passed since."""
+
+            def render(self, task: progress.Task) -> Text:
+                end = task.fields["end"]
+                left = "-:--:--" if end is None else format_duration(end - time.monotonic())
+                return Text(left, style="progress.remaining")
+
+        self._seen, self._log = seen, log and not get_console().is_terminal
+        self._last, self._cost = time.monotonic(), ""
+        self._tasks: dict[str, TaskID] = {}
+        self._bar = progress.Progress(
+            progress.TextColumn("{task.description}", markup=False),
+            progress.MofNCompleteColumn(),
+            progress.BarColumn(bar_width=16),
+            progress.TextColumn("{task.fields[losses]}", markup=False),
+            progress.TextColumn("HV val {task.fields[hypervolume]}"),
+            TimeLeft(),
+            auto_refresh=False,
+        )
+
+    def add(self, name: str, epochs: int) -> ProgressCallback:
+        """Show a training that is still to come, and return what to call after its epochs."""
+        if name not in self._tasks:
+            self._tasks[name] = self._bar.add_task(
+                sanitize(name) or "epoch", total=epochs, losses="", hypervolume="-", end=None
+            )
+        return partial(self.update, name)
+
+    def update(self, name: str, progress: Progress) -> None:
+        """Show where a training stands."""
+        self._seen[:] = [progress.folder]
+        self.add(name, progress.epochs)
+        self._cost = _format_cost(progress)
+        hypervolume = format_number(progress.hypervolume_val)
+        widest = max(len(sanitize(name) or "epoch") for name in self._tasks)
+        width = NOTEBOOK_WIDTH if in_notebook() else get_console().width
+        room = width - FIXED_COLUMNS - widest - len(hypervolume) - 2 * len(str(progress.epochs))
+        self._bar.update(
+            self._tasks[name],
+            total=progress.epochs,
+            completed=progress.epoch,
+            losses=sanitize(_format_losses(progress, room)),
+            hypervolume=hypervolume,
+            end=time.monotonic() + progress.seconds_left,
+        )
+        if self._log and time.monotonic() - self._last >= LOG_INTERVAL:
+            self._last = time.monotonic()
+            self._print_line(name, progress)
+
+    def draw(self) -> "RenderableType | None":
+        """Return the bars of now; `None` before the first, so that a refusal is only a sentence."""
+        from rich.console import Group
+        from rich.text import Text
+
+        if not self._tasks:
+            return None
+        cost: Iterable[RenderableType] = [Text(self._cost, style="dim")] if self._cost else []
+        return Group(self._bar.get_renderable(), *cost)
+
+    def _print_line(self, name: str, progress: Progress) -> None:
+        parts = [
+            *([name] if name else []),
+            f"epoch {progress.epoch}/{progress.epochs}",
+            _format_losses(progress, LOG_COLUMNS),
+            f"HV val {format_number(progress.hypervolume_val)}",
+            _format_cost(progress),
+            f"{format_duration(progress.seconds_left)} left",
+        ]
+        get_console().print(sanitize("  ".join(parts)), markup=False, soft_wrap=True)
+
+
+_shown: list[Bars] = []  # the bars of the outermost call, which the calls inside of it join
+
+
+@contextmanager
+def show_bars(
+    seen: list[Path] | None = None, *, quiet: bool = False, log: bool = False, keep: bool = True
+) -> Iterator[Bars]:
+    """Show bars in a terminal or a notebook, one for each training by its name.
+
+    Inside of another call they are that one's, so that a caller decides where a training is shown.
+
+    Args:
+        seen: gets the folder of the last progress.
+        quiet: show nothing.
+        log: write lines where stderr is no terminal, and bars wherever stdout goes.
+        keep: whether finished bars stay where they were shown.
+    """
+    if _shown:
+        yield _shown[-1]
+        return
+    bars = Bars([] if seen is None else seen, log=log and not quiet)
+    _shown.append(bars)
+    try:
+        with nullcontext() if quiet else show_live(bars.draw, keep=keep, need_stdout=not log):
+            yield bars
+    finally:
+        _shown.remove(bars)
+
+
+@contextmanager
+def follow_progress(
+    callback: ProgressCallback | bool, *, first: bool = True
+) -> Iterator[Callable[[str, int], ProgressCallback | None]]:
+    """Choose the progress callback of trainings that are planned later.
+
+    Args:
+        callback: the caller's own; `True` for bars, `False` for none.
+        first: whether this is the first of several processes, the only one that shows bars.
+
+    Yields:
+        A function from a training's name and epochs to its callback.
+    """
+    if callback is True and first:
+        with show_bars() as bars:
+            yield bars.add
+    else:
+        chosen = callback if callable(callback) else None
+        yield lambda _name, _epochs: chosen
+
+
+def _format_losses(progress: Progress, room: int) -> str:
+    """Format every loss with its name, cut if need be; else as many numbers as have room."""
+    losses = progress.losses
+    for longest in (max(map(len, losses), default=0), SHORT_NAME):
+        names = [n if len(n) <= longest else f"{n[: longest - 1]}…" for n in losses]
+        text = "  ".join(f"{n} {v:.3f}" for n, v in zip(names, losses.values(), strict=True))
+        if len(text) <= room:
+            return text
+    numbers = [f"{value:.3f}" for value in losses.values()]
+    for omitted in range(len(numbers)):
+        more = [f"+{omitted}"] if omitted else []
+        text = "  ".join([*numbers[: len(numbers) - omitted], *more])
+        if len(text) <= room:
+            return text
+    return ""
+
+
+def _format_cost(progress: Progress) -> str:
+    parts = [format_rate(progress.samples_per_second, progress.unit)]
+    if progress.memory is not None:
+        parts.append(format_bytes(progress.memory))
+    return "  ".join([*parts, f"{format_share(progress.waiting)} waiting for data"])
+
+
 def unit_of(input_shape: Sequence[int]) -> str:
-    """What samples of a shape are called.
+    """Return what samples of a shape are called.
 
     >>> unit_of((3, 64, 64)), unit_of((88,))
     ('images', 'samples')

@@ -15,11 +15,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from paretocosmos.conditioning import Conditioning, networks_of
+from paretocosmos.conditioning import Conditioning, networks_of, training_task
 from paretocosmos.config.plan import Plan
 from paretocosmos.errors import DataError, DivergedError, FindingWarning, FrontWarning, RunError
+from paretocosmos.evaluation.diagnostics import diagnose
 from paretocosmos.evaluation.evaluate import evaluate_shares
-from paretocosmos.evaluation.findings import examine
+from paretocosmos.evaluation.postprocessing import compute_quality, fit_postprocessing
 from paretocosmos.evaluation.samples import Shares
 from paretocosmos.io.files import write_json
 from paretocosmos.methods import Method, State
@@ -43,7 +44,6 @@ from paretocosmos.runtime.device import peak_memory, to_device_layout
 from paretocosmos.runtime.distributed import ALONE, Processes
 from paretocosmos.training.calibration import useful_ends
 from paretocosmos.training.callbacks import Evaluation
-from paretocosmos.training.tilting import FEW, lean, learned_quality, trained
 
 
 def judged_front(
@@ -118,8 +118,8 @@ def examined(
     if plan.method.fixed_rays(len(problem.objectives)) is not None:
         return {"centre": None, "sensitivity": None, "findings": []}
     scaled = plan.training.scale_losses
-    learned = not (isinstance(model, Conditioning) and model.closed_form)
-    found = examine(model, problem, fronts["val"], splits["val"], scaled=scaled, learned=learned)
+    learned = training_task(model, problem.objectives).fit is None
+    found = diagnose(model, problem, fronts["val"], splits["val"], scaled=scaled, learned=learned)
     if processes.first:
         for finding in found.findings:
             warnings.warn(finding.text, FindingWarning, stacklevel=2)
@@ -207,8 +207,8 @@ class SeedRun:
             self.model.train()
         self.networks = networks_of(self.model)
         objectives = len(plan.problem.objectives)
-        self.trained = [one.name for one in trained(self.networks[0], plan.problem.objectives)]
-        self.closed_form = isinstance(self.model, Conditioning) and self.model.closed_form
+        self.task = training_task(self.networks[0], plan.problem.objectives)
+        self.trained = [objective.name for objective in self.task.objectives]
         self.fixed = plan.method.fixed_rays(objectives)
         self.rays = (
             even_rays(plan.training.rays, objectives, ends=plan.training.calibrate)
@@ -326,7 +326,7 @@ class SeedRun:
         for network in range(len(self.networks)):
             order = torch.randperm(samples, generator=self.generator)
             objectives = len(self.plan.problem.objectives)
-            if self.closed_form:
+            if self.task.fit is not None:  # no ray is seen, so none is drawn
                 rays = torch.full((steps * groups, objectives), 1 / objectives)
             elif self.fixed is None:
                 rays = self.plan.method.sample_steps(objectives, steps, groups, self.generator)
@@ -343,15 +343,16 @@ class SeedRun:
     def validate(self, val: Shares) -> Evaluation:
         """Judge the networks as they are, and keep each that is the best of its own so far."""
         numbers, started = self.at.numbers, time.perf_counter()
-        lean(self.model, self.plan.problem, rows=FEW)
+        fit_postprocessing(self.task, self.plan.problem, quick=True)
         with warnings.catch_warnings():
             # an early front may lie beyond the reference point; the final one is warned about
             warnings.simplefilter("ignore", FrontWarning)
             front = self._front(val, "val")
             reached = metrics.hypervolume(front)
             own = [front] if self.fixed is None else [front.take([k]) for k in range(len(front))]
-            known = learned_quality(self.model, self.plan.problem, val)
-            qualities = [self.plan.method.quality(one) if known is None else known for one in own]
+            qualities = [self.plan.method.quality(one) for one in own]
+            if self.task.fit is not None:
+                qualities = [compute_quality(self.task, self.plan.problem, val)]
         evaluation = {
             "epoch": numbers["epoch"],
             "hypervolume_val": reached if reached >= 0 else None,
@@ -412,11 +413,12 @@ class SeedRun:
         self.model.eval()
         judged = [Front(**one["front_val"]) for one in selected]
         fronts = {"val": judged[0].join(*judged[1:])}
-        calibrates = plan.training.calibrate and self.fixed is None and not self.closed_form
+        fitted = self.task.fit is not None
+        calibrates = plan.training.calibrate and self.fixed is None and not fitted
         if calibrates and isinstance(self.model, Conditioning):
             self.model.calibrate(useful_ends(self.model, plan.problem, val))
-        if calibrates or self.closed_form:
-            lean(self.model, plan.problem)
+        if calibrates or fitted:
+            fit_postprocessing(self.task, plan.problem)
             self.at.best = dict(self.model.state_dict())
             fronts["val"] = self._front(val, "val")
         fronts["test"] = self._front(test, "test")

@@ -17,9 +17,9 @@ from paretocosmos.cli._evaluate import print_front
 from paretocosmos.cli.output._console import err
 from paretocosmos.cli.output._plain import print_consequences
 from paretocosmos.cli.output._run import numbers_of_run, print_run, print_runs
-from paretocosmos.training.bars import bars
 from paretocosmos.training.compare import BASELINES, Comparison
 from paretocosmos.training.loop import Progress
+from paretocosmos.training.progress import show_bars
 
 
 @pytest.fixture(scope="module")
@@ -431,8 +431,8 @@ def test_a_bar_has_room_in_100_columns(
     said: tuple[str, ...],
 ) -> None:
     seen: list[Path] = []
-    with bars(seen, log=True) as show:
-        show("", _at(losses=losses))
+    with show_bars(seen, log=True) as show:
+        show.update("", _at(losses=losses))
     shown = capsys.readouterr().err
     lines = _plain(shown)
     assert max(map(len, lines)) <= 100
@@ -448,8 +448,8 @@ def test_80_columns_have_two_losses_by_number(
     terminal: None, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(err, "_width", 80)
-    with bars(log=True) as show:
-        show("", _at())
+    with show_bars(log=True) as show:
+        show.update("", _at())
     lines = _plain(capsys.readouterr().err)
     assert any("0.457  0.012 HV val 3.3457 1:02:0" in line for line in lines)
     assert max(map(len, lines)) <= 80
@@ -458,9 +458,11 @@ def test_80_columns_have_two_losses_by_number(
 def test_a_bar_for_each_method_and_one_cost(
     terminal: None, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with bars(log=True) as show:
-        show("cosmos", _at(hypervolume_val=None))
-        show("phn_epo", _at(samples_per_second=3.21, unit="samples", memory=None, waiting=0.0))
+    with show_bars(log=True) as show:
+        show.update("cosmos", _at(hypervolume_val=None))
+        show.update(
+            "phn_epo", _at(samples_per_second=3.21, unit="samples", memory=None, waiting=0.0)
+        )
     lines = _plain(capsys.readouterr().err)
     last = [line for line in lines if line.strip()][-3:]
     assert [line.split()[0] for line in last] == ["cosmos", "phn_epo", "3.2"]
@@ -480,16 +482,16 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    monkeypatch.setattr("paretocosmos.training.bars.time", SimpleNamespace(monotonic=clock))
+    monkeypatch.setattr("paretocosmos.training.progress.time", SimpleNamespace(monotonic=clock))
     monkeypatch.setattr(err, "_width", 80)
     return clock
 
 
 def test_a_log_gets_a_line_now_and_then(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
-    with bars(log=True) as show:
+    with show_bars(log=True) as show:
         for epoch in range(1, 101):
             clock.now += 2.0
-            show("", _at(epoch=epoch))
+            show.update("", _at(epoch=epoch))
         lines = capsys.readouterr().err.splitlines()
     assert [line.split("  ")[0] for line in lines] == [f"epoch {n}/100" for n in range(15, 101, 15)]
     assert lines[0] == (
@@ -497,9 +499,9 @@ def test_a_log_gets_a_line_now_and_then(clock: Clock, capsys: pytest.CaptureFixt
         "1,234,567 images/s  130.1 GB  3 % waiting for data  1:02:05 left"
     )
     assert capsys.readouterr().err == ""  # no bar beside the lines
-    with bars(log=True) as both:
+    with show_bars(log=True) as both:
         clock.now += 31
-        both("phn_ls", _at(hypervolume_val=None))
+        both.update("phn_ls", _at(hypervolume_val=None))
         assert capsys.readouterr().err.startswith("phn_ls  epoch 99/100  ")
 
 
@@ -507,24 +509,24 @@ def test_a_log_gets_a_line_now_and_then(clock: Clock, capsys: pytest.CaptureFixt
 def test_a_short_training_has_no_lines(
     clock: Clock, capsys: pytest.CaptureFixture[str], seconds: float
 ) -> None:
-    with bars(log=True) as show:
+    with show_bars(log=True) as show:
         clock.now += seconds
-        show("", _at())
+        show.update("", _at())
         assert capsys.readouterr().err == ""
 
 
 def test_a_terminal_has_no_lines_and_quiet_has_nothing(
     terminal: None, clock: Clock, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with bars(log=True) as show:
+    with show_bars(log=True) as show:
         clock.now += 100
-        show("", _at())
+        show.update("", _at())
     shown = capsys.readouterr().err
     assert "\x1b[" in shown
     assert "left" not in shown
-    with bars(quiet=True, log=True) as show:
+    with show_bars(quiet=True, log=True) as show:
         clock.now += 100
-        show("", _at())
+        show.update("", _at())
     assert capsys.readouterr().err == ""
 
 

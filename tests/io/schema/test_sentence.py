@@ -7,9 +7,9 @@ import pytest
 from pydantic import AfterValidator, Field, ValidationError
 
 from paretocosmos.errors import RunError
+from paretocosmos.io.formatting import sanitize_line
 from paretocosmos.io.schema.kinds import ByName, Model, NonEmpty, Size
 from paretocosmos.io.schema.sentence import mistakes_in, path_of, shown, validated
-from paretocosmos.io.text import plain
 
 
 def _even(value: int) -> int:
@@ -77,4 +77,4 @@ def test_what_was_found_is_short_and_in_one_line() -> None:
         assert len(shown(value)) <= 60
         assert shown(value).isprintable()
     assert path_of(("a", 0, "b" * 1000)) == f"a[0].{'b' * 60}"
-    assert plain("one\n two\tthree") == "one two three"
+    assert sanitize_line("one\n two\tthree") == "one two three"

@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.layers.kernels import _where, conv_pool, usable
+from paretocosmos.layers.kernels import conv_pool, fused, usable
 
 TRITON = importlib.util.find_spec("triton") is not None
 INTERPRETED = TRITON and os.environ.get("TRITON_INTERPRET") == "1"
@@ -100,7 +100,7 @@ def compare(
 
 
 def test_without_triton_the_library_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_where, "runs_on", lambda device: False)
+    monkeypatch.setattr(fused, "runs_on", lambda device: False)
     inputs = draw((6, 2, 5, 11, 12, 4, 2))
     assert not usable(*inputs)  # type: ignore[arg-type]
     compare(conv_pool, conv_pool_reference, inputs)
@@ -109,9 +109,12 @@ def test_without_triton_the_library_is_used(monkeypatch: pytest.MonkeyPatch) -> 
 def test_triton_may_be_missing_and_nothing_minds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
     assert not usable(torch.ones(2, 1, 8, 8), torch.ones(3, 1, 5, 5), torch.ones(3))
-    from paretocosmos.layers.kernels import _launch, _ops, _triton  # all import without it
+    from paretocosmos.layers.kernels import (  # both import without it
+        conv_pool_ops,
+        conv_pool_triton,
+    )
 
-    assert {_launch.__name__, _ops.__name__, _triton.__name__}
+    assert {conv_pool_ops.__name__, conv_pool_triton.__name__}
 
 
 @pytest.mark.parametrize(
@@ -133,7 +136,7 @@ def test_refuses_shapes_the_kernels_do_not_take(
     weight: tuple[int, ...],
     bias: tuple[int, ...],
 ) -> None:
-    monkeypatch.setattr(_where, "runs_on", lambda device: True)
+    monkeypatch.setattr(fused, "runs_on", lambda device: True)
     assert not usable(torch.ones(x), torch.ones(weight), torch.ones(bias))
     assert usable(torch.ones(4, 1, 8, 8), torch.ones(3, 1, 5, 5), torch.ones(3))
     half = torch.ones(4, 1, 8, 8).half()
@@ -175,9 +178,9 @@ def test_pixels_from_0_to_255(shape: tuple[int, ...], seeds: int | None) -> None
 @needs_triton
 def test_one_channel_through_the_matrix_unit_too(monkeypatch: pytest.MonkeyPatch) -> None:
     """The table sends one input channel to the direct kernels; the others can do it as well."""
-    from paretocosmos.layers.kernels import _launch
+    from paretocosmos.layers.kernels import conv_pool_ops
 
-    monkeypatch.setattr(_launch, "MOST_DIRECT", 0)
+    monkeypatch.setattr(conv_pool_ops, "MOST_DIRECT", 0)
     compare(conv_pool, conv_pool_reference, draw((4, 1, 10, 12, 13, 5, 2)))
 
 
@@ -205,12 +208,12 @@ def test_seeds_may_share_an_argument(shared: int) -> None:
 @needs_triton
 def test_nothing_is_computed_for_data(monkeypatch: pytest.MonkeyPatch) -> None:
     """The first layer's x is data: its gradient must not be computed, with seeds or without."""
-    from paretocosmos.layers.kernels import _launch
+    from paretocosmos.layers.kernels import conv_pool_ops
 
     def refuse(*_: object) -> None:
         raise AssertionError("dx was computed")
 
-    monkeypatch.setattr(_launch, "input_gradient", refuse)
+    monkeypatch.setattr(conv_pool_ops, "input_gradient", refuse)
     compare(conv_pool, conv_pool_reference, draw(SHAPES[4].values[0], grad_x=False))  # type: ignore[arg-type]
     inputs = draw(SHAPES[4].values[0], 3, grad_x=False)  # type: ignore[arg-type]
     compare(torch.vmap(conv_pool), torch.vmap(conv_pool_reference), inputs)
@@ -284,7 +287,7 @@ def test_several_gradients_at_once(seeds: int | None) -> None:
 @needs_triton
 def test_operators_are_sound() -> None:
     """torch's own check: schema, shapes of the fake versions, autograd registration."""
-    from paretocosmos.layers.kernels._ops import forward_op
+    from paretocosmos.layers.kernels.conv_pool_ops import forward_op
 
     inputs = [None if t is None else t.unsqueeze(0) for t in draw((2, 1, 3, 7, 8, 3, 1))]
     given = tuple(None if t is None else t.detach().requires_grad_() for t in inputs)

@@ -12,8 +12,8 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from paretocosmos.layers.kernels import _where, map_term, ray_maps, usable_maps, usable_term
-from paretocosmos.layers.kernels._rays_launch import most_pixels
+from paretocosmos.layers.kernels import fused, map_term, ray_maps, usable_maps, usable_term
+from paretocosmos.layers.kernels.ray_maps_ops import most_pixels
 
 TRITON = importlib.util.find_spec("triton") is not None
 INTERPRETED = TRITON and os.environ.get("TRITON_INTERPRET") == "1"
@@ -110,7 +110,7 @@ def net_of(g: int, j: int, *first: int) -> list[Tensor]:
 
 
 def test_without_triton_the_library_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_where, "runs_on", lambda device: False)
+    monkeypatch.setattr(fused, "runs_on", lambda device: False)
     inputs = rays_of(4, 3)
     assert not usable_maps(*inputs)
     compare(ray_maps, maps_reference, inputs)
@@ -122,17 +122,13 @@ def test_without_triton_the_library_is_used(monkeypatch: pytest.MonkeyPatch) -> 
 def test_triton_may_be_missing_and_nothing_minds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
     assert not usable_maps(*rays_of(4, 3))
-    from paretocosmos.layers.kernels import (  # all import without it
-        _rays_maps,
-        _rays_ops,
-        _rays_term,
-    )
+    from paretocosmos.layers.kernels import ray_maps_ops, ray_maps_triton  # both import without it
 
-    assert {_rays_maps.__name__, _rays_ops.__name__, _rays_term.__name__}
+    assert {ray_maps_ops.__name__, ray_maps_triton.__name__}
 
 
 def test_refuses_what_the_kernels_do_not_take(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_where, "runs_on", lambda device: True)
+    monkeypatch.setattr(fused, "runs_on", lambda device: True)
     one = torch.ones
     first, second = one(2, 2, 4, 4), one(2, 2, 6, 6)
     assert usable_maps(one(1, 2), first, second)
@@ -242,19 +238,19 @@ def test_nothing_is_computed_that_is_not_needed(
     monkeypatch: pytest.MonkeyPatch, wanted: int
 ) -> None:
     """Empty memory stands for every gradient that is not wanted, and no program writes one."""
-    from paretocosmos.layers.kernels import _rays_launch
+    from paretocosmos.layers.kernels import ray_maps_ops
 
     asked: list[tuple[bool, ...]] = []
 
     def watched(name: str) -> None:
-        original = getattr(_rays_launch, name)
+        original = getattr(ray_maps_ops, name)
 
         def watching(*args: object, **kwargs: object) -> object:
             found = original(*args, **kwargs)
             asked.append(tuple(one is not None for one in found))
             return found
 
-        monkeypatch.setattr(_rays_launch, name, watching)
+        monkeypatch.setattr(ray_maps_ops, name, watching)
 
     watched("ray_maps_gradients")
     watched("map_term_gradients")
@@ -330,7 +326,7 @@ def test_several_gradients_at_once(seeds: int | None) -> None:
 @needs_triton
 def test_operators_are_sound() -> None:
     """torch's own check: schema, shapes of the fake versions, autograd registration."""
-    from paretocosmos.layers.kernels._rays_ops import map_term_op, ray_maps_op
+    from paretocosmos.layers.kernels.ray_maps_ops import map_term_op, ray_maps_op
 
     checks = ("test_schema", "test_faketensor", "test_autograd_registration")
     rays = tuple(t.detach().requires_grad_(t.requires_grad) for t in rays_of(2, 2, 1))

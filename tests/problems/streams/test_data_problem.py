@@ -21,9 +21,7 @@ from torch.utils.data import (
 )
 
 from paretocosmos.errors import ConfigurationError, DataError
-from paretocosmos.objectives import accuracy
-from paretocosmos.objectives.cross_entropy import CrossEntropy
-from paretocosmos.objectives.mean_squared_error import MeanSquaredError
+from paretocosmos.objectives import CrossEntropy, MeanSquaredError, accuracy
 from paretocosmos.problems import Source, load_problem, samples_in, scored_on
 from paretocosmos.problems.streams import problem as module
 from paretocosmos.types import Batch

@@ -11,7 +11,7 @@ from tests.small import few_digits
 from torch import Tensor
 
 from paretocosmos import Problem, Run, fit
-from paretocosmos.objectives.mean_squared_error import MeanSquaredError
+from paretocosmos.objectives import MeanSquaredError
 from paretocosmos.problems import Split
 from paretocosmos.runs.checkpoint import load_tensors
 from paretocosmos.runs.saved import checkpoint_in

@@ -16,7 +16,7 @@ from paretocosmos.conditioning.concat import Concat
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.methods import Gram, State
 from paretocosmos.methods.cosmos import Cosmos
-from paretocosmos.objectives.mean_squared_error import MeanSquaredError
+from paretocosmos.objectives import MeanSquaredError
 from paretocosmos.training.engine import (
     ENGINES,
     Engine,

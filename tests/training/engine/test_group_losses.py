@@ -4,10 +4,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from paretocosmos.objectives import Objective
-from paretocosmos.objectives.cross_entropy import CrossEntropy
-from paretocosmos.objectives.mean_squared_error import MeanSquaredError
-from paretocosmos.objectives.tpr_gap import TprGap
+from paretocosmos.objectives import CrossEntropy, MeanSquaredError, Objective, TprGap
 from paretocosmos.training.engine import step
 from paretocosmos.training.engine.step import group_losses
 from paretocosmos.types import Outputs, Targets

@@ -16,9 +16,7 @@ from paretocosmos.conditioning.concat import Concat
 from paretocosmos.conditioning.hypernet import Hypernet
 from paretocosmos.conditioning.none import Unconditioned
 from paretocosmos.methods import Method, State
-from paretocosmos.objectives import Objective
-from paretocosmos.objectives.cross_entropy import CrossEntropy
-from paretocosmos.objectives.mean_squared_error import MeanSquaredError
+from paretocosmos.objectives import CrossEntropy, MeanSquaredError, Objective
 from paretocosmos.training.engine import Step, make_step
 from paretocosmos.training.engine.tracing import Recorded
 from paretocosmos.types import Batch, map_tensors

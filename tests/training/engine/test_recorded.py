@@ -13,8 +13,7 @@ from torch import Tensor, nn
 from paretocosmos.methods import Gram, Method, State
 from paretocosmos.methods.cosmos import Cosmos
 from paretocosmos.methods.linear import Linear
-from paretocosmos.objectives.gaussian_well import GaussianWell
-from paretocosmos.objectives.mean_squared_error import MeanSquaredError
+from paretocosmos.objectives import GaussianWell, MeanSquaredError
 from paretocosmos.training.engine import Step, make_step
 from paretocosmos.training.engine.tracing import Recorded
 from paretocosmos.types import Batch

@@ -15,10 +15,7 @@ from paretocosmos.conditioning.transposed_conv import TransposedConv
 from paretocosmos.methods import Gram, Method, State
 from paretocosmos.methods.cosmos import Cosmos
 from paretocosmos.methods.linear import Linear
-from paretocosmos.objectives import Objective
-from paretocosmos.objectives.cross_entropy import CrossEntropy
-from paretocosmos.objectives.gaussian_well import GaussianWell
-from paretocosmos.objectives.mean_squared_error import MeanSquaredError
+from paretocosmos.objectives import CrossEntropy, GaussianWell, MeanSquaredError, Objective
 from paretocosmos.pareto.scalarize import cosmos_loss
 from paretocosmos.training.engine import Result, Step, make_step
 from paretocosmos.training.engine.tracing import Recorded

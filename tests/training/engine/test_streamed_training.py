@@ -17,8 +17,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from paretocosmos import Problem, Run, fit
 from paretocosmos.errors import DataError
-from paretocosmos.evaluation import samples, sweeping
-from paretocosmos.objectives.mean_squared_error import MeanSquaredError
+from paretocosmos.evaluation import evaluate as evaluation
+from paretocosmos.evaluation import samples
+from paretocosmos.objectives import MeanSquaredError
 from paretocosmos.problems import Split
 from paretocosmos.problems.images.problem import ImageProblem
 from paretocosmos.runs.checkpoint import load_tensors
@@ -214,7 +215,7 @@ def test_a_memory_mapped_split_is_never_copied_whole(
     if stream:
         _stream(monkeypatch)
     # a chunk of ten samples to evaluate, so that only training could be large
-    monkeypatch.setattr(sweeping, "CHUNK_IMAGES", 10 * 5 * math.prod(shape[1:]))
+    monkeypatch.setattr(evaluation, "CHUNK_IMAGES", 10 * 5 * math.prod(shape[1:]))
     settings = {"batch_size": 32, "rays": 5, "hidden": (8,)}
     with Sizes() as sizes:  # type: ignore[no-untyped-call]
         run = fit(

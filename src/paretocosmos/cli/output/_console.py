@@ -16,11 +16,11 @@ from rich.markup import escape
 from rich.text import Text
 
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.io import display
-from paretocosmos.io.text import printable
+from paretocosmos.io.formatting import sanitize
+from paretocosmos.io.progress import close_display, get_console
 from paretocosmos.runtime.launch import launched_rank
 
-err = display.console()
+err = get_console()
 if launched_rank():  # of several processes that train together only the first prints
     err.quiet = True
 
@@ -41,7 +41,7 @@ def prepare_streams() -> None:
 
 def print_text(text: str) -> None:
     """Write a user's data to stdout, as it is or not at all."""
-    display.close()
+    close_display()
     encoding = sys.stdout.encoding or "utf-8"
     try:
         text.encode(encoding)
@@ -59,7 +59,7 @@ def safe(text: object) -> str:
     >>> print(safe("[bold]\x1b[31mred"))
     \[bold]\x1b[31mred
     """
-    return escape(printable(str(text)))
+    return escape(sanitize(str(text)))
 
 
 def shortened(message: str, *, most: int = WHOLE) -> str:
@@ -70,7 +70,7 @@ def shortened(message: str, *, most: int = WHOLE) -> str:
     >>> len(shortened("x" * 1000))
     121
     """
-    said = re.sub(rf"[^\s`'\"]{{{WORD},}}", _cut, printable(message, keep="\n"))
+    said = re.sub(rf"[^\s`'\"]{{{WORD},}}", _cut, sanitize(message, keep="\n"))
     return said if len(said) <= most else f"{said[: most - 500]} ... {said[-400:]}"
 
 
@@ -80,7 +80,7 @@ def _cut(word: re.Match[str]) -> str:
 
 def error(message: str) -> None:
     """One sentence on stderr."""
-    display.close()
+    close_display()
     loud = Console(stderr=True, highlight=False) if err.quiet else err
     said = shortened(message.replace("\n", "\\n"))
     say(loud, f"[bold red]error:[/] {escape(said)}")
@@ -130,13 +130,13 @@ def _breaks(text: str, width: int) -> list[int]:
 
 def print_json(content: object) -> None:
     """One line of JSON on stdout."""
-    display.close()
+    close_display()
     sys.stdout.write(json.dumps(content) + "\n")
 
 
 def wide() -> Console:
     """For results, once nothing moves any more: a pipe has no width to cut or fold anything at."""
-    display.close()
+    close_display()
     return Console(highlight=False, width=None if sys.stdout.isatty() else 1000)
 
 

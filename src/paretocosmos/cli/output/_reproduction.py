@@ -12,11 +12,10 @@ from rich.text import Text
 
 from paretocosmos.cli.output._console import err, safe, say, wide
 from paretocosmos.cli.output._table import print_table
-from paretocosmos.io.amounts import clock
-from paretocosmos.io.display import showing
-from paretocosmos.io.tables import number
+from paretocosmos.io.formatting import format_duration, format_number
+from paretocosmos.io.progress import show_live
 from paretocosmos.paper.published import is_face_problem
-from paretocosmos.training.bars import EVERY
+from paretocosmos.training.progress import LOG_INTERVAL
 
 if TYPE_CHECKING:
     from paretocosmos.paper.reproduce import ExperimentStatus, Reproduction
@@ -47,13 +46,13 @@ class _View:
                 say(err, safe(_describe_end(status)))
                 self._last = 0.0  # print the progress after it
         now = time.monotonic()
-        if not err.is_terminal and not first and now - self._last >= EVERY:
+        if not err.is_terminal and not first and now - self._last >= LOG_INTERVAL:
             self._last = now
             say(err, safe(_summarize(reproduction)))
             for status in reproduction.select("running"):
                 if status.progress is not None:
                     at = f"epoch {status.progress.epoch}/{status.progress.epochs}"
-                    volume = number(status.progress.hypervolume_val)
+                    volume = format_number(status.progress.hypervolume_val)
                     say(err, safe(f"  {status.experiment.name}  {at}  HV val {volume}"))
 
     def _announce(self, reproduction: "Reproduction") -> None:
@@ -83,8 +82,8 @@ class _View:
                     short,
                     f"{progress.epoch}/{progress.epochs}",
                     ProgressBar(progress.epochs, progress.epoch, width=BAR),
-                    f"HV val {number(progress.hypervolume_val)}",
-                    clock(progress.seconds_left),
+                    f"HV val {format_number(progress.hypervolume_val)}",
+                    format_duration(progress.seconds_left),
                 )
         then = [Text(f"then {_list_names(waiting, SOON)}", style="dim")] if waiting else []
         return Group(Text(_summarize(self._reproduction), style="bold"), table, *then)
@@ -97,7 +96,7 @@ def show_experiments(*, quiet: bool) -> Iterator["Callable[[Reproduction], None]
         yield lambda _: None
         return
     view = _View()
-    with showing(view.picture, left=False, stdout=False):
+    with show_live(view.picture, keep=False, need_stdout=False):
         yield view.show
 
 
@@ -116,10 +115,10 @@ def print_reproduction(reproduction: "Reproduction") -> None:
     for status in shown:
         table.add_row(
             safe(status.experiment.name),
-            number(status.hypervolume),
+            format_number(status.hypervolume),
             *([format_paper_volume(status)] if compared else []),
             f"{len(status.seeds_done)}/{len(status.experiment.seeds)}",
-            clock(status.seconds) if status.seconds else "-",
+            format_duration(status.seconds) if status.seconds else "-",
             status.state if status.asked or status.state != "waiting" else "begun",
         )
     print_table(console, table)
@@ -129,10 +128,13 @@ def print_reproduction(reproduction: "Reproduction") -> None:
         console.print(f"and {len(statuses) - len(shown)} experiments that you did not ask for")
     seconds = reproduction.to_dict()["seconds"]
     phases = ", ".join(
-        f"{clock(seconds[phase])} {phase}" for phase in ("training", "preparing", "evaluating")
+        f"{format_duration(seconds[phase])} {phase}"
+        for phase in ("training", "preparing", "evaluating")
     )
-    say(console, f"time: {clock(seconds['all'])}, of which {phases}")
-    by_method = ", ".join(f"{name} {clock(s)}" for name, s in seconds["by_method"].items() if s)
+    say(console, f"time: {format_duration(seconds['all'])}, of which {phases}")
+    by_method = ", ".join(
+        f"{name} {format_duration(s)}" for name, s in seconds["by_method"].items() if s
+    )
     if by_method:
         say(console, f"by method: {safe(by_method)}")
     console.print(f"[bold]all of it[/]  {safe(reproduction.file)}", soft_wrap=True)
@@ -155,7 +157,9 @@ def _summarize(reproduction: "Reproduction") -> str:
     if failed:
         parts.append(f"{failed} failed")
     seconds = reproduction.seconds_left
-    parts.append("time left unknown" if seconds is None else f"about {clock(seconds)} left")
+    parts.append(
+        "time left unknown" if seconds is None else f"about {format_duration(seconds)} left"
+    )
     mark = "REHEARSAL  " if reproduction.recipe.epochs is not None else ""
     return mark + ", ".join(parts)
 
@@ -173,8 +177,8 @@ def _describe_end(status: "ExperimentStatus") -> str:
     printed = format_paper_volume(status)
     paper = "" if status.hypervolume_paper is None else f" (the paper's {printed})"
     return (
-        f"done    {name}  HV {number(status.hypervolume)}{paper}  "
-        f"{seeds} seed{'s' if seeds > 1 else ''}  {clock(status.session_seconds)}"
+        f"done    {name}  HV {format_number(status.hypervolume)}{paper}  "
+        f"{seeds} seed{'s' if seeds > 1 else ''}  {format_duration(status.session_seconds)}"
     )
 
 

@@ -11,8 +11,13 @@ from paretocosmos.cli.output._next import next_choice, next_command, print_page
 from paretocosmos.cli.output._notes import advise
 from paretocosmos.cli.output._plain import find_ends, measures_by_objective, print_consequences
 from paretocosmos.cli.output._table import print_table
-from paretocosmos.io.amounts import amount, rate, share
-from paretocosmos.io.tables import mean_of_numbers, number
+from paretocosmos.io.formatting import (
+    format_bytes,
+    format_mean,
+    format_number,
+    format_rate,
+    format_share,
+)
 from paretocosmos.pareto.front import Front
 from paretocosmos.pareto.rays import each_alone
 from paretocosmos.problems.tables.answers import Answer
@@ -54,8 +59,8 @@ def print_run(run: Run) -> None:
     rows = {
         **_meaning(run),
         **_shape(run, numbers),
-        "hypervolume": f"{number(numbers['hypervolume'])} test, "
-        f"{number(numbers['hypervolume_val'])} val, "
+        "hypervolume": f"{format_number(numbers['hypervolume'])} test, "
+        f"{format_number(numbers['hypervolume_val'])} val, "
         f"at ({reference})",
         **_ideal(run),
         "objectives": ", ".join(front.names),
@@ -97,7 +102,8 @@ def _ideal(run: Run) -> dict[str, str]:
     if not each_alone(run.record["fixed_rays"]):
         return {}
     test, val = (run.record["metrics"][split]["hypervolume_ideal"] for split in ("test", "val"))
-    return {"ideal point": f"{number(test)} test, {number(val)} val: the best of every objective"}
+    numbers = f"{format_number(test)} test, {format_number(val)} val"
+    return {"ideal point": f"{numbers}: the best of every objective"}
 
 
 def _shape(run: Run, numbers: Mapping[str, Any]) -> dict[str, str]:
@@ -174,13 +180,13 @@ def _cost(record: Mapping[str, Any]) -> dict[str, str]:
     """How fast, how large, and where the data was."""
     if record["samples_per_second"] is None:  # too short a training to be measured
         return {}
-    parts = [rate(record["samples_per_second"], unit_of(record["input_shape"]))]
+    parts = [format_rate(record["samples_per_second"], unit_of(record["input_shape"]))]
     if record["peak_memory"] is not None:
-        parts.append(f"{amount(record['peak_memory'])} at most")
+        parts.append(f"{format_bytes(record['peak_memory'])} at most")
     at_hand = record["data"] == "on the device" and record["device"] == "cpu"
     parts.append("data in memory" if at_hand else f"data {record['data']}")
     if record["data"] == "streamed":
-        parts.append(f"{share(record['share_waiting'])} of training waiting for it")
+        parts.append(f"{format_share(record['share_waiting'])} of training waiting for it")
     return {"cost": ", ".join(parts)}
 
 
@@ -225,15 +231,15 @@ def print_runs(runs: Sequence[Run]) -> None:
             f"{min(numbers['by_objective']['monotonicity'].values()):.2f}",
             f"{numbers['dominated_share']:.0%}",
             "-" if numbers["span"] is None else f"{numbers['span']:.4f}",
-            number(numbers["hypervolume"]),
-            *([number(numbers["hypervolume_ideal"])] if alone else []),
-            number(numbers["hypervolume_val"]),
+            format_number(numbers["hypervolume"]),
+            *([format_number(numbers["hypervolume_ideal"])] if alone else []),
+            format_number(numbers["hypervolume_val"]),
             _epochs(run.record).partition(" ")[2],
             safe(numbers["run"]),
         )
     console = wide()
     print_table(console, table)
-    reached = mean_of_numbers([run.hypervolume for run in runs])
+    reached = format_mean([run.hypervolume for run in runs])
     lead = every[0]
     together = lead["seeds_together"]
     seconds = sum(numbers["seconds_training"] / numbers["seeds_together"] for numbers in every)

@@ -6,9 +6,9 @@ from typing import Any
 from pydantic import model_validator
 
 from paretocosmos.errors import DataError
+from paretocosmos.io.formatting import sanitize_line
 from paretocosmos.io.schema.kinds import ByName, Finite, Model, NonEmpty
 from paretocosmos.io.schema.sentence import validated
-from paretocosmos.io.text import plain
 
 __all__ = ["check_front"]
 
@@ -45,6 +45,6 @@ class FrontFile(Model):
         for name, each in self.metrics.items():
             if len(each) != many:
                 raise ValueError(
-                    f"`metrics.{plain(name)[:60]}` has a number for each of {many} rays"
+                    f"`metrics.{sanitize_line(name)[:60]}` has a number for each of {many} rays"
                 )
         return self

@@ -7,7 +7,7 @@ from typing import Any, TypeVar, get_args
 from pydantic import BaseModel, ValidationError
 
 from paretocosmos.errors import ParetoCosmosError, unknown
-from paretocosmos.io.text import plain
+from paretocosmos.io.formatting import sanitize_line
 
 __all__ = ["Place", "mistakes_in", "path_of", "shown", "validated"]
 
@@ -76,14 +76,14 @@ def _sentence(found: Any, model: type[BaseModel]) -> str:
         *outer, last = place
         known = _model_at(model, tuple(outer)).model_fields
         within = f"`{path_of(tuple(outer))}`: " if outer else ""
-        return plain(f"{within}{unknown('key', str(last)[:LONGEST], known)}")
+        return sanitize_line(f"{within}{unknown('key', str(last)[:LONGEST], known)}")
     if kind == "value_error":
-        said = plain(str(found["ctx"]["error"]))
+        said = sanitize_line(str(found["ctx"]["error"]))
         return f"`{path}`: {said}" if path else said
     what = f"`{path}`" if path else "it"
     if place and place[-1] == "[key]":
         what = f"a name in `{path_of(place[:-2])}`"
-    rule = f"is invalid ({plain(found['msg'])})"
+    rule = f"is invalid ({sanitize_line(found['msg'])})"
     if kind in RULES:
         rule = RULES[kind].format(**found.get("ctx", {})).replace("'", "`")
     return f"{what} {rule}, found {shown(found['input'])}"
@@ -105,7 +105,9 @@ def path_of(place: Place) -> str:
     >>> path_of(("grid", 0, "settings", "epochs"))
     'grid[0].settings.epochs'
     """
-    parts = (f"[{one}]" if isinstance(one, int) else f".{plain(one)[:LONGEST]}" for one in place)
+    parts = (
+        f"[{key}]" if isinstance(key, int) else f".{sanitize_line(key)[:LONGEST]}" for key in place
+    )
     return "".join(parts).removeprefix(".")
 
 
@@ -116,7 +118,7 @@ def shown(value: object) -> str:
     "['x', 'x', 'x', 'x', 'x', 'x', ...]"
     """
     try:
-        text = plain(_SHORT.repr(value))
+        text = sanitize_line(_SHORT.repr(value))
     except ValueError:  # Python writes no number of more than 4,300 digits
         return "a number of thousands of digits"
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."

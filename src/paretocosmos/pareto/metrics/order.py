@@ -53,7 +53,7 @@ def inverted_pairs(front: Front, draws: npt.ArrayLike) -> InvertedPairs:
     Args:
         front: whose rays are compared.
         draws: its values ``[draws, N, J]`` on samples drawn again, the same ones for every ray
-            (`evaluation.intervals.paired_draws`). A pair is wrong if the ray with more weight has
+            (`evaluation.draw_paired_scores`). A pair is wrong if the ray with more weight has
             the larger value in at least 97.5 % of them.
 
     >>> front = Front([[0.9, 0.1], [0.1, 0.9]], [[1, 2], [3, 4]], ("loss", "gap"), (5, 5))
@@ -138,7 +138,7 @@ def _drawn(front: Front, draws: npt.ArrayLike) -> Array:
     if drawn.ndim != 3 or drawn.shape[1:] != front.values.shape or not len(drawn):
         raise ConfigurationError(
             f"draws of a front's values need the shape [draws, {len(front)}, {front.objectives}], "
-            f"found {drawn.shape}: use `evaluation.intervals.paired_draws`"
+            f"found {drawn.shape}: use `evaluation.draw_paired_scores`"
         )
     return drawn
 

@@ -12,8 +12,8 @@ from itertools import islice
 import numpy as np
 
 from paretocosmos.errors import need
-from paretocosmos.io.bars import bar
 from paretocosmos.io.files import one_line
+from paretocosmos.io.progress import progress_bar
 from paretocosmos.problems.faces.archives import Pictures, Read
 from paretocosmos.problems.images.idx import Bytes
 
@@ -79,7 +79,7 @@ def decode_all(pictures: Pictures, wanted: Sequence[int], size: int) -> Generato
     tasks = iter(lambda: list(islice(contents, TOGETHER)), [])
     running: deque[Future[list[Face]]] = deque()
     # Pillow decodes and resizes outside the interpreter's lock
-    with bar("decoding, this once", total) as advance, ThreadPoolExecutor(workers) as pool:
+    with progress_bar("decoding, this once", total) as advance, ThreadPoolExecutor(workers) as pool:
         try:
             for task in tasks:
                 running.append(pool.submit(_decode_task, task, size))

@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from paretocosmos.errors import DataError
-from paretocosmos.io import display
 from paretocosmos.io.files import replacing, write_bytes
 from paretocosmos.io.paths import cache_folder
+from paretocosmos.io.progress import get_console
 from paretocosmos.problems.faces.archives import Pictures
 from paretocosmos.problems.faces.decode import TRANSFORM, decode_all
 from paretocosmos.problems.images.idx import Bytes
@@ -77,10 +77,10 @@ def decoded(pictures: Pictures, wanted: Sequence[int], size: int) -> Decoded:
 
 def _announce(pictures: Pictures, wanted: Sequence[int], size: int, folder: Path) -> None:
     """One line for a log that decoding begins; a terminal has a bar."""
-    if not display.console().is_terminal:
+    if not get_console().is_terminal:
         count = len(wanted if pictures.numbers is None else pictures.numbers.intersection(wanted))
         said = f"decoding {count:,} pictures to {size} x {size} into `{folder}`, this once"
-        display.console().print(said, markup=False, soft_wrap=True)
+        get_console().print(said, markup=False, soft_wrap=True)
 
 
 def _read(path: Path, size: int) -> Decoded | None:

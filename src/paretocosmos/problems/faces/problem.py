@@ -10,8 +10,7 @@ import torch
 from torch import Tensor
 
 from paretocosmos.errors import BenchmarkWarning, ConfigurationError, DataError, unknown
-from paretocosmos.objectives import accuracy, misclassification, roc_auc
-from paretocosmos.objectives.binary_cross_entropy import BinaryCrossEntropy
+from paretocosmos.objectives import BinaryCrossEntropy, accuracy, misclassification, roc_auc
 from paretocosmos.problems._base import SPLITS, Protocol, belongs_to, check_protocol
 from paretocosmos.problems._wording import Wording
 from paretocosmos.problems.faces.archives import open_pictures

@@ -9,8 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from paretocosmos.objectives import accuracy
-from paretocosmos.objectives.cross_entropy import CrossEntropy
+from paretocosmos.objectives import CrossEntropy, accuracy
 from paretocosmos.problems._base import SPLITS, Problem, Protocol, Split, check_split
 from paretocosmos.problems._wording import Wording
 from paretocosmos.problems.images.composites import Composites

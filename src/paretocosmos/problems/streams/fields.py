@@ -10,8 +10,7 @@ from torch import Tensor
 
 from paretocosmos.errors import ConfigurationError, DataError, ParetoCosmosError, unknown
 from paretocosmos.io.files import one_line
-from paretocosmos.objectives import Objective
-from paretocosmos.objectives.cross_entropy import CrossEntropy
+from paretocosmos.objectives import CrossEntropy, Objective
 from paretocosmos.types import Batch, Outputs, Targets
 
 Key = str | int

@@ -210,7 +210,7 @@ class DataProblem(Problem):
             where no transform is random. If `None`, only tensors are taken so.
         epoch: with a source for each objective, whether the longest or the shortest is an epoch.
 
-    >>> from paretocosmos.objectives.mean_squared_error import MeanSquaredError
+    >>> from paretocosmos.objectives import MeanSquaredError
     >>> rows = [(torch.ones(3), torch.zeros(1))] * 8
     >>> problem = DataProblem(
     ...     name="zeros", objectives=(MeanSquaredError(),), reference=(1.0,),

@@ -13,8 +13,8 @@ from torch import Tensor
 from torch.utils.data import DataLoader, default_collate, get_worker_info
 
 from paretocosmos.errors import DataError
-from paretocosmos.io.amounts import amount
 from paretocosmos.io.files import one_line
+from paretocosmos.io.formatting import format_bytes
 from paretocosmos.types import Batch, map_tensors
 
 Collate = Callable[[Any], Any]
@@ -257,7 +257,7 @@ class Rereadable(ABC):
         for batch in self.once():
             size += bytes_of(batch)
             if size > most:
-                return f"{self.where} takes more than {amount(most)} in memory"
+                return f"{self.where} takes more than {format_bytes(most)} in memory"
             parts.append(batch)
         try:
             return joined(parts, self.where)

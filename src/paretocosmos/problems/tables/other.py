@@ -9,8 +9,7 @@ import numpy.typing as npt
 import torch
 
 from paretocosmos.errors import ConfigurationError, DataWarning
-from paretocosmos.objectives import Measure, Objective
-from paretocosmos.objectives.error_gap import ErrorGap
+from paretocosmos.objectives import ErrorGap, Measure, Objective
 from paretocosmos.problems._base import Split
 from paretocosmos.problems._wording import CROSS_ENTROPY, Wording
 from paretocosmos.problems.tables.answers import Answer, Task

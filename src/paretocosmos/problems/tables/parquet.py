@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from paretocosmos.errors import DataError, ParetoCosmosError, need
-from paretocosmos.io.amounts import amount
+from paretocosmos.io.formatting import format_bytes
 from paretocosmos.io.packed import TABLE_WAY_OUT, check_size, largest_table
 
 if TYPE_CHECKING:
@@ -54,8 +54,9 @@ def _check_memory(path: Path) -> None:
         size += _text_size(path, texts, limit - size)
     if size > limit:
         raise DataError(
-            f"`{path}` takes {amount(size)} of memory or more ({rows:,} rows of {len(columns):,} "
-            f"columns), but at most {amount(limit)} are read: {TABLE_WAY_OUT}"
+            f"`{path}` takes {format_bytes(size)} of memory or more ({rows:,} rows of "
+            f"{len(columns):,} columns), but at most {format_bytes(limit)} are read: "
+            f"{TABLE_WAY_OUT}"
         )
 
 

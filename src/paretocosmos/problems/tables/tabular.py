@@ -9,8 +9,11 @@ import numpy.typing as npt
 from torch import Tensor
 
 from paretocosmos.objectives import (
+    BinaryCrossEntropy,
+    DemographicParity,
     GroupObjective,
     Objective,
+    TprGap,
     accuracy,
     calibration_error,
     deciding,
@@ -19,9 +22,6 @@ from paretocosmos.objectives import (
     misclassification,
     weighted_mean,
 )
-from paretocosmos.objectives.binary_cross_entropy import BinaryCrossEntropy
-from paretocosmos.objectives.demographic_parity import DemographicParity
-from paretocosmos.objectives.tpr_gap import TprGap
 from paretocosmos.problems._base import (
     Protocol,
     check_protocol,

@@ -12,8 +12,13 @@ from torch import Tensor
 
 from paretocosmos.errors import DataError
 from paretocosmos.objectives import (
+    ClassLoss,
+    CrossEntropy,
     GroupObjective,
+    MeanAbsoluteError,
+    MeanSquaredError,
     Objective,
+    OneSidedError,
     accuracy,
     deciding,
     fairness_objective,
@@ -23,11 +28,6 @@ from paretocosmos.objectives import (
     pick,
     weighted_mean,
 )
-from paretocosmos.objectives.class_loss import ClassLoss
-from paretocosmos.objectives.cross_entropy import CrossEntropy
-from paretocosmos.objectives.mean_absolute_error import MeanAbsoluteError
-from paretocosmos.objectives.mean_squared_error import MeanSquaredError
-from paretocosmos.objectives.one_sided_error import OneSidedError
 from paretocosmos.problems.tables.answers import Answer
 from paretocosmos.problems.tables.groups import Grouping
 from paretocosmos.problems.tables.tabular import positive_rate

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from paretocosmos.errors import ConfigurationError, unknown
-from paretocosmos.evaluation.samples import move
+from paretocosmos.evaluation.samples import move_batch
 from paretocosmos.runtime.device import fits
 from paretocosmos.training.engine.batch_source import (
     Feed,
@@ -129,5 +129,5 @@ def feed_of(
         alike: whether other processes must decide the same on devices like this.
     """
     if fits(data, device, dtype, alike=alike):
-        return Resident(move(data, device, dtype), share)
+        return Resident(move_batch(data, device, dtype), share)
     return Streamed(data, device, dtype, share)

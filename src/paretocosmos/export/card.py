@@ -1,0 +1,223 @@
+"""Model cards: what a network is, what it was trained on, and what it is not fit for.
+
+All cards come from one template, ``card.md.jinja``. Texts from data or files pass through `plain`.
+"""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from pprint import pformat
+from typing import Any
+
+import jinja2
+import numpy as np
+
+from paretocosmos._version import __version__
+from paretocosmos.conditioning import Conditioning
+from paretocosmos.evaluation.threshold import MIDDLE
+from paretocosmos.export._fairness import fairness
+from paretocosmos.export.markdown import code, plain, table
+from paretocosmos.export.network import KEY, TAKES, ExportPlan, Takes, has_threshold, list_classes
+from paretocosmos.objectives import measure_of
+from paretocosmos.pareto.front import Front
+from paretocosmos.pareto.selection import find_constant
+from paretocosmos.problems.tables.answers import DECISION, Answer
+from paretocosmos.runs.like import predicts_at
+from paretocosmos.runs.run import Run
+
+SHOWN = 7  # rays of the front
+PREFERENCE_ORDER: dict[Takes, str] = {
+    "any": "one for all rows, or one for each row",
+    "each": "one for each row",
+    "one": "one for all rows",
+}
+
+
+def _render(template: str, **context: Any) -> str:
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(Path(__file__).parent),
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        undefined=jinja2.StrictUndefined,
+        autoescape=False,  # Markdown and Python; `plain` escapes what comes from data
+    )
+    environment.filters |= {"plain": plain, "fence": lambda text: "\n".join(code(text))}
+    environment.globals["markdown_table"] = lambda head, rows: "\n".join(table(head, rows))
+    return environment.get_template(template).render(**context).rstrip() + "\n"
+
+
+def render_run_card(
+    run: Run, plan: ExportPlan, name: str, takes: Takes, difference: float, threshold: float
+) -> str:
+    """Render the card of an exported run as Markdown.
+
+    Args:
+        run: what was exported.
+        plan: likewise.
+        name: the file's.
+        takes: how many preferences it takes.
+        difference: the largest measured between the file and PyTorch.
+        threshold: the probability above which decisions are positive.
+    """
+    record, default_ray = run.record, predicts_at(run).ray
+    return _render(
+        "card.md.jinja",
+        front_matter=False,
+        title=f"Model card: {name}",
+        opening=_describe_run(run),
+        run=run,
+        name=name,
+        row=plan.row,
+        takes=TAKES[takes].format(j=plan.objectives),
+        default_ray=[f"{weight:.4g}" for weight in default_ray or ()],
+        table=run.table,
+        answer=Answer.from_about(record["about"]),
+        classes=list_classes(run) if run.table is not None else [],
+        decision=DECISION,
+        has_threshold=has_threshold(run),
+        threshold=threshold,
+        middle=MIDDLE,
+        outputs=plan.outputs,
+        usage=render_usage(run, plan, name, takes),
+        columns=_list_columns(run),
+        record=record,
+        # mappings are for programs: the card states what they hold elsewhere
+        about=[(k, _join(v)) for k, v in record["about"].items() if not isinstance(v, dict)],
+        objectives=[(name, _explain_objective(name)) for name in run.front.names],
+        front=run.front,
+        fairness=list(fairness(run)),
+        parts=[
+            (role, record[role]["name"], _format_settings(record[role]["settings"]))
+            for role in ("method", "conditioning", "backbone")
+            if record[role] is not None
+        ],
+        version=__version__,
+        difference=difference,
+        **_tabulate_front(run.front),
+    )
+
+
+def render_network_card(model: Conditioning, about: Mapping[str, Any], front: Front | None) -> str:
+    """Render the card of a conditioned network in a folder as Markdown.
+
+    Args:
+        model: the network.
+        about: what ``conditioning.json`` holds.
+        front: the values it reaches, if known.
+    """
+    count = sum(p.numel() for p in model.parameters())
+    parameters = dict(model.named_parameters())
+    reading = sum(parameters[name].numel() for name in model.ray_parameters)
+    opening = [
+        f"One network that takes a preference between {model.objectives} objectives as an input, "
+        f"conditioned by `{about['conditioning']}`. It has {count:,} parameters; {reading:,} of "
+        "them read the preference."
+    ]
+    if about["settings"]:
+        opening += ["", f"Settings: `{json.dumps(about['settings'])}`."]
+    frozen = about["left_out"] is not None
+    weights = ", with its own weights" if frozen else ""
+    ray = [1.0] + [0.0] * (model.objectives - 1)
+    usage = (
+        "from paretocosmos.integrations.pretrained import from_pretrained\n\n"
+        f"network = ...  # a {about['network']}{weights}\n"
+        "model = from_pretrained(FOLDER, network)\n"
+        f"at_one = model.at({ray})  # all weight on the first objective\n"
+    )
+    return _render(
+        "card.md.jinja",
+        front_matter=True,
+        title=f"{about['network']}, conditioned on a preference",
+        opening=opening,
+        run=None,
+        usage=usage,
+        frozen=frozen,
+        columns=[],
+        front=front,
+        fairness=[],
+        **({} if front is None else _tabulate_front(front)),
+    )
+
+
+def render_usage(run: Run, plan: ExportPlan, name: str, takes: Takes) -> str:
+    """Render Python that loads an exported file beside it and calls it on one row."""
+    row = ""
+    if run.table is not None:
+        firsts = {column: labels[0] for column, labels in run.table.categorical.items()}
+        example = pformat({**run.table.numeric, **firsts}, width=96, indent=1, sort_dicts=False)
+        row = "\n".join(f"    {line}" for line in f"{example},".splitlines())
+    ray = predicts_at(run).ray or [1 / plan.objectives] * plan.objectives
+    return _render(
+        "usage.py.jinja",
+        onnx=name.endswith(".onnx"),
+        name=name,
+        key=KEY,
+        example_row=row,
+        shape=(1, *plan.row),
+        ray=[[round(weight, 4) for weight in ray]],
+        order=PREFERENCE_ORDER[takes],
+    )
+
+
+def _describe_run(run: Run) -> list[str]:
+    names = ", ".join(plain(name) for name in run.front.names)
+    lines = [
+        f"One network for every trade-off between {names}: it takes the preference as an input."
+    ]
+    about = run.record["about"]
+    if {"target", "positive"} <= about.keys():
+        target, positive = plain(about["target"]), plain(about["positive"])
+        lines.append(f"It gives the probability that {target} is {positive}.")
+    elif {"target", "answer"} <= about.keys():
+        classes = ", ".join(plain(name) for name in Answer.from_about(about).classes)
+        what = f"the probabilities of its classes, {classes}" if classes else "it as a number"
+        lines.append(f"It predicts {plain(about['target'])}: {what}.")
+    return lines
+
+
+def _list_columns(run: Run) -> list[tuple[object, ...]]:
+    if run.table is None:
+        return []
+    numeric, categorical = run.table.numeric, run.table.categorical
+    return [
+        (index, name, f"number; where missing {numeric[name]:g}")
+        if name in numeric
+        else (index, name, ", ".join(categorical[name]))
+        for index, name in enumerate(run.table.columns)
+    ]
+
+
+def _join(value: object) -> object:
+    return ", ".join(map(str, value)) if isinstance(value, list | tuple) else value
+
+
+def _explain_objective(name: str) -> str:
+    measure = measure_of(name)
+    meaning = measure.meaning or "As the problem defines it."  # a user's own objective
+    return meaning if measure.label == name.replace("_", " ") else f"{measure.label}. {meaning}"
+
+
+def _format_settings(settings: Mapping[str, Any]) -> str:
+    """Format settings; numbers by the dozen, such as the knots of every column, are left out."""
+    return ", ".join(
+        f"{key} {value}"
+        for key, value in settings.items()
+        if value is not None
+        and not (
+            isinstance(value, list | tuple) and any(isinstance(v, list | tuple) for v in value)
+        )
+    )
+
+
+def _tabulate_front(front: Front) -> dict[str, Any]:
+    indices = np.unique(np.linspace(0, len(front) - 1, SHOWN).round().astype(int))
+    metrics = [name for name in front.metrics if name != "misclassification"]  # 1 - accuracy
+    non_dominated, same_class = front.non_dominated, find_constant(front)
+    rows = []
+    for index in indices:
+        marks = ["dominated"] * (not non_dominated[index]) + ["constant"] * bool(same_class[index])
+        numbers = [*front.values[index], *(front.metrics[name][index] for name in metrics)]
+        ray = ", ".join(f"{weight:.2f}" for weight in front.rays[index])
+        rows.append((ray, *(f"{number:.4f}" for number in numbers), ", ".join(marks)))
+    return {"front_head": ("preference", *front.names, *metrics, ""), "front_rows": rows}

@@ -1,0 +1,383 @@
+"""The formats of exported files: how each is traced, written, loaded and compared with PyTorch."""
+
+import io
+import json
+import logging
+import warnings
+import zipfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.export import Dim, ExportedProgram
+
+from paretocosmos.errors import ParetoCosmosError, RunError, need
+from paretocosmos.export.network import (
+    KEY,
+    ExportPlan,
+    GroupedNetwork,
+    LoadedFile,
+    Output,
+    Takes,
+)
+from paretocosmos.io.files import one_line
+from paretocosmos.problems.tables.answers import DECISION
+from paretocosmos.problems.tables.table import Table
+
+Loader = Callable[[Path], LoadedFile]
+
+# The largest difference that float32 and another order of summation explain.
+TOLERANCE = 1e-5
+
+# Numbers of rows and preferences that are compared.
+COMPARED_SIZES: dict[Takes, tuple[tuple[int, int], ...]] = {
+    "any": ((1, 1), (2, 1), (2, 2), (7, 1), (7, 7), (33, 1)),
+    "each": ((1, 1), (2, 2), (7, 7)),
+    "one": ((1, 1), (2, 1), (7, 1), (33, 1)),
+}
+
+# Sizes to trace with; torch would take 0 and 1 for fixed ones.
+TRACED_SIZES = {"rows": 3, "groups": 2, "each": 3}
+
+GROUPED = "grouped_x"
+
+# Bytes of weights; a file is one message of protobuf, which ends at 2^31.
+LARGEST = 2_000_000_000
+
+
+# ---------------------------------------------------------------- tracing
+
+
+def trace_network(plan: ExportPlan, *, grouped: bool) -> tuple[ExportedProgram, bool]:
+    """Return the network as a graph, and whether it takes several preferences or one for all.
+
+    It takes several if it can be traced so; a hypernetwork of convolutions cannot.
+
+    Args:
+        plan: what is exported.
+        grouped: whether it takes rows ``[groups, each, ...]`` with a preference for each group, or
+            rows ``[rows, ...]`` with one for each.
+    """
+    network = plan.network
+    try:
+        if grouped:
+            return _trace(plan, GroupedNetwork(network), ("groups", "each"), "groups"), True
+        return _trace(plan, network, ("rows",), "rows"), True
+    except Exception:  # torch.export has no family of errors of its own
+        pass
+    try:
+        return _trace(plan, network, ("rows",), None), False
+    except Exception as error:
+        raise RunError(
+            f"torch.export cannot follow this network ({one_line(error)[:300]}): the network must "
+            "not branch on the values or sizes of tensors"
+        ) from error
+
+
+def _trace(
+    plan: ExportPlan, network: nn.Module, rows: tuple[str, ...], preferences: str | None
+) -> ExportedProgram:
+    free = {name: Dim(name) for name in rows}
+    count = 1 if preferences is None else TRACED_SIZES[preferences]
+    example = (
+        torch.zeros(*(TRACED_SIZES[name] for name in rows), *plan.row),
+        torch.full((count, plan.objectives), 1 / plan.objectives),
+    )
+    shapes = (
+        {at: free[name] for at, name in enumerate(rows)},
+        {} if preferences is None else {0: free[preferences]},
+    )
+    with hide_messages(), torch.no_grad():
+        return torch.export.export(
+            network,
+            example,
+            dynamic_shapes=shapes,
+            strict=False,
+            # what torch cannot prove about sizes stays open: other sizes are compared afterwards
+            prefer_deferred_runtime_asserts_over_guards=True,
+        )
+
+
+@contextmanager
+def hide_messages() -> Iterator[None]:
+    """Hide the messages of torch's exporters, which are for their developers."""
+    loggers = [logging.getLogger(name) for name in ("torch.onnx", "torch.export", "onnxscript")]
+    levels = [logger.level for logger in loggers]
+    try:
+        for logger in loggers:
+            logger.setLevel(logging.ERROR)
+        with warnings.catch_warnings(action="ignore"):
+            yield
+    finally:
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)
+
+
+# ---------------------------------------------------------------- ONNX
+
+
+def require_onnx() -> None:
+    """Raise if a package that writes or runs ONNX files is missing."""
+    for package in ("onnx", "onnxscript", "onnxruntime"):
+        need(package, "onnx", 'format="onnx"')
+
+
+def write_onnx(plan: ExportPlan, describe: Callable[[bool], str]) -> tuple[bytes, bool]:
+    """Return the file, and whether it takes several preferences.
+
+    Args:
+        plan: what is exported.
+        describe: the file's metadata, given whether it takes several preferences.
+    """
+    size = sum(t.numel() * t.element_size() for t in plan.network.state_dict().values())
+    if size > LARGEST:
+        raise RunError(
+            f"an ONNX file of one piece holds at most 2 GB, found weights of {size / 1e9:.1f} GB: "
+            'use format="torch"'
+        )
+    graph, several = trace_network(plan, grouped=True)
+    try:
+        with hide_messages():
+            program = torch.onnx.export(
+                graph,
+                dynamo=True,
+                verbose=False,
+                input_names=[GROUPED if several else "x", "preference"],
+                output_names=list(plan.outputs),
+            )
+    except torch.onnx.OnnxExporterError as error:
+        cause = error.__cause__ or error
+        raise RunError(
+            f'torch cannot write this network as ONNX ({one_line(cause)[:300]}): use format="torch"'
+        ) from error
+    assert program is not None
+    model: Any = program.model_proto
+    _remove_traces(model)
+    if several:
+        _reshape_rows(model, plan)
+    rows = "rows" if several else model.graph.input[0].type.tensor_type.shape.dim[0].dim_param
+    for value in (*model.graph.input, *model.graph.output):
+        first = value.type.tensor_type.shape.dim[0]
+        if value.name != "preference" and (several or first.dim_param == rows):
+            first.dim_param = "rows"
+    model.metadata_props.add(key=KEY, value=describe(several))
+    content: bytes = model.SerializeToString(deterministic=True)
+    return content, several
+
+
+def _remove_traces(model: Any) -> None:
+    """Remove source locations on this machine, and generated names of sizes."""
+    graph = model.graph
+    del graph.value_info[:]
+    del model.metadata_props[:]
+    del graph.metadata_props[:]
+    for element in (*graph.node, *graph.input, *graph.output, *graph.initializer):
+        element.doc_string = ""
+        del element.metadata_props[:]
+
+
+def _reshape_rows(model: Any, plan: ExportPlan) -> None:
+    """Make `x` plain rows, which the graph cuts into as many groups as there are preferences."""
+    from onnx import TensorProto, helper
+
+    graph = model.graph
+    _, preference = graph.input
+    inputs = [
+        helper.make_tensor_value_info("x", TensorProto.FLOAT, ["rows", *plan.row]),
+        helper.make_tensor_value_info(
+            "preference", TensorProto.FLOAT, ["preferences", plan.objectives]
+        ),
+    ]
+    row_shape = helper.make_tensor(
+        "each_row", TensorProto.INT64, [1 + len(plan.row)], [-1, *plan.row]
+    )
+    reshape = [
+        helper.make_node("Shape", [preference.name], ["preferences"], start=0, end=1),
+        helper.make_node("Concat", ["preferences", "each_row"], ["grouped_shape"], axis=0),
+        helper.make_node("Reshape", ["x", "grouped_shape"], [GROUPED]),
+    ]
+    nodes = [*reshape, *graph.node]
+    del graph.input[:], graph.node[:]
+    graph.input.extend(inputs)
+    graph.node.extend(nodes)
+    graph.initializer.append(row_shape)
+
+
+def load_onnx(path: Path) -> LoadedFile:
+    """Load a file to run on the CPU by onnxruntime."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 3
+    session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+
+    def call(x: Tensor, preference: Tensor) -> list[Output]:
+        outputs: list[Output] = session.run(
+            None, {"x": x.numpy(), "preference": preference.numpy()}
+        )
+        return outputs
+
+    return call
+
+
+# ---------------------------------------------------------------- torch.export
+
+
+def write_program(plan: ExportPlan, describe: Callable[[bool], str]) -> tuple[bytes, bool]:
+    """Return the file, and whether it takes a preference for each row or one for all.
+
+    Args:
+        plan: what is exported.
+        describe: the file's metadata, given whether it takes several preferences.
+    """
+    program, several = trace_network(plan, grouped=False)
+    program.example_inputs = None  # the one thing that torch would pickle
+    for module in program.graph_module.modules():
+        for node in getattr(module, "graph", torch.fx.Graph()).nodes:
+            node.meta.pop("stack_trace", None)  # where on this machine it came from
+    stream = io.BytesIO()
+    with hide_messages():
+        torch.export.save(program, stream, extra_files={KEY: describe(several)})
+    return stream.getvalue(), several
+
+
+def load_program(path: Path) -> LoadedFile:
+    """Load a program; raise if anything in it is pickled."""
+    _check_no_pickles(path)
+    with hide_messages():
+        module = torch.export.load(io.BytesIO(path.read_bytes())).module()
+
+    def call(x: Tensor, preference: Tensor) -> list[Output]:
+        with torch.inference_mode():
+            return [output.numpy() for output in module(x, preference)]
+
+    return call
+
+
+def _check_no_pickles(path: Path) -> None:
+    """Raise if a file holds a pickle, which `torch.export.load` would unpickle."""
+    with zipfile.ZipFile(path) as archive:
+        for name in archive.namelist():
+            content = archive.read(name)
+            listed = name.endswith(("weights_config.json", "constants_config.json"))
+            pickled = name.endswith((".pt", ".pkl")) and len(content) > 0
+            if listed:
+                entries = json.loads(content)["config"].values()
+                pickled = any(entry["use_pickle"] for entry in entries)
+            if pickled:
+                raise RunError(
+                    f"torch {torch.__version__} pickles `{name}` into an exported program, and "
+                    'paretocosmos never unpickles: upgrade torch, or use format="onnx"'
+                )
+
+
+# ---------------------------------------------------------------- comparison
+
+
+def measure_difference(
+    plan: ExportPlan,
+    call: LoadedFile,
+    *,
+    takes: Takes,
+    table: Table | None,
+) -> float:
+    """Return the largest difference between a file and PyTorch on random rows and rays.
+
+    It is relative if outputs are above 1: a logit of 100 has no more digits than a probability.
+
+    Args:
+        plan: what was exported.
+        call: runs the file.
+        takes: how many preferences it takes.
+        table: the preprocessing in it.
+    """
+    generator = torch.Generator().manual_seed(0)
+    worst = 0.0
+    for rows, count in COMPARED_SIZES[takes]:
+        x = draw_rows(rows, plan.row, table, generator)
+        ray = torch.rand(count, plan.objectives, generator=generator).log().neg()
+        ray /= ray.sum(dim=1, keepdim=True)
+        with torch.inference_mode():
+            expected = [output.numpy() for output in plan.network(x, ray)]
+        actual = dict(zip(plan.outputs, call(x, ray), strict=True))
+        wanted = dict(zip(plan.outputs, expected, strict=True))
+        if DECISION in actual:  # which must follow from the file's own probabilities
+            predictions = torch.from_numpy(actual[plan.network.answer.called])
+            wanted[DECISION] = plan.network.decide(predictions)[DECISION].numpy()
+        worst = max(
+            worst, *(relative_difference(actual[name], wanted[name]) for name in plan.outputs)
+        )
+    return worst
+
+
+def relative_difference(actual: Output, wanted: Output) -> float:
+    """Return the largest difference, relative to the largest of `wanted` if that is above 1.
+
+    >>> relative_difference(np.array([200.0, 3.0]), np.array([202.0, 3.0]))
+    0.009900990099009901
+    """
+    if actual.shape != wanted.shape:
+        return float("inf")
+    largest = np.abs(actual - wanted).max() / max(1.0, np.abs(wanted).max())
+    return float(np.nan_to_num(largest, nan=np.inf))
+
+
+def draw_rows(
+    rows: int, row: tuple[int, ...], table: Table | None, generator: torch.Generator
+) -> Tensor:
+    """Draw noise; for a table, numbers like its own, categories, missing and unknown values."""
+    noise = torch.randn(rows, *row, generator=generator)
+    if table is None:
+        return noise
+    count = len(table.numeric)
+    x = noise.double()
+    x[:, :count] = x[:, :count] * torch.tensor(table.scale[:count]) + torch.tensor(
+        table.mean[:count]
+    )
+    for column, categories in enumerate(table.categorical.values(), start=count):
+        x[:, column] = torch.randint(-1, len(categories) + 1, (rows,), generator=generator)
+    chance = torch.rand(x.shape, generator=generator)
+    x[chance < 0.1] = torch.nan
+    x[chance > 0.95] = torch.inf
+    largest = torch.finfo(torch.float32).max
+    return torch.where(x.isfinite(), x.clamp(-largest, largest), x).float()
+
+
+def compare_file(
+    plan: ExportPlan, written: Path, path: Path, load: Loader, takes: Takes, table: Table | None
+) -> float:
+    """Return the difference between a written file and PyTorch; raise if it is too large."""
+    remedy = "so it was removed: try another format, or other versions of torch and the runtime"
+    try:
+        difference = measure_difference(plan, load(written), takes=takes, table=table)
+    except ParetoCosmosError:
+        raise
+    except Exception as error:  # runtimes have no common base of errors
+        raise RunError(
+            f"the file for `{path}` cannot be run ({one_line(error)[:300]}), {remedy}"
+        ) from error
+    if difference > TOLERANCE:
+        raise RunError(
+            f"the file for `{path}` differs from PyTorch by up to {difference:.2g} where at most "
+            f"{TOLERANCE:g} is allowed, {remedy}"
+        )
+    return difference
+
+
+class FileFormat(NamedTuple):
+    """How a format is written and read, and how many preferences its files take."""
+
+    ending: str
+    write: Callable[[ExportPlan, Callable[[bool], str]], tuple[bytes, bool]]
+    load: Loader
+    takes: dict[bool, Takes]
+
+
+FORMATS: dict[str, FileFormat] = {
+    "onnx": FileFormat(".onnx", write_onnx, load_onnx, {True: "any", False: "one"}),
+    "torch": FileFormat(".pt2", write_program, load_program, {True: "each", False: "one"}),
+}

@@ -1,0 +1,269 @@
+"""The network of a run as an exported file holds it: `x` and `preference` in, named tensors out.
+
+A file also describes itself in its metadata, so that its user needs nothing else.
+"""
+
+import copy
+import json
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from paretocosmos._version import __version__
+from paretocosmos.conditioning import Conditioning, PerRayEnsemble
+from paretocosmos.errors import ConfigurationError
+from paretocosmos.io.files import one_line
+from paretocosmos.problems.tables.answers import DECISION, Answer
+from paretocosmos.problems.tables.moments import MISSING
+from paretocosmos.problems.tables.table import Table
+from paretocosmos.runs.like import predicts_at
+from paretocosmos.runs.run import Run
+from paretocosmos.types import Outputs, map_tensors
+
+Output = np.ndarray[Any, Any]
+
+LoadedFile = Callable[[Tensor, Tensor], list[Output]]
+"""A file that was loaded: `x` and `preference` to the outputs."""
+
+KEY = "paretocosmos"
+"""The key of the description in the file's metadata."""
+
+Takes = Literal["any", "each", "one"]
+
+TAKES: dict[Takes, str] = {
+    "any": "one for all rows, [1, {j}], or one for each, [N, {j}]",
+    "each": "one for each row, [N, {j}]",
+    "one": "one for all rows, [1, {j}]",
+}
+"""How many preferences a file takes, in words."""
+
+
+class Preprocessing(nn.Module):
+    """A table's preprocessing: ``[N, columns]`` of `Table.encode` to what `Table.transform` gives.
+
+    As a part of the network, so that an exported file needs nothing else.
+
+    A number that is NaN or infinite is missing. So is such a category, which then is the category
+    `(missing)` where the fitting rows had one; anything else that is no place in the column's list
+    of categories is none of them. Numbers are standardised in float64, as there, so that large ones
+    with a small spread stay exact. A feature that is 0 or 1 has two values when standardised, which
+    are known beforehand.
+
+    Args:
+        table: the fitted preprocessing.
+    """
+
+    fill: Tensor
+    mean: Tensor
+    scale: Tensor
+    flagged: Tensor
+    unknown: Tensor
+    spread: Tensor
+    place: Tensor
+    low: Tensor
+    high: Tensor
+
+    def __init__(self, table: Table) -> None:
+        super().__init__()
+        lists = list(table.categorical.values())
+        self.numbers, self.flags = len(table.numeric), len(table.flagged)
+        mean, scale = np.array(table.mean), np.array(table.scale)
+        low, high = (((bit - mean) / scale).astype(np.float32)[self.numbers :] for bit in (0, 1))
+        names, lengths = list(table.numeric), [len(categories) for categories in lists]
+        buffers = {
+            "fill": np.array(list(table.numeric.values()), dtype=np.float64),
+            "mean": mean[: self.numbers],
+            "scale": scale[: self.numbers],
+            "flagged": np.array([names.index(name) for name in table.flagged], dtype=np.int64),
+            "unknown": np.array(
+                [c.index(MISSING) if MISSING in c else -1 for c in lists],
+                dtype=np.float32,
+            ),
+            "spread": np.repeat(np.eye(len(lists), dtype=np.float32), lengths, axis=1),
+            "place": np.array([index for length in lengths for index in range(length)], np.float32),
+            "low": low,
+            "high": high,
+        }
+        for name, values in buffers.items():
+            if values.size:  # torch.export cannot save a buffer of nothing
+                self.register_buffer(name, torch.tensor(values))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Float32 ``[N, columns]`` to float32 ``[N, features]``."""
+        present = x.abs() < math.inf  # False for NaN, too
+        features = []
+        if self.numbers:
+            numbers = x[:, : self.numbers].double()
+            filled = torch.where(present[:, : self.numbers], numbers, self.fill)
+            features.append(((filled - self.mean) / self.scale).float())
+        flags = self.flags
+        if flags:
+            flags_low = present.index_select(1, self.flagged)
+            features.append(torch.where(flags_low, self.low[:flags], self.high[:flags]))
+        if x.shape[1] > self.numbers:
+            codes = torch.where(present[:, self.numbers :], x[:, self.numbers :], self.unknown)
+            # each value once per category of its column: a product with zeros and ones is exact,
+            # and onnxruntime gathers columns more slowly than it multiplies
+            hit = codes @ self.spread == self.place
+            features.append(torch.where(hit, self.high[flags:], self.low[flags:]))
+        return torch.cat(features, dim=1)
+
+
+class ExportedNetwork(nn.Module):
+    """``forward(x, preference)``: rows ``[N, ...]``, preferences ``[G, J]``, a tuple of tensors.
+
+    The rows are G groups of N/G neighbours with one preference each: one for all, or one each.
+
+    Args:
+        model: ``forward(inputs, ray) -> outputs``; float32, on the CPU.
+        preprocessing: runs before it, if the rows are those of a table.
+        answer: the meaning of the output, such as the probability of the positive class.
+        threshold: the probability above which a decision between two classes is positive.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        preprocessing: Preprocessing | None,
+        answer: Answer,
+        threshold: float,
+    ) -> None:
+        super().__init__()
+        self.answer = answer
+        self.model = model
+        self.preprocessing = preprocessing
+        self.threshold = threshold
+
+    def forward(self, x: Tensor, preference: Tensor) -> tuple[Tensor, ...]:
+        """Rows ``[N, ...]`` and preferences ``[G, J]`` to outputs ``[N, ...]``."""
+        if preference.shape[0] != 1 and not isinstance(self.model, Conditioning):
+            # a user's own network may take a ray for each sample, but no groups
+            rows = (preference.shape[0], x.shape[0] // preference.shape[0], -1)
+            preference = preference.unsqueeze(1).expand(rows).flatten(0, 1)
+        return tuple(self.compute_named(x, preference).values())
+
+    def compute_named(self, x: Tensor, preference: Tensor) -> dict[str, Tensor]:
+        """Compute the outputs by their names."""
+        ray = preference[0] if preference.shape[0] == 1 else preference
+        if self.preprocessing is not None:
+            outputs: Outputs = self.model(self.preprocessing(x), ray)
+            predictions = self.answer.read(outputs)
+            return {self.answer.called: predictions, **self.decide(predictions)}
+        # a dataclass becomes a mapping, a list a tuple
+        plain = map_tensors(lambda out: out, self.model(x, ray))
+        if isinstance(plain, Tensor):
+            return {"logits": plain}
+        named = plain if isinstance(plain, Mapping) else dict(enumerate(plain))
+        return {str(name): out for name, out in named.items() if isinstance(out, Tensor)}
+
+    def decide(self, predictions: Tensor) -> dict[str, Tensor]:
+        """Return the index of the predicted class for ``[N]`` or ``[N, K]``, or nothing."""
+        if self.answer.task == "number":
+            return {}
+        if self.answer.task == "classes":
+            return {DECISION: predictions.argmax(dim=-1)}
+        return {DECISION: (predictions > self.threshold).long()}
+
+
+class GroupedNetwork(nn.Module):
+    """`ExportedNetwork` as it is traced: with rows ``[G, K, ...]`` both sizes stay free."""
+
+    def __init__(self, network: ExportedNetwork) -> None:
+        super().__init__()
+        self.whole = network
+
+    def forward(self, x: Tensor, preference: Tensor) -> tuple[Tensor, ...]:
+        """Rows ``[G, K, ...]`` and preferences ``[G, J]`` to outputs ``[G * K, ...]``."""
+        outputs: tuple[Tensor, ...] = self.whole(x.flatten(0, 1), preference)
+        return outputs
+
+
+@dataclass(frozen=True)
+class ExportPlan:
+    """A network to export, with what writing and checking a file need to know of it.
+
+    Attributes:
+        network: what is exported.
+        row: the shape of one row of `x`.
+        objectives: entries in a preference, J.
+        outputs: their names.
+    """
+
+    network: ExportedNetwork
+    row: tuple[int, ...]
+    objectives: int
+    outputs: tuple[str, ...]
+
+
+def plan_export(run: Run, threshold: float) -> ExportPlan:
+    """Copy the network of a run to float32 on the CPU; raise if it cannot be exported."""
+    if isinstance(run.model, PerRayEnsemble):
+        raise ConfigurationError(
+            f"an exported file can hold only one network, found one network for each of "
+            f"{len(run.model.rays)} rays in `{run.folder}`: export a run of a method that trains "
+            "one network for all rays, such as `cosmos`"
+        )
+    model = copy.deepcopy(run.model).cpu().float().eval().requires_grad_(False)
+    table = run.table
+    preprocessing = None if table is None else Preprocessing(table)
+    answer = Answer.from_about(run.record["about"])
+    network = ExportedNetwork(model, preprocessing, answer, threshold).eval()
+    shape = run.record["input_shape"] if table is None else [len(table.columns)]
+    row, objectives = tuple(shape), run.front.objectives
+    even = torch.full((1, objectives), 1 / objectives)
+    try:
+        with torch.inference_mode():
+            names = tuple(network.compute_named(torch.zeros(2, *row), even))
+    except Exception as error:  # a user's network may fail in any way
+        raise ConfigurationError(
+            f"an exported network takes one tensor of floats, here [N, {', '.join(map(str, row))}],"
+            f" which this one does not ({one_line(error)}): call torch.onnx.export yourself, with "
+            "inputs that fit"
+        ) from error
+    return ExportPlan(network, row, objectives, names)
+
+
+def has_threshold(run: Run) -> bool:
+    """Return True if decisions follow from the probability of one class."""
+    return run.table is not None and Answer.from_about(run.record["about"]).task == "binary"
+
+
+def list_classes(run: Run) -> list[str]:
+    """Return the classes in the order of their indices; empty if a number is predicted."""
+    about = run.record["about"]
+    answer = Answer.from_about(about)
+    if answer.task != "binary":
+        return list(answer.classes)
+    positive = str(about.get("positive", 1))
+    return [str(about.get("negative", f"not {positive}")), positive]
+
+
+def describe(run: Run, plan: ExportPlan, takes: Takes, threshold: float) -> str:
+    """Return JSON: columns and categories, objectives, meaning of the output, version."""
+    record = run.record
+    description: dict[str, Any] = {
+        "version": __version__,
+        "problem": record["name"],
+        "objectives": list(run.front.names),
+        "x": ["N", *plan.row],
+        "preference": TAKES[takes].format(j=plan.objectives),
+        "outputs": list(plan.outputs),
+    }
+    default_ray = predicts_at(run).ray
+    if default_ray is not None:
+        description["predicts_at"] = list(default_ray)
+    if run.table is not None:
+        description |= {key: record["about"].get(key) for key in ("target", "positive")}
+        description["classes"] = list_classes(run)
+        if has_threshold(run):
+            description["threshold"] = threshold
+        description["columns"] = [
+            {"name": name, "categories": run.table.categorical.get(name)}
+            for name in run.table.columns
+        ]
+    return json.dumps(description)

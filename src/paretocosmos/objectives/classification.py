@@ -1,0 +1,256 @@
+"""Cross-entropies: of classes, of one logit, and of one class alone."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from paretocosmos.errors import ConfigurationError
+from paretocosmos.objectives.base import (
+    LabelMean,
+    Objective,
+    Parts,
+    aligned,
+    check_axis,
+    classes_last,
+    known_numbers,
+    logits_of,
+    pick,
+    sample_weights,
+)
+from paretocosmos.objectives.groups import total_weight
+from paretocosmos.types import Measure, Outputs, Targets
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class BinaryCrossEntropy(LabelMean):
+    """Binary cross-entropy of logits ``[B]`` or ``[B, 1]`` with labels in {0, 1}.
+
+    Args:
+        ignore_nan: whether a label may be NaN, for samples that have none; they count for nothing.
+        class_weight: what the negative and the positive class count for.
+        label_smoothing: the share of the label that is spread over both classes.
+        weight: the target that says what each sample counts for, where there is one of that name.
+
+    >>> import torch
+    >>> BinaryCrossEntropy().loss(torch.zeros(4), {"label": torch.tensor([0.0, 1.0, 1.0, 0.0])})
+    tensor(0.6931)
+    """
+
+    measure = Measure(
+        "loss (cross-entropy)",
+        "fewer and less confident mistakes",
+        "How far the predicted probabilities are from the truth: a confident mistake costs most.",
+    )
+
+    ignore_nan: bool = False
+    class_weight: Sequence[float] | None = None
+    label_smoothing: float = 0.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.class_weight = as_class_weight(self.class_weight, classes=2)
+        check_smoothing(self.label_smoothing)
+
+    @property
+    def missing(self) -> float | None:
+        return float("nan") if self.ignore_nan else None
+
+    def loss(self, outputs: Outputs, targets: Targets) -> Tensor:
+        plain = self.class_weight is None and not (self.ignore_nan or self.label_smoothing)
+        if plain and self.weight not in targets:
+            return F.binary_cross_entropy_with_logits(*self._compared(outputs, targets))
+        return super().loss(outputs, targets)
+
+    def sums(self, outputs: Outputs, targets: Targets) -> Tensor:
+        return super().sums(outputs, targets)  # of the loss above, too
+
+    def parts(self, outputs: Outputs, targets: Targets) -> Parts:
+        logits, label = self._compared(outputs, targets)
+        label, known = known_numbers(label, self.ignore_nan)
+        weights = sample_weights(logits, targets, self.weight)
+        if self.class_weight is not None:
+            negative, positive = self.class_weight
+            own = negative + (positive - negative) * label
+            weights = own if weights is None else own * weights
+        if self.label_smoothing:
+            label = label + self.label_smoothing * (0.5 - label)
+        each = F.binary_cross_entropy_with_logits(logits, label, reduction="none")
+        return Parts(each, known, weights)
+
+    def _compared(self, outputs: Outputs, targets: Targets) -> tuple[Tensor, Tensor]:
+        logits = logits_of(outputs, self.output)
+        return logits, aligned(targets[self.target].to(logits.dtype), logits, self.target)
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class CrossEntropy(LabelMean):
+    """Cross-entropy of class logits ``[B, K]`` with labels ``[B]``, averaged over all labels.
+
+    Dense labels ``[B, ...]`` take logits with the classes second, ``[B, K, ...]``, as torch has
+    them, or last, ``[B, ..., K]``, as language models give them.
+
+    Args:
+        axis: of the classes, 1 or -1; the one that fits the labels if `None`.
+        ignore_index: the label that means there is none; such samples or pixels count for nothing.
+        class_weight: what each class counts for, as in `torch.nn.CrossEntropyLoss`.
+        label_smoothing: the share of the label that is spread over all classes.
+        weight: the target that says what each sample counts for, where there is one of that name.
+
+    >>> import torch
+    >>> CrossEntropy().loss(torch.zeros(4, 2), {"label": torch.tensor([0, 1, 1, 0])})
+    tensor(0.6931)
+    """
+
+    measure = Measure(
+        "loss (cross-entropy)",
+        "fewer and less confident mistakes",
+        "How far the predicted probabilities are from the truth: a confident mistake costs most.",
+    )
+
+    axis: int | None = None
+    ignore_index: int | None = None
+    class_weight: Sequence[float] | None = None
+    label_smoothing: float = 0.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_axis(self.axis)
+        self.class_weight = as_class_weight(self.class_weight)
+        check_smoothing(self.label_smoothing)
+
+    @property
+    def missing(self) -> float | None:
+        return self.ignore_index
+
+    def parts(self, outputs: Outputs, targets: Targets) -> Parts:
+        labels, logits = targets[self.target].long(), self._logits(outputs, targets)
+        # not F.cross_entropy, which under vmap asks twice for labels to ignore: on a GPU half of
+        # the kernels of a small network's loss
+        logarithms = F.log_softmax(logits, dim=-1)
+        known = None if self.ignore_index is None else labels != self.ignore_index
+        if known is not None:
+            labels = labels.where(known, 0)
+        each, own = -logarithms.gather(-1, labels.unsqueeze(-1)).squeeze(-1), None
+        spread = logarithms
+        if self.class_weight is not None:
+            of_class = self._of_class(logarithms)
+            own, spread = of_class[labels], logarithms * of_class
+            each = each * own
+        if self.label_smoothing:
+            each = each - self.label_smoothing * (each + spread.mean(dim=-1))
+        return Parts(each, known, sample_weights(each, targets, self.weight), own)
+
+    def classes(self, outputs: Outputs, targets: Targets) -> int:
+        """How many classes a network tells apart, given its outputs for some targets."""
+        return self._logits(outputs, targets).shape[-1]
+
+    def _logits(self, outputs: Outputs, targets: Targets) -> Tensor:
+        output, labels = pick(outputs, self.output), targets[self.target]
+        return classes_last(output, labels, self.axis, self.target)
+
+    def _of_class(self, logarithms: Tensor) -> Tensor:
+        assert self.class_weight is not None
+        classes = logarithms.shape[-1]
+        if len(self.class_weight) != classes:
+            raise ConfigurationError(
+                f"`class_weight` of `{self.name}` must have one number for each of the {classes} "
+                f"classes, found {len(self.class_weight)}"
+            )
+        return logarithms.new_tensor(self.class_weight)
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class ClassLoss(Objective):
+    r"""Cross-entropy averaged over the samples of one class: what it costs to miss that class.
+
+    .. math:: \frac{1}{\#\{y = c\}} \sum_{y = c} -\log p_c
+
+    One for every class makes the weight of each a preference: equal weights balance the classes,
+    however rare they are. Logits are ``[B]`` or ``[B, 1]`` with labels 0 and 1, or ``[B, K]``. A
+    batch without the class costs nothing; in the score of a whole split that is NaN.
+
+    Args:
+        of: the class, numbered from 0.
+        axis: of the classes, where there are several: 1 or -1; the one that fits the labels if
+            `None`.
+        share: of the samples that are of the class, where it is known: a batch's sum is then
+            divided by how many it should have, so that batches without a rare class do not make
+            it cheaper.
+
+    >>> ClassLoss(of=1).loss(torch.zeros(4), {"label": torch.tensor([0.0, 1.0, 1.0, 0.0])})
+    tensor(0.6931)
+    """
+
+    measure = Measure(
+        "loss of one class",
+        "fewer misses of the class",
+        "What it costs to miss a class: the cross-entropy over its own rows.",
+    )
+
+    of: int = 1
+    share: float | None = None
+    axis: int | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_axis(self.axis)
+        if self.of < 0:
+            raise ConfigurationError(f"`of` must be a class, numbered from 0, found {self.of}")
+        if self.share is not None and not 0 < self.share <= 1:
+            raise ConfigurationError(f"`share` must lie between 0 and 1, found {self.share}")
+
+    def loss(self, outputs: Outputs, targets: Targets) -> Tensor:
+        total, there = self.sums(outputs, targets).unbind()
+        if self.share is not None:
+            # one after the other: all weights times 2 then change no bit
+            return total / total_weight(targets[self.target], targets) / self.share
+        return total / torch.where(there > 0, there, 1.0)
+
+    def score(self, outputs: Outputs, targets: Targets) -> Tensor:
+        return self.from_sums(self.sums(outputs, targets))
+
+    def from_sums(self, sums: Tensor) -> Tensor:
+        total, there = sums.unbind()
+        return total / there
+
+    def sums(self, outputs: Outputs, targets: Targets) -> Tensor:
+        """The loss summed over the samples of the class, and how many they are: ``[2]``."""
+        logits, label = logits_of(outputs, self.output), targets[self.target]
+        if logits.ndim == 1:
+            # log(1 + exp(-z)) for the positive class, log(1 + exp(z)) for the negative
+            each = F.softplus(-logits if self.of else logits)
+        else:
+            last = classes_last(logits, label, self.axis, self.target)
+            each = -F.log_softmax(last, dim=-1)[..., self.of]
+        member = (aligned(label, each, self.target) == self.of).to(each.dtype)
+        if "weight" in targets:
+            member = member * aligned(targets["weight"], each, "weight")
+        return torch.stack([(each * member).sum(), member.sum()])
+
+
+def as_class_weight(
+    given: Sequence[float] | None, classes: int | None = None
+) -> tuple[float, ...] | None:
+    """The weight of every class, checked."""
+    if given is None:
+        return None
+    found = tuple(float(weight) for weight in given)
+    if not found or any(not 0 <= weight < float("inf") for weight in found) or not any(found):
+        raise ConfigurationError(
+            "`class_weight` must have one number for every class, 0 or more, not all 0; found "
+            f"{given}"
+        )
+    if classes is not None and len(found) != classes:
+        raise ConfigurationError(
+            f"`class_weight` must have one number for each of {classes} classes, found {len(found)}"
+        )
+    return found
+
+
+def check_smoothing(smoothing: float) -> None:
+    """Refuse a share of the label that is none."""
+    if not 0 <= smoothing < 1:
+        raise ConfigurationError(f"`label_smoothing` must be from 0 to below 1, found {smoothing}")

@@ -1,0 +1,336 @@
+"""Metrics that are reported but never trained on, what is known of them, and their words."""
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, NamedTuple, TypeVar
+
+import torch
+from torch import Tensor
+
+from paretocosmos import registry
+from paretocosmos.objectives.base import (
+    Objective,
+    aligned,
+    classes_last,
+    logits_of,
+    mean_of,
+    pick,
+    weighted_sums,
+)
+from paretocosmos.types import Measure, Metric, Outputs, Targets
+
+Declared = TypeVar("Declared", bound=Callable[..., Any])
+
+# What a subclass may change the score by; its `sums` must follow.
+HOOKS = ("score", "decided", "rates")
+
+
+class Streamed(NamedTuple):
+    """A number in two steps.
+
+    Attributes:
+        sums: of outputs and targets, a tensor that samples add to.
+        finish: from the sums of a whole split to the number.
+    """
+
+    sums: Metric
+    finish: Callable[[Tensor], Tensor]
+
+
+def streaming(
+    sums: Callable[..., Tensor], finish: Callable[[Tensor], Tensor] = mean_of
+) -> Callable[[Declared], Declared]:
+    """Declare that a metric adds up over samples.
+
+    Args:
+        sums: takes what the metric takes, and gives a tensor of fixed shape that samples add to.
+        finish: makes the number of it; by default the mean, of a total and a weight ``[2]``.
+
+    >>> import torch
+    >>> @streaming(lambda outputs, targets: torch.stack([outputs.sum(), outputs.new_tensor(2.0)]))
+    ... def half(outputs, targets):
+    ...     return outputs.sum() / 2
+    >>> streamed(half).sums(torch.ones(4), {})
+    tensor([4., 2.])
+    """
+
+    def declared(metric: Declared) -> Declared:
+        vars(metric)["streamed"] = Streamed(sums, finish)
+        return metric
+
+    return declared
+
+
+def streamed(metric: Callable[..., Any]) -> Streamed | None:
+    """How a metric adds up: a function, or the score of an objective; `None` if nobody says.
+
+    An objective says so with `sums`; a subclass with a score of its own declares it anew.
+
+    >>> from paretocosmos.objectives import accuracy, roc_auc
+    >>> streamed(accuracy) is None, streamed(roc_auc) is None
+    (False, True)
+    """
+    if isinstance(metric, partial):
+        inner = streamed(metric.func)
+        if inner is None:
+            return None
+        return Streamed(partial(inner.sums, *metric.args, **metric.keywords), inner.finish)
+    owner = getattr(metric, "__self__", None)
+    if not isinstance(owner, Objective) or metric != owner.score:
+        found: Streamed | None = getattr(metric, "streamed", None)
+        return found
+    of_loss = type(owner).score is Objective.score
+    for holder in (owner, *type(owner).__mro__):
+        held = vars(holder)
+        if holder is Objective:
+            return None
+        if "sums" in held:
+            return Streamed(owner.sums, owner.from_sums)  # type: ignore[arg-type]
+        if any(hook in held for hook in HOOKS) or (of_loss and "loss" in held):
+            return None
+    return None
+
+
+def deciding(metric: Declared) -> Declared:
+    """Declare that a metric is of decisions: of one logit per sample it reads ``logit > 0`` alone.
+
+    So it can be had at another threshold, by moving the logits. What reads probabilities, as a
+    cross-entropy or a calibration error, must not be declared so.
+    """
+    vars(metric)["decides"] = True
+    return metric
+
+
+def decides(metric: Callable[..., Any]) -> bool:
+    """Whether a metric is declared to be of decisions: a function, or the score of an objective.
+
+    An objective says so with `decides`; a subclass with a score of its own declares it anew.
+
+    >>> from paretocosmos.objectives import RateObjective, accuracy, calibration_error
+    >>> decides(accuracy), decides(calibration_error), decides(RateObjective().score)
+    (True, False, True)
+    """
+    if isinstance(metric, partial):
+        return decides(metric.func)
+    owner = getattr(metric, "__self__", None)
+    if not isinstance(owner, Objective) or metric != owner.score:
+        return bool(getattr(metric, "decides", False))
+    for holder in (owner, *type(owner).__mro__):
+        held = vars(holder)
+        if "decides" in held or "score" in held:
+            return bool(held.get("decides", False))
+    return False
+
+
+# Of a calibration error: the usual number (Guo et al. 2017), of equal mass.
+BINS = 15
+
+
+def _right(
+    outputs: Outputs,
+    targets: Targets,
+    *,
+    output: str | None = None,
+    target: str = "label",
+    axis: int | None = None,
+) -> Tensor:
+    """How many labels are found, and how many there are: ``[2]``."""
+    scores, truth = pick(outputs, output), targets[target]
+    if scores.ndim == truth.ndim + 1 and scores.numel() > truth.numel():
+        right = classes_last(scores, truth, axis, target).argmax(dim=-1) == truth
+    else:
+        logits = logits_of(outputs, output)
+        right = (logits > 0) == (aligned(truth, logits, target) > 0.5)
+    return weighted_sums(right.double(), targets)
+
+
+@deciding
+@streaming(_right)
+def accuracy(
+    outputs: Outputs,
+    targets: Targets,
+    *,
+    output: str | None = None,
+    target: str = "label",
+    axis: int | None = None,
+) -> Tensor:
+    """The share of samples classified rightly.
+
+    One logit per sample is a binary decision at 0; several are classes, on the second axis or on
+    the last: `axis` says which where both would fit.
+    """
+    return mean_of(_right(outputs, targets, output=output, target=target, axis=axis))
+
+
+@deciding
+@streaming(_right, lambda sums: 1 - mean_of(sums))
+def misclassification(
+    outputs: Outputs,
+    targets: Targets,
+    *,
+    output: str | None = None,
+    target: str = "label",
+    axis: int | None = None,
+) -> Tensor:
+    """One minus the accuracy."""
+    return 1 - accuracy(outputs, targets, output=output, target=target, axis=axis)
+
+
+def roc_auc(
+    outputs: Outputs, targets: Targets, *, output: str | None = None, target: str = "label"
+) -> Tensor:
+    """The area under the ROC curve of one logit per sample; NaN where a class is missing.
+
+    The chance that a positive sample has a higher logit than a negative one; equal logits count
+    half. Weighted where the targets hold a ``weight``.
+
+    >>> roc_auc(torch.tensor([0.1, 0.4, 0.35, 0.8]), {"label": torch.tensor([0, 0, 1, 1])})
+    tensor(0.7500)
+    """
+    logits = logits_of(outputs, output)
+    positive = (targets[target].reshape(logits.shape) > 0.5).double()
+    weight = targets.get("weight")
+    weight = torch.ones_like(positive) if weight is None else weight.reshape(logits.shape).double()
+    ordered, order = logits.sort()
+    # equal logits are one step of the curve: the number of each sample's
+    changes = (ordered != ordered.roll(1)).long()
+    step = changes.cumsum(0) - changes[:1]
+    up, right = (
+        torch.zeros_like(part).scatter_add(0, step, part.gather(0, order))
+        for part in (positive * weight, (1 - positive) * weight)
+    )
+    below = right.cumsum(0) - right / 2
+    area = (up * below).sum() / (up.sum() * right.sum())
+    return torch.where(logits.isnan().any(), torch.nan, area).to(logits.dtype)
+
+
+def calibration_error(
+    outputs: Outputs, targets: Targets, *, output: str | None = None, target: str = "label"
+) -> Tensor:
+    r"""How far predicted probabilities of one logit per sample lie from what happens, in the mean.
+
+    .. math:: \sum_{b=1}^{15} \frac{|\sum_{i \in b} (p_i - y_i)|}{n}
+
+    over 15 bins of equally many samples, in the order of their probabilities (the expected
+    calibration error). Equal probabilities share a bin. Weighted where the targets hold a
+    ``weight``.
+
+    >>> calibration_error(torch.zeros(4), {"label": torch.tensor([1.0, 0.0, 1.0, 1.0])})
+    tensor(0.2500, dtype=torch.float64)
+    """
+    logits = logits_of(outputs, output)
+    weight = targets.get("weight")
+    weight = torch.ones_like(logits) if weight is None else weight.reshape(logits.shape)
+    ordered, order = logits.double().sort()
+    mass = weight.double().gather(0, order)
+    truth = targets[target].reshape(logits.shape).double().gather(0, order)
+    until = mass.cumsum(0)
+    total = until[-1]
+    # bins are runs of ordered samples: one begins at the first with at least its share before it
+    shares = (torch.arange(1, BINS, device=logits.device) - 1e-9) * (total / BINS)
+    last = torch.searchsorted(until, shares).clamp(max=len(order) - 1)
+    # equal logits share a bin, so that a run ends with the last of them
+    places = torch.arange(len(order), device=logits.device)
+    ended = torch.cat([ordered[1:] != ordered[:-1], places[-1:] == places[-1:]])
+    ends = torch.where(ended, places, len(order)).flip(0).cummin(0).values.flip(0)
+    off = (mass * (ordered.sigmoid() - truth)).cumsum(0)
+    sums = off.gather(0, torch.cat([ends.gather(0, last), places[-1:]]))
+    return torch.cat([sums[:1], sums.diff()]).abs().sum() / total
+
+
+_SHARE: Mapping[str, Measure] = {
+    "accuracy": Measure(
+        "right answers",
+        "more right answers",
+        "The share of answers that are right.",
+        "of 100",
+        True,
+    ),
+    "misclassification": Measure(
+        "wrong answers", "fewer wrong answers", "The share of answers that are wrong.", "of 100"
+    ),
+    "positive_rate": Measure(
+        "selected", "", "The share of all rows that get the positive answer.", "of 100"
+    ),
+    "selection_rate": Measure(
+        "selected", "", "The share of a group that gets the positive answer.", "of 100"
+    ),
+    "recall": Measure(
+        "found", "", "Of those who belong to a class, the share that is found.", "of 100", True
+    ),
+    "largest_share": Measure(
+        "given the most common answer",
+        "",
+        "The share of rows that get the most common answer; at 100 of 100 everybody gets the same.",
+        "of 100",
+    ),
+    "calibration_error": Measure(
+        "calibration error",
+        "",
+        "How far the predicted probabilities lie from what happens, on average.",
+        "points",
+    ),
+    "roc_auc": Measure(
+        "area under the ROC curve",
+        "",
+        "The chance that a positive row is scored above a negative one.",
+        larger=True,
+    ),
+    "rmse": Measure(
+        "typical error (root mean square)",
+        "a smaller typical error",
+        "The square root of the mean squared error, in the unit of what is predicted.",
+    ),
+    "mae": Measure(
+        "average error",
+        "a smaller average error",
+        "The average distance of a prediction from the truth, in the unit of what is predicted.",
+    ),
+}
+
+
+def measure_of(name: str) -> Measure:
+    """The words for an objective or a metric of this package, by its name in a front.
+
+    What follows a known name, as in ``accuracy_top_left``, says of what; a name that nobody knows
+    is its own label.
+
+    >>> measure_of("demographic_parity").unit, measure_of("accuracy_top_left").label
+    ('points', 'right answers, top left')
+    """
+    if name in registry.names("objectives"):
+        kind = registry.find("objectives", name)
+        found: Measure = getattr(kind, "measure", None) or Measure(name.replace("_", " "))
+        said = found.meaning or str(getattr(kind, "meaning", ""))
+        return dataclasses.replace(found, meaning=sentence(said))
+    for known, measure in _SHARE.items():
+        if name == known:
+            return measure
+        if name.startswith(f"{known}_"):
+            of = name.removeprefix(f"{known}_").replace("_", " ")
+            return dataclasses.replace(measure, label=f"{measure.label}, {of}", goal="")
+    gap, _, of = name.rpartition("_in_units")
+    if gap and not of and gap in registry.names("objectives"):
+        return dataclasses.replace(measure_of(gap), unit="")
+    return Measure(name.replace("_", " "))
+
+
+def named_label(name: str, measure: Measure) -> str:
+    """What a number is called, and its name in commands and requests where that differs.
+
+    >>> named_label("accuracy", measure_of("accuracy"))
+    'right answers (accuracy)'
+    """
+    label = measure.label
+    return label if label.replace(" ", "_") == name else f"{label} ({name})"
+
+
+def sentence(text: str) -> str:
+    """A text with a capital letter and a full stop.
+
+    >>> sentence("the share that is found")
+    'The share that is found.'
+    """
+    whole = text.strip()
+    return f"{whole[:1].upper()}{whole[1:].rstrip('.')}." if whole else ""

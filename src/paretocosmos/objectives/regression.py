@@ -1,0 +1,156 @@
+"""Errors of numbers: squared, absolute, and to one side."""
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Literal
+
+import torch.nn.functional as F
+from torch import Tensor
+
+from paretocosmos.errors import ConfigurationError
+from paretocosmos.objectives.base import (
+    LabelMean,
+    Objective,
+    Parts,
+    aligned,
+    known_numbers,
+    logits_of,
+    pick,
+    sample_weights,
+    weighted_mean,
+    weighted_sums,
+)
+from paretocosmos.types import Measure, Outputs, Targets
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class NumberMean(LabelMean):
+    """The mean of a distance between outputs and numbers, which may be NaN if `ignore_nan`."""
+
+    ignore_nan: bool = False
+
+    @property
+    def missing(self) -> float | None:
+        return float("nan") if self.ignore_nan else None
+
+    @abstractmethod
+    def distance(self, apart: Tensor) -> Tensor:
+        """Of every output, by how far it is from its number, with a sign."""
+
+    def parts(self, outputs: Outputs, targets: Targets) -> Parts:
+        output = pick(outputs, self.output)
+        aim, known = known_numbers(targets[self.target], self.ignore_nan)
+        each = self.distance(output - aligned(aim, output, self.target))
+        if known is not None:
+            known = known.reshape(output.shape)
+        return Parts(each, known, sample_weights(each, targets, self.weight))
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class MeanSquaredError(NumberMean):
+    """Squared distance of outputs and targets, averaged over samples and components.
+
+    Args:
+        ignore_nan: whether a target may be NaN where there is none; it counts for nothing.
+        weight: the target that says what each sample counts for, where there is one of that name.
+
+    >>> import torch
+    >>> MeanSquaredError().loss(torch.zeros(2, 3), {"label": torch.ones(2, 3)})
+    tensor(1.)
+    """
+
+    measure = Measure(
+        "squared error",
+        "smaller errors",
+        "The mean squared distance of predictions from the truth, in units of the variance.",
+    )
+
+    def distance(self, apart: Tensor) -> Tensor:
+        return apart.square()
+
+    def unit(self, scale: float) -> float:
+        return scale**2
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class MeanAbsoluteError(NumberMean):
+    """Absolute distance of outputs and targets, averaged over samples and components.
+
+    Args:
+        ignore_nan: whether a target may be NaN where there is none; it counts for nothing.
+        weight: the target that says what each sample counts for, where there is one of that name.
+
+    >>> import torch
+    >>> MeanAbsoluteError().loss(torch.zeros(2, 3), {"label": -torch.ones(2, 3)})
+    tensor(1.)
+    """
+
+    measure = Measure(
+        "average error",
+        "a smaller average error",
+        "The average distance of a prediction from the truth, in units of the target's deviation.",
+    )
+
+    def distance(self, apart: Tensor) -> Tensor:
+        return apart.abs()
+
+    def unit(self, scale: float) -> float:
+        return scale
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class OneSidedError(Objective):
+    r"""The mean of the positive, or of the negative part of prediction - target, to a power.
+
+    .. math:: \frac1B \sum \max(0, \hat y - y)^p \quad\text{or}\quad
+              \frac1B \sum \max(0, y - \hat y)^p
+
+    The two against each other: their sum weighted by (1 - t, t) is smallest at the t-quantile of
+    the target for p = 1, and at its t-expectile for p = 2 (Newey and Powell 1987).
+
+    Args:
+        side: ``"over"`` counts predictions above the target, ``"under"`` those below.
+        power: p, 1 or 2.
+
+    >>> import torch
+    >>> outputs, targets = torch.tensor([3.0, 0.0]), {"label": torch.tensor([1.0, 1.0])}
+    >>> OneSidedError(side="over").loss(outputs, targets)
+    tensor(2.)
+    """
+
+    measure = Measure(
+        "error to one side",
+        "less error to one side",
+        "The mean distance of predictions from the truth on one side of it: too high, or too low.",
+    )
+
+    side: Literal["over", "under"] = "over"
+    power: int = 2
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.side not in ("over", "under"):
+            raise ConfigurationError(f"`side` must be `over` or `under`, found `{self.side}`")
+        check_power(self.power)
+
+    def loss(self, outputs: Outputs, targets: Targets) -> Tensor:
+        return weighted_mean(self._each(outputs, targets), targets)
+
+    def sums(self, outputs: Outputs, targets: Targets) -> Tensor:
+        return weighted_sums(self._each(outputs, targets), targets)
+
+    def _each(self, outputs: Outputs, targets: Targets) -> Tensor:
+        """The error of every prediction on the counted side."""
+        output = logits_of(outputs, self.output)
+        above = output - aligned(targets[self.target], output, self.target)
+        part = F.relu(above if self.side == "over" else -above)
+        return part.square() if self.power == 2 else part
+
+    def unit(self, scale: float) -> float:
+        return scale**self.power
+
+
+def check_power(power: int) -> None:
+    """Validate the power of an error."""
+    if power not in (1, 2):
+        raise ConfigurationError(f"`power` must be 1 or 2, found {power}")

@@ -1,0 +1,38 @@
+"""A bounded distance whose trade-offs are concave."""
+
+import torch
+from torch import Tensor
+
+from paretocosmos.objectives.base import Objective, aligned, pick, weighted_mean, weighted_sums
+from paretocosmos.types import Measure, Outputs, Targets
+
+
+class GaussianWell(Objective):
+    """1 - exp(-‖output - target‖²): flat far away, a well at the target (Fonseca and Fleming 1995).
+
+    Two of them with targets far enough apart (a distance of 2) have a concave front, which no
+    weighted sum can follow; with close ones, below about 1.6, its middle is convex.
+
+    >>> import torch
+    >>> GaussianWell().loss(torch.ones(2, 3), {"label": torch.ones(2, 3)})
+    tensor(0.)
+    """
+
+    measure = Measure(
+        "distance from a point",
+        "closer to a point",
+        "A made-up loss with a known front.",
+    )
+
+    def loss(self, outputs: Outputs, targets: Targets) -> Tensor:
+        return weighted_mean(self._each(outputs, targets), targets)
+
+    def sums(self, outputs: Outputs, targets: Targets) -> Tensor:
+        return weighted_sums(self._each(outputs, targets), targets)
+
+    def _each(self, outputs: Outputs, targets: Targets) -> Tensor:
+        """The depth of every sample."""
+        output = pick(outputs, self.output)
+        squared = (output - aligned(targets[self.target], output, self.target)).square()
+        distance = squared.flatten(1).sum(dim=1) if squared.ndim > 1 else squared
+        return -torch.expm1(-distance)

@@ -1,0 +1,44 @@
+"""Names in files that version 0.2 wrote, and what they are called now."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+# What a record names, by its role: the name now, by that of 0.2.
+NAMES = {"conditioning": {"tilt": "fairness_adjustment"}}
+# Tensors of a network: the name now, by that of 0.2.
+TENSORS = {"path": "adjustment.multiplier_path"}
+
+
+def rename_record(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a record with the names of today; its hash is that of the record as it was written."""
+    renamed = dict(record)
+    for role, names in NAMES.items():
+        spec = record.get(role)
+        if spec is not None and spec["name"] in names:
+            renamed[role] = {**spec, "name": names[spec["name"]]}
+    return renamed
+
+
+def restore_names(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a record with the names of 0.2, for hashes that must stay what they were."""
+    restored = dict(record)
+    for role, names in NAMES.items():
+        spec, before = record.get(role), {new: old for old, new in names.items()}
+        if spec is not None and spec["name"] in before:
+            restored[role] = {**spec, "name": before[spec["name"]]}
+    return restored
+
+
+def rename_tensors(tensors: Mapping[str, Tensor], network: nn.Module) -> dict[str, Tensor]:
+    """Return stored tensors under the names they have in a network."""
+    names = network.state_dict().keys()
+    known = {old: new for old, new in TENSORS.items() if new in names and old not in names}
+    renamed = {known.get(name, name): value for name, value in tensors.items()}
+    for name in known.values():
+        # multipliers that are all 0 were not always written
+        if name not in renamed:
+            renamed[name] = torch.zeros_like(network.state_dict()[name])
+    return renamed

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from paretocosmos.cli._choose import print_choice
-from paretocosmos.cli.output._run import numbers_of_run, print_run
+from paretocosmos.cli.choose import print_choice
+from paretocosmos.cli.summary import print_run, summarize_run
 from paretocosmos.evaluation.evaluate import evaluate
 from paretocosmos.explorer import look_at
 from paretocosmos.explorer import write_report as write_page
@@ -40,7 +40,7 @@ def used(folder: Path) -> Any:
     """All that can be done with a run: told, chosen from, evaluated, drawn, explored."""
     run = load_run(folder)
     with _silent():
-        numbers_of_run(run)
+        summarize_run(run)
         print_run(run)
         problem = run.problem()
         evaluate(run.model, problem, rays=2)

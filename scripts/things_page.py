@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 
 from paretocosmos import registry
-from paretocosmos.cli._list import ROOMS
+from paretocosmos.cli.listing import ROOMS
 from paretocosmos.config.settings import about_pair, pairs
 
 __all__ = ["CARDS", "cards_of", "things"]

@@ -11,7 +11,7 @@ import pytest
 from tests.extras.test_pages import NOT_RUN, PAGES
 
 from paretocosmos import errors, registry
-from paretocosmos.cli._list import ROOMS
+from paretocosmos.cli.listing import ROOMS
 
 ROOT = Path(__file__).resolve().parents[1]
 

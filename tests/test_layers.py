@@ -215,7 +215,7 @@ def test_help_and_version_import_neither_torch_nor_numpy() -> None:
         reached.add(module)
         package = module.rpartition(".")[0]
         left += [package, *at_import(MODULES[module].read_text(encoding="utf-8"))]
-    assert {"cli._commands", "cli.output._console"} <= reached
+    assert {"cli.commands", "cli.console"} <= reached
     others = {name for one in reached for name in outside(MODULES[one].read_text(encoding="utf-8"))}
     assert "typer" in others
     assert not others & {"torch", "numpy", "pandas", "pydantic", "scipy"}
@@ -259,7 +259,7 @@ def test_the_walk_sees_the_package() -> None:
         ("training.loop", "from paretocosmos.problems._base import Problem"),
         ("training.loop", "from paretocosmos.problems import _base"),
         ("layers.kernels.conv_pool_ops", "from paretocosmos.backbones.lenet import LeNet"),
-        ("training.engine.step", "from paretocosmos.cli.output import note"),
+        ("training.engine.step", "from paretocosmos.cli.console import note"),
         ("backbones.lenet", "from paretocosmos.training.engine import Work"),
         ("runs.run", "from paretocosmos.training.seed_run import SeedRun"),
         ("config.settings", 'files("paretocosmos") / "paper" / "recipes"'),

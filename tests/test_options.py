@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import paretocosmos
-from paretocosmos.cli import hint
+from paretocosmos.cli import describe_options
 from paretocosmos.errors import ConfigurationError, RunError, cannot_use, joined
 
 SOURCE = Path(paretocosmos.__file__).parent
@@ -72,7 +72,7 @@ def test_an_error_carries_the_arguments_that_lead_out() -> None:
     ],
 )
 def test_the_command_line_says_which_options_those_are(ways: dict[str, object], said: str) -> None:
-    assert hint(ConfigurationError("no").by(ways)) == said
+    assert describe_options(ConfigurationError("no").by(ways)) == said
 
 
 def test_an_error_made_of_others_leads_out_as_they_do() -> None:
@@ -83,4 +83,4 @@ def test_an_error_made_of_others_leads_out_as_they_do() -> None:
     assert one.ways == {"out": None, "epochs": 3}
     wrapped = RunError("method: a")
     wrapped.__cause__ = cannot_use("there", PermissionError(13, "Permission denied"))
-    assert hint(wrapped) == " (on the command line: --out ...)"
+    assert describe_options(wrapped) == " (on the command line: --out ...)"

@@ -23,7 +23,7 @@ from tests.small import files_at_most
 
 import paretocosmos
 from paretocosmos import registry
-from paretocosmos.cli._list import ROOMS
+from paretocosmos.cli.listing import ROOMS
 from paretocosmos.config.resolve import make_plan
 from paretocosmos.config.settings import about_pair, pairs
 from paretocosmos.errors import BenchmarkWarning
@@ -50,7 +50,7 @@ Call = Callable[..., Any]  # of `cli`: gives the code, what went out, and the er
 @pytest.fixture
 def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a picture, which takes longer than the training."""
-    monkeypatch.setattr("paretocosmos.cli._options.draw", lambda run: None)
+    monkeypatch.setattr("paretocosmos.cli.options.save_picture", lambda run: None)
 
 
 @pytest.fixture(scope="module")

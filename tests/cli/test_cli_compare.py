@@ -30,8 +30,8 @@ def columns() -> int:
 @pytest.fixture
 def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without pictures, which take longer than the training."""
-    monkeypatch.setattr("paretocosmos.cli._options.draw", lambda run: None)
-    monkeypatch.setattr("paretocosmos.cli._compare._draw", lambda done: None)
+    monkeypatch.setattr("paretocosmos.cli.options.save_picture", lambda run: None)
+    monkeypatch.setattr("paretocosmos.cli.compare._save_picture", lambda done: None)
 
 
 def test_json_is_one_object_and_nothing_else(cli: Call, undrawn: None) -> None:

@@ -34,7 +34,7 @@ def trained(cli: Call, default: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     for cell in demo_recipe().experiments:
         write_run(cell, OUT.absolute(), 1, device="cpu")
     run = replace(default, trained_on=None)
-    monkeypatch.setattr("paretocosmos.cli._demo.load", lambda name: run)
+    monkeypatch.setattr("paretocosmos.cli.demo.load", lambda name: run)
 
 
 def test_cosmos_is_trained_as_published() -> None:

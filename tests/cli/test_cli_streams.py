@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from paretocosmos.cli.output._console import print_text
+from paretocosmos.cli.console import print_text
 from paretocosmos.errors import ConfigurationError
 
 COMMANDS = [("--version",), ("list",), ("train", "toy_convex", "--epochs", "1", "--json")]

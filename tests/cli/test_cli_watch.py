@@ -40,7 +40,7 @@ def test_what_is_no_run_is_refused(cli: Call, tmp_path: Path) -> None:
 def test_a_training_is_seen_while_it_trains(
     cli: Call, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("paretocosmos.cli._options.draw", lambda run: None)
+    monkeypatch.setattr("paretocosmos.cli.options.save_picture", lambda run: None)
     seen: list[dict[str, Any]] = []
     told: list[str] = []
     finish = Trainer._finish

@@ -12,7 +12,7 @@ from tests.strangers import change
 
 from paretocosmos import fit, load_run
 from paretocosmos.backbones.tabular import Tabular
-from paretocosmos.cli.output._run import print_run
+from paretocosmos.cli.summary import print_run
 from paretocosmos.errors import ConfigurationError, RunError
 from paretocosmos.runs import checkpoint, load
 from paretocosmos.runs.checkpoint import save_tensors

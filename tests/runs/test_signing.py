@@ -28,7 +28,7 @@ from paretocosmos.io.signatures import (
 )
 from paretocosmos.runs.signing import sign_run
 from paretocosmos.serving import Settings
-from paretocosmos.serving._service import Service
+from paretocosmos.serving.service import Service
 
 Pair = tuple[Path, Path]
 

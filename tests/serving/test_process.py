@@ -103,7 +103,7 @@ def test_a_signal_that_comes_early_ends_it_cleanly(
     # raised at that very moment, in the process itself: nothing depends on time
     code = f"""
 import signal, sys, uvicorn
-from paretocosmos.serving import Settings, _server, serve
+from paretocosmos.serving import Settings, serve, server
 
 told = lambda _at: signal.raise_signal({int(number)}) if "says" in {moment!r} else None
 def early(kind, name):
@@ -113,7 +113,7 @@ def early(kind, name):
     if "hears" in {moment!r}:
         setattr(kind, name, first)
 early(uvicorn.Server, "run")
-early(_server.Multiprocess, "__init__")
+early(server.Multiprocess, "__init__")
 serve(Settings(folder=sys.argv[1], port=0, workers={workers}), started=told)
 """
     done = subprocess.run(

@@ -10,8 +10,8 @@ from typing import Annotated, Any
 import typer
 
 from paretocosmos._version import __version__
-from paretocosmos.cli._commands import Group, every_command
-from paretocosmos.cli.output import _console as console
+from paretocosmos.cli import console
+from paretocosmos.cli.commands import Group, get_commands
 from paretocosmos.errors import ParetoCosmosError, UntrustedError
 from paretocosmos.io.files import check_utf8
 from paretocosmos.io.progress import close_display
@@ -37,7 +37,7 @@ def main() -> None:
     try:
         with warnings.catch_warnings():
             warnings.showwarning = console.show_warning
-            arguments = _texts(with_address(sys.argv[1:]))
+            arguments = _check_arguments(fill_address(sys.argv[1:]))
             code = app(arguments, prog_name="paretocosmos", standalone_mode=False)
         if sys.stdout is not None:  # it is closed in some services
             sys.stdout.flush()  # an error of writing is raised now
@@ -45,11 +45,11 @@ def main() -> None:
     except ParetoCosmosError as error:
         rank = launched_rank()
         if not (rank and error.shared):
-            said = f"{error}{hint(error)}"
-            console.error(f"process {rank}: {said}" if rank else said)
+            said = f"{error}{describe_options(error)}"
+            console.print_error(f"process {rank}: {said}" if rank else said)
         sys.exit(2)
     except typer.Abort:  # Ctrl-C where nothing is saved
-        console.error("interrupted")
+        console.print_error("interrupted")
         sys.exit(130)
     except BrokenPipeError:  # the reader of our output left
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -57,15 +57,17 @@ def main() -> None:
     except Exception as error:
         if isinstance(error, OSError) and error.errno == errno.ENOSPC:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            console.error("no room is left for what this prints: make some, or print elsewhere")
+            console.print_error(
+                "no room is left for what this prints: make some, or print elsewhere"
+            )
             sys.exit(1)
         if not hasattr(error, "format_message"):
             raise
-        _show_refusal(error)
+        _print_usage_error(error)
         sys.exit(2)
 
 
-def _show_refusal(error: Any) -> None:
+def _print_usage_error(error: Any) -> None:
     """Print what Typer refuses: its usage, and the sentence in the form of all errors."""
     close_display()
     context: Any = getattr(error, "ctx", None)
@@ -76,40 +78,40 @@ def _show_refusal(error: Any) -> None:
     elif context is not None:
         text = f"{context.get_usage()}\nTry '{context.command_path} --help' for help."
     for line in text.splitlines():
-        console.say(console.err, console.safe(line))
+        console.print_markup(console.err, console.escape(line))
     if not nothing_given:
-        console.error(error.format_message())
+        console.print_error(error.format_message())
 
 
-def hint(error: ParetoCosmosError) -> str:
+def describe_options(error: ParetoCosmosError) -> str:
     """The options for what the library lets a caller do in Python."""
     if isinstance(error, UntrustedError):
-        from paretocosmos.cli._options import how_to_trust
+        from paretocosmos.cli.options import describe_trust
 
-        return how_to_trust(error.packages)
-    ways = ", ".join(_option(name, value) for name, value in _ways(error).items())
+        return describe_trust(error.packages)
+    ways = ", ".join(_format_option(name, value) for name, value in _collect_hints(error).items())
     return f" (on the command line: {ways})" if ways else ""
 
 
-def _ways(error: BaseException | None) -> dict[str, object]:
+def _collect_hints(error: BaseException | None) -> dict[str, object]:
     """The arguments that lead out of an error, or of what it was made from."""
     if error is None:
         return {}
-    return {**_ways(error.__cause__), **getattr(error, "ways", {})}
+    return {**_collect_hints(error.__cause__), **getattr(error, "ways", {})}
 
 
-def _option(name: str, value: object) -> str:
+def _format_option(name: str, value: object) -> str:
     """An argument as an option: one of its own where some command has it, else a setting."""
-    if any(name == own.name for command in every_command().values() for own in command.params):
+    if any(name == own.name for command in get_commands().values() for own in command.params):
         flag = f"--{name.replace('_', '-')}"
         return flag if value is True else f"{flag} {'...' if value is None else value}"
     return f"--set {name}={'...' if value is None else 'true' if value is True else value}"
 
 
-def with_address(arguments: Sequence[str]) -> list[str]:
+def fill_address(arguments: Sequence[str]) -> list[str]:
     """`--cluster` without an address, which Typer has no way to say, gets one.
 
-    >>> with_address(["reproduce", "table_1", "--cluster", "--json"])
+    >>> fill_address(["reproduce", "table_1", "--cluster", "--json"])
     ['reproduce', 'table_1', '--cluster', 'local', '--json']
     """
     filled: list[str] = []
@@ -121,14 +123,14 @@ def with_address(arguments: Sequence[str]) -> list[str]:
     return filled
 
 
-def _texts(arguments: list[str]) -> list[str]:
+def _check_arguments(arguments: list[str]) -> list[str]:
     """The arguments, if all of them can be printed, and written to a file that can be read."""
     for argument in arguments:
         check_utf8(argument, "arguments")
     return arguments
 
 
-def _version(wanted: bool) -> None:
+def _print_version(wanted: bool) -> None:
     if wanted:
         sys.stdout.write(f"paretocosmos {__version__}\n")
         raise typer.Exit
@@ -137,7 +139,8 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def common(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+        bool,
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version."),
     ] = False,
 ) -> None:
     """One network, trained once, gives the whole Pareto front."""

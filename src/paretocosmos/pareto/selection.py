@@ -55,6 +55,9 @@ class Criteria:
             as 0.9: then a bound is kept by the upper limit of what is bounded, and the rays of the
             front are tested instead of new ones looked for. `None`: the bounds hold on the data at
             hand.
+
+    >>> Criteria(max={"tpr_gap": 0.02}, maximize="accuracy").to_dict()
+    {'max': {'tpr_gap': 0.02}, 'maximize': 'accuracy'}
     """
 
     max: Mapping[str, float] = field(default_factory=dict)
@@ -114,11 +117,7 @@ class Criteria:
         return upper + [(name, value, -1) for name, value in self.min.items()]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the criteria that were given, by keyword, as plain numbers and lists.
-
-        >>> Criteria(max={"tpr_gap": 0.02}, maximize="accuracy").to_dict()
-        {'max': {'tpr_gap': 0.02}, 'maximize': 'accuracy'}
-        """
+        """Return the criteria that were given, by keyword, as plain numbers and lists."""
         content = {}
         for keyword in fields(self):
             value = getattr(self, keyword.name)

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from tests.paper.hand_made import write_run
 
-from paretocosmos.cli.output._console import err
-from paretocosmos.cli.output._reproduction import show_experiments
+from paretocosmos.cli.console import err
+from paretocosmos.cli.reproduction_view import show_experiments
 from paretocosmos.paper.experiment import Outcome
 from paretocosmos.paper.recipe import Experiment, Recipe, load_recipe
 from paretocosmos.paper.reproduce import Reproduction

@@ -10,12 +10,8 @@ from rich.console import Console
 from rich.table import Table
 
 from paretocosmos import Front
-from paretocosmos.cli import _evaluate
-from paretocosmos.cli._evaluate import print_front
-from paretocosmos.cli.output import _next
-from paretocosmos.cli.output._console import say
-from paretocosmos.cli.output._next import next_command
-from paretocosmos.cli.output._table import print_table
+from paretocosmos.cli.console import print_markup, print_next_command, print_table
+from paretocosmos.cli.evaluate import print_front
 
 
 def _console(width: int = 50, *, terminal: bool = True) -> Console:
@@ -31,13 +27,13 @@ def test_words_stay_whole_and_a_long_one_has_its_own_line() -> None:
     words = "a sentence with `binary_cross_entropy` in it and a [bold]path[/]"
     path = "/a/very/long/path/that/nobody/can/shorten/and/must/be/copied/run.json"
     console = _console()
-    say(console, f"{words} {path} in it")
+    print_markup(console, f"{words} {path} in it")
     lines = _shown(console)
     assert path in lines
     assert " ".join(lines) == f"{words.replace('[bold]', '').replace('[/]', '')} {path} in it"
     assert all(len(line) <= 50 for line in lines if line != path)
     log = _console(terminal=False)
-    say(log, "word " * 40)
+    print_markup(log, "word " * 40)
     assert len(_shown(log)) == 1
 
 
@@ -59,7 +55,7 @@ def test_a_table_without_room_is_a_block_for_each_row(width: int) -> None:
 
 def test_a_front_leaves_out_what_has_no_room_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     console = _console()
-    monkeypatch.setattr(_evaluate, "wide", lambda: console)
+    monkeypatch.setattr("paretocosmos.cli.evaluate.get_stdout", lambda: console)
     names = ("binary_cross_entropy", "demographic_parity")
     metrics = {"accuracy": np.ones(2), "misclassification": np.zeros(2), "calibration": np.ones(2)}
     print_front(Front(np.eye(2), np.eye(2), names, np.full(2, 2.0), metrics))
@@ -72,8 +68,10 @@ def test_a_front_leaves_out_what_has_no_room_and_says_so(monkeypatch: pytest.Mon
 
 def test_the_next_command_is_one_for_a_shell(monkeypatch: pytest.MonkeyPatch) -> None:
     console = _console()
-    monkeypatch.setattr(_next, "wide", lambda: console)
-    next_command("choose", "runs/my run", "--max", "demographic_parity=0.02", "--maximize", "x")
+    monkeypatch.setattr("paretocosmos.cli.console.get_stdout", lambda: console)
+    print_next_command(
+        "choose", "runs/my run", "--max", "demographic_parity=0.02", "--maximize", "x"
+    )
     text = "\n".join(_shown(console))
     assert text.count("\n") >= 1
     assert max(map(len, text.splitlines())) <= 50

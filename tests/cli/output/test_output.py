@@ -12,11 +12,11 @@ import pytest
 
 import paretocosmos.cli
 from paretocosmos import Run, fit
-from paretocosmos.cli._compare import print_comparison
-from paretocosmos.cli._evaluate import print_front
-from paretocosmos.cli.output._console import err
-from paretocosmos.cli.output._plain import print_consequences
-from paretocosmos.cli.output._run import numbers_of_run, print_run, print_runs
+from paretocosmos.cli.compare import print_comparison
+from paretocosmos.cli.console import err
+from paretocosmos.cli.evaluate import print_front
+from paretocosmos.cli.results import print_consequences
+from paretocosmos.cli.summary import print_run, print_runs, summarize_run
 from paretocosmos.training.compare import BASELINES, Comparison
 from paretocosmos.training.loop import Progress
 from paretocosmos.training.progress import show_bars
@@ -131,7 +131,7 @@ def test_one_seed_has_no_spread(run: Run, capsys: pytest.CaptureFixture[str]) ->
 
 
 def test_numbers_of_a_run_are_its_records(run: Run) -> None:
-    numbers = numbers_of_run(run)
+    numbers = summarize_run(run)
     for name in ("seconds_preparing", "seconds_evaluating", "seeds_together", "precision"):
         assert numbers[name] == run.record[name]
     assert numbers["hypervolume"] == run.hypervolume
@@ -375,9 +375,7 @@ def test_the_cost_is_one_line(run: Run, capsys: pytest.CaptureFixture[str]) -> N
     said = "cost 12,346 samples/s, data streamed, 3 % of training waiting for it"
     assert said in shown
     for key, value in given.items():
-        assert (
-            numbers_of_run(dataclasses.replace(run, record={**run.record, **given}))[key] == value
-        )
+        assert summarize_run(dataclasses.replace(run, record={**run.record, **given}))[key] == value
 
 
 def _at(**changes: Any) -> Progress:
@@ -545,7 +543,7 @@ def test_names_from_files_cannot_steer_a_terminal(
 
 
 def test_texts_reach_rich_through_one_function() -> None:
-    """Whatever is printed goes through `safe`, which alone escapes markup."""
+    """Whatever is printed goes through `escape`, which alone escapes markup."""
     folder = Path(paretocosmos.cli.__file__).parent
-    users = [p.name for p in folder.rglob("*.py") if "rich.markup" in p.read_text("utf-8")]
-    assert users == ["_console.py"]
+    users = [p.name for p in folder.rglob("*.py") if "markup.escape" in p.read_text("utf-8")]
+    assert users == ["console.py"]

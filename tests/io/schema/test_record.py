@@ -13,7 +13,7 @@ from tests.io.schema.odd import GONE, ODD, changed, places
 from tests.strangers import change, copy, seal
 
 from paretocosmos import load_run
-from paretocosmos.cli.output._run import numbers_of_run
+from paretocosmos.cli.summary import summarize_run
 from paretocosmos.errors import ParetoCosmosError, RunError
 from paretocosmos.explorer import look_at
 from paretocosmos.explorer._pack import as_json, packed
@@ -33,7 +33,7 @@ def test_whatever_a_record_holds_is_used_or_refused(folder: Path, odd: object) -
         try:
             run = load_run(folder)
             repr(run)
-            numbers_of_run(run)
+            summarize_run(run)
             list(find_differences(read_run_record(folder, cell, ()), cell))
             if at[0] in ("problem", "about", "training", "names", "input_shape", "metrics"):
                 as_json(packed(look_at([run])))

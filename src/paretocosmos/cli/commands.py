@@ -1,0 +1,182 @@
+"""The commands, in groups. Each is imported when it is used: torch alone takes most of a second."""
+
+import importlib
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Any, NamedTuple
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+from paretocosmos.io.progress import status
+
+
+class Entry(NamedTuple):
+    """A command: where it is, what it does in a few words, and two examples."""
+
+    place: str
+    summary: str
+    examples: tuple[str, str]
+
+
+GROUPS: dict[str, dict[str, Entry]] = {
+    "Begin here": {
+        "demo": Entry(
+            "demo:demo",
+            "Train COSMOS as published, beside the paper's numbers.",
+            ("demo", "demo --out demo"),
+        ),
+        "list": Entry(
+            "listing:list_names",
+            "List problems, methods, networks, objectives and recipes.",
+            ("list", "list problems"),
+        ),
+    },
+    "Train": {
+        "train": Entry(
+            "train:train",
+            "Train one network for the whole front of a problem or a table.",
+            ("train adult", "train people.csv --target income --sensitive sex"),
+        ),
+        "compare": Entry(
+            "compare:compare",
+            "Train several methods: one table, one picture.",
+            ("compare compas", "compare adult --methods linear,cosmos --seeds 1,2,3"),
+        ),
+        "watch": Entry(
+            "watch:watch",
+            "Watch a training on a page while it runs.",
+            ("watch RUN", "watch runs/adult"),
+        ),
+    },
+    "Decide": {
+        "explore": Entry(
+            "explore:explore",
+            "Explore the trade-off in the browser, with a slider.",
+            ("explore RUN", "explore RUN RUN --out explore.html --no-open"),
+        ),
+        "choose": Entry(
+            "choose:choose",
+            "Choose a point: the best within limits, or the knee.",
+            ("choose RUN --max tpr_gap=0.02 --maximize accuracy", "choose RUN --knee"),
+        ),
+        "predict": Entry(
+            "predict:predict",
+            "Predict the rows of a table at one trade-off.",
+            (
+                "predict RUN people.csv --ray 0.3,0.7",
+                "predict RUN people.csv --max tpr_gap=0.02 --out predicted.csv",
+            ),
+        ),
+        "evaluate": Entry(
+            "evaluate:evaluate",
+            "Evaluate a run again, on other rays, splits or rows.",
+            ("evaluate RUN", "evaluate RUN --split val --ray 0.3,0.7"),
+        ),
+    },
+    "Deploy": {
+        "export": Entry(
+            "export:export",
+            "Write a run as one ONNX file, with a model card.",
+            ("export RUN", "export RUN --out model.onnx"),
+        ),
+        "serve": Entry(
+            "serve:serve",
+            "Serve predictions at any preference over HTTP.",
+            ("serve RUN", "serve RUN --port 8080"),
+        ),
+        "sign": Entry(
+            "sign:sign",
+            "Sign finished runs for those who open them.",
+            ("sign RUN --key signing.key", "sign runs/a runs/b --key signing.key"),
+        ),
+    },
+    "The paper": {
+        "reproduce": Entry(
+            "reproduce:reproduce",
+            "Train the experiments of a table or figure of the paper.",
+            (
+                "reproduce table_1 --only compas,cosmos,paper --seeds 1",
+                "reproduce table_1 --data DIR",
+            ),
+        ),
+        "report": Entry(
+            "report:report",
+            "Write what was reproduced beside the paper's numbers.",
+            ("report", "report table_1 --seeds 1"),
+        ),
+    },
+}
+ENTRIES = {name: entry for entries in GROUPS.values() for name, entry in entries.items()}
+
+
+LAST = "Options"  # of which every command has some
+
+
+class Command(TyperCommand):
+    """A command whose help shows its options in groups."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        groups: dict[str, list[tuple[str, str]]] = {}
+        for parameter in self.get_params(ctx):
+            usual = "Arguments" if parameter.param_type_name == "argument" else LAST
+            record = parameter.get_help_record(ctx)
+            if record is not None:
+                group = getattr(parameter, "rich_help_panel", None) or usual
+                groups.setdefault(group, []).append(record)
+        for group in sorted(groups, key=lambda group: group == LAST):
+            with formatter.section(group):
+                formatter.write_dl(groups[group])
+
+
+class _Commands(Mapping[str, Any]):
+    """The commands by name; only those that are looked up are imported."""
+
+    def __getitem__(self, name: str) -> TyperCommand:
+        return _load_command(name, ENTRIES[name])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(ENTRIES)
+
+    def __len__(self) -> int:
+        return len(ENTRIES)
+
+
+class Group(TyperGroup):
+    """All commands, which `--help` lists in groups without importing them."""
+
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        self.commands = _Commands()  # type: ignore[assignment]
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(ENTRIES)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        width = max(map(len, ENTRIES))
+        for group, entries in GROUPS.items():
+            with formatter.section(group):
+                rows = [(name.ljust(width), entry.summary) for name, entry in entries.items()]
+                formatter.write_dl(rows)
+
+
+def get_commands() -> Mapping[str, Any]:
+    """Return all commands by name."""
+    return _Commands()
+
+
+@cache
+def _load_command(name: str, entry: Entry) -> TyperCommand:
+    module, _, function = entry.place.partition(":")
+    examples = "\n".join(f"  paretocosmos {example}" for example in entry.examples)
+    single = typer.Typer(add_completion=False, rich_markup_mode=None)
+    try:
+        with status("starting"):
+            callback = getattr(importlib.import_module(f"paretocosmos.cli.{module}"), function)
+    except KeyboardInterrupt:
+        raise typer.Abort from None
+    # \b: the lines stay as they are
+    single.command(name, cls=Command, epilog=f"\b\nExamples:\n{examples}")(callback)
+    command = typer.main.get_command(single)
+    assert isinstance(command, TyperCommand)
+    return command

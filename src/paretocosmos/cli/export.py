@@ -1,0 +1,79 @@
+"""`paretocosmos export`."""
+
+from pathlib import Path
+from typing import Annotated, cast
+
+import typer
+
+from paretocosmos.cli.console import (
+    escape,
+    get_stdout,
+    print_json,
+    print_markup,
+    print_next_command,
+)
+from paretocosmos.cli.options import AsJson, RunFolder, Threshold, Trust, Verify
+from paretocosmos.export import Exported, Format
+from paretocosmos.export import export as export_run
+from paretocosmos.io.progress import status
+from paretocosmos.runs.load import load_run
+
+
+def export(
+    folder: RunFolder,
+    form: Annotated[
+        str, typer.Option("--format", help="onnx, or torch for a torch.export program.")
+    ] = "onnx",
+    out: Annotated[
+        Path | None, typer.Option(help="The file, .onnx or .pt2; by default in the run folder.")
+    ] = None,
+    threshold: Threshold = None,
+    trust: Trust = None,
+    verify: Verify = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write a RUN as one file with the inputs x and preference, and a model card beside it."""
+    run = load_run(folder, trust=trust or (), verify=verify)
+    with status("writing the network, and comparing it with PyTorch"):
+        exported = export_run(run, format=cast(Format, form), out=out, threshold=threshold)
+    if as_json:
+        print_json(
+            {
+                "file": str(exported.path),
+                "card": str(exported.card),
+                "difference": exported.difference,
+                "preference": exported.preference,
+            }
+        )
+        return
+    print_exported(exported)
+    onnx = ["--onnx", exported.path] if exported.path.suffix == ".onnx" else []
+    print_next_command("serve", folder, *onnx)
+
+
+_LINES = {
+    ".onnx": (
+        "session = onnxruntime.InferenceSession({path!r})",
+        'session.run(None, {{"x": x, "preference": preference}})',
+    ),
+    ".pt2": (
+        "program = torch.export.load({path!r}).module()",
+        "program(x, preference)",
+    ),
+}
+
+
+def print_exported(exported: Exported) -> None:
+    """A few lines, the last two of them Python."""
+    console = get_stdout()
+    rows = {
+        "file": f"{exported.path} ({exported.path.stat().st_size:,} bytes)",
+        "card": str(exported.card),
+        "preference": exported.preference,
+        "difference": f"at most {exported.difference:.1e} to PyTorch, on random rows and rays",
+    }
+    for name, said in rows.items():
+        print_markup(console, f"  [bold]{name:<12}[/]{escape(said)}")
+    console.print()
+    for line in _LINES[exported.path.suffix]:
+        console.print(escape(line.format(path=str(exported.path))), soft_wrap=True)

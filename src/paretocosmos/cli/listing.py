@@ -1,0 +1,48 @@
+"""`paretocosmos list`."""
+
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from paretocosmos import registry
+from paretocosmos.cli.console import escape, get_stdout, print_json, print_next_command
+from paretocosmos.cli.options import AsJson
+from paretocosmos.config.settings import about_pair, pairs
+from paretocosmos.errors import unknown
+from paretocosmos.paper.recipe import load_recipe, recipe_names
+
+ROOMS = ("problems", "methods", "conditioning", "backbones", "objectives")
+
+
+def list_names(
+    kind: Annotated[
+        str | None,
+        typer.Argument(metavar="KIND", help=f"One of {', '.join(ROOMS)}, recipes; by default all."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """List problems, methods, conditionings, backbones, objectives and recipes."""
+    kinds = (*ROOMS, "recipes")
+    if kind is not None and kind not in kinds:
+        raise unknown("kind", kind, kinds)
+    summaries = {name: _summarize(name) for name in (kinds if kind is None else (kind,))}
+    if as_json:
+        print_json(summaries)
+        return
+    for name, things in summaries.items():
+        table = Table(title=name, title_justify="left", box=None, show_header=False, padding=(0, 2))
+        for thing, summary in things.items():
+            table.add_row(f"[bold]{thing}[/]", escape(summary))
+        get_stdout().print(table)
+    print_next_command("train", "adult")
+
+
+def _summarize(kind: str) -> dict[str, str]:
+    """Return the names of a kind, each with one line."""
+    if kind == "recipes":
+        return {name: load_recipe(name).title for name in recipe_names()}
+    summaries = {name: registry.summary(kind, name) for name in registry.names(kind)}
+    if kind == "methods":
+        summaries |= {name: str(about_pair(name)["summary"]) for name in pairs()}
+    return summaries

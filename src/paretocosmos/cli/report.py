@@ -72,7 +72,9 @@ def report(
         print_json([result.to_dict() for result in results])
     else:
         print_report(results, place)
-        left = [result.recipe for result in results if any(cell.missing for cell in result.experiments)]
+        left = [
+            result.recipe for result in results if any(cell.missing for cell in result.experiments)
+        ]
         more = ["--out", out, *repeat_options(seeds, epochs)]
         print_next_command(*(("reproduce", left[0], *more) if left else ("list", "recipes")))
 

@@ -47,7 +47,9 @@ def reproduce(
     precision: Precision = "tf32",
     workers: Annotated[
         int | None,
-        typer.Option(help="Processes on this machine, one experiment each; 0 for none.  [default: 1]"),
+        typer.Option(
+            help="Processes on this machine, one experiment each; 0 for none.  [default: 1]"
+        ),
     ] = None,
     cluster: Annotated[
         str | None,

@@ -168,7 +168,7 @@ def test_what_it_does_not_start_with(folder: Path, other_version: Path, tmp_path
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         for arguments, says in (
-            ([str(other_version)], "was written by a newer version (9.9)"),
+            ([str(other_version)], "was written by another version (9.9)"),
             ([str(tmp_path / "nowhere")], "is not a folder"),
             ([str(folder), "--port", port], "cannot listen on `127.0.0.1` port"),
             ([str(folder), "--host", "0.0.0.0"], "clients need a token"),

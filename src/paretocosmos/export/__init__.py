@@ -9,8 +9,7 @@ from paretocosmos.evaluation.threshold import check_threshold
 from paretocosmos.export.card import render_run_card
 from paretocosmos.export.formats import FORMATS, compare_file, require_onnx
 from paretocosmos.export.network import TAKES, describe, has_threshold, plan_export
-from paretocosmos.io.files import exists, made, replacing
-from paretocosmos.io.paths import user_path
+from paretocosmos.io.files import exists, made, replacing, user_path
 from paretocosmos.runs.like import RunLike, as_run, predicts_at
 from paretocosmos.runs.run import Run
 

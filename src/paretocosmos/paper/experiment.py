@@ -19,9 +19,16 @@ from paretocosmos.config.settings import (
 )
 from paretocosmos.config.training import Training
 from paretocosmos.errors import DataError, RunError, SignatureError, UntrustedError
-from paretocosmos.io.files import digest, one_line, read_json, sweep, write_bytes
-from paretocosmos.io.locks import locked
-from paretocosmos.io.paths import VARIABLE, user_path
+from paretocosmos.io.files import (
+    VARIABLE,
+    digest,
+    lock_folder,
+    one_line,
+    read_json,
+    sweep,
+    user_path,
+    write_bytes,
+)
 from paretocosmos.io.trust import modules_of
 from paretocosmos.paper.published import get_problem_defaults
 from paretocosmos.paper.recipe import Experiment
@@ -134,7 +141,7 @@ def train_experiment(
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         try:
-            with locked(folder), _search_data_in(options.data):
+            with lock_folder(folder), _search_data_in(options.data):
                 try:
                     train_seeds(seeds)
                 except errors.DivergedError:
@@ -163,7 +170,7 @@ def clean_up(experiment: Experiment, options: ReproduceOptions) -> None:
     hidden = (path for f in (folder, *runs) if f.is_dir() for path in f.glob(".*"))
     if next(hidden, None) is None and not any((run / "checkpoint").exists() for run in runs):
         return
-    with suppress(errors.RunError), locked(folder):
+    with suppress(errors.RunError), lock_folder(folder):
         _remove_leftovers(experiment, options)
 
 
@@ -173,7 +180,7 @@ def _remove_leftovers(experiment: Experiment, options: ReproduceOptions) -> None
     for run in experiment.runs(options.out).values():
         shutil.rmtree(run / "checkpoint", ignore_errors=True)
         if next(run.glob(".*"), None) is not None:
-            with suppress(errors.RunError), locked(run):
+            with suppress(errors.RunError), lock_folder(run):
                 sweep_run(run)
 
 

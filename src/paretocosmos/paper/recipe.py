@@ -21,8 +21,7 @@ from paretocosmos.config.settings import (
 )
 from paretocosmos.config.training import Training
 from paretocosmos.errors import ConfigurationError, unknown
-from paretocosmos.io.files import check_depth, one_line
-from paretocosmos.io.paths import user_path
+from paretocosmos.io.files import check_depth, one_line, user_path
 from paretocosmos.io.schema import MOST, PROTOCOLS
 from paretocosmos.io.trust import check_names, check_trust
 from paretocosmos.paper.published import format_value, get_paper_row, get_problem_defaults

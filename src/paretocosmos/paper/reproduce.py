@@ -11,8 +11,7 @@ from statistics import fmean
 from typing import Any, Literal
 
 from paretocosmos.errors import ConfigurationError, ParetoCosmosError, RunError, cannot_use
-from paretocosmos.io.files import sweep, write_json
-from paretocosmos.io.paths import user_path
+from paretocosmos.io.files import sweep, user_path, write_json
 from paretocosmos.io.schema import CELL, MOST_WORKERS
 from paretocosmos.io.trust import check_trust
 from paretocosmos.paper.experiment import (

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, create_model
 
-from paretocosmos.io.schema.kinds import Finite
+from paretocosmos.io.schema.models import Finite
 from paretocosmos.pareto.rays import CLOSE
 from paretocosmos.problems.tables.frames import label_of
 from paretocosmos.problems.tables.moments import MISSING

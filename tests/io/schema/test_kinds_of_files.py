@@ -23,11 +23,10 @@ from paretocosmos.errors import (
 )
 from paretocosmos.io.formatting import sanitize
 from paretocosmos.io.schema.cell import CellFile, read_cell
-from paretocosmos.io.schema.checkpoint import check_checkpoint
-from paretocosmos.io.schema.record import check_record
 from paretocosmos.paper.recipe import read_recipe
 from paretocosmos.pareto.front import Front
 from paretocosmos.problems.tables.table import Table
+from paretocosmos.runs.schema import check_checkpoint, check_record
 
 RESULTS = Path(__file__).parents[3] / "results"
 FILE = Path("file")

@@ -1,16 +1,25 @@
-"""`run.json`: what a run is, and once it is finished what it gave."""
+"""Schemas of `run.json` and of a checkpoint's header.
 
+The part of `run.json` that records settings is derived from `Configuration`, which declares them.
+"""
+
+import dataclasses
+import functools
+import operator
+import types
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, create_model, model_validator
 
+from paretocosmos.config.settings import Configuration
 from paretocosmos.errors import RunError
-from paretocosmos.io.schema import FILES, NETWORKS
-from paretocosmos.io.schema.kinds import (
+from paretocosmos.io.schema import FILES, MOST, NETWORKS
+from paretocosmos.io.schema.models import (
     LATER,
     ByName,
     Count,
+    FrontFile,
     Large,
     Model,
     NonEmpty,
@@ -21,10 +30,10 @@ from paretocosmos.io.schema.kinds import (
     Some,
     few,
     lacking,
+    shown,
+    validated,
 )
-from paretocosmos.io.schema.sentence import shown, validated
-
-__all__ = ["check_record"]
+from paretocosmos.registry import Spec
 
 
 def check_record(record: object, file: Path) -> None:
@@ -66,30 +75,8 @@ class _Spec(Model):
 
 Share = Annotated[float, Field(ge=0, lt=1.001)]
 Networks = Field(min_length=1, max_length=NETWORKS, fail_fast=True)
-Spec = Annotated[_Spec, BeforeValidator(_nothing_else)]
+SpecField = Annotated[_Spec, BeforeValidator(_nothing_else)]
 Numbers = ByName[Number | None]
-
-
-class _Training(Model):
-    epochs: Size
-    batch_size: Count
-    groups: Count
-    accumulate: Count
-    evaluate_every: Count
-    rays: Size
-    learning_rate: Number
-    weight_decay: Number
-    decay: Number
-    optimizer: str = "adam"
-    schedule: str = "steps"
-    warmup: Number = 0.0
-    average: Number = 0.0
-    clip: Number = 0.0
-    scale_losses: bool = False
-    calibrate: bool = False
-    patience: Large = 0
-    milestones: Some[Large]
-    reference: NonEmpty[Number] | None
 
 
 class _Summary(Model, extra="allow"):
@@ -128,18 +115,40 @@ class _PredictsAt(Model):
     threshold: Annotated[float, Field(gt=0, lt=1)]
 
 
-class RecordFile(Model):
-    """A run's record, begun or finished."""
+def derive_field(hint: Any) -> Any:
+    """Return the type of a field of a file, given that of a setting.
+
+    Numbers get the limits of all numbers in files beside those that the setting declares.
+    """
+    if get_origin(hint) is Annotated:
+        return Annotated[derive_field(hint.__origin__), *hint.__metadata__]
+    if get_origin(hint) in (Union, types.UnionType):
+        return functools.reduce(operator.or_, map(derive_field, get_args(hint)))
+    if get_origin(hint) is tuple:
+        entries = Field(max_length=MOST, fail_fast=True)
+        return Annotated[list[derive_field(get_args(hint)[0])], entries]  # type: ignore[misc]
+    if hint is Spec:
+        return SpecField
+    if isinstance(hint, type) and dataclasses.is_dataclass(hint):
+        return create_model(hint.__name__, __base__=Model, **derive_fields(hint))
+    return {int: Large, float: Number}.get(hint, hint)
+
+
+def derive_fields(settings: Any) -> dict[str, Any]:
+    """Return the fields of a pydantic model for a dataclass of settings; all of them are required.
+
+    >>> list(derive_fields(Configuration))[:3]
+    ['preset', 'problem', 'method']
+    """
+    hints = get_type_hints(settings, include_extras=True)
+    return {f.name: (derive_field(hints[f.name]), ...) for f in dataclasses.fields(settings)}
+
+
+class _Record(Model):
+    """What `run.json` holds beside the settings; a finished run has everything."""
 
     status: Literal["training", "finished"]
     name: str
-    preset: str = "paper"
-    problem: Spec | None
-    method: Spec
-    conditioning: Spec | None
-    backbone: Spec | None
-    training: _Training
-    seed: Large
 
     label: str = LATER
     about: dict[str, Any] = LATER
@@ -151,8 +160,6 @@ class RecordFile(Model):
     fixed_rays: Annotated[list[NonEmpty[Share]], Networks] | None = LATER
     parameters: Large = LATER
     caveats: Some[str] = LATER
-    device: str = LATER
-    precision: str = LATER
     version: str = LATER
     metrics: Annotated[_Metrics, BeforeValidator(few)] = LATER
     epoch_selected: Large = LATER
@@ -174,8 +181,7 @@ class RecordFile(Model):
     # what further describes a run
     answers: str | None = None
     data_hash: str | None = None
-    objective_specs: NonEmpty[Spec] | None = None  # since 0.1; older folders have none
-    deterministic: bool = False
+    objective_specs: NonEmpty[SpecField]
     source: str = ""
     versions: dict[str, Any] = Field(default_factory=dict)
     machine: dict[str, Any] = Field(default_factory=dict)
@@ -190,17 +196,71 @@ class RecordFile(Model):
     sha256: str = ""
 
     @model_validator(mode="after")
-    def _whole(self) -> "RecordFile":
+    def _whole(self) -> "_Record":
         if self.status == "training":
             return self
         lacking(self)
         many = self.objectives
         if len(self.names) != many:
             raise ValueError(f"it has {many} objectives and {len(self.names)} names")
-        if self.training.reference is not None and len(self.training.reference) != many:
+        reference = getattr(self, "training").reference  # noqa: B009 - a derived field
+        if reference is not None and len(reference) != many:
             raise ValueError("`training.reference` has an entry for every objective")
         if self.predicts_at is not None and len(self.predicts_at.ray) != many:
             raise ValueError("`predicts_at.ray` has an entry for every objective")
         if any(len(ray) != many for ray in self.fixed_rays or ()):
             raise ValueError("`fixed_rays` have an entry for every objective")
         return self
+
+
+RecordFile = create_model("RecordFile", __base__=_Record, **derive_fields(Configuration))
+"""A run's record, begun or finished."""
+
+
+def check_checkpoint(numbers: object, file: Path) -> None:
+    """Refuse numbers from which no training can go on.
+
+    Args:
+        numbers: what the header holds.
+        file: what it is called in a refusal.
+    """
+
+    def refusal(mistake: str) -> RunError:
+        return RunError(f"`{file}` is damaged: {mistake}; train again in another folder")
+
+    validated(CheckpointFile, numbers, refusal)
+
+
+class _Validation(Model):
+    epoch: Large
+    hypervolume_val: float | None
+    values: NonEmpty[NonEmpty[Number | None]]
+    losses: ByName[float]
+    seconds_training: Number
+
+
+class _Selected(Model):
+    epoch: Large
+    quality: float
+    seconds_training: Number
+    front_val: FrontFile
+
+
+class CheckpointFile(Model):
+    """Counters and times, every evaluation, and what was selected of each network.
+
+    `run` is a hash of the settings and the data of the run that wrote it.
+
+    The losses of an epoch are `unjudged` until it is validated.
+    """
+
+    run: str
+    epoch: Large
+    seconds: Number
+    seconds_preparing: Number
+    seconds_evaluating: Number
+    seconds_waiting: Number
+    seeds_together: Count
+    evaluations: Some[_Validation]
+    selected: NonEmpty[_Selected | None]
+    unjudged: ByName[float] | None = None

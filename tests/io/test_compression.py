@@ -14,8 +14,8 @@ import pytest
 from PIL import Image
 
 from paretocosmos.errors import DataError
-from paretocosmos.io import packed
-from paretocosmos.io.packed import read_packed
+from paretocosmos.io import compression
+from paretocosmos.io.compression import read_packed
 from paretocosmos.problems.faces import archives
 from paretocosmos.problems.faces import lists as celeba_lists
 from paretocosmos.problems.faces.archives import open_pictures
@@ -34,7 +34,7 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
         (celeba_lists, "LARGEST", 1_000_000),
     ):
         monkeypatch.setattr(module, name, value)
-    monkeypatch.setenv(packed.TABLE_VARIABLE, "0.003")
+    monkeypatch.setenv(compression.TABLE_VARIABLE, "0.003")
 
 
 def test_a_file_is_read_up_to_its_limit(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import torch
 
 from paretocosmos import registry
 from paretocosmos.backbones.mlp import Mlp
-from paretocosmos.conditioning.concat import Concat
+from paretocosmos.conditioning import Concat
 from paretocosmos.config.settings import (
     Configuration,
     distribute,

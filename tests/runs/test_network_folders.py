@@ -12,8 +12,7 @@ from tests.resumed import results, stop_at
 from torch import Tensor, nn
 
 from paretocosmos import registry
-from paretocosmos.conditioning import networks_of
-from paretocosmos.conditioning.none import Unconditioned
+from paretocosmos.conditioning import Unconditioned, networks_of
 from paretocosmos.config.settings import pairs
 from paretocosmos.errors import RunError
 from paretocosmos.evaluation.evaluate import evaluate

@@ -21,7 +21,7 @@ from tests.resumed import results
 from tests.small import files_at_most
 from torch import Tensor, nn
 
-from paretocosmos.conditioning.concat import Concat
+from paretocosmos.conditioning import Concat
 from paretocosmos.errors import ConfigurationError, ParetoCosmosError, RunError
 from paretocosmos.evaluation.evaluate import evaluate
 from paretocosmos.methods import Gram, Method, State

@@ -21,7 +21,7 @@ import torch
 from tests.small import few_digits, plan_of
 from torch import Tensor, nn
 
-from paretocosmos.conditioning.concat import Concat
+from paretocosmos.conditioning import Concat
 from paretocosmos.errors import DataError, DivergedError, EngineWarning, FrontWarning
 from paretocosmos.evaluation import evaluate as evaluation
 from paretocosmos.evaluation.evaluate import evaluate

@@ -81,7 +81,7 @@ def predict(
             weights = list(own.ray or ()) if ray is None else options.parse_numbers(ray)
             decided = own.threshold if threshold is None else threshold
             binary = Answer.from_about(run.record["about"]).task == "binary"
-            check_threshold(decided, decided=binary, what=run.record["name"])
+            check_threshold(decided, decided=binary, name=run.record["name"])
         else:
             choice = run.choose(
                 max=options.parse_named_numbers("--max", at_most),

@@ -13,9 +13,8 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.utils.checkpoint import checkpoint
 
 from paretocosmos import Conditioning, condition
-from paretocosmos.conditioning._during import Held
-from paretocosmos.conditioning._listening import Listener
-from paretocosmos.conditioning.hypernet import Hypernet
+from paretocosmos.conditioning import Hypernet
+from paretocosmos.conditioning.injection import CallState, ConditionedLayer
 
 B, J = 6, 3
 Make = Callable[..., tuple[nn.Module, Any]]
@@ -75,7 +74,9 @@ def _pair(
 
 
 def _quiet(model: nn.Module) -> bool:
-    return all(part.rays is None for part in model.modules() if isinstance(part, Listener))
+    return all(
+        part.injected is None for part in model.modules() if isinstance(part, ConditionedLayer)
+    )
 
 
 @pytest.mark.parametrize("again", [False, True], ids=["non-reentrant", "reentrant"])
@@ -391,10 +392,10 @@ def test_a_backward_pass_inside_of_a_call_leaves_what_the_call_had_set() -> None
 
 
 def test_a_copy_holds_nothing() -> None:
-    held = Held()
-    held._undo = lambda: None
-    assert copy.deepcopy(held)._undo is None
+    state = CallState()
+    state._restore = lambda: None
+    assert copy.deepcopy(state)._restore is None
     stream = io.BytesIO()
-    torch.save(held, stream)
+    torch.save(state, stream)
     stream.seek(0)
-    assert torch.load(stream, weights_only=False)._undo is None
+    assert torch.load(stream, weights_only=False)._restore is None

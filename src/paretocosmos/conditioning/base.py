@@ -15,8 +15,6 @@ from torch import Tensor, nn
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.types import Inputs, Outputs
 
-__all__ = ["Act", "Conditioning", "TrainingTask", "heads_of", "inside", "training_task"]
-
 
 def heads_of(network: nn.Module) -> tuple[str, ...]:
     """The modules that serve single objectives, by dotted name, where a network says so.
@@ -62,14 +60,6 @@ def training_task(model: nn.Module, objectives: Sequence[Any]) -> TrainingTask:
     if isinstance(model, Conditioning):
         return model.training_task(objectives)
     return TrainingTask(model, tuple(objectives))
-
-
-class Act(dict[str, Tensor]):
-    """In the place of inputs: what to do with the backbone instead of calling it."""
-
-    def __init__(self, act: Callable[[nn.Module], Any]) -> None:
-        super().__init__()
-        self.act = act
 
 
 class Conditioning(nn.Module, ABC):
@@ -172,20 +162,29 @@ class Conditioning(nn.Module, ABC):
             merge: fold what the ray amounts to into a copy of the network's own weights, and give
                 that copy, of the network's own class; refused where that would not be exact.
 
-        >>> from paretocosmos.conditioning.lora import Lora
+        >>> from paretocosmos.conditioning.low_rank import Lora
         >>> model = Lora(nn.Sequential(nn.Linear(3, 8), nn.ReLU(), nn.Linear(8, 1)), 2)
         >>> model.at([0.7, 0.3])(torch.zeros(4, 3)).shape
         torch.Size([4, 1])
         >>> type(model.at([0.7, 0.3], merge=True)).__name__
         'Sequential'
         """
-        from paretocosmos.conditioning._at import at_ray
+        from paretocosmos.conditioning.fixed_ray import fix_ray
 
-        return at_ray(self, ray, merge=merge)
+        return fix_ray(self, ray, merge=merge)
 
-    def hearing(self, ray: Tensor, act: Callable[[nn.Module], Any]) -> Any:
-        """What a function of the backbone gives while the backbone hears a ray, ``[J]``."""
-        return self(Act(act), ray)
+    def with_ray(self, ray: Tensor, function: Callable[[nn.Module], Any]) -> Any:
+        """Call a function of the backbone while the backbone is at a ray, ``[J]``."""
+        raise ConfigurationError(
+            f"{type(self).__name__} works on the outputs of the network, so its other methods "
+            "cannot be called at a ray: define `with_ray`"
+        )
+
+    def _call_method(
+        self, name: str, ray: Tensor, args: Sequence[Any], named: Mapping[str, Any]
+    ) -> Any:
+        """Call a method of the backbone at a ray, such as `generate`."""
+        return self.with_ray(ray, lambda network: getattr(network, name)(*args, **named))
 
     def training_task(self, objectives: Sequence[Any]) -> TrainingTask:
         """Return what is optimised: by default the objectives of this network's own outputs."""
@@ -193,9 +192,6 @@ class Conditioning(nn.Module, ABC):
 
     def call(self, inputs: Inputs) -> Outputs:
         """The backbone on its inputs; a mapping is passed on as keywords, or as a whole."""
-        if isinstance(inputs, Act):
-            done: Outputs = inputs.act(self.backbone)
-            return done
         args, named = self._arguments(inputs)
         outputs: Outputs = self.backbone(*args, **named)
         return outputs

@@ -1,28 +1,27 @@
-"""Several networks, one for each of some rays."""
+"""Networks that do not read the ray: one for all rays, or one for each of several."""
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from paretocosmos.conditioning._base import Conditioning
-from paretocosmos.conditioning._batch import check_groups
+from paretocosmos.conditioning.base import Conditioning
+from paretocosmos.conditioning.sample_layout import check_group_count
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.types import Inputs, Outputs, first, map_tensors
 
-__all__ = ["PerRayEnsemble", "networks_of"]
-
 
 class PerRayEnsemble(Conditioning):
-    """Networks that were trained for one ray each; a ray is answered by the one nearest to it.
+    """Networks trained for one ray each; a ray is answered by the network of the nearest one.
 
     Args:
         networks: K of them, ``forward(inputs, ray) -> outputs``; copied.
         rays: ``[K, J]``.
 
-    >>> from paretocosmos.conditioning.none import Unconditioned
+    >>> from paretocosmos.conditioning import Unconditioned
     >>> networks = [Unconditioned(nn.Linear(3, 1), 2) for _ in range(2)]
     >>> PerRayEnsemble(networks, torch.eye(2))(torch.zeros(4, 3), torch.tensor([0.3, 0.7])).shape
     torch.Size([4, 1])
@@ -53,7 +52,7 @@ class PerRayEnsemble(Conditioning):
     def forward(self, inputs: Inputs, ray: Tensor) -> Outputs:
         rays = self.rays_for(ray)
         samples = len(first(inputs))
-        check_groups(samples, len(rays))
+        check_group_count(samples, len(rays))
         share = samples // len(rays)
         answers = [
             self._answer(
@@ -70,7 +69,7 @@ class PerRayEnsemble(Conditioning):
         return stacked
 
     def nearest(self, ray: Tensor) -> tuple[nn.Module, Tensor]:
-        """The network that answers a ray ``[J]``, and the ray that it was trained for."""
+        """Return the network that answers a ray ``[J]``, and the ray that it was trained for."""
         near = F.cosine_similarity(self.rays, ray.to(self.rays).unsqueeze(0)).argmax()
         network: nn.Module = self.backbone[int(near)]  # type: ignore[index]
         return network, self.rays[near]
@@ -85,5 +84,28 @@ class PerRayEnsemble(Conditioning):
 
 
 def networks_of(model: nn.Module) -> list[nn.Module]:
-    """The networks a model is made of: those of `PerRayEnsemble`, or itself alone."""
+    """Return the networks of a `PerRayEnsemble`, or a list of the model alone."""
     return list(model.backbone.children()) if isinstance(model, PerRayEnsemble) else [model]
+
+
+class Unconditioned(Conditioning):
+    """The network as it is, which ignores the ray: one point instead of a front, a baseline.
+
+    >>> import torch
+    >>> model = Unconditioned(torch.nn.Linear(3, 1), 2)
+    >>> model(torch.zeros(4, 3), torch.tensor([0.5, 0.5])).shape
+    torch.Size([4, 1])
+    """
+
+    def forward(self, inputs: Inputs, ray: Tensor) -> Outputs:
+        self.rays_for(ray)
+        return self.call(inputs)
+
+    def with_ray(self, ray: Tensor, function: Callable[[nn.Module], Any]) -> Any:
+        self.rays_for(ray)
+        return function(self.backbone)
+
+    def each_ray(self, inputs: Inputs, rays: Tensor) -> Outputs:
+        count = len(self.rays_for(rays))
+        outputs: Outputs = map_tensors(lambda out: out.expand(count, *out.shape), self.call(inputs))
+        return outputs

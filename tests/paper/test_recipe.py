@@ -214,7 +214,7 @@ def test_only_problems_methods_and_protocols() -> None:
     }
     with pytest.raises(ConfigurationError, match=r"`cosmo`; did you mean `cosmos`\?.*`aldut`"):
         found("cosmo", "aldut")
-    with pytest.raises(ConfigurationError, match="no experiment for all of multi_mnist, clean together"):
+    with pytest.raises(ConfigurationError, match="for all of multi_mnist, clean together"):
         found("multi_mnist", "clean")
 
 

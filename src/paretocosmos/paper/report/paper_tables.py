@@ -62,9 +62,7 @@ def build_table_1(experiments: Sequence[ExperimentResult]) -> list[Table]:
     if in_both_protocols:
         paired = [key for key in benchmarks if key[:2] in in_both_protocols]
         paired.sort(key=lambda key: (benchmarks.index((*key[:2], "paper")), key[2] != "paper"))
-        title = (
-            f"Test hypervolume, {seeds}, under both protocols: as published, and clean"
-        )
+        title = f"Test hypervolume, {seeds}, under both protocols: as published, and clean"
         table = _build_matrix(
             title, by_label, paired, lambda experiment: format_spread(experiment.volume), best=True
         )

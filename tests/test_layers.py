@@ -259,7 +259,7 @@ def test_the_walk_sees_the_package() -> None:
         ("training.loop", "from paretocosmos.problems._hidden import Problem"),
         ("layers.kernels.conv_pool_ops", "from paretocosmos.backbones.lenet import LeNet"),
         ("training.engine.step", "from paretocosmos.cli.console import note"),
-        ("backbones.lenet", "from paretocosmos.training.engine import Work"),
+        ("backbones.lenet", "from paretocosmos.training.engine import TrainState"),
         ("runs.run", "from paretocosmos.training.seed_run import SeedRun"),
         ("config.settings", 'files("paretocosmos") / "paper" / "recipes"'),
         ("config.settings", 'resources.files("paretocosmos.paper").joinpath("paper.toml")'),

@@ -21,7 +21,7 @@ from paretocosmos.problems.faces import files as celeba_lists
 from paretocosmos.problems.faces.archives import open_pictures
 from paretocosmos.problems.faces.decoding import MAX_PIXELS, decode_picture
 from paretocosmos.problems.images.files import read_idx
-from paretocosmos.problems.tables.files import read_csv
+from paretocosmos.problems.tables import read_csv
 
 
 @pytest.fixture(autouse=True)

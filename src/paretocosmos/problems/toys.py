@@ -10,7 +10,7 @@ import torch
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.objectives import GaussianWell, MeanSquaredError, Objective
 from paretocosmos.pareto.front import Array, Front
-from paretocosmos.problems._base import Problem, Protocol, Split, check_protocol, check_split
+from paretocosmos.problems.base import Problem, Protocol, Split, check_protocol, check_split
 from paretocosmos.types import Batch
 
 FEATURES = 4

@@ -10,7 +10,7 @@ import numpy as np
 from paretocosmos.errors import DataError, need, unknown
 from paretocosmos.io.download import sha256_of
 from paretocosmos.io.files import VARIABLE, cache_folder, folders
-from paretocosmos.problems._base import Protocol, check_protocol
+from paretocosmos.problems.base import Protocol, check_protocol
 from paretocosmos.problems.images.composites import (
     RULES,
     VERSION,

@@ -139,7 +139,7 @@ class Conditioning(nn.Module, ABC):
 
     @abstractmethod
     def forward(self, inputs: Inputs, ray: Tensor) -> Outputs:
-        """Map inputs ``[B, ...]`` and rays ``[J]``, ``[G, J]`` or ``[B, J]`` to outputs of the batch.
+        """Map inputs ``[B, ...]`` and rays ``[J]``, ``[G, J]`` or ``[B, J]`` to outputs.
 
         With G rays the batch is G groups of B/G neighbouring samples, one ray each.
         """

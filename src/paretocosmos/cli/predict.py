@@ -16,9 +16,8 @@ from paretocosmos.pareto.front import Array
 from paretocosmos.problems.tables.answers import Answer
 from paretocosmos.problems.tables.files import read_table
 from paretocosmos.problems.tables.frames import named
-from paretocosmos.runs.like import predicts_at
 from paretocosmos.runs.load import load_run
-from paretocosmos.runs.run import Run
+from paretocosmos.runs.run import Run, predicts_at
 
 Bounds = list[str] | None
 ONE_OF_TWO = (

@@ -21,8 +21,7 @@ from paretocosmos.io.files import one_line
 from paretocosmos.problems.tables.answers import DECISION, Answer
 from paretocosmos.problems.tables.moments import MISSING
 from paretocosmos.problems.tables.table import Table
-from paretocosmos.runs.like import predicts_at
-from paretocosmos.runs.run import Run
+from paretocosmos.runs.run import Run, predicts_at
 from paretocosmos.types import Outputs, map_tensors
 
 Output = np.ndarray[Any, Any]

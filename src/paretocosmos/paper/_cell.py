@@ -14,7 +14,7 @@ from paretocosmos import errors
 from paretocosmos.io.files import VARIABLE, lock_folder, one_line, sweep, write_bytes
 from paretocosmos.paper.recipe import Cell
 from paretocosmos.pareto.rays import each_alone
-from paretocosmos.runs.saved import sweep_run
+from paretocosmos.runs.checkpoint import clean_run_folder
 from paretocosmos.training.fit import Progress, fit
 
 __all__ = ["Job", "Outcome", "ReproduceOptions", "Tell", "packages_of", "tidy", "train"]
@@ -153,7 +153,7 @@ def _tidied(cell: Cell, how: ReproduceOptions) -> None:
         shutil.rmtree(run / "checkpoint", ignore_errors=True)
         if next(run.glob(".*"), None) is not None:
             with suppress(errors.RunError), lock_folder(run):
-                sweep_run(run)
+                clean_run_folder(run)
 
 
 def _each(together: Callable[[Sequence[int]], None], seeds: Sequence[int]) -> None:

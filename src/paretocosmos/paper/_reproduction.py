@@ -14,7 +14,7 @@ from paretocosmos.io.schema import CELL
 from paretocosmos.paper._cell import Outcome, packages_of
 from paretocosmos.paper._done import Record, seconds_in, volume_in
 from paretocosmos.paper.recipe import Cell, Recipe
-from paretocosmos.runs.record import record_in
+from paretocosmos.runs.record import load_record
 from paretocosmos.training.fit import Progress
 
 __all__ = ["CellStatus", "Reproduction", "State"]
@@ -219,7 +219,7 @@ def _with_results(one: CellStatus, out: Path) -> CellStatus:
     done: dict[int, Record] = {}
     for seed, folder in one.cell.runs(out).items():
         with suppress(RunError):  # of a record that is damaged, for which the cell has failed
-            record = record_in(folder) if (folder / "run.json").exists() else {}
+            record = load_record(folder) if (folder / "run.json").exists() else {}
             if record.get("status") == "finished":
                 done[seed] = record
     reached = [record["metrics"]["test"][volume_in(record)] for record in done.values()]

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from paretocosmos.pareto.scalarize import cosmos_loss
     from paretocosmos.problems import Problem, load_problem
     from paretocosmos.problems.streams.problem import DataProblem
-    from paretocosmos.problems.tables.tabular import TabularProblem
-    from paretocosmos.runs.load import load, load_run
+    from paretocosmos.problems.tables import TabularProblem
+    from paretocosmos.runs.load import load_run
     from paretocosmos.runs.run import Run
     from paretocosmos.training.callbacks import Callback
     from paretocosmos.training.fit import fit
@@ -68,7 +68,7 @@ _PLACES = {
     "objectives": ("Objective",),
     "problems": ("Problem", "load_problem"),
     "problems.streams.problem": ("DataProblem",),
-    "problems.tables.tabular": ("TabularProblem",),
+    "problems.tables.problem": ("TabularProblem",),
     "pareto.rays": ("even_rays", "sample_rays"),
     "runs.run": ("Run",),
     "pareto.scalarize": ("cosmos_loss",),

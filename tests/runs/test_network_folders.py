@@ -18,7 +18,7 @@ from paretocosmos.errors import RunError
 from paretocosmos.evaluation.evaluate import evaluate
 from paretocosmos.pareto.front import Front
 from paretocosmos.problems import load_problem
-from paretocosmos.problems.tables.tabular import TabularProblem
+from paretocosmos.problems.tables import TabularProblem
 from paretocosmos.runs.checkpoint import find_newest_checkpoint, load_tensors
 from paretocosmos.runs.load import load_run
 from paretocosmos.runs.record import FORMAT

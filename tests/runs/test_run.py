@@ -28,7 +28,7 @@ from paretocosmos.methods import Gram, Method, State
 from paretocosmos.pareto.front import Front
 from paretocosmos.pareto.rays import sample_rays
 from paretocosmos.problems import load_problem
-from paretocosmos.problems.tables.tabular import TabularProblem
+from paretocosmos.problems.tables import TabularProblem
 from paretocosmos.runs.checkpoint import find_newest_checkpoint, list_checkpoints
 from paretocosmos.runs.load import load_run
 from paretocosmos.runs.record import FORMAT

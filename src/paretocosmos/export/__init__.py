@@ -99,7 +99,7 @@ def export(
         raise unknown("format", format, FORMATS)
     run = to_run(run)
     threshold = predicts_at(run).threshold if threshold is None else threshold
-    check_threshold(threshold, decided=has_threshold(run), what=run.record["name"])
+    check_threshold(threshold, decided=has_threshold(run), name=run.record["name"])
     file_format = FORMATS[format]
     path = _find_path(run, file_format.ending, out)
     with made(path.parent):  # before the work is done

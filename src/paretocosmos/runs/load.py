@@ -19,9 +19,7 @@ from paretocosmos.io.signatures import fingerprint_of, read_public_key
 from paretocosmos.io.trust import modules_of
 from paretocosmos.pareto.front import Front
 from paretocosmos.problems import Problem
-from paretocosmos.problems.tables.base import TableProblem
-from paretocosmos.problems.tables.labelled import labelled_rows
-from paretocosmos.problems.tables.table import Table
+from paretocosmos.problems.tables import Table, TableProblem, label_rows
 from paretocosmos.registry import Spec
 from paretocosmos.runs.checkpoint import check_count, load_tensors
 from paretocosmos.runs.record import (
@@ -220,7 +218,7 @@ def problem_from_rows(run: Run, frame: "pd.DataFrame") -> TableProblem:
         frame: rows with the columns the run was trained on, the target and the sensitive columns.
 
     >>> from paretocosmos import evaluate, load
-    >>> from paretocosmos.problems.tables.raw import read_embedded
+    >>> from paretocosmos.problems.tables import read_embedded
     >>> run, rows = load("compas"), read_embedded("compas").tail(1000)
     >>> front = evaluate(run.model, labelled(run, rows), rays=[[1.0, 0.0], [0.0, 1.0]])
     >>> before, after = front.values[:, front.names.index("demographic_parity")]
@@ -240,7 +238,7 @@ def problem_from_rows(run: Run, frame: "pd.DataFrame") -> TableProblem:
             f"`{run.folder}` was trained on `{own[0]}`, your own objective, which the folder "
             "cannot rebuild: use `run.predict` and compute it yourself"
         )
-    return labelled_rows(
+    return label_rows(
         frame,
         table=run.table,
         about=about,

@@ -22,8 +22,7 @@ from paretocosmos.objectives import Objective
 from paretocosmos.pareto import metrics
 from paretocosmos.pareto.front import Front
 from paretocosmos.problems import Problem, hash_answers, load_problem, shares_of
-from paretocosmos.problems.tables.base import TableProblem
-from paretocosmos.problems.tables.table import Table
+from paretocosmos.problems.tables import Table, TableProblem
 from paretocosmos.registry import Spec
 from paretocosmos.runs.checkpoint import save_tensors
 from paretocosmos.runs.provenance import provenance

@@ -5,11 +5,14 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from paretocosmos import evaluate
 from paretocosmos.errors import ConfigurationError, InfeasibleError
 from paretocosmos.estimators._problem import RowsProblem
-from paretocosmos.evaluation.evaluate import evaluate
-from paretocosmos.evaluation.proof import proven
-from paretocosmos.evaluation.rates import gap_limit, share_interval
+from paretocosmos.evaluation import (
+    choose_with_confidence,
+    compute_gap_limit,
+    compute_share_interval,
+)
 from paretocosmos.objectives import BinaryCrossEntropy, TprGap, accuracy
 from paretocosmos.pareto.front import Front
 from paretocosmos.pareto.selection import Criteria
@@ -56,7 +59,7 @@ def front_of(found: list[tuple[int, int]], repeat: int = 1) -> tuple[RowsProblem
 
 def limit_of(hits: tuple[int, int], reach: float = 1.2815516) -> float:
     counts = np.array([[[h, h, size] for h, size in zip(hits, POSITIVES, strict=True)]], float)
-    return float(gap_limit(counts, reach=reach))
+    return float(compute_gap_limit(counts, reach=reach))
 
 
 # The gap falls with its weight, but for the second ray, which is lucky.
@@ -67,19 +70,21 @@ def test_the_best_ray_up_to_the_first_that_fails() -> None:
     problem, front = front_of(FALLING)
     bound = (limit_of(FALLING[3]) + limit_of(FALLING[2])) / 2
     assert limit_of(FALLING[1]) < bound  # which would pass, and has the smaller loss
-    point = proven(Drawn(), problem, front, Criteria(max={"tpr_gap": bound}, confidence=0.9))
+    point = choose_with_confidence(
+        Drawn(), problem, front, Criteria(max={"tpr_gap": bound}, confidence=0.9)
+    )
     assert point.ray == (0.25, 0.75)
     assert point.limits == pytest.approx({"tpr_gap": limit_of(FALLING[3])})
     wide = Criteria(max={"tpr_gap": limit_of(FALLING[2]) + 0.001}, confidence=0.9)
-    assert proven(Drawn(), problem, front, wide).ray == (0.75, 0.25)
+    assert choose_with_confidence(Drawn(), problem, front, wide).ray == (0.75, 0.25)
 
 
 def test_several_bounds_share_what_may_go_wrong() -> None:
     problem, front = front_of(FALLING)
     both = Criteria(max={"tpr_gap": 0.4}, min={"accuracy": 0.85}, confidence=0.9)
-    point = proven(Drawn(), problem, front, both)
+    point = choose_with_confidence(Drawn(), problem, front, both)
     right = (480 - (40 - 32) - (200 - 160)) / 480
-    low, _ = share_interval(np.array(right), np.array(480.0), level=0.9)  # 95 %, one-sided
+    low, _ = compute_share_interval(np.array(right), np.array(480.0), level=0.9)  # 95 %, one-sided
     assert point.ray == (0.75, 0.25)
     assert point.limits["accuracy"] == pytest.approx(float(low))
     assert point.limits["tpr_gap"] == pytest.approx(limit_of((32, 160), 1.6448536))
@@ -89,14 +94,16 @@ def test_what_the_rows_cannot_support() -> None:
     problem, front = front_of(FALLING)
     least = limit_of((32, 160))  # no gap at all is found there
     with pytest.raises(InfeasibleError) as refused:
-        proven(Drawn(), problem, front, Criteria(max={"tpr_gap": 0.02}, confidence=0.9))
+        choose_with_confidence(
+            Drawn(), problem, front, Criteria(max={"tpr_gap": 0.02}, confidence=0.9)
+        )
     told = str(refused.value)
     assert "`tpr_gap` at most 0.02 with a confidence of 0.9 on val" in told
     assert "with 40 positives in one group" in told
     assert f"is about {least:.2g}" in told
     # many more rows of the same kind support it
     problem, front = front_of(FALLING, repeat=40)
-    proven(Drawn(), problem, front, Criteria(max={"tpr_gap": 0.02}, confidence=0.9))
+    choose_with_confidence(Drawn(), problem, front, Criteria(max={"tpr_gap": 0.02}, confidence=0.9))
 
 
 def test_a_constant_classifier_proves_nothing() -> None:
@@ -111,7 +118,9 @@ def test_a_constant_classifier_proves_nothing() -> None:
         split="val",
     )
     bound = limit_of(FALLING[3]) + 0.001
-    point = proven(Drawn(), problem, front, Criteria(max={"tpr_gap": bound}, confidence=0.9))
+    point = choose_with_confidence(
+        Drawn(), problem, front, Criteria(max={"tpr_gap": bound}, confidence=0.9)
+    )
     assert point.ray == (0.25, 0.75)
     every = Front(
         front.rays,
@@ -122,7 +131,9 @@ def test_a_constant_classifier_proves_nothing() -> None:
         split="val",
     )
     with pytest.raises(InfeasibleError, match="every ray gives a constant classifier") as refused:
-        proven(Drawn(), problem, every, Criteria(max={"tpr_gap": bound}, confidence=0.9))
+        choose_with_confidence(
+            Drawn(), problem, every, Criteria(max={"tpr_gap": bound}, confidence=0.9)
+        )
     assert refused.value.ways == {"allow_constant": True}
 
 

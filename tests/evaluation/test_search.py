@@ -9,7 +9,7 @@ from torch import Tensor
 
 from paretocosmos import Front, even_rays
 from paretocosmos.errors import InfeasibleError
-from paretocosmos.evaluation.refine import refine
+from paretocosmos.evaluation import refine_choice
 from paretocosmos.pareto.selection import Criteria
 
 SEEN: list[Tensor] = []
@@ -39,7 +39,7 @@ def forget() -> None:
 @pytest.mark.parametrize("bound", [0.02, 0.11, 0.5, 0.77])
 @pytest.mark.parametrize("held", [3, 25])
 def test_a_bisection_meets_the_bound(bound: float, held: int) -> None:
-    point, spent = refine(circle(even_rays(held, 2)), circle, Criteria(max={"gap": bound}))
+    point, spent = refine_choice(circle(even_rays(held, 2)), circle, Criteria(max={"gap": bound}))
     assert point["gap"] <= bound  # exactly
     best = 1 - math.sin(math.acos(1 - bound))  # on the circle
     assert best <= point["loss"] < best + 1e-3
@@ -49,10 +49,10 @@ def test_a_bisection_meets_the_bound(bound: float, held: int) -> None:
 def test_one_may_go_beyond_the_outermost_ray() -> None:
     front = circle(even_rays(5, 2))
     assert front.values[:, 1].min() > 0.009
-    point, _ = refine(front, circle, Criteria(max={"gap": 1e-4}))
+    point, _ = refine_choice(front, circle, Criteria(max={"gap": 1e-4}))
     assert point["gap"] <= 1e-4
     with pytest.raises(InfeasibleError, match=r"the closest has `gap` \d"):
-        refine(front, circle, Criteria(max={"gap": -0.1}))
+        refine_choice(front, circle, Criteria(max={"gap": -0.1}))
 
 
 @pytest.mark.parametrize(
@@ -66,8 +66,8 @@ def test_one_may_go_beyond_the_outermost_ray() -> None:
 )
 def test_other_wishes_are_refined_too(criteria: Criteria, wanted: float | None) -> None:
     front = circle(even_rays(4, 2))
-    point, spent = refine(front, circle, criteria)
-    first, _ = refine(front, circle, criteria, evaluations=0)
+    point, spent = refine_choice(front, circle, criteria)
+    first, _ = refine_choice(front, circle, criteria, evaluations=0)
     assert spent <= 20
     if wanted is None:
         assert point["gap"] >= first["gap"]
@@ -78,8 +78,8 @@ def test_other_wishes_are_refined_too(criteria: Criteria, wanted: float | None) 
 def test_three_objectives() -> None:
     front = cap(even_rays(25, 3))
     criteria = Criteria(max={"b": 0.5, "c": 0.6})
-    point, spent = refine(front, cap, criteria)
-    held, none = refine(front, cap, criteria, evaluations=0)
+    point, spent = refine_choice(front, cap, criteria)
+    held, none = refine_choice(front, cap, criteria, evaluations=0)
     assert none == 0 < spent <= 20
     assert point["b"] <= 0.5
     assert point["c"] <= 0.6
@@ -90,8 +90,8 @@ def test_three_objectives() -> None:
 
 def test_the_knee_of_a_sphere() -> None:
     front = cap(even_rays(12, 3))
-    point, _ = refine(front, cap, Criteria(knee=True))
-    held, _ = refine(front, cap, Criteria(knee=True), evaluations=0)
+    point, _ = refine_choice(front, cap, Criteria(knee=True))
+    held, _ = refine_choice(front, cap, Criteria(knee=True), evaluations=0)
     middle = 1 - 1 / math.sqrt(3)
     off = [max(abs(v - middle) for v in p.values.values()) for p in (point, held)]
     assert off[0] < off[1] / 2  # not quite 0: the rays held are not the same on every side
@@ -100,12 +100,12 @@ def test_the_knee_of_a_sphere() -> None:
 def test_ten_objectives() -> None:
     front = cap(even_rays(40, 10))
     criteria = Criteria(max={"b": 0.55, "c": 0.6})
-    point, spent = refine(front, cap, criteria)
+    point, spent = refine_choice(front, cap, criteria)
     assert spent <= 20
     assert point["b"] <= 0.55
     assert point["c"] <= 0.6
     with pytest.raises(InfeasibleError):  # none of those held
-        refine(front, cap, criteria, evaluations=0)
+        refine_choice(front, cap, criteria, evaluations=0)
 
 
 def test_a_metric_that_is_missing_somewhere_does_not_matter() -> None:
@@ -115,19 +115,19 @@ def test_a_metric_that_is_missing_somewhere_does_not_matter() -> None:
         return Front(plain.rays, plain.values, plain.names, plain.reference, {"auc": auc}, "val")
 
     criteria = Criteria(max={"b": 0.5, "c": 0.6})
-    point, _ = refine(gappy(even_rays(25, 3)), gappy, criteria)
-    assert point.values == refine(cap(even_rays(25, 3)), cap, criteria)[0].values
+    point, _ = refine_choice(gappy(even_rays(25, 3)), gappy, criteria)
+    assert point.values == refine_choice(cap(even_rays(25, 3)), cap, criteria)[0].values
 
 
 @pytest.mark.parametrize("most", [0, 1, 2, 7])
 def test_no_more_rays_than_allowed(most: int) -> None:
-    _, spent = refine(circle(even_rays(5, 2)), circle, Criteria(knee=True), evaluations=most)
+    _, spent = refine_choice(circle(even_rays(5, 2)), circle, Criteria(knee=True), evaluations=most)
     assert spent == most == sum(map(len, SEEN[1:]))
 
 
 def test_what_it_evaluates_are_rays() -> None:
-    refine(cap(even_rays(5, 3)), cap, Criteria(knee=True))
-    refine(circle(even_rays(5, 2)), circle, Criteria(near=[0, 0]))
+    refine_choice(cap(even_rays(5, 3)), cap, Criteria(knee=True))
+    refine_choice(circle(even_rays(5, 2)), circle, Criteria(near=[0, 0]))
     for rays in SEEN:
         assert bool((rays >= 0).all())
         torch.testing.assert_close(rays.sum(dim=1), torch.ones(len(rays)))

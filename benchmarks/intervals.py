@@ -34,7 +34,7 @@ import numpy as np
 import torch
 
 from paretocosmos.evaluation.rates import gap_interval, gap_limit, share_interval
-from paretocosmos.pareto.front import Array
+from paretocosmos.pareto import Array
 from paretocosmos.runs.provenance import provenance
 
 TABLES, ORACLE = 2000, 40_000

@@ -12,7 +12,7 @@ from paretocosmos.conditioning import PerRayEnsemble, networks_of
 from paretocosmos.conditioning.concat import Concat
 from paretocosmos.conditioning.none import Unconditioned
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.pareto.rays import even_rays, sample_rays
+from paretocosmos.pareto import even_rays, sample_rays
 
 
 class Constant(nn.Module):

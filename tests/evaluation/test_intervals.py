@@ -10,11 +10,7 @@ from scipy import stats
 from sklearn.metrics import roc_auc_score
 
 from paretocosmos.estimators._own import in_unit
-from paretocosmos.evaluation.intervals import (
-    bootstrap_intervals,
-    compute_intervals,
-    draw_paired_scores,
-)
+from paretocosmos.evaluation import bootstrap_intervals, compute_intervals, draw_paired_scores
 from paretocosmos.evaluation.rates import gap_interval, share_interval
 from paretocosmos.objectives import (
     AccuracyGap,

@@ -5,14 +5,13 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from paretocosmos import evaluate
 from paretocosmos.errors import ConfigurationError, InfeasibleError
 from paretocosmos.estimators._problem import RowsProblem
-from paretocosmos.evaluation.evaluate import evaluate
 from paretocosmos.evaluation.proof import proven
 from paretocosmos.evaluation.rates import gap_limit, share_interval
 from paretocosmos.objectives import BinaryCrossEntropy, TprGap, accuracy
-from paretocosmos.pareto.front import Front
-from paretocosmos.pareto.selection import Criteria
+from paretocosmos.pareto import Criteria, Front
 from paretocosmos.types import Batch
 
 POSITIVES = (40, 200)  # of the two groups; as many negatives, all told apart

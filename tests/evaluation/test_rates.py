@@ -7,7 +7,7 @@ import pytest
 from scipy import optimize, stats
 
 from paretocosmos.evaluation.rates import Pairs, critical, gap_interval, gap_limit, share_interval
-from paretocosmos.pareto.front import Array
+from paretocosmos.pareto import Array
 
 
 def counts(*groups: tuple[float, float]) -> Array:

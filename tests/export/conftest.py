@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from paretocosmos.export import Exported, export
-from paretocosmos.pareto.front import Front
+from paretocosmos.pareto import Front
 from paretocosmos.problems.tables.table import Table
 from paretocosmos.problems.tables.tabular import TabularProblem
 from paretocosmos.runs.run import Run

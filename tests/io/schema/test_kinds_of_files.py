@@ -28,7 +28,7 @@ from paretocosmos.io.schema.collected import check_collected
 from paretocosmos.io.schema.record import check_record
 from paretocosmos.paper._recipe_file import read_recipe
 from paretocosmos.paper.collected import read_collected
-from paretocosmos.pareto.front import Front
+from paretocosmos.pareto import Front
 from paretocosmos.problems.tables.table import Table
 
 RESULTS = Path(__file__).parents[3] / "results"

@@ -13,8 +13,7 @@ from torch import Tensor, nn
 
 from benchmarks._corpora import NAMES, windows
 from paretocosmos import condition
-from paretocosmos.conditioning import Conditioning
-from paretocosmos.conditioning.lora import Lora
+from paretocosmos.conditioning import Conditioning, Lora
 from paretocosmos.methods.linear import Linear
 
 # positions of a window, windows of each corpus in a step, rays of a step

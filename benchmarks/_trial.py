@@ -11,9 +11,7 @@ from torch import Tensor
 
 from benchmarks.random_images import random_faces
 from paretocosmos.backbones.efficientnet import EfficientNet
-from paretocosmos.conditioning import Conditioning
-from paretocosmos.conditioning.none import Unconditioned
-from paretocosmos.conditioning.transposed_conv import TransposedConv
+from paretocosmos.conditioning import Conditioning, TransposedConv, Unconditioned
 from paretocosmos.methods import Method
 from paretocosmos.methods.cosmos import Cosmos
 from paretocosmos.methods.uniform import Uniform

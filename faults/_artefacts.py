@@ -336,7 +336,7 @@ def _of_exports(folder: Path) -> list[Artefact]:
     people = _of_people(folder)
     from paretocosmos.export import export
     from paretocosmos.serving import Settings
-    from paretocosmos.serving._service import Service
+    from paretocosmos.serving.service import Service
 
     export(load_run(people), out=people.parent / "net.onnx")
 

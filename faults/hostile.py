@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from paretocosmos.serving._models import criteria_model
+from paretocosmos.serving.schemas import make_criteria_model
 
 __all__ = ["Ask", "asks"]
 
@@ -83,7 +83,7 @@ RAW = (
     b".5",
     b"1.",
 )
-KEYS = [*criteria_model(()).model_fields, "inputs"]
+KEYS = [*make_criteria_model(()).model_fields, "inputs"]
 
 
 def asks(seed: int, good: dict[str, Any], token: str | None) -> Iterator[Ask]:

@@ -42,7 +42,7 @@ LONGEST_CHAIN = 21
 """Modules that import one another in a row, when they are imported; fewer is better."""
 
 CONVENIENT = {
-    ("conditioning._base", "conditioning._at"),
+    ("conditioning.base", "conditioning.fixed_ray"),
     ("pareto.front", "pareto.selection"),
     ("pareto.front", "plotting"),
     ("pareto.selection", "objectives"),

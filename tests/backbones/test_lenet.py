@@ -9,8 +9,7 @@ from torch import Tensor, nn
 
 from paretocosmos.backbones import lenet
 from paretocosmos.backbones.lenet import ConvPool, LeNet
-from paretocosmos.conditioning.film import Film
-from paretocosmos.conditioning.transposed_conv import TransposedConv
+from paretocosmos.conditioning import Film, TransposedConv
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.runtime.device import to_device_layout
 

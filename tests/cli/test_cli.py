@@ -622,7 +622,7 @@ def _newer(folder: Path) -> None:
         (_cut("model.safetensors"), "train again"),
         (lambda folder: (folder / "front.json").unlink(), "does not exist"),
         (lambda folder: (folder / "run.json").unlink(), "does not exist"),
-        (_newer, r"newer version \(9\); upgrade with: pip install --upgrade paretocosmos"),
+        (_newer, r"another version \(9\).*pip install --upgrade paretocosmos"),
     ],
     ids=["missing", "run", "front", "model", "no front", "no record", "newer"],
 )

@@ -11,13 +11,16 @@ from torch.nn.utils.parametrizations import weight_norm
 
 from paretocosmos import registry
 from paretocosmos.backbones.lenet import LeNet
-from paretocosmos.conditioning import Conditioning, PerRayEnsemble
-from paretocosmos.conditioning.concat import Concat
-from paretocosmos.conditioning.film import Film
-from paretocosmos.conditioning.hypernet import Hypernet
-from paretocosmos.conditioning.lora import Lora
-from paretocosmos.conditioning.none import Unconditioned
-from paretocosmos.conditioning.transposed_conv import TransposedConv
+from paretocosmos.conditioning import (
+    Concat,
+    Conditioning,
+    Film,
+    Hypernet,
+    Lora,
+    PerRayEnsemble,
+    TransposedConv,
+    Unconditioned,
+)
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.fairness import AdjustedNetwork
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from paretocosmos.backbones.mlp import Mlp
-from paretocosmos.conditioning.concat import Concat
+from paretocosmos.conditioning import Concat
 from paretocosmos.errors import ConfigurationError
 
 B, FEATURES, J = 12, 5, 3
@@ -262,7 +262,7 @@ def test_rays_are_forgotten_after_each_call_even_a_failing_one() -> None:
     model(_inputs(), _rays())
     with pytest.raises(RuntimeError, match="shapes cannot be multiplied"):
         model(torch.zeros(B, FEATURES + 1, dtype=DOUBLE), _rays())
-    assert model.backbone.get_submodule("0").rays is None
+    assert model.backbone.get_submodule("0").injected is None
 
 
 def test_adult_has_the_papers_parameter_counts() -> None:

@@ -12,10 +12,8 @@ from torch import Tensor, nn
 
 from paretocosmos import Conditioning, condition, cosmos_loss, fit, load_problem, registry
 from paretocosmos.backbones.mlp import Mlp
-from paretocosmos.conditioning._low_rank import LowRank
-from paretocosmos.conditioning.concat import Concat
-from paretocosmos.conditioning.film import Film
-from paretocosmos.conditioning.transposed_conv import TransposedConv
+from paretocosmos.conditioning import Concat, Film, TransposedConv
+from paretocosmos.conditioning.low_rank import LowRank
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.objectives import pick
 from paretocosmos.types import Outputs, map_tensors

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from paretocosmos.backbones.lenet import LeNet
 from paretocosmos.backbones.mlp import Mlp
-from paretocosmos.conditioning.film import Film
+from paretocosmos.conditioning import Film
 from paretocosmos.errors import ConfigurationError
 
 B, J = 6, 3

@@ -13,8 +13,7 @@ from torch.nn.utils.parametrizations import spectral_norm, weight_norm
 
 from paretocosmos.backbones.lenet import LeNet
 from paretocosmos.backbones.mlp import Mlp
-from paretocosmos.conditioning import hypernet
-from paretocosmos.conditioning.hypernet import Hypernet
+from paretocosmos.conditioning import Hypernet, hypernet
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.types import Inputs
 
@@ -115,9 +114,9 @@ def test_outputs_and_gradients_are_those_written_out_by_hand(groups: int, chunk:
 def test_a_sweep_is_the_loop_by_hand(
     mapped: bool, bytes_at_once: int, chunk: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(hypernet, "SWEPT", bytes_at_once)
+    monkeypatch.setattr(hypernet, "BYTES_AT_ONCE", bytes_at_once)
     # as on a GPU, or as on a CPU
-    monkeypatch.setattr(hypernet, "_at_once", lambda *_, **__: mapped)
+    monkeypatch.setattr(hypernet, "_can_vmap", lambda *_, **__: mapped)
     model, inputs, rays = _nudged(Hypernet(_small(), J, chunk=chunk)), _images(), _rays(5)
     expected = torch.stack([_by_hand(model, inputs, ray) for ray in rays])
     found = model.each_ray(inputs, rays)
@@ -136,7 +135,7 @@ def test_a_sweep_emits_no_more_weights_at_a_time_than_it_says(
         return weights(self, rays)
 
     monkeypatch.setattr(Hypernet, "weights", watched)
-    monkeypatch.setattr(hypernet, "SWEPT", 2 * 119 * 8)
+    monkeypatch.setattr(hypernet, "BYTES_AT_ONCE", 2 * 119 * 8)
     Hypernet(_small(), J).each_ray(_images(), _rays(5))
     assert seen == [2, 2, 1]
 
@@ -402,7 +401,7 @@ class Heads(nn.Module):
 def test_mappings_come_in_as_keywords_and_go_out_by_name(
     mapped: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(hypernet, "_at_once", lambda *_, **__: mapped)
+    monkeypatch.setattr(hypernet, "_can_vmap", lambda *_, **__: mapped)
     model = Hypernet(Heads().to(DOUBLE), J)
     given = {"x": torch.randn(B, 3, dtype=DOUBLE), "z": torch.randn(B, 2, dtype=DOUBLE)}
     inputs: Inputs = MappingProxyType(given)

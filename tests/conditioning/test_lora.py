@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from paretocosmos import condition
-from paretocosmos.conditioning.lora import Lora, first_shares
+from paretocosmos.conditioning.low_rank import Lora, compute_initial_shares
 from paretocosmos.errors import ConfigurationError
 
 B, J = 6, 3
@@ -56,7 +56,7 @@ def test_every_adapted_weight_is_the_equations(name: str, make: Make, rays: Rays
 
 @pytest.mark.parametrize(("objectives", "rank"), [(2, 4), (3, 2), (5, 1)])
 def test_a_component_serves_its_objective_or_all_alike(objectives: int, rank: int) -> None:
-    found = first_shares(objectives, rank)
+    found = compute_initial_shares(objectives, rank)
     assert found.shape == (objectives, objectives * rank)
     ray = torch.rand(objectives).double()
     ray /= ray.sum()

@@ -10,8 +10,8 @@ from torch import Tensor, nn
 
 from paretocosmos.backbones.lenet import LeNet
 from paretocosmos.backbones.mlp import Mlp
-from paretocosmos.conditioning._low_rank import LowRank
-from paretocosmos.conditioning.film import Film
+from paretocosmos.conditioning import Film
+from paretocosmos.conditioning.low_rank import LowRank
 from paretocosmos.errors import ConfigurationError
 
 B, J = 6, 3
@@ -271,10 +271,3 @@ def test_what_cannot_move_is_refused(
 ) -> None:
     with pytest.raises(ConfigurationError, match=says):
         Film(network, 2, **settings)
-
-
-def test_weights_of_the_first_film_are_refused() -> None:
-    model = Film(Mlp((4,), 1), 2)
-    old = {name.replace("perceptron", "ray"): value for name, value in model.state_dict().items()}
-    with pytest.raises(ConfigurationError, match=r"`film` in a version before 0\.1\.0"):
-        model.load_state_dict(old)

@@ -8,9 +8,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from paretocosmos.conditioning import PerRayEnsemble, networks_of
-from paretocosmos.conditioning.concat import Concat
-from paretocosmos.conditioning.none import Unconditioned
+from paretocosmos.conditioning import Concat, PerRayEnsemble, Unconditioned, networks_of
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.pareto import even_rays, sample_rays
 

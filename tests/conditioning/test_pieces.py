@@ -7,8 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from paretocosmos import condition
-from paretocosmos.conditioning._kinds import end_of
-from paretocosmos.conditioning._pieces import gives_pieces
+from paretocosmos.conditioning.layer_types import find_end_layer, returns_concatenation
 
 B = 4
 
@@ -158,20 +157,20 @@ class Gated(nn.Module):
     ],
 )  # fmt: skip
 def test_pieces_are_read_off_the_source(kind: Any, pieces: bool) -> None:
-    assert gives_pieces(kind(8)) is pieces
+    assert returns_concatenation(kind(8)) is pieces
 
 
 def test_a_block_ends_in_the_layer_its_channels_are_known_from() -> None:
-    assert end_of(Fire(8)) is None
+    assert find_end_layer(Fire(8)) is None
     merged, normed, gated = Merged(8), Normed(8), Gated(8)
-    assert end_of(gated) is gated.inner
-    assert end_of(merged) is merged.ends
-    assert end_of(normed) is normed.norm
+    assert find_end_layer(gated) is gated.inner
+    assert find_end_layer(merged) is merged.ends
+    assert find_end_layer(normed) is normed.norm
 
 
 def test_source_that_cannot_be_read_counts_as_plain() -> None:
     unread: Any = type("Unread", (nn.Module,), {"forward": eval("lambda self, x: x")})
-    assert gives_pieces(unread()) is False
+    assert returns_concatenation(unread()) is False
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from paretocosmos import condition
-from paretocosmos.conditioning._listening import ListeningConditioning
-from paretocosmos.conditioning.concat import Concat
-from paretocosmos.conditioning.film import Film
-from paretocosmos.conditioning.transposed_conv import TransposedConv
+from paretocosmos.conditioning import Concat, Film, TransposedConv
+from paretocosmos.conditioning.injection import InjectedConditioning
 from paretocosmos.errors import ConfigurationError
 
 RAYS = torch.tensor([[0.9, 0.1], [0.2, 0.8], [0.5, 0.5]])
@@ -174,7 +172,7 @@ def test_a_network_of_halves_takes_rays_in_full(how: str) -> None:
 def test_what_auto_picks(network: nn.Module, kind: type, places: tuple[str, ...]) -> None:
     model = condition(network, 2, settings={"rank": 0} if kind is Film else {})
     assert type(model) is kind
-    assert isinstance(model, ListeningConditioning)
+    assert isinstance(model, InjectedConditioning)
     assert model.places == places
 
 

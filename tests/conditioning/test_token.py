@@ -7,8 +7,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from paretocosmos.conditioning._prefix import grown
-from paretocosmos.conditioning.token import Token
+from paretocosmos.conditioning import Token
+from paretocosmos.conditioning.token import extend_inputs
 from paretocosmos.errors import ConfigurationError
 
 B, T, J, K, WIDTH = 6, 5, 3, 2, 4
@@ -121,14 +121,17 @@ def test_what_belongs_to_positions_grows_with_them() -> None:
     ones = torch.ones(B, T, dtype=torch.long)
     given = dict.fromkeys(("input_ids", "attention_mask", "token_type_ids", "labels"), ones)
     given["position_ids"] = torch.arange(T).expand(1, T)
-    found: Any = grown(given, K, 7)
+    found: Any = extend_inputs(given, K, 7)
     new = {name: part[0, :K].tolist() for name, part in found.items()}
     assert new == {
         "input_ids": [7, 7], "attention_mask": [1, 1], "token_type_ids": [0, 0],
         "labels": [-100, -100], "position_ids": [0, 1],
     }  # fmt: skip
     assert found["position_ids"].tolist() == [list(range(T + K))]
-    assert list(grown({"words": ones, "weight": torch.ones(B)}, K, 0)) == ["words", "weight"]
+    assert list(extend_inputs({"words": ones, "weight": torch.ones(B)}, K, 0)) == [
+        "words",
+        "weight",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -143,7 +146,7 @@ def test_what_belongs_to_positions_grows_with_them() -> None:
 )
 def test_inputs_that_it_cannot_lengthen_are_refused(inputs: Any, says: str) -> None:
     with pytest.raises(ConfigurationError, match=says):
-        grown(inputs, K, 0)
+        extend_inputs(inputs, K, 0)
 
 
 class Bag(nn.Module):

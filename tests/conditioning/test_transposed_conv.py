@@ -13,9 +13,8 @@ from torch.fx.experimental.proxy_tensor import make_fx
 
 from paretocosmos.backbones.lenet import LeNet
 from paretocosmos.backbones.mlp import Mlp
-from paretocosmos.conditioning import _split
-from paretocosmos.conditioning._split import SplitConv
-from paretocosmos.conditioning.transposed_conv import RayMaps, TransposedConv
+from paretocosmos.conditioning import transposed_conv
+from paretocosmos.conditioning.transposed_conv import RayMaps, SplitConv, TransposedConv
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.layers.kernels import map_term
 
@@ -155,7 +154,7 @@ def test_a_sweep_convolves_the_images_once_and_a_batch_maps_each_ray_once(
         maps.append(len(given))
         return inside(given, weight, size)
 
-    monkeypatch.setattr(_split, "map_term", counted)
+    monkeypatch.setattr(transposed_conv, "map_term", counted)
     layer = model.get_submodule("backbone.first.conv.layer")
     layer.register_forward_hook(lambda _module, given, _out: images.append(len(given[0])))
     model.each_ray(_images(), _rays(5))

@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from paretocosmos.conditioning.none import Unconditioned
+from paretocosmos.conditioning import Unconditioned
 from paretocosmos.errors import ConfigurationError
 
 

@@ -10,10 +10,14 @@ import torch
 from tests.small import plan_of
 from torch import Tensor, nn
 
-from paretocosmos.conditioning import Conditioning, PerRayEnsemble, networks_of
-from paretocosmos.conditioning.concat import Concat
-from paretocosmos.conditioning.hypernet import Hypernet
-from paretocosmos.conditioning.none import Unconditioned
+from paretocosmos.conditioning import (
+    Concat,
+    Conditioning,
+    Hypernet,
+    PerRayEnsemble,
+    Unconditioned,
+    networks_of,
+)
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.methods import Gram, Method, State
 from paretocosmos.methods.cosmos import Cosmos

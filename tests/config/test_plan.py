@@ -12,8 +12,7 @@ from tests.small import Joined, plan_of
 from torch import Tensor, nn
 
 from paretocosmos.backbones.lenet import LeNet
-from paretocosmos.conditioning.concat import Concat
-from paretocosmos.conditioning.transposed_conv import TransposedConv
+from paretocosmos.conditioning import Concat, TransposedConv
 from paretocosmos.config.plan import Plan
 from paretocosmos.config.training import Training
 from paretocosmos.errors import ConfigurationError, DataError, MissingExtraError

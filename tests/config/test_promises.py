@@ -3,7 +3,7 @@
 import pytest
 from torch import Tensor, nn
 
-from paretocosmos.conditioning.concat import Concat
+from paretocosmos.conditioning import Concat
 from paretocosmos.config.promises import declared, from_outside, promised, undeclared_modules
 from paretocosmos.methods.cosmos import Cosmos
 

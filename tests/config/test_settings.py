@@ -9,7 +9,7 @@ import torch
 
 from paretocosmos import registry
 from paretocosmos.backbones.mlp import Mlp
-from paretocosmos.conditioning.concat import Concat
+from paretocosmos.conditioning import Concat
 from paretocosmos.config.settings import (
     Configuration,
     distribute,
@@ -253,11 +253,11 @@ def test_a_problem_has_the_last_word_on_a_pair() -> None:
         ({"accumulate": 4}, "`accumulate`.*4 and 1: .*groups=4"),
         ({"evaluate_every": -1}, "`evaluate_every`"),
         ({"rays": 0}, "`rays`"),
-        ({"learning_rate": 0.0}, "`learning_rate`.*positive"),
+        ({"learning_rate": 0.0}, "`learning_rate` must be"),
         ({"learning_rate": math.nan}, "`learning_rate`"),
         ({"learning_rate": math.inf}, "`learning_rate`"),
         ({"weight_decay": -1.0}, "`weight_decay`"),
-        ({"decay": math.nan}, "`decay` must be positive"),
+        ({"decay": math.nan}, "`decay` must be above 0"),
         ({"decay": 0.0}, "`decay`"),
         ({"reference": (math.inf, 2.0)}, "`reference` must be finite"),
         ({"reference": (2.0, math.nan)}, "`reference` must be finite"),

@@ -12,8 +12,7 @@ from torch import Tensor, nn
 
 from paretocosmos import registry
 from paretocosmos.backbones import Backbone
-from paretocosmos.conditioning import Conditioning
-from paretocosmos.conditioning.film import Film
+from paretocosmos.conditioning import Conditioning, Film
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.types import Inputs, Outputs, map_tensors
 

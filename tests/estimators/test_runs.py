@@ -29,7 +29,7 @@ from paretocosmos.export.network import plan_export
 from paretocosmos.runs.labelled import labelled
 from paretocosmos.runs.like import as_run, predicts_at
 from paretocosmos.serving import Settings
-from paretocosmos.serving._service import Service
+from paretocosmos.serving.service import Service
 
 few: dict[str, Any] = {"epochs": 2, "random_state": 0}
 THRESHOLD = 0.37
@@ -171,8 +171,8 @@ def test_the_command_line_predicts_at_its_choice(
 def test_a_server_decides_at_its_threshold(chosen: ParetoClassifier, saved: Path) -> None:
     service = Service(Settings(folder=saved))
     body = {"inputs": service.rows.example, "preference": list(chosen.choice_.ray)}
-    assert service.question(json.dumps(body).encode())[-1] == THRESHOLD
-    assert service.question(json.dumps(body | {"threshold": 0.6}).encode())[-1] == 0.6
+    assert service.parse_question(json.dumps(body).encode())[-1] == THRESHOLD
+    assert service.parse_question(json.dumps(body | {"threshold": 0.6}).encode())[-1] == 0.6
 
 
 def test_a_page_counts_the_rows_held_out(chosen: ParetoClassifier, tmp_path: Path) -> None:

@@ -16,8 +16,7 @@ from torch import Tensor, nn
 from paretocosmos import evaluate
 from paretocosmos.backbones.lenet import LeNet
 from paretocosmos.backbones.mlp import Mlp
-from paretocosmos.conditioning.concat import Concat
-from paretocosmos.conditioning.transposed_conv import TransposedConv
+from paretocosmos.conditioning import Concat, TransposedConv
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.evaluation import evaluate as evaluation
 from paretocosmos.evaluation import move_batch, move_to_evaluate, predict_at_rays, samples

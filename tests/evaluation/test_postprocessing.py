@@ -11,7 +11,7 @@ from fairlearn.metrics import demographic_parity_difference, equal_opportunity_d
 
 from paretocosmos import Run, TabularProblem, evaluate, fit
 from paretocosmos.errors import InfeasibleError
-from paretocosmos.evaluation.postprocessing import pooled_gaps
+from paretocosmos.evaluation import pooled_gaps
 
 ORACLES = {
     "tpr_gap": equal_opportunity_difference,

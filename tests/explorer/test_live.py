@@ -11,7 +11,7 @@ import pytest
 
 from paretocosmos import fit, load_run
 from paretocosmos.explorer.live import Watch, _server, state_of
-from paretocosmos.io.locks import held, locked
+from paretocosmos.io.files import is_locked, lock_folder
 from paretocosmos.io.palette import RUNS
 from paretocosmos.training.progress import Progress
 
@@ -51,10 +51,10 @@ def test_a_killed_training_has_stopped(folder: Path) -> None:
     (folder / "run.json").write_text(json.dumps(record | {"status": "training"}))
     state = state_of(folder)
     assert (state["over"], state["runs"][0]["status"]) == (True, "stopped")
-    with locked(folder):
-        assert held(folder)
+    with lock_folder(folder):
+        assert is_locked(folder)
         assert state_of(folder)["runs"][0]["status"] == "training"
-    assert not held(folder)
+    assert not is_locked(folder)
 
 
 def _get(address: str, **headers: str) -> tuple[int, str]:

@@ -15,7 +15,7 @@ from markdown_it import MarkdownIt
 from torch import nn
 
 import paretocosmos
-from paretocosmos.conditioning.concat import Concat
+from paretocosmos.conditioning import Concat
 from paretocosmos.export import Exported, export
 from paretocosmos.export.markdown import code, plain, table
 from paretocosmos.problems.tables.table import Table

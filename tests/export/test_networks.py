@@ -14,8 +14,7 @@ from paretocosmos import registry
 from paretocosmos.backbones.lenet import LeNet
 from paretocosmos.backbones.mlp import Mlp
 from paretocosmos.backbones.tabular import Tabular
-from paretocosmos.conditioning import Conditioning, PerRayEnsemble
-from paretocosmos.conditioning.concat import Concat
+from paretocosmos.conditioning import Concat, Conditioning, PerRayEnsemble
 from paretocosmos.errors import ConfigurationError, RunError
 from paretocosmos.export import Exported, export
 from paretocosmos.runs.run import Run

@@ -16,7 +16,7 @@ import torch
 
 import onnx
 import paretocosmos
-from paretocosmos.conditioning.concat import Concat
+from paretocosmos.conditioning import Concat
 from paretocosmos.errors import ConfigurationError, MissingExtraError, RunError
 from paretocosmos.export import Exported, export
 from paretocosmos.export.formats import load_program

@@ -19,8 +19,7 @@ from torch import Tensor, nn
 
 from paretocosmos import condition, fit, load_run
 from paretocosmos.backbones.efficientnet import EfficientNet
-from paretocosmos.conditioning import PerRayEnsemble
-from paretocosmos.conditioning.transposed_conv import TransposedConv
+from paretocosmos.conditioning import PerRayEnsemble, TransposedConv
 from paretocosmos.config.plan import Plan
 from paretocosmos.errors import DataError, WeightsWarning
 from paretocosmos.layers.norms import FrozenNorm

@@ -11,7 +11,7 @@ import pytest
 
 from paretocosmos.errors import ConfigurationError, DataError
 from paretocosmos.estimators import ParetoClassifier
-from paretocosmos.io import packed
+from paretocosmos.io import compression
 from paretocosmos.problems.tables.files import read_table
 from paretocosmos.problems.tables.frames import named
 from paretocosmos.problems.tables.tabular import TabularProblem
@@ -71,12 +71,12 @@ def test_a_table_that_would_fill_the_memory(
     columns = {"a": pa.array(SAME[kind]).take(rows), "a.b": rows}
     parquet.write_table(pa.table(columns), path, compression="zstd")
     assert path.stat().st_size < 100_000
-    monkeypatch.setenv(packed.TABLE_VARIABLE, "0.02")
+    monkeypatch.setenv(compression.TABLE_VARIABLE, "0.02")
     with monkeypatch.context() as patched:
         patched.setattr(pd, "read_parquet", lambda *_, **__: pytest.fail("it was read"))
         with pytest.raises(DataError, match=r"MB of memory.*PARETOCOSMOS_TABLE_GB"):
             read_table(path)
-    monkeypatch.setenv(packed.TABLE_VARIABLE, "0.5")
+    monkeypatch.setenv(compression.TABLE_VARIABLE, "0.5")
     assert len(read_table(path)) == len(rows)
 
 
@@ -85,11 +85,11 @@ def test_a_limit_that_is_no_number(
     limit: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     people().to_parquet(tmp_path / "a.parquet")
-    monkeypatch.setenv(packed.TABLE_VARIABLE, limit)
+    monkeypatch.setenv(compression.TABLE_VARIABLE, limit)
     if not limit:
         assert len(read_table(tmp_path / "a.parquet")) == 300  # as if it were not set
         return
-    with pytest.raises(ConfigurationError, match=packed.TABLE_VARIABLE):
+    with pytest.raises(ConfigurationError, match=compression.TABLE_VARIABLE):
         read_table(tmp_path / "a.parquet")
 
 

@@ -11,8 +11,7 @@ from safetensors import safe_open
 from torch import nn
 
 from paretocosmos import Conditioning, Front, condition
-from paretocosmos.conditioning import PerRayEnsemble
-from paretocosmos.conditioning.none import Unconditioned
+from paretocosmos.conditioning import PerRayEnsemble, Unconditioned
 from paretocosmos.errors import ConfigurationError, RunError, UntrustedError
 from paretocosmos.integrations.pretrained import from_pretrained, save_pretrained
 

@@ -11,15 +11,14 @@ from typing import Any
 import pytest
 
 from paretocosmos.errors import RunError
-from paretocosmos.io import locks
-from paretocosmos.io.locks import locked
+from paretocosmos.io.files import lock_folder
 from paretocosmos.training.fit import Progress, fit
 
 HOLD = """
 import sys, time
 from pathlib import Path
-from paretocosmos.io.locks import locked
-with locked(Path(sys.argv[1])):
+from paretocosmos.io.files import lock_folder
+with lock_folder(Path(sys.argv[1])):
     print("held", flush=True)
     time.sleep(600)
 """
@@ -35,7 +34,7 @@ def test_a_living_process_keeps_others_out_and_a_dead_one_does_not(tmp_path: Pat
         assert process.stdout.readline() == "held\n"
         with pytest.raises(RunError, match=f"`{folder}`.*another process.*wait"):
             fit("toy_convex", preset="paper", out=folder, epochs=1, device="cpu", resume=True)
-        with pytest.raises(RunError, match="is being trained"), locked(folder):
+        with pytest.raises(RunError, match="is being trained"), lock_folder(folder):
             pass
     finally:
         process.send_signal(signal.SIGKILL)
@@ -73,36 +72,16 @@ def test_two_trainings_in_one_process_do_not_share_a_folder(tmp_path: Path) -> N
 
 
 def test_a_folder_made_for_nothing_is_removed_and_one_in_use_is_not(tmp_path: Path) -> None:
-    with pytest.raises(ZeroDivisionError), locked(tmp_path / "a" / "b"):
+    with pytest.raises(ZeroDivisionError), lock_folder(tmp_path / "a" / "b"):
         raise ZeroDivisionError
     assert list(tmp_path.iterdir()) == []
-    with locked(tmp_path / "a"):
+    with lock_folder(tmp_path / "a"):
         (tmp_path / "a" / "file").touch()
     assert [path.name for path in (tmp_path / "a").iterdir()] == ["file"]
     (tmp_path / "mine").mkdir()
-    with locked(tmp_path / "mine"):
+    with lock_folder(tmp_path / "mine"):
         pass
     assert (tmp_path / "mine").is_dir()
-
-
-def test_a_lock_removed_by_its_last_owner_is_made_anew(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The owner lets go between our opening of the file and our locking it."""
-    inside, left = fcntl.flock, [2]
-
-    def late(handle: int, operation: int) -> None:
-        left[0] -= 1
-        if left[0] >= 0:
-            (tmp_path / ".lock").unlink()
-        inside(handle, operation)
-
-    monkeypatch.setattr(fcntl, "flock", late)
-    with locked(tmp_path):
-        assert (tmp_path / ".lock").exists()
-        with pytest.raises(RunError, match="is being trained"), locked(tmp_path):
-            pass
-    assert left == [-2]
 
 
 def test_a_disk_without_locks_will_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -110,17 +89,14 @@ def test_a_disk_without_locks_will_do(tmp_path: Path, monkeypatch: pytest.Monkey
         raise OSError(37, "No locks available")
 
     monkeypatch.setattr(fcntl, "flock", none)
-    with locked(tmp_path), locked(tmp_path):
+    with lock_folder(tmp_path), lock_folder(tmp_path):
         pass
-    monkeypatch.setattr(locks, "fcntl", None)  # and Windows
-    with locked(tmp_path):
-        assert list(tmp_path.iterdir()) == []
 
 
 def test_a_link_for_a_lock_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / "mine").write_text("precious")
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / ".lock").symlink_to(tmp_path / "mine")
-    with pytest.raises(RunError, match="cannot use"), locked(tmp_path / "run"):
+    with pytest.raises(RunError, match="cannot use"), lock_folder(tmp_path / "run"):
         pass
     assert (tmp_path / "mine").read_text() == "precious"

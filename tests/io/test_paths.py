@@ -8,7 +8,7 @@ import pytest
 
 from paretocosmos import fit, load_problem, load_run
 from paretocosmos.errors import ParetoCosmosError, RunError
-from paretocosmos.io.paths import user_path
+from paretocosmos.io.files import user_path
 from paretocosmos.paper.recipe import load_recipe
 from paretocosmos.problems.tables.files import read_table
 

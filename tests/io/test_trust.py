@@ -18,7 +18,7 @@ from paretocosmos.paper.reproduce import reproduce
 from paretocosmos.runs.record import read_record, record_in
 from paretocosmos.runs.run import Run
 from paretocosmos.serving import Settings
-from paretocosmos.serving._service import Service
+from paretocosmos.serving.service import Service
 
 Open = Callable[[Path], Any]
 

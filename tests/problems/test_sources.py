@@ -18,7 +18,7 @@ from tests.small import seen
 
 from paretocosmos.errors import DataError
 from paretocosmos.io.download import TIMEOUT, Remote, fetch, sha256_of
-from paretocosmos.io.paths import cache_folder, folders
+from paretocosmos.io.files import cache_folder, folders
 from paretocosmos.problems.images.sources import (
     FASHION_MNIST,
     FILES,

@@ -111,12 +111,6 @@ def test_a_problem_with_others_is_refused_wherever_it_is_handed_over(trained: Tr
         fit(load_problem("toy_convex"), preset="paper", epochs=1, out=folder, resume=True)
 
 
-def test_a_folder_of_before_objectives_were_recorded_is_read(trained: Trained) -> None:
-    folder = trained(load_problem("toy_convex"))
-    _changed(folder, objective_specs=None)
-    assert load_run(folder).problem().names == ("first", "second")
-
-
 @pytest.mark.parametrize(
     ("specs", "says"),
     [

@@ -28,7 +28,7 @@ from paretocosmos.io.signatures import (
 )
 from paretocosmos.runs.signing import sign_run
 from paretocosmos.serving import Settings
-from paretocosmos.serving._service import Service
+from paretocosmos.serving.service import Service
 
 Pair = tuple[Path, Path]
 
@@ -282,7 +282,7 @@ def test_nothing_is_used_before_the_signature_holds(
     for used in ("load_tensors", "build_model", "check_files"):
         monkeypatch.setattr(paretocosmos.runs.load, used, pytest.fail)
     monkeypatch.setattr("paretocosmos.runs.record.check_names", pytest.fail)
-    monkeypatch.setattr("paretocosmos.io.schema.record.check_record", pytest.fail)
+    monkeypatch.setattr("paretocosmos.runs.schema.check_record", pytest.fail)
     with pytest.raises(SignatureError):
         load_run(folder, verify=pair[1])
 

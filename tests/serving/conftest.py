@@ -18,8 +18,8 @@ from starlette.testclient import TestClient
 
 from paretocosmos import Run, fit, load_run
 from paretocosmos.serving import Settings
-from paretocosmos.serving._app import make_app
-from paretocosmos.serving._server import configured, listen
+from paretocosmos.serving.app import make_app
+from paretocosmos.serving.server import make_config, open_socket
 
 MARKED = "<b>pay</b>"
 """A column whose name is HTML: it is to be shown, not run."""
@@ -86,8 +86,8 @@ def answering(settings: Settings) -> Iterator[Server]:
 @contextlib.contextmanager
 def listening(settings: Settings) -> Iterator[Server]:
     """Run a real server in a thread of this process."""
-    sock = listen(settings)
-    server = uvicorn.Server(configured(settings, make_app(settings)))
+    sock = open_socket(settings)
+    server = uvicorn.Server(make_config(settings, make_app(settings)))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [sock]})
     thread.start()
     try:

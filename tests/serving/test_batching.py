@@ -10,11 +10,10 @@ import numpy as np
 import pytest
 from starlette.exceptions import HTTPException
 
-from paretocosmos.serving import _batching
-from paretocosmos.serving._batching import Batcher
-from paretocosmos.serving._measures import Measures
-from paretocosmos.serving._network import Answers, Network, Rays
-from paretocosmos.serving._rows import Numbers
+from paretocosmos.serving import batching
+from paretocosmos.serving.batching import Answers, Batcher, Network, Rays
+from paretocosmos.serving.metrics import Metrics
+from paretocosmos.serving.schemas import Numbers
 
 OWN = {"process": str(os.getpid())}
 
@@ -28,7 +27,7 @@ class Sum(Network):
         self.go = threading.Event()
         self.go.set()
 
-    def call(self, rows: Numbers, rays: Rays) -> Answers:
+    def run_pass(self, rows: Numbers, rays: Rays) -> Answers:
         assert self.go.wait(10)
         self.sizes.append(len(rows))
         assert len(rows) <= self.limit
@@ -45,17 +44,17 @@ def asked(*numbers: float, rays: list[float]) -> tuple[Numbers, Rays]:
 
 def together(
     network: Sum, *questions: tuple[Numbers, Rays], alone: bool = False
-) -> tuple[list[Any], Measures]:
+) -> tuple[list[Any], Metrics]:
     """Ask all at once."""
-    measures = Measures()
+    metrics = Metrics()
 
     async def ask() -> list[Any]:
-        batcher = Batcher(network, measures, alone=alone)
-        waiting: list[Coroutine[Any, Any, Answers]] = [batcher.answer(*one) for one in questions]
+        batcher = Batcher(network, metrics, alone=alone)
+        waiting: list[Coroutine[Any, Any, Answers]] = [batcher.predict(*one) for one in questions]
         found: list[Any] = await asyncio.gather(*waiting, return_exceptions=True)
         return found
 
-    return asyncio.run(ask()), measures
+    return asyncio.run(ask()), metrics
 
 
 def numbers_of(answers: list[Any]) -> list[list[float]]:
@@ -72,10 +71,10 @@ ANSWERS = [[0.5, 1.0], [0.75], [4.0, 4.0, 3.0]]
 
 def test_all_go_in_one_pass_and_get_their_own() -> None:
     network = Sum()
-    answers, measures = together(network, *QUESTIONS)
+    answers, metrics = together(network, *QUESTIONS)
     assert numbers_of(answers) == ANSWERS
     assert network.sizes == [6]
-    assert measures.registry.get_sample_value("paretocosmos_rows_total", OWN) == 6
+    assert metrics.registry.get_sample_value("paretocosmos_rows_total", OWN) == 6
 
 
 def test_without_batching_each_has_its_pass() -> None:
@@ -121,10 +120,10 @@ def test_while_a_pass_is_computed_the_next_ones_gather() -> None:
     network.go.clear()
 
     async def ask() -> None:
-        batcher = Batcher(network, Measures())
-        first = asyncio.create_task(batcher.answer(*asked(1, rays=[1])))
+        batcher = Batcher(network, Metrics())
+        first = asyncio.create_task(batcher.predict(*asked(1, rays=[1])))
         await asyncio.sleep(0.05)
-        others = [asyncio.create_task(batcher.answer(*asked(n, rays=[1]))) for n in range(5)]
+        others = [asyncio.create_task(batcher.predict(*asked(n, rays=[1]))) for n in range(5)]
         await asyncio.sleep(0.05)
         others[0].cancel()  # a client that left
         network.go.set()
@@ -135,7 +134,7 @@ def test_while_a_pass_is_computed_the_next_ones_gather() -> None:
 
 
 def test_a_queue_that_is_full_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_batching, "WAITING", 4)
+    monkeypatch.setattr(batching, "MAX_WAITING_ROWS", 4)
     answers, _ = together(Sum(), *QUESTIONS)
     assert numbers_of(answers[:2]) == ANSWERS[:2]
     assert isinstance(answers[2], HTTPException)

@@ -8,7 +8,7 @@ import pytest
 from torch import nn
 
 from paretocosmos.serving import Settings
-from paretocosmos.serving._service import Service
+from paretocosmos.serving.service import Service
 
 
 def test_choosing_and_predicting_share_no_module(
@@ -20,7 +20,7 @@ def test_choosing_and_predicting_share_no_module(
         used.append(model)
         asked.set()
 
-    monkeypatch.setattr("paretocosmos.serving._chooser.evaluate", evaluated)
+    monkeypatch.setattr("paretocosmos.serving.service.evaluate_shares", evaluated)
     service = Service(Settings(folder=folder, port=0))
     assert asked.wait(30)
     shared = {id(part) for part in service.run.model.modules()}

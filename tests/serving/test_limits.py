@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from paretocosmos.serving import Settings, _body
+from paretocosmos.serving import Settings, request_body
 
 HEAD = b"POST /predict HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
 
@@ -77,7 +77,7 @@ def test_a_large_body_within_the_limits(
     many = rows * 5
     with serving(Settings(folder=folder, port=0)) as server:
         said = server.ask("/predict", {"inputs": many, "preference": [0.5, 0.5]}).json
-    assert len(json.dumps(many)) > _body.SMALL  # so that it is read in a thread
+    assert len(json.dumps(many)) > request_body.MAX_INLINE_BYTES  # so that it is read in a thread
     expected = run.predict(pd.DataFrame(many), ray=[0.5, 0.5])
     assert said["probabilities"] == pytest.approx(expected.tolist(), abs=1e-6)
 
@@ -86,7 +86,9 @@ def test_a_large_body_within_the_limits(
 def test_bodies_of_all_clients_together(
     server_on_a_port: Any, monkeypatch: pytest.MonkeyPatch, rows: list[dict[str, Any]]
 ) -> None:
-    monkeypatch.setattr(_body, "ROOM", 0)  # then there is room for one of the largest
+    monkeypatch.setattr(
+        request_body, "MAX_TOTAL_BYTES", 0
+    )  # then there is room for one of the largest
     body = json.dumps({"inputs": rows[:99], "preference": [1, 0]}).encode()
     with contextlib.ExitStack() as stack:
         for _ in range(2):

@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 
 from paretocosmos import fit
-from paretocosmos.serving._network import ROWS, TorchNetwork, activated
-from paretocosmos.serving._rows import TableRows
+from paretocosmos.serving.batching import MAX_PASS_ROWS, TorchNetwork, to_probabilities
+from paretocosmos.serving.schemas import TableRows
 
 
 @pytest.mark.parametrize(
@@ -24,17 +24,17 @@ def test_rays_of_their_own(
     assert run.table is not None
     reader = TableRows(run.table)
     network = TorchNetwork(run, reader)
-    numbers, _ = reader.numbers([reader.row.model_validate(row) for row in rows[:30]])
+    numbers, _ = reader.to_numbers([reader.row.model_validate(row) for row in rows[:30]])
     rays = np.random.default_rng(1).dirichlet([1, 1], 30).astype(np.float32)
     expected = [
         run.predict(pd.DataFrame([row]), ray=ray)[0]
         for row, ray in zip(rows[:30], rays.tolist(), strict=True)
     ]
-    whole = network.answer(numbers, rays)["probability"]
+    whole = network.predict(numbers, rays)["probability"]
     assert whole.tolist() == pytest.approx(expected, abs=1e-6)
     assert np.ptp(whole) > 0
     network.limit = 7  # several passes
-    parts = network.answer(numbers, rays)["probability"]
+    parts = network.predict(numbers, rays)["probability"]
     assert parts.tolist() == pytest.approx(expected, abs=1e-6)
 
 
@@ -45,11 +45,11 @@ def test_a_hypernetwork_has_smaller_passes(people: Path, tmp_path: Path) -> None
     assert run.table is not None
     emitted = (len(run.table.features) + 1) * 400 + 401 * 400 + 401
     network = TorchNetwork(run, TableRows(run.table))
-    assert network.limit == 16_000_000 // emitted < ROWS
+    assert network.limit == 16_000_000 // emitted < MAX_PASS_ROWS
 
 
 def test_probabilities_of_classes() -> None:
     logits = np.array([[0.0, np.log(3)], [5.0, 5.0]], dtype=np.float32)
-    assert activated(logits) == pytest.approx(np.array([[0.25, 0.75], [0.5, 0.5]]))
+    assert to_probabilities(logits) == pytest.approx(np.array([[0.25, 0.75], [0.5, 0.5]]))
     for one in (np.array([[0.0], [np.log(3)]]), np.array([0.0, np.log(3)])):
-        assert activated(one.astype(np.float32)) == pytest.approx(np.array([0.5, 0.75]))
+        assert to_probabilities(one.astype(np.float32)) == pytest.approx(np.array([0.5, 0.75]))

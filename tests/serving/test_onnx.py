@@ -12,7 +12,7 @@ import pytest
 from paretocosmos import Run, fit
 from paretocosmos.errors import RunError
 from paretocosmos.serving import Settings
-from paretocosmos.serving._service import Service
+from paretocosmos.serving.service import Service
 
 
 @pytest.fixture(scope="module")

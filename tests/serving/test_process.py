@@ -103,7 +103,7 @@ def test_a_signal_that_comes_early_ends_it_cleanly(
     # raised at that very moment, in the process itself: nothing depends on time
     code = f"""
 import signal, sys, uvicorn
-from paretocosmos.serving import Settings, _server, serve
+from paretocosmos.serving import Settings, serve, server
 
 told = lambda _at: signal.raise_signal({int(number)}) if "says" in {moment!r} else None
 def early(kind, name):
@@ -113,7 +113,7 @@ def early(kind, name):
     if "hears" in {moment!r}:
         setattr(kind, name, first)
 early(uvicorn.Server, "run")
-early(_server.Multiprocess, "__init__")
+early(server.Multiprocess, "__init__")
 serve(Settings(folder=sys.argv[1], port=0, workers={workers}), started=told)
 """
     done = subprocess.run(
@@ -168,7 +168,7 @@ def test_what_it_does_not_start_with(folder: Path, other_version: Path, tmp_path
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         for arguments, says in (
-            ([str(other_version)], "was written by a newer version (9.9)"),
+            ([str(other_version)], "was written by another version (9.9)"),
             ([str(tmp_path / "nowhere")], "is not a folder"),
             ([str(folder), "--port", port], "cannot listen on `127.0.0.1` port"),
             ([str(folder), "--host", "0.0.0.0"], "clients need a token"),

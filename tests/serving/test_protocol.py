@@ -10,8 +10,8 @@ import pytest
 import uvicorn
 from uvicorn.server import ServerState
 
-from paretocosmos.serving._gate import Framing
-from paretocosmos.serving._protocol import SlowClientProtocol
+from paretocosmos.serving.auth import FramingMiddleware
+from paretocosmos.serving.server import SlowClientProtocol
 
 LIMIT = 10.0  # seconds
 HIGH_WATER, LOW_WATER = 64_000, 16_000
@@ -257,7 +257,7 @@ def test_a_request_behind_a_body_of_two_lengths_is_not_answered(head: bytes) -> 
     """A proxy that goes by the other length takes the second request for a part of the body."""
 
     async def act() -> None:
-        link = Connection(Framing(answer), room=10**6)
+        link = Connection(FramingMiddleware(answer), room=10**6)
         await link.send(head + b"Host: localhost\r\n\r\n0\r\n\r\n" + REQUEST)
         sent = link.transport.sent
         assert sent.startswith(b"HTTP/1.1 400 ")
@@ -271,7 +271,7 @@ def test_a_request_behind_a_body_of_two_lengths_is_not_answered(head: bytes) -> 
 
 def test_a_body_of_one_length_is_answered() -> None:
     async def act() -> None:
-        link = Connection(Framing(answer), room=10**6)
+        link = Connection(FramingMiddleware(answer), room=10**6)
         for head, body in ((CHUNKED, b"0\r\n\r\n"), (b"Content-Length: 4\r\n", b"five")):
             host = b"POST / HTTP/1.1\r\nHost: localhost\r\n"
             await link.send(host + head + b"\r\n" + body)

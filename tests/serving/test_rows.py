@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 from starlette.exceptions import HTTPException
 
 from paretocosmos.problems.tables.table import Table
-from paretocosmos.serving._models import question_model
-from paretocosmos.serving._refusal import read_json, shown
-from paretocosmos.serving._rows import NumberRows, Numbers, Rows, TableRows
+from paretocosmos.serving.request_body import parse_body, shorten_json
+from paretocosmos.serving.schemas import NumberRows, Numbers, Rows, TableRows, make_question_model
 
 FRAME = pd.DataFrame(
     {
@@ -33,10 +32,10 @@ def asked(
     rows: Rows, inputs: object, *, most: int = 4, preference: object = (1, 0)
 ) -> tuple[Numbers, list[str], list[list[float]]]:
     """What a body says: rows, warnings, rays."""
-    model = question_model(rows, names=("loss", "gap"), most=most, threshold=0.5)
+    model = make_question_model(rows, names=("loss", "gap"), most=most, threshold=0.5)
     body = json.dumps({"inputs": inputs, "preference": preference}).replace("Infinity", "1e999")
-    found = read_json(model, body.encode(), columns=rows.columns)
-    return *rows.numbers(found.inputs), found.preference
+    found = parse_body(model, body.encode(), columns=rows.columns)
+    return *rows.to_numbers(found.inputs), found.preference
 
 
 numbers = st.none() | st.integers(-(10**6), 10**6) | st.floats(-1e6, 1e6)
@@ -61,7 +60,7 @@ def test_features_are_those_of_the_table(given_rows: list[dict[str, Any]]) -> No
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         expected = TABLE.transform(frame)
-    np.testing.assert_array_equal(reader.features(read), expected)
+    np.testing.assert_array_equal(reader.to_features(read), expected)
     assert sorted(told) == sorted(str(warning.message) for warning in caught)
 
 
@@ -71,7 +70,7 @@ def test_rows_do_not_meet() -> None:
     together, _, _ = asked(reader, sent)
     alone = np.concatenate([asked(reader, row, most=1)[0] for row in sent])
     np.testing.assert_array_equal(together, alone)
-    np.testing.assert_array_equal(reader.features(together), TABLE.transform(FRAME))
+    np.testing.assert_array_equal(reader.to_features(together), TABLE.transform(FRAME))
 
 
 GOOD: dict[str, Any] = {"age": 1, "pay": 2, "city": "Ulm", "rooms": 1, "old": False}
@@ -193,4 +192,4 @@ def test_what_is_shown_of_a_client_is_short() -> None:
         10**4000,
         [["a"] * 9],
     ):
-        assert len(shown(value)) <= 70
+        assert len(shorten_json(value)) <= 70

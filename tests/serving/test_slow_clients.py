@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from paretocosmos.serving import Settings
-from paretocosmos.serving._network import TorchNetwork
+from paretocosmos.serving.batching import TorchNetwork
 
 pytestmark = pytest.mark.system
 
@@ -75,13 +75,13 @@ def test_a_body_that_does_not_come(hasty: Any) -> None:
 def test_a_network_that_takes_too_long(
     hasty: Any, monkeypatch: pytest.MonkeyPatch, rows: list[dict[str, Any]]
 ) -> None:
-    quick = TorchNetwork.call
+    quick = TorchNetwork.run_pass
 
     def slow(*given: Any) -> Any:
         time.sleep(0.8)
         return quick(*given)
 
-    monkeypatch.setattr(TorchNetwork, "call", slow)
+    monkeypatch.setattr(TorchNetwork, "run_pass", slow)
     asked = {"inputs": rows[0], "preference": [1, 0]}
     answer = hasty.ask("/predict", asked)
     assert answer.status == 503

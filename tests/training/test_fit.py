@@ -22,7 +22,7 @@ from tests.small import few_digits, plan_of
 from torch import Tensor, nn
 
 from paretocosmos import evaluate
-from paretocosmos.conditioning.concat import Concat
+from paretocosmos.conditioning import Concat
 from paretocosmos.errors import DataError, DivergedError, EngineWarning, FrontWarning
 from paretocosmos.evaluation import evaluate as evaluation
 from paretocosmos.methods.cosmos import Cosmos

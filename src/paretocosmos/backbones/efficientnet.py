@@ -14,8 +14,7 @@ from torch import Tensor, nn
 
 from paretocosmos.backbones.base import Backbone, Cut
 from paretocosmos.errors import ConfigurationError, DataError, WeightsWarning, need, unknown
-from paretocosmos.io.files import one_line
-from paretocosmos.io.paths import folders, user_path
+from paretocosmos.io.files import folders, one_line, user_path
 from paretocosmos.layers.norms import Norm, with_norm
 from paretocosmos.runtime.weights import describe_misfit
 from paretocosmos.types import Inputs, Outputs

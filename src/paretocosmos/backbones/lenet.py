@@ -1,8 +1,8 @@
 """LeNet, the paper's network for small images."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -71,35 +71,6 @@ def _after(side: int, kernel: int) -> int:
     return (side - kernel + 1) // 2
 
 
-# Samples per ray from which on a ray's own weights are worth writing out.
-FEWEST = 8
-
-
-class _Split(Protocol):
-    """What a conditioning may put in the place of the convolution: ``layer(x) + term``."""
-
-    layer: nn.Conv2d
-    how: str
-
-    def term(self, inputs: Tensor) -> Tensor:
-        """What to add to the layer's output: ``[G, O, H', W']``, one per group of samples."""
-        ...
-
-
-class _Moving(Protocol):
-    """What another may put there: a convolution whose weights move with the ray."""
-
-    layer: nn.Conv2d
-
-    def heard(self) -> Tensor:
-        """One row per group of samples, ``[G, J]``."""
-        ...
-
-    def moved(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
-        """The weights and the biases of every group, ``[G, O, C, K, K]`` and ``[G, O]``."""
-        ...
-
-
 class ConvPool(nn.Module):
     """``relu(max_pool(conv(x), 2))``: the same as pooling after the ReLU, on a quarter of it.
 
@@ -118,46 +89,23 @@ class ConvPool(nn.Module):
         self.conv = nn.Conv2d(channels_in, channels_out, kernel)
 
     def forward(self, inputs: Tensor) -> Tensor:
-        fused = _fused(self.conv, inputs) if taken(inputs) else None
-        return F.relu(F.max_pool2d(self.conv(inputs), 2)) if fused is None else fused()
+        fused = _fuse(self.conv, inputs) if taken(inputs) else None
+        return F.relu(F.max_pool2d(self.conv(inputs), 2)) if fused is None else fused
 
 
-def _fused(conv: nn.Module, inputs: Tensor) -> Callable[[], Tensor] | None:
-    """The block by one kernel, whatever a conditioning made of its convolution; `None` if not.
+def _fuse(conv: nn.Module, inputs: Tensor) -> Tensor | None:
+    """Compute the block by one kernel; return `None` if the kernel does not fit this convolution.
 
-    Hooks are called by modules, not by kernels.
+    A conditioned convolution knows itself how to use the kernel (`fuse_conv_pool`).
     """
-    if any(hooked(part) for part in conv.modules()):
+    if any(hooked(module) for module in conv.modules()):  # which a kernel would not call
         return None
-    by_kernel = partial(conv_pool, precision="tf32" if torch.backends.cudnn.allow_tf32 else "ieee")
-    # a look at its parts, since backbones do not know conditionings
-    found: Any = conv
+    kernel = partial(conv_pool, precision="tf32" if torch.backends.cudnn.allow_tf32 else "ieee")
     if type(conv) is nn.Conv2d:
-        return partial(by_kernel, inputs, conv.weight, found.bias)
-    if type(getattr(conv, "layer", None)) is not nn.Conv2d:
+        assert conv.bias is not None
+        return kernel(inputs, conv.weight, conv.bias)
+    if type(getattr(conv, "layer", None)) is not nn.Conv2d or not hasattr(conv, "fuse_conv_pool"):
         return None
-    if hasattr(conv, "term"):
-        return partial(_split, by_kernel, found, inputs)
-    if hasattr(conv, "moved") and inputs.shape[0] >= FEWEST * found.heard().shape[0]:
-        return partial(_moving, by_kernel, found, inputs)
-    return None
-
-
-def _split(by_kernel: Callable[..., Tensor], conv: _Split, inputs: Tensor) -> Tensor:
-    assert conv.layer.bias is not None
-    fused = partial(by_kernel, inputs, conv.layer.weight, conv.layer.bias)
-    term = conv.term(inputs)
-    if conv.how == "groups":
-        return fused(term)
-    # a sweep: every sample once per ray. Convolving again costs less than moving what a shared
-    # convolution would leave in memory, four times the size of what the pool leaves of it
-    swept: Tensor = torch.vmap(fused)(term.unsqueeze(1))
-    return swept.flatten(0, 1)
-
-
-def _moving(by_kernel: Callable[..., Tensor], conv: _Moving, inputs: Tensor) -> Tensor:
-    """Every ray's samples by its own weights, all in the same launches."""
-    weights, biases = conv.moved(inputs)
-    grouped = inputs.unflatten(0, (weights.shape[0], -1))
-    moved: Tensor = torch.vmap(by_kernel)(grouped, weights, biases)
-    return moved.flatten(0, 1)
+    conditioned: Any = conv
+    outputs: Tensor | None = conditioned.fuse_conv_pool(inputs, kernel)
+    return outputs

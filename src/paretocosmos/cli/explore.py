@@ -26,7 +26,7 @@ from paretocosmos.cli.options import (
 )
 from paretocosmos.cli.results import suggest_choice
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.io.paths import user_path
+from paretocosmos.io.files import user_path
 from paretocosmos.io.progress import status
 from paretocosmos.runs.below import runs_below
 from paretocosmos.runs.load import load_run

@@ -11,8 +11,7 @@ from paretocosmos.cli.console import print_next_command, print_note, print_text,
 from paretocosmos.errors import ConfigurationError, DataError, RunError
 from paretocosmos.evaluation.choose import Choice
 from paretocosmos.evaluation.threshold import MIDDLE, check_threshold
-from paretocosmos.io.files import replacing
-from paretocosmos.io.paths import user_path
+from paretocosmos.io.files import replacing, user_path
 from paretocosmos.pareto.front import Array
 from paretocosmos.problems.tables.answers import Answer
 from paretocosmos.problems.tables.files import read_table
@@ -82,7 +81,7 @@ def predict(
             weights = list(own.ray or ()) if ray is None else options.parse_numbers(ray)
             decided = own.threshold if threshold is None else threshold
             binary = Answer.from_about(run.record["about"]).task == "binary"
-            check_threshold(decided, decided=binary, what=run.record["name"])
+            check_threshold(decided, decided=binary, name=run.record["name"])
         else:
             choice = run.choose(
                 max=options.parse_named_numbers("--max", at_most),

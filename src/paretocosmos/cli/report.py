@@ -17,8 +17,7 @@ from paretocosmos.cli.console import (
 )
 from paretocosmos.cli.options import AsJson, Trust, Verify, parse_integers
 from paretocosmos.errors import RunError
-from paretocosmos.io.files import exists
-from paretocosmos.io.paths import user_path
+from paretocosmos.io.files import exists, user_path
 from paretocosmos.paper.recipe import load_recipe
 
 if TYPE_CHECKING:

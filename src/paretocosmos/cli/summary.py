@@ -55,7 +55,7 @@ def summarize_run(run: Run) -> dict[str, Any]:
         "run": str(run.folder),
         "problem": run.front.provenance["problem"],
         "method": record["label"],
-        "preset": record.get("preset", "paper"),  # the only one of earlier releases
+        "preset": record["preset"],
         **{key: record[key] for key in ("protocol", "seed", "parameters")},
         **{key: record["about"][key] for key in ("target", "positive") if key in record["about"]},
         **test,

@@ -11,7 +11,7 @@ import typer
 from paretocosmos.cli.console import print_next_command, print_note
 from paretocosmos.errors import RunError
 from paretocosmos.explorer.live import Watch, state_of
-from paretocosmos.io.paths import user_path
+from paretocosmos.io.files import user_path
 from paretocosmos.io.progress import status
 
 

@@ -1,23 +1,42 @@
-"""Conditioning: how a ray enters a network, one file each."""
+"""Conditioning: how a ray enters a network.
 
-from paretocosmos.conditioning._base import (
+`base.py` has the contract, `injection.py` explains how a ray reaches layers of somebody else's
+network, and `REGISTRY` lists the conditionings.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from paretocosmos.conditioning.base import (
     Conditioning,
     TrainingTask,
     heads_of,
     inside,
     training_task,
 )
-from paretocosmos.conditioning._condition import conditioned
-from paretocosmos.conditioning._emission import Emission
-from paretocosmos.conditioning._per_ray import PerRayEnsemble, networks_of
+from paretocosmos.conditioning.unconditioned import PerRayEnsemble, Unconditioned, networks_of
+
+if TYPE_CHECKING:
+    from paretocosmos.conditioning.concat import Concat
+    from paretocosmos.conditioning.film import Film
+    from paretocosmos.conditioning.hypernet import Hypernet, HypernetOutput
+    from paretocosmos.conditioning.low_rank import Lora
+    from paretocosmos.conditioning.token import Token
+    from paretocosmos.conditioning.transposed_conv import TransposedConv
 
 __all__ = [
     "REGISTRY",
+    "Concat",
     "Conditioning",
-    "Emission",
+    "Film",
+    "Hypernet",
+    "HypernetOutput",
+    "Lora",
     "PerRayEnsemble",
+    "Token",
     "TrainingTask",
-    "conditioned",
+    "TransposedConv",
+    "Unconditioned",
     "heads_of",
     "inside",
     "networks_of",
@@ -29,9 +48,23 @@ REGISTRY = {
     "fairness_adjustment": "paretocosmos.fairness.network:AdjustedNetwork",
     "film": "paretocosmos.conditioning.film:Film",
     "hypernet": "paretocosmos.conditioning.hypernet:Hypernet",
-    "lora": "paretocosmos.conditioning.lora:Lora",
-    "none": "paretocosmos.conditioning.none:Unconditioned",
+    "lora": "paretocosmos.conditioning.low_rank:Lora",
+    "none": "paretocosmos.conditioning.unconditioned:Unconditioned",
     "token": "paretocosmos.conditioning.token:Token",
     "transposed_conv": "paretocosmos.conditioning.transposed_conv:TransposedConv",
 }
 """Every conditioning by its name: the module and the class in it."""
+
+_MODULES = {
+    name: module
+    for module, _, name in (address.partition(":") for address in REGISTRY.values())
+    if module.startswith(__name__)
+}
+_MODULES["HypernetOutput"] = _MODULES["Hypernet"]
+
+
+def __getattr__(name: str) -> object:
+    """Import a class of `REGISTRY` when it is first asked for: listing them stays cheap."""
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_MODULES[name]), name)

@@ -1,25 +1,112 @@
 """FiLM: the ray scales and shifts the channels after each block, and may move the weights too."""
 
-from collections.abc import Mapping
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.utils.rnn import PackedSequence
 
-from paretocosmos.conditioning._batch import Lead
-from paretocosmos.conditioning._kinds import Width, width_of
-from paretocosmos.conditioning._layers import blocks_of, check_called, matrices_of
-from paretocosmos.conditioning._layouts import samples_of
-from paretocosmos.conditioning._listening import ListeningConditioning
-from paretocosmos.conditioning._low_rank import LowRank, adapted
-from paretocosmos.conditioning._modulated import modulated
+from paretocosmos.conditioning.injection import ConditionedLayer, InjectedConditioning
+from paretocosmos.conditioning.layer_search import check_is_called, find_blocks, find_matrix_layers
+from paretocosmos.conditioning.layer_types import Width, find_width, is_recurrent
+from paretocosmos.conditioning.low_rank import LowRank, make_low_rank
+from paretocosmos.conditioning.sample_layout import (
+    FIRST,
+    SampleAxis,
+    check_group_count,
+    count_samples,
+    move_samples_back,
+    move_samples_first,
+)
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.types import Inputs, Outputs, map_tensors
 
-__all__ = ["Film"]
+
+class Modulated(ConditionedLayer):
+    """A block whose output is scaled and shifted: γ and β, ``[G, 2 C]``, are injected."""
+
+    def __init__(self, layer: nn.Module, width: Width) -> None:
+        super().__init__(layer)
+        self.channels, self._first_of_three, self._first_of_more, _ = width
+
+    def forward(self, *args: Any, **named: Any) -> Any:
+        outputs = self.layer(*args, **named)
+        several = isinstance(outputs, tuple) and len(outputs) > 0
+        features = outputs[0] if several else outputs  # the rest, such as attentions, is beside it
+        if not isinstance(features, Tensor):
+            raise ConfigurationError(
+                f"`film` scales a tensor, or the first of a tuple, but {type(self.layer).__name__} "
+                f"returns {type(outputs).__name__}: name another layer "
+                "with `layer`"
+            )
+        axis = self._find_channel_axis(features)
+        changed = self._modulate(features, axis, self.current().axis)
+        return (changed, *outputs[1:]) if several else changed
+
+    def _modulate(self, features: Tensor, axis: int, samples_at: SampleAxis) -> Tensor:
+        """Scale and shift features along an axis of channels, counted from the start."""
+        terms = self.current().term.to(features.device, features.dtype)
+        groups = terms.shape[0]
+        elsewhere = groups > 1 and samples_at != FIRST
+        if elsewhere:
+            features = move_samples_first(features, samples_at)
+            axis += axis < samples_at.axis
+        samples = features.shape[0]
+        check_group_count(samples, groups)
+        grouped = groups not in (1, samples)
+        if grouped:
+            features, axis = torch.unflatten(features, 0, (groups, samples // groups)), axis + 1
+        shape = [1] * features.ndim
+        shape[0], shape[axis] = groups, self.channels
+        scale, shift = (term.reshape(shape) for term in terms.chunk(2, dim=-1))
+        changed = torch.addcmul(features + shift, features, scale)
+        if grouped:
+            changed = changed.flatten(0, 1)
+        return move_samples_back(changed, samples_at) if elsewhere else changed
+
+    def _find_channel_axis(self, features: Tensor) -> int:
+        """Return the axis of the channels."""
+        last = features.ndim - 1
+        channels_first = last > 1 and (self._first_of_three if last == 2 else self._first_of_more)
+        for axis in (1, last) if channels_first else (last, min(1, last)):
+            if axis != self.current().axis.axis and features.shape[axis] == self.channels:
+                return axis
+        raise ConfigurationError(
+            f"`film` expects {self.channels} channels after {type(self.layer).__name__}, found "
+            f"outputs of shape {tuple(features.shape)}: name another layer with `layer`, such as "
+            "the normalisation layer, linear layer or convolution that it ends in"
+        )
 
 
-class Film(ListeningConditioning):
+class ModulatedRecurrent(Modulated):
+    """A recurrent layer whose outputs and last hidden state are scaled and shifted alike.
+
+    A state that the layer carries from step to step stays as it is, as do the cells of an LSTM.
+    """
+
+    def forward(self, *args: Any, **named: Any) -> Any:
+        outputs, state = self.layer(*args, **named)
+        if isinstance(outputs, PackedSequence):
+            # rows of all samples, step by step: only one ray for all of them is possible here
+            outputs = outputs._replace(data=self._modulate(outputs.data, 1, FIRST))
+        else:
+            outputs = self._modulate(outputs, outputs.ndim - 1, self.current().axis)
+        hidden = state[0] if isinstance(state, tuple) else state
+        changed = self._modulate_state(hidden)
+        return outputs, (changed, *state[1:]) if isinstance(state, tuple) else changed
+
+    def _modulate_state(self, hidden: Tensor) -> Tensor:
+        """Modulate the last layer's among the final states, ``[layers * directions, B, H]``."""
+        directions = self.channels // hidden.shape[-1]
+        inner, last = hidden[:-directions], hidden[-directions:]
+        rows = last.movedim(0, -2).flatten(-2)  # [B, directions * H], or one sample's without B
+        alone = rows.ndim == 1
+        rows = self._modulate(rows.unsqueeze(0) if alone else rows, 1, FIRST)
+        rows = rows.squeeze(0) if alone else rows
+        return torch.cat([inner, rows.unflatten(-1, (directions, -1)).movedim(-2, 0)])
+
+
+class Film(InjectedConditioning):
     """A scale and a shift per channel after each block, from the ray (Perez et al. 2018).
 
     (1 + γ(c))·x + β(c) with c = J·(r - 1/J), the centred ray. γ and β of all blocks
@@ -72,108 +159,109 @@ class Film(ListeningConditioning):
         if rank < 0:
             raise ConfigurationError(f"`rank` must be at least 0, found {rank}")
         named = (layer,) if isinstance(layer, str) else layer
-        places = self._found() if named is None else named
+        places = self._find_blocks() if named is None else named
         if not places:
             raise ConfigurationError("`layer` names the blocks to scale and shift, found none")
         blocks: dict[nn.Module, str] = {}
         for place in places:
-            blocks.setdefault(self._block(place), place)  # used in several places it is still one
+            blocks.setdefault(
+                self._get_block(place), place
+            )  # used in several places it is still one
         self._blocks = tuple(blocks.values())
         self._named = self._blocks if named is not None else ()
-        widths = [self._width(place) for place in self._blocks]
+        widths = [self._find_width(place) for place in self._blocks]
         if rank > 0:
             self._adapt(rank)
-        for place, known in zip(self._blocks, widths, strict=True):
-            self._put(modulated(self._block(place), known))
-        every = self.backbone.named_modules()
-        self._layers = tuple(name for name, part in every if isinstance(part, LowRank))
-        self._sizes = [2 * known.channels for known in widths]
+        for place, block_width in zip(self._blocks, widths, strict=True):
+            block = self._get_block(place)
+            modulated = ModulatedRecurrent if is_recurrent(block) else Modulated
+            self._put(modulated(block, block_width))
+        modules = self.backbone.named_modules()
+        self._layers = tuple(name for name, module in modules if isinstance(module, LowRank))
+        self._sizes = [2 * block_width.channels for block_width in widths]
         self.perceptron = nn.Sequential(
             nn.Linear(objectives, width), nn.SiLU(), nn.Linear(width, sum(self._sizes))
         )
-        for start in self.perceptron[2].parameters():
-            nn.init.zeros_(start)
+        for parameter in self.perceptron[2].parameters():
+            nn.init.zeros_(parameter)
         self.perceptron.to(widths[0].like)
-        before_loading: Any = self.register_load_state_dict_pre_hook
-        before_loading(_refuse_uncentred)
 
     @property
     def places(self) -> tuple[str, ...]:
         return (*self._blocks, *self._layers)
 
-    def forward(self, inputs: Inputs, ray: Tensor) -> Outputs:
-        return self._tell(inputs, self._terms(self.rays_for(ray)))
-
     def _terms(self, rays: Tensor) -> list[Tensor]:
-        """What the listeners hear at rays ``[G, J]``: γ and β of each block, or the ray itself."""
+        """γ and β of each block, then the centred ray for each layer whose weights move."""
         enter: Any = self.perceptron[0]
         # of order 1, as what a layer reads should be
         centred = (self.objectives * rays - 1).to(enter.weight.dtype)
         # in full precision: the scale is near 1, where a half knows two digits
         with torch.autocast(centred.device.type, enabled=False):
-            told: Tensor = self.perceptron(centred)
-        return [*told.split(self._sizes, dim=-1), *[centred] * len(self._layers)]
+            modulation: Tensor = self.perceptron(centred)
+        return [*modulation.split(self._sizes, dim=-1), *[centred] * len(self._layers)]
 
     def each_ray(self, inputs: Inputs, rays: Tensor) -> Outputs:
         # hardly anything is the same for all rays, so that there is little to share
-        rays, told = self.rays_for(rays), self._terms(self.rays_for(rays))
-        layout = self._layout(inputs, told)
-        swept: Outputs
-        if layout is None or not layout.plain:
+        terms = self._terms(rays := self.rays_for(rays))
+        layout = self._layout(inputs, terms)
+        outputs: Outputs
+        if layout is None or not layout.samples_first:
             alone = [
-                self._tell(inputs, [one[at : at + 1] for one in told]) for at in range(len(rays))
+                self._call_with(inputs, [term[index : index + 1] for term in terms])
+                for index in range(len(rays))
             ]
-            swept = map_tensors(lambda *outs: torch.stack(outs), *alone)
-            return swept
-        samples = samples_of(inputs, 0)
+            outputs = map_tensors(lambda *outs: torch.stack(outs), *alone)
+            return outputs
+        samples = count_samples(inputs, 0)
 
-        def repeated(part: Tensor) -> Tensor:
-            if part.shape[:1] != (samples,):  # what all samples share
-                return part
-            return part.expand(len(rays), *part.shape).flatten(0, 1)
+        def repeat(tensor: Tensor) -> Tensor:
+            if tensor.shape[:1] != (samples,):  # what all samples share
+                return tensor
+            return tensor.expand(len(rays), *tensor.shape).flatten(0, 1)
 
-        leads = [
-            Lead(lead.axis, len(rays) * samples if lead.inner else 0) for lead in layout.blocks
+        axes = [
+            SampleAxis(block.axis, len(rays) * samples if block.inner else 0)
+            for block in layout.blocks
         ]
-        outputs = self._hear(map_tensors(repeated, inputs), told, "groups", leads)
-        swept = map_tensors(lambda out: torch.unflatten(out, 0, (len(rays), -1)), outputs)
-        return swept
+        repeated = self._run(map_tensors(repeat, inputs), terms, axes=axes)
+        outputs = map_tensors(lambda out: torch.unflatten(out, 0, (len(rays), -1)), repeated)
+        return outputs
 
     def _adapt(self, rank: int) -> None:
         """Let the weights of every layer move with the ray."""
-        places = matrices_of(self.backbone)
+        places = find_matrix_layers(self.backbone)
         if not places:
             raise ConfigurationError(
                 "`rank` needs linear layers or convolutions, found none in "
                 f"{type(self.backbone).__name__}: set it to 0"
             )
         for layer in [self.backbone.get_submodule(place) for place in places]:
-            self._put(adapted(layer, self.objectives, rank))
+            self._put(make_low_rank(layer, self.objectives, rank))
 
-    def _found(self) -> tuple[str, ...]:
-        found = blocks_of(self.backbone)
-        if not found:
+    def _find_blocks(self) -> tuple[str, ...]:
+        blocks = find_blocks(self.backbone)
+        if not blocks:
             raise ConfigurationError(
                 "`film` looked for repeated blocks, normalisation layers, and hidden linear layers "
                 f"or convolutions, found none in {type(self.backbone).__name__}: name the layers "
                 'to scale and shift, as in `layer=("encoder.first", "encoder.second")`, or use '
                 "`concat`, which needs only one layer"
             )
-        return tuple(found)
+        return tuple(blocks)
 
-    def _block(self, place: str) -> nn.Module:
+    def _get_block(self, place: str) -> nn.Module:
         try:
             return self.backbone.get_submodule(place)
         except AttributeError as error:
             raise ConfigurationError(
                 f"the network has no layer `{place}`; `film` would take: "
-                f"{', '.join(blocks_of(self.backbone)) or 'none'}"
+                f"{', '.join(find_blocks(self.backbone)) or 'none'}"
             ) from error
 
-    def _width(self, place: str) -> Width:
-        check_called(self.backbone, place)
+    def _find_width(self, place: str) -> Width:
+        check_is_called(self.backbone, place)
         block = self.backbone.get_submodule(place)
-        width = width_of(block)
+        width = find_width(block)
         if width is None:
             raise ConfigurationError(
                 f"`film` cannot tell how many channels {type(block).__name__} at `{place}` has: "
@@ -185,12 +273,3 @@ class Film(ListeningConditioning):
     def extra_repr(self) -> str:
         names = ", ".join(repr(place) for place in self._blocks)
         return f"objectives={self.objectives}, after=({names}), moved={len(self._layers)}"
-
-
-def _refuse_uncentred(_: nn.Module, weights: Mapping[str, Any], prefix: str, *_rest: Any) -> None:
-    """Refuse weights that mean something else: the first `film` read the ray uncentred."""
-    if f"{prefix}ray.0.weight" in weights:
-        raise ConfigurationError(
-            "these weights come from `film` in a version before 0.1.0, which did not centre the "
-            "ray: train again, or use them with the version that trained them"
-        )

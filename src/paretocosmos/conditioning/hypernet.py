@@ -11,25 +11,40 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from paretocosmos.conditioning._base import Conditioning
-from paretocosmos.conditioning._batch import Layout, check_groups, every_tensor, pick_rows
-from paretocosmos.conditioning._during import Held
-from paretocosmos.conditioning._emission import Emission
-from paretocosmos.conditioning._layouts import Layouts, samples_of
+from paretocosmos.conditioning.base import Conditioning
+from paretocosmos.conditioning.injection import CallState
+from paretocosmos.conditioning.probing import LayoutCache
+from paretocosmos.conditioning.sample_layout import (
+    Layout,
+    check_group_count,
+    count_samples,
+    iter_tensors,
+    select_own_rows,
+)
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.runtime.torch_private import reparametrised
 from paretocosmos.types import Inputs, Outputs, map_tensors
 
-__all__ = ["Hypernet"]
-
-SWEPT = 64 * 2**20  # bytes of weights that a sweep over rays keeps at a time
+BYTES_AT_ONCE = 64 * 2**20  # of weights, while rays are evaluated one part after the other
 
 
-class Target(NamedTuple):
-    """A weight to emit: every place it is used in, by dotted names, and its shape."""
+class _Target(NamedTuple):
+    """A weight to generate: every place it is used in, by dotted names, and its shape."""
 
     names: tuple[str, ...]
     shape: torch.Size
+
+
+class HypernetOutput(NamedTuple):
+    """What a hypernetwork computes from rays ``[G, J]``.
+
+    Attributes:
+        features: ``[G, width]``, what its last layer reads; ``[G, chunks, width]`` in chunks.
+        emitted: what that layer gives, ``[G, P]``, or ``[G, chunks, P / chunks]``.
+    """
+
+    features: Tensor
+    emitted: Tensor
 
 
 class Hypernet(Conditioning):
@@ -69,9 +84,9 @@ class Hypernet(Conditioning):
         for name, value in {"width": width, "chunk": chunk}.items():
             if value < 1:
                 raise ConfigurationError(f"`{name}` must be at least 1, found {value}")
-        like = _checked(self.backbone)
-        self._held, self._layouts = Held(), Layouts()
-        self._targets = _targets(self.backbone)
+        like = _check_weights(self.backbone)
+        self._call_state, self._layouts = CallState(), LayoutCache()
+        self._targets = _find_targets(self.backbone)
         self._sizes = [target.shape.numel() for target in self._targets]
         count = math.ceil(sum(self._sizes) / chunk)
         self.enter = nn.Linear(objectives, width)
@@ -87,96 +102,97 @@ class Hypernet(Conditioning):
             nn.init.zeros_(self.emit.bias)
         else:
             self.register_parameter("chunks", None)
-            _hollow(self.backbone, self._targets)
+            _remove_weights(self.backbone, self._targets)
         for part in (self.enter, self.features, self.emit):
             part.to(like.device, like.dtype)
 
-    def emission(self, rays: Tensor) -> Emission:
-        """What the last layer reads and gives at rays ``[G, J]``."""
+    def generate(self, rays: Tensor) -> HypernetOutput:
+        """Compute what the last layer reads and gives at rays ``[G, J]``."""
         with torch.autocast(rays.device.type, enabled=False):  # weights are never halved
             entered = self.enter(rays.to(self.enter.weight.dtype))
             if self.chunks is not None:
                 entered = entered.unsqueeze(-2) + self.chunks
             features = self.features(entered)
-            return Emission(features, self.emit(features))
+            return HypernetOutput(features, self.emit(features))
 
     def weights(self, rays: Tensor) -> dict[str, Tensor]:
-        """The network's weights at rays ``[G, J]``, ``[G, *shape]`` each, by dotted names."""
-        return self._shaped(self.emission(rays).emitted)
+        """Return the network's weights at rays ``[G, J]`` by dotted names, ``[G, *shape]`` each."""
+        return self._split_weights(self.generate(rays).emitted)
 
-    def _shaped(self, emitted: Tensor) -> dict[str, Tensor]:
-        own: dict[str, Tensor] = {}
+    def _split_weights(self, emitted: Tensor) -> dict[str, Tensor]:
+        initial: dict[str, Tensor] = {}
         if self.chunks is not None:
             emitted = emitted.flatten(-2).narrow(-1, 0, sum(self._sizes))
-            every = partial(self.backbone.named_parameters, remove_duplicate=False)
-            own = self._held.without(lambda: dict(every()))
+            parameters = partial(self.backbone.named_parameters, remove_duplicate=False)
+            initial = self._call_state.read_original(lambda: dict(parameters()))
         weights: dict[str, Tensor] = {}
         for target, part in zip(self._targets, emitted.split(self._sizes, dim=-1), strict=True):
             weight = part.reshape((*part.shape[:-1], *target.shape))
-            if own:
-                weight = own[target.names[0]] + weight
+            if initial:
+                weight = initial[target.names[0]] + weight
             weights |= dict.fromkeys(target.names, weight)
         return weights
 
     def forward(self, inputs: Inputs, ray: Tensor) -> Outputs:
-        return self.emitted_to(inputs, self.emission(self.rays_for(ray)))
+        return self.call_generated(inputs, self.generate(self.rays_for(ray)))
 
-    def emitted_to(self, inputs: Inputs, emission: Emission) -> Outputs:
-        """The network's outputs, every share of the samples with the weights of its ray."""
-        weights = self._shaped(emission.emitted)
-        groups = emission.emitted.shape[0]
+    def call_generated(self, inputs: Inputs, output: HypernetOutput) -> Outputs:
+        """Call the network, every share of the samples with the weights of its ray."""
+        weights = self._split_weights(output.emitted)
+        groups = output.emitted.shape[0]
         if groups == 1:
-            return self._with({name: weight[0] for name, weight in weights.items()}, inputs)
-        samples, whole = samples_of(inputs, 0), self._layout(weights, inputs)
-        if whole is None or not whole.plain or not _all_have(inputs, samples):
+            return self._call_with_weights({n: weight[0] for n, weight in weights.items()}, inputs)
+        samples, layout = count_samples(inputs, 0), self._layout(weights, inputs)
+        if layout is None or not layout.samples_first or not _have_samples(inputs, samples):
             alone = [
-                self._with({name: weight[at] for name, weight in weights.items()}, inputs)
-                for at in range(groups)
+                self._call_with_weights({n: weight[index] for n, weight in weights.items()}, inputs)
+                for index in range(groups)
             ]
-            return pick_rows(alone, None if whole is None else whole.outputs)
-        check_groups(samples, groups)
+            return select_own_rows(alone, None if layout is None else layout.outputs)
+        check_group_count(samples, groups)
         shares = map_tensors(lambda x: torch.unflatten(x, 0, (groups, samples // groups)), inputs)
         grouped: Outputs = map_tensors(
-            lambda out: out.flatten(0, 1), self._at_each(weights, shares, 0)
+            lambda out: out.flatten(0, 1), self._call_each(weights, shares, 0)
         )
         return grouped
 
     def _layout(self, weights: dict[str, Tensor], inputs: Inputs) -> Layout | None:
-        """Where the samples of a call are."""
-        one = {name: weight[0].detach() for name, weight in weights.items()}
-        run = partial(self._with, one)
-        return self._layouts.of(self.backbone, (), run, inputs, list(weights.values())[:1])
+        """Find where the samples of a call are."""
+        one_ray = {name: weight[0].detach() for name, weight in weights.items()}
+        run = partial(self._call_with_weights, one_ray)
+        return self._layouts.find(self.backbone, (), run, inputs, list(weights.values())[:1])
 
     def network_at(self, ray: Tensor) -> nn.Module:
-        """A copy of the network whose own weights are those of one ray ``[J]``."""
+        """Return a copy of the network with the weights of one ray ``[J]``."""
         network = copy.deepcopy(self.backbone)
-        own: dict[Tensor, nn.Parameter] = {}
+        parameters: dict[Tensor, nn.Parameter] = {}
         for name, weight in self.weights(self.rays_for(ray)).items():
             place, _, last = name.rpartition(".")
             module = network.get_submodule(place)
             delattr(module, last)
             # a weight that is used in several places stays one
-            shared = own.setdefault(weight, nn.Parameter(weight[0].detach().clone()))
+            shared = parameters.setdefault(weight, nn.Parameter(weight[0].detach().clone()))
             module.register_parameter(last, shared)
         return network
 
-    def hearing(self, ray: Tensor, act: Callable[[nn.Module], Any]) -> Any:
-        return act(self.network_at(ray))  # its own lacks the weights, which some methods ask for
+    def with_ray(self, ray: Tensor, function: Callable[[nn.Module], Any]) -> Any:
+        # the backbone itself lacks the weights, which methods may read
+        return function(self.network_at(ray))
 
     def each_ray(self, inputs: Inputs, rays: Tensor) -> Outputs:
-        some = max(1, SWEPT // (sum(self._sizes) * self.emit.weight.element_size()))
+        rays_at_once = max(1, BYTES_AT_ONCE // (sum(self._sizes) * self.emit.weight.element_size()))
         parts = [
-            self._at_each(self.weights(few), inputs, None)
-            for few in self.rays_for(rays).split(some)
+            self._call_each(self.weights(few), inputs, None)
+            for few in self.rays_for(rays).split(rays_at_once)
         ]
-        swept: Outputs = map_tensors(lambda *outs: torch.cat(outs), *parts)
-        return swept
+        stacked: Outputs = map_tensors(lambda *outs: torch.cat(outs), *parts)
+        return stacked
 
-    def _at_each(self, weights: dict[str, Tensor], inputs: Inputs, axis: int | None) -> Outputs:
-        """The network with each of several weights, on its share along `axis`, or on the same."""
-        one = next(iter(weights.values()))
-        if _at_once(self.backbone, one.device, shared=axis is None):
-            mapped = torch.vmap(self._with, in_dims=(0, axis), randomness="different")
+    def _call_each(self, weights: dict[str, Tensor], inputs: Inputs, axis: int | None) -> Outputs:
+        """Call the network with each set of weights, on its share along `axis` or on all inputs."""
+        first_weight = next(iter(weights.values()))
+        if _can_vmap(self.backbone, first_weight.device, shared=axis is None):
+            mapped = torch.vmap(self._call_with_weights, in_dims=(0, axis), randomness="different")
             try:
                 outputs: Outputs = mapped(weights, inputs)
                 return outputs
@@ -185,45 +201,44 @@ class Hypernet(Conditioning):
             except RuntimeError:  # torch cannot map all that a network may do
                 pass
         alone = [
-            self._with(
-                {name: weight[at] for name, weight in weights.items()},
-                inputs if axis is None else map_tensors(lambda x, at=at: x[at], inputs),
+            self._call_with_weights(
+                {name: weight[index] for name, weight in weights.items()},
+                inputs if axis is None else map_tensors(lambda x, index=index: x[index], inputs),
             )
-            for at in range(len(one))
+            for index in range(len(first_weight))
         ]
-        looped: Outputs = map_tensors(lambda *outs: torch.stack(outs), *alone)
-        return looped
+        stacked: Outputs = map_tensors(lambda *outs: torch.stack(outs), *alone)
+        return stacked
 
-    def _with(self, weights: dict[str, Tensor], inputs: Inputs) -> Outputs:
+    def _call_with_weights(self, weights: dict[str, Tensor], inputs: Inputs) -> Outputs:
         args, named = self._arguments(inputs)
-        outputs = self._held.call(
+        outputs = self._call_state.call(
             lambda: functional_call(self.backbone, weights, args, named, tie_weights=False),
             list(weights.values()),
-            lambda again: self._put(dict(zip(weights, again, strict=True))),
+            lambda tensors: self._set_weights(dict(zip(weights, tensors, strict=True))),
         )
-        plain: Outputs = map_tensors(
-            lambda out: out, outputs
-        )  # a tensor or a dict, which vmap knows
-        return plain
+        # a tensor or a dict, which vmap knows
+        unpacked: Outputs = map_tensors(lambda out: out, outputs)
+        return unpacked
 
-    def _put(self, weights: dict[str, Tensor]) -> Callable[[], None]:
-        """Hand weights in for longer than a call; the result takes them back."""
-        handed = contextlib.ExitStack()
-        handed.enter_context(reparametrised(self.backbone, weights))
-        return handed.close
+    def _set_weights(self, weights: dict[str, Tensor]) -> Callable[[], None]:
+        """Set weights until the returned function is called, which restores the network's own."""
+        context = contextlib.ExitStack()
+        context.enter_context(reparametrised(self.backbone, weights))
+        return context.close
 
     def extra_repr(self) -> str:
         chunks = "" if self.chunks is None else f", chunks={len(self.chunks)}"
         return f"objectives={self.objectives}, emits={sum(self._sizes)}{chunks}"
 
 
-def _all_have(inputs: Inputs, samples: int) -> bool:
-    """Whether all tensors among inputs have an entry per sample."""
-    return all(part.shape[:1] == (samples,) for part in every_tensor(inputs))
+def _have_samples(inputs: Inputs, samples: int) -> bool:
+    """Return True if all tensors among inputs have an entry per sample."""
+    return all(part.shape[:1] == (samples,) for part in iter_tensors(inputs))
 
 
-def _checked(backbone: nn.Module) -> Tensor:
-    """A weight like all those to be trained; a refusal where there is none."""
+def _check_weights(backbone: nn.Module) -> Tensor:
+    """Return one of the weights to generate; raise if there is none, or if they differ in type."""
     weights = [weight for weight in backbone.parameters() if weight.requires_grad]
     kinds = sorted({f"{weight.dtype} on {weight.device}" for weight in weights})
     if not weights:
@@ -240,19 +255,19 @@ def _checked(backbone: nn.Module) -> Tensor:
     return weights[0]
 
 
-def _targets(backbone: nn.Module) -> list[Target]:
-    """The weights to be trained, each once, however many places use it."""
+def _find_targets(backbone: nn.Module) -> list[_Target]:
+    """Return the weights to be trained, each once, however many places use it."""
     names: dict[nn.Parameter, dict[tuple[nn.Module, str], str]] = {}
     for name, weight in backbone.named_parameters(remove_duplicate=False):
         if weight.requires_grad:
             owner, _, last = name.rpartition(".")
             # a module may itself be used in several places
             names.setdefault(weight, {}).setdefault((backbone.get_submodule(owner), last), name)
-    return [Target(tuple(places.values()), weight.shape) for weight, places in names.items()]
+    return [_Target(tuple(places.values()), weight.shape) for weight, places in names.items()]
 
 
-def _hollow(backbone: nn.Module, targets: list[Target]) -> None:
-    """Take out the weights that are handed in at every call, or an optimiser would carry them."""
+def _remove_weights(backbone: nn.Module, targets: list[_Target]) -> None:
+    """Remove the weights that are generated at every call, or an optimiser would carry them."""
     for target in targets:
         for name in target.names:
             owner, _, last = name.rpartition(".")
@@ -261,8 +276,8 @@ def _hollow(backbone: nn.Module, targets: list[Target]) -> None:
             setattr(module, last, torch.empty(0))  # not None, which says that there is no bias
 
 
-def _at_once(backbone: nn.Module, device: torch.device, *, shared: bool) -> bool:
-    """Whether to call the network at several rays in one go, if it can be."""
+def _can_vmap(backbone: nn.Module, device: torch.device, *, shared: bool) -> bool:
+    """Return True if the network should be called at several rays in one go."""
     if shared and device.type == "cpu":
         # a whole batch per ray keeps a CPU busy: LeNet, 25 rays of 400 images, 1.2 s against 3.0
         return False

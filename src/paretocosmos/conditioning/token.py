@@ -1,38 +1,199 @@
-"""Preference tokens: a few learned tokens, set by the ray, before the sequence."""
+"""Preference tokens: a few learned tokens, set by the ray, before the sequence.
 
+Ids are lengthened in front by any valid id, so that everything a network counts on its own,
+positions above all, counts the tokens too. The embedding then puts the tokens in these places, and
+their positions are taken off what comes out.
+"""
+
+import dataclasses
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from paretocosmos.conditioning._base import Act
-from paretocosmos.conditioning._layers import check_called, enters
-from paretocosmos.conditioning._listening import ListeningConditioning
-from paretocosmos.conditioning._prefix import (
-    Axes,
-    Prefixed,
-    cut,
-    filler_of,
-    grown,
-    position_axes,
-    prompted,
-    same,
-    unprompted,
-)
-from paretocosmos.conditioning._sweep import ray_by_ray
+from paretocosmos.conditioning.injection import ConditionedLayer, InjectedConditioning
+from paretocosmos.conditioning.layer_search import check_is_called, find_input_layer
+from paretocosmos.conditioning.sample_layout import check_group_count
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.io.files import one_line
 from paretocosmos.types import Inputs, Outputs
 
-__all__ = ["Token"]
-
 # Positions that a network is probed with, beside the tokens.
 SHORT, LONG = 3, 4
 
+Path = tuple[str | int, ...]
+Axes = Mapping[Path, tuple[int, ...]]
+"""Which axes of each tensor that a network gives count positions."""
 
-class Token(ListeningConditioning):
+# What stands at new positions, in the words of `transformers`: they are attended to, and no loss is
+# taken there.
+IDS = "input_ids"
+GROWING = {"attention_mask": 1, "token_type_ids": 0, "labels": -100}
+# Given only when something was asked for; every one of the tuple is [B, T, D].
+HIDDEN = "hidden_states"
+
+
+class Prefixed(ConditionedLayer):
+    """An embedding whose first positions are tokens, ``[G, tokens * D]``, which are injected."""
+
+    def __init__(self, layer: nn.Embedding, tokens: int) -> None:
+        super().__init__(layer)
+        self.tokens = tokens
+        self.prompt_length = 0
+        """While generating: fewer ids continue a sequence that has its tokens already."""
+
+    def forward(self, ids: Tensor) -> Tensor:
+        """``[B, tokens + T]`` to ``[B, tokens + T, D]``."""
+        embedded: Tensor = self.layer(ids)
+        if ids.ndim != 2:
+            raise ConfigurationError(
+                f"`token` stands before sequences of ids [batch, positions], found ids of shape "
+                f"{tuple(ids.shape)}: use another conditioning"
+            )
+        if ids.shape[1] < self.prompt_length:
+            return embedded
+        tokens = self.current().term.unflatten(1, (self.tokens, -1)).to(embedded)
+        samples, groups = ids.shape[0], tokens.shape[0]
+        check_group_count(samples, groups)
+        each = tokens.repeat_interleave(samples // groups, dim=0)
+        return torch.cat([each, embedded[:, self.tokens :]], dim=1)
+
+
+def get_filler_id(embedding: nn.Embedding) -> int:
+    """An id to lengthen sequences by: any but the one that means padding."""
+    return 1 if embedding.padding_idx == 0 else 0
+
+
+def extend_inputs(inputs: Inputs, tokens: int, filler: int) -> Inputs:
+    """Inputs with room for tokens in front of the sequence."""
+    if isinstance(inputs, Tensor):
+        return _prepend(inputs, tokens, filler)
+    given: dict[str, Any] = {name: part for name, part in inputs.items() if part is not None}
+    for name in ("inputs_embeds", "past_key_values"):
+        if name in given:
+            raise ConfigurationError(
+                f"`token` puts its tokens before a whole sequence of ids, found `{name}`: pass "
+                "`input_ids`, or use `model.at(ray).generate`"
+            )
+    if IDS not in given:
+        whole = [name for name, part in given.items() if _are_ids(part) and name not in GROWING]
+        if len(whole) != 1:
+            raise ConfigurationError(
+                f"`token` needs one input with ids, either `{IDS}` or the only input of whole "
+                f"numbers [batch, positions], found {', '.join(given)}"
+            )
+    ids = IDS if IDS in given else whole[0]
+    shape = given[ids].shape
+    for name, part in given.items():
+        if name == ids:
+            given[name] = _prepend(part, tokens, filler)
+        elif name == "position_ids":
+            first = torch.arange(tokens, device=part.device, dtype=part.dtype)
+            given[name] = torch.cat([first.expand(*part.shape[:-1], -1), part + tokens], dim=-1)
+        elif name in GROWING and isinstance(part, Tensor) and part.shape == shape:
+            given[name] = _prepend(part, tokens, GROWING[name])
+        elif isinstance(part, Tensor) and part.shape[:2] == shape:
+            raise ConfigurationError(
+                f"`token` makes the sequence longer, but cannot extend `{name}` of shape "
+                f"{tuple(part.shape)} to the new positions: use another conditioning"
+            )
+    return given
+
+
+def _are_ids(part: object) -> bool:
+    return isinstance(part, Tensor) and part.ndim == 2 and not part.is_floating_point()
+
+
+def _prepend(part: Tensor, tokens: int, value: int) -> Tensor:
+    if part.ndim != 2 or part.is_complex():
+        raise ConfigurationError(
+            f"`token` stands before sequences of ids [batch, positions], found an input of shape "
+            f"{tuple(part.shape)}: use another conditioning"
+        )
+    return torch.cat([part.new_full((part.shape[0], tokens), value), part], dim=1)
+
+
+def find_position_axes(short: Any, long: Any, path: Path = ()) -> Axes:
+    """The axes that are longer where the sequence is, of every tensor in what a network gives."""
+    if isinstance(short, Tensor):
+        pairs = zip(short.shape, long.shape, strict=True)
+        return {path: tuple(axis for axis, (one, two) in enumerate(pairs) if one != two)}
+    found: dict[Path, tuple[int, ...]] = {}
+    others = dict(_iter_children(long))
+    for name, part in _iter_children(short):
+        found |= find_position_axes(part, others[name], (*path, name))
+    return found
+
+
+def remove_prefix(outputs: Any, tokens: int, axes: Axes, path: Path = ()) -> Any:
+    """Outputs without the positions of the tokens; what is packed stays packed."""
+    if isinstance(outputs, Tensor):
+        usual = (1,) if path[:1] == (HIDDEN,) else ()
+        for axis in axes.get(path, usual):
+            outputs = outputs.narrow(axis, tokens, outputs.shape[axis] - tokens)
+        return outputs
+    parts = {
+        name: remove_prefix(part, tokens, axes, (*path, name))
+        for name, part in _iter_children(outputs)
+    }
+    if isinstance(outputs, Mapping):
+        return type(outputs)(**{str(name): part for name, part in parts.items()})
+    if isinstance(outputs, list | tuple):
+        return tuple(parts.values())
+    if parts:
+        return dataclasses.replace(outputs, **{str(name): part for name, part in parts.items()})
+    return outputs
+
+
+def _iter_children(outputs: Any) -> Sequence[tuple[str | int, Any]]:
+    """What something a network gives is made of, by name or place."""
+    if isinstance(outputs, Mapping):
+        return list(outputs.items())
+    if isinstance(outputs, list | tuple):
+        return list(enumerate(outputs))
+    plain = dataclasses.is_dataclass(outputs) and not isinstance(outputs, type)
+    return list(vars(outputs).items()) if plain else []
+
+
+def outputs_equal(one: Any, two: Any) -> bool:
+    """Whether two things that a network gave are equal, tensor by tensor."""
+    if isinstance(one, Tensor):
+        return torch.equal(one, two)
+    pairs = zip(_iter_children(one), _iter_children(two), strict=True)
+    return all(outputs_equal(part, other) for (_, part), (_, other) in pairs)
+
+
+def extend_prompt(
+    args: Sequence[Any], named: Mapping[str, Any], tokens: int, filler: int
+) -> tuple[dict[str, Any], int]:
+    """What `generate` is called with, and how many positions its prompt then has."""
+    given = dict(named)
+    names = [name for name in (IDS, "inputs") if given.get(name) is not None]
+    prompt = args[0] if args else given.pop(names[0]) if names else None
+    if len(args) > 1 or not isinstance(prompt, Tensor):
+        raise ConfigurationError(
+            "`generate` takes a prompt of token ids first and everything else by name, found "
+            f"{len(args)} positional arguments: pass `input_ids`"
+        )
+    mask = given.pop("attention_mask", None)
+    whole = {IDS: prompt, "attention_mask": torch.ones_like(prompt) if mask is None else mask}
+    given |= extend_inputs(whole, tokens, filler)
+    if given.get("max_length") is not None:
+        given["max_length"] += tokens
+    return given, prompt.shape[1] + tokens
+
+
+def remove_prompt_prefix(generated: Any, tokens: int) -> Any:
+    """What `generate` gave, without the positions of the tokens."""
+    if isinstance(generated, Tensor):
+        return generated[:, tokens:]
+    generated.sequences = generated.sequences[:, tokens:]
+    return generated
+
+
+class Token(InjectedConditioning):
     """Learned tokens that the ray sets, before the sequence: a soft prompt (Lester et al. 2021).
 
     E(r) = E_0 + P(c) with c = J·r - 1: `tokens` vectors of the embedding's width, from one
@@ -82,9 +243,9 @@ class Token(ListeningConditioning):
             if value < 1:
                 raise ConfigurationError(f"`{name}` must be at least 1, found {value}")
         self.tokens = tokens
-        self._place, embedding = self._embedding(layer)
-        check_called(self.backbone, self._place)
-        self._filler = filler_of(embedding)
+        self._place, embedding = self._find_embedding(layer)
+        check_is_called(self.backbone, self._place)
+        self._filler = get_filler_id(embedding)
         rows = torch.randint(embedding.num_embeddings, (tokens,), device=embedding.weight.device)
         self.start = nn.Parameter(embedding.weight.detach()[rows].flatten())
         self.perceptron = nn.Sequential(
@@ -94,77 +255,71 @@ class Token(ListeningConditioning):
             nn.init.zeros_(last)
         self.perceptron.to(self.start)
         self._put(Prefixed(embedding, tokens))
-        self._axes = self._probed()
+        self._axes = self._find_axes()
 
     @property
     def places(self) -> tuple[str, ...]:
         return (self._place,)
 
     def forward(self, inputs: Inputs, ray: Tensor) -> Outputs:
-        longer = grown(inputs, self.tokens, self._filler)
-        outputs: Outputs = cut(self._tell(longer, [self._told(ray)]), self.tokens, self._axes)
+        longer = extend_inputs(inputs, self.tokens, self._filler)
+        outputs: Outputs = remove_prefix(super().forward(longer, ray), self.tokens, self._axes)
         return outputs
 
-    def each_ray(self, inputs: Inputs, rays: Tensor) -> Outputs:
-        return ray_by_ray(self, inputs, rays)
+    def _terms(self, rays: Tensor) -> list[Tensor]:
+        """The tokens of rays, ``[G, tokens * D]``."""
+        centred = (self.objectives * rays - 1).to(self.start)
+        return [self.start + self.perceptron(centred)]
 
-    def hearing(self, ray: Tensor, act: Callable[[nn.Module], Any]) -> Any:
-        return self._tell(Act(act), [self._told(ray)])
-
-    def asked(self, name: str, ray: Tensor, args: Sequence[Any], named: Mapping[str, Any]) -> Any:
-        """What a method of the network gives at a ray: `generate`, which knows the tokens."""
+    def _call_method(
+        self, name: str, ray: Tensor, args: Sequence[Any], named: Mapping[str, Any]
+    ) -> Any:
         if name != "generate":
             raise ConfigurationError(
                 f"`{name}` would call the network without the learned tokens: call the model, or "
                 f"`generate`; without a preference, use `model.backbone.{name}`"
             )
-        given, prompt = prompted(args, named, self.tokens, self._filler)
+        given, prompt = extend_prompt(args, named, self.tokens, self._filler)
         prefixed: Any = self.backbone.get_submodule(self._place)
 
         def generate(network: Any) -> Any:
             # with a cache, every later call is of fewer positions, and the tokens are in it
-            prefixed.least = prompt
+            prefixed.prompt_length = prompt
             try:
                 return network.generate(**given)
             finally:
-                prefixed.least = 0
+                prefixed.prompt_length = 0
 
-        return unprompted(self.hearing(ray, generate), self.tokens)
+        return remove_prompt_prefix(self.with_ray(ray, generate), self.tokens)
 
-    def _told(self, ray: Tensor) -> Tensor:
-        """The tokens of rays, ``[G, tokens * D]``."""
-        centred = (self.objectives * self.rays_for(ray) - 1).to(self.start)
-        told: Tensor = self.start + self.perceptron(centred)
-        return told
-
-    def _embedding(self, layer: str | None) -> tuple[str, nn.Embedding]:
-        """The embedding that ids enter, and its dotted name."""
+    def _find_embedding(self, layer: str | None) -> tuple[str, nn.Embedding]:
+        """Return the dotted name of the embedding that ids enter, and the embedding."""
         if getattr(getattr(self.backbone, "config", None), "is_encoder_decoder", False):
             raise ConfigurationError(
                 "`token` works with one sequence, found an encoder and a decoder in "
                 f'{type(self.backbone).__name__}: use how="lora" or how="film"'
             )
         names = {part: name for name, part in self.backbone.named_modules()}
-        found: Any = None
+        embedding: Any = None
         if layer is not None:
-            found = dict(self.backbone.named_modules()).get(layer)
+            embedding = dict(self.backbone.named_modules()).get(layer)
         elif callable(getattr(self.backbone, "get_input_embeddings", None)):
             theirs: Any = self.backbone
-            found = theirs.get_input_embeddings()
-        elif (first := enters(self.backbone)) is not None:
-            found = first[1]
-        if not isinstance(found, nn.Embedding) or found not in names:
-            there = [name for part, name in names.items() if isinstance(part, nn.Embedding)]
-            at = "what the input enters" if layer is None else f"`{layer}`"
+            embedding = theirs.get_input_embeddings()
+        elif (first := find_input_layer(self.backbone)) is not None:
+            embedding = first[1]
+        if not isinstance(embedding, nn.Embedding) or embedding not in names:
+            embeddings = [name for part, name in names.items() if isinstance(part, nn.Embedding)]
+            where = "what the input enters" if layer is None else f"`{layer}`"
             raise ConfigurationError(
                 f"`token` puts tokens before a sequence of ids that enter an nn.Embedding, found "
-                f"{type(found).__name__} at {at}: name the embedding with `layer` "
-                f"(there are: {', '.join(there) or 'none'}), or use another conditioning"
+                f"{type(embedding).__name__} at {where}: name the embedding with `layer` "
+                f"(there are: {', '.join(embeddings) or 'none'}), or use another conditioning"
             )
-        return names[found], found
+        return names[embedding], embedding
 
-    def _probed(self) -> Axes:
-        """Where positions are counted in what the network gives, by short calls of it."""
+    def _find_axes(self) -> Axes:
+        """Find the axes of outputs that count positions, by short calls of the network."""
         size = (3, self.start.numel())
         drawn = torch.randn(size, generator=torch.Generator().manual_seed(0)).to(self.start)
         modes = {part: part.training for part in self.backbone.modules()}
@@ -172,7 +327,7 @@ class Token(ListeningConditioning):
             with torch.no_grad():
                 self.backbone.eval()
                 short, other, long = (
-                    self._tell(self._example(count), [tokens.unsqueeze(0)])
+                    self._call_with(self._make_example(count), [tokens.unsqueeze(0)])
                     for count, tokens in zip((SHORT, SHORT, LONG), drawn, strict=True)
                 )
         except Exception as error:
@@ -184,9 +339,9 @@ class Token(ListeningConditioning):
         finally:
             for part, training in modes.items():
                 part.training = training
-        axes = position_axes(short, long)
-        if self.start.device.type != "meta" and same(
-            cut(short, self.tokens, axes), cut(other, self.tokens, axes)
+        axes = find_position_axes(short, long)
+        if self.start.device.type != "meta" and outputs_equal(
+            remove_prefix(short, self.tokens, axes), remove_prefix(other, self.tokens, axes)
         ):
             raise ConfigurationError(
                 "tokens before a sequence must change the outputs after them, but they change "
@@ -195,8 +350,8 @@ class Token(ListeningConditioning):
             )
         return axes
 
-    def _example(self, count: int) -> Inputs:
-        """Ids of one short sequence, as the network takes them."""
+    def _make_example(self, count: int) -> Inputs:
+        """Make ids of one short sequence, as the network takes them."""
         ids = torch.full((1, count), self._filler, device=self.start.device)
         takes = inspect.signature(self.backbone.forward).parameters
         given: dict[str, Any] = {"input_ids": ids}
@@ -205,7 +360,7 @@ class Token(ListeningConditioning):
         else:  # without a mask they warn of padding
             given["attention_mask"] = torch.ones_like(ids)
         named = {name: part for name, part in given.items() if name in takes}
-        return grown(named if "input_ids" in named else ids, self.tokens, self._filler)
+        return extend_inputs(named if "input_ids" in named else ids, self.tokens, self._filler)
 
     def extra_repr(self) -> str:
         return f"objectives={self.objectives}, tokens={self.tokens}, layer={self._place!r}"

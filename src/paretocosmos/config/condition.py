@@ -1,15 +1,30 @@
-"""`condition`: any network becomes one that takes a ray, as a preset has it."""
+"""`condition`: turn any network into one that takes a ray."""
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from torch import nn
 
-from paretocosmos.conditioning import Conditioning, conditioned
+from paretocosmos import registry
+from paretocosmos.conditioning import Conditioning
+from paretocosmos.conditioning.layer_search import (
+    ends_quantized,
+    find_blocks,
+    find_input_layer,
+    find_matrix_layers,
+    find_opaque_parent,
+    has_weights,
+)
 from paretocosmos.config.presets import CONDITIONINGS, loop_settings
-from paretocosmos.layers.norms import Norm
+from paretocosmos.errors import ConfigurationError, unknown
+from paretocosmos.layers.norms import Norm, with_norm
+from paretocosmos.registry import Spec
 
-__all__ = ["condition"]
+SUBPACKAGE = "conditioning"
+# Names of attention keys: something added to them cancels in the softmax.
+KEYS = re.compile(r"(^|[._])(k|keys?)([._]|$)")
+SPLITS: dict[type[nn.Module], str] = {nn.Linear: "concat", nn.Conv2d: "transposed_conv"}
 
 
 def condition(
@@ -55,13 +70,111 @@ def condition(
     >>> torch.equal(model(x, torch.tensor([0.5, 0.5])), network(x))
     True
     """
-    usual = loop_settings(preset)  # which refuses the name of no preset
-    return conditioned(
-        module,
-        objectives,
-        how=CONDITIONINGS[preset] if how is None else how,
-        layer=layer,
-        norm=norm,
-        settings=settings or {},
-        usual=usual,
+    usual = loop_settings(preset)  # also checks the name of the preset
+    how = CONDITIONINGS[preset] if how is None else how
+    _check_network(module)
+    if how == "auto":
+        how = _choose_conditioning(module, layer)
+    if how == "input":
+        how, layer = _choose_by_layer(module, layer)
+    elif ":" not in how and how not in registry.names(SUBPACKAGE):
+        raise unknown("`how`", how, ["auto", "input", *registry.names(SUBPACKAGE)])
+    takes = registry.parameters(registry.find(SUBPACKAGE, how))
+    arguments = {
+        key: value for key, value in ({"zero": True} | dict(usual)).items() if key in takes
+    }
+    if how == "film" and not find_matrix_layers(module):
+        arguments["rank"] = 0  # a caller who asks for more is told why not
+    if layer is not None:
+        if "layer" not in takes:
+            raise ConfigurationError(
+                f"`{how}` takes the whole network, found `layer` {layer!r}: leave it out"
+            )
+        names = (layer,) if isinstance(layer, str) else tuple(layer)
+        arguments["layer"] = names[0] if len(names) == 1 else names
+    spec = Spec(how, arguments | dict(settings or {}))
+    network = with_norm(module, norm, depth=1)
+    built = registry.build(SUBPACKAGE, spec, backbone=network, objectives=objectives)
+    if not isinstance(built, Conditioning):
+        raise ConfigurationError(
+            f"`how` must name a conditioning; `{how}` gives {type(built).__name__}"
+        )
+    return built
+
+
+def _check_network(module: object) -> None:
+    if not isinstance(module, nn.Module):
+        found = f"the class {module.__name__}" if isinstance(module, type) else repr(module)
+        raise ConfigurationError(
+            f"`module` must be a network (nn.Module), found {found}: build it first"
+        )
+    if isinstance(module, Conditioning):
+        raise ConfigurationError(
+            f"`module` must not be conditioned already, found {type(module).__name__}: "
+            "use it as it is, or condition the network it was made from"
+        )
+
+
+def _choose_conditioning(module: nn.Module, layer: str | Sequence[str] | None) -> str:
+    """Return ``"film"`` if a network has blocks to scale and shift, else ``"input"``."""
+    if layer is not None or find_blocks(module):
+        return "film"
+    if not has_weights(module):
+        raise ConfigurationError(
+            f"a conditioned network needs weights, found none in {type(module).__name__}: "
+            "condition the part that has weights"
+        )
+    if ends_quantized(module):
+        raise ConfigurationError(
+            f"no gradient passes through the last layers of {type(module).__name__}, which are "
+            "quantised to whole numbers, so a ray cannot be learned: condition and train the "
+            "network first and quantise it afterwards, or keep its last two "
+            "layers in floating point"
+        )
+    return "input"
+
+
+def _choose_by_layer(module: nn.Module, layer: str | Sequence[str] | None) -> tuple[str, str]:
+    """Return the conditioning for the layer that the input enters, and that layer's name."""
+    if layer is None:
+        first = find_input_layer(module)
+        if first is None:
+            raise ConfigurationError(
+                'how="input" looked for the linear layer or 2d convolution that the input enters, '
+                f"found no layer with weights in {type(module).__name__}: condition the part that "
+                "has weights, or use another `how`"
+            )
+        name, entered = first
+    else:
+        several = (layer,) if isinstance(layer, str) else tuple(layer)
+        if len(several) != 1:
+            raise ConfigurationError(
+                f'how="input" splits one layer, found {len(several)} in `layer`: name one, or use '
+                'how="film"'
+            )
+        name = several[0]
+        try:
+            entered = module.get_submodule(name)
+        except AttributeError as error:
+            raise ConfigurationError(
+                f"the network has no layer `{name}`: {_suggest_layers(module)}"
+            ) from error
+    for kind, how in SPLITS.items():
+        if isinstance(entered, kind):
+            return how, name
+    raise ConfigurationError(
+        'how="input" needs a linear layer or a 2d convolution, by default the one the input '
+        f"enters, found {type(entered).__name__} at `{name}`: {_suggest_layers(module)}"
     )
+
+
+def _suggest_layers(module: nn.Module) -> str:
+    """Return the end of a message: what else can be done."""
+    layers = [name for name, part in module.named_modules() if isinstance(part, tuple(SPLITS))]
+    called = [name for name in layers if find_opaque_parent(module, name) is None]
+    # what is added to the outputs only shifts them
+    names = [name for name in called if not KEYS.search(name) and name != layers[-1]] or called
+    if not names:
+        return 'use how="film"; there is no linear layer or 2d convolution to name'
+    some = ", ".join(names[:4]) + ", ..." * (len(names) > 4)
+    return f'use how="film", or name one, as in layer="{names[0]}" (there are: {some})'

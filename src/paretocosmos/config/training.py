@@ -1,15 +1,18 @@
 """How a run optimises and how it evaluates."""
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
+
+from annotated_types import Ge, Gt, Interval
 
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.io.schema import MOST
 
-__all__ = ["Training"]
-
-OPTIMIZERS = ("adam", "adamw", "sgd")
-SCHEDULES = ("steps", "cosine")
+Positive = Annotated[int, Ge(1)]
+Share = Annotated[float, Interval(ge=0, lt=1)]
+"""A share of a training's steps."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,58 +47,30 @@ class Training:
         reference: the point hypervolume is measured from; `None` for the problem's own.
     """
 
-    epochs: int = 50
-    batch_size: int = 256
-    optimizer: str = "adam"
-    learning_rate: float = 1e-3
-    weight_decay: float = 0.0
-    schedule: str = "steps"
-    warmup: float = 0.0
+    epochs: Annotated[int, Interval(ge=1, le=MOST)] = 50
+    batch_size: Positive = 256
+    optimizer: Literal["adam", "adamw", "sgd"] = "adam"
+    learning_rate: Annotated[float, Gt(0)] = 1e-3
+    weight_decay: Annotated[float, Ge(0)] = 0.0
+    schedule: Literal["steps", "cosine"] = "steps"
+    warmup: Share = 0.0
     milestones: tuple[int, ...] = ()
-    decay: float = 0.1
-    average: float = 0.0
-    clip: float = 0.0
+    decay: Annotated[float, Gt(0)] = 0.1
+    average: Share = 0.0
+    clip: Annotated[float, Ge(0)] = 0.0
     scale_losses: bool = False
     calibrate: bool = False
-    patience: int = 0
-    groups: int = 1
-    accumulate: int = 1
-    evaluate_every: int = 5
-    rays: int = 25
+    patience: Annotated[int, Ge(0)] = 0
+    groups: Positive = 1
+    accumulate: Positive = 1
+    evaluate_every: Positive = 5
+    rays: Annotated[int, Interval(ge=1, le=MOST)] = 25
     reference: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
-        wrong = [
-            f"`{name}` must be at least 1, found {getattr(self, name)}"
-            for name in ("epochs", "batch_size", "groups", "accumulate", "evaluate_every", "rays")
-            if getattr(self, name) < 1
-        ]
-        wrong += [
-            f"`{name}` must be at most {MOST:,}, found {getattr(self, name)}"
-            for name in ("epochs", "rays")
-            if getattr(self, name) > MOST
-        ]
-        if not (math.isfinite(self.learning_rate) and self.learning_rate > 0):
-            wrong.append(f"`learning_rate` must be positive, found {self.learning_rate}")
-        wrong += [
-            f"`{name}` must be at least 0, found {getattr(self, name)}"
-            for name in ("weight_decay", "clip", "patience")
-            if not (math.isfinite(getattr(self, name)) and getattr(self, name) >= 0)
-        ]
-        wrong += [
-            f"`{name}` is a share of the steps, at least 0 and below 1, found {getattr(self, name)}"
-            for name in ("warmup", "average")
-            if not 0 <= getattr(self, name) < 1
-        ]
-        wrong += [
-            f"`{name}` is one of {', '.join(known)}, found `{getattr(self, name)}`"
-            for name, known in (("optimizer", OPTIMIZERS), ("schedule", SCHEDULES))
-            if getattr(self, name) not in known
-        ]
+        wrong = list(find_out_of_bounds(self))
         if self.milestones and self.schedule != "steps":
             wrong.append("`milestones` go with schedule `steps`: leave one of them out")
-        if not (math.isfinite(self.decay) and self.decay > 0):
-            wrong.append(f"`decay` must be positive, found {self.decay}")
         if not all(math.isfinite(value) for value in self.reference or ()):
             wrong.append(f"`reference` must be finite, found {self.reference}")
         if self.batch_size % max(self.groups, 1):
@@ -137,3 +112,27 @@ class Training:
         if step < rising:
             return (step + 1) / (rising + 1)
         return (1 + math.cos(math.pi * (step - rising) / (steps - rising))) / 2
+
+
+def find_out_of_bounds(settings: object) -> Iterator[str]:
+    """Yield a sentence for each field of a dataclass outside the bounds that its type declares."""
+    for name, hint in get_type_hints(type(settings), include_extras=True).items():
+        value: Any = getattr(settings, name)
+        if get_origin(hint) is Literal and value not in get_args(hint):
+            yield f"`{name}` is one of {', '.join(get_args(hint))}, found `{value}`"
+        if get_origin(hint) is not Annotated:
+            continue
+        bounds = hint.__metadata__[0]
+        at_least, above, below, at_most = (
+            getattr(bounds, key, None) for key in ("ge", "gt", "lt", "le")
+        )
+        if not math.isfinite(value):
+            yield f"`{name}` must be finite, found {value}"
+        elif at_least is not None and value < at_least:
+            yield f"`{name}` must be at least {at_least}, found {value}"
+        elif above is not None and value <= above:
+            yield f"`{name}` must be above {above}, found {value}"
+        elif below is not None and value >= below:
+            yield f"`{name}` must be below {below}, found {value}"
+        elif at_most is not None and value > at_most:
+            yield f"`{name}` must be at most {at_most:,}, found {value}"

@@ -12,8 +12,7 @@ from paretocosmos.errors import ConfigurationError, DataWarning, RunError
 from paretocosmos.estimators._base_scores import NAME, BaseScores
 from paretocosmos.estimators._problem import Fitted, Kind
 from paretocosmos.estimators._rays import rays_for
-from paretocosmos.io.files import exists
-from paretocosmos.io.paths import user_path
+from paretocosmos.io.files import exists, user_path
 from paretocosmos.pareto.front import Front
 from paretocosmos.problems.tables.table import Table
 from paretocosmos.runs.record import measured, write_run

@@ -17,7 +17,7 @@ from paretocosmos.evaluation.evaluate import evaluation_mode
 from paretocosmos.evaluation.output_cache import NO_CACHE, OutputCache
 from paretocosmos.evaluation.samples import Shares
 from paretocosmos.evaluation.scoring import compute_score
-from paretocosmos.evaluation.threshold import AtThreshold, scores_of
+from paretocosmos.evaluation.threshold import AtThreshold, get_scores
 from paretocosmos.objectives import Objective, RateObjective
 from paretocosmos.pareto.front import Array, Front
 from paretocosmos.problems import Problem, split_of
@@ -152,7 +152,7 @@ def pooled_gaps(
     task = training_task(model, problem.objectives)
     if task.at_rays is None or problem.score_batch is not None:
         return None
-    gaps = {name: metric for name, metric in scores_of(problem).items() if _is_gap(metric)}
+    gaps = {name: metric for name, metric in get_scores(problem).items() if _is_gap(metric)}
     splits = [problem.split("train"), problem.split("val")]
     outputs = cache.get("pooled", lambda: [_predict(task, problem, rows) for rows in splits])
     joined: Outputs = map_tensors(lambda *parts: torch.cat(parts), *outputs)

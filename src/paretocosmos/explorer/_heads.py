@@ -8,7 +8,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from paretocosmos.evaluation.threshold import MIDDLE, logit_of
+from paretocosmos.evaluation.threshold import MIDDLE, compute_logit
 from paretocosmos.explorer._view import Head
 from paretocosmos.explorer._words import groups_of
 from paretocosmos.objectives import logits_of, pick
@@ -40,7 +40,7 @@ class Reader:
         """Probabilities and answers ``[N, B]``: of the positive class, or of the answer itself."""
         if self.head.binary:
             logits = logits_of(outputs, self.output)
-            return torch.sigmoid(logits), (logits > logit_of(self.threshold)).long()
+            return torch.sigmoid(logits), (logits > compute_logit(self.threshold)).long()
         chance, answer = pick(outputs, self.output).softmax(dim=-1).max(dim=-1)
         return chance, answer
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from paretocosmos.errors import DataWarning
 from paretocosmos.explorer._look import look_at
 from paretocosmos.explorer._write import write_report
-from paretocosmos.io.paths import user_path
+from paretocosmos.io.files import user_path
 from paretocosmos.io.progress import status
 from paretocosmos.runs.like import RunLike, as_run
 from paretocosmos.runs.run import Run

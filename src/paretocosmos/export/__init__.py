@@ -9,8 +9,7 @@ from paretocosmos.evaluation.threshold import check_threshold
 from paretocosmos.export.card import render_run_card
 from paretocosmos.export.formats import FORMATS, compare_file, require_onnx
 from paretocosmos.export.network import TAKES, describe, has_threshold, plan_export
-from paretocosmos.io.files import exists, made, replacing
-from paretocosmos.io.paths import user_path
+from paretocosmos.io.files import exists, made, replacing, user_path
 from paretocosmos.runs.like import RunLike, as_run, predicts_at
 from paretocosmos.runs.run import Run
 
@@ -101,7 +100,7 @@ def export(
         raise unknown("format", format, FORMATS)
     run = as_run(run)
     threshold = predicts_at(run).threshold if threshold is None else threshold
-    check_threshold(threshold, decided=has_threshold(run), what=run.record["name"])
+    check_threshold(threshold, decided=has_threshold(run), name=run.record["name"])
     file_format = FORMATS[format]
     path = _find_path(run, file_format.ending, out)
     with made(path.parent):  # before the work is done

@@ -21,8 +21,15 @@ from paretocosmos.conditioning import Conditioning, PerRayEnsemble, inside
 from paretocosmos.config.settings import spec_name
 from paretocosmos.errors import ConfigurationError, RunError, need
 from paretocosmos.export.card import render_network_card
-from paretocosmos.io.files import json_value, made, one_line, read_json, write_bytes, write_json
-from paretocosmos.io.paths import user_path
+from paretocosmos.io.files import (
+    json_value,
+    made,
+    one_line,
+    read_json,
+    user_path,
+    write_bytes,
+    write_json,
+)
 from paretocosmos.io.trust import check_names, check_trust
 from paretocosmos.pareto.front import Front
 from paretocosmos.registry import Spec

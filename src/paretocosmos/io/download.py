@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import IO, Any
 
 from paretocosmos.errors import DataError
+from paretocosmos.io.compression import in_pieces
 from paretocosmos.io.files import beside, one_line
-from paretocosmos.io.packed import in_pieces
 from paretocosmos.io.progress import progress_bar
 
 __all__ = ["Remote", "fetch", "sha256_of"]

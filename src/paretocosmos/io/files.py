@@ -1,5 +1,6 @@
-"""Writing files so that a kill, or a full disk, leaves the last good one."""
+"""Paths, locks, JSON, and writing files so that a kill or a full disk leaves the last good one."""
 
+import errno
 import hashlib
 import json
 import math
@@ -7,30 +8,19 @@ import os
 import re
 import secrets
 import stat
+import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from filelock import FileLock, Timeout
+
 from paretocosmos.errors import ConfigurationError, ParetoCosmosError, RunError, cannot_use
 
-__all__ = [
-    "beside",
-    "check_depth",
-    "check_utf8",
-    "digest",
-    "digest_of",
-    "exists",
-    "json_value",
-    "made",
-    "one_line",
-    "parse_json",
-    "read_json",
-    "replacing",
-    "sweep",
-    "write_bytes",
-    "write_json",
-]
+VARIABLE = "PARETOCOSMOS_DATA"
+"""The variable that names the folder of data sets."""
+LOCK = ".lock"
 
 # What a file of ours may be at most, well beyond what any training writes. Lists of lists take
 # some twenty times as much memory as text.
@@ -266,3 +256,104 @@ def digest(path: Path) -> str:
     """The SHA-256 of a file, in hexadecimal."""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+@contextmanager
+def lock_folder(folder: Path) -> Iterator[None]:
+    """Keep other processes from a folder, which is made if it does not exist.
+
+    The system releases the lock when its process ends, even by a kill. A folder that was made
+    for it and is still empty in the end is removed.
+
+    >>> import tempfile
+    >>> folder = Path(tempfile.mkdtemp()) / "run"
+    >>> with lock_folder(folder):
+    ...     folder.is_dir()
+    True
+    >>> folder.exists()
+    False
+    """
+    with made(folder), ExitStack() as held:
+        try:
+            held.enter_context(FileLock(folder / LOCK, blocking=False))
+        except Timeout as error:
+            raise RunError(
+                f"`{folder}` is being trained by another process: wait for it, then start again"
+            ) from error
+        except OSError as error:
+            if error.errno != errno.ENOLCK:  # a network disk without locks will do
+                raise cannot_use(folder, error) from error
+        try:
+            yield
+        finally:
+            with suppress(OSError):  # while it is held, so that nobody else's file is removed
+                (folder / LOCK).unlink()
+
+
+def is_locked(folder: Path) -> bool:
+    """Return True if a process that lives keeps others from a folder.
+
+    >>> import tempfile
+    >>> is_locked(Path(tempfile.mkdtemp()))
+    False
+    """
+    if not (folder / LOCK).exists():  # which a lock would create
+        return False
+    try:
+        with FileLock(folder / LOCK, blocking=False):
+            return False
+    except Timeout:
+        return True
+    except OSError:
+        return False
+
+
+def user_path(path: str | Path) -> Path:
+    """Return a path that a user gave, with the home folder instead of `~`.
+
+    There need not be anything, but a name that is not text, or that the system cannot look up, is
+    refused.
+
+    >>> user_path("runs/first").as_posix()
+    'runs/first'
+    """
+    check_utf8(str(path), "a path")
+    place = Path(path)
+    try:
+        place = place.expanduser()
+    except RuntimeError as error:
+        raise RunError(
+            f"cannot use `{path}`: the home folder of `{place.parts[0]}` is not known; write the "
+            f"whole path, or `./{path}` if a name begins with `~`"
+        ) from error
+    try:
+        place.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        pass
+    except (OSError, ValueError) as error:  # a name too long, a parent we may not look into
+        reason = getattr(error, "strerror", None) or str(error)
+        raise RunError(f"cannot use `{path}`: {reason}; choose another path") from error
+    return place
+
+
+def cache_folder() -> Path:
+    """Where downloads and composites are kept; it need not exist."""
+    named = os.environ.get("XDG_CACHE_HOME", "")
+    if Path(named).is_absolute():  # the standard says to ignore any other
+        return Path(named) / "paretocosmos"
+    local = os.environ.get("LOCALAPPDATA", "")
+    if sys.platform == "win32" and local:
+        return Path(local) / "paretocosmos" / "Cache"
+    try:
+        home = Path.home()
+    except RuntimeError:  # a container's nameless user: nothing can be kept, nothing breaks
+        return Path(os.devnull) / "paretocosmos"
+    return home / ("Library/Caches" if sys.platform == "darwin" else ".cache") / "paretocosmos"
+
+
+def folders(data: str | None = None) -> list[Path]:
+    """The folders to look in: the one that is named, or else the variable's and the cache."""
+    if data is not None:
+        return [user_path(data)]
+    named = os.environ.get(VARIABLE)
+    return [*([user_path(named)] if named else []), cache_folder()]

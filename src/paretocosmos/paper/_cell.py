@@ -11,9 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from paretocosmos import errors
-from paretocosmos.io.files import one_line, sweep, write_bytes
-from paretocosmos.io.locks import locked
-from paretocosmos.io.paths import VARIABLE
+from paretocosmos.io.files import VARIABLE, lock_folder, one_line, sweep, write_bytes
 from paretocosmos.paper.recipe import Cell
 from paretocosmos.pareto.rays import each_alone
 from paretocosmos.runs.saved import sweep_run
@@ -115,7 +113,7 @@ def train(
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         try:
-            with locked(folder), _looking_in(how.data):
+            with lock_folder(folder), _looking_in(how.data):
                 try:
                     together(seeds)
                 except errors.DivergedError:
@@ -144,7 +142,7 @@ def tidy(cell: Cell, how: ReproduceOptions) -> None:
     hidden = (path for place in (folder, *runs) if place.is_dir() for path in place.glob(".*"))
     if next(hidden, None) is None and not any((run / "checkpoint").exists() for run in runs):
         return
-    with suppress(errors.RunError), locked(folder):
+    with suppress(errors.RunError), lock_folder(folder):
         _tidied(cell, how)
 
 
@@ -154,7 +152,7 @@ def _tidied(cell: Cell, how: ReproduceOptions) -> None:
     for run in cell.runs(how.out).values():
         shutil.rmtree(run / "checkpoint", ignore_errors=True)
         if next(run.glob(".*"), None) is not None:
-            with suppress(errors.RunError), locked(run):
+            with suppress(errors.RunError), lock_folder(run):
                 sweep_run(run)
 
 

@@ -13,8 +13,7 @@ from paretocosmos.config.settings import (
 )
 from paretocosmos.config.training import Training
 from paretocosmos.errors import DataError, RunError, SignatureError, UntrustedError
-from paretocosmos.io.files import digest, read_json
-from paretocosmos.io.paths import user_path
+from paretocosmos.io.files import digest, read_json, user_path
 from paretocosmos.io.trust import modules_of
 from paretocosmos.paper._cell import ReproduceOptions
 from paretocosmos.paper.names import defaults_of

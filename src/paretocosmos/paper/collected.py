@@ -15,7 +15,7 @@ from paretocosmos.io.schema.collected import (
     Spent,
     check_collected,
 )
-from paretocosmos.io.schema.sentence import mistakes_in, shown
+from paretocosmos.io.schema.models import mistakes_in, shown
 from paretocosmos.io.signatures import read_public_key
 from paretocosmos.io.trust import check_names, check_trust
 from paretocosmos.paper._against import against_paper

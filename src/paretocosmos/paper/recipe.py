@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from paretocosmos.config.settings import paper_settings
 from paretocosmos.errors import ConfigurationError, unknown
-from paretocosmos.io.paths import user_path
+from paretocosmos.io.files import user_path
 from paretocosmos.io.schema import MOST, PROTOCOLS
 from paretocosmos.paper._recipe_file import read_recipe
 from paretocosmos.paper.names import defaults_of, value_text

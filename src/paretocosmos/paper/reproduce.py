@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 
 from paretocosmos.errors import ConfigurationError, ParetoCosmosError, cannot_use
-from paretocosmos.io.paths import user_path
+from paretocosmos.io.files import user_path
 from paretocosmos.io.schema import MOST_WORKERS
 from paretocosmos.io.trust import check_trust
 from paretocosmos.paper._cell import Job, Outcome, ReproduceOptions, Tell, packages_of, tidy, train

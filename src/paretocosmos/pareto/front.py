@@ -247,7 +247,7 @@ class Front:
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> "Front":
         """The inverse of `to_dict`."""
-        from paretocosmos.io.schema.front import check_front
+        from paretocosmos.io.schema.models import check_front
 
         check_front(content)
         return cls(**{one.name: content[one.name] for one in fields(cls)})

@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 
 from paretocosmos.errors import ConfigurationError, need
-from paretocosmos.io.files import write_bytes
+from paretocosmos.io.files import user_path, write_bytes
 from paretocosmos.io.palette import LIGHT, RUNS
-from paretocosmos.io.paths import user_path
 from paretocosmos.objectives import measure_of
 from paretocosmos.pareto.front import Array, Front
 from paretocosmos.pareto.metrics import hypervolume

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from paretocosmos.errors import ConfigurationError, unknown
-from paretocosmos.io.paths import user_path
+from paretocosmos.io.files import user_path
 from paretocosmos.io.progress import status
 from paretocosmos.problems._base import (
     SPLITS,

@@ -1,6 +1,5 @@
 """Where runs go: folders asked for or free, finished, begun, refused."""
 
-import dataclasses
 import json
 import re
 import reprlib
@@ -9,10 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from paretocosmos.config.plan import Plan
-from paretocosmos.config.training import Training
 from paretocosmos.errors import ConfigurationError, ParetoCosmosError, RunError
-from paretocosmos.io.files import digest_of, exists
-from paretocosmos.io.paths import user_path
+from paretocosmos.io.files import digest_of, exists, user_path
 from paretocosmos.runs.record import other_objectives, record_in
 from paretocosmos.runs.saved import saved_in
 from paretocosmos.runs.stored_names import rename_record, restore_names
@@ -128,7 +125,7 @@ def refuse_other(folder: Path, record: Mapping[str, Any], plan: Plan) -> None:
     """Refuse to continue a run with other settings or on other data than it was begun."""
     now, recorded = plan.configuration.to_dict(), record.get("data_hash")
     same_problem = record.get("problem") == now["problem"]
-    if same_problem and recorded not in (None, plan.data_hash):
+    if same_problem and recorded != plan.data_hash:
         # first, since settings such as the knots of a network follow from the data
         raise RunError(
             f"`{folder}` was begun on other data than this (an input, an answer or the order of "
@@ -144,11 +141,6 @@ def refuse_other(folder: Path, record: Mapping[str, Any], plan: Plan) -> None:
             f"`{folder}` holds a run with other settings ({'; '.join(differences)}); repeat them, "
             "or choose another `out`"
         ).by({"out": None})
-    if recorded is None:
-        raise RunError(
-            f"`{folder}` was begun by a version that did not record its data, so it cannot be "
-            "continued: choose another `out`"
-        ).by({"out": None})
 
 
 def hash_run(plan: Plan) -> str:
@@ -162,10 +154,6 @@ def _differences(
 ) -> Iterator[tuple[str, Any, Any]]:
     # the record holds more than the configuration, but inside of it every key counts
     old, new = flat({key: before.get(key) for key in now}), flat(now)
-    # what an earlier release had no word for was as it is by default
-    usual = {f"training.{key}": value for key, value in dataclasses.asdict(Training()).items()}
-    usual["preset"] = "paper"
-    old |= {key: usual[key] for key in new if key in usual and old.get(key) is None}
     for settings in (old, new):  # whichever of several GPUs: the kind decides the result
         settings["device"] = str(settings["device"]).partition(":")[0]
     for key in dict.fromkeys([*new, *old]):

@@ -11,8 +11,7 @@ from paretocosmos.conditioning import PerRayEnsemble
 from paretocosmos.config.build import Blueprint
 from paretocosmos.config.settings import NETWORK
 from paretocosmos.errors import DataError, RunError
-from paretocosmos.io.files import digest, digest_of, one_line, read_json
-from paretocosmos.io.paths import user_path
+from paretocosmos.io.files import digest, digest_of, one_line, read_json, user_path
 from paretocosmos.io.progress import status
 from paretocosmos.io.signatures import fingerprint_of, read_public_key
 from paretocosmos.io.trust import modules_of

@@ -157,21 +157,18 @@ def _content(folder: Path) -> dict[str, Any]:
 
 def _checked(folder: Path, record: dict[str, Any]) -> dict[str, Any]:
     """What `run.json` holds, if this version can read it and it is what it should be."""
-    from paretocosmos.io.schema.record import check_record
+    from paretocosmos.runs.schema import check_record
 
     written = record.get("format")
     if not isinstance(written, int):
         raise RunError(f"`{folder / 'run.json'}` does not come from paretocosmos; train again")
-    if written > FORMAT:
+    if written != FORMAT:
+        version = str(record.get("version"))
+        version = version if version.isprintable() and len(version) < 40 else "unknown"
         raise RunError(
-            f"`{folder}` was written by a newer version ({_version(record)}); "
-            "upgrade with: pip install --upgrade paretocosmos"
+            f"`{folder}` was written by another version ({version}), whose folders this one does "
+            "not read: upgrade with `pip install --upgrade paretocosmos`, or use that version"
         )
-    if written < FORMAT:
-        raise RunError(
-            f"`{folder}` was written by an older version ({_version(record)}), whose folders "
-            "this one does not read: choose another `out` and train again, or use that version"
-        ).by({"out": None})
     check_record(record, folder / "run.json")
     return record
 
@@ -213,16 +210,11 @@ def objective_specs(problem: Problem) -> list[dict[str, Any]]:
 
 
 def other_objectives(record: Mapping[str, Any], problem: Problem) -> list[str]:
-    """How a problem's objectives differ from those a run was trained on, if they do.
+    """Say how a problem's objectives differ from those a run was trained on, if they do.
 
-    A class of one's own may have moved to another module. Folders of before objectives were
-    recorded say nothing.
+    A class of one's own may have moved to another module.
     """
-    before: list[dict[str, Any]] | None = record.get("objective_specs")
-    if before is None:
-        return []
-    now = objective_specs(problem)
-    pairs = list(itertools.zip_longest(before, now))
+    pairs = list(itertools.zip_longest(record["objective_specs"], objective_specs(problem)))
     return [f"objective: {_said(a)} there, {_said(b)} now" for a, b in pairs if _key(a) != _key(b)]
 
 
@@ -264,12 +256,6 @@ def _said(spec: Mapping[str, Any] | None) -> str:
 def _kind(value: object) -> str:
     """What JSON cannot say, by its kind, which is the same tomorrow."""
     return repr(value) if isinstance(value, float) else type(value).__name__
-
-
-def _version(record: Mapping[str, Any]) -> str:
-    """As the record has it, if that is one."""
-    found = str(record.get("version"))
-    return found if found.isprintable() and len(found) < 40 else "unknown"
 
 
 def course_of(record: Mapping[str, Any], front_val: Front) -> list[tuple[int, Front]]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from paretocosmos.config.plan import Plan
 from paretocosmos.errors import RunError
-from paretocosmos.io.locks import locked
+from paretocosmos.io.files import lock_folder
 from paretocosmos.runs.checkpoint import flaw_of
 from paretocosmos.runs.folders import finished, refuse_other
 from paretocosmos.runs.record import record_in
@@ -39,7 +39,7 @@ def take_up(
         return [[job] for job in left]
     mates = _mates(left)
     for _, folder in mates:
-        held.enter_context(locked(folder))
+        held.enter_context(lock_folder(folder))
     if mates:
         order = [plan.seed for plan, _ in jobs]
         asked = all(plan.seed in order for plan, _ in mates)
@@ -59,12 +59,12 @@ def _lock(held: ExitStack, jobs: list[Job], left: list[Job]) -> None:
     A finished run may be in a read-only folder, and is touched only if there is something to sweep.
     """
     for _, folder in left:
-        held.enter_context(locked(folder))
+        held.enter_context(lock_folder(folder))
         sweep_run(folder)
     trained = {folder for _, folder in left}
     for folder in (folder for _, folder in jobs if folder not in trained):
         if any(path.name.startswith(".") for path in folder.iterdir()):
-            with suppress(RunError), locked(folder):
+            with suppress(RunError), lock_folder(folder):
                 sweep_run(folder)
 
 

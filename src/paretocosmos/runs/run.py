@@ -15,8 +15,8 @@ from torch import nn
 from paretocosmos.errors import ConfigurationError, RunError
 from paretocosmos.evaluation.choose import Choice, choose_point, evaluate_choice
 from paretocosmos.evaluation.output_cache import NO_CACHE, OutputCache
+from paretocosmos.io.files import user_path
 from paretocosmos.io.formatting import Grid, format_number
-from paretocosmos.io.paths import user_path
 from paretocosmos.io.progress import status
 from paretocosmos.pareto.front import Array, Front
 from paretocosmos.pareto.rays import Rays, as_rays

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from paretocosmos.errors import RunError
-from paretocosmos.io.files import replacing
-from paretocosmos.io.paths import user_path
+from paretocosmos.io.files import replacing, user_path
 from paretocosmos.io.signatures import (
     ALGORITHM,
     FILE,

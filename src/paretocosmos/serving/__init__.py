@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from paretocosmos.errors import MissingExtraError
-from paretocosmos.serving._settings import Settings
+from paretocosmos.serving.settings import Settings
 
 __all__ = ["Settings", "serve"]
 
@@ -23,16 +23,16 @@ def serve(settings: Settings, *, started: Callable[[str], None] | None = None) -
         try:
             __import__(package)
         except ModuleNotFoundError as error:
-            if error.name != package:  # it is there, and something else is missing
+            if error.name != package:  # one of its dependencies is missing
                 raise
             raise MissingExtraError(package, "serve", "`paretocosmos serve`") from error
     import uvicorn
 
-    from paretocosmos.serving._app import make_app
-    from paretocosmos.serving._server import configured, hearing, listen, run_server
+    from paretocosmos.serving.app import make_app
+    from paretocosmos.serving.server import handle_signals, make_config, open_socket, run_server
 
-    server = uvicorn.Server(configured(settings, make_app(settings)))
-    with hearing(server), listen(settings) as sock:
+    server = uvicorn.Server(make_config(settings, make_app(settings)))
+    with handle_signals(server), open_socket(settings) as sock:
         host, port = sock.getsockname()[:2]
         if started is not None:
             started(f"http://{f'[{host}]' if ':' in host else host}:{port}")

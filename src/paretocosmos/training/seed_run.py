@@ -256,7 +256,7 @@ class SeedRun:
             return
         there = saved_in(self.folder).get(epoch)
         if there is not None and (epoch > 0 or flaw_of(there, epoch) is None):
-            from paretocosmos.io.schema.checkpoint import check_checkpoint
+            from paretocosmos.runs.schema import check_checkpoint
 
             load_checkpoint(there, self.at)
             check_checkpoint(self.at.numbers, there)

@@ -23,13 +23,12 @@ from paretocosmos.errors import (
 )
 from paretocosmos.io.formatting import sanitize
 from paretocosmos.io.schema.cell import CellFile, read_cell
-from paretocosmos.io.schema.checkpoint import check_checkpoint
 from paretocosmos.io.schema.collected import check_collected
-from paretocosmos.io.schema.record import check_record
 from paretocosmos.paper._recipe_file import read_recipe
 from paretocosmos.paper.collected import read_collected
 from paretocosmos.pareto import Front
 from paretocosmos.problems.tables.table import Table
+from paretocosmos.runs.schema import check_checkpoint, check_record
 
 RESULTS = Path(__file__).parents[3] / "results"
 FILE = Path("file")

@@ -8,8 +8,16 @@ from pydantic import AfterValidator, Field, ValidationError
 
 from paretocosmos.errors import RunError
 from paretocosmos.io.formatting import sanitize_line
-from paretocosmos.io.schema.kinds import ByName, Model, NonEmpty, Size
-from paretocosmos.io.schema.sentence import mistakes_in, path_of, shown, validated
+from paretocosmos.io.schema.models import (
+    ByName,
+    Model,
+    NonEmpty,
+    Size,
+    mistakes_in,
+    path_of,
+    shown,
+    validated,
+)
 
 
 def _even(value: int) -> int:

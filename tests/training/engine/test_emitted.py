@@ -5,8 +5,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state
 
-from paretocosmos.conditioning import Emission
-from paretocosmos.conditioning.hypernet import Hypernet
+from paretocosmos.conditioning import Hypernet, HypernetOutput
 from paretocosmos.training.engine.gradients import EmittedLosses, LossGradients, Telling, emits
 
 SAMPLES, WIDTH = 12, 6
@@ -45,7 +44,7 @@ def test_as_every_parameter_s_gradient(objectives: int, groups: int) -> None:
     inputs, rays = torch.randn(SAMPLES, 3).double(), torch.rand(groups, objectives).double()
     losses, *emission = told(model, leaves, inputs, rays)
     every = LossGradients(losses, leaves, (), stacked=False)
-    check(EmittedLosses(losses, leaves, Emission(*emission)), every, losses.detach())
+    check(EmittedLosses(losses, leaves, HypernetOutput(*emission)), every, losses.detach())
 
 
 @pytest.mark.parametrize("groups", [1, 3])
@@ -56,7 +55,7 @@ def test_with_several_seeds(groups: int) -> None:
     inputs, rays = torch.randn(3, SAMPLES, 3).double(), torch.rand(3, groups, 2).double()
     losses, *emission = torch.vmap(lambda *given: told(models[0], *given))(leaves, inputs, rays)
     every = LossGradients(losses, leaves, (), stacked=True)
-    check(EmittedLosses(losses, leaves, Emission(*emission)), every, losses.detach())
+    check(EmittedLosses(losses, leaves, HypernetOutput(*emission)), every, losses.detach())
 
 
 def test_without_inner_products_it_is_one_backward_pass() -> None:
@@ -64,7 +63,7 @@ def test_without_inner_products_it_is_one_backward_pass() -> None:
     leaves = {n: p.detach().clone().requires_grad_() for n, p in model.named_parameters()}
     given = torch.randn(4, 3).double(), torch.rand(1, 2).double()
     losses, *emission = told(model, leaves, *given)
-    found = EmittedLosses(losses, leaves, Emission(*emission)).weighted(
+    found = EmittedLosses(losses, leaves, HypernetOutput(*emission)).weighted(
         torch.tensor([[2.0, -1.0]]).double()
     )
     again, *_ = told(model, leaves, *given)

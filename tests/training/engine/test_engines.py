@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from paretocosmos.backbones.mlp import Mlp
-from paretocosmos.conditioning.concat import Concat
+from paretocosmos.conditioning import Concat
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.methods import Gram, State
 from paretocosmos.methods.cosmos import Cosmos

@@ -9,8 +9,7 @@ from torch import Tensor, nn
 from torch.autograd.functional import jacobian
 from torch.func import functional_call
 
-from paretocosmos.conditioning import inside
-from paretocosmos.conditioning.none import Unconditioned
+from paretocosmos.conditioning import Unconditioned, inside
 from paretocosmos.methods.cosmos import Cosmos
 from paretocosmos.methods.epo import Epo
 from paretocosmos.methods.mgda import Mgda

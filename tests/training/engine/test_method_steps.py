@@ -11,10 +11,7 @@ from torch import Tensor, nn
 from paretocosmos import registry
 from paretocosmos.backbones.lenet import LeNet
 from paretocosmos.backbones.mlp import Mlp
-from paretocosmos.conditioning import Conditioning
-from paretocosmos.conditioning.concat import Concat
-from paretocosmos.conditioning.hypernet import Hypernet
-from paretocosmos.conditioning.none import Unconditioned
+from paretocosmos.conditioning import Concat, Conditioning, Hypernet, Unconditioned
 from paretocosmos.methods import Method, State
 from paretocosmos.objectives import CrossEntropy, MeanSquaredError, Objective
 from paretocosmos.training.engine import Step, make_step

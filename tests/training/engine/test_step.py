@@ -9,9 +9,7 @@ from torch import Tensor, nn
 
 from paretocosmos.backbones.lenet import LeNet
 from paretocosmos.backbones.mlp import Mlp
-from paretocosmos.conditioning import Conditioning
-from paretocosmos.conditioning.concat import Concat
-from paretocosmos.conditioning.transposed_conv import TransposedConv
+from paretocosmos.conditioning import Concat, Conditioning, TransposedConv
 from paretocosmos.methods import Gram, Method, State
 from paretocosmos.methods.cosmos import Cosmos
 from paretocosmos.methods.linear import Linear

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from paretocosmos.errors import RunError
-from paretocosmos.io.locks import held
+from paretocosmos.io.files import is_locked
 from paretocosmos.objectives import measure_of
 from paretocosmos.runs.below import places_in
 from paretocosmos.runs.checkpoint import numbers_in
@@ -46,7 +46,7 @@ def _run(place: Path, root: Path) -> dict[str, Any]:
         "problem": record["name"],
         "method": record["label"],
         "seed": record["seed"],
-        "status": "finished" if finished else "training" if held(place) else "stopped",
+        "status": "finished" if finished else "training" if is_locked(place) else "stopped",
         "epoch": epoch,
         "epochs": epochs,
         "seconds": seconds,

@@ -9,8 +9,7 @@ from pydantic import Field
 from paretocosmos.errors import RunError
 from paretocosmos.io.files import read_json
 from paretocosmos.io.schema import CELL
-from paretocosmos.io.schema.kinds import Large, Model, Settings
-from paretocosmos.io.schema.sentence import validated
+from paretocosmos.io.schema.models import Large, Model, Settings, validated
 
 __all__ = ["CellFile", "read_cell"]
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Discriminator, Field, Tag, model_validator
 
 from paretocosmos.errors import RunError
-from paretocosmos.io.schema.kinds import (
+from paretocosmos.io.schema.models import (
     LATER,
     ByName,
     FileName,
@@ -19,8 +19,8 @@ from paretocosmos.io.schema.kinds import (
     Size,
     Some,
     lacking,
+    validated,
 )
-from paretocosmos.io.schema.sentence import validated
 
 __all__ = [
     "AblationRow",

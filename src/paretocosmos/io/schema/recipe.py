@@ -9,8 +9,16 @@ from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, mo
 
 from paretocosmos.errors import unknown
 from paretocosmos.io.schema import PRESETS, PROTOCOLS, SETTINGS
-from paretocosmos.io.schema.kinds import Large, Model, NonEmpty, Shows, few
-from paretocosmos.io.schema.sentence import Place, mistakes_in, shown
+from paretocosmos.io.schema.models import (
+    Large,
+    Model,
+    NonEmpty,
+    Place,
+    Shows,
+    few,
+    mistakes_in,
+    shown,
+)
 
 __all__ = ["Grid", "RecipeFile", "check_recipe"]
 

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import NoReturn
 
 from paretocosmos.errors import DataError
+from paretocosmos.io.compression import check_size
 from paretocosmos.io.files import one_line
-from paretocosmos.io.packed import check_size
 
 __all__ = ["ARCHIVES", "Pictures", "number_of", "open_pictures"]
 

@@ -14,8 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from paretocosmos.errors import DataError
-from paretocosmos.io.files import replacing, write_bytes
-from paretocosmos.io.paths import cache_folder
+from paretocosmos.io.files import cache_folder, replacing, write_bytes
 from paretocosmos.io.progress import get_console
 from paretocosmos.problems.faces.archives import Pictures
 from paretocosmos.problems.faces.decode import TRANSFORM, decode_all

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from paretocosmos.errors import DataError
-from paretocosmos.io.paths import VARIABLE, folders, user_path
+from paretocosmos.io.files import VARIABLE, folders, user_path
 from paretocosmos.problems.faces.archives import ARCHIVES, number_of
 
 __all__ = ["META", "CelebaFiles", "find_celeba"]

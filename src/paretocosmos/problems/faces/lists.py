@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from paretocosmos.errors import ConfigurationError, DataError, unknown
+from paretocosmos.io.compression import LARGEST, check_size, read_packed
 from paretocosmos.io.files import one_line
-from paretocosmos.io.packed import LARGEST, check_size, read_packed
 from paretocosmos.problems.faces.files import META, CelebaFiles
 
 __all__ = ["ATTRIBUTES", "PARTITIONS", "TOTAL", "Listed", "read_lists"]

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from paretocosmos.errors import DataError
-from paretocosmos.io.packed import read_packed
+from paretocosmos.io.compression import read_packed
 
 __all__ = ["CLASSES", "Bytes", "read_idx", "read_pair"]
 

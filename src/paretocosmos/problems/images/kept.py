@@ -6,8 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from paretocosmos.io.files import replacing
-from paretocosmos.io.paths import cache_folder
+from paretocosmos.io.files import cache_folder, replacing
 from paretocosmos.problems.images.composites import Composites
 
 __all__ = ["kept"]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from paretocosmos.errors import DataError
 from paretocosmos.io.download import Remote, fetch
-from paretocosmos.io.paths import VARIABLE, cache_folder
+from paretocosmos.io.files import VARIABLE, cache_folder
 
 __all__ = [
     "FASHION_MNIST",

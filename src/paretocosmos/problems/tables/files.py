@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from paretocosmos.errors import ConfigurationError, DataError, DataWarning, need
-from paretocosmos.io.packed import check_lines, in_pieces
-from paretocosmos.io.paths import user_path
+from paretocosmos.io.compression import check_lines, in_pieces
+from paretocosmos.io.files import user_path
 from paretocosmos.problems.tables.parquet import read_parquet
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from paretocosmos.errors import DataError, ParetoCosmosError, need
+from paretocosmos.io.compression import TABLE_WAY_OUT, check_size, largest_table
 from paretocosmos.io.formatting import format_bytes
-from paretocosmos.io.packed import TABLE_WAY_OUT, check_size, largest_table
 
 if TYPE_CHECKING:
     import pandas as pd

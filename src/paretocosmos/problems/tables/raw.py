@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from paretocosmos.errors import DataError
-from paretocosmos.io.paths import user_path
+from paretocosmos.io.files import user_path
 from paretocosmos.problems.tables.files import read_csv
 
 if TYPE_CHECKING:

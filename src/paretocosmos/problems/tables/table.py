@@ -248,7 +248,7 @@ class Table:
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> "Table":
         """The inverse of `to_dict`; the numbers come back bit for bit."""
-        from paretocosmos.io.schema.table import check_table
+        from paretocosmos.io.schema.models import check_table
 
         check_table(content)
         return cls(

@@ -7,8 +7,7 @@ from typing import TypeGuard
 import torch
 from torch import Tensor, nn
 
-from paretocosmos.conditioning import Emission, heads_of, inside
-from paretocosmos.conditioning.hypernet import Hypernet
+from paretocosmos.conditioning import Hypernet, HypernetOutput, heads_of, inside
 from paretocosmos.methods import Method
 from paretocosmos.types import Inputs, Outputs
 
@@ -112,9 +111,9 @@ class Telling(nn.Module):
         super().__init__()
         self.model = model
 
-    def forward(self, inputs: Inputs, ray: Tensor) -> tuple[Outputs, Emission]:
-        emission = self.model.emission(self.model.rays_for(ray))
-        return self.model.emitted_to(inputs, emission), emission
+    def forward(self, inputs: Inputs, ray: Tensor) -> tuple[Outputs, HypernetOutput]:
+        emission = self.model.generate(self.model.rays_for(ray))
+        return self.model.call_generated(inputs, emission), emission
 
 
 class EmittedLosses:
@@ -135,7 +134,9 @@ class EmittedLosses:
         emission: of the same forward pass, with its graph, ``[..., G, width]`` and ``[..., G, P]``.
     """
 
-    def __init__(self, losses: Tensor, leaves: Mapping[str, Tensor], emission: Emission) -> None:
+    def __init__(
+        self, losses: Tensor, leaves: Mapping[str, Tensor], emission: HypernetOutput
+    ) -> None:
         self._losses, self._leaves, self._emission = losses, leaves, emission
         self._rows: Tensor | None = None
 

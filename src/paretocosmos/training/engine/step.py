@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from paretocosmos.conditioning import Conditioning, Emission
+from paretocosmos.conditioning import Conditioning, HypernetOutput
 from paretocosmos.config.promises import promised
 from paretocosmos.methods import Gram, Method, State
 from paretocosmos.objectives import Objective
@@ -156,7 +156,7 @@ def make_step(
                 total_of = partial(processes.total, samples=samples)
                 each_loss = LossGradients(losses, leaves, apart, total_of, stacked=stacked)
             else:
-                each_loss = EmittedLosses(losses, leaves, Emission(*emission))
+                each_loss = EmittedLosses(losses, leaves, HypernetOutput(*emission))
             weights, state = weigh(
                 method, losses.detach(), own_rays, each_loss.gram, state, groups=rays.shape[-2]
             )

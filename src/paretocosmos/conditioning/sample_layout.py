@@ -1,0 +1,154 @@
+"""Where samples are: on which axis of inputs, of what layers give, and of outputs.
+
+A ray belongs to a sample, so a layer that is scaled by rays must know which of its axes counts the
+samples. `probing.py` finds out.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Literal, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from paretocosmos.errors import ConfigurationError
+from paretocosmos.types import Inputs, Outputs, first, map_tensors
+
+Batching = Literal["groups", "each"]
+"""How rays meet samples: G groups of neighbouring samples, one ray each, or every sample under
+every ray, ``[N * B, ...]`` out."""
+
+
+class SampleAxis(NamedTuple):
+    """The axis of a tensor that counts samples."""
+
+    axis: int = 0
+    inner: int = 0
+    """The number of samples, where steps come before them on that axis, ``[T * B]``; else 0."""
+
+
+FIRST = SampleAxis()
+
+
+class Layout(NamedTuple):
+    """Where the samples of one call are."""
+
+    axis: int
+    """Of the inputs."""
+    blocks: tuple[SampleAxis, ...]
+    """Of what each conditioned layer gives."""
+    outputs: tuple[SampleAxis, ...]
+    """Of each tensor that the network gives."""
+
+    @property
+    def samples_first(self) -> bool:
+        """True if samples come first in the inputs and in all outputs."""
+        return self.axis == 0 and all(axis == FIRST for axis in self.outputs)
+
+
+INTERDEPENDENT = None
+"""Instead of a layout: samples influence one another, and every ray needs a call of its own."""
+
+
+def move_samples_first(tensor: Tensor, axis: SampleAxis) -> Tensor:
+    """Bring the samples of a tensor to the first axis, steps of one sample side by side."""
+    moved = tensor.movedim(axis.axis, 0)
+    if axis.inner:
+        moved = moved.unflatten(0, (-1, axis.inner)).transpose(0, 1).flatten(0, 1)
+    return moved
+
+
+def move_samples_back(tensor: Tensor, axis: SampleAxis) -> Tensor:
+    """Undo `move_samples_first`."""
+    if axis.inner:
+        tensor = tensor.unflatten(0, (axis.inner, -1)).transpose(0, 1).flatten(0, 1)
+    return tensor.movedim(0, axis.axis)
+
+
+def has_samples_first(network: nn.Module) -> bool:
+    """Return True if a network declares that samples come first everywhere, as a `Backbone`."""
+    return bool(getattr(network, "samples_first", False))
+
+
+def count_samples(inputs: Inputs, axis: int) -> int:
+    """Return the number of samples; not `len`, which an exported model would keep."""
+    return first(inputs).shape[axis]
+
+
+def check_group_count(samples: int, groups: int) -> None:
+    """Raise if a batch cannot be shared among that many rays."""
+    if samples % groups:
+        raise ConfigurationError(
+            f"a batch of {samples} samples cannot be split among {groups} rays: use one ray, one "
+            "per sample, or a number that divides the batch"
+        )
+
+
+def select_own_rows(alone: Sequence[Outputs], axes: Sequence[SampleAxis] | None) -> Outputs:
+    """Take from the outputs under each of G rays the share of the samples that belongs to it.
+
+    Args:
+        alone: outputs for all samples, once per ray.
+        axes: where the samples are in each tensor; first if `None`.
+    """
+    groups = len(alone)
+    remaining = iter(axes or ())
+
+    def select(*outs: Tensor) -> Tensor:
+        axis = (next(remaining, FIRST) if outs[0].is_floating_point() else FIRST).axis
+        if outs[0].ndim <= axis or outs[0].shape[axis] % groups:
+            raise ConfigurationError(
+                f"outputs of shape {tuple(outs[0].shape)} cannot be divided among {groups} rays: "
+                "call the model with one ray, or with a number of rays that divides its samples"
+            )
+        rows = outs[0].shape[axis] // groups
+        return torch.cat([out.narrow(axis, i * rows, rows) for i, out in enumerate(outs)], axis)
+
+    selected: Outputs = map_tensors(select, *alone)
+    return selected
+
+
+def iter_tensors(nested: object) -> Iterator[Tensor]:
+    """Yield the tensors in mappings, sequences and dataclasses, in the order of `map_tensors`."""
+    if isinstance(nested, Tensor):
+        yield nested
+    elif isinstance(nested, Mapping):
+        for value in nested.values():
+            yield from iter_tensors(value)
+    elif isinstance(nested, list | tuple):
+        for value in nested:
+            yield from iter_tensors(value)
+    elif hasattr(nested, "__dataclass_fields__"):
+        yield from iter_tensors(vars(nested))
+
+
+def iter_floats(nested: object) -> Iterator[Tensor]:
+    """Yield the tensors of real numbers, as `iter_tensors`."""
+    return (tensor for tensor in iter_tensors(nested) if tensor.is_floating_point())
+
+
+def add_terms(features: Tensor, terms: Tensor, batching: Batching) -> Tensor:
+    """Add one term per ray to features: ``[B, ...] + [G or N, ...]``.
+
+    ``"groups"`` gives every group of B/G neighbouring samples its ray's term, ``[B, ...]`` out;
+    ``"each"`` gives every sample every ray's term, ``[N * B, ...]`` out.
+    """
+    if features.ndim == terms.ndim == 4 and features.stride(1) == 1:
+        # channels lie last in memory: added in that order, the terms' gradient, a sum over samples,
+        # takes 0.2 instead of 3.5 ms (256 x 10 x 32 x 32, two CPU cores)
+        return _broadcast_add(features.movedim(1, -1), terms.movedim(1, -1), batching).movedim(
+            -1, 1
+        )
+    while terms.ndim < features.ndim:
+        terms = terms.unsqueeze(1)
+    return _broadcast_add(features, terms, batching)
+
+
+def _broadcast_add(features: Tensor, terms: Tensor, batching: Batching) -> Tensor:
+    if batching == "each":
+        return (features.unsqueeze(0) + terms.unsqueeze(1)).flatten(0, 1)
+    samples, groups = features.shape[0], terms.shape[0]
+    check_group_count(samples, groups)
+    if groups in (1, samples):
+        return features + terms
+    grouped = torch.unflatten(features, 0, (groups, samples // groups))
+    return (grouped + terms.unsqueeze(1)).flatten(0, 1)

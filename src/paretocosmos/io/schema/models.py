@@ -1,0 +1,276 @@
+"""Pydantic models of files: strict fields with limits, and one sentence for the first mistake.
+
+A file is checked against its model before anything in it is used. This module imports pydantic, so
+it is imported where a file is read.
+"""
+
+import reprlib
+from collections.abc import Callable, Mapping
+from math import prod
+from typing import Annotated, Any, TypeVar, get_args
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    model_validator,
+)
+
+from paretocosmos.errors import DataError, ParetoCosmosError, unknown
+from paretocosmos.io.formatting import sanitize_line
+from paretocosmos.io.schema import MOST, SETTINGS, SHOWS, VALUES
+
+One = TypeVar("One")
+
+LATER: Any = object()
+"""The default of a field that only a finished thing has to have; see `lacking`."""
+
+
+class Model(BaseModel):
+    """A part of a file: true is no number, "3" is none, and what is not asked for is let be."""
+
+    model_config = ConfigDict(strict=True, extra="ignore", frozen=True)
+
+
+def lacking(part: Model) -> None:
+    """Refuse a finished thing that lacks a field."""
+    for name in type(part).model_fields:
+        if getattr(part, name) is LATER:
+            raise ValueError(f"`{name}` is missing")
+
+
+def few(names: object) -> object:
+    """Refuse too many names before each of them is looked at, and each may be a mistake."""
+    if isinstance(names, dict) and len(names) > SETTINGS:
+        raise ValueError(f"at most {SETTINGS} entries, found {len(names)}")
+    return names
+
+
+def _drawn(value: str) -> str:
+    if value not in SHOWS:
+        raise unknown("value", value, SHOWS)
+    return value
+
+
+def _small(shape: list[int]) -> list[int]:
+    if prod(shape) > VALUES:
+        raise ValueError(f"at most {VALUES} values in all, found {prod(shape)}")
+    return shape
+
+
+def _short(settings: dict[str, Any]) -> dict[str, Any]:
+    for name, value in settings.items():
+        if isinstance(value, dict | list) and len(value) > SETTINGS:
+            raise ValueError(
+                f"`{name[:60]}` must have at most {SETTINGS} entries, found {len(value)}"
+            )
+    return settings
+
+
+# A list with a wrong entry is refused at the first, not after a million of them.
+Some = Annotated[list[One], Field(max_length=MOST, fail_fast=True)]
+NonEmpty = Annotated[list[One], Field(min_length=1, max_length=MOST, fail_fast=True)]
+
+ByName = Annotated[dict[str, One], BeforeValidator(few)]
+
+Number = Annotated[float, Field(gt=-1e300, lt=1e300)]
+Finite = Annotated[float, Field(allow_inf_nan=False)]
+FileName = Annotated[str, Field(min_length=1, max_length=100, pattern=r"^[^/\\\x00-\x1f]+$")]
+Size = Annotated[int, Field(ge=1, le=MOST)]
+Count = Annotated[int, Field(ge=1, le=10**9)]
+Large = Annotated[int, Field(ge=0, le=2**63 - 1)]
+Shape = Annotated[
+    list[Count], Field(min_length=1, max_length=8, fail_fast=True), AfterValidator(_small)
+]
+Settings = Annotated[ByName[Any], AfterValidator(_short)]
+Shows = Annotated[str, Field(max_length=200), AfterValidator(_drawn)]
+
+
+Place = tuple[str | int, ...]
+File = TypeVar("File", bound=BaseModel)
+
+MISTAKES = 1000  # that are looked at: of a million, each would be an object of its own
+LONGEST = 60  # letters of what was found
+
+# By the names of pydantic's errors; what it was compared with goes in.
+RULES = {
+    "string_type": "must be text",
+    "string_unicode": "must be text",
+    "string_too_long": "must have at most {max_length} characters",
+    "int_type": "must be a whole number",
+    "float_type": "must be a number",
+    "finite_number": "must be a finite number",
+    "bool_type": "must be true or false",
+    "list_type": "must be a list",
+    "dict_type": "must be a mapping",
+    "model_type": "must be a mapping",
+    "literal_error": "must be {expected}",
+    "greater_than": "must be above {gt}",
+    "greater_than_equal": "must be at least {ge}",
+    "less_than": "must be below {lt}",
+    "less_than_equal": "must be at most {le}",
+    "too_short": "must have at least {min_length} entries",
+    "too_long": "must have at most {max_length} entries",
+}
+
+
+def validated(
+    model: type[File], content: object, refusal: Callable[[str], ParetoCosmosError]
+) -> File:
+    """What a file holds, if it fits its model.
+
+    Args:
+        model: of that kind of file.
+        content: what was read.
+        refusal: makes an error of the first mistake.
+    """
+    try:
+        return model.model_validate(content)
+    except ValidationError as error:
+        raise refusal(mistakes_in(error, model)[0][1]) from error
+
+
+def mistakes_in(error: ValidationError, model: type[BaseModel]) -> list[tuple[Place, str]]:
+    """Every mistake: where it is, and a sentence without its end.
+
+    Args:
+        error: of the validation.
+        model: what was validated against, for the names it knows.
+    """
+    if error.error_count() > MISTAKES:
+        return [((), f"it is wrong in {error.error_count():,} places")]
+    return [(one["loc"], _sentence(one, model)) for one in error.errors(include_url=False)]
+
+
+def _sentence(found: Any, model: type[BaseModel]) -> str:
+    kind, place = found["type"], found["loc"]
+    path = path_of(place)
+    if kind == "missing":
+        return f"`{path}` is missing"
+    if kind == "extra_forbidden":
+        *outer, last = place
+        known = _model_at(model, tuple(outer)).model_fields
+        within = f"`{path_of(tuple(outer))}`: " if outer else ""
+        return sanitize_line(f"{within}{unknown('key', str(last)[:LONGEST], known)}")
+    if kind == "value_error":
+        said = sanitize_line(str(found["ctx"]["error"]))
+        return f"`{path}`: {said}" if path else said
+    what = f"`{path}`" if path else "it"
+    if place and place[-1] == "[key]":
+        what = f"a name in `{path_of(place[:-2])}`"
+    rule = f"is invalid ({sanitize_line(found['msg'])})"
+    if kind in RULES:
+        rule = RULES[kind].format(**found.get("ctx", {})).replace("'", "`")
+    return f"{what} {rule}, found {shown(found['input'])}"
+
+
+def _model_at(model: type[BaseModel], place: Place) -> type[BaseModel]:
+    """The model of a part of a file, in a list of such or by itself."""
+    for name in place:
+        if isinstance(name, str):
+            kind = model.model_fields[name].annotation
+            inner = [one for one in (kind, *get_args(kind)) if isinstance(one, type)]
+            model = next(one for one in inner if issubclass(one, BaseModel))
+    return model
+
+
+def path_of(place: Place) -> str:
+    """A place in a file, in words.
+
+    >>> path_of(("grid", 0, "settings", "epochs"))
+    'grid[0].settings.epochs'
+    """
+    parts = (
+        f"[{key}]" if isinstance(key, int) else f".{sanitize_line(key)[:LONGEST]}" for key in place
+    )
+    return "".join(parts).removeprefix(".")
+
+
+def shown(value: object) -> str:
+    """What was found, shortened to one line.
+
+    >>> shown(["x"] * 1000)
+    "['x', 'x', 'x', 'x', 'x', 'x', ...]"
+    """
+    try:
+        text = sanitize_line(_SHORT.repr(value))
+    except ValueError:  # Python writes no number of more than 4,300 digits
+        return "a number of thousands of digits"
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."
+
+
+_SHORT = reprlib.Repr()
+_SHORT.maxstring = _SHORT.maxother = LONGEST
+
+
+def check_front(content: Mapping[str, Any]) -> None:
+    """Refuse what is no front."""
+
+    def refusal(mistake: str) -> DataError:
+        keys = ", ".join(FrontFile.model_fields)
+        return DataError(f"this is not a front: {mistake}; a front has the keys {keys}")
+
+    validated(FrontFile, dict(content) if isinstance(content, Mapping) else content, refusal)
+
+
+class FrontFile(Model):
+    """N rays of J objectives, and a value or none of each."""
+
+    rays: NonEmpty[NonEmpty[Finite]]
+    values: NonEmpty[NonEmpty[Finite | None]]
+    names: NonEmpty[str]
+    reference: NonEmpty[Finite]
+    metrics: ByName[NonEmpty[Finite | None]]
+    split: str
+    provenance: dict[str, Any]
+
+    @model_validator(mode="after")
+    def _fits(self) -> "FrontFile":
+        many, wide = len(self.rays), len(self.names)
+        for key, rows in (("rays", self.rays), ("values", self.values)):
+            if len(rows) != many or any(len(row) != wide for row in rows):
+                raise ValueError(f"`{key}` are {many} rows of {wide}, one entry per name")
+        if len(self.reference) != wide:
+            raise ValueError(f"`reference` must have {wide} entries, found {len(self.reference)}")
+        for name, each in self.metrics.items():
+            if len(each) != many:
+                raise ValueError(
+                    f"`metrics.{sanitize_line(name)[:60]}` has a number for each of {many} rays"
+                )
+        return self
+
+
+def check_table(content: Mapping[str, Any]) -> None:
+    """Refuse what is no fitted table."""
+
+    def refusal(mistake: str) -> DataError:
+        keys = ", ".join(TableFile.model_fields)
+        return DataError(f"this is not a table: {mistake}; a table has the keys {keys}")
+
+    validated(TableFile, content, refusal)
+
+
+class TableFile(Model):
+    """Columns, and a mean and a scale for every feature they become."""
+
+    numeric: dict[str, Finite]
+    flagged: Some[str]
+    categorical: dict[str, Some[str]]
+    mean: Some[Finite]
+    scale: Some[Finite]
+
+    @model_validator(mode="after")
+    def _fits(self) -> "TableFile":
+        if not {*self.flagged} <= self.numeric.keys():
+            raise ValueError("`flagged` are columns that `numeric` has")
+        categories = sum(map(len, self.categorical.values()))
+        wide = len(self.numeric) + len(self.flagged) + categories
+        if not len(self.mean) == len(self.scale) == wide or 0 in self.scale:
+            raise ValueError(
+                f"`mean` and `scale`, which is not 0, have an entry for each of its {wide} "
+                f"features, found {len(self.mean)} and {len(self.scale)}"
+            )
+        return self

@@ -1,0 +1,266 @@
+"""Schemas of `run.json` and of a checkpoint's header.
+
+The part of `run.json` that records settings is derived from `Configuration`, which declares them.
+"""
+
+import dataclasses
+import functools
+import operator
+import types
+from pathlib import Path
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from pydantic import AfterValidator, BeforeValidator, Field, create_model, model_validator
+
+from paretocosmos.config.settings import Configuration
+from paretocosmos.errors import RunError
+from paretocosmos.io.schema import FILES, MOST, NETWORKS
+from paretocosmos.io.schema.models import (
+    LATER,
+    ByName,
+    Count,
+    FrontFile,
+    Large,
+    Model,
+    NonEmpty,
+    Number,
+    Settings,
+    Shape,
+    Size,
+    Some,
+    few,
+    lacking,
+    shown,
+    validated,
+)
+from paretocosmos.registry import Spec
+
+
+def check_record(record: object, file: Path) -> None:
+    """Refuse a record with a field that is missing or not what it should be.
+
+    Args:
+        record: what `run.json` holds.
+        file: what it is called in a refusal.
+    """
+
+    def refusal(mistake: str) -> RunError:
+        return RunError(
+            f"`{file}` is damaged: {mistake}; restore the original file, or train again"
+        )
+
+    validated(RecordFile, record, refusal)
+
+
+def _nothing_else(spec: object) -> object:
+    if isinstance(spec, dict) and not spec.keys() <= {"name", "settings"}:
+        raise ValueError(f"an entry needs a `name` and `settings`, found {shown(list(spec))}")
+    return spec
+
+
+def _by_name(outputs: object) -> object:
+    return outputs if isinstance(outputs, dict) else {"all": outputs}
+
+
+def _known(files: dict[str, str]) -> dict[str, str]:
+    if not files.keys() <= {*FILES}:
+        raise ValueError(f"hashes of {', '.join(FILES)}, found {shown(list(files))}")
+    return files
+
+
+class _Spec(Model):
+    name: str
+    settings: Settings
+
+
+Share = Annotated[float, Field(ge=0, lt=1.001)]
+Networks = Field(min_length=1, max_length=NETWORKS, fail_fast=True)
+SpecField = Annotated[_Spec, BeforeValidator(_nothing_else)]
+Numbers = ByName[Number | None]
+
+
+class _Summary(Model, extra="allow"):
+    __pydantic_extra__: dict[str, Number | None]
+    hypervolume: Number | None
+    hypervolume_ideal: Number | None
+
+
+class _Metrics(Model, extra="allow"):
+    __pydantic_extra__: dict[str, Numbers]
+    test: Annotated[_Summary, BeforeValidator(few)]
+    val: Annotated[_Summary, BeforeValidator(few)]
+
+
+class _Network(Model):
+    epoch_selected: Large
+
+
+class _Evaluation(Model):
+    epoch: Large
+    values: NonEmpty[NonEmpty[Number | None]]
+
+
+class _Finding(Model):
+    kind: str
+    text: str
+
+
+class _Centre(Model):
+    values: dict[str, Any] = Field(default_factory=dict)
+    metrics: Numbers = Field(default_factory=dict)
+
+
+class _PredictsAt(Model):
+    ray: NonEmpty[Share]
+    threshold: Annotated[float, Field(gt=0, lt=1)]
+
+
+def derive_field(hint: Any) -> Any:
+    """Return the type of a field of a file, given that of a setting.
+
+    Numbers get the limits of all numbers in files beside those that the setting declares.
+    """
+    if get_origin(hint) is Annotated:
+        return Annotated[derive_field(hint.__origin__), *hint.__metadata__]
+    if get_origin(hint) in (Union, types.UnionType):
+        return functools.reduce(operator.or_, map(derive_field, get_args(hint)))
+    if get_origin(hint) is tuple:
+        entries = Field(max_length=MOST, fail_fast=True)
+        return Annotated[list[derive_field(get_args(hint)[0])], entries]  # type: ignore[misc]
+    if hint is Spec:
+        return SpecField
+    if isinstance(hint, type) and dataclasses.is_dataclass(hint):
+        return create_model(hint.__name__, __base__=Model, **derive_fields(hint))
+    return {int: Large, float: Number}.get(hint, hint)
+
+
+def derive_fields(settings: Any) -> dict[str, Any]:
+    """Return the fields of a pydantic model for a dataclass of settings; all of them are required.
+
+    >>> list(derive_fields(Configuration))[:3]
+    ['preset', 'problem', 'method']
+    """
+    hints = get_type_hints(settings, include_extras=True)
+    return {f.name: (derive_field(hints[f.name]), ...) for f in dataclasses.fields(settings)}
+
+
+class _Record(Model):
+    """What `run.json` holds beside the settings; a finished run has everything."""
+
+    status: Literal["training", "finished"]
+    name: str
+
+    label: str = LATER
+    about: dict[str, Any] = LATER
+    protocol: str = LATER
+    objectives: Size = LATER
+    names: NonEmpty[str] = LATER
+    input_shape: Shape = LATER
+    outputs: Annotated[ByName[Size], BeforeValidator(_by_name)] = LATER
+    fixed_rays: Annotated[list[NonEmpty[Share]], Networks] | None = LATER
+    parameters: Large = LATER
+    caveats: Some[str] = LATER
+    version: str = LATER
+    metrics: Annotated[_Metrics, BeforeValidator(few)] = LATER
+    epoch_selected: Large = LATER
+    networks: Annotated[list[_Network], Networks] = LATER
+    evaluations: Some[_Evaluation] = LATER
+    samples_per_second: Number | None = LATER
+    share_waiting: Number = LATER
+    peak_memory: Number | None = LATER
+    seeds_together: Count = LATER
+    processes: Count = LATER
+    engine: str = LATER
+    data: str = LATER
+    seconds_training: Number = LATER
+    seconds_to_selected: Number = LATER
+    seconds_preparing: Number = LATER
+    seconds_evaluating: Number = LATER
+    files: Annotated[ByName[str], AfterValidator(_known)] = LATER
+
+    # what further describes a run
+    answers: str | None = None
+    data_hash: str | None = None
+    objective_specs: NonEmpty[SpecField]
+    source: str = ""
+    versions: dict[str, Any] = Field(default_factory=dict)
+    machine: dict[str, Any] = Field(default_factory=dict)
+    git: dict[str, Any] | None = None
+    command: str = ""
+    written: str = ""
+    centre: _Centre | None = None
+    sensitivity: Number | None = None
+    findings: Some[_Finding] = Field(default_factory=list)
+    by_objective: ByName[ByName[Numbers]] = Field(default_factory=dict)
+    predicts_at: _PredictsAt | None = None  # of an estimator that was saved
+    sha256: str = ""
+
+    @model_validator(mode="after")
+    def _whole(self) -> "_Record":
+        if self.status == "training":
+            return self
+        lacking(self)
+        many = self.objectives
+        if len(self.names) != many:
+            raise ValueError(f"it has {many} objectives and {len(self.names)} names")
+        reference = getattr(self, "training").reference  # noqa: B009 - a derived field
+        if reference is not None and len(reference) != many:
+            raise ValueError("`training.reference` has an entry for every objective")
+        if self.predicts_at is not None and len(self.predicts_at.ray) != many:
+            raise ValueError("`predicts_at.ray` has an entry for every objective")
+        if any(len(ray) != many for ray in self.fixed_rays or ()):
+            raise ValueError("`fixed_rays` have an entry for every objective")
+        return self
+
+
+RecordFile = create_model("RecordFile", __base__=_Record, **derive_fields(Configuration))
+"""A run's record, begun or finished."""
+
+
+def check_checkpoint(numbers: object, file: Path) -> None:
+    """Refuse numbers from which no training can go on.
+
+    Args:
+        numbers: what the header holds.
+        file: what it is called in a refusal.
+    """
+
+    def refusal(mistake: str) -> RunError:
+        return RunError(f"`{file}` is damaged: {mistake}; train again in another folder")
+
+    validated(CheckpointFile, numbers, refusal)
+
+
+class _Validation(Model):
+    epoch: Large
+    hypervolume_val: float | None
+    values: NonEmpty[NonEmpty[Number | None]]
+    losses: ByName[float]
+    seconds_training: Number
+
+
+class _Selected(Model):
+    epoch: Large
+    quality: float
+    seconds_training: Number
+    front_val: FrontFile
+
+
+class CheckpointFile(Model):
+    """Counters and times, every evaluation, and what was selected of each network.
+
+    `run` is a hash of the settings and the data of the run that wrote it.
+
+    The losses of an epoch are `unjudged` until it is validated.
+    """
+
+    run: str
+    epoch: Large
+    seconds: Number
+    seconds_preparing: Number
+    seconds_evaluating: Number
+    seconds_waiting: Number
+    seeds_together: Count
+    evaluations: Some[_Validation]
+    selected: NonEmpty[_Selected | None]
+    unjudged: ByName[float] | None = None

@@ -1,0 +1,366 @@
+"""The network that answers, and the queue that batches rows of several requests."""
+
+import asyncio
+import json
+import math
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
+from itertools import accumulate, pairwise
+from pathlib import Path
+from typing import Any, NamedTuple, final
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from starlette.exceptions import HTTPException
+from torch.nn import functional as F
+
+from paretocosmos.conditioning import PerRayEnsemble
+from paretocosmos.conditioning.hypernet import Hypernet
+from paretocosmos.errors import ConfigurationError, MissingExtraError, RunError
+from paretocosmos.export.network import KEY
+from paretocosmos.io.files import one_line
+from paretocosmos.problems.tables.answers import DECISION, Answer
+from paretocosmos.runs.run import Run
+from paretocosmos.serving.metrics import Metrics
+from paretocosmos.serving.schemas import Numbers, Rows
+from paretocosmos.types import Outputs
+
+Rays = npt.NDArray[np.float32]
+
+Answers = dict[str, npt.NDArray[np.float32]]
+"""What a network says of rows ``[N, ...]``, by head; the only one of a table is `probability`."""
+
+# Rows of a pass at most, and numbers of their inputs: an image grows in its first convolution.
+MAX_PASS_ROWS, MAX_PASS_NUMBERS = 4096, 550_000
+# Weights that a hypernetwork may emit in a pass, which it does for every row: 64 MB.
+MAX_HYPERNET_WEIGHTS = 16_000_000
+# Rows per ray from which a pass for each ray beats one with a ray for each row, and rows below
+# which it is not worth looking.
+ROWS_PER_RAY, MIN_ROWS = 8, 64
+
+
+class Network(ABC):
+    """Answers rows, whichever library computes them.
+
+    Attributes:
+        limit: rows of one pass at most.
+        mixes: whether one pass takes a ray for each row.
+    """
+
+    limit: int
+    mixes: bool = True
+
+    @abstractmethod
+    def run_pass(self, rows: Numbers, rays: Rays) -> Answers:
+        """Run one pass: rows ``[N, ...]``, rays ``[1, J]`` or ``[N, J]``."""
+
+    def select_rays(self, rays: Rays) -> Rays:
+        """Return the rays that answer: the nearest ones if there is a network for each of a few."""
+        return rays
+
+    def predict(self, rows: Numbers, rays: Rays) -> Answers:
+        """Run as many passes as it takes: rows ``[N, ...]``, rays ``[1, J]`` or ``[N, J]``."""
+        if len(rays) > 1 and (not self.mixes or len(rays) > MIN_ROWS):
+            distinct, indices = np.unique(rays, axis=0, return_inverse=True)
+            if not self.mixes or len(distinct) * ROWS_PER_RAY <= len(rows):
+                return self._predict_by_ray(rows, distinct, indices.reshape(-1))
+        passes = []
+        for start in range(0, len(rows), self.limit):
+            chunk = slice(start, start + self.limit)
+            passes.append(self.run_pass(rows[chunk], rays if len(rays) == 1 else rays[chunk]))
+        if len(passes) == 1:
+            return passes[0]
+        return {head: np.concatenate([p[head] for p in passes]) for head in passes[0]}
+
+    def _predict_by_ray(
+        self, rows: Numbers, rays: Rays, ray_indices: npt.NDArray[np.int64]
+    ) -> Answers:
+        answers: Answers = {}
+        for index in range(len(rays)):
+            members = np.flatnonzero(ray_indices == index)
+            for head, out in self.predict(rows[members], rays[index : index + 1]).items():
+                full = answers.setdefault(head, np.empty((len(rows), *out.shape[1:]), out.dtype))
+                full[members] = out
+        return answers
+
+
+@final
+class TorchNetwork(Network):
+    """A run's own network.
+
+    Args:
+        run: what is served.
+        rows: how its rows become inputs.
+    """
+
+    def __init__(self, run: Run, rows: Rows) -> None:
+        self._model, self._rows = run.model, rows
+        self._table, self._answer = run.table is not None, Answer.from_about(run.record["about"])
+        if self._answer.task != "binary":
+            raise ConfigurationError(
+                f"a server supports only two classes, but `{run.folder}` predicts "
+                f"{'a number' if self._answer.task == 'number' else 'several'}: use `paretocosmos "
+                "predict`, or export it"
+            )
+        parameter = next(run.model.parameters())
+        self._device, self._dtype = parameter.device, parameter.dtype
+        self._ensemble = run.model if isinstance(run.model, PerRayEnsemble) else None
+        self.mixes = self._ensemble is None
+        self.limit = limit_rows(run)
+
+    def select_rays(self, rays: Rays) -> Rays:
+        if self._ensemble is None:
+            return rays
+        trained = self._ensemble.rays.cpu()
+        requested = torch.from_numpy(rays).to(trained)
+        nearest = F.cosine_similarity(requested[:, None], trained[None], dim=2).argmax(dim=1)
+        return trained[nearest].float().numpy()
+
+    def run_pass(self, rows: Numbers, rays: Rays) -> Answers:
+        features = self._rows.to_features(rows)
+        with torch.inference_mode():
+            inputs = torch.from_numpy(features).to(self._device, self._dtype)
+            ray = torch.from_numpy(rays[0] if len(rays) == 1 else rays)
+            outputs: Outputs = self._model(inputs, ray.to(self._device, self._dtype))
+            if self._table:
+                outputs = {self._answer.called: self._answer.read(outputs)}
+            named = outputs if isinstance(outputs, Mapping) else {"outputs": outputs}
+            return {head: out.float().cpu().numpy() for head, out in named.items()}
+
+
+def limit_rows(run: Run) -> int:
+    """Return the rows that go through a run's network at once, so that memory stays bounded."""
+    limit: int = min(MAX_PASS_ROWS, MAX_PASS_NUMBERS // math.prod(run.record["input_shape"]))
+    if isinstance(run.model, Hypernet):
+        even = torch.full((run.front.objectives,), 1 / run.front.objectives)
+        with torch.inference_mode():
+            weights = run.model.weights(even.to(next(run.model.parameters())))
+        limit = min(
+            limit, MAX_HYPERNET_WEIGHTS // sum(weight.numel() for weight in weights.values())
+        )
+    return max(1, limit)
+
+
+def to_probabilities(logits: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    """Convert one logit a row to the positive class's probability, several to one per class."""
+    tensor = torch.from_numpy(logits)
+    multiclass = tensor.ndim > 1 and tensor.shape[-1] > 1
+    out = tensor.softmax(dim=-1) if multiclass else tensor.reshape(len(tensor)).sigmoid()
+    probabilities: npt.NDArray[np.float32] = out.numpy()
+    return probabilities
+
+
+# The largest difference to PyTorch that rounding explains; `export` allows a tenth of it.
+TOLERANCE = 1e-4
+COMPARED = 8
+# Bytes of a file at most, which its format cannot pass, and its first: the number of its format.
+MAX_FILE_BYTES, FIRST_BYTE = 2**31 - 1, b"\x08"
+
+
+def _open_session(path: Path, threads: int) -> Any:
+    """Open a session of onnxruntime; raise if the file cannot be an export."""
+    if not path.is_file() or path.stat().st_size > MAX_FILE_BYTES:  # a device has no end
+        raise ValueError("not a regular file, or too large")
+    with path.open("rb") as stream:
+        if stream.read(1) != FIRST_BYTE:
+            raise ValueError("something else")
+    try:
+        import onnxruntime  # only now: it leaves files of its own
+    except ModuleNotFoundError as error:
+        raise MissingExtraError("onnxruntime", "onnx", "serving an ONNX file") from error
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level, options.intra_op_num_threads = 3, threads
+    return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+
+
+@final
+class OnnxNetwork(Network):
+    """A file that `export` wrote for a run, run by onnxruntime on the CPU.
+
+    It is compared with the run's own network when it is loaded, so that the answers are the same.
+
+    Args:
+        path: the file.
+        run: what it was exported from.
+        rows: how its rows become inputs.
+        threads: of a pass.
+    """
+
+    def __init__(self, path: Path, run: Run, rows: Rows, *, threads: int) -> None:
+        try:
+            self._session = _open_session(path, threads)
+            metadata = self._session.get_modelmeta().custom_metadata_map
+            about = json.loads(metadata.get(KEY, "{}"))
+            names = [column["name"] for column in about.get("columns", ())]
+            inputs = {value.name: value for value in self._session.get_inputs()}
+            single_ray = inputs["preference"].shape[0] == 1
+        except MissingExtraError:
+            raise
+        except Exception as error:  # a runtime's errors have no common base
+            raise RunError(
+                f"`{path}` is not a file that `paretocosmos export` wrote "
+                f"({one_line(error)[:200]}): export the run again"
+            ) from error
+        self._table, self._rows = run.table is not None, rows
+        heads = [value.name for value in self._session.get_outputs()]
+        # a request has a threshold of its own
+        self._heads = [head for head in heads if head != DECISION or not self._table]
+        self.mixes, self.limit = not single_ray, limit_rows(run)
+        columns = None if run.table is None else list(run.table.columns)
+        if about.get("objectives") != list(run.front.names) or columns != (names or None):
+            raise RunError(
+                f"`{path}` was exported from another run than `{run.folder}` (its objectives or "
+                "columns differ): export this one"
+            )
+        self._compare(path, TorchNetwork(run, rows), run)
+
+    def run_pass(self, rows: Numbers, rays: Rays) -> Answers:
+        # the preprocessing of a table is inside the file
+        with np.errstate(over="ignore"):
+            x = rows.astype(np.float32) if self._table else self._rows.to_features(rows)
+        outputs = self._session.run(self._heads, {"x": x, "preference": rays})
+        if self._heads == ["logits"]:
+            return {"outputs": outputs[0]}
+        return dict(zip(self._heads, outputs, strict=True))
+
+    def _compare(self, path: Path, torch_network: TorchNetwork, run: Run) -> None:
+        generator = np.random.default_rng(0)
+        if run.table is None:
+            rows = generator.standard_normal((COMPARED, *run.record["input_shape"]))
+        else:
+            scale, fills = np.array(run.table.scale), np.array(list(run.table.numeric.values()))
+            numbers = fills + scale[: len(fills)] * generator.standard_normal(
+                (COMPARED, len(fills))
+            )
+            codes = [
+                generator.integers(-1, len(c), COMPARED) for c in run.table.categorical.values()
+            ]
+            rows = np.column_stack([numbers, *codes])
+        rays = generator.dirichlet(np.ones(run.front.objectives), COMPARED).astype(np.float32)
+        expected, actual = torch_network.predict(rows, rays), self.predict(rows, rays)
+        worst = max(
+            float(np.abs(out - actual[head]).max() / max(1, np.abs(out).max()))
+            if head in actual
+            else 1
+            for head, out in expected.items()
+        )
+        if not worst <= TOLERANCE:
+            raise RunError(
+                f"`{path}` differs from the run in `{run.folder}` by up to {worst:.2g}: "
+                "export this run again"
+            )
+
+
+Results = list[Answers | Exception]
+# Seconds that the first request of a batch waits for others.
+BATCH_DELAY = 0.001
+# Rows that may wait; more would only wait longer.
+MAX_WAITING_ROWS = 100_000
+# And numbers in them: 128 megabytes.
+MAX_WAITING_NUMBERS = 32_000_000
+
+
+class QueuedRequest(NamedTuple):
+    """Rows of one request, and the future of their answers."""
+
+    rows: Numbers
+    rays: Rays
+    answers: "asyncio.Future[Answers]"
+
+
+@final
+class Batcher:
+    """A queue on the event loop, and one thread that runs the network.
+
+    The first request waits a millisecond for company; while a batch is computed the next ones
+    gather. All bookkeeping is on the loop, so that there is nothing to lock.
+
+    Args:
+        network: answers rows with a ray for each.
+        metrics: what it counts.
+        alone: one request a pass, to measure what batching is worth.
+        threads: of a pass.
+    """
+
+    def __init__(
+        self, network: Network, metrics: Metrics, *, alone: bool = False, threads: int = 1
+    ) -> None:
+        self._network, self._metrics, self._alone = network, metrics, alone
+        self._waiting: deque[QueuedRequest] = deque()
+        self._rows = self._numbers = 0
+        self._work: asyncio.Task[None] | None = None
+        # set in the thread itself: libraries below torch do not share the setting of other threads
+        self._thread: Executor = ThreadPoolExecutor(
+            1, "network", initializer=torch.set_num_threads, initargs=(threads,)
+        )
+        metrics.waiting.set_function(lambda: self._rows)
+
+    async def predict(self, rows: Numbers, rays: Rays) -> Answers:
+        """Return the network's answers for rows ``[N, ...]`` at rays ``[1, J]`` or ``[N, J]``."""
+        if (
+            self._rows + len(rows) > MAX_WAITING_ROWS
+            or self._numbers + rows.size > MAX_WAITING_NUMBERS
+        ):
+            why = f"{self._rows:,} rows are waiting already: try again in a second"
+            raise HTTPException(429, why)
+        request = QueuedRequest(rows, rays, asyncio.get_running_loop().create_future())
+        self._waiting.append(request)
+        self._rows += len(rows)
+        self._numbers += rows.size
+        if self._work is None or self._work.done():
+            self._work = asyncio.create_task(self._process_queue())
+        return await request.answers
+
+    async def _process_queue(self) -> None:
+        await asyncio.sleep(0 if self._alone else BATCH_DELAY)
+        loop = asyncio.get_running_loop()
+        while batch := self._take_batch():
+            self._metrics.count_batch(
+                sum(len(request.rows) for request in batch), requests=len(batch)
+            )
+            results = await loop.run_in_executor(
+                self._thread, compute_answers, self._network, batch
+            )
+            for request, answers in zip(batch, results, strict=True):
+                if request.answers.done():  # its client has left
+                    continue
+                if isinstance(answers, Exception):
+                    request.answers.set_exception(answers)
+                else:
+                    request.answers.set_result(answers)
+
+    def _take_batch(self) -> list[QueuedRequest]:
+        """Take as many waiting requests as go through the network at once."""
+        batch: list[QueuedRequest] = []
+        rows = 0
+        while self._waiting and not (batch and self._alone):
+            count = len(self._waiting[0].rows)
+            if batch and rows + count > self._network.limit:
+                break
+            request = self._waiting.popleft()
+            self._rows -= count
+            self._numbers -= request.rows.size
+            if not request.answers.done():
+                batch.append(request)
+                rows += count
+        return batch
+
+
+def compute_answers(network: Network, batch: Sequence[QueuedRequest]) -> Results:
+    """Compute the answers of every request; if a pass fails, try each request alone."""
+    try:
+        if len(batch) == 1:
+            return [network.predict(batch[0].rows, batch[0].rays)]
+        rows = np.concatenate([request.rows for request in batch])
+        repeats = [len(r.rows) // len(r.rays) for r in batch for _ in r.rays]
+        rays = np.repeat(np.concatenate([request.rays for request in batch]), repeats, axis=0)
+        answers = network.predict(rows, rays)
+    except Exception as error:
+        if len(batch) == 1:
+            return [error]
+        return [answer for request in batch for answer in compute_answers(network, [request])]
+    ends = accumulate((len(request.rows) for request in batch), initial=0)
+    return [{head: out[a:b] for head, out in answers.items()} for a, b in pairwise(ends)]

@@ -1,0 +1,158 @@
+"""Bodies of requests: read within limits, parsed, or refused in one sentence."""
+
+import asyncio
+import json
+from collections.abc import Callable, Collection
+from typing import Any, TypeVar, final
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import from_json
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+
+Model = TypeVar("Model", bound=BaseModel)
+# Letters of what a client sent, in a sentence that answers it, and mistakes that are looked at.
+MAX_LETTERS, MAX_MISTAKES = 60, 1000
+
+
+def shorten_json(value: object) -> str:
+    """Format a value of a client's JSON in few letters, however large it is.
+
+    >>> shorten_json({"knee": None})
+    '{"knee": null}'
+    """
+    text = json.dumps(value)
+    return text if len(text) <= MAX_LETTERS else f"{text[:MAX_LETTERS]}..."
+
+
+def parse_body(model: type[Model], body: bytes, *, columns: Collection[str] = ()) -> Model:
+    """Parse a body; raise one sentence about whatever is wrong with it.
+
+    Args:
+        model: of the body, each field described as the rest of "`field` must be ...".
+        body: the JSON.
+        columns: of the rows in `inputs`, where they are a table's.
+    """
+    try:
+        content = from_json(body, allow_inf_nan=False)
+    except ValueError as error:
+        why = f"the body must be JSON ({error})"
+        raise HTTPException(400, f"{why}; write null for a missing value") from error
+    try:
+        return model.model_validate(content)
+    except ValidationError as error:
+        raise _explain(error, model, columns) from error
+
+
+def _explain(
+    error: ValidationError, model: type[BaseModel], columns: Collection[str]
+) -> HTTPException:
+    if error.error_count() > MAX_MISTAKES:
+        return HTTPException(422, f"the body is wrong in {error.error_count():,} places: see /docs")
+    mistakes: list[Any] = list(error.errors(include_url=False))
+    first = min(mistakes, key=lambda mistake: len(mistake["loc"]))  # the one nearest to the top
+    location, kind, fields = first["loc"], first["type"], model.model_fields
+    name, value, status = location[0] if location else "", shorten_json(first["input"]), 422
+    if not location:
+        why = f"the body must be a JSON object, found {value}"
+    elif kind == "extra_forbidden":
+        why = f"unknown key {shorten_json(name)}; known: {', '.join(fields)}"
+    elif kind == "missing" and len(location) == 1:
+        why = f"the body needs {' and '.join(f'`{key}`' for key in fields)}, found no `{name}`"
+    elif kind == "too_long" and location == ("inputs",):
+        status, limits = 413, first["ctx"]
+        count = f"found {limits['actual_length']:,}: send several"
+        why = f"a request can have at most {limits['max_length']:,} rows, {count}"
+    elif len(location) > 2 and location[2] in columns:
+        missing = [f"`{m['loc'][2]}`" for m in mistakes if m["type"] == "missing"]
+        why = f"row {location[1]} {_explain_row(first, missing, columns)}"
+    else:
+        where = f" in row {location[1]}" if len(location) > 1 and "inputs" in fields else ""
+        why = f"`{name}` must be {fields[name].description}, found {value}{where}"
+    return HTTPException(status, why)
+
+
+def _explain_row(mistake: Any, missing: list[str], columns: Collection[str]) -> str:
+    if not missing:
+        rule = "one category" if mistake["type"] == "string_type" else "a finite number"
+        column, value = mistake["loc"][2], shorten_json(mistake["input"])
+        return f"needs {rule} or null in the column `{column}`, found {value}"
+    others = ", ".join(
+        [shorten_json(name) for name in mistake["input"] if name not in columns][:10]
+    )
+    also = f"; not known here: {others}" if others else ""
+    named = ", ".join(missing[:20]) + ", ..." * (len(missing) > 20)
+    return f"lacks {named}: name every column, with null where a value is missing{also}"
+
+
+# Bytes of bodies that are being read at once, of all clients together.
+MAX_TOTAL_BYTES = 256 * 1024 * 1024
+# Bytes of a body that is parsed on the event loop; a larger one would hold up the others.
+MAX_INLINE_BYTES = 65_536
+
+Parsed = TypeVar("Parsed")
+
+
+@final
+class BodyReader:
+    """Reads bodies of requests within limits of size and time.
+
+    Args:
+        max_bytes: of one.
+        timeout: seconds that one may take to arrive.
+    """
+
+    def __init__(self, *, max_bytes: int, timeout: float) -> None:
+        self._max, self._timeout = max_bytes, timeout
+        self._bytes_in_memory = 0
+        self._large = asyncio.Lock()
+
+    async def read(self, request: Request, parse: Callable[[bytes], Parsed]) -> Parsed:
+        """Read and parse a body; the memory it takes counts until it is parsed.
+
+        Args:
+            request: whose body has not been read.
+            parse: raises, or returns what is wanted; runs in a thread if the body is large.
+        """
+        self._check_head(request)
+        chunks: list[bytes] = []
+        size = 0
+        try:
+            async with asyncio.timeout(self._timeout):
+                async for chunk in request.stream():
+                    size += len(chunk)
+                    self._bytes_in_memory += len(chunk)
+                    if size > self._max:
+                        raise self._too_large(f"{size:,} and more")
+                    if self._bytes_in_memory > max(MAX_TOTAL_BYTES, self._max):
+                        raise HTTPException(429, "too many large requests at once: try again")
+                    chunks.append(chunk)
+            body = b"".join(chunks)
+            if size <= MAX_INLINE_BYTES:
+                return parse(body)
+            async with self._large:
+                return await asyncio.to_thread(parse, body)
+        except TimeoutError as error:
+            why = f"the body did not arrive within {self._timeout:g} s"
+            raise HTTPException(408, f"{why}: send it faster, or in parts") from error
+        except ClientDisconnect as error:
+            raise HTTPException(400, "the client left before its body was complete") from error
+        finally:
+            self._bytes_in_memory -= size
+
+    def _check_head(self, request: Request) -> None:
+        headers = request.headers
+        kind = headers.get("content-type", "").partition(";")[0].strip().lower()
+        if kind != "application/json":
+            how = "send it with the header Content-Type: application/json"
+            raise HTTPException(415, f"the body must be JSON, found {shorten_json(kind)}: {how}")
+        if headers.get("content-encoding", "identity").lower() != "identity":
+            raise HTTPException(415, "the body is sent as it is, not packed")
+        length = headers.get("content-length", "")
+        if length.isdecimal() and int(length[:20]) > self._max:
+            raise self._too_large(f"{int(length[:20]):,}")
+
+    def _too_large(self, size: str) -> HTTPException:
+        return HTTPException(
+            413, f"a body has at most {self._max:,} bytes, found {size}: send several"
+        )

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from paretocosmos.errors import ParetoCosmosError
-from paretocosmos.paper.collected import collect
+from paretocosmos.paper.collect import collect
 from paretocosmos.paper.recipe import load_recipe
 from paretocosmos.paper.reproduce import reproduce
 from paretocosmos.runs.saved import saved_in

@@ -8,13 +8,13 @@ import pytest
 from tests.paper.hand_made import write_run
 
 from paretocosmos.cli.console import err
-from paretocosmos.cli.reproduction_view import cells
-from paretocosmos.paper._cell import Outcome
-from paretocosmos.paper.recipe import Cell, Recipe, load_recipe
+from paretocosmos.cli.reproduction_view import show_experiments
+from paretocosmos.paper.experiment import Outcome
+from paretocosmos.paper.recipe import Experiment, Recipe, load_recipe
 from paretocosmos.paper.reproduce import Reproduction
 from paretocosmos.training.progress import Progress
 
-CELLS = tuple(Cell("toy_convex", method) for method in ("cosmos", "linear", "mgda"))
+CELLS = tuple(Experiment("toy_convex", method) for method in ("cosmos", "linear", "mgda"))
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def at(tmp_path: Path) -> Reproduction:
     """Three cells, none begun."""
     made = Reproduction(Recipe("mine", "My [toys]", "none", "table", CELLS), tmp_path)
     for cell in CELLS:
-        made.know(cell, "waiting", asked=True)
+        made.enter(cell, "waiting", asked=True)
     return made
 
 
@@ -43,21 +43,21 @@ def test_a_terminal_shows_the_cells_that_run(
         monkeypatch.setenv(key, value)
     monkeypatch.setattr(err, "_width", 100)
     monkeypatch.setattr(err, "is_interactive", True)
-    with cells(quiet=False) as show:
+    with show_experiments(quiet=False) as show:
         show(at)
-        at.note(CELLS[0], None)
+        at.update(CELLS[0], None)
         show(at)
-        at.note(CELLS[0], Outcome(None, 60.0))
+        at.update(CELLS[0], Outcome(None, 60.0))
         show(at)
-        at.note(CELLS[1], None)
-        at.note(CELLS[1], _progress(3, 75.0))
+        at.update(CELLS[1], None)
+        at.update(CELLS[1], _progress(3, 75.0))
         show(at)
         time.sleep(0.4)  # it is redrawn by itself, five times a second
     shown = _plain(capsys.readouterr().err)
     assert shown.lstrip().startswith("mine: My [toys]")
     assert "to come: toy_convex/cosmos, toy_convex/linear, toy_convex/mgda" in shown
     assert re.search(r"^done    toy_convex/cosmos  HV -  1 seed  0:01:00$", shown, re.MULTILINE)
-    last = shown[shown.rindex("1 of 3 cells done, 1 running, about ") :]
+    last = shown[shown.rindex("1 of 3 experiments done, 1 running, about ") :]
     assert re.search(r"toy_convex/linear +3/9 +\S+ +HV val 1\.5000 0:01:15", last), last
     assert "then toy_convex/mgda" in last
 
@@ -67,34 +67,34 @@ def test_a_log_has_lines(
 ) -> None:
     now = 1000.0
     monkeypatch.setattr("time.monotonic", lambda: now)
-    with cells(quiet=False) as show:
+    with show_experiments(quiet=False) as show:
         show(at)
-        at.note(CELLS[0], None)
-        at.note(CELLS[0], _progress(2, 30.0))
+        at.update(CELLS[0], None)
+        at.update(CELLS[0], _progress(2, 30.0))
         show(at)
         first, listed = capsys.readouterr().err.splitlines()
         assert first == "mine: My [toys]"
         assert listed == "to come: toy_convex/cosmos, toy_convex/linear, toy_convex/mgda"
         now += 31
-        at.note(CELLS[0], _progress(5, 20.0))
+        at.update(CELLS[0], _progress(5, 20.0))
         show(at)
         lines = capsys.readouterr().err.splitlines()
-        assert lines[0].startswith("0 of 3 cells done, 1 running, about ")
+        assert lines[0].startswith("0 of 3 experiments done, 1 running, about ")
         assert lines[1:] == ["  toy_convex/cosmos  epoch 5/9  HV val 1.5000"]
         now += 1
-        at.note(CELLS[0], Outcome("no [disk] left", 32.0))
+        at.update(CELLS[0], Outcome("no [disk] left", 32.0))
         show(at)
     lines = capsys.readouterr().err.splitlines()
     assert lines[0] == "failed  toy_convex/cosmos: no [disk] left"
-    assert lines[1].startswith("0 of 3 cells done, 0 running, 1 failed, about ")
+    assert lines[1].startswith("0 of 3 experiments done, 0 running, 1 failed, about ")
     assert len(lines) == 2
 
 
 def test_quiet_is_quiet(at: Reproduction, capsys: pytest.CaptureFixture[str]) -> None:
-    with cells(quiet=True) as show:
+    with show_experiments(quiet=True) as show:
         show(at)
-        at.note(CELLS[0], None)
-        at.note(CELLS[0], Outcome("no", 1.0))
+        at.update(CELLS[0], None)
+        at.update(CELLS[0], Outcome("no", 1.0))
         show(at)
     assert capsys.readouterr() == ("", "")
 
@@ -105,11 +105,11 @@ def test_a_cell_ends_with_the_papers_number_beside_ours(
     recipe = load_recipe("table_1").with_seeds([1])
     done = Reproduction(recipe, tmp_path)
     for cell in recipe.only(["compas", "cosmos"]):
-        done.know(cell, "waiting", asked=True)
-        with cells(quiet=False) as show:
+        done.enter(cell, "waiting", asked=True)
+        with show_experiments(quiet=False) as show:
             show(done)
             write_run(cell, tmp_path, 1)
-            done.note(cell, Outcome(None, 60.0))
+            done.update(cell, Outcome(None, 60.0))
             show(done)
     shown = capsys.readouterr().err
     # the paper has a number under its own protocol

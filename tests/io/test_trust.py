@@ -181,12 +181,12 @@ def test_a_recipe_names_code_only_if_it_is_trusted(payload: Path) -> None:
     assert not mark_of(payload).exists()
     done = reproduce("mine.toml", device="cpu", trust=["payload"])
     assert not done.failures
-    assert not reproduce("mine.toml", device="cpu", trust=["payload"]).having("waiting")
+    assert not reproduce("mine.toml", device="cpu", trust=["payload"]).select("waiting")
 
 
 def test_a_cell_of_a_stranger_is_not_imported(payload: Path) -> None:
     done = reproduce("intuition", device="cpu", only=["linear"], epochs=1, out="out")
-    cell = done.having("done")[0].cell
+    cell = done.select("done")[0].cell
     change(cell.runs(Path("out"))[1], names(backbone="payload:backbone"))
     again = reproduce("intuition", device="cpu", only=["linear"], epochs=1, out="out")
     assert "names `payload:backbone`" in again.failures[cell.name]

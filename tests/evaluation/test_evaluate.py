@@ -24,7 +24,7 @@ from paretocosmos.objectives import MeanSquaredError
 from paretocosmos.pareto import Front, even_rays
 from paretocosmos.problems import Problem, Protocol, Split, load_problem
 from paretocosmos.problems.images.problem import ImageProblem
-from paretocosmos.problems.tables.tabular import TabularProblem
+from paretocosmos.problems.tables import TabularProblem
 from paretocosmos.types import Batch, Outputs, Targets
 
 ROWS, BATCH = 3000, 256  # a test split of 600: two batches of 256 and one of 88

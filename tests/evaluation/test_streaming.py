@@ -37,7 +37,7 @@ from paretocosmos.objectives import (
 )
 from paretocosmos.pareto import Front, even_rays
 from paretocosmos.problems import Problem, Protocol, Split
-from paretocosmos.problems.tables.tabular import TabularProblem
+from paretocosmos.problems.tables import TabularProblem
 from paretocosmos.runtime.distributed import Processes
 from paretocosmos.types import Batch, Targets, map_tensors
 

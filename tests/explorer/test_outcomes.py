@@ -17,7 +17,7 @@ from paretocosmos.explorer._heads import count, readers_of
 from paretocosmos.explorer._outcomes import gap_ends, outcome_gaps, outcomes_of, shares_of
 from paretocosmos.explorer._words import words_of
 from paretocosmos.objectives import AccuracyGap, FprGap, TprGap
-from paretocosmos.problems.tables.tabular import TabularProblem
+from paretocosmos.problems.tables import TabularProblem
 
 ROWS = 400
 

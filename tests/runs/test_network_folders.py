@@ -17,7 +17,7 @@ from paretocosmos.config.settings import pairs
 from paretocosmos.errors import RunError
 from paretocosmos.pareto import Front
 from paretocosmos.problems import load_problem
-from paretocosmos.problems.tables.tabular import TabularProblem
+from paretocosmos.problems.tables import TabularProblem
 from paretocosmos.runs.checkpoint import load_tensors
 from paretocosmos.runs.load import load_run
 from paretocosmos.runs.record import FORMAT

@@ -27,7 +27,7 @@ from paretocosmos.errors import ConfigurationError, ParetoCosmosError, RunError
 from paretocosmos.methods import Gram, Method, State
 from paretocosmos.pareto import Front, sample_rays
 from paretocosmos.problems import load_problem
-from paretocosmos.problems.tables.tabular import TabularProblem
+from paretocosmos.problems.tables import TabularProblem
 from paretocosmos.runs.load import load_run
 from paretocosmos.runs.record import FORMAT
 from paretocosmos.runs.run import Run

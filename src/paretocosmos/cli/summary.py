@@ -32,7 +32,7 @@ from paretocosmos.io.formatting import (
 )
 from paretocosmos.pareto.front import Front
 from paretocosmos.pareto.rays import each_alone
-from paretocosmos.problems.tables.answers import Answer
+from paretocosmos.problems.tables import Answer
 from paretocosmos.runs.run import Run
 from paretocosmos.training.progress import unit_of
 

@@ -13,8 +13,7 @@ from paretocosmos.explorer._view import Head
 from paretocosmos.explorer._words import groups_of
 from paretocosmos.objectives import logits_of, pick
 from paretocosmos.problems import Problem
-from paretocosmos.problems.tables.other import OtherTable
-from paretocosmos.problems.tables.tabular import TabularProblem
+from paretocosmos.problems.tables import TableProblem, TabularProblem
 from paretocosmos.types import Batch, Outputs, Targets
 
 
@@ -109,7 +108,7 @@ def _yes_or_no(truth: Tensor) -> bool:
 
 def _named(problem: Problem, count: int) -> tuple[str, ...]:
     """The names of the classes of a table, if it is one and has as many."""
-    found = problem.answer.classes if isinstance(problem, OtherTable) else ()
+    found = problem.answer.classes if isinstance(problem, TableProblem) else ()
     return found if len(found) == count else ()
 
 

@@ -19,7 +19,7 @@ from paretocosmos.explorer._view import Answers, Look, Outcome, Samples, View
 from paretocosmos.explorer._words import words_of
 from paretocosmos.pareto.front import Array, Front
 from paretocosmos.problems import HELD, Problem, Split
-from paretocosmos.problems.tables.tabular import TabularProblem
+from paretocosmos.problems.tables import TabularProblem
 from paretocosmos.runs.like import predicts_at
 from paretocosmos.runs.run import Run
 from paretocosmos.runtime.device import precise

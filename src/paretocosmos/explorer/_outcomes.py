@@ -14,7 +14,7 @@ from paretocosmos.explorer._view import Cell, Outcome
 from paretocosmos.objectives import sentence
 from paretocosmos.pareto.front import Array
 from paretocosmos.problems import Problem, Wording
-from paretocosmos.problems.tables.tabular import TabularProblem
+from paretocosmos.problems.tables import TabularProblem
 from paretocosmos.types import Outputs, Targets, first, map_tensors
 
 # Rates of as many groups as a page can show side by side.

@@ -14,16 +14,15 @@ import torch
 from tests.small import few_digits, plan_of
 from torch import nn
 
-from paretocosmos import registry
+from paretocosmos import evaluate, registry
 from paretocosmos.conditioning import PerRayEnsemble, networks_of
 from paretocosmos.config.plan import Plan
 from paretocosmos.config.settings import pairs
 from paretocosmos.errors import DivergedError, EngineWarning
-from paretocosmos.evaluation.evaluate import evaluate
 from paretocosmos.methods.separate import Separate
 from paretocosmos.objectives import MeanSquaredError
+from paretocosmos.pareto import even_rays
 from paretocosmos.pareto.metrics import hypervolume
-from paretocosmos.pareto.rays import even_rays
 from paretocosmos.problems import Problem, Split, load_problem
 from paretocosmos.runs.checkpoint import find_newest_checkpoint, load_tensors
 from paretocosmos.runs.run import Run

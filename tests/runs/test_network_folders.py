@@ -11,12 +11,11 @@ import torch
 from tests.resumed import results, stop_at
 from torch import Tensor, nn
 
-from paretocosmos import registry
+from paretocosmos import evaluate, registry
 from paretocosmos.conditioning import Unconditioned, networks_of
 from paretocosmos.config.settings import pairs
 from paretocosmos.errors import RunError
-from paretocosmos.evaluation.evaluate import evaluate
-from paretocosmos.pareto.front import Front
+from paretocosmos.pareto import Front
 from paretocosmos.problems import load_problem
 from paretocosmos.problems.tables import TabularProblem
 from paretocosmos.runs.checkpoint import find_newest_checkpoint, load_tensors

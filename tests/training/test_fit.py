@@ -21,16 +21,14 @@ import torch
 from tests.small import few_digits, plan_of
 from torch import Tensor, nn
 
+from paretocosmos import evaluate
 from paretocosmos.conditioning import Concat
 from paretocosmos.errors import DataError, DivergedError, EngineWarning, FrontWarning
 from paretocosmos.evaluation import evaluate as evaluation
-from paretocosmos.evaluation.evaluate import evaluate
 from paretocosmos.methods.cosmos import Cosmos
 from paretocosmos.objectives import MeanSquaredError as Squared
-from paretocosmos.pareto.front import Front
+from paretocosmos.pareto import Front, cosmos_loss, even_rays, sample_rays
 from paretocosmos.pareto.metrics import hypervolume
-from paretocosmos.pareto.rays import even_rays, sample_rays
-from paretocosmos.pareto.scalarize import cosmos_loss
 from paretocosmos.problems import Problem, Split, load_problem
 from paretocosmos.problems.images.problem import ImageProblem, Pixels
 from paretocosmos.problems.toys.problem import ToyProblem

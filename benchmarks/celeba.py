@@ -23,10 +23,10 @@ from typing import Any
 import torch
 
 from paretocosmos import Run, fit, load_problem
-from paretocosmos.paper.recipe import Cell
+from paretocosmos.paper.recipe import Experiment
 from paretocosmos.problems import SPLITS, Problem
+from paretocosmos.runs.checkpoint import find_newest_checkpoint
 from paretocosmos.runs.provenance import provenance
-from paretocosmos.runs.saved import checkpoint_in
 
 PROBLEMS = ("easy", "hard", "three", "four", "ten")
 METHODS = ("cosmos", "single_task")
@@ -127,7 +127,9 @@ def cell(problem: Problem, wanted: dict[str, Any], arguments: argparse.Namespace
         settings |= {"batch_size": wanted["batch_size"]}
         if wanted["epochs"] is not None:
             settings["epochs"] = wanted["epochs"]
-        place = Cell(problem.name, wanted["method"], settings=settings, seeds=(wanted["seed"],))
+        place = Experiment(
+            problem.name, wanted["method"], settings=settings, seeds=(wanted["seed"],)
+        )
         out = place.runs(arguments.runs or Path(folder))[wanted["seed"]]
         run = fit(
             problem,
@@ -141,7 +143,7 @@ def cell(problem: Problem, wanted: dict[str, Any], arguments: argparse.Namespace
             out=out,
             resume=out.exists(),
         )
-        shutil.rmtree(checkpoint_in(out).parent, ignore_errors=True)
+        shutil.rmtree(find_newest_checkpoint(out).parent, ignore_errors=True)
     record, samples = run.record, len(problem.split("train"))
     networks = len(record["networks"])
     seconds = {

@@ -33,8 +33,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from paretocosmos.evaluation.rates import gap_interval, gap_limit, share_interval
-from paretocosmos.pareto.front import Array
+from paretocosmos.evaluation import compute_gap_interval, compute_gap_limit, compute_share_interval
+from paretocosmos.pareto import Array
 from paretocosmos.runs.provenance import provenance
 
 TABLES, ORACLE = 2000, 40_000
@@ -80,7 +80,7 @@ def study(tables: int, seed: int) -> Iterator[dict[str, Any]]:
                 about = {"rows": rows, "smaller_group": share, "gap": gap}
                 known = moments(draw, ORACLE, rows, [1 - share, share], gap)
                 oracle = float(np.diff(np.quantile(_gap(known), [0.025, 0.975]))[0])
-                given = gap_interval(moments(draw, tables, rows, [1 - share, share], gap))
+                given = compute_gap_interval(moments(draw, tables, rows, [1 - share, share], gap))
                 yield about | judged("fixed", given, np.full(tables, gap), oracle)
                 for shape in ("flat", "sloped"):
                     gaps = np.full(RAYS, gap) if shape == "flat" else np.linspace(2 * gap, 0, RAYS)
@@ -152,10 +152,10 @@ def chosen(
     groups = np.broadcast_to(sizes, (*rates.shape[:1], 1, 2)).astype(int)
     hits = draw.binomial(groups, rates)
     other = np.stack([hits, hits, groups], axis=-1).astype(float)
-    yield about | judged("chosen, val", gap_interval(own, chosen=True), truth, oracle)
-    yield about | judged("chosen, test", gap_interval(other), truth, oracle)
+    yield about | judged("chosen, val", compute_gap_interval(own, chosen=True), truth, oracle)
+    yield about | judged("chosen, test", compute_gap_interval(other), truth, oracle)
     if about["front"] == "sloped" and gap:
-        limits = gap_limit(fronts, reach=NormalDist().inv_cdf(CONFIDENCE))
+        limits = compute_gap_limit(fronts, reach=NormalDist().inv_cdf(CONFIDENCE))
         # from the ray trained most for the gap, up to the first that fails
         count = np.cumprod(limits[:, ::-1] <= bound, axis=1).sum(axis=1)
         last = gaps[RAYS - np.maximum(count, 1)]
@@ -182,11 +182,15 @@ def more(tables: int, seed: int) -> Iterator[dict[str, Any]]:
             known, drawn = (several(draw, count, kind, gap) for count in (ORACLE, tables))
             oracle = float(np.diff(np.quantile(_gap(known), [0.025, 0.975]))[0])
             truth = np.full(tables, gap)
-            yield {"rows": MORE, "gap": gap} | judged(kind, gap_interval(drawn), truth, oracle)
+            yield {"rows": MORE, "gap": gap} | judged(
+                kind, compute_gap_interval(drawn), truth, oracle
+            )
     for number, right in enumerate((0.5, 0.85, 0.98)):
         draw = np.random.default_rng([seed, 200 + number])
         for rows in ROWS:
-            ends = share_interval(draw.binomial(rows, right, tables) / rows, np.array(float(rows)))
+            ends = compute_share_interval(
+                draw.binomial(rows, right, tables) / rows, np.array(float(rows))
+            )
             spread = draw.binomial(rows, right, ORACLE) / rows
             oracle = float(np.diff(np.quantile(spread, [0.025, 0.975]))[0])
             truth = np.full(tables, right)

@@ -3,7 +3,6 @@
 import contextlib
 import dataclasses
 import gzip
-import json
 import os
 import shutil
 import struct
@@ -16,16 +15,16 @@ from typing import Any
 import numpy as np
 
 from faults._mutations import BYTES, JSON, SAFETENSORS, TEXT, Mutate
-from faults._readers import front, opened, reported, table, used
+from faults._readers import front, opened, table, used
 from faults._trainings import RECIPE, SETTINGS, write_table
-from paretocosmos.paper.collected import collect
+from paretocosmos.paper.collect import collect
 from paretocosmos.paper.recipe import load_recipe
 from paretocosmos.paper.reproduce import reproduce
 from paretocosmos.problems import Problem, load_problem
 from paretocosmos.problems.images.composites import Composites
 from paretocosmos.problems.images.idx import read_pair
 from paretocosmos.problems.images.kept import kept
-from paretocosmos.runs.checkpoint import flaw_of
+from paretocosmos.runs.checkpoint import find_flaw
 from paretocosmos.runs.load import load_run
 from paretocosmos.training.fit import fit
 
@@ -77,7 +76,7 @@ GROUPS = {
     "runs": ("run.json", "front", "table.json", "model"),
     "checkpoints": ("the last", "the checkpoint", "the only", "a checkpoint", "run.json of a run"),
     "data": ("data of",),
-    "cells": ("cell.json", "a collected"),
+    "cells": ("cell.json",),
     "texts": ("a recipe", "a table of"),
     "images": ("idx", "gzipped", "images"),
     "exports": ("an exported",),
@@ -115,12 +114,10 @@ def artefacts(folder: Path, *, only: str | None, exported: bool) -> list[Artefac
 
 
 def _of_cells(folder: Path) -> list[Artefact]:
-    cells, collected = folder / "cells", folder / "collected"
+    cells = folder / "cells"
     small = load_recipe(folder / "mine.toml").with_seeds([1])
     reproduce(small, out=cells, device="cpu")
     cell = next(cells.rglob("cell.json")).relative_to(cells).as_posix()
-    collected.mkdir()
-    (collected / "mine.json").write_text(json.dumps(collect(small, cells).to_dict()))
     both = {**BYTES, **JSON}
 
     def tables(place: Path) -> Any:
@@ -129,10 +126,7 @@ def _of_cells(folder: Path) -> list[Artefact]:
             done = reproduce(small, out=place, device="cpu")
         return [done.to_dict(), collect(small, place).to_dict()]
 
-    return [
-        Artefact("cell.json", cells, cell, tables, 1, both, fresh=True),
-        Artefact("a collected result", collected, "mine.json", reported, 3, both),
-    ]
+    return [Artefact("cell.json", cells, cell, tables, 1, both, fresh=True)]
 
 
 def _of_texts(folder: Path) -> list[Artefact]:
@@ -246,7 +240,7 @@ def _of_checkpoints(folder: Path) -> list[Artefact]:
         return [(place / name).read_bytes() for name in RESULTS]
 
     def looked(place: Path) -> Any:
-        flaw = flaw_of(place / last, 2)
+        flaw = find_flaw(place / last, 2)
         return "intact" if flaw is None else "damaged"
 
     def alone(place: Path) -> Any:

@@ -132,10 +132,10 @@ class OnWorkers(Blow):
 
     def fall(self, training: Training, out: Path, log: Path) -> str | None:
         def act() -> None:
-            from paretocosmos.paper import _workers
+            from paretocosmos.paper import scheduling
 
             workers: list[Any] = []
-            start = _workers._start
+            start = scheduling._start_worker
 
             def remembered(*given: Any) -> Any:
                 workers.append(start(*given))
@@ -150,7 +150,7 @@ class OnWorkers(Blow):
                 if self.whom != "a worker":
                     os.kill(os.getpid(), signal.SIGKILL)
 
-            _workers._start = remembered  # type: ignore[assignment]
+            scheduling._start_worker = remembered  # type: ignore[assignment]
             threading.Thread(target=strike, daemon=True).start()
             training.go(out)
 

@@ -11,19 +11,16 @@ from typing import Any
 import numpy as np
 
 from paretocosmos.cli.choose import print_choice
-from paretocosmos.cli.report import print_report
 from paretocosmos.cli.summary import print_run, summarize_run
 from paretocosmos.evaluation.evaluate import evaluate
 from paretocosmos.explorer import look_at
 from paretocosmos.explorer import write_report as write_page
-from paretocosmos.paper.collected import read_collected
-from paretocosmos.paper.report import write_report
 from paretocosmos.pareto.front import Front
 from paretocosmos.plotting import save_front
 from paretocosmos.problems.table import table as load_table
 from paretocosmos.runs.load import load_run
 
-__all__ = ["front", "opened", "reported", "table", "used", "warm"]
+__all__ = ["front", "opened", "table", "used", "warm"]
 
 
 def warm(folder: Path) -> None:
@@ -63,14 +60,6 @@ def front(folder: Path) -> Any:
 def table(folder: Path) -> Any:
     problem = load_table(data=str(folder / "people.csv"), target="paid", sensitive="sex")
     return [len(problem.split(part)) for part in ("train", "val", "test")]
-
-
-def reported(folder: Path) -> Any:
-    content = read_collected(folder / "mine.json")
-    with _silent():
-        write_report([content], folder / "report")
-        print_report([content], folder / "report")
-    return None
 
 
 @contextlib.contextmanager

@@ -8,19 +8,23 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from paretocosmos.paper.collected import read_collected
-from paretocosmos.paper.names import device_title, problem_title
-from paretocosmos.paper.published import authors_code, paper_row
+from paretocosmos.paper.collect import read_result
+from paretocosmos.paper.published import (
+    device_title,
+    get_authors_result,
+    get_paper_row,
+    problem_title,
+)
 from paretocosmos.plotting.style import DPI, HAIRLINE, INK, MUTED, ray_colours, use_style
 
 RESULTS = Path(__file__).resolve().parents[1] / "results"
 PAIRS = ("multi_mnist", "multi_fashion", "fashion_and_mnist")
-Cell = dict[str, Any]
+Experiment = dict[str, Any]
 
 
-def cosmos_on_images(recipe: str) -> list[Cell]:
+def cosmos_on_images(recipe: str) -> list[Experiment]:
     """The cells of COSMOS in a table, in the order of the paper's."""
-    cells = read_collected(RESULTS / "reproduction" / f"{recipe}.json").to_dict()["cells"]
+    cells = read_result(RESULTS / "reproduction" / f"{recipe}.json").to_dict()["cells"]
     found = {c["problem"]: c for c in cells if c["method"] == "cosmos"}
     return [found[problem] for problem in PAIRS]
 
@@ -34,14 +38,17 @@ def images_table() -> Iterator[str]:
     yield "|---|---|---|---|"
     for label, found in (
         ("paretocosmos, images by the published rule", _volumes(published)),
-        ("the paper", [f"{(paper_row(p, 'cosmos') or {})['hypervolume']:.2f}" for p in PAIRS]),
+        ("the paper", [f"{(get_paper_row(p, 'cosmos') or {})['hypervolume']:.2f}" for p in PAIRS]),
         ('paretocosmos, a harder draw (`rule="text"`)', _volumes(text)),
-        ("the authors' code on the harder draw, seed 1", [f"{authors_code(p):.3f}" for p in PAIRS]),
+        (
+            "the authors' code on the harder draw, seed 1",
+            [f"{get_authors_result(p):.3f}" for p in PAIRS],
+        ),
     ):
         yield f"| {label} | {' | '.join(found)} |"
 
 
-def _volumes(cells: list[Cell]) -> list[str]:
+def _volumes(cells: list[Experiment]) -> list[str]:
     return [f"{c['volume']['mean']:.3f} ± {c['volume']['std']:.3f}" for c in cells]
 
 
@@ -168,7 +175,7 @@ def draw_images(path: Path) -> None:
         figure.savefig(path, dpi=DPI)
 
 
-def draw_cell(axes: Any, cell: Cell, harder: Cell) -> None:
+def draw_cell(axes: Any, cell: Experiment, harder: Experiment) -> None:
     """One panel: both mean fronts ray by ray."""
     axes.grid(color=HAIRLINE, linewidth=0.4, alpha=0.7)
     axes.tick_params(length=0, pad=5)

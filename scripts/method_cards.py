@@ -11,7 +11,7 @@ from typing import Any
 
 from paretocosmos import registry
 from paretocosmos.config.settings import about_pair, pairs, paper_settings
-from paretocosmos.paper.published import paper_row
+from paretocosmos.paper.published import get_paper_row
 
 RESULTS = Path(__file__).resolve().parents[1] / "results"
 PROBLEMS = {"adult": "Adult", "compas": "COMPAS", "default_credit": "Default"}
@@ -148,7 +148,7 @@ def baselines_table(protocol: str = "paper") -> Iterator[str]:
     for name in ORDER:
         texts = []
         for problem in PROBLEMS:
-            theirs = paper_row(problem, name) if protocol == "paper" else None
+            theirs = get_paper_row(problem, name) if protocol == "paper" else None
             text = reached(cell(problem, name, protocol=protocol))
             texts.append(text if theirs is None else f"{text} (paper {theirs['hypervolume']:.2f})")
         label = "`single_task`, its ideal point" if name == "single_task" else f"`{name}`"

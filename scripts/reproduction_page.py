@@ -8,12 +8,17 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
-from paretocosmos.io.schema.collected import RecipeResult
-from paretocosmos.paper.collected import in_order, read_collected
-from paretocosmos.paper.names import device_title, method_title, problem_title
-from paretocosmos.paper.published import authors_code, published
+from paretocosmos.paper.collect import read_result, sort_recipes
+from paretocosmos.paper.published import (
+    device_title,
+    get_authors_result,
+    method_title,
+    problem_title,
+    published,
+)
 from paretocosmos.paper.recipe import load_recipe, recipe_names
-from paretocosmos.paper.report import markdown, sections, verdict
+from paretocosmos.paper.report import build_sections, build_verdict, render_markdown
+from paretocosmos.paper.results import RecipeResult
 from paretocosmos.plotting import save_dark
 from pictures import picture
 
@@ -26,7 +31,7 @@ Content = Mapping[str, Any]  # what `collect` gave, as JSON
 OPENING = """\
 ## About this page
 
-`paretocosmos reproduce` trains every cell, `paretocosmos report` collects the numbers in
+`paretocosmos reproduce` trains every experiment, `paretocosmos report` collects the numbers in
 `results/reproduction/`, and `make docs` writes this page from them: the paper's numbers, ours, the
 difference, and a reason if one is known.
 
@@ -40,10 +45,10 @@ end."""
 def reproduction_page() -> str:
     """The page; the figures are named, not drawn."""
     contents = _contents()
-    found, _ = sections(contents, None)
-    text = markdown(
+    found, _ = build_sections(contents, None)
+    text = render_markdown(
         found,
-        verdict=verdict(contents),
+        verdict=build_verdict(contents),
         title="The paper, reproduced",
         opening=OPENING,
         folder=FOLDER,
@@ -55,7 +60,7 @@ def reproduction_page() -> str:
 def _open() -> Iterator[str]:
     """What a reader of the tables asks next, as far as committed results answer it."""
     table, ablation, text = (
-        read_collected(RESULTS / f"{name}.json").to_dict()
+        read_result(RESULTS / f"{name}.json").to_dict()
         for name in ("table_1", "figure_ablation", "table_1_text")
     )
     trials = json.loads((RESULTS.parent / "image_rules.json").read_text(encoding="utf-8"))["trials"]
@@ -65,7 +70,7 @@ def _open() -> Iterator[str]:
 
 
 def _done(name: str) -> list[dict[str, Any]]:
-    return [c for c in read_collected(RESULTS / f"{name}.json").to_dict()["cells"] if c["seeds"]]
+    return [c for c in read_result(RESULTS / f"{name}.json").to_dict()["cells"] if c["seeds"]]
 
 
 def left(trials: Sequence[Mapping[str, Any]], table: Content) -> list[str]:
@@ -124,7 +129,8 @@ def harder_draw(text: Content) -> list[str]:
         c["volume"]["mean"] for p in where for c in _trained(text, p) if c["method"] == "cosmos"
     ]
     numbers, theirs = (
-        " / ".join(f"{one:.3f}" for one in found) for found in (ours, map(authors_code, where))
+        " / ".join(f"{one:.3f}" for one in found)
+        for found in (ours, map(get_authors_result, where))
     )
     return [
         f"**And on the harder draw?** There a baseline is ahead on {_listed(where)}. Our COSMOS "
@@ -169,9 +175,9 @@ def _beside_constants() -> str:
 
 
 def _not_run() -> str:
-    names = [n for n in in_order(recipe_names()) if not (RESULTS / f"{n}.json").exists()]
+    names = [n for n in sort_recipes(recipe_names()) if not (RESULTS / f"{n}.json").exists()]
     faces = ", ".join(
-        f"`{n}`" for n in names if load_recipe(n).cells[0].problem.startswith("celeba")
+        f"`{n}`" for n in names if load_recipe(n).experiments[0].problem.startswith("celeba")
     )
     return (
         f"**Not run:** {faces}, because they need all of CelebA and ImageNet weights; "
@@ -181,7 +187,7 @@ def _not_run() -> str:
 
 def reproduction_short() -> Iterator[str]:
     """For the page of results: how much of Table 1 there is, what it took, and what became of the claim."""
-    content = read_collected(RESULTS / "table_1.json").to_dict()
+    content = read_result(RESULTS / "table_1.json").to_dict()
     cells = content["cells"]
     done = [cell for cell in cells if cell["seeds"]]
     printed = [cell for cell in done if cell["protocol"] == "paper"]
@@ -228,7 +234,7 @@ def draw_reproduction() -> None:
     """The figures of the page, and each once more for dark pages."""
     folder = ROOT / "docs" / FOLDER
     folder.mkdir(exist_ok=True)
-    sections(_contents(), folder, endings=("png",))
+    build_sections(_contents(), folder, endings=("png",))
     for path in sorted(folder.glob("*.png")):
         if not path.stem.endswith("-dark"):
             save_dark(path)
@@ -236,4 +242,4 @@ def draw_reproduction() -> None:
 
 def _contents() -> list[RecipeResult]:
     there = {path.stem: path for path in sorted(RESULTS.glob("*.json"))}
-    return [read_collected(there[name]) for name in in_order(list(there))]
+    return [read_result(there[name]) for name in sort_recipes(list(there))]

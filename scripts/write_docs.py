@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 from paretocosmos import Front
 from paretocosmos.cli import app
-from paretocosmos.paper.published import authors_code, paper_row
+from paretocosmos.paper.published import get_authors_result, get_paper_row
 from paretocosmos.plotting import save_comparison, save_dark, save_front
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -138,7 +138,7 @@ def fairness_table() -> Iterator[str]:
         numbers = " | ".join(f"{row[p]['mean']:.3f} ± {row[p]['std']:.3f}" for p in PROBLEMS)
         yield f"| paretocosmos, protocol `{protocol}` ({label}) | {numbers} |"
     for label, printed in (
-        ("the authors' code, same data", [f"{authors_code(p)}" for p in PROBLEMS]),
+        ("the authors' code, same data", [f"{get_authors_result(p)}" for p in PROBLEMS]),
         ("the paper", [f"{paper_volume(p)}" for p in PROBLEMS]),
     ):
         yield f"| {label} | {' | '.join(printed)} |"
@@ -146,7 +146,7 @@ def fairness_table() -> Iterator[str]:
 
 def paper_volume(problem: str, method: str = "cosmos") -> float:
     """The hypervolume the paper prints."""
-    row = paper_row(problem, method)
+    row = get_paper_row(problem, method)
     assert row is not None
     return row["hypervolume"]
 

@@ -13,7 +13,7 @@ from sklearn.metrics import accuracy_score, log_loss, roc_auc_score
 
 from benchmarks import celeba
 from paretocosmos import load_run
-from paretocosmos.paper.recipe import Cell
+from paretocosmos.paper.recipe import Experiment
 
 TASKS = ("left", "right", "dark")
 FACES = """
@@ -74,7 +74,7 @@ def _go(folder: Path, *options: str) -> dict[str, Any]:
 def _place(folder: Path, method: str) -> Path:
     """Where `paretocosmos reproduce` would lay the run."""
     settings = {"batch_size": 40, "rays": 4, "learning_rate": 1e-3, "epochs": 2}
-    return Cell("faces", method, settings=settings).runs(folder / "runs")[1]
+    return Experiment("faces", method, settings=settings).runs(folder / "runs")[1]
 
 
 @pytest.fixture(scope="module")

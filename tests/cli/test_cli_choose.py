@@ -12,7 +12,7 @@ from tests.strangers import change, copy
 
 from paretocosmos import evaluate, fit, load_run
 from paretocosmos.errors import BenchmarkWarning
-from paretocosmos.evaluation.threshold import at_threshold
+from paretocosmos.evaluation import at_threshold
 
 Call = Callable[..., Any]
 

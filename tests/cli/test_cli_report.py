@@ -28,7 +28,7 @@ def test_one_recipe_is_written_and_told(cli: Call) -> None:
     assert (
         lines[0] == "table_1_small: A small Table 1: every method on four sets that need no files"
     )
-    assert lines[1] == "  35 of 35 cells complete"
+    assert lines[1] == "  35 of 35 experiments complete"
     assert "COSMOS is not outperformed" in lines[2]
     assert lines[-2] == f"report  {OUT / 'report' / 'report.html'}"
     assert lines[-1].startswith("next  paretocosmos ")
@@ -43,10 +43,10 @@ def test_a_report_counts_what_is_complete_begun_and_untouched(cli: Call) -> None
     for cell in recipe.only(["adult", "cosmos"]):
         write_run(cell, OUT.absolute(), 1)
     lines = cli("report", "table_1").out.splitlines()
-    assert lines[1] == "  0 of 45 cells complete, 2 with 1 of 5 seeds, 43 not begun"
+    assert lines[1] == "  0 of 45 experiments complete, 2 with 1 of 5 seeds, 43 not begun"
     assert lines[-1].endswith("reproduce table_1 --out reproduction")
     lines = cli("report", "table_1", "--seeds", "1").out.splitlines()
-    assert lines[1] == "  2 of 45 cells complete, 43 not begun"
+    assert lines[1] == "  2 of 45 experiments complete, 43 not begun"
     assert lines[-1].endswith("reproduce table_1 --out reproduction --seeds 1")
 
 
@@ -72,7 +72,7 @@ def test_a_rehearsal_is_marked_and_kept_apart(cli: Call) -> None:
     ended = cli("report", "--epochs", "2")
     assert ended.code == 0
     assert ended.out.startswith("REHEARSAL, 2 epochs: intuition: What a weighted sum finds")
-    assert "2 of 8 cells complete" in ended.out
+    assert "2 of 8 experiments complete" in ended.out
     folder = OUT / "rehearsal-2" / "report"
     assert not (OUT / "report").exists()
     assert json.loads((folder / "intuition.json").read_text())["rehearsal"] == 2
@@ -82,7 +82,7 @@ def test_a_rehearsal_is_marked_and_kept_apart(cli: Call) -> None:
 
 def test_other_seeds_are_reported_when_named(cli: Call) -> None:
     recipe = load_recipe("intuition").with_seeds([7])
-    for cell in recipe.cells:
+    for cell in recipe.experiments:
         write_run(cell, OUT.absolute(), 7)
     assert cli("report", "intuition").code == 2
     ended = cli("report", "intuition", "--seeds", "7", "--json")

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from tests.paper.hand_made import write_run
 
-from paretocosmos.paper import _cell
+from paretocosmos.paper import experiment
 from paretocosmos.paper.recipe import load_recipe, recipe_names
 from paretocosmos.training.fit import fit
 from paretocosmos.training.loop import Trainer
@@ -51,7 +51,7 @@ def test_cells_are_told_as_they_end_and_all_at_the_end(go: Call) -> None:
         hypervolume = f"{cell['hypervolume']:.4f}"
         assert re.search(rf"^done +{name}  HV {hypervolume}  2 seeds", ended.err, re.MULTILINE)
         assert re.search(rf"^{name} +{hypervolume} +2/2 .* done", ended.out, re.MULTILINE)
-    assert "2 of 2 cells done, 0 running" in ended.err
+    assert "2 of 2 experiments done, 0 running" in ended.err
     assert "reproduction/mine.json" in ended.out
     assert "rehearsal" not in (ended.out + ended.err).lower()
     again = go()
@@ -80,7 +80,7 @@ def test_a_rehearsal_says_so_everywhere(go: Call) -> None:
     ended = go("--epochs", "1", "--only", "toy_convex")
     for text in (ended.out, ended.err):
         assert text.startswith("REHEARSAL, 1 epoch, no results: mine: Two toys")
-    assert "1 cells that you did not ask for" in ended.out
+    assert "1 experiments that you did not ask for" in ended.out
     assert json.loads(Path("reproduction/rehearsal-1/mine.json").read_text())["rehearsal"] == 1
     assert not Path("reproduction/mine.json").exists()
 
@@ -93,13 +93,13 @@ def test_a_failed_cell_is_told_at_the_end_and_in_the_code(
             raise TypeError("no\nway")
         return fit(problem, **given)
 
-    monkeypatch.setattr(_cell, "fit", some)
+    monkeypatch.setattr(experiment, "fit", some)
     ended = go()
     assert ended.code == 1
     assert "Traceback" not in ended.err
     last = ended.err.strip().splitlines()[-1]
     log = f"reproduction/cells/{NAMES[0]}/error.log"
-    assert last.startswith(f"error: {NAMES[0]}: stopped by TypeError (no way), which nobody")
+    assert last.startswith(f"error: {NAMES[0]}: stopped by TypeError (no way)")
     assert f"`{log}`" in last
     assert "Traceback" in Path(log).read_text()
     assert re.search(rf"^{NAMES[1]} .* done", ended.out, re.MULTILINE)
@@ -129,7 +129,7 @@ def test_an_interrupt_says_how_to_go_on(go: Call, monkeypatch: pytest.MonkeyPatc
         ended = go()
     assert ended.code == 130
     assert ended.err.strip().endswith(
-        "note: interrupted; finished cells are saved in reproduction: run the same command to "
+        "note: interrupted; finished experiments are in reproduction: run the same command to "
         "continue"
     )
     again = go()
@@ -144,7 +144,7 @@ def test_the_papers_number_stands_beside_ours(cli: Call) -> None:
         write_run(cell, Path("reproduction").absolute(), 1)
     ended = cli("reproduce", "table_1", "--only", "compas,cosmos", "--seeds", "1")
     assert ended.code == 0
-    assert re.search(r"^cell +hypervolume +the paper's +seeds", ended.out, re.MULTILINE)
+    assert re.search(r"^experiment +hypervolume +the paper's +seeds", ended.out, re.MULTILINE)
     assert re.search(r"^compas-paper/cosmos +\d\.\d{4} +3\.72 +1/1", ended.out, re.MULTILINE)
     assert re.search(r"^compas-clean/cosmos +\d\.\d{4} +- +1/1", ended.out, re.MULTILINE)
     assert "report table_1 --out reproduction --seeds 1" in ended.out

@@ -10,12 +10,13 @@ from scipy import stats
 from sklearn.metrics import roc_auc_score
 
 from paretocosmos.estimators._own import in_unit
-from paretocosmos.evaluation.intervals import (
+from paretocosmos.evaluation import (
     bootstrap_intervals,
+    compute_gap_interval,
     compute_intervals,
+    compute_share_interval,
     draw_paired_scores,
 )
-from paretocosmos.evaluation.rates import gap_interval, share_interval
 from paretocosmos.objectives import (
     AccuracyGap,
     BinaryCrossEntropy,
@@ -137,10 +138,10 @@ def test_every_metric_by_its_method() -> None:
     found = compute_intervals(several, LOGITS, TARGETS)
     assert list(found) == list(several)
     hits, misses = table(positives), table(~positives)
-    assert found["tpr_gap"] == pytest.approx(gap_interval(hits[None]))
-    assert found["equalized_odds"] == pytest.approx(gap_interval(np.stack([hits, misses])))
+    assert found["tpr_gap"] == pytest.approx(compute_gap_interval(hits[None]))
+    assert found["equalized_odds"] == pytest.approx(compute_gap_interval(np.stack([hits, misses])))
     right = np.array(float(accuracy(LOGITS, TARGETS)))
-    assert found["accuracy"] == pytest.approx(share_interval(right, np.array(800.0)))
+    assert found["accuracy"] == pytest.approx(compute_share_interval(right, np.array(800.0)))
     assert found["misclassification"] == pytest.approx([1 - end for end in found["accuracy"][::-1]])
     rest = {name: several[name] for name in ("auc", "worst_group")}
     assert {name: found[name] for name in rest} == bootstrap_intervals(rest, LOGITS, TARGETS)
@@ -165,7 +166,7 @@ def test_several_classes_are_as_many_rates() -> None:
             inside = (label == kind) & (targets["sensitive"] == group)
             hits = int(((chosen == kind) & inside).sum())
             each[kind, group] = hits, hits, int(inside.sum())
-    assert (low, high) == pytest.approx(gap_interval(each))
+    assert (low, high) == pytest.approx(compute_gap_interval(each))
     assert low <= objective.score(logits, targets) <= high
     right = AccuracyGap().moments(logits, targets)
     assert right is not None

@@ -12,13 +12,12 @@ from fairlearn.metrics import (
 )
 from sklearn.metrics import zero_one_loss
 
-from paretocosmos.evaluation.intervals import compute_intervals
-from paretocosmos.evaluation.rates import share_interval
+from paretocosmos.evaluation import compute_intervals, compute_share_interval
 from paretocosmos.explorer._heads import count, readers_of
 from paretocosmos.explorer._outcomes import gap_ends, outcome_gaps, outcomes_of, shares_of
 from paretocosmos.explorer._words import words_of
 from paretocosmos.objectives import AccuracyGap, FprGap, TprGap
-from paretocosmos.problems.tables.tabular import TabularProblem
+from paretocosmos.problems.tables import TabularProblem
 
 ROWS = 400
 
@@ -67,7 +66,7 @@ def test_shares_are_fairlearns_rates(problem: TabularProblem) -> None:
             assert (got[:, 1] <= got[:, 0]).all()
             assert (got[:, 0] <= got[:, 2]).all()
         at += len(outcome.cells)
-    low, high = share_interval(found[-1, :, 0], np.array(float(size)))
+    low, high = compute_share_interval(found[-1, :, 0], np.array(float(size)))
     assert (found[-1, :, 1] <= low + 1e-9).all()  # a group knows less than everybody would
     assert (found[-1, :, 2] >= high - 1e-9).all()
 

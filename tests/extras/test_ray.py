@@ -12,12 +12,12 @@ import pytest
 
 import paretocosmos
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.paper import _cluster
-from paretocosmos.paper._cell import Outcome, ReproduceOptions
-from paretocosmos.paper.recipe import Cell, Recipe
+from paretocosmos.paper import scheduling
+from paretocosmos.paper.experiment import Outcome, ReproduceOptions
+from paretocosmos.paper.recipe import Experiment, Recipe
 from paretocosmos.paper.reproduce import Reproduction, reproduce
+from paretocosmos.runs.checkpoint import find_newest_checkpoint
 from paretocosmos.runs.load import load_run
-from paretocosmos.runs.saved import checkpoint_in
 
 ray = pytest.importorskip("ray", reason="the extra `ray` is not installed")
 
@@ -86,13 +86,13 @@ def cluster(modules: Path) -> Iterator[str]:
             made.shutdown()
 
 
-def _recipe(*cells: Cell) -> Recipe:
+def _recipe(*cells: Experiment) -> Recipe:
     return Recipe("mine", "Mine", "none", "table", cells)
 
 
-def _cells(seeds: tuple[int, ...] = (1,)) -> tuple[Cell, ...]:
+def _cells(seeds: tuple[int, ...] = (1,)) -> tuple[Experiment, ...]:
     pairs = ((p, m) for p in ("toy_convex", "toy_concave") for m in ("cosmos", "linear"))
-    return tuple(Cell(p, m, None, SETTINGS, seeds) for p, m in pairs)
+    return tuple(Experiment(p, m, None, SETTINGS, seeds) for p, m in pairs)
 
 
 @contextmanager
@@ -106,12 +106,12 @@ def test_a_cluster_trains_the_same_cells(
     cluster: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shared: bool
 ) -> None:
     if not shared:
-        monkeypatch.setattr(_cluster, "_mark", _unseen)
+        monkeypatch.setattr(scheduling, "_shared_marker", _unseen)
     recipe = _recipe(*_cells(seeds=(1, 2)))
     here = reproduce(recipe, out=tmp_path / "here", device="cpu")
     there = reproduce(recipe, out=tmp_path / "there", device="cpu", cluster=cluster)
     assert (here.failures, there.failures) == ({}, {})
-    for cell in recipe.cells:
+    for cell in recipe.experiments:
         for seed in (1, 2):
             one, two = (cell.runs(tmp_path / out)[seed] for out in ("here", "there"))
             assert [(one / n).read_bytes() for n in RESULTS] == [
@@ -127,7 +127,7 @@ def test_a_cluster_trains_the_same_cells(
 def test_cells_run_side_by_side(cluster: str, tmp_path: Path) -> None:
     (tmp_path / "marks").mkdir()
     settings = SETTINGS | {"marks": str(tmp_path / "marks")}
-    cells = [Cell("own_problems:meeting", m, None, settings) for m in ("cosmos", "linear")]
+    cells = [Experiment("own_problems:meeting", m, None, settings) for m in ("cosmos", "linear")]
     done = reproduce(_recipe(*cells), out=tmp_path / "out", device="cpu", cluster=cluster)
     assert done.failures == {}
     assert len(list((tmp_path / "marks").iterdir())) == 2
@@ -136,11 +136,11 @@ def test_cells_run_side_by_side(cluster: str, tmp_path: Path) -> None:
 def test_a_cell_says_where_it_stands(cluster: str, tmp_path: Path) -> None:
     mark = tmp_path / "seen"
     settings = {"epochs": 1000, "hidden": [8], "seen": str(mark)}
-    cell = Cell("toy_convex", "own_problems:Watched", None, settings)
+    cell = Experiment("toy_convex", "own_problems:Watched", None, settings)
     seen: list[int] = []
 
     def look(at: Reproduction) -> None:
-        seen.extend(one.at.epoch for one in at.having("running") if one.at is not None)
+        seen.extend(one.progress.epoch for one in at.select("running") if one.progress is not None)
         if seen:
             mark.touch()
 
@@ -156,11 +156,11 @@ def test_a_lost_workers_cell_is_tried_again(cluster: str, tmp_path: Path) -> Non
     marks = tmp_path / "marks"
     marks.mkdir()
     settings = SETTINGS | {"marks": str(marks), "times": 1}
-    deadly = Cell("own_problems:deadly", "linear", None, settings)
+    deadly = Experiment("own_problems:deadly", "linear", None, settings)
     done = reproduce(
         _recipe(deadly, _cells()[0]), out=tmp_path / "out", device="cpu", cluster=cluster
     )
-    assert [one.state for one in done.standings.values()] == ["done", "done"]
+    assert [one.state for one in done.statuses.values()] == ["done", "done"]
     assert len(list(marks.iterdir())) == 2
 
 
@@ -168,11 +168,11 @@ def test_a_cell_whose_workers_are_all_lost_fails_alone(cluster: str, tmp_path: P
     marks = tmp_path / "marks"
     marks.mkdir()
     settings = SETTINGS | {"marks": str(marks), "times": 99}
-    deadly = Cell("own_problems:deadly", "linear", None, settings)
+    deadly = Experiment("own_problems:deadly", "linear", None, settings)
     done = reproduce(
         _recipe(deadly, _cells()[0]), out=tmp_path / "out", device="cpu", cluster=cluster
     )
-    assert [one.state for one in done.standings.values()] == ["failed", "done"]
+    assert [one.state for one in done.statuses.values()] == ["failed", "done"]
     assert len(list(marks.iterdir())) == 3
     (why,) = done.failures.values()
     assert why.startswith("its worker was lost 3 times (")
@@ -182,14 +182,14 @@ def test_a_cell_whose_workers_are_all_lost_fails_alone(cluster: str, tmp_path: P
 def test_a_bug_far_away_leaves_its_log_here(
     cluster: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_cluster, "_mark", _unseen)
+    monkeypatch.setattr(scheduling, "_shared_marker", _unseen)
     # there are no such marks, which nobody foresaw
     settings = SETTINGS | {"marks": "/nowhere", "times": 1}
-    broken = Cell("own_problems:deadly", "linear", None, settings)
+    broken = Experiment("own_problems:deadly", "linear", None, settings)
     done = reproduce(
         _recipe(broken, _cells()[0]), out=tmp_path / "out", device="cpu", cluster=cluster
     )
-    assert [one.state for one in done.standings.values()] == ["failed", "done"]
+    assert [one.state for one in done.statuses.values()] == ["failed", "done"]
     log = broken.folder(tmp_path / "out") / "error.log"
     assert f"`{log}`" in done.failures[broken.name]
     assert "FileNotFoundError" in log.read_text()
@@ -197,16 +197,16 @@ def test_a_bug_far_away_leaves_its_log_here(
 
 def test_what_was_begun_here_is_replaced_by_what_comes_back(tmp_path: Path) -> None:
     folder = tmp_path / "cell"
-    checkpoint = checkpoint_in(folder / "seed-1")
+    checkpoint = find_newest_checkpoint(folder / "seed-1")
     checkpoint.parent.mkdir(parents=True)
     checkpoint.write_bytes(b"old")
     (folder / "seed-1" / "run.json").write_text("old")
-    _cluster._unpack(
+    scheduling._write_files(
         folder, {"seed-1/run.json": b"{}", "seed-1/front.json": b"[]", "error.log": b"x"}
     )
     assert not checkpoint.exists()
     assert (folder / "seed-1" / "run.json").read_bytes() == b"{}"
-    assert _cluster._packed(folder) == {
+    assert scheduling._read_files(folder) == {
         "error.log": b"x",
         "seed-1/front.json": b"[]",
         "seed-1/run.json": b"{}",
@@ -215,7 +215,9 @@ def test_what_was_begun_here_is_replaced_by_what_comes_back(tmp_path: Path) -> N
 
 def test_a_worker_with_another_version_is_refused(tmp_path: Path) -> None:
     cell = _cells()[0]
-    outcome, files = _cluster._away(cell, [1], ReproduceOptions(tmp_path), "mark", "99.0", None)
+    outcome, files = scheduling._train_remotely(
+        cell, [1], ReproduceOptions(tmp_path), "mark", "99.0", None
+    )
     assert isinstance(outcome, Outcome)
     assert outcome.error == (
         f"its worker has paretocosmos {paretocosmos.__version__}, not 99.0: install the same "
@@ -226,15 +228,15 @@ def test_a_worker_with_another_version_is_refused(tmp_path: Path) -> None:
 
 def test_needs_are_declared() -> None:
     how = ReproduceOptions(Path())
-    assert _cluster._gpus({"CPU": 4.0, "GPU": 2.0}, how) == 1
-    assert _cluster._gpus({"CPU": 4.0}, how) == 0
-    assert _cluster._gpus({"GPU": 2.0}, dataclasses.replace(how, device="cpu")) == 0
+    assert scheduling._gpus_per_task({"CPU": 4.0, "GPU": 2.0}, how) == 1
+    assert scheduling._gpus_per_task({"CPU": 4.0}, how) == 0
+    assert scheduling._gpus_per_task({"GPU": 2.0}, dataclasses.replace(how, device="cpu")) == 0
     with pytest.raises(ConfigurationError, match="no machine in the cluster"):
-        _cluster._gpus({"CPU": 4.0}, dataclasses.replace(how, device="cuda"))
+        scheduling._gpus_per_task({"CPU": 4.0}, dataclasses.replace(how, device="cuda"))
 
 
 def test_the_board_keeps_a_beginning_and_the_last_word() -> None:
-    board: Any = _cluster._Board()
+    board: Any = scheduling.ProgressActor()
     one, two = object(), object()
     for what in (None, one, two):
         board.write("a", what)
@@ -254,6 +256,6 @@ def test_no_cluster_is_one_sentence(tmp_path: Path) -> None:
 def test_one_on_this_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
     done = reproduce(_recipe(_cells()[0]), out=tmp_path, device="cpu", cluster="local")
-    assert [one.state for one in done.standings.values()] == ["done"]
+    assert [one.state for one in done.statuses.values()] == ["done"]
     saved = json.loads((tmp_path / "mine.json").read_text())
     assert saved["cells"][0]["seeds_done"] == [1]

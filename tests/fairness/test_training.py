@@ -18,8 +18,7 @@ from paretocosmos import evaluate, fit, load_problem, load_run
 from paretocosmos.conditioning import Film, TrainingTask, Unconditioned, training_task
 from paretocosmos.config.presets import gap_of, preset_network
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.evaluation import load_samples_for
-from paretocosmos.evaluation.postprocessing import compute_quality, fit_postprocessing
+from paretocosmos.evaluation import compute_quality, fit_postprocessing, load_samples_for
 from paretocosmos.fairness import AdjustedNetwork
 from paretocosmos.objectives import BinaryCrossEntropy, RateObjective
 from paretocosmos.problems import SPLITS, Problem, Split

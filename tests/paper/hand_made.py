@@ -16,11 +16,10 @@ from paretocosmos.config.settings import (
 )
 from paretocosmos.config.training import Training
 from paretocosmos.io.files import write_json
-from paretocosmos.io.schema.collected import CellResult
-from paretocosmos.paper.recipe import Cell, Recipe
-from paretocosmos.pareto.front import Array, Front
+from paretocosmos.paper.recipe import Experiment, Recipe
+from paretocosmos.paper.results import ExperimentResult
+from paretocosmos.pareto import Array, Front, even_rays
 from paretocosmos.pareto.metrics import front_report
-from paretocosmos.pareto.rays import even_rays
 from paretocosmos.runs.record import FORMAT
 
 FAIR, PAIR = ("binary_cross_entropy", "deo"), ("top_left", "bottom_right")
@@ -47,7 +46,7 @@ def rays_of(method: str, objectives: int) -> Array:
     return fixed.get(method, even_rays(count, objectives).double().numpy())
 
 
-def front_of(cell: Cell, seed: int, *, better: float = 0.0) -> Front:
+def front_of(cell: Experiment, seed: int, *, better: float = 0.0) -> Front:
     """A front that depends on the seed, with a point for every ray; some dominated."""
     names = names_of(cell.problem)
     rays = rays_of(cell.method, len(names))
@@ -61,7 +60,7 @@ def front_of(cell: Cell, seed: int, *, better: float = 0.0) -> Front:
     return Front(rays, values, names, np.full(len(names), 2.0), given)
 
 
-def parts_of(cell: Cell) -> dict[str, str]:
+def parts_of(cell: Experiment) -> dict[str, str]:
     """What a run of it is made of, by name."""
     method, conditioning = pair_of(cell.method) or (cell.method, "concat")
     network = paper_network(cell.problem).get("backbone", "mlp")
@@ -69,7 +68,7 @@ def parts_of(cell: Cell) -> dict[str, str]:
     return parts | {"backbone": network}
 
 
-def record_of(cell: Cell, seed: int, front: Front, *, together: int = 5) -> dict[str, Any]:
+def record_of(cell: Experiment, seed: int, front: Front, *, together: int = 5) -> dict[str, Any]:
     """What `run.json` has of it, as far as anything here reads it."""
     fixed = cell.method in ("single_task", "pareto_mtl")
     networks = len(front) if fixed else 1
@@ -132,7 +131,7 @@ def record_of(cell: Cell, seed: int, front: Front, *, together: int = 5) -> dict
 
 
 def write_run(
-    cell: Cell, out: Path, seed: int, *, better: float = 0.0, **changes: Any
+    cell: Experiment, out: Path, seed: int, *, better: float = 0.0, **changes: Any
 ) -> tuple[Front, Mapping[str, Any]]:
     """One finished run; changes are for its record."""
     front = front_of(cell, seed, better=better)
@@ -147,13 +146,13 @@ def write_run(
 
 def write_recipe(recipe: Recipe, out: Path, seeds: Sequence[int] | None = None) -> None:
     """Every cell of a recipe; COSMOS is the best."""
-    for cell in recipe.cells:
+    for cell in recipe.experiments:
         for seed in cell.seeds if seeds is None else seeds:
             write_run(cell, out, seed, better=0.05 if cell.method == "cosmos" else 0.0)
     write_json(recipe.root(out) / f"{recipe.name}.json", {"recipe": recipe.name})
 
 
-def result_of(problem: str, method: str, each: Sequence[float], **more: Any) -> CellResult:
+def result_of(problem: str, method: str, each: Sequence[float], **more: Any) -> ExperimentResult:
     """What was collected of a cell whose seeds have these hypervolumes."""
     deviation = float(np.std(each, ddof=1)) if len(each) > 1 else None
     number = {"mean": float(np.mean(each)), "std": deviation, "each": list(each)}
@@ -186,4 +185,4 @@ def result_of(problem: str, method: str, each: Sequence[float], **more: Any) -> 
         "tasks": None,
         "made": {key: [] for key in (*answers.split(), "weights", "caveats")},
     }
-    return CellResult.model_validate(told | more)
+    return ExperimentResult.model_validate(told | more)

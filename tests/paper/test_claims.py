@@ -8,11 +8,10 @@ import pytest
 from tests.paper.hand_made import result_of as cell
 from tests.paper.hand_made import write_recipe
 
-from paretocosmos.io.schema.collected import CellResult, ClaimResult, Stage
-from paretocosmos.paper._claim_ablation import ablation_claims
-from paretocosmos.paper._claims import convergence_claim, paper_claim
-from paretocosmos.paper.collected import collect
+from paretocosmos.paper.claims import judge_ablation, judge_convergence, judge_fronts
+from paretocosmos.paper.collect import collect
 from paretocosmos.paper.recipe import load_recipe
+from paretocosmos.paper.results import ClaimResult, ExperimentResult, Stage
 
 
 def rows_of(claim: ClaimResult) -> list[Any]:
@@ -29,14 +28,14 @@ def test_nobody_ahead_is_as_the_paper_says() -> None:
         cell("multi_mnist", "single_task", [2.8, 2.81]),
         cell("multi_mnist", "mgda", [3.9, 3.91]),  # not of the paper's table
     ]
-    fronts, alone = paper_claim(cells)
+    fronts, alone = judge_fronts(cells)
     assert (fronts.holds, alone.holds) == (True, True)
     assert [(row.problem, row.method) for row in rows_of(fronts)] == [("adult", "phn_ls")]
     assert [(r.problem, r.method) for r in rows_of(alone)] == [("multi_mnist", "single_task")]
     assert fronts.sentence.startswith("1 comparison on 1 set. It holds")
     assert "It holds: Single Task on Multi-MNIST, paper (−0.105, " in alone.sentence
     absent = cell("adult", "phn_epo", [0.0], seeds=[], missing=[1])
-    fronts = paper_claim([*cells, absent])[0]
+    fronts = judge_fronts([*cells, absent])[0]
     assert fronts.sentence.startswith("1 comparison on 1 set, 1 more missing. It holds")
 
 
@@ -46,7 +45,7 @@ def test_a_baseline_ahead_beyond_the_noise_is_told() -> None:
         cell("adult", "phn_ls", [3.31, 3.33, 3.35]),
         cell("adult", "pareto_mtl", [3.40, 3.42, 3.44]),
     ]
-    (claim,) = paper_claim(cells)
+    (claim,) = judge_fronts(cells)
     assert claim.holds is False
     assert [row.verdict for row in rows_of(claim)] == ["ahead within the noise", "ahead"]
     noise = np.sqrt(0.02**2 / 3 + 0.02**2 / 3)
@@ -70,28 +69,28 @@ def test_single_task_must_be_behind_beyond_the_noise(
 ) -> None:
     """To outperform is more than not to be outperformed."""
     own = cell("multi_fashion", "cosmos", [2.5, 2.51])
-    (claim,) = paper_claim([own, cell("multi_fashion", "single_task", each)])
+    (claim,) = judge_fronts([own, cell("multi_fashion", "single_task", each)])
     assert claim.holds is holds
     assert words in claim.sentence
 
 
 def test_one_seed_does_not_tell() -> None:
     cells = [cell("adult", "cosmos", [3.3]), cell("adult", "phn_ls", [3.4])]
-    (claim,) = paper_claim(cells)
+    (claim,) = judge_fronts(cells)
     assert claim.holds is None
     assert claim.sentence.endswith(
         "One seed of each decides nothing: ahead are PHN-LS on Adult, paper (+0.100)."
     )
-    (behind,) = paper_claim([cells[0], cell("adult", "phn_ls", [3.2])])
+    (behind,) = judge_fronts([cells[0], cell("adult", "phn_ls", [3.2])])
     assert behind.holds is None
     assert behind.sentence.endswith("One seed of each decides nothing: ahead are none.")
     own = cell("multi_mnist", "cosmos", [2.9])
-    (alone,) = paper_claim([own, cell("multi_mnist", "single_task", [2.8])])
+    (alone,) = judge_fronts([own, cell("multi_mnist", "single_task", [2.8])])
     assert alone.holds is None
     assert "decides nothing: Single Task on Multi-MNIST, paper (−0.100)" in alone.sentence
-    assert paper_claim([cell("adult", "cosmos", [3.3])]) == []
+    assert judge_fronts([cell("adult", "cosmos", [3.3])]) == []
     variant = cell("adult", "phn_ls", [3.9], settings={"alpha": 0.5})
-    assert paper_claim([cell("adult", "cosmos", [3.3]), variant]) == []
+    assert judge_fronts([cell("adult", "cosmos", [3.3]), variant]) == []
 
 
 def test_methods_are_judged_on_the_same_images() -> None:
@@ -104,12 +103,12 @@ def test_methods_are_judged_on_the_same_images() -> None:
         cell("multi_mnist", "phn_ls", [2.79, 2.81], **text),
         cell("multi_mnist", "phn_epo", [2.9, 2.9], settings={"rule": "text", "alpha": 1.2}),
     ]
-    (claim,) = paper_claim(cells)
+    (claim,) = judge_fronts(cells)
     assert [row.difference for row in rows_of(claim)] == pytest.approx([-0.1, 0.09])
     assert [row.settings for row in rows_of(claim)] == [{}, {"rule": "text"}]
     assert claim.sentence.startswith("2 comparisons on 2 sets. It does not hold in 1; ")
     assert "PHN-LS on Multi-MNIST, rule text, paper (+0.090, 6.4 deviations)" in claim.sentence
-    (claim,) = paper_claim(cells[2:])
+    (claim,) = judge_fronts(cells[2:])
     assert claim.sentence.startswith(
         "1 comparison on 1 set, on this harder draw, not the paper's. It does not hold in 1"
     )
@@ -118,13 +117,13 @@ def test_methods_are_judged_on_the_same_images() -> None:
 def test_the_noise_of_one_seed_is_that_of_the_other_s() -> None:
     own = cell("adult", "cosmos", [3.30, 3.32, 3.34])
     for one, verdict in ((3.36, "ahead within the noise"), (3.37, "ahead")):
-        (claim,) = paper_claim([own, cell("adult", "pareto_mtl", [one])])
+        (claim,) = judge_fronts([own, cell("adult", "pareto_mtl", [one])])
         (row,) = rows_of(claim)
         assert row.verdict == verdict
         assert row.in_deviations == pytest.approx((one - 3.32) / (0.02 * np.sqrt(1 / 3 + 1)))
 
 
-def grid(span: Any, volume: Any, worse: Any, noise: float | None = 0.0) -> list[CellResult]:
+def grid(span: Any, volume: Any, worse: Any, noise: float | None = 0.0) -> list[ExperimentResult]:
     """Two penalties by two alphas; `worse` is how far a front lies behind."""
     found = []
     for penalty in (1.0, 3.0):
@@ -151,7 +150,7 @@ def grid(span: Any, volume: Any, worse: Any, noise: float | None = 0.0) -> list[
 
 def test_wider_with_the_penalty_and_optimal_without_is_as_the_paper_says() -> None:
     cells = grid(lambda p, a: p, lambda p, a: 2 + a, lambda p: 0.01 * p)
-    penalty, alpha = ablation_claims(cells)
+    penalty, alpha = judge_ablation(cells)
     assert (penalty.holds, alpha.holds) == (True, True)
     (row,) = rows_of(penalty)
     assert row.span_by_penalty == [1.0, 3.0]
@@ -168,13 +167,13 @@ def test_what_has_to_differ_must_do_so_beyond_the_noise() -> None:
     for noise, so in ((0.9, True), (1.1, False)):
         # the difference of two such means deviates by noise / √2: 1.5 is two of them at 1.06
         cells = grid(lambda p, a: 1.5 * (p > 1), lambda p, a: 1.5 * (a > 1), lambda p: p, noise)
-        claims = ablation_claims(cells)
+        claims = judge_ablation(cells)
         assert [claim.holds for claim in claims] == [so or None] * 2
         (row,) = rows_of(claims[0])
         assert row.span_deviation == pytest.approx(noise / np.sqrt(2))
         assert row.volume_deviation == pytest.approx(noise / np.sqrt(2))
     cells = grid(lambda p, a: p, lambda p, a: a, lambda p: p, None)
-    for claim in ablation_claims(cells):
+    for claim in judge_ablation(cells):
         assert claim.holds is None
         assert claim.sentence == "Open, within the noise, on Multi-MNIST, paper."
         assert "± ?" in rows_of(claim)[0].sentence
@@ -184,14 +183,14 @@ def test_a_grid_is_of_one_draw_of_images() -> None:
     near, far = (grid(lambda p, a, k=k: k * p, lambda p, a: a, lambda p: p) for k in (1, 2))
     drawn = {"settings": {"rule": "text", "penalty": 1.0}}
     other = [one.model_copy(update=drawn) for one in far]
-    penalty, _ = ablation_claims(near + other)
+    penalty, _ = judge_ablation(near + other)
     assert [row.span_by_penalty for row in rows_of(penalty)] == [[1.0, 3.0], [2.0, 6.0]]
     assert penalty.sentence == "Holds on Multi-MNIST, paper; Multi-MNIST, rule text, paper."
 
 
 def test_alpha_must_change_the_quality_too() -> None:
     same = grid(lambda p, a: p, lambda p, a: 2.0, lambda p: p)
-    penalty, alpha = ablation_claims(same)
+    penalty, alpha = judge_ablation(same)
     assert (penalty.holds, alpha.holds) == (True, None)
 
 
@@ -201,30 +200,30 @@ def test_alpha_must_not_change_the_width_however_little_that_is() -> None:
         cells = grid(
             lambda p, a, m=moved: 9 * p + m * (a > 1), lambda p, a: 2 * a, lambda p: p, 0.5**0.5
         )
-        (claim,) = (one for one in ablation_claims(cells) if one.claim.startswith("Alpha"))
+        (claim,) = (one for one in judge_ablation(cells) if one.claim.startswith("Alpha"))
         assert claim.holds is holds
         assert f"the width varies by {moved:.3f} (± 0.500; over λ by 18.000)" in str(rows_of(claim))
 
 
 def test_what_is_otherwise_is_told() -> None:
     narrower = grid(lambda p, a: -p, lambda p, a: 2.0, lambda p: 0.0)
-    assert ablation_claims(narrower)[0].sentence == (
+    assert judge_ablation(narrower)[0].sentence == (
         "Does not hold on Multi-MNIST, paper. With a larger penalty the front is narrower on "
         "Multi-MNIST, paper."
     )
     dominated = grid(lambda p, a: p, lambda p, a: 2.0, lambda p: -p)
-    (row,) = rows_of(ablation_claims(dominated)[0])
+    (row,) = rows_of(judge_ablation(dominated)[0])
     assert row.smallest_dominated == 1.0
     assert row.holds is False
     by_alpha = grid(lambda p, a: 9 * a, lambda p, a: 2.0, lambda p: 0.0)
-    assert ablation_claims(by_alpha)[1].holds is False
-    assert rows_of(ablation_claims(by_alpha)[1])[0].short == (
+    assert judge_ablation(by_alpha)[1].holds is False
+    assert rows_of(judge_ablation(by_alpha)[1])[0].short == (
         "width varies by 9.900, over λ by 0.000"
     )
-    assert ablation_claims(by_alpha[:3])[0].holds is None  # not a whole grid
+    assert judge_ablation(by_alpha[:3])[0].holds is None  # not a whole grid
 
 
-def course(own: CellResult, widths: dict[int, float], std: float | None) -> CellResult:
+def course(own: ExperimentResult, widths: dict[int, float], std: float | None) -> ExperimentResult:
     """A cell of four seeds with validation fronts of these widths."""
     each = {"std": std, "each": [0.0] * 4}
     stages = [
@@ -247,7 +246,7 @@ def test_a_front_must_be_half_as_wide_as_the_last_after_ten_epochs() -> None:
     narrow = course(fashion, {10: 0.1, 100: 0.4}, 0.02)
     late = course(cell("adult", "cosmos", [3.3]), {20: 0.2, 40: 0.2}, 0.02)
     other = course(cell("multi_fashion", "phn_ls", [2.1]), {10: 0.4, 100: 0.4}, 0.02)
-    (claim,) = convergence_claim([wide, narrow, late, other])
+    (claim,) = judge_convergence([wide, narrow, late, other])
     assert claim.holds is False
     assert claim.sentence == (
         "Well spread means at least 50% of the last front's width. Holds on Multi-MNIST, paper. "
@@ -258,19 +257,19 @@ def test_a_front_must_be_half_as_wide_as_the_last_after_ten_epochs() -> None:
         "width 0.100 ± 0.020 after 10 epochs, 0.400 ± 0.020 after 100; hypervolume 2.100 and 3.000",
     ]
     assert rows_of(claim)[1].short == "width 0.100, at the end 0.400"
-    assert convergence_claim([wide])[0].holds is True
+    assert judge_convergence([wide])[0].holds is True
     drawn = wide.model_copy(update={"settings": {"rule": "text"}})
-    assert "Holds on Multi-MNIST, rule text, paper." in convergence_claim([drawn])[0].sentence
+    assert "Holds on Multi-MNIST, rule text, paper." in judge_convergence([drawn])[0].sentence
     varied = wide.model_copy(update={"settings": {"penalty": 1.0}})
-    assert convergence_claim([varied]) == []
-    assert convergence_claim([late, other]) == []
+    assert judge_convergence([varied]) == []
+    assert judge_convergence([late, other]) == []
 
 
 def test_a_width_must_be_beyond_the_noise_to_be_judged() -> None:
     own = cell("multi_mnist", "cosmos", [2.9])
     # four seeds: half of a seed's deviation, and half of that for half of the last width
     for std, holds in ((0.08, True), (0.1, None), (None, None)):
-        (claim,) = convergence_claim([course(own, {10: 0.3, 100: 0.4}, std)])
+        (claim,) = judge_convergence([course(own, {10: 0.3, 100: 0.4}, std)])
         assert claim.holds is holds
         expected = None if std is None else std * np.hypot(0.5, 0.25)
         assert rows_of(claim)[0].deviation == pytest.approx(expected)

@@ -5,7 +5,12 @@ import re
 import pytest
 
 from paretocosmos import registry
-from paretocosmos.paper.published import authors_code, paper_row, paper_tasks, published
+from paretocosmos.paper.published import (
+    get_authors_result,
+    get_paper_row,
+    get_paper_tasks,
+    published,
+)
 
 PROBLEMS = (
     "adult",
@@ -104,7 +109,7 @@ def percent(text: str) -> float:
 def test_table_1_is_the_paper_s() -> None:
     for name, *numbers in rows(TABLE_1):
         for problem, printed, seconds in zip(PROBLEMS, numbers[::2], numbers[1::2], strict=True):
-            row = paper_row(problem, METHODS[name])
+            row = get_paper_row(problem, METHODS[name])
             assert row is not None
             assert row["seconds"] == float(seconds)
             dash = problem in published()["table_1"]["dash"].get(METHODS[name], [])
@@ -117,7 +122,7 @@ def test_the_detailed_table_is_the_paper_s() -> None:
     assert len(lines) == len(PROBLEMS) * len(METHODS)
     for number, (name, volume, seconds, parameters) in enumerate(lines):
         mean, std = re.findall(r"[\d.]+", volume)
-        row = paper_row(PROBLEMS[number // len(METHODS)], METHODS[name])
+        row = get_paper_row(PROBLEMS[number // len(METHODS)], METHODS[name])
         assert row == {
             "hypervolume": float(mean),
             "std": float(std),
@@ -136,7 +141,7 @@ def test_the_paper_s_times_add_up_to_32_6_hours() -> None:
 def test_the_faces_are_the_paper_s() -> None:
     problems = ("celeba_hard", "celeba_hard", "celeba_easy", "celeba_easy")
     for problem, (name, volume, rate, hours) in zip(problems, rows(FACES), strict=True):
-        row = paper_row(problem, METHODS[name])
+        row = get_paper_row(problem, METHODS[name])
         assert row is not None
         assert row["hypervolume"] == float(volume)
         assert row["misclassification"] == percent(rate)
@@ -149,20 +154,21 @@ def test_the_tasks_are_the_paper_s() -> None:
         ("celeba_easy", "celeba_three", "celeba_four"), several, strict=True
     ):
         printed = [percent(rate) for rate in rates if rate != "-"]
-        assert paper_tasks(problem, "cosmos") == printed
+        assert get_paper_tasks(problem, "cosmos") == printed
         assert (
-            paper_tasks(problem, "single_task") == [percent(r) for r in alone[1:]][: len(printed)]
+            get_paper_tasks(problem, "single_task")
+            == [percent(r) for r in alone[1:]][: len(printed)]
         )
     ten = rows(TEN)
-    assert paper_tasks("celeba_ten", "single_task") == [percent(row[1]) for row in ten]
-    assert paper_tasks("celeba_ten", "cosmos") == [percent(row[2]) for row in ten]
+    assert get_paper_tasks("celeba_ten", "single_task") == [percent(row[1]) for row in ten]
+    assert get_paper_tasks("celeba_ten", "cosmos") == [percent(row[2]) for row in ten]
 
 
 def test_what_is_not_printed_is_none() -> None:
-    assert paper_row("multi_digits", "cosmos") is None
-    assert paper_row("adult", "mgda") is None
-    assert paper_tasks("celeba_hard", "cosmos") is None
-    assert authors_code("celeba_easy") is None
+    assert get_paper_row("multi_digits", "cosmos") is None
+    assert get_paper_row("adult", "mgda") is None
+    assert get_paper_tasks("celeba_hard", "cosmos") is None
+    assert get_authors_result("celeba_easy") is None
 
 
 def test_every_table_names_its_source_and_known_problems() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.paper.recipe import Cell, Recipe, load_recipe, recipe_names
+from paretocosmos.paper.recipe import Experiment, Recipe, load_recipe, recipe_names
 
 FAIR = ("adult", "compas", "default_credit")
 PAIRS = ("multi_mnist", "multi_fashion", "fashion_and_mnist")
@@ -27,7 +27,7 @@ methods = ["cosmos", "linear"]
 
 
 def _names(recipe: str) -> list[str]:
-    return [cell.name for cell in load_recipe(recipe).cells]
+    return [cell.name for cell in load_recipe(recipe).experiments]
 
 
 def _written(folder: Path, text: str) -> Recipe:
@@ -60,12 +60,12 @@ def test_every_recipe_cites_its_place_and_names_each_cell_once(name: str) -> Non
     assert recipe.name == name
     assert re.search(r"section \d|appendix|own study", recipe.section)
     assert recipe.title
-    names = [cell.name for cell in recipe.cells]
+    names = [cell.name for cell in recipe.experiments]
     assert len(set(names)) == len(names)
 
 
 def test_table_1_is_six_sets_by_five_methods_by_five_seeds() -> None:
-    cells = load_recipe("table_1").cells
+    cells = load_recipe("table_1").experiments
     as_published = [cell for cell in cells if cell.protocol == "paper"]
     runs = {(cell.problem, cell.method, seed) for cell in as_published for seed in cell.seeds}
     assert runs == set(itertools.product((*FAIR, *PAIRS), METHODS, SEEDS))
@@ -75,7 +75,7 @@ def test_table_1_is_six_sets_by_five_methods_by_five_seeds() -> None:
 
 
 def test_the_harder_draw_is_the_pairs_of_table_1_by_another_rule() -> None:
-    cells = load_recipe("table_1_text").cells
+    cells = load_recipe("table_1_text").experiments
     runs = {(cell.problem, cell.method, seed) for cell in cells for seed in cell.seeds}
     assert runs == set(itertools.product(PAIRS, METHODS, SEEDS))
     assert all(cell.asked["rule"] == "text" and cell.protocol == "paper" for cell in cells)
@@ -86,25 +86,25 @@ def test_the_harder_draw_is_the_pairs_of_table_1_by_another_rule() -> None:
 
 def test_the_study_takes_one_ingredient_away_at_a_time() -> None:
     recipe = load_recipe("study_fronts")
-    ours = [cell for cell in recipe.cells if cell.preset == "default"]
+    ours = [cell for cell in recipe.experiments if cell.preset == "default"]
     taken = {tuple(cell.settings) for cell in ours if cell.problem == "multi_mnist"}
     assert taken == {
         *((), ("rank",), ("weight_decay",), ("schedule", "warmup"), ("average",)),
         *(("stratified", "groups"), ("scale_losses",), ("calibrate",)),
     }
-    tables = [cell for cell in recipe.cells if cell.problem in FAIR]
+    tables = [cell for cell in recipe.experiments if cell.problem in FAIR]
     assert {cell.settings["fairness"] for cell in tables} == {"demographic_parity"}
-    both = {cell.method for cell in ours} & {c.method for c in recipe.cells if c not in ours}
+    both = {cell.method for cell in ours} & {c.method for c in recipe.experiments if c not in ours}
     assert both == {"cosmos", "linear", "phn_ls", "pareto_mtl", "mgda", "single_task"}
 
 
 def test_a_cell_of_another_preset_is_another_cell(tmp_path: Path) -> None:
     recipe = _written(tmp_path, GOOD + GOOD[GOOD.index("\n[[grid]]") :] + 'preset = "default"\n')
-    assert [cell.name for cell in recipe.cells] == [
+    assert [cell.name for cell in recipe.experiments] == [
         *("toy_convex/cosmos", "toy_convex/linear"),
         *("toy_convex/default-cosmos", "toy_convex/default-linear"),
     ]
-    assert [cell.asked for cell in recipe.cells][2:] == [{}, {}]
+    assert [cell.asked for cell in recipe.experiments][2:] == [{}, {}]
     wrong = _refusal(tmp_path, GOOD + 'preset = "papers"\n')
     assert "unknown preset `papers`; did you mean `paper`?" in wrong, wrong
 
@@ -112,12 +112,12 @@ def test_a_cell_of_another_preset_is_another_cell(tmp_path: Path) -> None:
 def test_pareto_mtl_on_images_comes_last() -> None:
     """Should time run short, these are the cells to do without."""
     for name in ("table_1", "table_1_text", "figure_vs_sota"):
-        last = load_recipe(name).cells[-3:]
+        last = load_recipe(name).experiments[-3:]
         assert [(cell.problem, cell.method) for cell in last] == [(p, "pareto_mtl") for p in PAIRS]
 
 
 def test_the_ablation_is_the_papers_grid() -> None:
-    cells = load_recipe("figure_ablation").cells
+    cells = load_recipe("figure_ablation").experiments
     grid = [(c.problem, c.asked["penalty"], c.asked["alpha"]) for c in cells]
     alphas = (0.1, 0.7, 1.2)
     expected = [
@@ -139,7 +139,7 @@ def test_figures_are_drawn_from_the_cells_of_the_tables() -> None:
 
 def test_celeba_is_trained_once() -> None:
     for name in ("table_celeba", "celeba_objectives", "figure_celeba"):
-        assert {cell.seeds for cell in load_recipe(name).cells} == {(1,)}
+        assert {cell.seeds for cell in load_recipe(name).experiments} == {(1,)}
 
 
 # ---------------------------------------------------------------- cells
@@ -148,15 +148,17 @@ def test_celeba_is_trained_once() -> None:
 def test_a_cell_is_named_by_what_is_not_the_papers(tmp_path: Path) -> None:
     vary = "[grid.vary]\npenalty = [0.01, 2, 2.5]\n[grid.settings]\nalpha = [0.1, 0.5]\n"
     text = GOOD.replace('"toy_convex"', '"default_credit"').replace(', "linear"', "") + vary
-    names = [cell.name for cell in _written(tmp_path, text).cells]
+    names = [cell.name for cell in _written(tmp_path, text).experiments]
     # 0.01 and (0.1, 0.5) are what the paper has for it
     assert names == [f"default_credit/cosmos{end}" for end in ("", "-penalty_2", "-penalty_2.5")]
 
 
 def test_the_same_number_is_the_same_cell() -> None:
-    one, two = (Cell("adult", "cosmos", "paper", {"penalty": p}) for p in (1, 1.0))
+    one, two = (Experiment("adult", "cosmos", "paper", {"penalty": p}) for p in (1, 1.0))
     assert one.name == two.name == "adult-paper/cosmos-penalty_1"
-    near = [Cell("adult", "cosmos", settings={"penalty": p}).name for p in (0.1234567, 0.1234568)]
+    near = [
+        Experiment("adult", "cosmos", settings={"penalty": p}).name for p in (0.1234567, 0.1234568)
+    ]
     assert near[0] != near[1]
 
 
@@ -164,7 +166,7 @@ def test_a_value_that_is_the_papers_is_no_second_cell(tmp_path: Path) -> None:
     varied = '[[grid]]\nproblems = ["adult"]\nmethods = ["cosmos"]\nseeds = [2, 3]\n'
     varied += "vary.penalty = [0.01, 1]\n"
     recipe = _written(tmp_path, GOOD.replace("toy_convex", "adult") + varied)
-    found = {cell.name: cell.seeds for cell in recipe.cells}
+    found = {cell.name: cell.seeds for cell in recipe.experiments}
     assert found == {
         "adult/cosmos": (1, 2, 3),
         "adult/linear": (1, 2),
@@ -175,12 +177,12 @@ def test_a_value_that_is_the_papers_is_no_second_cell(tmp_path: Path) -> None:
 def test_how_a_problem_is_anyhow_is_no_second_cell(tmp_path: Path) -> None:
     rules = "[grid.vary]\nrule = ['published', 'text']\n"
     text = GOOD.replace('"toy_convex"', '"multi_mnist"').replace(', "linear"', "") + rules
-    names = [cell.name for cell in _written(tmp_path, text).cells]
+    names = [cell.name for cell in _written(tmp_path, text).experiments]
     assert names == ["multi_mnist/cosmos", "multi_mnist/cosmos-rule_text"]
 
 
 def test_names_of_ones_own_are_folders() -> None:
-    cell = Cell("package.module:Thing", "cosmos", None, {"alpha": (0.1, 0.5)})
+    cell = Experiment("package.module:Thing", "cosmos", None, {"alpha": (0.1, 0.5)})
     assert cell.name == "package.module-Thing/cosmos-alpha_0.1_0.5"
     assert cell.runs(Path("out")) == {1: Path("out/cells") / cell.name / "seed-1"}
 
@@ -189,8 +191,8 @@ def test_a_rehearsal_lies_elsewhere() -> None:
     recipe = load_recipe("table_1")
     short = recipe.rehearsal(3)
     assert short.root(Path("out")) == Path("out/rehearsal-3")
-    assert [cell.name for cell in short.cells] == [cell.name for cell in recipe.cells]
-    for before, after in zip(recipe.cells, short.cells, strict=True):
+    assert [cell.name for cell in short.experiments] == [cell.name for cell in recipe.experiments]
+    for before, after in zip(recipe.experiments, short.experiments, strict=True):
         assert after.folder(Path("out")) == Path("out/rehearsal-3/cells") / after.name
         assert before.folder(Path("out")) == Path("out/cells") / before.name
     assert recipe.rehearsal(None) is recipe
@@ -212,7 +214,7 @@ def test_only_problems_methods_and_protocols() -> None:
     }
     with pytest.raises(ConfigurationError, match=r"`cosmo`; did you mean `cosmos`\?.*`aldut`"):
         found("cosmo", "aldut")
-    with pytest.raises(ConfigurationError, match="no cell for all of multi_mnist, clean together"):
+    with pytest.raises(ConfigurationError, match="for all of multi_mnist, clean together"):
         found("multi_mnist", "clean")
 
 
@@ -366,7 +368,7 @@ def test_a_cell_belongs_to_one_grid(tmp_path: Path) -> None:
 def test_settings_of_problem_network_and_training_are_known(tmp_path: Path) -> None:
     settings = "[grid.settings]\ncopies = 2\nkernel = 9\nepochs = 3\ngroups = 2\n"
     text = GOOD.replace('"toy_convex"', '"multi_digits"') + settings
-    cell = _written(tmp_path, text).cells[0]
+    cell = _written(tmp_path, text).experiments[0]
     assert cell.settings == {"copies": 2, "kernel": 9, "epochs": 3, "groups": 2}
 
 

@@ -10,15 +10,21 @@ from tests.paper.hand_made import write_recipe, write_run
 
 from paretocosmos.errors import MissingExtraError
 from paretocosmos.io.files import write_json
-from paretocosmos.io.schema.collected import RecipeResult
 from paretocosmos.paper import report as module
-from paretocosmos.paper.collected import collect, read_collected
-from paretocosmos.paper.recipe import Cell, Recipe, load_recipe, recipe_names
-from paretocosmos.paper.report import sections, verdict, write_report
-from paretocosmos.paper.report._markdown import markdown
-from paretocosmos.paper.report._page import page
-from paretocosmos.paper.report._parts import Claim, Section, Table
-from paretocosmos.paper.report._section import TABLES
+from paretocosmos.paper.collect import collect, read_result
+from paretocosmos.paper.recipe import Experiment, Recipe, load_recipe, recipe_names
+from paretocosmos.paper.report import (
+    Claim,
+    Section,
+    Table,
+    build_sections,
+    build_verdict,
+    render_markdown,
+    render_page,
+    write_report,
+)
+from paretocosmos.paper.report.sections import TABLES
+from paretocosmos.paper.results import RecipeResult
 
 pytestmark = pytest.mark.system  # takes minutes
 
@@ -65,7 +71,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     contents = []
     for name in recipe_names():
         recipe = load_recipe(name)
-        write_recipe(recipe, out, seeds=recipe.cells[0].seeds[:2])
+        write_recipe(recipe, out, seeds=recipe.experiments[0].seeds[:2])
         contents.append(collect(recipe, out))
     assert write_report(contents, out / "report") == []
     return out / "report"
@@ -73,13 +79,13 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def made(recipe: str, out: Path, epochs: int | None = None) -> RecipeResult:
     wanted = load_recipe(recipe).rehearsal(epochs)
-    write_recipe(wanted, out, seeds=wanted.cells[0].seeds[:2])
+    write_recipe(wanted, out, seeds=wanted.experiments[0].seeds[:2])
     return collect(wanted, out)
 
 
 def test_every_recipe_has_its_json_tables_and_pictures(written: Path) -> None:
     for name in recipe_names():
-        assert read_collected(written / f"{name}.json").recipe == name
+        assert read_result(written / f"{name}.json").recipe == name
         assert (written / "figures" / f"{name}.png").read_bytes().startswith(b"\x89PNG")
         assert (written / "figures" / f"{name}.pdf").read_bytes().startswith(b"%PDF")
     text = (written / "report.md").read_text(encoding="utf-8")
@@ -91,11 +97,11 @@ def test_every_recipe_has_its_json_tables_and_pictures(written: Path) -> None:
 
 
 def test_the_pictures_of_faces_are_of_pairs_and_of_three_tasks(tmp_path: Path) -> None:
-    (section,), _ = sections([made("celeba_objectives", tmp_path)], None)
+    (section,), _ = build_sections([made("celeba_objectives", tmp_path)], None)
     captions = [picture.caption for picture in section.pictures]
     three = "front of COSMOS on CelebA, 3 tasks, one seed"
     assert captions == ["fronts on the test split, one seed", three]
-    (section,), _ = sections([made("table_celeba", tmp_path)], None)
+    (section,), _ = build_sections([made("table_celeba", tmp_path)], None)
     assert [picture.name for picture in section.pictures] == ["table_celeba"]
 
 
@@ -124,7 +130,7 @@ def test_the_page_asks_for_nothing(written: Path) -> None:
 
 def test_table_1_has_the_paper_s_number_ours_and_the_difference(tmp_path: Path) -> None:
     content = made("table_1", tmp_path)
-    (section,), _ = sections([content], None)
+    (section,), _ = build_sections([content], None)
     volumes, times, both, detailed, went = section.tables
     assert volumes.head[1:] == (
         *("Adult", "COMPAS", "Default", "Multi-MNIST", "Multi-Fashion", "Fashion+MNIST"),
@@ -132,14 +138,14 @@ def test_table_1_has_the_paper_s_number_ours_and_the_difference(tmp_path: Path) 
     assert [row[0] for row in volumes.rows] == [
         *("Single Task, ideal point", "PHN-EPO", "PHN-LS", "ParetoMTL", "COSMOS"),
     ]
-    cell = next(c for c in content.cells if c.name == "adult-paper/cosmos")
+    cell = next(c for c in content.experiments if c.name == "adult-paper/cosmos")
     mean, std = cell.volume.mean, cell.volume.std
     assert volumes.rows[-1][1] == f"{mean:.3f} ± {std:.3f} (3.34)"
     assert volumes.strong == {(4, column) for column in range(1, 7)}  # COSMOS was made the best
     assert "(501 s)" in times.rows[-1][4]
     assert both.head[1:3] == ("Adult, paper", "Adult, clean")
     assert len(both.head) == 7
-    assert len(detailed.rows) == len(content.cells) == 45
+    assert len(detailed.rows) == len(content.experiments) == 45
     row = next(r for r in detailed.rows if r[:2] == ("Adult, paper", "COSMOS"))
     sign = "−" if mean < 3.34 else "+"
     assert row[2:5] == (f"{mean:.3f} ± {std:.3f}", "3.34 ± 0.01", f"{sign}{abs(mean - 3.34):.3f}")
@@ -152,13 +158,13 @@ def test_table_1_has_the_paper_s_number_ours_and_the_difference(tmp_path: Path) 
 
 def test_what_is_missing_failed_or_unexplained_is_told(tmp_path: Path) -> None:
     recipe = load_recipe("table_1")
-    first, second, third, *_ = recipe.cells
+    first, second, third, *_ = recipe.experiments
     for seed in first.seeds[:3]:
         write_run(first, tmp_path, seed)
     third.folder(tmp_path).mkdir(parents=True)
     write_json(third.folder(tmp_path) / "cell.json", {"error": "the loss became nan"})
     content = collect(recipe, tmp_path)
-    (section,), _ = sections([content], None)
+    (section,), _ = build_sections([content], None)
     notes = " ".join(section.notes)
     assert "Failed: PHN-EPO on Adult, paper (`adult-paper/phn_epo`): the loss became nan" in notes
     assert "Missing: seeds 4, 42 of COSMOS on Adult, paper." in notes
@@ -170,16 +176,16 @@ def test_what_is_missing_failed_or_unexplained_is_told(tmp_path: Path) -> None:
     )
     alone = content.to_dict() | {"cells": content.to_dict()["cells"][:1]}
     alone["cells"][0]["against"]["reasons"] = []
-    (section,), _ = sections([RecipeResult.model_validate(alone)], None)
+    (section,), _ = build_sections([RecipeResult.model_validate(alone)], None)
     assert any("no known reason" in note for note in section.tables[-2].notes.values())
 
 
 def test_fewer_seeds_are_marked_beside_others(tmp_path: Path) -> None:
     recipe = load_recipe("table_1_small").with_seeds([1, 2])
     write_recipe(recipe, tmp_path)
-    cell = next(c for c in recipe.cells if c.name == "adult-paper/pareto_mtl")
+    cell = next(c for c in recipe.experiments if c.name == "adult-paper/pareto_mtl")
     (cell.runs(tmp_path)[2] / "run.json").unlink()
-    (section,), _ = sections([collect(recipe, tmp_path)], None)
+    (section,), _ = build_sections([collect(recipe, tmp_path)], None)
     assert section.tables[0].rows[3][1].endswith("(2.90) [1 seed]")
 
 
@@ -187,12 +193,12 @@ def test_fewer_seeds_are_marked_beside_others(tmp_path: Path) -> None:
 def test_a_rehearsal_is_marked_everywhere(name: str, tmp_path: Path) -> None:
     content = made(name, tmp_path, epochs=3)
     assert content.rehearsal == 3
-    assert all(cell.rehearsal == 3 for cell in content.cells)
-    (section,), _ = sections([content], None)
+    assert all(cell.rehearsal == 3 for cell in content.experiments)
+    (section,), _ = build_sections([content], None)
     assert section.claims == ()
-    text = markdown([section])
+    text = render_markdown([section])
     pictures = {f"figures/{picture.name}.png": b"" for picture in section.pictures}
-    for one in (text, page(text, pictures)):
+    for one in (text, render_page(text, pictures)):
         assert "Rehearsal: 3 epochs instead of the paper's" in one
     assert all("rehearsal, 3 epochs" in table.title for table in section.tables)
     assert section.tables
@@ -202,20 +208,20 @@ def test_a_rehearsal_is_marked_everywhere(name: str, tmp_path: Path) -> None:
 
 def test_faces_have_the_overhead_and_tasks_of_both_methods(tmp_path: Path) -> None:
     content = made("table_celeba", tmp_path)
-    (section,), _ = sections([content], None)
+    (section,), _ = build_sections([content], None)
     pairs = section.tables[0]
     by = {row[:2]: row for row in pairs.rows}
     hard = by["CelebA, hard", "COSMOS"]
     assert (hard[3], hard[7], hard[10]) == ("2.221", "25.29", "3.30 h")
-    one = next(c for c in content.cells if c.name == "celeba_hard/cosmos")
-    alone = next(c for c in content.cells if c.name == "celeba_hard/single_task")
+    one = next(c for c in content.experiments if c.name == "celeba_hard/cosmos")
+    alone = next(c for c in content.experiments if c.name == "celeba_hard/single_task")
     ratio = one.seconds.training.mean / (alone.seconds.training.mean / 2) - 1
     assert hard[11] == f"{ratio:+.1%}"
     assert one.metrics["span"] is not None
     assert hard[5] == f"{one.metrics['span'].mean:.3f}"
     alone_row = by["CelebA, hard", "Single Task"]
     assert (alone_row[5], alone_row[11]) == ("–", "–")
-    (section,), _ = sections([made("celeba_objectives", tmp_path)], None)
+    (section,), _ = build_sections([made("celeba_objectives", tmp_path)], None)
     (alone_there,) = section.tables[0].rows  # no Single Task beside the easy pair
     assert alone_there[:2] == ("CelebA, easy", "COSMOS")
     assert (alone_there[3], alone_there[11]) == (by["CelebA, easy", "COSMOS"][3], "–")
@@ -240,7 +246,7 @@ def evil() -> Section:
 
 
 def test_names_never_become_markup() -> None:
-    found = Page(page(markdown([evil()], title=EVIL), {}))
+    found = Page(render_page(render_markdown([evil()], title=EVIL), {}))
     assert {"script", "b", "a"}.isdisjoint(found.tags)
     shown = EVIL.replace("`", "")
     assert "".join(found.rows[1][:1]) == shown
@@ -249,15 +255,15 @@ def test_names_never_become_markup() -> None:
 
 
 def test_html_and_entities_in_markdown_are_text() -> None:
-    found = Page(page("# A\n\n<img src=x> &lt;", {}))
+    found = Page(render_page("# A\n\n<img src=x> &lt;", {}))
     assert "img" not in found.tags
     assert "<img src=x> <" in "".join(found.texts)
-    found = Page(page(markdown([Section("a", "&lt; &amp;")]), {}))
+    found = Page(render_page(render_markdown([Section("a", "&lt; &amp;")]), {}))
     assert "&lt; &amp;" in "".join(found.texts)
 
 
 def test_markdown_cells_stay_cells() -> None:
-    lines = markdown([evil()]).splitlines()
+    lines = render_markdown([evil()]).splitlines()
     rows = [line for line in lines if line.startswith("| ")]
     assert len(rows) == 3
     for row in rows:
@@ -266,9 +272,9 @@ def test_markdown_cells_stay_cells() -> None:
 
 
 def test_the_page_has_every_row_and_column_of_the_tables(written: Path) -> None:
-    contents = [read_collected(written / f"{name}.json") for name in recipe_names()]
-    found, _ = sections(contents, None)
-    tables = [table for section in (*verdict(contents), *found) for table in section.tables]
+    contents = [read_result(written / f"{name}.json") for name in recipe_names()]
+    found, _ = build_sections(contents, None)
+    tables = [table for section in (*build_verdict(contents), *found) for table in section.tables]
     rows = [list(row) for table in tables for row in (table.head, *table.rows)]
     page = Page((written / "report.html").read_text(encoding="utf-8"))
     assert page.rows == [[text.replace("`", "") for text in row] for row in rows]
@@ -290,7 +296,7 @@ def test_runs_that_recipes_share_have_their_time_told_once(tmp_path: Path) -> No
     contents = [made(name, tmp_path) for name in ("table_1", "figure_vs_sota", "figure_ablation")]
     told = [
         next(note for note in one.notes if note.startswith("Time: "))
-        for one in sections(contents, None)[0]
+        for one in build_sections(contents, None)[0]
     ]
     assert told[1] == "Time: included in `table_1`, which has the same runs."
     assert all("training" in told[at] for at in (0, 2))
@@ -298,16 +304,16 @@ def test_runs_that_recipes_share_have_their_time_told_once(tmp_path: Path) -> No
 
 def test_a_report_is_the_same_from_its_json(tmp_path: Path) -> None:
     write_report([made("table_celeba", tmp_path)], tmp_path / "one")
-    write_report([read_collected(tmp_path / "one" / "table_celeba.json")], tmp_path / "two")
+    write_report([read_result(tmp_path / "one" / "table_celeba.json")], tmp_path / "two")
     for name in ("report.md", "report.html", "figures/table_celeba.pdf"):
         assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
 
 
 def test_a_recipe_of_one_s_own_is_reported(tmp_path: Path) -> None:
-    cells = tuple(Cell("toy_convex", method, seeds=(1,)) for method in ("cosmos", "linear"))
+    cells = tuple(Experiment("toy_convex", method, seeds=(1,)) for method in ("cosmos", "linear"))
     recipe = Recipe("mine", "Mine", "nowhere", "fronts", cells)
     write_recipe(recipe, tmp_path)
-    (section,), _ = sections([collect(recipe, tmp_path)], tmp_path)
+    (section,), _ = build_sections([collect(recipe, tmp_path)], tmp_path)
     assert section.title == "Mine"
     assert [row[1] for row in section.tables[0].rows] == ["COSMOS", "Weighted sum"]
     assert (tmp_path / "mine.png").exists()

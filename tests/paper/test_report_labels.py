@@ -8,31 +8,28 @@ import pytest
 from matplotlib.figure import Figure
 from tests.paper.hand_made import write_recipe
 
-from paretocosmos.io.schema.collected import RecipeResult
-from paretocosmos.paper.collected import collect
-from paretocosmos.paper.recipe import Cell, Recipe
-from paretocosmos.paper.report import sections
-from paretocosmos.paper.report._markdown import markdown
-from paretocosmos.paper.report._parts import Section
-from paretocosmos.paper.report._pictures import figures
+from paretocosmos.paper.collect import collect
+from paretocosmos.paper.recipe import Experiment, Recipe
+from paretocosmos.paper.report import Section, build_sections, list_figures, render_markdown
+from paretocosmos.paper.results import RecipeResult
 
 FAIR = ("adult", "compas", "default_credit")
 IMAGES = ("multi_mnist", "multi_fashion", "fashion_and_mnist")
 
 
-def made(shows: str, cells: list[Cell], out: Path, name: str = "mine") -> RecipeResult:
+def made(shows: str, cells: list[Experiment], out: Path, name: str = "mine") -> RecipeResult:
     recipe = Recipe(name, "Mine", "nowhere", shows, tuple(cells))
     write_recipe(recipe, out)
     return collect(recipe, out)
 
 
 def drawn(content: RecipeResult) -> Figure:
-    ((_, draw),) = figures(content)
+    ((_, draw),) = list_figures(content)
     return draw()
 
 
 def told(content: RecipeResult) -> Section:
-    (section,), _ = sections([content], None)
+    (section,), _ = build_sections([content], None)
     return section
 
 
@@ -52,7 +49,7 @@ def rows(figure: Figure) -> list[list[str]]:
 
 
 def test_courses_of_protocols_and_methods_have_panels_of_their_own(tmp_path: Path) -> None:
-    cells = [Cell("adult", m, p) for p in ("paper", "clean") for m in ("cosmos", "phn_ls")]
+    cells = [Experiment("adult", m, p) for p in ("paper", "clean") for m in ("cosmos", "phn_ls")]
     content = made("convergence", cells, tmp_path)
     expected = [f"Adult, {p}, {m}" for p in ("paper", "clean") for m in ("COSMOS", "PHN-LS")]
     assert titles(drawn(content)) == expected
@@ -63,32 +60,35 @@ def test_courses_of_protocols_and_methods_have_panels_of_their_own(tmp_path: Pat
 @pytest.mark.parametrize(
     ("cells", "expected"),
     [
-        ([Cell(p, "cosmos", "paper") for p in IMAGES[:2]], ["Multi-MNIST", "Multi-Fashion"]),
+        ([Experiment(p, "cosmos", "paper") for p in IMAGES[:2]], ["Multi-MNIST", "Multi-Fashion"]),
         (
-            [Cell("adult", "cosmos", "paper"), Cell("compas", "cosmos", "clean")],
+            [Experiment("adult", "cosmos", "paper"), Experiment("compas", "cosmos", "clean")],
             ["Adult", "COMPAS"],
         ),
         (
-            [Cell("adult", "cosmos", p) for p in ("paper", "clean")],
+            [Experiment("adult", "cosmos", p) for p in ("paper", "clean")],
             ["Adult, paper", "Adult, clean"],
         ),
-        ([Cell("adult", m) for m in ("cosmos", "phn_ls")], ["Adult, COSMOS", "Adult, PHN-LS"]),
         (
-            [Cell("adult", "cosmos", None, {"penalty": p}) for p in (1.0, 2.0)],
+            [Experiment("adult", m) for m in ("cosmos", "phn_ls")],
+            ["Adult, COSMOS", "Adult, PHN-LS"],
+        ),
+        (
+            [Experiment("adult", "cosmos", None, {"penalty": p}) for p in (1.0, 2.0)],
             ["Adult, COSMOS, penalty 1", "Adult, COSMOS, penalty 2"],
         ),
     ],
     ids=["sets", "no clash", "protocols", "methods", "settings"],
 )
 def test_a_panel_s_title_says_what_it_must_and_no_more(
-    cells: list[Cell], expected: list[str], tmp_path: Path
+    cells: list[Experiment], expected: list[str], tmp_path: Path
 ) -> None:
     assert titles(drawn(made("convergence", cells, tmp_path))) == expected
 
 
 def test_a_rule_makes_another_set_not_another_method(tmp_path: Path) -> None:
     cells = [
-        Cell("multi_mnist", method, "paper", settings)
+        Experiment("multi_mnist", method, "paper", settings)
         for settings in ({}, {"rule": "text"})
         for method in ("cosmos", "phn_ls")
     ]
@@ -104,14 +104,14 @@ def test_a_rule_makes_another_set_not_another_method(tmp_path: Path) -> None:
         (f"{one}, paper", method) for one in sets for method in ("PHN-LS", "COSMOS")
     ]
     assert [row[3] for row in detailed.rows] == ["2.83 ± 0.03", "2.94 ± 0.02", "–", "–"]
-    recipe = Recipe("mine", "Mine", "nowhere", "table", (*cells, Cell("adult", "cosmos")))
+    recipe = Recipe("mine", "Mine", "nowhere", "table", (*cells, Experiment("adult", "cosmos")))
     shutil.rmtree(cells[2].folder(tmp_path))
     (note,) = (n for n in told(collect(recipe, tmp_path)).notes if n.startswith("Missing"))
     assert "of each of COSMOS on Multi-MNIST, rule text, paper; COSMOS on Adult." in note
 
 
 def test_a_table_beside_which_the_paper_has_nothing_has_no_column_for_it(tmp_path: Path) -> None:
-    cells = [Cell("multi_mnist", m, "paper", {"rule": "text"}) for m in ("cosmos", "phn_ls")]
+    cells = [Experiment("multi_mnist", m, "paper", {"rule": "text"}) for m in ("cosmos", "phn_ls")]
     found = told(made("table", cells, tmp_path)).tables
     assert not any("paper" in name for table in found for name in table.head)
     assert not any("the paper's" in table.title for table in found)
@@ -127,11 +127,11 @@ def test_a_table_beside_which_the_paper_has_nothing_has_no_column_for_it(tmp_pat
 
 def test_an_ablation_keeps_protocols_and_other_settings_apart(tmp_path: Path) -> None:
     grid = [{"penalty": p, "alpha": a} for p in (0.0, 0.1) for a in (0.1, 0.7)]
-    cells = [Cell("adult", "cosmos", p, own) for p in ("paper", "clean") for own in grid]
+    cells = [Experiment("adult", "cosmos", p, own) for p in ("paper", "clean") for own in grid]
     content = made("ablation", cells, tmp_path)
     expected = [[f"Adult, {p}, α {a}" for a in (0.1, 0.7)] for p in ("paper", "clean")]
     assert rows(drawn(content)) == expected
-    more = [Cell("adult", "cosmos", "paper", own | {"batch_size": 64}) for own in grid]
+    more = [Experiment("adult", "cosmos", "paper", own | {"batch_size": 64}) for own in grid]
     content = made("ablation", cells[:4] + more, tmp_path)
     assert titles(drawn(content))[::2] == [
         *("Adult, COSMOS, α 0.1", "Adult, COSMOS, batch size 64, α 0.1"),
@@ -142,16 +142,18 @@ def test_an_ablation_keeps_protocols_and_other_settings_apart(tmp_path: Path) ->
 
 
 def test_an_ablation_whose_sets_have_other_alphas_has_a_row_for_each(tmp_path: Path) -> None:
-    cells = [Cell("adult", "cosmos", None, {"penalty": 0.1, "alpha": 0.1})]
-    cells += [Cell("compas", "cosmos", None, {"penalty": 0.1, "alpha": a}) for a in (0.1, 0.7)]
+    cells = [Experiment("adult", "cosmos", None, {"penalty": 0.1, "alpha": 0.1})]
+    cells += [
+        Experiment("compas", "cosmos", None, {"penalty": 0.1, "alpha": a}) for a in (0.1, 0.7)
+    ]
     found = rows(drawn(made("ablation", cells, tmp_path)))
     assert found == [["Adult, α 0.1"], ["COMPAS, α 0.1", "COMPAS, α 0.7"]]
 
 
-def varied() -> list[Cell]:
+def varied() -> list[Experiment]:
     own: tuple[dict[str, Any], ...] = ({}, {"penalty": 0.1, "batch_size": 64}, {"penalty": 0.5})
-    cells = [Cell("adult", "cosmos", "paper", one) for one in own]
-    return [*cells, Cell("adult", "phn_ls", "paper"), Cell("compas", "cosmos", "paper")]
+    cells = [Experiment("adult", "cosmos", "paper", one) for one in own]
+    return [*cells, Experiment("adult", "phn_ls", "paper"), Experiment("compas", "cosmos", "paper")]
 
 
 NAMES = ["COSMOS", "COSMOS, penalty 0.1, batch size 64", "COSMOS, penalty 0.5"]
@@ -165,7 +167,7 @@ def test_variations_of_a_method_have_labels_in_pictures_and_tables(tmp_path: Pat
     for table in (volumes, times):
         assert [row[0] for row in table.rows] == ["PHN-LS", *NAMES]
         assert [row[2] == "–" for row in table.rows] == [True, False, True, True]
-    means = [cell.volume.mean for cell in content.cells[:3]]
+    means = [cell.volume.mean for cell in content.experiments[:3]]
     assert len(set(means)) == 3
     for row, mean in zip(volumes.rows[1:], means, strict=True):
         assert row[1].startswith(f"{mean:.3f}")
@@ -178,15 +180,15 @@ def test_variations_of_a_method_have_labels_in_a_table_of_fronts(tmp_path: Path)
 
 
 def test_settings_that_do_not_clash_are_not_in_a_label(tmp_path: Path) -> None:
-    cells = [Cell(p, m, None, {"epochs": 8}) for p in FAIR[:2] for m in ("cosmos", "phn_ls")]
+    cells = [Experiment(p, m, None, {"epochs": 8}) for p in FAIR[:2] for m in ("cosmos", "phn_ls")]
     (table,) = told(made("fronts", cells, tmp_path)).tables
     assert {row[1] for row in table.rows} == {"COSMOS", "PHN-LS"}
 
 
 def test_toys_with_an_alpha_each_have_panels_of_their_own(tmp_path: Path) -> None:
     own = [{"penalty": p, "alpha": a} for p in (0.5, 3.0) for a in (0.1, 0.7)]
-    cells = [Cell("toy_convex", "cosmos", None, one) for one in own]
-    cells.append(Cell("toy_concave", "linear"))
+    cells = [Experiment("toy_convex", "cosmos", None, one) for one in own]
+    cells.append(Experiment("toy_concave", "linear"))
     found = rows(drawn(made("intuition", cells, tmp_path)))
     assert found == [
         [f"Convex toy: COSMOS, alpha {one['alpha']}, λ {one['penalty']:g}" for one in own],
@@ -195,8 +197,8 @@ def test_toys_with_an_alpha_each_have_panels_of_their_own(tmp_path: Path) -> Non
 
 
 def test_sets_of_a_kind_share_rows(tmp_path: Path) -> None:
-    cells = [Cell(p, "cosmos", one) for p in FAIR for one in ("paper", "clean")]
-    cells += [Cell(p, "cosmos", "paper") for p in IMAGES]
+    cells = [Experiment(p, "cosmos", one) for p in FAIR for one in ("paper", "clean")]
+    cells += [Experiment(p, "cosmos", "paper") for p in IMAGES]
     fair = ("Adult", "COMPAS", "Default")
     images = ["Multi-MNIST, paper", "Multi-Fashion, paper", "Fashion+MNIST, paper"]
     found = rows(drawn(made("table", cells, tmp_path)))
@@ -212,7 +214,9 @@ def test_sets_of_a_kind_share_rows(tmp_path: Path) -> None:
 
 
 def test_sets_without_companions_stand_beside_each_other(tmp_path: Path) -> None:
-    cells = [Cell(p, m) for p in ("celeba_easy", "celeba_hard") for m in ("cosmos", "single_task")]
+    cells = [
+        Experiment(p, m) for p in ("celeba_easy", "celeba_hard") for m in ("cosmos", "single_task")
+    ]
     assert rows(drawn(made("celeba", cells, tmp_path))) == [["CelebA, easy", "CelebA, hard"]]
 
 
@@ -223,9 +227,9 @@ def test_missing_cells_are_named_by_their_settings(tmp_path: Path) -> None:
         "Mine",
         "nowhere",
         "ablation",
-        tuple(Cell("adult", "cosmos", "paper", g) for g in grid),
+        tuple(Experiment("adult", "cosmos", "paper", g) for g in grid),
     )
-    first = Recipe("mine", "Mine", "nowhere", "ablation", recipe.cells[:1])
+    first = Recipe("mine", "Mine", "nowhere", "ablation", recipe.experiments[:1])
     write_recipe(first, tmp_path)
     (note,) = (n for n in told(collect(recipe, tmp_path)).notes if n.startswith("Missing"))
     where = "COSMOS on Adult, paper"
@@ -236,7 +240,7 @@ def test_missing_cells_are_named_by_their_settings(tmp_path: Path) -> None:
 
 
 def test_a_picture_of_a_recipe_with_a_space_is_a_link(tmp_path: Path) -> None:
-    content = made("fronts", [Cell("adult", "cosmos")], tmp_path, name="my (own) recipe")
-    (section,), _ = sections([content], tmp_path)
+    content = made("fronts", [Experiment("adult", "cosmos")], tmp_path, name="my (own) recipe")
+    (section,), _ = build_sections([content], tmp_path)
     assert (tmp_path / "my (own) recipe.png").exists()
-    assert "](figures/my%20%28own%29%20recipe.png)" in markdown([section])
+    assert "](figures/my%20%28own%29%20recipe.png)" in render_markdown([section])

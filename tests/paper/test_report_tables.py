@@ -6,49 +6,50 @@ from pathlib import Path
 import pytest
 from tests.paper.hand_made import write_recipe, write_run
 
-from paretocosmos.io.schema.collected import RecipeResult
-from paretocosmos.paper.collected import collect
-from paretocosmos.paper.published import paper_tasks
-from paretocosmos.paper.recipe import Cell, Recipe, load_recipe
-from paretocosmos.paper.report import sections
-from paretocosmos.paper.report._parts import Table
-from paretocosmos.paper.report._texts import times
+from paretocosmos.paper.collect import collect
+from paretocosmos.paper.published import get_paper_tasks
+from paretocosmos.paper.recipe import Experiment, Recipe, load_recipe
+from paretocosmos.paper.report import Table, build_sections, format_ratio
+from paretocosmos.paper.results import RecipeResult
 
 
-def collected(shows: str, cells: list[Cell], out: Path) -> RecipeResult:
+def collected(shows: str, cells: list[Experiment], out: Path) -> RecipeResult:
     recipe = Recipe("mine", "Mine", "nowhere", shows, tuple(cells))
     write_recipe(recipe, out)
     return collect(recipe, out)
 
 
 def tables(content: RecipeResult) -> tuple[Table, ...]:
-    (section,), _ = sections([content], None)
+    (section,), _ = build_sections([content], None)
     return section.tables
 
 
 def test_a_set_of_table_1_among_faces_has_dashes(tmp_path: Path) -> None:
-    cells = [Cell("multi_mnist", m, "paper") for m in ("cosmos", "single_task")]
+    cells = [Experiment("multi_mnist", m, "paper") for m in ("cosmos", "single_task")]
     pairs, *_ = tables(collected("celeba", cells, tmp_path))
     assert [row[3] for row in pairs.rows] == ["2.94", "2.85"]
     assert [row[6:8] for row in pairs.rows] == [("–", "–")] * 2
 
 
 def test_a_method_the_paper_has_not_on_faces_is_no_pair(tmp_path: Path) -> None:
-    cells = [Cell("celeba_hard", m) for m in ("cosmos", "single_task", "phn_ls")]
+    cells = [Experiment("celeba_hard", m) for m in ("cosmos", "single_task", "phn_ls")]
     pairs, *_ = tables(collected("celeba", cells, tmp_path))
     assert [row[1] for row in pairs.rows] == ["COSMOS", "Single Task"]
 
 
 def test_faces_in_table_1_have_the_paper_s_number_without_a_deviation(tmp_path: Path) -> None:
-    found = tables(collected("table", [Cell("celeba_hard", "cosmos")], tmp_path))
+    found = tables(collected("table", [Experiment("celeba_hard", "cosmos")], tmp_path))
     assert found[0].rows[0][1].endswith(" (2.221)")
     (row,) = found[-2].rows
     assert row[3] == "2.221"
 
 
 def test_the_study_sets_fronts_beside_separate_networks(tmp_path: Path) -> None:
-    cells = [Cell("toy_convex", m, preset="default") for m in ("separate", "linear")]
-    cells += [Cell("toy_convex", "single_task", preset="default"), Cell("toy_convex", "linear")]
+    cells = [Experiment("toy_convex", m, preset="default") for m in ("separate", "linear")]
+    cells += [
+        Experiment("toy_convex", "single_task", preset="default"),
+        Experiment("toy_convex", "linear"),
+    ]
     (table,) = tables(collected("study", cells, tmp_path))
     shown = {row[1]: dict(zip(table.head, row, strict=True)) for row in table.rows}
     assert set(shown) == {"separate", "Weighted sum, preset default", "Single Task", "Weighted sum"}
@@ -72,11 +73,11 @@ def test_the_study_sets_fronts_beside_separate_networks(tmp_path: Path) -> None:
     ],
 )
 def test_a_ratio_has_two_digits(ratio: float, text: str) -> None:
-    assert times(ratio) == text
+    assert format_ratio(ratio) == text
 
 
 def test_a_slower_training_is_no_zero(tmp_path: Path) -> None:
-    cell = Cell("adult", "cosmos", "paper")
+    cell = Experiment("adult", "cosmos", "paper")
     recipe = Recipe("mine", "Mine", "nowhere", "table", (cell,))
     write_run(cell, tmp_path, 1, seconds_to_selected=70.0, seeds_together=1)
     (row,) = tables(collect(recipe, tmp_path))[-2].rows
@@ -85,7 +86,7 @@ def test_a_slower_training_is_no_zero(tmp_path: Path) -> None:
 
 def test_times_are_marked_by_what_they_were_measured_on(tmp_path: Path) -> None:
     methods = ("cosmos", "phn_ls", "phn_epo", "single_task")
-    cells = [Cell("adult", method, "paper") for method in methods]
+    cells = [Experiment("adult", method, "paper") for method in methods]
     recipe = Recipe("mine", "Mine", "nowhere", "table", tuple(cells))
     write_recipe(recipe, tmp_path)
     found = tables(collect(recipe, tmp_path))
@@ -117,10 +118,10 @@ def test_tasks_have_a_difference_for_both_methods(tmp_path: Path) -> None:
         *("COSMOS", "paper", "difference", "Single Task", "paper", "difference"),
     )
     for start, method in ((1, "cosmos"), (4, "single_task")):
-        cell = next(c for c in content.cells if c.name == f"celeba_four/{method}")
+        cell = next(c for c in content.experiments if c.name == f"celeba_four/{method}")
         assert cell.tasks is not None
         ours = [one.mean for one in cell.tasks.misclassification.values()]
-        theirs = paper_tasks("celeba_four", method)
+        theirs = get_paper_tasks("celeba_four", method)
         assert theirs is not None
         for row, one, other in zip(four.rows, ours, theirs, strict=True):
             gap = f"{100 * (one - other):+.2f}".replace("-", "−")
@@ -136,8 +137,8 @@ def test_tasks_have_a_difference_for_both_methods(tmp_path: Path) -> None:
 def test_reasons_told_before_are_referred_to(tmp_path: Path) -> None:
     given = {"batch_size": 256}
     sets = ("celeba_three", "celeba_four", "celeba_ten")
-    cells = [Cell(p, "cosmos", settings=given) for p in sets[:2]]
-    cells.append(Cell("celeba_ten", "cosmos", settings={"batch_size": 64}))
+    cells = [Experiment(p, "cosmos", settings=given) for p in sets[:2]]
+    cells.append(Experiment("celeba_ten", "cosmos", settings={"batch_size": 64}))
     content = collected("celeba", cells, tmp_path)
     three, four, ten = tables(content)
     assert list(three.notes.values()) == [
@@ -155,7 +156,9 @@ def test_reasons_told_before_are_referred_to(tmp_path: Path) -> None:
 
 
 def test_what_clean_changes_is_told_below_both_protocols(tmp_path: Path) -> None:
-    cells = [Cell(p, "cosmos", one) for p in ("adult", "compas") for one in ("paper", "clean")]
+    cells = [
+        Experiment(p, "cosmos", one) for p in ("adult", "compas") for one in ("paper", "clean")
+    ]
     content = collected("table", cells, tmp_path)
     both = next(t for t in tables(content) if "both protocols" in t.title)
     assert both.head[1:] == (

@@ -16,12 +16,12 @@ import pytest
 
 from paretocosmos import fit
 from paretocosmos.errors import ConfigurationError, DivergedError, RunError
-from paretocosmos.paper import _cell
-from paretocosmos.paper._cell import Outcome
-from paretocosmos.paper.recipe import Cell, Recipe
+from paretocosmos.paper import experiment
+from paretocosmos.paper.experiment import Outcome
+from paretocosmos.paper.recipe import Experiment, Recipe
 from paretocosmos.paper.reproduce import Reproduction, reproduce
+from paretocosmos.runs.checkpoint import list_checkpoints
 from paretocosmos.runs.load import load_run
-from paretocosmos.runs.saved import saved_in
 from paretocosmos.training.progress import Progress
 
 Write = Callable[..., Recipe]
@@ -29,7 +29,9 @@ RESULTS = ("front.json", "front_val.json", "model.safetensors")
 
 
 def _states(done: Reproduction) -> dict[str, str]:
-    return {f"{s.cell.problem} {s.cell.method}": s.state for s in done.standings.values()}
+    return {
+        f"{s.experiment.problem} {s.experiment.method}": s.state for s in done.statuses.values()
+    }
 
 
 def _bytes(folder: Path) -> dict[str, bytes]:
@@ -40,7 +42,7 @@ def _no_training(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*given: object, **more: object) -> None:
         raise AssertionError("this was trained already")
 
-    monkeypatch.setattr(_cell, "fit", refuse)
+    monkeypatch.setattr(experiment, "fit", refuse)
 
 
 @pytest.fixture
@@ -66,7 +68,7 @@ def test_every_cell_is_what_fit_gives(go: Go, recipe: Write, out: Path, tmp_path
     done = go(made)
     assert set(_states(done).values()) == {"done"}
     assert done.failures == {}
-    for cell in made.cells:
+    for cell in made.experiments:
         runs = fit(
             cell.problem,
             preset="paper",
@@ -81,7 +83,7 @@ def test_every_cell_is_what_fit_gives(go: Go, recipe: Write, out: Path, tmp_path
             assert load_run(folder).record["seeds_together"] == 2
             assert not (folder / "checkpoint").exists()  # nobody goes on from the end
         mean = sum(run.hypervolume for run in runs) / 2
-        assert done.standings[cell.name].hypervolume == pytest.approx(mean)
+        assert done.statuses[cell.name].hypervolume == pytest.approx(mean)
 
 
 def test_the_file_says_all(go: Go, recipe: Write, out: Path) -> None:
@@ -136,10 +138,10 @@ def test_other_settings_are_another_cell(go: Go, recipe: Write, out: Path) -> No
 def test_seeds_that_are_missing_are_added(go: Go, recipe: Write, out: Path) -> None:
     made = recipe(["toy_convex"], ["cosmos"], seeds=(1, 2, 3))
     go(made, seeds=[2])
-    folders = made.cells[0].runs(out)
+    folders = made.experiments[0].runs(out)
     kept = (folders[2] / "run.json").read_bytes()
     done = go(made)
-    assert done.standings[made.cells[0].name].seeds_done == (1, 2, 3)
+    assert done.statuses[made.experiments[0].name].seeds_done == (1, 2, 3)
     assert (folders[2] / "run.json").read_bytes() == kept
     assert load_run(folders[1]).record["seeds_together"] == 2
 
@@ -153,7 +155,7 @@ def test_only_what_is_asked_is_trained(go: Go, recipe: Write) -> None:
         "toy_concave cosmos": "waiting",
         "toy_concave linear": "waiting",
     }
-    assert [one.cell.problem for one in done.standings.values() if one.asked] == ["toy_convex"]
+    assert [one.experiment.problem for one in done.statuses.values() if one.asked] == ["toy_convex"]
 
 
 def test_a_rehearsal_is_kept_apart_and_marked(go: Go, recipe: Write, out: Path) -> None:
@@ -162,10 +164,10 @@ def test_a_rehearsal_is_kept_apart_and_marked(go: Go, recipe: Write, out: Path) 
     short = go(made, epochs=1)
     assert (real.file, short.file) == (out / "mine.json", out / "rehearsal-1" / "mine.json")
     assert json.loads(short.file.read_text())["rehearsal"] == 1
-    cell = short.recipe.cells[0]
+    cell = short.recipe.experiments[0]
     assert json.loads((cell.folder(out) / "cell.json").read_text())["rehearsal"] == 1
     epochs = [
-        load_run(one.runs(out)[1]).record["training"]["epochs"] for one in (*made.cells, cell)
+        load_run(one.runs(out)[1]).record["training"]["epochs"] for one in (*made.experiments, cell)
     ]
     assert epochs == [2, 1]
 
@@ -174,9 +176,9 @@ def test_networks_for_one_objective_count_by_their_ideal_point(
     go: Go, recipe: Write, out: Path
 ) -> None:
     made = recipe(["toy_convex"], ["single_task", "cosmos"])
-    alone, front = go(made).standings.values()
+    alone, front = go(made).statuses.values()
     for one, key in ((alone, "hypervolume_ideal"), (front, "hypervolume")):
-        record = load_run(one.cell.runs(out)[1]).record
+        record = load_run(one.experiment.runs(out)[1]).record
         assert one.hypervolume == record["metrics"]["test"][key]
 
 
@@ -187,8 +189,8 @@ def test_an_interrupted_cell_goes_on(go: Go, recipe: Write, out: Path, tmp_path:
     made = recipe(["toy_convex"], ["linear", "cosmos"], epochs=4)
 
     def interrupt(at: Reproduction) -> None:
-        running = [one.at.epoch for one in at.having("running") if one.at is not None]
-        if at.having("done") and running == [2]:
+        running = [one.progress.epoch for one in at.select("running") if one.progress is not None]
+        if at.select("done") and running == [2]:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -200,7 +202,7 @@ def test_an_interrupted_cell_goes_on(go: Go, recipe: Write, out: Path, tmp_path:
     seen: list[int] = []
 
     def look(at: Reproduction) -> None:
-        seen.extend(one.at.epoch for one in at.having("running") if one.at is not None)
+        seen.extend(one.progress.epoch for one in at.select("running") if one.progress is not None)
 
     assert set(_states(go(made, progress=look)).values()) == {"done"}
     assert seen == [3, 4]
@@ -214,7 +216,7 @@ def test_an_interrupted_cell_goes_on(go: Go, recipe: Write, out: Path, tmp_path:
         out=tmp_path / "whole",
         device="cpu",
     )
-    assert _bytes(made.cells[1].runs(out)[1]) == _bytes(whole.folder)
+    assert _bytes(made.experiments[1].runs(out)[1]) == _bytes(whole.folder)
 
 
 @pytest.mark.system
@@ -227,17 +229,17 @@ def test_a_killed_reproduction_goes_on(go: Go, recipe: Write, out: Path, tmp_pat
     )
     process = subprocess.Popen([sys.executable, "-c", slow])
     made = recipe(["toy_convex"], ["cosmos", "linear"], epochs=4)
-    begun = made.cells[1].folder(out) / "seed-1"
+    begun = made.experiments[1].folder(out) / "seed-1"
     limit = time.monotonic() + 60
-    while not saved_in(begun) and time.monotonic() < limit and process.poll() is None:
+    while not list_checkpoints(begun) and time.monotonic() < limit and process.poll() is None:
         time.sleep(0.02)
     process.send_signal(signal.SIGKILL)
     process.wait()
-    assert saved_in(begun)
-    first = (made.cells[0].runs(out)[1] / "run.json").read_bytes()
+    assert list_checkpoints(begun)
+    first = (made.experiments[0].runs(out)[1] / "run.json").read_bytes()
     assert set(_states(go(made)).values()) == {"done"}
-    assert (made.cells[0].runs(out)[1] / "run.json").read_bytes() == first
-    for cell in made.cells:
+    assert (made.experiments[0].runs(out)[1] / "run.json").read_bytes() == first
+    for cell in made.experiments:
         whole = fit(
             "toy_convex",
             preset="paper",
@@ -254,7 +256,7 @@ def test_what_a_killed_process_left_of_a_cell_that_is_done_goes(
 ) -> None:
     made = recipe(["toy_convex"], ["linear"], seeds=(1, 2))
     go(made)
-    cell, run = made.cells[0].folder(out), made.cells[0].runs(out)[2]
+    cell, run = made.experiments[0].folder(out), made.experiments[0].runs(out)[2]
     before = {path for path in out.rglob("*") if path.is_file()}
     (run / "checkpoint").mkdir()
     left = (
@@ -279,15 +281,15 @@ def test_a_cell_repeats_an_epoch_with_the_seeds_that_are_done(
     """Killed as its stack finished, and the last checkpoint of the one that is left is damaged."""
     made = recipe(["toy_convex"], ["linear"], seeds=(1, 2, 3), hidden=[60, 25])
     go(made)
-    cell = made.cells[0]
+    cell = made.experiments[0]
     whole = {seed: _bytes(run) for seed, run in cell.runs(out).items()}
     shutil.rmtree(out)
-    monkeypatch.setattr(_cell, "_tidied", lambda *given: None)
+    monkeypatch.setattr(experiment, "_remove_leftovers", lambda *given: None)
     go(made)
     last = cell.runs(out)[3]
     record = json.loads((last / "run.json").read_text())
     (last / "run.json").write_text(json.dumps(record | {"status": "training"}))
-    path = next(iter(saved_in(last).values()))
+    path = next(iter(list_checkpoints(last).values()))
     content = bytearray(path.read_bytes())
     content[5000] ^= 1
     path.write_bytes(content)
@@ -310,12 +312,12 @@ def test_a_cell_that_fails_does_not_stop_the_others(
     (tmp_path / "empty").mkdir()
     problems = [f"{own}:broken", "celeba_easy", "toy_convex"]
     made = recipe(problems, ["linear"], hidden=None)
-    assert made.cells[0].name.startswith("own_problems-broken/")
+    assert made.experiments[0].name.startswith("own_problems-broken/")
     done = go(made, data=tmp_path / "empty")
-    assert [one.state for one in done.standings.values()] == ["failed", "failed", "done"]
+    assert [one.state for one in done.statuses.values()] == ["failed", "failed", "done"]
     bug, missing = done.failures.values()
-    log = made.cells[0].folder(out) / "error.log"
-    assert bug.startswith("stopped by ZeroDivisionError (on purpose), which nobody foresaw: ")
+    log = made.experiments[0].folder(out) / "error.log"
+    assert bug.startswith("stopped by ZeroDivisionError (on purpose)")
     assert f"`{log}` has the details" in bug
     assert 'raise ZeroDivisionError("on purpose")' in log.read_text()
     assert re.search(rf"CelebA consists of its aligned pictures.*{tmp_path / 'empty'}", missing)
@@ -323,7 +325,7 @@ def test_a_cell_that_fails_does_not_stop_the_others(
     assert [cell["error"] for cell in saved["cells"]] == [bug, missing, None]
     # asked for another cell, those that failed before are known, but are no failure of this time
     later = go(made, only=["toy_convex"])
-    assert [one.state for one in later.standings.values()] == ["failed", "failed", "done"]
+    assert [one.state for one in later.statuses.values()] == ["failed", "failed", "done"]
     assert later.failures == {}
 
 
@@ -332,7 +334,7 @@ def test_a_cell_that_failed_is_tried_again(
 ) -> None:
     made = recipe(["toy_convex"], ["cosmos"])
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(_cell, "fit", lambda *given, **more: 1 / 0)
+        patched.setattr(experiment, "fit", lambda *given, **more: 1 / 0)
         assert list(_states(go(made)).values()) == ["failed"]
     assert list(_states(go(made)).values()) == ["done"]
 
@@ -345,17 +347,17 @@ def test_a_seed_that_diverges_keeps_no_other_back(
             raise DivergedError("a loss became nan")
         return fit(*given, seeds=seeds, **more)
 
-    monkeypatch.setattr(_cell, "fit", diverging)
+    monkeypatch.setattr(experiment, "fit", diverging)
     made = recipe(["toy_convex"], ["cosmos"], seeds=(1, 2, 3))
     done = go(made)
-    (one,) = done.standings.values()
+    (one,) = done.statuses.values()
     assert (one.state, one.seeds_done) == ("failed", (1, 3))
     assert one.error == "seed 2: a loss became nan"
 
 
 def test_a_cell_that_another_process_trains_is_left_alone(go: Go, recipe: Write, out: Path) -> None:
     made = recipe(["toy_convex"], ["cosmos", "linear"])
-    folder = made.cells[0].folder(out)
+    folder = made.experiments[0].folder(out)
     folder.mkdir(parents=True)
     with (folder / ".lock").open("w") as stream:
         fcntl.flock(stream, fcntl.LOCK_EX)
@@ -396,7 +398,7 @@ def test_a_run_with_other_settings_is_refused(
 ) -> None:
     made = recipe(["toy_convex"], ["cosmos", "linear"])
     go(made, only=["cosmos"])
-    path = made.cells[0].runs(out)[1] / "run.json"
+    path = made.experiments[0].runs(out)[1] / "run.json"
     record = json.loads(path.read_text())
     nested = {k: record[k] | v if k == "training" else v for k, v in change.items()}
     path.write_text(json.dumps(record | nested))
@@ -413,7 +415,7 @@ def test_what_was_done_elsewhere_counts_where_no_device_is_asked_for(
 ) -> None:
     made = recipe(["toy_convex"], ["cosmos"])
     go(made)
-    path = made.cells[0].runs(out)[1] / "run.json"
+    path = made.experiments[0].runs(out)[1] / "run.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"device": "cuda"}))
     _no_training(monkeypatch)
     assert list(_states(go(made, device="auto")).values()) == ["done"]
@@ -425,7 +427,7 @@ def test_a_cell_that_is_not_asked_for_may_have_any_device_and_precision(
 ) -> None:
     made = recipe(["toy_convex"], ["cosmos", "linear"])
     go(made, only=["cosmos"])
-    path = made.cells[0].runs(out)[1] / "run.json"
+    path = made.experiments[0].runs(out)[1] / "run.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | change))
     assert list(_states(go(made, only=["linear"])).values()) == ["done", "done"]
 
@@ -433,22 +435,22 @@ def test_a_cell_that_is_not_asked_for_may_have_any_device_and_precision(
 def test_cells_on_other_images_are_refused(go: Go, recipe: Write, out: Path) -> None:
     made = recipe(["toy_convex"], ["cosmos", "linear"])
     go(made)
-    for cell, checksum in zip(made.cells, ("aaa", "bbb"), strict=True):
+    for cell, checksum in zip(made.experiments, ("aaa", "bbb"), strict=True):
         path = cell.runs(out)[1] / "run.json"
         about = {"about": {"sha256": checksum}}
         path.write_text(json.dumps(json.loads(path.read_text()) | about))
     done = go(made)
     assert list(_states(done).values()) == ["done", "failed"]
-    assert "images: sha256 bbb there, aaa elsewhere" in done.failures[made.cells[1].name]
+    assert "images: sha256 bbb there, aaa elsewhere" in done.failures[made.experiments[1].name]
 
 
 def test_a_damaged_record_costs_its_cell(go: Go, recipe: Write, out: Path) -> None:
     made = recipe(["toy_convex"], ["cosmos", "linear"])
     go(made)
-    (made.cells[0].runs(out)[1] / "run.json").write_text('{"format": 2, "sta')
+    (made.experiments[0].runs(out)[1] / "run.json").write_text('{"format": 2, "sta')
     done = go(made)
     assert list(_states(done).values()) == ["failed", "done"]
-    assert "cannot be read" in done.failures[made.cells[0].name]
+    assert "cannot be read" in done.failures[made.experiments[0].name]
 
 
 @pytest.mark.parametrize("harm", ["missing", "changed"])
@@ -457,7 +459,7 @@ def test_a_front_that_is_not_as_it_was_costs_its_cell_and_says_the_way_out(
 ) -> None:
     made = recipe(["toy_convex"], ["cosmos", "linear"])
     go(made)
-    folder = made.cells[0].runs(out)[1]
+    folder = made.experiments[0].runs(out)[1]
     if harm == "missing":
         (folder / "front.json").unlink()
     else:
@@ -542,41 +544,41 @@ def _at(left: float) -> Progress:
 
 
 def test_the_time_left_is_guessed_from_like_cells(tmp_path: Path) -> None:
-    cells = [Cell(p, m) for p in ("adult", "compas") for m in ("cosmos", "linear", "mgda")]
+    cells = [Experiment(p, m) for p in ("adult", "compas") for m in ("cosmos", "linear", "mgda")]
     at = Reproduction(Recipe("mine", "Mine", "none", "table", tuple(cells)), tmp_path)
     for cell in cells:
-        at.know(cell, "waiting", asked=True)
+        at.enter(cell, "waiting", asked=True)
 
     def left() -> float | None:
         return at.seconds_left
 
     assert left() is None
     by_name = {f"{cell.problem} {cell.method}": cell for cell in cells}
-    at.note(by_name["adult cosmos"], None)
+    at.update(by_name["adult cosmos"], None)
     assert left() is None
-    at.note(by_name["adult cosmos"], Outcome(None, 100.0))
-    at.note(by_name["adult linear"], None)
-    at.note(by_name["adult linear"], Outcome("it failed", 10.0))
+    at.update(by_name["adult cosmos"], Outcome(None, 100.0))
+    at.update(by_name["adult linear"], None)
+    at.update(by_name["adult linear"], Outcome("it failed", 10.0))
     # compas: 100 and 10, as the same methods took; both mgda: the mean of all of the same problem
     assert left() == pytest.approx(100 + 10 + 55 + 55)
-    at.note(by_name["adult mgda"], None)
-    at.note(by_name["adult mgda"], _at(30.0))
+    at.update(by_name["adult mgda"], None)
+    at.update(by_name["adult mgda"], _at(30.0))
     assert left() == pytest.approx(30 + 100 + 10 + 30, abs=1)  # it began just now
     for name in ("compas cosmos", "compas linear", "compas mgda"):
-        at.note(by_name[name], None)
-        at.note(by_name[name], Outcome(None, 1.0))
-    at.note(by_name["adult mgda"], Outcome(None, 31.0))
+        at.update(by_name[name], None)
+        at.update(by_name[name], Outcome(None, 1.0))
+    at.update(by_name["adult mgda"], Outcome(None, 31.0))
     assert left() == 0
-    assert {name: one.seconds for name, one in at.standings.items()} == pytest.approx(
+    assert {name: one.seconds for name, one in at.statuses.items()} == pytest.approx(
         dict(zip((cell.name for cell in cells), (100, 10, 31, 1, 1, 1), strict=True))
     )
 
 
 def test_cells_side_by_side_share_the_time_left(tmp_path: Path) -> None:
-    cells = tuple(Cell("adult", m) for m in ("cosmos", "linear"))
+    cells = tuple(Experiment("adult", m) for m in ("cosmos", "linear"))
     at = Reproduction(Recipe("mine", "Mine", "none", "table", cells), tmp_path)
     for cell, left in zip(cells, (80.0, 20.0), strict=True):
-        at.know(cell, "waiting", asked=True)
-        at.note(cell, None)
-        at.note(cell, _at(left))
+        at.enter(cell, "waiting", asked=True)
+        at.update(cell, None)
+        at.update(cell, _at(left))
     assert at.seconds_left == pytest.approx(80, abs=1)  # the longest, not the mean

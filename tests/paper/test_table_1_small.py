@@ -20,13 +20,13 @@ def test_a_rehearsal_of_the_table_runs(tmp_path: Path) -> None:
     assert done.failures == {}
     problems = ("adult", "compas", "default_credit", "multi_digits")
     methods = ("single_task", "phn_epo", "phn_ls", "pareto_mtl", "cosmos")
-    finished = {(one.cell.problem, one.cell.method) for one in done.having("done")}
+    finished = {(one.experiment.problem, one.experiment.method) for one in done.select("done")}
     assert finished == set(itertools.product(problems, methods))
-    for one in done.having("done"):
-        run = load_run(one.cell.runs(tmp_path)[1])
-        assert (run.record["label"], run.record["protocol"]) == (one.cell.method, "paper")
+    for one in done.select("done"):
+        run = load_run(one.experiment.runs(tmp_path)[1])
+        assert (run.record["label"], run.record["protocol"]) == (one.experiment.method, "paper")
         assert run.record["training"]["epochs"] == 1
         assert np.isfinite(run.front.values).all()
-        assert len(run.front) == {"single_task": 2, "pareto_mtl": 5}.get(one.cell.method, 25)
+        assert len(run.front) == {"single_task": 2, "pareto_mtl": 5}.get(one.experiment.method, 25)
     saved = json.loads((tmp_path / "rehearsal-1" / "table_1_small.json").read_text())
     assert saved["rehearsal"] == 1

@@ -8,16 +8,22 @@ from typing import Any
 import pytest
 from tests.paper.hand_made import result_of, write_recipe
 
-from paretocosmos.io.schema.collected import CellResult, RecipeResult
-from paretocosmos.paper.collected import collect
+from paretocosmos.paper.collect import collect
 from paretocosmos.paper.recipe import load_recipe
-from paretocosmos.paper.report import markdown, sections, verdict, write_report
-from paretocosmos.paper.report._parts import Section, Table
+from paretocosmos.paper.report import (
+    Section,
+    Table,
+    build_sections,
+    build_verdict,
+    render_markdown,
+    write_report,
+)
+from paretocosmos.paper.results import ExperimentResult, RecipeResult
 
 TEXT = {"rule": "text"}
 
 
-def cell(problem: str, method: str, gap: float, **more: Any) -> CellResult:
+def cell(problem: str, method: str, gap: float, **more: Any) -> ExperimentResult:
     """A cell that is off the paper's 3.00 by a gap, of which 0.05 is allowed."""
     own = {"paper": 3.0, "paper_std": 0.01, "difference": gap, "differs": abs(gap) > 0.05}
     told = {
@@ -35,7 +41,9 @@ def compared(
 
 
 def content(
-    cells: list[CellResult], *claims: tuple[str, bool | None, list[Any]], name: str = "table_1"
+    cells: list[ExperimentResult],
+    *claims: tuple[str, bool | None, list[Any]],
+    name: str = "table_1",
 ) -> RecipeResult:
     told = [
         {"claim": text, "holds": holds, "sentence": "", "rows": rows}
@@ -48,7 +56,7 @@ def content(
 
 
 def found(*contents: RecipeResult) -> tuple[str, dict[str, Table]]:
-    (section,) = verdict(contents)
+    (section,) = build_verdict(contents)
     return section.lead, {table.title: table for table in section.tables}
 
 
@@ -177,7 +185,7 @@ def test_the_harder_draw_is_told_last_and_not_counted() -> None:
 def test_a_rehearsal_and_recipes_without_claims_have_no_verdict(tmp_path: Path) -> None:
     for recipe in (load_recipe("intuition"), load_recipe("table_1_small").rehearsal(1)):
         write_recipe(recipe, tmp_path, seeds=[1, 2])
-        assert verdict([collect(recipe, tmp_path)]) == []
+        assert build_verdict([collect(recipe, tmp_path)]) == []
 
 
 @pytest.fixture(scope="module")
@@ -193,7 +201,7 @@ def test_a_report_begins_with_it(written: Path) -> None:
     lines = (written / "report.md").read_text(encoding="utf-8").splitlines()
     heads = [line for line in lines if line.startswith("## ")]
     assert heads == ["## The verdict", "## Table 1's pairs of images on a harder draw"]
-    assert "`verdict`" not in "\n".join(lines)
+    assert "`build_verdict`" not in "\n".join(lines)
     text = (written / "report.html").read_text(encoding="utf-8")
     found = re.findall(r'<h2 id="(.+?)">(.+?)</h2>', text)
     assert [f"## {title}" for _, title in found] == heads
@@ -204,8 +212,10 @@ def test_a_report_begins_with_it(written: Path) -> None:
 
 def test_a_page_opens_with_it(tmp_path: Path) -> None:
     own = Section("verdict", "The verdict", lead="So it is.")
-    text = markdown([], verdict=[own], opening="What this is.", title="T")
+    text = render_markdown([], verdict=[own], opening="What this is.", title="T")
     assert text.strip().split("\n\n") == ["# T", "## The verdict", "So it is.", "What this is."]
     recipe = load_recipe("table_1_text")
     write_recipe(recipe, tmp_path, seeds=[1, 2])
-    assert [s.name for s in sections([collect(recipe, tmp_path)], None)[0]] == ["table_1_text"]
+    assert [s.name for s in build_sections([collect(recipe, tmp_path)], None)[0]] == [
+        "table_1_text"
+    ]

@@ -21,28 +21,25 @@ import torch
 from tests.small import few_digits, plan_of
 from torch import Tensor, nn
 
+from paretocosmos import evaluate
 from paretocosmos.conditioning import Concat
 from paretocosmos.errors import DataError, DivergedError, EngineWarning, FrontWarning
 from paretocosmos.evaluation import evaluate as evaluation
-from paretocosmos.evaluation.evaluate import evaluate
 from paretocosmos.methods.cosmos import Cosmos
 from paretocosmos.objectives import MeanSquaredError as Squared
-from paretocosmos.pareto.front import Front
+from paretocosmos.pareto import Front, cosmos_loss, even_rays, sample_rays
 from paretocosmos.pareto.metrics import hypervolume
-from paretocosmos.pareto.rays import even_rays, sample_rays
-from paretocosmos.pareto.scalarize import cosmos_loss
 from paretocosmos.problems import Problem, Split, load_problem
 from paretocosmos.problems.images.problem import ImageProblem, Pixels
 from paretocosmos.problems.toys.problem import ToyProblem
-from paretocosmos.runs.checkpoint import load_tensors
-from paretocosmos.runs.record import course_of
+from paretocosmos.runs.checkpoint import find_newest_checkpoint, load_tensors
+from paretocosmos.runs.record import list_validation_fronts
 from paretocosmos.runs.run import Run
-from paretocosmos.runs.saved import checkpoint_in
 from paretocosmos.training import network_stack
-from paretocosmos.training.engine import Engine, Work, choose, cuda_graph
-from paretocosmos.training.engine.cuda_graph import Captured
-from paretocosmos.training.engine.eager import Stepwise
-from paretocosmos.training.engine.tracing import Recorded
+from paretocosmos.training.engine import Engine, TrainState, choose_engine, cuda_graph
+from paretocosmos.training.engine.cuda_graph import CudaGraphEngine
+from paretocosmos.training.engine.eager import EagerEngine
+from paretocosmos.training.engine.tracing import TracedStep
 from paretocosmos.training.fit import FitOptions, Progress, fit
 from paretocosmos.training.loop import Trainer
 from paretocosmos.types import Batch, Inputs, Outputs, Targets, first
@@ -314,11 +311,11 @@ def test_images_stay_bytes(
     monkeypatch.setattr(evaluation, "CHUNK_IMAGES", 5 * 24 * 24 * 20)
     train(digits, epochs=1, settings=IMAGES, engine="eager")
     (trainer,) = trainers
-    ((_, val),) = trainer.settling.val
-    for batch in (trainer.feed.batch_at(torch.arange(7)), *val):
+    ((_, val),) = trainer.epoch_end.val
+    for batch in (trainer.source.batch_at(torch.arange(7)), *val):
         assert first(batch.inputs).dtype == torch.uint8
         assert {target.dtype for target in batch.targets.values()} == {torch.int64}
-    assert trainer.feed is trainer.stacks[0].work.feed
+    assert trainer.source is trainer.stacks[0].state.source
     assert max(sizes) == 40  # never more than a batch
     assert sizes.count(40) >= 4
 
@@ -333,10 +330,10 @@ def test_double_precision_is_double_everywhere(
     seen: list[torch.dtype] = []
 
     def spied(self: Trainer) -> list[Run]:
-        work = self.stacks[0].work
+        work = self.stacks[0].state
         live = [*work.parameters.values(), *work.optimizer.state().values()]
         seen.extend(tensor.dtype for tensor in live if tensor.ndim)
-        seen.append(first(self.feed.batch_at(torch.arange(2)).inputs).dtype)
+        seen.append(first(self.source.batch_at(torch.arange(2)).inputs).dtype)
         return inside(self)
 
     monkeypatch.setattr(Trainer, "run", spied)
@@ -395,15 +392,15 @@ def test_what_cannot_be_captured_trains_the_same(
     def refuse(*given: object) -> None:
         raise RuntimeError("operation not permitted when stream is capturing")
 
-    def on_a_cpu(engine: str, work: Work, model: nn.Module, **rest: Any) -> Engine:
-        work.step = Recorded(work.step, model, "traced")
-        return Captured(work)
+    def on_a_cpu(engine: str, work: TrainState, model: nn.Module, **rest: Any) -> Engine:
+        work.step = TracedStep(work.step, model, "traced")
+        return CudaGraphEngine(work)
 
     expected = train(engine="eager", seeds=seeds, settings={"hidden": (8,)})
     cuda = MagicMock(OutOfMemoryError=torch.cuda.OutOfMemoryError)  # streams, pools and the like
     monkeypatch.setattr(cuda_graph, "torch", SimpleNamespace(**{**vars(torch), "cuda": cuda}))
-    monkeypatch.setattr(cuda_graph, "_Graph", refuse)
-    monkeypatch.setattr(network_stack, "choose", on_a_cpu)
+    monkeypatch.setattr(cuda_graph, "CapturedSteps", refuse)
+    monkeypatch.setattr(network_stack, "choose_engine", on_a_cpu)
     with pytest.warns(EngineWarning, match="captured .* traced") as told:
         found = train(seeds=seeds, settings={"hidden": (8,)})
     assert len(told) == 1
@@ -417,7 +414,7 @@ def test_what_cannot_be_captured_trains_the_same(
 def test_preparing_is_not_counted_as_training(
     train: Callable[..., Run], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    now, prepare = 0.0, Stepwise.prepare
+    now, prepare = 0.0, EagerEngine.prepare
 
     def tick() -> float:
         nonlocal now
@@ -430,7 +427,7 @@ def test_preparing_is_not_counted_as_training(
         prepare(*args)
 
     monkeypatch.setattr(time, "perf_counter", tick)
-    monkeypatch.setattr(Stepwise, "prepare", take_an_hour)
+    monkeypatch.setattr(EagerEngine, "prepare", take_an_hour)
     record = train(engine="eager").record
     assert record["seconds_preparing"] >= 3600
     assert 0 < record["seconds_training"] < 3600
@@ -449,11 +446,11 @@ def test_an_engine_prepares_before_the_first_epoch_and_trains_nothing(
     seen: list[torch.Size] = []
 
     def watched(*given: Any, **named: Any) -> Engine:
-        engine, work = choose(*given, **named), given[1]
+        engine, work = choose_engine(*given, **named), given[1]
         prepare = engine.prepare
 
         def checked(order: Tensor, rays: Tensor) -> None:
-            live = [*work.optimizer.tensors(), *work.state.values(), *work.buffers]
+            live = [*work.optimizer.tensors(), *work.method_state.values(), *work.buffers]
             before, drawn = [tensor.clone() for tensor in live], torch.get_rng_state()
             prepare(order, rays)
             assert all(torch.equal(a, b) for a, b in zip(before, live, strict=True))
@@ -463,7 +460,7 @@ def test_an_engine_prepares_before_the_first_epoch_and_trains_nothing(
         monkeypatch.setattr(engine, "prepare", checked)
         return engine
 
-    monkeypatch.setattr(network_stack, "choose", watched)
+    monkeypatch.setattr(network_stack, "choose_engine", watched)
     train(engine="traced", settings={"batch_size": 200})
     with pytest.warns(EngineWarning):
         train(engine="traced", model=Own())
@@ -569,7 +566,7 @@ def test_the_best_validation_epoch_is_selected(train: Callable[..., Run]) -> Non
 
 def test_a_run_keeps_its_validation_fronts(train: Callable[..., Run]) -> None:
     run = train(epochs=5, settings={"evaluate_every": 2, "rays": 4})
-    course = course_of(run.record, run.front_val)
+    course = list_validation_fronts(run.record, run.front_val)
     evaluations = run.record["evaluations"]
     assert [epoch for epoch, _ in course] == [2, 4, 5]
     for (_, front), judged in zip(course, evaluations, strict=True):
@@ -647,7 +644,7 @@ def test_the_record_says_what_was_run(train: Callable[..., Run]) -> None:
     assert run.record["parameters"] == (4 + 2 + 1) * 8 + (8 + 1) * 2
     assert run.record["names"] == ["first", "second"]
     assert dict(run.front.provenance)["seed"] == 5
-    _, numbers = load_tensors(checkpoint_in(run.folder))
+    _, numbers = load_tensors(find_newest_checkpoint(run.folder))
     assert numbers["epoch"] == 2
 
 
@@ -709,7 +706,7 @@ def test_a_loss_that_is_no_number_names_objective_and_step(
     assert f"`second` became {value} at step {step} of epoch 1;" in says
     assert "checkpoint of epoch 0" in says
     assert "lower `learning_rate`" in says
-    assert load_tensors(checkpoint_in(folder))[1]["epoch"] == 0
+    assert load_tensors(find_newest_checkpoint(folder))[1]["epoch"] == 0
 
 
 class Fickle(Squared):
@@ -739,7 +736,7 @@ def test_the_last_good_checkpoint_survives_and_goes_on(
     fickle.calls, fickle.bad_at = 0, 1 + 4 * 3 + 2  # the first call is the rehearsal
     with pytest.raises(DivergedError, match=r"`second`.*nan.*step 2 of epoch 4;.*epoch 3"):
         train(problem, out=folder, **given)
-    tensors, numbers = load_tensors(checkpoint_in(folder))
+    tensors, numbers = load_tensors(find_newest_checkpoint(folder))
     assert numbers["epoch"] == 3
     assert all(bool(value.isfinite().all()) for value in tensors.values())
     assert json.loads((folder / "run.json").read_text())["status"] == "training"
@@ -762,12 +759,12 @@ def test_a_checkpoint_that_was_put_off_is_named_and_gone_on_from(
     fickle.calls, fickle.bad_at = 0, 1 + 4 * 3 + 2
     with pytest.raises(DivergedError, match=r"epoch 4; .*epoch 1"):
         train(problem, out=folder, **given)
-    _, numbers = load_tensors(checkpoint_in(folder))
+    _, numbers = load_tensors(find_newest_checkpoint(folder))
     assert numbers["epoch"] == 1
     fickle.bad_at = -1
     run = train(problem, out=folder, resume=True, **given)
     assert _bytes(run) == _bytes(whole)
-    _, numbers = load_tensors(checkpoint_in(folder))
+    _, numbers = load_tensors(find_newest_checkpoint(folder))
     assert numbers["epoch"] == 5  # the last epoch always has one
 
 

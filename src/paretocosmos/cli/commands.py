@@ -94,7 +94,7 @@ GROUPS: dict[str, dict[str, Entry]] = {
     "The paper": {
         "reproduce": Entry(
             "reproduce:reproduce",
-            "Train the cells of a table or figure of the paper.",
+            "Train the experiments of a table or figure of the paper.",
             (
                 "reproduce table_1 --only compas,cosmos,paper --seeds 1",
                 "reproduce table_1 --data DIR",

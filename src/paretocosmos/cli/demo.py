@@ -20,11 +20,11 @@ from paretocosmos.cli.console import (
     print_table,
 )
 from paretocosmos.cli.options import AsJson
-from paretocosmos.cli.reproduction_view import cells
+from paretocosmos.cli.reproduction_view import show_experiments
 from paretocosmos.cli.results import describe_heading, list_consequences, print_consequences
 from paretocosmos.cli.summary import summarize_run
 from paretocosmos.io.progress import status
-from paretocosmos.runs.zoo import load
+from paretocosmos.runs.load import load
 from paretocosmos.runtime.device import sigterm_as_interrupt
 
 if TYPE_CHECKING:
@@ -43,23 +43,23 @@ def demo(
     seconds, and writes one page with both.
     """
     from paretocosmos.paper import demo as paper
-    from paretocosmos.paper.collected import collect
+    from paretocosmos.paper.collect import collect
     from paretocosmos.paper.reproduce import reproduce
 
     started = time.perf_counter()
     recipe = paper.demo_recipe()
     try:
-        with sigterm_as_interrupt(), cells(quiet=as_json) as show:
+        with sigterm_as_interrupt(), show_experiments(quiet=as_json) as show:
             done = reproduce(
                 recipe,
                 out=out,
                 device="cpu",
-                workers=min(len(recipe.cells), torch.get_num_threads()),
+                workers=min(len(recipe.experiments), torch.get_num_threads()),
                 progress=show,
             )
     except KeyboardInterrupt:
         print_note(
-            f"interrupted; finished cells are saved in {out}: run the same command to continue"
+            f"interrupted; finished experiments are in {out}: run the same command to continue"
         )
         raise typer.Exit(130) from None
     for name, why in done.failures.items():
@@ -71,7 +71,7 @@ def demo(
         run = load("adult")
         run = dataclasses.replace(run, trained_on=run.problem())  # whose words are printed
         result = collect(recipe, folder)
-        seconds = {name: one.seconds for name, one in done.standings.items()}
+        seconds = {name: one.seconds for name, one in done.statuses.items()}
         compared = paper.compare(result, seconds)
         missing = paper.write_demo(
             folder, result, compared, run, describe_heading(run), list_consequences(run)
@@ -80,7 +80,7 @@ def demo(
         print_note(sentence)
     page = folder / paper.PAGE
     if as_json:
-        published = [one.to_dict() for one in done.standings.values()]
+        published = [one.to_dict() for one in done.statuses.values()]
         print_json({"page": str(page), "cells": published, "default": summarize_run(run)})
         return
     _print_compared(compared)

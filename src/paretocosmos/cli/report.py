@@ -21,7 +21,7 @@ from paretocosmos.io.files import exists, user_path
 from paretocosmos.paper.recipe import load_recipe
 
 if TYPE_CHECKING:
-    from paretocosmos.io.schema.collected import RecipeResult
+    from paretocosmos.paper.results import RecipeResult
 
 
 def report(
@@ -45,7 +45,7 @@ def report(
     as_json: AsJson = False,
 ) -> None:
     """Compare what was reproduced with the paper: Markdown, HTML, JSON and figures."""
-    from paretocosmos.paper.collected import collect, found_in
+    from paretocosmos.paper.collect import collect, find_recipes
     from paretocosmos.paper.report import write_report
 
     folder = user_path(out)
@@ -53,7 +53,7 @@ def report(
     wanted = (
         [load_recipe(recipe, trust=trust or ()).rehearsal(epochs)]
         if recipe
-        else found_in(folder, epochs)
+        else find_recipes(folder, epochs)
     )
     if not wanted:
         raise RunError(
@@ -71,7 +71,9 @@ def report(
         print_json([result.to_dict() for result in results])
     else:
         print_report(results, place)
-        left = [result.recipe for result in results if any(cell.missing for cell in result.cells)]
+        left = [
+            result.recipe for result in results if any(cell.missing for cell in result.experiments)
+        ]
         more = ["--out", out, *repeat_options(seeds, epochs)]
         print_next_command(*(("reproduce", left[0], *more) if left else ("list", "recipes")))
 
@@ -91,7 +93,7 @@ def print_report(results: "Sequence[RecipeResult]", folder: Path) -> None:
         mark = "" if epochs is None else f"REHEARSAL, {epochs} epoch{'s' * (epochs > 1)}: "
         title = f"{mark}{result.recipe}: {result.title}"
         print_markup(console, f"[bold]{escape(title)}[/]")
-        console.print(f"  {describe_progress(result.cells)}")
+        console.print(f"  {describe_progress(result.experiments)}")
         for claim in result.claims if epochs is None else ():
             print_markup(console, escape(f"{claim.claim} {claim.sentence}"))
     console.print(f"[bold]report[/]  {escape(folder / 'report.html')}", soft_wrap=True)

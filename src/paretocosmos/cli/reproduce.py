@@ -20,7 +20,7 @@ from paretocosmos.cli.options import (
     describe_trust,
     parse_integers,
 )
-from paretocosmos.cli.reproduction_view import cells, print_reproduction
+from paretocosmos.cli.reproduction_view import print_reproduction, show_experiments
 from paretocosmos.runtime.device import sigterm_as_interrupt
 
 
@@ -29,7 +29,7 @@ def reproduce(
         str, typer.Argument(metavar="RECIPE", help="A name from `list`, or a TOML file.")
     ],
     out: Annotated[
-        Path, typer.Option(help="The folder of all recipes; finished cells are kept.")
+        Path, typer.Option(help="The folder of all recipes; finished experiments are kept.")
     ] = Path("reproduction"),
     only: Annotated[
         str | None, typer.Option(help="Problems, methods or protocols, as adult,cosmos.")
@@ -47,7 +47,9 @@ def reproduce(
     precision: Precision = "tf32",
     workers: Annotated[
         int | None,
-        typer.Option(help="Processes on this machine, one cell each; 0 for none.  [default: 1]"),
+        typer.Option(
+            help="Processes on this machine, one experiment each; 0 for none.  [default: 1]"
+        ),
     ] = None,
     cluster: Annotated[
         str | None,
@@ -64,7 +66,7 @@ def reproduce(
 
     names = [name.strip() for name in (only or "").split(",") if name.strip()]
     try:
-        with sigterm_as_interrupt(), cells(quiet=as_json) as show:
+        with sigterm_as_interrupt(), show_experiments(quiet=as_json) as show:
             done = reproduce_cells(
                 recipe,
                 out=out,
@@ -81,7 +83,7 @@ def reproduce(
             )
     except KeyboardInterrupt:
         print_note(
-            f"interrupted; finished cells are saved in {out}: run the same command to continue"
+            f"interrupted; finished experiments are in {out}: run the same command to continue"
         )
         raise typer.Exit(130) from None
     if as_json:

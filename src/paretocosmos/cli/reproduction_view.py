@@ -1,7 +1,7 @@
-"""What `reproduce` shows: cells as they are trained, and what became of them."""
+"""Output of `reproduce`: experiments as they are trained, and a table of their results."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -13,73 +13,84 @@ from rich.text import Text
 from paretocosmos.cli.console import err, escape, get_stdout, print_markup, print_table
 from paretocosmos.io.formatting import format_duration, format_number
 from paretocosmos.io.progress import show_live
-from paretocosmos.paper.published import is_face
+from paretocosmos.paper.published import is_face_problem
 from paretocosmos.training.progress import LOG_INTERVAL
 
 if TYPE_CHECKING:
-    from paretocosmos.paper.reproduce import CellStatus, Reproduction
+    from paretocosmos.paper.reproduce import ExperimentStatus, Reproduction
 
-# Columns of a bar, and the longest name of a cell beside it.
+# Columns of a bar, and the longest name of an experiment beside it.
 BAR, NAME = 24, 48
-# Cells that are named at the beginning, and while others run.
+# Experiments that are named at the beginning, and while others run.
 LISTED, SOON = 24, 3
 
 
 class _View:
-    """The cells that run, live in a terminal; a line for each that ends, and now and then more."""
+    """Running experiments, live in a terminal; elsewhere lines for ends and progress."""
 
     def __init__(self) -> None:
-        self._at: Reproduction | None = None
+        self._reproduction: Reproduction | None = None
         self._states: dict[str, str] = {}
         self._last = time.monotonic()
 
-    def show(self, at: "Reproduction") -> None:
-        """Show how far it is."""
-        first = self._at is None
-        self._at = at
+    def show(self, reproduction: "Reproduction") -> None:
+        """Show the progress of a reproduction."""
+        first = self._reproduction is None
+        self._reproduction = reproduction
         if first:
-            self._begin(at)
-        for name, one in at.standings.items():
-            before, self._states[name] = self._states.get(name), one.state
-            if not first and one.state != before and one.state in ("done", "failed"):
-                print_markup(err, escape(_ended(one)))
-                self._last = 0.0  # how it goes on is worth a line
+            self._announce(reproduction)
+        for name, status in reproduction.statuses.items():
+            before, self._states[name] = self._states.get(name), status.state
+            if not first and status.state != before and status.state in ("done", "failed"):
+                print_markup(err, escape(_describe_end(status)))
+                self._last = 0.0  # print the progress after it
         now = time.monotonic()
         if not err.is_terminal and not first and now - self._last >= LOG_INTERVAL:
             self._last = now
-            for text in _lines(at):
-                print_markup(err, escape(text))
+            print_markup(err, escape(_summarize(reproduction)))
+            for status in reproduction.select("running"):
+                if status.progress is not None:
+                    at = f"epoch {status.progress.epoch}/{status.progress.epochs}"
+                    volume = format_number(status.progress.hypervolume_val)
+                    print_markup(err, escape(f"  {status.experiment.name}  {at}  HV val {volume}"))
 
-    def _begin(self, at: "Reproduction") -> None:
-        print_markup(err, escape(_title(at)))
-        done, waiting = at.having("done"), at.having("waiting")
+    def _announce(self, reproduction: "Reproduction") -> None:
+        print_markup(err, escape(_title(reproduction)))
+        done, waiting = reproduction.select("done"), reproduction.select("waiting")
         if waiting:
             if done:
                 err.print(f"{len(done)} already done: they are kept")
-            print_markup(err, escape(f"to come: {_named(waiting, LISTED)}"))
+            print_markup(err, escape(f"to come: {_list_names(waiting, LISTED)}"))
 
     def picture(self) -> RenderableType | None:
-        """The cells that run, and those that are next."""
-        if self._at is None or not (self._at.having("running") or self._at.having("waiting")):
+        """Return the experiments that run, and those that are next."""
+        if self._reproduction is None:
+            return None
+        running = self._reproduction.select("running")
+        waiting = self._reproduction.select("waiting")
+        if not running and not waiting:
             return None
         table = Table.grid(padding=(0, 1))
-        for one in self._at.having("running"):
-            at = one.at
-            table.add_row(
-                escape(_short(one.cell.name)),
-                "begins" if at is None else f"{at.epoch}/{at.epochs}",
-                ProgressBar(at.epochs, at.epoch, width=BAR) if at is not None else "",
-                "" if at is None else f"HV val {format_number(at.hypervolume_val)}",
-                "" if at is None else format_duration(at.seconds_left),
-            )
-        waiting = self._at.having("waiting")
-        then = [Text(f"then {_named(waiting, SOON)}", style="dim")] if waiting else []
-        return Group(Text(_standing(self._at), style="bold"), table, *then)
+        for status in running:
+            progress, name = status.progress, status.experiment.name
+            short = escape(name if len(name) <= NAME else f"{name[: NAME - 1]}…")
+            if progress is None:
+                table.add_row(short, "begins", "", "", "")
+            else:
+                table.add_row(
+                    short,
+                    f"{progress.epoch}/{progress.epochs}",
+                    ProgressBar(progress.epochs, progress.epoch, width=BAR),
+                    f"HV val {format_number(progress.hypervolume_val)}",
+                    format_duration(progress.seconds_left),
+                )
+        then = [Text(f"then {_list_names(waiting, SOON)}", style="dim")] if waiting else []
+        return Group(Text(_summarize(self._reproduction), style="bold"), table, *then)
 
 
 @contextmanager
-def cells(*, quiet: bool) -> Iterator["Callable[[Reproduction], None]"]:
-    """A live view of all cells on stderr."""
+def show_experiments(*, quiet: bool) -> Iterator["Callable[[Reproduction], None]"]:
+    """Show all experiments live on stderr."""
     if quiet:
         yield lambda _: None
         return
@@ -88,95 +99,91 @@ def cells(*, quiet: bool) -> Iterator["Callable[[Reproduction], None]"]:
         yield view.show
 
 
-def print_reproduction(done: "Reproduction") -> None:
-    """What `reproduce` ends with: a row per cell, and where the time went."""
+def print_reproduction(reproduction: "Reproduction") -> None:
+    """Print a row per experiment, and where the time went."""
     console = get_stdout()
-    print_markup(console, f"[bold]{escape(_title(done))}[/]")
+    print_markup(console, f"[bold]{escape(_title(reproduction))}[/]")
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
-    every = done.standings.values()
-    shown = [one for one in every if one.asked or one.seeds_done or one.state == "failed"]
-    compared = any(one.hypervolume_paper is not None for one in shown)
-    table.add_column("cell")
+    statuses = reproduction.statuses.values()
+    shown = [s for s in statuses if s.asked or s.seeds_done or s.state == "failed"]
+    compared = any(status.hypervolume_paper is not None for status in shown)
+    table.add_column("experiment")
     for name in ("hypervolume", *(["the paper's"] if compared else []), "seeds", "time"):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("state")
-    for one in shown:
+    for status in shown:
         table.add_row(
-            escape(one.cell.name),
-            format_number(one.hypervolume),
-            *([printed_volume(one)] if compared else []),
-            f"{len(one.seeds_done)}/{len(one.cell.seeds)}",
-            format_duration(one.seconds) if one.seconds else "-",
-            one.state if one.asked or one.state != "waiting" else "begun",
+            escape(status.experiment.name),
+            format_number(status.hypervolume),
+            *([format_paper_volume(status)] if compared else []),
+            f"{len(status.seeds_done)}/{len(status.experiment.seeds)}",
+            format_duration(status.seconds) if status.seconds else "-",
+            status.state if status.asked or status.state != "waiting" else "begun",
         )
     print_table(console, table)
-    if any(one.cell.method == "single_task" for one in shown):
+    if any(status.experiment.method == "single_task" for status in shown):
         console.print("for single_task it is the hypervolume of the ideal point of its networks")
-    if len(shown) < len(every):
-        console.print(f"and {len(every) - len(shown)} cells that you did not ask for")
-    spent = done.to_dict()["seconds"]
+    if len(shown) < len(statuses):
+        console.print(f"and {len(statuses) - len(shown)} experiments that you did not ask for")
+    seconds = reproduction.to_dict()["seconds"]
+    phases = ", ".join(
+        f"{format_duration(seconds[phase])} {phase}"
+        for phase in ("training", "preparing", "evaluating")
+    )
+    print_markup(console, f"time: {format_duration(seconds['all'])}, of which {phases}")
     by_method = ", ".join(
-        f"{name} {format_duration(s)}" for name, s in spent["by_method"].items() if s
+        f"{name} {format_duration(s)}" for name, s in seconds["by_method"].items() if s
     )
-    parts = ", ".join(
-        f"{format_duration(spent[part])} {part}" for part in ("training", "preparing", "evaluating")
-    )
-    print_markup(console, f"time: {format_duration(spent['all'])}, of which {parts}")
     if by_method:
         print_markup(console, f"by method: {escape(by_method)}")
-    console.print(f"[bold]all of it[/]  {escape(done.file)}", soft_wrap=True)
+    console.print(f"[bold]all of it[/]  {escape(reproduction.file)}", soft_wrap=True)
 
 
-def _title(at: "Reproduction") -> str:
-    epochs = at.recipe.epochs
-    said = f"{at.recipe.name}: {at.recipe.title}"
-    if epochs is None:
-        return said
-    return f"REHEARSAL, {epochs} epoch{'s' if epochs > 1 else ''}, no results: {said}"
+def _title(reproduction: "Reproduction") -> str:
+    recipe = reproduction.recipe
+    title = f"{recipe.name}: {recipe.title}"
+    if recipe.epochs is None:
+        return title
+    return f"REHEARSAL, {recipe.epochs} epoch{'s' * (recipe.epochs > 1)}, no results: {title}"
 
 
-def _standing(at: "Reproduction") -> str:
-    counts = {state: len(at.having(state)) for state in ("done", "running", "waiting", "failed")}
-    every = sum(counts.values())
-    parts = [f"{counts['done']} of {every} cells done", f"{counts['running']} running"]
-    if counts["failed"]:
-        parts.append(f"{counts['failed']} failed")
-    left = at.seconds_left
-    parts.append("time left unknown" if left is None else f"about {format_duration(left)} left")
-    mark = "REHEARSAL  " if at.recipe.epochs is not None else ""
+def _summarize(reproduction: "Reproduction") -> str:
+    done, running, waiting, failed = (
+        len(reproduction.select(state)) for state in ("done", "running", "waiting", "failed")
+    )
+    total = done + running + waiting + failed
+    parts = [f"{done} of {total} experiments done", f"{running} running"]
+    if failed:
+        parts.append(f"{failed} failed")
+    seconds = reproduction.seconds_left
+    parts.append(
+        "time left unknown" if seconds is None else f"about {format_duration(seconds)} left"
+    )
+    mark = "REHEARSAL  " if reproduction.recipe.epochs is not None else ""
     return mark + ", ".join(parts)
 
 
-def _lines(at: "Reproduction") -> Iterator[str]:
-    yield _standing(at)
-    for one in at.having("running"):
-        if one.at is not None:
-            reached = format_number(one.at.hypervolume_val)
-            yield f"  {one.cell.name}  epoch {one.at.epoch}/{one.at.epochs}  HV val {reached}"
+def _list_names(statuses: "Sequence[ExperimentStatus]", most: int) -> str:
+    more = f" and {len(statuses) - most} more" if len(statuses) > most else ""
+    return ", ".join(status.experiment.name for status in statuses[:most]) + more
 
 
-def _named(some: "list[CellStatus]", most: int) -> str:
-    more = f" and {len(some) - most} more" if len(some) > most else ""
-    return ", ".join(one.cell.name for one in some[:most]) + more
-
-
-def _ended(one: "CellStatus") -> str:
-    if one.state == "failed":
-        return f"failed  {one.cell.name}: {one.error}"
-    seeds = len(one.cell.seeds)
-    paper = "" if one.hypervolume_paper is None else f" (the paper's {printed_volume(one)})"
+def _describe_end(status: "ExperimentStatus") -> str:
+    name = status.experiment.name
+    if status.state == "failed":
+        return f"failed  {name}: {status.error}"
+    seeds = len(status.experiment.seeds)
+    printed = format_paper_volume(status)
+    paper = "" if status.hypervolume_paper is None else f" (the paper's {printed})"
     return (
-        f"done    {one.cell.name}  HV {format_number(one.hypervolume)}{paper}  "
-        f"{seeds} seed{'s' if seeds > 1 else ''}  {format_duration(one.here)}"
+        f"done    {name}  HV {format_number(status.hypervolume)}{paper}  "
+        f"{seeds} seed{'s' if seeds > 1 else ''}  {format_duration(status.session_seconds)}"
     )
 
 
-def printed_volume(one: "CellStatus") -> str:
+def format_paper_volume(status: "ExperimentStatus") -> str:
     """Return the paper's hypervolume with as many digits as it has in print."""
-    if one.hypervolume_paper is None:
+    if status.hypervolume_paper is None:
         return "-"
-    return f"{one.hypervolume_paper:.{3 if is_face(one.cell.problem) else 2}f}"
-
-
-def _short(name: str) -> str:
-    return name if len(name) <= NAME else f"{name[: NAME - 1]}…"
+    digits = 3 if is_face_problem(status.experiment.problem) else 2
+    return f"{status.hypervolume_paper:.{digits}f}"

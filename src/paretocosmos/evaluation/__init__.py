@@ -22,6 +22,16 @@ from paretocosmos.evaluation.intervals import (
     draw_paired_scores,
 )
 from paretocosmos.evaluation.output_cache import NO_CACHE, OutputCache
+from paretocosmos.evaluation.postprocessing import (
+    compute_quality,
+    fit_postprocessing,
+    pool_gaps,
+)
+from paretocosmos.evaluation.rates import (
+    compute_gap_interval,
+    compute_gap_limit,
+    compute_share_interval,
+)
 from paretocosmos.evaluation.samples import (
     Samples,
     Share,
@@ -32,8 +42,11 @@ from paretocosmos.evaluation.samples import (
     move_to_evaluate,
 )
 from paretocosmos.evaluation.scoring import StreamingScores, compute_score
+from paretocosmos.evaluation.search import choose_with_confidence, refine_choice
+from paretocosmos.evaluation.threshold import MIDDLE, at_threshold, check_threshold, takes_threshold
 
 __all__ = [
+    "MIDDLE",
     "NO_CACHE",
     "Choice",
     "ChosenPoint",
@@ -44,12 +57,19 @@ __all__ = [
     "Share",
     "Shares",
     "StreamingScores",
+    "at_threshold",
     "bootstrap_intervals",
+    "check_threshold",
     "choose_point",
+    "choose_with_confidence",
     "collect_outputs",
+    "compute_gap_interval",
+    "compute_gap_limit",
     "compute_intervals",
+    "compute_quality",
     "compute_score",
     "compute_sensitivity",
+    "compute_share_interval",
     "diagnose",
     "draw_paired_scores",
     "evaluate_choice",
@@ -57,10 +77,14 @@ __all__ = [
     "evaluate_shares",
     "evaluation_mode",
     "find_problems",
+    "fit_postprocessing",
     "load_samples",
     "load_samples_for",
     "move_batch",
     "move_to_evaluate",
+    "pool_gaps",
     "predict_at_rays",
     "predict_blocks",
+    "refine_choice",
+    "takes_threshold",
 ]

@@ -13,13 +13,11 @@ from paretocosmos.errors import FrontWarning, InfeasibleError
 from paretocosmos.evaluation.evaluate import collect_outputs, evaluate_shares, evaluation_mode
 from paretocosmos.evaluation.intervals import compute_intervals
 from paretocosmos.evaluation.output_cache import NO_CACHE, OutputCache
-from paretocosmos.evaluation.postprocessing import POOLED, pooled_gaps
-from paretocosmos.evaluation.proof import proven
-from paretocosmos.evaluation.refine import refine
+from paretocosmos.evaluation.postprocessing import POOLED, pool_gaps
 from paretocosmos.evaluation.samples import load_samples_for
 from paretocosmos.evaluation.scoring import build_front, compute_score, compute_table
-from paretocosmos.evaluation.threshold import MIDDLE, at_threshold, takes_threshold
-from paretocosmos.evaluation.threshold_search import other_threshold
+from paretocosmos.evaluation.search import choose_with_confidence, refine_choice
+from paretocosmos.evaluation.threshold import MIDDLE, at_threshold, find_threshold, takes_threshold
 from paretocosmos.io.formatting import Grid, format_number
 from paretocosmos.pareto.front import Front, Point, get_point
 from paretocosmos.pareto.selection import Criteria, find_best, is_constant
@@ -181,33 +179,33 @@ def choose_point(
         front = evaluate_val(torch.tensor(front.rays).float())
     gaps = None
     if criteria.bounds() and not criteria.confidence:
-        gaps = pooled_gaps(model, deciding, cache)
+        gaps = pool_gaps(model, deciding, cache)
     if gaps is not None:
-        front = gaps.into(front)
+        front = gaps.replace_gaps(front)
 
     def evaluate_new(rays: Tensor) -> Front:
         nonlocal spent
         spent += len(rays)
         evaluated = evaluate_val(rays)
-        return evaluated if gaps is None else gaps.into(evaluated)
+        return evaluated if gaps is None else gaps.replace_gaps(evaluated)
 
     other = None
     try:
         if criteria.confidence is not None:
-            point = proven(model, deciding, front, criteria, cache)
+            point = choose_with_confidence(model, deciding, front, criteria, cache)
         elif fixed:
             point = get_point(front, find_best(front, criteria))
         else:
-            point, _ = refine(front, evaluate_new, criteria, evaluations=evaluations - 1)
+            point, _ = refine_choice(front, evaluate_new, criteria, evaluations=evaluations - 1)
     except InfeasibleError:
         if searches:
-            other = other_threshold(model, problem, front, criteria, cache=cache)
+            other = find_threshold(model, problem, front, criteria, cache=cache)
         if other is None:
             raise
     else:
         # where gaps are pooled, 0.5 is where the formula's decisions have the most right answers
         if searches and criteria.maximize not in (None, *(["accuracy"] if gaps else [])):
-            other = other_threshold(model, problem, front, criteria, beyond=point, cache=cache)
+            other = find_threshold(model, problem, front, criteria, better_than=point, cache=cache)
     if other is not None:
         point, decided = other
         deciding, gaps = at_threshold(problem, decided), None

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from paretocosmos.evaluation.rates import gap_interval, share_interval
+from paretocosmos.evaluation.rates import compute_gap_interval, compute_share_interval
 from paretocosmos.evaluation.scoring import compute_score
 from paretocosmos.objectives import Objective
 from paretocosmos.pareto.front import Array
@@ -44,7 +44,7 @@ def compute_intervals(
         targets: what they are compared with.
         score_batch: samples per score, whose mean is taken; `None` for all at once.
         level: how often an interval is to hold the true number.
-        chosen: whether the ray was chosen by these very samples (`rates.gap_interval`).
+        chosen: whether the ray was chosen by these very samples (`rates.compute_gap_interval`).
         seed: of the bootstrap's draws.
 
     Returns:
@@ -70,7 +70,7 @@ def compute_intervals(
 
 
 def get_moments(metric: Metric, outputs: Outputs, targets: Targets) -> Array | None:
-    """What `rates.gap_interval` takes, where a metric is the score of an objective that knows it.
+    """Return the moments of a metric that `rates.compute_gap_interval` takes, if it has any.
 
     Without the rates that a group has no rows for; `None` where nothing is left.
     """
@@ -91,7 +91,7 @@ def _of_gap(
     moments = get_moments(metric, outputs, targets)
     if moments is None or bool(metric(outputs, targets).isnan()):
         return None
-    low, high = gap_interval(moments, level=level, chosen=chosen)
+    low, high = compute_gap_interval(moments, level=level, chosen=chosen)
     return float(low), float(high)
 
 
@@ -112,7 +112,7 @@ def _of_share(
     if not bool(torch.isclose((each * weight).sum() / total, share, rtol=0, atol=1e-6)):
         return None
     size = total.square() / weight.square().sum()
-    low, high = share_interval(share.cpu().numpy(), size.cpu().numpy(), level=level)
+    low, high = compute_share_interval(share.cpu().numpy(), size.cpu().numpy(), level=level)
     return float(low), float(high)
 
 

@@ -1,10 +1,11 @@
-"""How far a gap between rates, or a share, may lie from what the rows at hand show.
+"""Intervals of a gap between rates, and of a share, from the rows at hand.
 
 Two groups: the difference d of two rates has the score interval of Miettinen and Nurminen (1985),
 which inverts a test whose standard error is that of the hypothesis. A gap is |d|, and what is
 observed of it spreads as the absolute value of a normal number does, so that the test's critical
-value is that distribution's (`critical`). Near 0 an interval of d that is merely folded holds |d|
-in 97.5 % of the cases instead of 95 %, and a bootstrap cannot see a gap that the sample lacks.
+value is that distribution's (`compute_critical_value`). Near 0 an interval of d that is merely
+folded holds |d| in 97.5 % of the cases instead of 95 %, and a bootstrap cannot see a gap that the
+sample lacks.
 
 Several groups, or several rates: the gap is the largest |d| over all pairs. Its upper end is the
 largest upper end of a pair: it misses only if that of the pair with the largest true gap does. Its
@@ -21,8 +22,6 @@ import torch
 
 from paretocosmos.pareto.front import Array
 
-__all__ = ["Pairs", "critical", "gap_interval", "gap_limit", "share_interval"]
-
 Reach = Callable[[Array], Array]
 
 # The standard error is itself estimated: the critical value is the largest within this of it.
@@ -33,10 +32,10 @@ STEPS = 30
 TINY = 1e-12
 
 
-def gap_interval(
+def compute_gap_interval(
     moments: Array, *, level: float = 0.95, chosen: bool = False
 ) -> tuple[Array, Array]:
-    """The ends of intervals of the largest gap between rates, or between means.
+    """Compute the ends of intervals of the largest gap between rates, or between means.
 
     Args:
         moments: of each rate and group the sum of what is averaged, the sum of its squares, and
@@ -49,32 +48,35 @@ def gap_interval(
     Returns:
         Two arrays ``[...]``.
 
-    >>> low, high = gap_interval(np.array([[[40, 40, 50], [40, 40, 50]]]))
+    >>> low, high = compute_gap_interval(np.array([[[40, 40, 50], [40, 40, 50]]]))
     >>> float(low), round(float(high), 3)
     (0.0, 0.152)
     """
     pairs = Pairs(moments)
-    count, reach = pairs.found.shape[-1], _plain if chosen else _folded
-    low = pairs.end(reach(1 - (1 - level) / count), below=True)
-    return low.max(axis=-1), pairs.end(reach(level), below=False).max(axis=-1)
+    make_reach = _make_plain_reach if chosen else _make_folded_reach
+    shared_level = 1 - (1 - level) / pairs.differences.shape[-1]  # Bonferroni
+    low = pairs.find_end(make_reach(shared_level), below=True).max(axis=-1)
+    return low, pairs.find_end(make_reach(level), below=False).max(axis=-1)
 
 
-def gap_limit(moments: Array, *, reach: float | Array) -> Array:
-    """The upper limits of the largest gap between rates: what a one-sided test does not reject.
+def compute_gap_limit(moments: Array, *, reach: float | Array) -> Array:
+    """Compute the upper limits of the largest gap between rates that a one-sided test keeps.
 
     Args:
-        moments: as `gap_interval` takes them.
+        moments: as `compute_gap_interval` takes them.
         reach: standard errors, such as 1.28 for a confidence of 90 %; one for all, or ``[...]``.
     """
-    wide = np.asarray(reach, dtype=np.float64)[..., None]
-    limits: Array = Pairs(moments).end(lambda _: wide, below=False).max(axis=-1)
+    constant = np.asarray(reach, dtype=np.float64)[..., None]
+    limits: Array = Pairs(moments).find_end(lambda _: constant, below=False).max(axis=-1)
     return limits
 
 
-def share_interval(share: Array, size: Array, *, level: float = 0.95) -> tuple[Array, Array]:
-    """The score interval of a share of rows (Wilson 1927).
+def compute_share_interval(
+    share: Array, size: Array, *, level: float = 0.95
+) -> tuple[Array, Array]:
+    """Compute the score interval of a share of rows (Wilson 1927).
 
-    >>> low, high = share_interval(np.array(1.0), np.array(50.0))
+    >>> low, high = compute_share_interval(np.array(1.0), np.array(50.0))
     >>> round(float(low), 4), float(high)
     (0.9287, 1.0)
     """
@@ -85,43 +87,45 @@ def share_interval(share: Array, size: Array, *, level: float = 0.95) -> tuple[A
     return np.clip(middle - half, 0, share), np.clip(middle + half, share, 1)
 
 
-def critical(distance: Array, *, level: float) -> Array:
-    """How far |X| lies from m = `distance` at most, with probability `level`, for X of N(m, 1).
+def compute_critical_value(distance: Array, *, level: float) -> Array:
+    """Return k such that | |X| - m | <= k with probability `level`, for X of N(m, 1).
 
     1.96 at 0 and far from it, 1.64 between, for 95 %: close to 0 all that is too far is above.
 
-    >>> critical(np.array([0.0, 1.0, 9.0]), level=0.95).round(2)
+    >>> compute_critical_value(np.array([0.0, 1.0, 9.0]), level=0.95).round(2)
     array([1.96, 1.65, 1.96])
     """
-    places, values = _table(level)
-    return np.asarray(np.interp(distance, places, values))
+    distances, values = _tabulate_critical_values(level)
+    return np.asarray(np.interp(distance, distances, values))
 
 
 @cache
-def _table(level: float) -> tuple[Array, Array]:
-    """`critical` at places to interpolate between, the last of which stands for all beyond."""
+def _tabulate_critical_values(level: float) -> tuple[Array, Array]:
+    """Return distances and their critical values, by bisection; the last stands for all beyond."""
     m = torch.linspace(0, 8, 1601, dtype=torch.float64)
     low, high, cdf = torch.zeros_like(m), torch.full_like(m, 8), torch.special.ndtr
     for _ in range(60):
         k = (low + high) / 2
         below = torch.where(m > k, cdf(-k) - cdf(k - 2 * m), 0.0)
-        held = cdf(k) - cdf(-2 * m - k) - below
-        low, high = torch.where(held < level, k, low), torch.where(held < level, high, k)
+        # P(| |X| - m | <= k): both signs of X, without what would be below 0
+        covered = cdf(k) - cdf(-2 * m - k) - below
+        low, high = torch.where(covered < level, k, low), torch.where(covered < level, high, k)
     return m.numpy(), high.numpy()
 
 
-def _plain(level: float) -> Reach:
-    """The critical value of a normal number, whatever the gap."""
-    wide = np.asarray(NormalDist().inv_cdf((1 + level) / 2))
-    return lambda _: wide
+def _make_plain_reach(level: float) -> Reach:
+    """Return the critical value of a test of d, which is the same for every gap."""
+    constant = np.asarray(NormalDist().inv_cdf((1 + level) / 2))
+    return lambda _: constant
 
 
-def _folded(level: float) -> Reach:
-    """The critical value of a test of |d|, given how many standard errors that is."""
+def _make_folded_reach(level: float) -> Reach:
+    """Return the critical value of a test of |d|, by how many standard errors the gap is."""
 
     def reach(distance: Array) -> Array:
-        around = (critical(distance * (1 + s), level=level) for s in (-SLACK, 0, SLACK))
-        return np.asarray(np.maximum.reduce([*around]))
+        nearby = [distance * (1 + slack) for slack in (-SLACK, 0, SLACK)]
+        values = [compute_critical_value(d, level=level) for d in nearby]
+        return np.asarray(np.maximum.reduce(values))
 
     return reach
 
@@ -133,7 +137,7 @@ class Pairs:
         moments: sums, sums of squares and sizes, ``[..., rates, groups, 3]``.
 
     Attributes:
-        found: the differences of the means, not negative, ``[..., pairs]``.
+        differences: of the means, not negative, ``[..., pairs]``.
     """
 
     def __init__(self, moments: Array) -> None:
@@ -141,52 +145,52 @@ class Pairs:
         both = np.stack([moments[..., first, :], moments[..., second, :]], axis=-2)
         both = both.reshape(*moments.shape[:-3], -1, 2, 3).astype(np.float64)
         mean = both[..., 0] / both[..., 2]
-        turned = (mean[..., 0] < mean[..., 1])[..., None, None]
-        both = np.where(turned, both[..., ::-1, :], both)
+        reversed_pairs = (mean[..., 0] < mean[..., 1])[..., None, None]
+        both = np.where(reversed_pairs, both[..., ::-1, :], both)
         self._sums, squares, self._sizes = np.moveaxis(both, -1, 0)
-        self._means = self._sums / self._sizes
-        self.found: Array = self._means[..., 0] - self._means[..., 1]
+        means = self._sums / self._sizes
+        self.differences: Array = means[..., 0] - means[..., 1]
         self._shares = bool(np.allclose(self._sums, squares))
-        spread = np.maximum(squares / self._sizes - self._means**2, 0)
+        spread = np.maximum(squares / self._sizes - means**2, 0)
         self._constant: Array = np.sqrt((spread / np.maximum(self._sizes - 1, 1)).sum(axis=-1))
 
-    def error(self, gap: Array) -> Array:
-        """The standard errors of the differences if they were `gap` in truth."""
+    def compute_error(self, gap: Array) -> Array:
+        """Compute the standard errors of the differences if they were `gap` in truth."""
         if not self._shares:
             return self._constant
-        return _error(self._sums, self._sizes, gap)
+        return _compute_error(self._sums, self._sizes, gap)
 
-    def end(self, reach: Reach, *, below: bool) -> Array:
-        """One end of every interval, by halving the way to it from what was found.
+    def find_end(self, reach: Reach, *, below: bool) -> Array:
+        """Find one end of every interval, by bisection between the difference and the furthest end.
 
         Args:
-            reach: standard errors to the end, given how many the gap there is.
+            reach: standard errors to the end, by how many standard errors the gap there is.
             below: the lower end instead of the upper.
         """
-        most = 1.0 if self._shares else self.found + 10 * self._constant
-        kept, out = self.found, np.zeros_like(self.found) + (0.0 if below else most)
-        furthest = out
+        largest = 1.0 if self._shares else self.differences + 10 * self._constant
+        inner = self.differences
+        furthest = outer = np.zeros_like(inner) + (0.0 if below else largest)
 
-        def rejected(gap: Array) -> npt.NDArray[np.bool_]:
-            error = np.maximum(self.error(gap), TINY)
-            return np.asarray(np.abs(self.found - gap) > reach(gap / error) * error)
+        def is_rejected(gap: Array) -> npt.NDArray[np.bool_]:
+            error = np.maximum(self.compute_error(gap), TINY)
+            return np.asarray(np.abs(self.differences - gap) > reach(gap / error) * error)
 
-        whole = ~rejected(out)
+        unbounded = ~is_rejected(outer)
         for _ in range(STEPS):
-            middle = (kept + out) / 2
-            beyond = rejected(middle)
-            kept, out = np.where(beyond, kept, middle), np.where(beyond, middle, out)
-        return np.where(whole, furthest, kept)
+            middle = (inner + outer) / 2
+            rejected = is_rejected(middle)
+            inner, outer = np.where(rejected, inner, middle), np.where(rejected, middle, outer)
+        return np.where(unbounded, furthest, inner)
 
 
-def _error(few: Array, many: Array, gap: Array) -> Array:
-    """The standard error of the difference of two rates if it were `gap` in truth.
+def _compute_error(counts: Array, sizes: Array, gap: Array) -> Array:
+    """Compute the standard error of the difference of two rates if it were `gap` in truth.
 
     With the likeliest rates that differ by it, the root of a cubic in closed form (Farrington and
     Manning 1990), and Miettinen and Nurminen's N / (N - 1).
     """
-    (few_1, few_2), (many_1, many_2) = np.moveaxis(few, -1, 0), np.moveaxis(many, -1, 0)
-    rate_1, rate_2, ratio = few_1 / many_1, few_2 / many_2, many_2 / many_1
+    (count_1, count_2), (size_1, size_2) = np.moveaxis(counts, -1, 0), np.moveaxis(sizes, -1, 0)
+    rate_1, rate_2, ratio = count_1 / size_1, count_2 / size_2, size_2 / size_1
     a = 1 + ratio
     b = -(a + rate_1 + ratio * rate_2 + gap * (ratio + 2))
     c = gap**2 + gap * (2 * rate_1 + a) + rate_1 + ratio * rate_2
@@ -197,6 +201,6 @@ def _error(few: Array, many: Array, gap: Array) -> Array:
     higher = 2 * u * np.cos((np.pi + np.arccos(cosine)) / 3) - b / (3 * a)
     higher = np.clip(higher, gap, 1)
     lower = higher - gap
-    total = many_1 + many_2
-    variance = higher * (1 - higher) / many_1 + lower * (1 - lower) / many_2
+    total = size_1 + size_2
+    variance = higher * (1 - higher) / size_1 + lower * (1 - lower) / size_2
     return np.asarray(np.sqrt(np.maximum(variance, 0) * total / np.maximum(total - 1, 1)))

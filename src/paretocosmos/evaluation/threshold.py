@@ -5,25 +5,34 @@ import math
 from collections.abc import Mapping
 from functools import partial
 from numbers import Real
+from statistics import NormalDist
 
-from torch import Tensor
+import numpy as np
+import torch
+from torch import Tensor, nn
 
-from paretocosmos.errors import ConfigurationError
+from paretocosmos.errors import ConfigurationError, InfeasibleError
+from paretocosmos.evaluation.evaluate import collect_outputs, evaluation_mode
+from paretocosmos.evaluation.intervals import draw_paired_scores
+from paretocosmos.evaluation.output_cache import NO_CACHE, OutputCache, key_rays
+from paretocosmos.evaluation.samples import load_samples_for
+from paretocosmos.evaluation.scoring import compute_score, score_outputs
 from paretocosmos.objectives import Objective, decides
+from paretocosmos.pareto.front import Array, Front, Point, get_point
+from paretocosmos.pareto.selection import Criteria, find_best
 from paretocosmos.problems import Problem
+from paretocosmos.runtime.device import precise
 from paretocosmos.types import Metric, Outputs, Targets, map_tensors
 
-__all__ = [
-    "MIDDLE",
-    "AtThreshold",
-    "at_threshold",
-    "check_threshold",
-    "logit_of",
-    "scores_of",
-    "takes_threshold",
-]
-
 MIDDLE = 0.5
+
+# Thresholds that are tried at every ray.
+TRIED = 99
+# The smallest share of the positives, and of the negatives, that may be predicted as such: with
+# 10 % positives, between 2.5 and 77.5 % of the rows are predicted positive.
+LEAST = 0.25
+# Confidence that a gain is not chance: docs/decisions/0038-a-threshold-for-all.md.
+SURE = 0.975
 
 
 class AtThreshold(Objective):
@@ -45,24 +54,24 @@ class AtThreshold(Objective):
         return self.inner.loss(outputs, targets)
 
     def score(self, outputs: Outputs, targets: Targets) -> Tensor:
-        return self.inner.score(_moved(outputs, self.offset), targets)
+        return self.inner.score(_move_logits(outputs, self.offset), targets)
 
     def moments(self, outputs: Outputs, targets: Targets) -> Tensor | None:
-        return self.inner.moments(_moved(outputs, self.offset), targets)
+        return self.inner.moments(_move_logits(outputs, self.offset), targets)
 
 
 def takes_threshold(problem: Problem) -> bool:
-    """Whether decisions are made of one logit, so that they can be made at another probability."""
-    return problem.outputs == 1 and any(map(decides, scores_of(problem).values()))
+    """Return whether one logit decides, so that decisions can be made at another probability."""
+    return problem.outputs == 1 and any(map(decides, get_scores(problem).values()))
 
 
-def check_threshold(threshold: object, *, decided: bool, what: str) -> None:
-    """Refuse what is no probability, and a threshold where nothing is decided by one.
+def check_threshold(threshold: object, *, decided: bool, name: str) -> None:
+    """Raise unless a threshold is a probability, and something is decided by it.
 
     Args:
-        threshold: what was given.
+        threshold: the threshold of a caller.
         decided: whether decisions between two classes are made.
-        what: it was given for.
+        name: of the problem or run that it is for.
     """
     number = float(threshold) if isinstance(threshold, Real) else 0.0
     if isinstance(threshold, bool) or not 0 < number < 1:
@@ -72,13 +81,13 @@ def check_threshold(threshold: object, *, decided: bool, what: str) -> None:
         )
     if threshold != MIDDLE and not decided:
         raise ConfigurationError(
-            f"`{what}` does not decide between two classes, so it takes no `threshold`: leave it "
+            f"`{name}` does not decide between two classes, so it takes no `threshold`: leave it "
             "out"
         )
 
 
 def at_threshold(problem: Problem, threshold: float) -> Problem:
-    """The problem with all that is of decisions (`objectives.decides`) at another probability.
+    """Return the problem with all scores of decisions (`objectives.decides`) at another threshold.
 
     Losses, and metrics of probabilities, are as they were.
 
@@ -90,42 +99,213 @@ def at_threshold(problem: Problem, threshold: float) -> Problem:
     >>> strict.metrics["accuracy"](torch.tensor([1.0, 3.0]), targets)
     tensor(0.5000, dtype=torch.float64)
     """
-    check_threshold(threshold, decided=takes_threshold(problem), what=problem.name)
+    check_threshold(threshold, decided=takes_threshold(problem), name=problem.name)
     if threshold == MIDDLE:
         return problem
-    offset = logit_of(threshold)
+    offset = compute_logit(threshold)
 
-    def metric(one: Metric) -> Metric:
-        owner = getattr(one, "__self__", None)
-        if not decides(one):
-            return one
+    def move_metric(metric: Metric) -> Metric:
+        owner = getattr(metric, "__self__", None)
+        if not decides(metric):
+            return metric
         if isinstance(owner, Objective):  # which may know its moments
             return AtThreshold(owner, offset).score
-        return partial(_metric, one=one, offset=offset)
+        return partial(_score_moved, metric=metric, offset=offset)
 
     return dataclasses.replace(
         problem,
         objectives=tuple(
             AtThreshold(o, offset) if decides(o.score) else o for o in problem.objectives
         ),
-        metrics={name: metric(one) for name, one in problem.metrics.items()},
+        metrics={name: move_metric(metric) for name, metric in problem.metrics.items()},
     )
 
 
-def scores_of(problem: Problem) -> Mapping[str, Metric]:
-    """Everything that a front reports, by name."""
+def get_scores(problem: Problem) -> Mapping[str, Metric]:
+    """Return all metrics and scores that a front reports, by name."""
     return dict(problem.metrics) | {o.name: o.score for o in problem.objectives}
 
 
-def logit_of(threshold: float) -> float:
-    """The logit of a probability."""
+def compute_logit(threshold: float) -> float:
+    """Return the logit of a probability."""
     return math.log(threshold / (1 - threshold))
 
 
-def _metric(outputs: Outputs, targets: Targets, *, one: Metric, offset: float) -> Tensor:
-    return one(_moved(outputs, offset), targets)
+def _score_moved(outputs: Outputs, targets: Targets, *, metric: Metric, offset: float) -> Tensor:
+    return metric(_move_logits(outputs, offset), targets)
 
 
-def _moved(outputs: Outputs, offset: float) -> Outputs:
+def _move_logits(outputs: Outputs, offset: float) -> Outputs:
     moved: Outputs = map_tensors(lambda out: out - offset, outputs)
     return moved
+
+
+def find_threshold(
+    model: nn.Module,
+    problem: Problem,
+    front: Front,
+    criteria: Criteria,
+    *,
+    better_than: Point | None = None,
+    cache: OutputCache = NO_CACHE,
+) -> tuple[Point, float] | None:
+    """Find the best point of a front's rays at any threshold, if it is worth another than 0.5.
+
+    At every ray thresholds are tried that predict at least a quarter as many positives, and a
+    quarter as many negatives, as there are: further ones would meet any bound on a gap by hardly
+    deciding. If the criteria choose by something that no threshold changes, such as a loss, the
+    accuracy is maximised instead.
+
+    Args:
+        model: the network.
+        problem: what it was trained on.
+        front: its validation front, at 0.5.
+        criteria: what is asked.
+        better_than: the point chosen at 0.5, whose maximised score must be beaten by more than
+            chance explains; `None` where no point keeps the bounds at 0.5.
+        cache: outputs of this network that are known already.
+
+    Returns:
+        The point on the validation data and its threshold, or `None`.
+    """
+    asked = _select_by_decisions(problem, criteria)
+    if better_than is not None and asked is not criteria:
+        return None  # no threshold changes the score that is maximised
+    shares = load_samples_for(model, problem, "val")
+    if asked is None or len(shares) > 1:
+        return None
+    ((_, samples),) = shares
+    predict = partial(
+        collect_outputs, model, problem, samples, purpose="another threshold", cache=cache
+    )
+    rays = torch.tensor(front.rays).float()
+    outputs, targets = predict(rays)
+    if "label" not in targets:
+        return None
+    with evaluation_mode(model), precise("fp32"):
+        assert isinstance(outputs, Tensor)
+        thresholds, tried = _try_thresholds(problem, front, asked, outputs, targets, cache)
+        if tried is None:
+            return None
+        try:
+            best = find_best(tried, asked)
+        except InfeasibleError:
+            return None
+        ray_index, threshold = int(tried.metrics["place"][best]), float(thresholds[best])
+        chosen = slice(ray_index, ray_index + 1)
+        moved = at_threshold(problem, threshold)
+        scored = score_outputs(
+            moved.objectives,
+            outputs[chosen],
+            targets,
+            rays[chosen],
+            metrics=moved.metrics,
+            reference=moved.reference,
+            score_batch=moved.score_batch,
+            split="val",
+        )
+        if better_than is not None:
+            before, _ = predict(torch.tensor([better_than.ray]))
+            assert isinstance(before, Tensor)
+            both = torch.cat([before, outputs[chosen] - compute_logit(threshold)])
+            if not _is_better(problem, asked, both, targets):
+                return None
+    point = dataclasses.replace(get_point(scored, 0), ray=get_point(front, ray_index).ray)
+    return point, threshold
+
+
+def _try_thresholds(
+    problem: Problem,
+    front: Front,
+    asked: Criteria,
+    outputs: Tensor,
+    targets: Targets,
+    cache: OutputCache,
+) -> tuple[Array, Front | None]:
+    """Return thresholds and a front with a point for each; its metric `place` counts the rays."""
+    positive = targets["label"].reshape(-1).cpu() > 0.5
+    weight = targets.get("weight", torch.ones(len(positive))).reshape(-1).double().cpu()
+    base = float((positive * weight).sum() / weight.sum())
+    shares = np.linspace(LEAST * base, 1 - LEAST * (1 - base), TRIED)
+    asked_names = {*asked.max, *asked.min, asked.maximize, asked.minimize}
+    metrics = [n for n in problem.metrics if n in asked_names and n not in problem.names]
+    scores = {name: get_scores(problem)[name] for name in (*problem.names, *metrics)}
+    thresholds, columns = cache.get(
+        ("thresholds", key_rays(torch.tensor(front.rays)), *scores),
+        lambda: _score_thresholds(problem, scores, outputs, targets, weight, shares),
+    )
+    if not len(thresholds):
+        return thresholds, None
+    return thresholds, Front(
+        rays=front.rays[columns["place"].astype(int)],
+        values=np.stack([columns[name] for name in problem.names], axis=1),
+        names=problem.names,
+        reference=front.reference,
+        metrics={name: columns[name] for name in (*metrics, "place")},
+        split="val",
+    )
+
+
+def _score_thresholds(
+    problem: Problem,
+    scores: Mapping[str, Metric],
+    outputs: Tensor,
+    targets: Targets,
+    weight: Tensor,
+    shares: Array,
+) -> tuple[Array, dict[str, Array]]:
+    """Return the thresholds allowed for one ray after the other, and the scores at each.
+
+    Args:
+        problem: what the network was trained on.
+        scores: by name.
+        outputs: of the network ``[rays, B, ...]``.
+        targets: of the rows.
+        weight: of the rows ``[B]``.
+        shares: of rows to predict as positive, each of which gives a threshold.
+    """
+    thresholds, columns = [], []
+    for ray_index, logits in enumerate(outputs):
+        probabilities = torch.sigmoid(logits.double()).flatten().cpu().numpy()
+        tried = np.array([_round_probability(p) for p in np.quantile(probabilities, 1 - shares)])
+        offsets = torch.tensor([compute_logit(t) for t in tried]).to(logits)
+        moved = logits.unsqueeze(0) - offsets.reshape(-1, *[1] * logits.ndim)
+        positive = ((moved.flatten(1) > 0).double().cpu() @ weight / weight.sum()).numpy()
+        allowed = (positive > 0) & (positive < 1)
+        allowed &= (positive >= shares[0]) & (positive <= shares[-1])
+        column = {"place": np.full(int(allowed.sum()), float(ray_index))}
+        for name, metric in scores.items():
+            used = moved if decides(metric) else logits[None]
+            score = compute_score(metric, used, targets, problem.score_batch).double()
+            column[name] = score.expand(TRIED).cpu().numpy()[allowed]
+        thresholds.append(tried[allowed])
+        columns.append(column)
+    joined = {name: np.concatenate([column[name] for column in columns]) for name in columns[0]}
+    return np.concatenate(thresholds), joined
+
+
+def _is_better(problem: Problem, asked: Criteria, both: Tensor, targets: Targets) -> bool:
+    """Return whether the second of two outputs scores higher than chance explains."""
+    metric = get_scores(problem)[asked.maximize or ""]
+    score = compute_score(metric, both, targets, problem.score_batch)
+    drawn = draw_paired_scores([metric], both, targets, score_batch=problem.score_batch)[:, :, 0]
+    noise = float(np.nanstd(drawn[:, 1] - drawn[:, 0]))
+    return float(score[1] - score[0]) > NormalDist().inv_cdf(SURE) * noise
+
+
+def _select_by_decisions(problem: Problem, criteria: Criteria) -> Criteria | None:
+    """Return the same bounds with a score of decisions to choose by; `None` if there is none."""
+    scores, selected_by = get_scores(problem), criteria.maximize or criteria.minimize
+    if selected_by is not None and decides(scores[selected_by]):
+        return criteria
+    if "accuracy" not in problem.metrics:
+        return None
+    return dataclasses.replace(
+        criteria, minimize=None, maximize="accuracy", knee=False, weights=None, near=None
+    )
+
+
+def _round_probability(probability: float) -> float:
+    """Round a probability to four digits of its distance to 0 or to 1."""
+    inside = min(max(probability, 1e-6), 1 - 1e-6)
+    return float(f"{inside:.4g}") if inside < 0.5 else round(1 - float(f"{1 - inside:.4g}"), 10)

@@ -8,13 +8,12 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from paretocosmos.evaluation.threshold import MIDDLE, logit_of
+from paretocosmos.evaluation.threshold import MIDDLE, compute_logit
 from paretocosmos.explorer._view import Head
 from paretocosmos.explorer._words import groups_of
 from paretocosmos.objectives import logits_of, pick
 from paretocosmos.problems import Problem
-from paretocosmos.problems.tables.other import OtherTable
-from paretocosmos.problems.tables.tabular import TabularProblem
+from paretocosmos.problems.tables import TableProblem, TabularProblem
 from paretocosmos.types import Batch, Outputs, Targets
 
 
@@ -40,7 +39,7 @@ class Reader:
         """Probabilities and answers ``[N, B]``: of the positive class, or of the answer itself."""
         if self.head.binary:
             logits = logits_of(outputs, self.output)
-            return torch.sigmoid(logits), (logits > logit_of(self.threshold)).long()
+            return torch.sigmoid(logits), (logits > compute_logit(self.threshold)).long()
         chance, answer = pick(outputs, self.output).softmax(dim=-1).max(dim=-1)
         return chance, answer
 
@@ -109,7 +108,7 @@ def _yes_or_no(truth: Tensor) -> bool:
 
 def _named(problem: Problem, count: int) -> tuple[str, ...]:
     """The names of the classes of a table, if it is one and has as many."""
-    found = problem.answer.classes if isinstance(problem, OtherTable) else ()
+    found = problem.answer.classes if isinstance(problem, TableProblem) else ()
     return found if len(found) == count else ()
 
 

@@ -8,13 +8,13 @@ import numpy.typing as npt
 from torch import Tensor
 
 from paretocosmos.evaluation.intervals import get_moments
-from paretocosmos.evaluation.rates import gap_interval, share_interval
+from paretocosmos.evaluation.rates import compute_gap_interval, compute_share_interval
 from paretocosmos.explorer._heads import Reader
 from paretocosmos.explorer._view import Cell, Outcome
 from paretocosmos.objectives import sentence
 from paretocosmos.pareto.front import Array
 from paretocosmos.problems import Problem, Wording
-from paretocosmos.problems.tables.tabular import TabularProblem
+from paretocosmos.problems.tables import TabularProblem
 from paretocosmos.types import Outputs, Targets, first, map_tensors
 
 # Rates of as many groups as a page can show side by side.
@@ -142,7 +142,7 @@ def shares_of(outcomes: Sequence[Outcome], confusion: Sequence[Counts]) -> Array
         hits, size = _counted(cell, confusion)
         known = size > 0
         share = hits[known] / size[known]
-        low, high = share_interval(share, size[known])
+        low, high = compute_share_interval(share, size[known])
         found[place, known] = np.stack([share, low, high], axis=-1)
     return found
 
@@ -158,7 +158,7 @@ def outcome_gaps(
         if not outcome.gap or len(groups) < 2 or any((size == 0).any() for _, size in counted):
             continue
         moments = np.stack([np.stack([hits, hits, size], axis=-1) for hits, size in counted], 1)
-        ends = gap_interval(moments[:, None], chosen=chosen)
+        ends = compute_gap_interval(moments[:, None], chosen=chosen)
         found[outcome.gap] = np.stack(ends, axis=-1)
     return found
 
@@ -196,7 +196,7 @@ def gap_ends(
         ]
         known = [one for one in moments if one is not None]
         if len(known) == len(moments) and len({one.shape for one in known}) == 1:
-            found[name] = np.stack(gap_interval(np.stack(known), chosen=chosen), axis=-1)
+            found[name] = np.stack(compute_gap_interval(np.stack(known), chosen=chosen), axis=-1)
     return found
 
 

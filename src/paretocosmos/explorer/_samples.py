@@ -12,10 +12,7 @@ from torch import Tensor
 from paretocosmos.explorer._heads import Reader
 from paretocosmos.explorer._view import Samples
 from paretocosmos.problems import Problem
-from paretocosmos.problems.tables.base import TableProblem
-from paretocosmos.problems.tables.moments import MISSING
-from paretocosmos.problems.tables.table import Table
-from paretocosmos.problems.tables.tabular import TabularProblem
+from paretocosmos.problems.tables import MISSING, Table, TableProblem, TabularProblem
 from paretocosmos.types import Batch
 
 COUNT = 12

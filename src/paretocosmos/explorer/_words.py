@@ -6,8 +6,7 @@ from collections.abc import Iterable, Sequence
 from paretocosmos.explorer._view import Words
 from paretocosmos.objectives import Measure, measure_of
 from paretocosmos.problems import Problem, Wording
-from paretocosmos.problems.tables.other import OtherTable
-from paretocosmos.problems.tables.tabular import TabularProblem
+from paretocosmos.problems.tables import TableProblem, TabularProblem
 
 # What says the same as a loss in numbers that people know, wherever a front has it.
 INSTEAD = {
@@ -42,12 +41,9 @@ def words_of(problem: Problem | None, quantities: Sequence[str], name: str = "")
 
 def groups_of(problem: Problem | None) -> tuple[str, ...]:
     """The sensitive groups, in the problem's own words where it has as many."""
-    if isinstance(problem, TabularProblem):
-        names = problem.groups
-    elif isinstance(problem, OtherTable) and problem.grouping is not None:
-        names = problem.grouping.names
-    else:
+    if not isinstance(problem, TableProblem) or problem.grouping is None:
         return ()
+    names = problem.grouping.names
     own = problem.wording.groups
     return own if len(own) == len(names) else tuple(names)
 
@@ -55,7 +51,7 @@ def groups_of(problem: Problem | None) -> tuple[str, ...]:
 def _title(problem: Problem | None, name: str) -> str:
     if isinstance(problem, TabularProblem):
         return f"Is {problem.target.replace('_', ' ')} “{problem.positive}”?"
-    if isinstance(problem, OtherTable):
+    if isinstance(problem, TableProblem):
         return f"What is the {problem.target.replace('_', ' ')}?"
     return name
 

@@ -1,14 +1,13 @@
-"""The paper, reproduced. The core never imports this room; the command line does.
+"""The reproduction of the paper. Only the command line imports this package.
 
 From a recipe to a report, in this order:
 
-- `recipe`: what a table or figure of the paper needs (``recipes/*.toml``), cell by cell.
-- `reproduce`: trains the cells that are not done, here, on processes (`_workers`) or on a cluster
-  (`_cluster`); `_cell` trains one, `_done` says what is done, `_reproduction` where all of them
-  stand.
-- `collected`: what the cells gave as one typed value, which is the JSON in ``results/``; `_numbers`
-  takes means over seeds, `_against` sets the paper's numbers beside ours (`published`, from
-  ``published.toml`` and ``reasons.toml``), `_claims` and `_claim_ablation` judge what it says.
-- `report`: that value as Markdown, HTML and figures.
-- `names`: what problems, methods and sets are called in all of it.
+- `recipe`: the experiments of a table or figure of the paper, read from ``recipes/*.toml``.
+- `reproduce`: trains the experiments that are not done, in this process or on the workers and
+  clusters of `scheduling`; `experiment` trains one and finds its finished runs.
+- `collect`: the results of the experiments (`results`), compared with the paper's numbers
+  (`compare`, `published`), and the paper's claims judged by them (`claims`).
+- `report`: these results as Markdown, HTML and figures.
+
+`demo` makes the page of ``paretocosmos demo``.
 """

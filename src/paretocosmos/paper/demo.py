@@ -1,7 +1,7 @@
 """The demonstration: COSMOS as published on the three fairness sets, then the default on Adult.
 
-Its trainings are cells of a recipe, so `reproduce` trains them and keeps what is done. The default
-is the network that comes with the package.
+Its trainings are experiments of a recipe, so `reproduce` trains them and keeps what is done. The
+default is the network that comes with the package.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,15 +12,19 @@ from typing import TYPE_CHECKING
 from paretocosmos.errors import MissingExtraError
 from paretocosmos.explorer import look_at, write_report
 from paretocosmos.io.files import write_bytes
-from paretocosmos.io.schema.collected import RecipeResult
-from paretocosmos.paper.names import set_title
 from paretocosmos.paper.recipe import Recipe, load_recipe
-from paretocosmos.paper.report import markdown
-from paretocosmos.paper.report._page import page
-from paretocosmos.paper.report._parts import Footnotes, Picture, Section, Table
-from paretocosmos.paper.report._pictures import figures
-from paretocosmos.paper.report._table_1 import against_of, why
-from paretocosmos.paper.report._texts import duration, printed
+from paretocosmos.paper.report.figures import list_figures
+from paretocosmos.paper.report.page import render_markdown, render_page
+from paretocosmos.paper.report.paper_tables import explain_difference
+from paretocosmos.paper.report.tables import (
+    Footnotes,
+    Picture,
+    Section,
+    Table,
+    format_duration,
+    format_printed,
+)
+from paretocosmos.paper.results import RecipeResult
 from paretocosmos.plotting import front_figure, save_figure
 from paretocosmos.runs.run import Run
 
@@ -48,11 +52,13 @@ PAGE, SLIDER, PICTURES = "demo.html", "slider.html", "pictures"
 def demo_recipe() -> Recipe:
     """Return what the recipe of Table 1 has of COSMOS on the fairness sets, with one seed.
 
-    >>> [cell.name for cell in demo_recipe().cells]
+    >>> [experiment.name for experiment in demo_recipe().experiments]
     ['adult-paper/cosmos', 'compas-paper/cosmos', 'default_credit-paper/cosmos']
     """
     table = load_recipe("table_1").with_seeds([1])
-    return replace(table, name="demo", title="COSMOS as published", cells=table.only(PUBLISHED))
+    return replace(
+        table, name="demo", title="COSMOS as published", experiments=table.only(PUBLISHED)
+    )
 
 
 def compare(result: RecipeResult, seconds: Mapping[str, float]) -> Table:
@@ -60,16 +66,27 @@ def compare(result: RecipeResult, seconds: Mapping[str, float]) -> Table:
 
     Args:
         result: what `collect` gave of `demo_recipe`.
-        seconds: what each cell took, by its name.
+        seconds: what each experiment took, by its name.
     """
     notes = Footnotes()
     rows = []
-    for cell in result.done:
-        figure = against_of(cell).hypervolume
-        marks = [notes.mark(reason) for reason in why(cell)] if figure.differs else []
-        ours = f"{cell.volume.mean:.3f}" + "".join(f" ({mark})" for mark in marks)
-        took = duration(round(seconds[cell.name], 1))
-        rows.append((set_title(cell, protocol=False), ours, printed(figure, deviation=True), took))
+    for experiment in result.done:
+        figure = experiment.paper.hypervolume
+        marks = (
+            [notes.mark(reason) for reason in explain_difference(experiment)]
+            if figure.differs
+            else []
+        )
+        ours = f"{experiment.volume.mean:.3f}" + "".join(f" ({mark})" for mark in marks)
+        took = format_duration(round(seconds[experiment.name], 1))
+        rows.append(
+            (
+                experiment.benchmark_title(protocol=False),
+                ours,
+                format_printed(figure, deviation=True),
+                took,
+            )
+        )
     head = ("set", "ours", "the paper's", "time")
     title = "Hypervolume on test: one seed of ours, the mean of the paper's five"
     return Table(title, head, tuple(rows), notes=notes.by_mark())
@@ -96,7 +113,7 @@ def write_demo(
     Returns:
         What could not be done, in sentences: no pictures where matplotlib is missing.
     """
-    (_, draw_published), *_ = figures(result)
+    (_, draw_published), *_ = list_figures(result)
     missing: list[str] = []
     try:
         published = _draw(out, "published", "The fronts of COSMOS, one seed", draw_published())
@@ -104,7 +121,9 @@ def write_demo(
     except MissingExtraError as error:
         published, default = (), ()
         missing.append(f"no pictures: {error}")
-    caveats = dict.fromkeys(caveat for cell in result.done for caveat in cell.made.caveats)
+    caveats = dict.fromkeys(
+        caveat for experiment in result.done for caveat in experiment.made.caveats
+    )
     sections = [
         Section(
             "cosmos",
@@ -126,14 +145,14 @@ def write_demo(
         ),
     ]
     write_report(out / SLIDER, look_at([run]))
-    text = markdown(
+    text = render_markdown(
         sections,
         title="COSMOS, one network for the whole Pareto front",
         opening=f"[Try the trade-offs of the default with a slider.]({SLIDER})",
         folder=PICTURES,
     )
     pngs = {f"{PICTURES}/{one.name}.png": one.png for one in (*published, *default)}
-    write_bytes(out / PAGE, page(text, pngs).encode())
+    write_bytes(out / PAGE, render_page(text, pngs).encode())
     return missing
 
 

@@ -1,25 +1,294 @@
-"""`reproduce`: every cell of a recipe, those that are done but once."""
+"""Train all experiments of a recipe that are not finished, and keep track of them."""
 
 import dataclasses
-from collections.abc import Callable, Collection, Sequence
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from statistics import fmean
+from typing import Any, Literal
 
-from paretocosmos.errors import ConfigurationError, ParetoCosmosError, cannot_use
-from paretocosmos.io.files import user_path
-from paretocosmos.io.schema import MOST_WORKERS
+from paretocosmos.errors import ConfigurationError, ParetoCosmosError, RunError, cannot_use
+from paretocosmos.io.files import sweep, user_path, write_json
+from paretocosmos.io.schema import CELL, MOST_WORKERS
 from paretocosmos.io.trust import check_trust
-from paretocosmos.paper._cell import Job, Outcome, ReproduceOptions, Tell, packages_of, tidy, train
-from paretocosmos.paper._cluster import need_ray, on_ray
-from paretocosmos.paper._done import finished
-from paretocosmos.paper._reproduction import CellStatus, Reproduction
-from paretocosmos.paper._workers import on_workers
-from paretocosmos.paper.recipe import Cell, Recipe, load_recipe
+from paretocosmos.paper.experiment import (
+    Job,
+    Notify,
+    Outcome,
+    Record,
+    ReproduceOptions,
+    clean_up,
+    find_finished_seeds,
+    get_seconds,
+    get_untrusted_packages,
+    train_experiment,
+    volume_name,
+)
+from paretocosmos.paper.recipe import Experiment, Recipe, load_recipe
+from paretocosmos.paper.scheduling import import_ray, train_on_ray, train_on_workers
+from paretocosmos.runs.record import load_record
 from paretocosmos.runtime.device import check_precision, device_of
 from paretocosmos.runtime.distributed import join
 from paretocosmos.training.fit import Progress, check_seeds
 
-__all__ = ["CellStatus", "Reproduction", "reproduce"]
+State = Literal["waiting", "running", "done", "failed"]
+
+# Phases of a run, as its record names them.
+PHASES = ("training", "preparing", "evaluating")
+
+
+@dataclass(frozen=True)
+class ExperimentStatus:
+    """Status of one experiment.
+
+    Attributes:
+        experiment: the experiment.
+        asked: whether it is to be trained this time.
+        state: ``"waiting"``, ``"running"``, ``"done"`` or ``"failed"``.
+        error: why it failed.
+        packages: what would have to be trusted, where that is why.
+        seconds: all its sittings took.
+        share: what of that is its own, where experiments ran side by side.
+        session_seconds: of the current session.
+        progress: of its training, if it runs.
+        began: when that began, by `time.monotonic`.
+        seeds_done: the seeds whose runs are finished.
+        hypervolume: their mean, on test; of one network per objective that of their ideal point.
+        hypervolume_paper: what the paper prints for it; `None` if it prints nothing.
+        seconds_in: what the time of those runs went into.
+    """
+
+    experiment: Experiment
+    asked: bool
+    state: State = "waiting"
+    error: str | None = None
+    seconds: float = 0.0
+    share: float = 0.0
+    session_seconds: float = 0.0
+    progress: Progress | None = None
+    began: float | None = None
+    seeds_done: tuple[int, ...] = ()
+    hypervolume: float | None = None
+    hypervolume_paper: float | None = None
+    seconds_in: Mapping[str, float] = field(default_factory=dict)
+    packages: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """What a reproduction's file has of it."""
+        own = ("name", "problem", "protocol", "method", "settings", "seeds")
+        more = (
+            *("state", "error", "seeds_done", "hypervolume", "hypervolume_paper"),
+            *("seconds", "share", "seconds_in"),
+        )
+        told = {key: getattr(self.experiment, key) for key in own}
+        told |= {key: getattr(self, key) for key in more}
+        return {key: list(v) if isinstance(v, tuple) else v for key, v in told.items()}
+
+
+@dataclass
+class Reproduction:
+    """Status of all experiments of a recipe.
+
+    Attributes:
+        recipe: with the seeds and epochs that were asked for.
+        out: the folder of all recipes.
+        statuses: by the name of the experiment, in the recipe's order.
+        notes: warnings, each once.
+    """
+
+    recipe: Recipe
+    out: Path
+    statuses: dict[str, ExperimentStatus] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def file(self) -> Path:
+        """The file of this status."""
+        return self.recipe.root(self.out) / f"{self.recipe.name}.json"
+
+    def select(self, state: State) -> list[ExperimentStatus]:
+        """Return the experiments in a state, of those that are to be trained this time."""
+        return [
+            status for status in self.statuses.values() if status.asked and status.state == state
+        ]
+
+    @property
+    def failures(self) -> dict[str, str]:
+        """Errors of the experiments that failed, by their names."""
+        return {status.experiment.name: str(status.error) for status in self.select("failed")}
+
+    @property
+    def untrusted(self) -> dict[str, tuple[str, ...]]:
+        """Packages that experiments failed for because they are not trusted, by experiment."""
+        return {
+            status.experiment.name: status.packages
+            for status in self.select("failed")
+            if status.packages
+        }
+
+    def enter(
+        self,
+        experiment: Experiment,
+        state: State,
+        error: ParetoCosmosError | None = None,
+        *,
+        asked: bool,
+    ) -> None:
+        """Enter the state of an experiment on the disk."""
+        from paretocosmos.io.schema.cell import read_cell
+
+        saved = read_cell(experiment.folder(self.out))
+        why = None if error is None else str(error)
+        if not asked and state == "waiting" and saved.error:
+            state, why = "failed", saved.error
+        packages = get_untrusted_packages(error)
+        paper = self.recipe.paper_volume(experiment)
+        status = ExperimentStatus(
+            experiment,
+            asked,
+            state,
+            why,
+            saved.seconds,
+            saved.share,
+            hypervolume_paper=paper,
+            packages=packages,
+        )
+        self.statuses[experiment.name] = _add_results(status, self.out)
+
+    def update(self, experiment: Experiment, news: Progress | Outcome | None) -> None:
+        """Enter news of an experiment: it begins (`None`), progress, or its outcome."""
+        status = self.statuses[experiment.name]
+        if not isinstance(news, Outcome):
+            began = time.monotonic() if news is None else status.began
+            self.statuses[experiment.name] = replace(
+                status, state="running", progress=news, began=began
+            )
+            return
+        state: State = "done" if news.error is None else "failed"
+        now = replace(status, state=state, error=news.error, packages=news.packages)
+        now = replace(
+            _add_results(now, self.out), session_seconds=status.session_seconds + news.seconds
+        )
+        self._end(now, news.seconds, news.seconds if news.share is None else news.share)
+        self.notes += [note for note in news.notes if note not in self.notes]
+
+    def stop(self) -> None:
+        """Mark running experiments as waiting for the next time, and save."""
+        for status in self.select("running"):
+            spent = 0.0 if status.began is None else time.monotonic() - status.began
+            self._end(replace(status, state="waiting", began=None), spent, spent)  # at most
+        self.save()
+
+    def _end(self, status: ExperimentStatus, seconds: float, share: float) -> None:
+        """Add the time of a session, here and in the experiment's folder."""
+        now = replace(
+            status, progress=None, seconds=status.seconds + seconds, share=status.share + share
+        )
+        self.statuses[status.experiment.name] = now
+        with suppress(OSError):  # where nothing can be written, the experiment has failed for it
+            _save_status(now, self.out)
+
+    @property
+    def seconds_left(self) -> float | None:
+        """An estimate from the times of similar experiments; `None` while there are none.
+
+        Similar is the same method on the same problem, else the same method, the same problem, any.
+        """
+        running, waiting = self.select("running"), self.select("waiting")
+        took = [
+            (status.experiment, status.session_seconds)
+            for status in self.statuses.values()
+            if status.session_seconds > 0
+        ]
+        known = []
+        for status in running:
+            if status.progress is not None and status.began is not None:
+                known.append(status.progress.seconds_left)
+                took.append(
+                    (
+                        status.experiment,
+                        time.monotonic() - status.began + status.progress.seconds_left,
+                    )
+                )
+        if not took:
+            return None if waiting or running else 0.0
+        begun = [status for status in running if status.progress is None]
+        guessed = [_estimate(status.experiment, took) for status in (*begun, *waiting)]
+        # experiments run side by side, and the longest of them is not shortened by that
+        return max([(sum(known) + sum(guessed)) / max(1, len(running)), *known])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return every experiment and the total times, as `reproduce --json` prints them."""
+        statuses = list(self.statuses.values())
+        phases = {p: sum(status.seconds_in.get(p, 0.0) for status in statuses) for p in PHASES}
+        return {
+            "recipe": self.recipe.name,
+            "title": self.recipe.title,
+            "section": self.recipe.section,
+            "shows": self.recipe.shows,
+            "rehearsal": self.recipe.epochs,
+            "cells": [status.to_dict() for status in statuses],
+            "seconds": {
+                "all": sum(status.seconds for status in statuses),
+                **phases,
+                "by_problem": _sum_by(statuses, lambda experiment: experiment.problem),
+                "by_method": _sum_by(statuses, lambda experiment: experiment.method),
+            },
+        }
+
+    def save(self) -> None:
+        """Write the file."""
+        self.file.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            write_json(self.file, self.to_dict())
+        except RunError as error:
+            if not isinstance(error.__cause__, FileNotFoundError):
+                raise
+            # another process that begins has swept it away as it was written
+            write_json(self.file, self.to_dict())
+
+
+def _add_results(status: ExperimentStatus, out: Path) -> ExperimentStatus:
+    """Return the status with the numbers of the finished runs."""
+    done: dict[int, Record] = {}
+    for seed, folder in status.experiment.runs(out).items():
+        with suppress(RunError):  # of a record that is damaged, for which the experiment has failed
+            record = load_record(folder) if (folder / "run.json").exists() else {}
+            if record.get("status") == "finished":
+                done[seed] = record
+    reached = [record["metrics"]["test"][volume_name(record)] for record in done.values()]
+    spent = {phase: sum(get_seconds(record, phase) for record in done.values()) for phase in PHASES}
+    mean = fmean(reached) if reached else None
+    return replace(status, seeds_done=tuple(done), hypervolume=mean, seconds_in=spent)
+
+
+def _save_status(status: ExperimentStatus, out: Path) -> None:
+    """Write to the experiment's folder its settings, its times and its error."""
+    folder = status.experiment.folder(out)
+    folder.mkdir(parents=True, exist_ok=True)
+    keys = ("problem", "protocol", "method", "settings", "error", "seconds", "share")
+    content = {key: value for key, value in status.to_dict().items() if key in keys}
+    write_json(folder / CELL, content | {"rehearsal": status.experiment.epochs})
+
+
+def _estimate(experiment: Experiment, took: Sequence[tuple[Experiment, float]]) -> float:
+    both = [s for c, s in took if (c.problem, c.method) == (experiment.problem, experiment.method)]
+    method = [s for c, s in took if c.method == experiment.method]
+    problem = [s for c, s in took if c.problem == experiment.problem]
+    return fmean(both or method or problem or [s for _, s in took])
+
+
+def _sum_by(
+    statuses: Sequence[ExperimentStatus], key: Callable[[Experiment], str]
+) -> dict[str, float]:
+    sums: dict[str, float] = {}
+    for status in statuses:
+        name = key(status.experiment)
+        sums[name] = sums.get(name, 0) + status.seconds
+    return sums
 
 
 def reproduce(
@@ -37,14 +306,14 @@ def reproduce(
     cluster: str | None = None,
     progress: Callable[[Reproduction], None] | None = None,
 ) -> Reproduction:
-    """Train the cells of a recipe that are not done, each in a folder of its own.
+    """Train the experiments of a recipe that are not done, each in a folder of its own.
 
-    What is done stays, also from another recipe that has the same cell; what was interrupted goes
-    on. A cell that fails does not stop the others: it is in `failures`.
+    What is done stays, also from another recipe that has the same experiment; what was interrupted
+    goes on. An experiment that fails does not stop the others: it is in `failures`.
 
     Args:
         recipe: its name, a TOML file, or a recipe.
-        out: the folder of all recipes; cells are in ``cells/PROBLEM/METHOD/seed-SEED``.
+        out: the folder of all recipes; experiments are in ``cells/PROBLEM/METHOD/seed-SEED``.
         only: problems, methods and protocols to train; all if none is named.
         seeds: others than the recipe's.
         epochs: as many instead of the paper's, for a rehearsal; it has a folder of its own in
@@ -53,54 +322,56 @@ def reproduce(
         trust: packages and modules whose code the recipe's file, and the runs in `out`, may name.
         device: as for `fit`; with ``"auto"``, what was done on another device counts as well.
         precision: as for `fit`.
-        workers: processes on this machine that train the cells, each of them one; a cell that
-            kills its process costs no other. 0 trains in this process.
-        cluster: the address of a Ray cluster whose workers train the cells; ``"local"`` starts one
-            on this machine.
-        progress: called after every epoch and whenever a cell begins or ends.
+        workers: processes on this machine that train one experiment each; one that kills its
+            process does not affect the others. 0 trains in this process.
+        cluster: the address of a Ray cluster whose workers train the experiments; ``"local"``
+            starts one on this machine.
+        progress: called after every epoch and whenever an experiment begins or ends.
 
     >>> import tempfile
     >>> done = reproduce("intuition", out=tempfile.mkdtemp(), only=["linear"], epochs=1)
-    >>> [(one.cell.problem, one.state) for one in done.having("done")]
+    >>> [(status.experiment.problem, status.state) for status in done.select("done")]
     [('toy_convex', 'done'), ('toy_concave', 'done')]
     """
-    _check_place(device, data, workers, cluster)
-    made = recipe if isinstance(recipe, Recipe) else load_recipe(recipe, trust=trust)
-    made = made.with_seeds(None if seeds is None else check_seeds(seeds)).rehearsal(epochs)
-    asked = {cell.name for cell in made.only(only)}
-    exact = check_precision(precision)
-    where = None if data is None else str(user_path(data).absolute())
-    how = ReproduceOptions(_folder(out), device, exact, where, check_trust(trust))
-    reproduction = Reproduction(made, how.out)
-    reproduction.sweep()
+    _check_options(device, data, workers, cluster)
+    recipe = recipe if isinstance(recipe, Recipe) else load_recipe(recipe, trust=trust)
+    recipe = recipe.with_seeds(None if seeds is None else check_seeds(seeds)).rehearsal(epochs)
+    asked = {experiment.name for experiment in recipe.only(only)}
+    precision = check_precision(precision)
+    data_folder = None if data is None else str(user_path(data).absolute())
+    options = ReproduceOptions(
+        _make_folder(out), device, precision, data_folder, check_trust(trust)
+    )
+    reproduction = Reproduction(recipe, options.out)
+    sweep(reproduction.file.parent, of=reproduction.file.name)  # what a killed process left
     images: dict[str, str] = {}
-    jobs = _left(reproduction, asked, how, images)
+    jobs = _find_jobs(reproduction, asked, options, images)
     reproduction.save()
     show = progress or (lambda _: None)
     show(reproduction)
 
-    def tell(cell: Cell, what: Progress | Outcome | None) -> None:
-        if isinstance(what, Outcome) and what.error is None:
-            what = _confirmed(cell, what, how, images)
-        reproduction.note(cell, what)
-        if isinstance(what, Outcome):
+    def notify(experiment: Experiment, news: Progress | Outcome | None) -> None:
+        if isinstance(news, Outcome) and news.error is None:
+            news = _confirm(experiment, news, options, images)
+        reproduction.update(experiment, news)
+        if isinstance(news, Outcome):
             reproduction.save()
         show(reproduction)
 
     try:
         if jobs and cluster is not None:
-            on_ray(jobs, how, tell, address=cluster)
+            train_on_ray(jobs, options, notify, address=cluster)
         elif jobs and workers:
-            on_workers(jobs, how, tell, count=workers)
+            train_on_workers(jobs, options, notify, count=workers)
         else:
-            _here(jobs, how, tell)
+            _train_here(jobs, options, notify)
     finally:
         reproduction.stop()
     return reproduction
 
 
-def _check_place(device: str, data: str | Path | None, workers: int, cluster: str | None) -> None:
-    """Refuse what cannot be started where it was asked for."""
+def _check_options(device: str, data: str | Path | None, workers: int, cluster: str | None) -> None:
+    """Raise if the device, the data or the workers cannot be used."""
     if join(device)[0].count > 1:
         raise ConfigurationError(
             "`reproduce` must run in one process, found several: start it without torchrun, and "
@@ -113,55 +384,61 @@ def _check_place(device: str, data: str | Path | None, workers: int, cluster: st
             "`workers` trains on this machine and `cluster` on others, found both: give one"
         )
     if cluster is not None:
-        need_ray()
+        import_ray()
         return
     device_of(device)
     if data is not None and not user_path(data).is_dir():
         raise ConfigurationError(f"`data` must be a folder, found `{data}`: check the path")
 
 
-def _left(
+def _find_jobs(
     reproduction: Reproduction,
     asked: Collection[str],
-    how: ReproduceOptions,
+    options: ReproduceOptions,
     images: dict[str, str],
 ) -> list[Job]:
-    """The cells that were asked for and are not done, with their seeds; all are made known."""
+    """Enter the state of all experiments; return those to train, with their missing seeds."""
     jobs: list[Job] = []
-    for cell in reproduction.recipe.cells:
-        wanted = cell.name in asked
+    for experiment in reproduction.recipe.experiments:
+        selected = experiment.name in asked
         try:
-            left = set(cell.seeds) - set(finished(cell, how, images, asked=wanted))
+            missing = set(experiment.seeds) - set(
+                find_finished_seeds(experiment, options, images, asked=selected)
+            )
         except ParetoCosmosError as error:
-            reproduction.know(cell, "failed", error, asked=wanted)
+            reproduction.enter(experiment, "failed", error, asked=selected)
             continue
-        reproduction.know(cell, "waiting" if left else "done", asked=wanted)
-        if left and wanted:
-            jobs.append((cell, [seed for seed in cell.seeds if seed in left]))
-        elif wanted:
-            tidy(cell, how)
+        reproduction.enter(experiment, "waiting" if missing else "done", asked=selected)
+        if missing and selected:
+            jobs.append((experiment, [seed for seed in experiment.seeds if seed in missing]))
+        elif selected:
+            clean_up(experiment, options)
     return jobs
 
 
-def _here(jobs: Sequence[Job], how: ReproduceOptions, tell: Tell) -> None:
-    """One cell after the other, in this process."""
-    for cell, seeds in jobs:
-        tell(cell, None)
-        tell(cell, train(cell, how, seeds, partial(tell, cell)))
+def _train_here(jobs: Sequence[Job], options: ReproduceOptions, notify: Notify) -> None:
+    """Train one experiment after the other, in this process."""
+    for experiment, seeds in jobs:
+        notify(experiment, None)
+        notify(
+            experiment, train_experiment(experiment, options, seeds, partial(notify, experiment))
+        )
 
 
-def _confirmed(
-    cell: Cell, outcome: Outcome, how: ReproduceOptions, images: dict[str, str]
+def _confirm(
+    experiment: Experiment, outcome: Outcome, options: ReproduceOptions, images: dict[str, str]
 ) -> Outcome:
-    """A cell has succeeded when it is found as it was asked for, on the images of the others."""
+    """Turn a success into a failure if the runs on the disk are not what was asked for."""
     try:
-        finished(cell, how, images)
+        find_finished_seeds(experiment, options, images)
     except ParetoCosmosError as error:
-        return dataclasses.replace(outcome, error=str(error), packages=packages_of(error))
+        return dataclasses.replace(
+            outcome, error=str(error), packages=get_untrusted_packages(error)
+        )
     return outcome
 
 
-def _folder(out: str | Path) -> Path:
+def _make_folder(out: str | Path) -> Path:
     folder = user_path(out)
     try:
         folder.mkdir(parents=True, exist_ok=True)

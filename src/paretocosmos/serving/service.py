@@ -24,9 +24,8 @@ from paretocosmos.evaluation.threshold import MIDDLE
 from paretocosmos.pareto.front import get_point
 from paretocosmos.pareto.selection import Criteria
 from paretocosmos.problems import Problem
-from paretocosmos.runs.like import predicts_at
 from paretocosmos.runs.load import load_run
-from paretocosmos.runs.run import Run, choose_from
+from paretocosmos.runs.run import Run, choose_from, predicts_at
 from paretocosmos.runtime.device import SMALL_STEP
 from paretocosmos.serving.batching import (
     Answers,

@@ -23,11 +23,9 @@ from paretocosmos.errors import (
 )
 from paretocosmos.io.formatting import sanitize
 from paretocosmos.io.schema.cell import CellFile, read_cell
-from paretocosmos.io.schema.collected import check_collected
-from paretocosmos.paper._recipe_file import read_recipe
-from paretocosmos.paper.collected import read_collected
-from paretocosmos.pareto.front import Front
-from paretocosmos.problems.tables.table import Table
+from paretocosmos.paper.recipe import read_recipe
+from paretocosmos.pareto import Front
+from paretocosmos.problems.tables import Table
 from paretocosmos.runs.schema import check_checkpoint, check_record
 
 RESULTS = Path(__file__).parents[3] / "results"
@@ -56,16 +54,6 @@ def toml(value: Any) -> str:
 def _read_toml(content: dict[str, Any]) -> object:
     lines = (f"{json.dumps(key)} = {toml(value)}\n" for key, value in content.items())
     return read_recipe("mine.toml", "".join(lines))
-
-
-def _collected() -> dict[str, Any]:
-    """A report of three cells: with the course of a training, with tasks, without a run."""
-    course, tasks, table = (
-        json.loads((RESULTS / "reproduction" / f"{name}.json").read_text())
-        for name in ("figure_convergence", "celeba_small", "table_1")
-    )
-    cells = [course["cells"][0], tasks["cells"][0], *[c for c in table["cells"] if not c["seeds"]]]
-    return {**table, "cells": cells[:3], "claims": table["claims"][:1]}
 
 
 def _checkpoint(front: dict[str, Any]) -> dict[str, Any]:
@@ -118,9 +106,6 @@ def kinds(toy: Path) -> dict[str, Kind]:
             ConfigurationError,
             frozenset({"vary", "epochs"}),  # which settings take as text, too
         ),
-        "collected": Kind(
-            _collected(), lambda c: check_collected(c, FILE), RunError, frozenset(told | {"rows"})
-        ),
         "checkpoint": Kind(
             _checkpoint(front),
             lambda c: check_checkpoint(c, FILE),
@@ -130,7 +115,7 @@ def kinds(toy: Path) -> dict[str, Kind]:
     }
 
 
-KINDS = ("record", "front", "table", "recipe", "collected", "checkpoint")
+KINDS = ("record", "front", "table", "recipe", "checkpoint")
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -233,13 +218,6 @@ def test_what_a_cell_keeps_is_used_or_let_be(tmp_path: Path) -> None:
     for damaged in ("{", "[]", '{"seconds": "long"}'):
         file.write_text(damaged)
         assert read_cell(tmp_path) == CellFile()
-
-
-@pytest.mark.parametrize(
-    "path", sorted((RESULTS / "reproduction").glob("*.json")), ids=lambda path: path.stem
-)
-def test_what_is_committed_is_right(path: Path) -> None:
-    assert read_collected(path).to_dict() == json.loads(path.read_text())
 
 
 @pytest.mark.parametrize("name", ["front", "front_val"])

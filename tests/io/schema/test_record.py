@@ -17,8 +17,8 @@ from paretocosmos.cli.summary import summarize_run
 from paretocosmos.errors import ParetoCosmosError, RunError
 from paretocosmos.explorer import look_at
 from paretocosmos.explorer._pack import as_json, packed
-from paretocosmos.paper._done import differences, read_done
-from paretocosmos.paper.recipe import Cell
+from paretocosmos.paper.experiment import find_differences, read_run_record
+from paretocosmos.paper.recipe import Experiment
 
 
 @pytest.mark.system
@@ -26,7 +26,7 @@ from paretocosmos.paper.recipe import Cell
 def test_whatever_a_record_holds_is_used_or_refused(folder: Path, odd: object) -> None:
     """In every place of it: what is not refused with a sentence can be shown and compared."""
     record = json.loads((folder / "run.json").read_text())
-    cell = Cell("toy_convex", "cosmos")
+    cell = Experiment("toy_convex", "cosmos")
     refused = []
     for at in places(record):
         seal(folder, changed(record, at, odd))
@@ -34,7 +34,7 @@ def test_whatever_a_record_holds_is_used_or_refused(folder: Path, odd: object) -
             run = load_run(folder)
             repr(run)
             summarize_run(run)
-            list(differences(read_done(folder, cell, ()), cell))
+            list(find_differences(read_run_record(folder, cell, ()), cell))
             if at[0] in ("problem", "about", "training", "names", "input_shape", "metrics"):
                 as_json(packed(look_at([run])))
                 run.problem()

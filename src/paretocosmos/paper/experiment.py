@@ -1,0 +1,407 @@
+"""One experiment: train its seeds, and see which of its runs on the disk are finished."""
+
+import json
+import os
+import shutil
+import time
+import traceback
+import warnings
+from collections.abc import Callable, Collection, Iterator, Mapping, MutableMapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from paretocosmos import errors, registry
+from paretocosmos._version import __version__
+from paretocosmos.config.settings import (
+    distribute,
+)
+from paretocosmos.config.training import Training
+from paretocosmos.errors import DataError, RunError, SignatureError, UntrustedError
+from paretocosmos.io.files import (
+    VARIABLE,
+    digest,
+    lock_folder,
+    one_line,
+    read_json,
+    sweep,
+    user_path,
+    write_bytes,
+)
+from paretocosmos.io.trust import modules_of
+from paretocosmos.paper.published import get_problem_defaults
+from paretocosmos.paper.recipe import Experiment
+from paretocosmos.pareto.front import Front
+from paretocosmos.pareto.rays import each_alone
+from paretocosmos.runs.checkpoint import clean_run_folder
+from paretocosmos.runs.record import ROOMS, read_record
+from paretocosmos.training.fit import Progress, fit
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+
+LOG = "error.log"
+
+
+@dataclass(frozen=True)
+class ReproduceOptions:
+    """What the experiments of a reproduction share.
+
+    Attributes:
+        out: the folder of the reproduction.
+        device: as for `fit`; results of any device count as done where it is ``"auto"``.
+        precision: as for `fit`.
+        data: a folder to look for data in, before the cache.
+        trust: packages whose code the runs that are there may name.
+    """
+
+    out: Path
+    device: str = "auto"
+    precision: str = "tf32"
+    data: str | None = None
+    trust: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Outcome of one training session of an experiment.
+
+    Attributes:
+        error: why it failed, in a sentence; `None` if it did not.
+        seconds: it took, all in all.
+        notes: warnings, each once.
+        share: its part of the time where several experiments ran on one device at the same time:
+            an equal part of every moment. `None`: all of it.
+        packages: what would have to be trusted, where that is why it failed.
+    """
+
+    error: str | None
+    seconds: float
+    notes: tuple[str, ...] = ()
+    share: float | None = None
+    packages: tuple[str, ...] = ()
+
+
+Job = tuple[Experiment, list[int]]
+"""An experiment to be trained, and its seeds that are not done."""
+
+Notify = Callable[[Experiment, Progress | Outcome | None], None]
+"""Called with news of an experiment: it begins (`None`), progress, or its outcome."""
+
+
+def get_untrusted_packages(error: Exception | None) -> tuple[str, ...]:
+    """Return the packages that would have to be trusted."""
+    return error.packages if isinstance(error, errors.UntrustedError) else ()
+
+
+def train_experiment(
+    experiment: Experiment,
+    options: ReproduceOptions,
+    seeds: Sequence[int],
+    progress: Callable[[Progress], None],
+) -> Outcome:
+    """Train seeds of an experiment together, or resume them; failures are returned, not raised.
+
+    Args:
+        experiment: the experiment.
+        options: the folder, the device, the precision.
+        seeds: those that are not done.
+        progress: called after every epoch.
+    """
+    started = time.perf_counter()
+    folder = experiment.folder(options.out)
+    settings = dict(experiment.settings) | (
+        {} if experiment.epochs is None else {"epochs": experiment.epochs}
+    )
+
+    single_task = False  # each network is for one objective, so they need not form a front
+
+    def train_seeds(seeds: Sequence[int]) -> None:
+        nonlocal single_task
+        runs = fit(
+            experiment.problem,
+            preset=experiment.preset,
+            method=experiment.method,
+            protocol=experiment.protocol,
+            seeds=seeds,
+            settings=settings,
+            out=folder,
+            resume=True,
+            device=options.device,
+            precision=options.precision,
+            progress=progress,
+            report=False,
+        )
+        single_task = each_alone(runs[0].record["fixed_rays"])
+
+    error: str | None = None
+    packages: tuple[str, ...] = ()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        try:
+            with lock_folder(folder), _search_data_in(options.data):
+                try:
+                    train_seeds(seeds)
+                except errors.DivergedError:
+                    if len(seeds) == 1:
+                        raise
+                    _train_one_by_one(train_seeds, seeds)
+                _remove_leftovers(experiment, options)
+        except errors.ParetoCosmosError as failure:
+            error, packages = str(failure), get_untrusted_packages(failure)
+        except Exception as bug:
+            error = _log_bug(folder, bug)
+    notes = []
+    for warning in caught:
+        if single_task and issubclass(warning.category, errors.FrontWarning):
+            continue
+        # that a data set is only a benchmark holds for all experiments
+        shared = issubclass(warning.category, errors.BenchmarkWarning)
+        notes.append(f"{'' if shared else f'{experiment.name}: '}{warning.message}")
+    seconds = time.perf_counter() - started
+    return Outcome(error, seconds, tuple(dict.fromkeys(notes)), packages=packages)
+
+
+def clean_up(experiment: Experiment, options: ReproduceOptions) -> None:
+    """Remove what a killed process left of a finished experiment; its folder may be read-only."""
+    folder, runs = experiment.folder(options.out), list(experiment.runs(options.out).values())
+    hidden = (path for f in (folder, *runs) if f.is_dir() for path in f.glob(".*"))
+    if next(hidden, None) is None and not any((run / "checkpoint").exists() for run in runs):
+        return
+    with suppress(errors.RunError), lock_folder(folder):
+        _remove_leftovers(experiment, options)
+
+
+def _remove_leftovers(experiment: Experiment, options: ReproduceOptions) -> None:
+    """Remove temporary files and all checkpoints, which may be hundreds and are not needed."""
+    sweep(experiment.folder(options.out))
+    for run in experiment.runs(options.out).values():
+        shutil.rmtree(run / "checkpoint", ignore_errors=True)
+        if next(run.glob(".*"), None) is not None:
+            with suppress(errors.RunError), lock_folder(run):
+                clean_run_folder(run)
+
+
+def _train_one_by_one(train_seeds: Callable[[Sequence[int]], None], seeds: Sequence[int]) -> None:
+    """Train seeds one after the other, so that one that diverges does not stop the others."""
+    failures = []
+    for seed in seeds:
+        try:
+            train_seeds([seed])
+        except errors.DivergedError as error:
+            failures.append(f"seed {seed}: {error}")
+    if failures:
+        raise errors.DivergedError("; ".join(failures))
+
+
+def _log_bug(folder: Path, bug: Exception) -> str:
+    """Write the traceback of an unexpected error to a file, and return a sentence that names it."""
+    with suppress(OSError):
+        folder.mkdir(parents=True, exist_ok=True)
+        write_bytes(folder / LOG, "".join(traceback.format_exception(bug)).encode())
+    return (
+        f"stopped by {type(bug).__name__} ({one_line(bug)}), which is a bug: "
+        f"`{folder / LOG}` has the details"
+    )
+
+
+@contextmanager
+def _search_data_in(data: str | None) -> Iterator[None]:
+    """Make problems look for their files in a folder first.
+
+    It is not a setting of theirs: the same experiment may find its data elsewhere the next time.
+    """
+    before = os.environ.get(VARIABLE)
+    if data is not None:
+        os.environ[VARIABLE] = data
+    try:
+        yield
+    finally:
+        if before is not None:
+            os.environ[VARIABLE] = before
+        elif data is not None:
+            del os.environ[VARIABLE]
+
+
+Record = Mapping[str, Any]
+"""A run's `run.json`, as `runs.record` writes it."""
+
+FRONTS = ("front.json", "front_val.json")
+
+
+@dataclass(frozen=True)
+class FinishedRun:
+    """A finished run: its record, its front on the test split, and that on the validation split."""
+
+    record: Record
+    test: Front
+    val: Front
+
+
+def volume_name(record: Record) -> str:
+    """Return the name of the metric that the paper calls hypervolume.
+
+    Of one network per objective it is that of their ideal point.
+
+    >>> volume_name({"fixed_rays": [[1, 0], [0, 1]]}), volume_name({"fixed_rays": None})
+    ('hypervolume_ideal', 'hypervolume')
+    """
+    return "hypervolume_ideal" if each_alone(record["fixed_rays"]) else "hypervolume"
+
+
+def get_seconds(record: Record, phase: str) -> float:
+    """Return the seconds of a seed for one phase of its run, such as ``"training"``.
+
+    Seeds that trained together share that time equally; each is evaluated by itself.
+
+    >>> get_seconds({"seconds_training": 10.0, "seeds_together": 5}, "training")
+    2.0
+    """
+    together = 1 if phase == "evaluating" else record["seeds_together"]
+    return float(record[f"seconds_{phase}"] / together)
+
+
+def find_finished_seeds(
+    experiment: Experiment,
+    options: ReproduceOptions,
+    images: MutableMapping[str, str],
+    *,
+    asked: bool = True,
+) -> list[int]:
+    """Return the finished seeds of an experiment; raise if a run there has other settings.
+
+    Args:
+        experiment: the experiment.
+        options: the folder and what has to be the same.
+        images: the checksum of every problem's images, by its name and settings; this
+            experiment's own is added.
+        asked: whether it is to be trained now; otherwise any device and precision will do.
+    """
+    done = []
+    for seed, folder in experiment.runs(options.out).items():
+        if not (folder / "run.json").exists():
+            continue
+        record = read_run_record(folder, experiment, options.trust)
+        mismatches = list(find_differences(record, experiment, options if asked else None))
+        checksum, key = (record.get("about") or {}).get("sha256"), _images_key(record)
+        if checksum is not None and images.setdefault(key, checksum) != checksum:
+            mismatches.append(f"images: sha256 {checksum} there, {images[key]} elsewhere")
+        if mismatches:
+            raise RunError(
+                f"`{folder}` holds a run with other settings than this recipe "
+                f"({'; '.join(mismatches)}): choose another `out`, or remove that folder"
+            ).by({"out": None})
+        if record["status"] == "finished":
+            done.append(seed)
+    return done
+
+
+def read_finished_runs(
+    experiment: Experiment, out: Path, trust: Collection[str], verify: "Ed25519PublicKey | None"
+) -> tuple[dict[int, FinishedRun], str | None]:
+    """Read the finished runs of an experiment by seed, and say why one cannot be read.
+
+    Args:
+        experiment: the experiment.
+        out: the folder of the reproduction.
+        trust: packages whose code its runs may name.
+        verify: the key that they must be signed with.
+    """
+    runs: dict[int, FinishedRun] = {}
+    problem = None
+    for seed, folder in experiment.runs(out).items():
+        try:
+            if not (folder / "run.json").exists():
+                continue
+            record = read_run_record(folder, experiment, trust, verify)
+            mismatches = "; ".join(find_differences(record, experiment))
+            if mismatches:
+                problem = f"`{folder}` holds a run with other settings ({mismatches})"
+            elif record["status"] == "finished":
+                test, val = (Front.from_dict(read_json(folder / name)) for name in FRONTS)
+                runs[seed] = FinishedRun(record, test, val)
+        except (SignatureError, UntrustedError):
+            raise
+        except (RunError, DataError) as error:
+            problem = str(error)
+    return runs, problem
+
+
+def _images_key(record: Record) -> str:
+    """Return what a problem's images depend on: its name and settings such as their rule."""
+    problem = record["problem"] or {"name": None, "settings": {}}  # one that was built by hand
+    settings = problem["settings"].items()
+    relevant = sorted((key, value) for key, value in settings if key not in ("protocol", "data"))
+    return json.dumps([problem["name"], relevant])
+
+
+def read_run_record(
+    folder: Path,
+    experiment: Experiment,
+    trust: Collection[str],
+    verify: "Ed25519PublicKey | None" = None,
+) -> Record:
+    """Read the record of a run, and check the digests of its fronts."""
+    try:
+        allowed = (*trust, *modules_of([experiment.problem, experiment.method]))
+        record = read_record(folder, trust=allowed, verify=verify)
+        for name in (n for n in FRONTS if n in record.get("files", {})):
+            if not (folder / name).exists() or digest(folder / name) != record["files"][name]:
+                raise RunError(f"`{folder / name}` is missing or was changed")
+    except (SignatureError, UntrustedError):
+        raise
+    except RunError as error:
+        raise RunError(f"{error}; remove `{folder}` and start again to train it again") from error
+    return record
+
+
+def find_differences(
+    record: Record, experiment: Experiment, options: ReproduceOptions | None = None
+) -> Iterator[str]:
+    """Yield how a run differs from what the experiment asks for; its data need not be there.
+
+    Args:
+        record: the run's.
+        experiment: the experiment.
+        options: the device and the precision it must have, if any.
+    """
+    facts: list[tuple[str, Any, Any]] = [
+        ("problem", (record["problem"] or {}).get("name"), experiment.problem),
+        ("method", record.get("label"), experiment.method),
+        ("preset", record.get("preset", "paper"), experiment.preset),
+    ]
+    if experiment.protocol is not None:
+        facts.append(("protocol", record.get("protocol"), experiment.protocol))
+    if options is not None:
+        facts.append(("precision", record.get("precision"), options.precision))
+    if options is not None and options.device != "auto":  # whichever of several GPUs
+        before, asked = (str(d).partition(":")[0] for d in (record.get("device"), options.device))
+        facts.append(("device", before, asked))
+    settings = {role: record[role]["settings"] for role in ROOMS if record[role] is not None}
+    owners = {role: registry.find(ROOMS[role], record[role]["name"]) for role in settings}
+    settings["training"] = record["training"]
+    # settings that are not asked for have their defaults, which an earlier version may have changed
+    defaults = {
+        f"problem.{key}": value for key, value in get_problem_defaults(experiment.problem).items()
+    }
+    asked_for = distribute(
+        defaults | experiment.asked, owners | {"training": Training}, lenient=True
+    )
+    for role, values in asked_for.items():
+        facts += [(f"{role}.{key}", settings[role].get(key), values[key]) for key in values]
+    # a patch release changes no result
+    if str(record.get("version")).split(".")[:2] != __version__.split(".")[:2]:
+        yield f"version: {record.get('version')!r} there, {__version__!r} now"
+    for name, before, now in facts:
+        if not _is_same(before, now):
+            yield f"{name}: {before!r} there, {now!r} now"
+
+
+def _is_same(before: Any, now: Any) -> bool:
+    """Compare a setting with a record, in which tuples are lists and paths are absolute."""
+    if before == json.loads(json.dumps(now)):
+        return True
+    texts = isinstance(before, str) and isinstance(now, str)
+    return texts and Path(before) == user_path(now).absolute()

@@ -23,7 +23,7 @@ from paretocosmos.paper.reproduce import reproduce
 from paretocosmos.problems import Problem, load_problem
 from paretocosmos.problems.images.composites import Composites, load_or_compose
 from paretocosmos.problems.images.files import read_pair
-from paretocosmos.runs.checkpoint import flaw_of
+from paretocosmos.runs.checkpoint import find_flaw
 from paretocosmos.runs.load import load_run
 from paretocosmos.training.fit import fit
 
@@ -239,7 +239,7 @@ def _of_checkpoints(folder: Path) -> list[Artefact]:
         return [(place / name).read_bytes() for name in RESULTS]
 
     def looked(place: Path) -> Any:
-        flaw = flaw_of(place / last, 2)
+        flaw = find_flaw(place / last, 2)
         return "intact" if flaw is None else "damaged"
 
     def alone(place: Path) -> Any:

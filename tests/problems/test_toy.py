@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.pareto.rays import even_rays
+from paretocosmos.pareto import even_rays
 from paretocosmos.problems.toys import ToyProblem, toy_concave, toy_convex
 
 BOTH = (toy_convex(), toy_concave())
